@@ -1,0 +1,1 @@
+//! One short server per idea; run one with `cargo run --example NAME`.

@@ -1,0 +1,1 @@
+//! Attribute macros for MCP servers; use them through `mcp-runtime`.

@@ -1,0 +1,1 @@
+//! Write an MCP server by annotating functions.

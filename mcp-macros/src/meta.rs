@@ -1,0 +1,163 @@
+//! Renders `meta(..)` as the text of a JSON object, at compile time.
+//!
+//! Called by `kind`, since every kind of item takes it.
+
+use proc_macro2::TokenStream;
+use syn::ext::IdentExt;
+use syn::parse::{ParseStream, Parser};
+use syn::punctuated::Punctuated;
+use syn::{Expr, ExprLit, ExprUnary, Ident, Lit, LitStr, Token, UnOp};
+
+use crate::attr::{Entry, Form};
+use crate::errors::Errors;
+
+const VALUES: &str = "a value is a string, a number, a boolean, a list `[..]` or nested `key(..)`";
+
+/// The JSON text of the whole object.
+pub(crate) fn json(entry: &Entry, errors: &Errors) -> Option<String> {
+    let Form::List(list) = &entry.form else {
+        entry.wrong("a list of keys and values", errors);
+        return None;
+    };
+    object(list.clone()).map_err(|error| errors.add(error)).ok()
+}
+
+fn object(tokens: TokenStream) -> syn::Result<String> {
+    let members = Punctuated::<Member, Token![,]>::parse_terminated.parse2(tokens)?;
+    let mut text = String::from("{");
+    let mut seen: Vec<&str> = Vec::new();
+    for Member { name, key, value } in &members {
+        if seen.contains(&name.as_str()) {
+            return Err(syn::Error::new(*key, format_args!("key `{name}` is given twice\nkeep one of them")));
+        }
+        if !seen.is_empty() {
+            text.push(',');
+        }
+        push_string(name, &mut text);
+        text.push(':');
+        text.push_str(value);
+        seen.push(name);
+    }
+    text.push('}');
+    Ok(text)
+}
+
+struct Member {
+    name: String,
+    key: proc_macro2::Span,
+    value: String,
+}
+
+impl syn::parse::Parse for Member {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        // Keys with a prefix, such as `"org.example/kind"`, are no identifiers.
+        let (name, key) = if input.peek(LitStr) {
+            let name: LitStr = input.parse()?;
+            (name.value(), name.span())
+        } else if input.peek(Ident::peek_any) {
+            let name = Ident::parse_any(input)?;
+            (name.unraw().to_string(), name.span())
+        } else {
+            return Err(input.error("expected a key\nwrite `key = value` or `\"org.example/key\" = value`"));
+        };
+        let value = if input.peek(syn::token::Paren) {
+            let nested;
+            syn::parenthesized!(nested in input);
+            object(nested.parse()?)?
+        } else if input.peek(Token![=]) {
+            input.parse::<Token![=]>()?;
+            value(&input.parse()?)?
+        } else {
+            return Err(syn::Error::new(key, format_args!("`{name}` has no value\n{VALUES}")));
+        };
+        Ok(Self { name, key, value })
+    }
+}
+
+fn value(expr: &Expr) -> syn::Result<String> {
+    let refused = || syn::Error::new_spanned(expr, format_args!("this is no JSON value\n{VALUES}"));
+    match expr {
+        Expr::Group(group) => value(&group.expr),
+        Expr::Lit(ExprLit { lit, .. }) => literal(lit).ok_or_else(refused),
+        Expr::Unary(ExprUnary { op: UnOp::Neg(_), expr: inner, .. }) => match &**inner {
+            Expr::Lit(ExprLit { lit: lit @ (Lit::Int(_) | Lit::Float(_)), .. }) => {
+                literal(lit).map(|text| format!("-{text}")).ok_or_else(refused)
+            }
+            _ => Err(refused()),
+        },
+        Expr::Array(array) => {
+            let items = array.elems.iter().map(value).collect::<syn::Result<Vec<_>>>()?;
+            Ok(format!("[{}]", items.join(",")))
+        }
+        _ => Err(refused()),
+    }
+}
+
+fn literal(lit: &Lit) -> Option<String> {
+    match lit {
+        Lit::Str(text) => {
+            let mut json = String::new();
+            push_string(&text.value(), &mut json);
+            Some(json)
+        }
+        Lit::Bool(value) => Some(value.value.to_string()),
+        Lit::Int(value) if value.suffix().is_empty() => Some(value.base10_digits().to_owned()),
+        Lit::Float(value) if value.suffix().is_empty() => {
+            let number: f64 = value.base10_parse().ok()?;
+            // `{:?}` keeps the point or the exponent, both of which JSON knows.
+            number.is_finite().then(|| format!("{number:?}"))
+        }
+        _ => None,
+    }
+}
+
+fn push_string(text: &str, json: &mut String) {
+    json.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => json.push_str("\\\""),
+            '\\' => json.push_str("\\\\"),
+            c if c < ' ' => json.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => json.push(c),
+        }
+    }
+    json.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::object;
+    use quote::quote;
+
+    #[test]
+    fn values_become_json() {
+        let tokens = quote! {
+            model = "m", n = 1, less = -2, beta = true, tags = ["a", "b\n\"\\"], nested(x = 1, deep()),
+            "org.example/rate" = 1_0.50, r#type = 0xff, tiny = 1e-7,
+        };
+        assert_eq!(
+            object(tokens).unwrap(),
+            r#"{"model":"m","n":1,"less":-2,"beta":true,"tags":["a","b\u000a\"\\"],"nested":{"x":1,"deep":{}},"#
+                .to_owned()
+                + r#""org.example/rate":10.5,"type":255,"tiny":1e-7}"#
+        );
+    }
+
+    #[test]
+    fn what_is_no_json_is_refused() {
+        for tokens in [
+            quote!(a),
+            quote!(a = b),
+            quote!(a = 1u8),
+            quote!(a = 'c'),
+            quote!(a = 1, a = 2),
+            quote!(a = -"x"),
+            quote!(a = [b]),
+            quote!(= 1),
+            quote!(a = 1e999),
+            quote!(a 1),
+        ] {
+            assert!(object(tokens.clone()).is_err(), "{tokens}");
+        }
+    }
+}

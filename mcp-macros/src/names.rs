@@ -1,0 +1,180 @@
+//! The options that exist, and what was probably meant by one that does not.
+//!
+//! Called wherever an option's key matches nothing.
+
+use crate::attr::Entry;
+use crate::errors::Errors;
+
+pub(crate) const TOOL: &[&str] = &[
+    "name",
+    "title",
+    "description",
+    "read_only",
+    "destructive",
+    "idempotent",
+    "open_world",
+    "icon",
+    "meta",
+    "timeout",
+    "max_concurrency",
+    "blocking",
+    "scopes",
+    "tags",
+    "strict",
+    "output",
+    "unlisted",
+    "crate",
+];
+pub(crate) const RESOURCE: &[&str] = &[
+    "uri",
+    "name",
+    "title",
+    "description",
+    "mime",
+    "icon",
+    "audience",
+    "priority",
+    "size",
+    "cache",
+    "list",
+    "scopes",
+    "meta",
+    "crate",
+];
+pub(crate) const PROMPT: &[&str] = &["name", "title", "description", "icon", "meta", "scopes", "crate"];
+pub(crate) const PARAMETER: &[&str] = &[
+    "name",
+    "description",
+    "default",
+    "range",
+    "length",
+    "pattern",
+    "one_of",
+    "example",
+    "header",
+    "complete",
+    "flatten",
+    "inject",
+    "raw",
+];
+pub(crate) const CACHE: &[&str] = &["ttl", "public"];
+pub(crate) const CRATE: &[&str] = &["crate"];
+
+/// What people write who come from other frameworks.
+const RENAMED: &[(&str, &str)] = &[
+    ("about", "description"),
+    ("doc", "description"),
+    ("min", "range"),
+    ("max", "range"),
+    ("min_length", "length"),
+    ("max_length", "length"),
+    ("regex", "pattern"),
+    ("values", "one_of"),
+    ("rename", "name"),
+    ("mime_type", "mime"),
+    ("template", "uri"),
+    ("state", "inject"),
+    ("concurrency", "max_concurrency"),
+];
+
+/// Reports an option that the place does not take.
+pub(crate) fn refuse(entry: &Entry, place: &str, known: &[&str], errors: &Errors) {
+    let name = entry.name.as_str();
+    let fix = if let Some(meant) = nearest(name, known) {
+        format!("did you mean `{meant}`?")
+    } else if let Some(home) = home(name) {
+        format!("it is an option of {home}")
+    } else {
+        format!("it takes {}", list(known))
+    };
+    errors.at(&entry.key, format_args!("unknown option `{name}` of {place}\n{fix}"));
+}
+
+fn home(name: &str) -> Option<&'static str> {
+    [(PARAMETER, "a parameter: `#[mcp(..)]`"), (TOOL, "`#[mcp_tool]`"), (RESOURCE, "`#[mcp_resource]`")]
+        .iter()
+        .find_map(|(options, home)| options.contains(&name).then_some(*home))
+}
+
+fn list(known: &[&str]) -> String {
+    known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// The known name that `word` most resembles, if any is near enough to be a slip.
+fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    let renamed = RENAMED.iter().find(|(other, _)| *other == word).map(|(_, name)| *name);
+    if let Some(found) = renamed.and_then(|name| known.iter().find(|known| **known == name)) {
+        return Some(*found);
+    }
+    let plain = |name: &str| name.replace('_', "").to_ascii_lowercase();
+    let word = plain(word);
+    let (distance, name) = known.iter().map(|name| (distance(&word, &plain(name)), *name)).min()?;
+    (distance <= word.len() / 3).then_some(name)
+}
+
+/// Edits (insert, delete, replace, swap of neighbours) that turn `from` into `to`.
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut older: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=to.len()).collect();
+    let mut before: Option<char> = None;
+    for (row, a) in from.chars().enumerate() {
+        let mut line = vec![row + 1];
+        for (column, b) in to.iter().enumerate() {
+            let cell = |line: &[usize], at: usize| line.get(at).copied().unwrap_or(usize::MAX / 2);
+            let mut best = cell(&last, column) + usize::from(a != *b);
+            best = best.min(cell(&last, column + 1) + 1).min(cell(&line, column) + 1);
+            if let Some(left) = column.checked_sub(1)
+                && before == Some(*b)
+                && to.get(left) == Some(&a)
+            {
+                best = best.min(cell(&older, left) + 1);
+            }
+            line.push(best);
+        }
+        before = Some(a);
+        older = std::mem::replace(&mut last, line);
+    }
+    last.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_find_the_option_that_was_meant() {
+        for (word, known, meant) in [
+            ("titel", TOOL, Some("title")),
+            ("readonly", TOOL, Some("read_only")),
+            ("ReadOnly", TOOL, Some("read_only")),
+            ("desciption", PROMPT, Some("description")),
+            ("max_concurency", TOOL, Some("max_concurrency")),
+            ("icons", TOOL, Some("icon")),
+            ("mime_type", RESOURCE, Some("mime")),
+            ("min", PARAMETER, Some("range")),
+            ("min", TOOL, None),
+            ("colour", TOOL, None),
+            ("x", TOOL, None),
+            ("task", TOOL, None),
+            ("ui", TOOL, None),
+            ("requires", TOOL, None),
+        ] {
+            assert_eq!(nearest(word, known), meant, "{word}");
+        }
+    }
+
+    #[test]
+    fn distance_counts_edits() {
+        for (from, to, edits) in [
+            ("", "", 0),
+            ("", "abc", 3),
+            ("abc", "", 3),
+            ("abc", "acb", 1),
+            ("abc", "axc", 1),
+            ("ab", "abc", 1),
+        ] {
+            assert_eq!(distance(from, to), edits, "{from} -> {to}");
+        }
+    }
+}

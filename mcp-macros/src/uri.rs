@@ -1,0 +1,183 @@
+//! Reads the URI or URI template of a resource (a subset of RFC 6570).
+//!
+//! Called by `resource`, which compares the variables with the function's parameters.
+
+const FORMS: &str = "supported are `{x}`, `{+x}`, `{x*}`, `{/x}`, `{/x*}`, `{?a,b}` and `{&a}`";
+
+/// The variables of a template in order; empty for a plain URI. The error says what is malformed.
+pub(crate) fn variables(uri: &str) -> Result<Vec<String>, String> {
+    check_scheme(uri)?;
+    let mut found: Vec<String> = Vec::new();
+    let mut query = uri.split('{').next().is_some_and(|start| start.contains('?'));
+    let mut closed = false;
+    let mut rest = uri;
+    while let Some((literal, after)) = rest.split_once('{') {
+        check_literal(literal)?;
+        if closed && !literal.is_empty() {
+            return Err(format!("`{literal}` follows a query\nput `{{?..}}` and `{{&..}}` at the end"));
+        }
+        let Some((expression, tail)) = after.split_once('}') else {
+            return Err(format!("`{{{after}` is not closed\n{FORMS}"));
+        };
+        let part = Expression::parse(expression)?;
+        match part.place {
+            Place::Path if closed => {
+                return Err(format!(
+                    "`{{{expression}}}` follows a query\nput `{{?..}}` and `{{&..}}` at the end"
+                ));
+            }
+            Place::Path => {}
+            Place::FirstQuery if query => {
+                return Err(format!(
+                    "`{{{expression}}}` starts a second query\nwrite `{{&..}}` for more query variables"
+                ));
+            }
+            Place::NextQuery if !query => {
+                return Err(format!(
+                    "`{{{expression}}}` continues a query that nothing started\nwrite `{{?..}}`"
+                ));
+            }
+            Place::FirstQuery | Place::NextQuery => {
+                query = true;
+                closed = true;
+            }
+        }
+        for name in part.names {
+            if found.iter().any(|other| other == name) {
+                return Err(format!(
+                    "variable `{name}` stands in the template twice\ngive one a name of its own"
+                ));
+            }
+            found.push(name.to_owned());
+        }
+        rest = tail;
+    }
+    check_literal(rest)?;
+    if closed && !rest.is_empty() {
+        return Err(format!("`{rest}` follows a query\nput `{{?..}}` and `{{&..}}` at the end"));
+    }
+    Ok(found)
+}
+
+/// Says whether the text starts with a scheme (RFC 3986, section 3.1).
+pub(crate) fn has_scheme(uri: &str) -> bool {
+    uri.split_once(':').is_some_and(|(scheme, rest)| {
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
+            && !rest.is_empty()
+    })
+}
+
+fn check_scheme(uri: &str) -> Result<(), String> {
+    if has_scheme(uri) {
+        return Ok(());
+    }
+    Err(format!("`{uri}` has no scheme\nwrite an absolute URI such as `docs://pages/{{id}}`"))
+}
+
+fn check_literal(text: &str) -> Result<(), String> {
+    if text.contains('}') {
+        return Err(format!("`}}` closes nothing\n{FORMS}"));
+    }
+    let bad = |c: char| c.is_whitespace() || c.is_control() || "\"<>\\^`|".contains(c);
+    match text.chars().find(|&c| bad(c)) {
+        Some(c) => Err(format!("a URI cannot contain `{}`\npercent-encode it", c.escape_default())),
+        None => Ok(()),
+    }
+}
+
+enum Place {
+    Path,
+    FirstQuery,
+    NextQuery,
+}
+
+struct Expression<'a> {
+    place: Place,
+    names: Vec<&'a str>,
+}
+
+impl<'a> Expression<'a> {
+    fn parse(text: &'a str) -> Result<Self, String> {
+        let malformed = || format!("`{{{text}}}` is not a variable\n{FORMS}");
+        let (place, names): (Place, Vec<&str>) = if let Some(names) = text.strip_prefix('?') {
+            (Place::FirstQuery, names.split(',').collect())
+        } else if let Some(names) = text.strip_prefix('&') {
+            (Place::NextQuery, names.split(',').collect())
+        } else if let Some(name) = text.strip_prefix('+') {
+            (Place::Path, vec![name])
+        } else {
+            let name = text.strip_prefix('/').unwrap_or(text);
+            (Place::Path, vec![name.strip_suffix('*').unwrap_or(name)])
+        };
+        if names.iter().all(|name| is_variable(name)) { Ok(Self { place, names }) } else { Err(malformed()) }
+    }
+}
+
+fn is_variable(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn supported_forms_give_their_variables_in_order() {
+        for (uri, names) in [
+            ("config://app", &[][..]),
+            ("urn:isbn:1", &[]),
+            ("docs://a/{id}", &["id"]),
+            ("file://{+path}", &["path"]),
+            ("file:///{path*}", &["path"]),
+            ("repo://{owner}{/rest*}", &["owner", "rest"]),
+            ("repo://x{/a}", &["a"]),
+            ("find://x{?q,limit}", &["q", "limit"]),
+            ("find://{kind}{?q}{&limit}", &["kind", "q", "limit"]),
+            ("find://x?fixed=1{&limit}", &["limit"]),
+        ] {
+            assert_eq!(variables(uri).unwrap(), names, "{uri}");
+        }
+    }
+
+    #[test]
+    fn malformed_templates_are_refused() {
+        for uri in [
+            "",
+            "app",
+            "://x",
+            "1a://x",
+            "a b://x",
+            "x:",
+            "docs://{",
+            "docs://}",
+            "docs://{}",
+            "docs://{a",
+            "docs://a}b",
+            "docs://{a}}",
+            "docs://{a,b}",
+            "docs://{#a}",
+            "docs://{.a}",
+            "docs://{;a}",
+            "docs://{a:3}",
+            "docs://{?a*}",
+            "docs://{+a*}",
+            "docs://{?}",
+            "docs://{?a,}",
+            "docs://{a b}",
+            "docs://{a}/{a}",
+            "docs://x{&a}",
+            "docs://x?y{?a}",
+            "docs://{?a}/x",
+            "docs://{?a}{b}",
+            "docs://{?a}{?b}",
+            "docs://{{a}}",
+            "docs://a b",
+            "docs://a\n",
+            "docs://é{é}",
+        ] {
+            assert!(variables(uri).is_err(), "{uri}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Asks schemars for schemas, and gathers shared definitions under one root.
+//!
+//! `extract` (arguments) and `def` (results) call this when a server is built.
+
+use schemars::JsonSchema;
+use schemars::generate::{SchemaGenerator, SchemaSettings};
+use serde_json::{Map, Value};
+
+use super::normalise::{Mode, lean};
+use super::walk;
+
+/// A generator of schemas for values that are decoded.
+pub(crate) fn generator() -> SchemaGenerator {
+    settings().for_deserialize().into_generator()
+}
+
+/// A generator of schemas for values that are encoded.
+pub(crate) fn generator_for_output() -> SchemaGenerator {
+    settings().for_serialize().into_generator()
+}
+
+fn settings() -> SchemaSettings {
+    SchemaSettings::draft2020_12().with(|settings| {
+        settings.meta_schema = None;
+        settings.inline_subschemas = true;
+    })
+}
+
+/// The lean root schema of a type, without the type-name title that schemars gives to roots.
+///
+/// The schema as schemars made it is returned too, since [`needs_validation`](super::needs_validation)
+/// can tell more from it.
+pub(crate) fn root_schema<T: JsonSchema + ?Sized>(mode: Mode) -> (Value, Value) {
+    let generator = match mode {
+        Mode::Input => generator(),
+        Mode::Output => generator_for_output(),
+    };
+    finish(generator.into_root_schema_for::<T>().to_value(), &T::schema_name(), mode)
+}
+
+fn finish(mut raw: Value, name: &str, mode: Mode) -> (Value, Value) {
+    if let Some(map) = raw.as_object_mut()
+        && map.get("title").and_then(Value::as_str) == Some(name)
+    {
+        map.remove("title");
+    }
+    let mut published = raw.clone();
+    lean(&mut published, mode);
+    (published, raw)
+}
+
+/// Puts definitions under the root's `$defs` and drops those that nothing refers to.
+pub(crate) fn hoist_defs(root: &mut Value, definitions: Map<String, Value>) {
+    let Value::Object(map) = root else { return };
+    if !definitions.is_empty()
+        && let Value::Object(defs) = map.entry("$defs").or_insert_with(|| Value::Object(Map::new()))
+    {
+        defs.extend(definitions);
+    }
+    drop_unused_defs(root);
+}
+
+/// Removes definitions that cannot be reached from the root.
+pub(super) fn drop_unused_defs(root: &mut Value) {
+    let used = reachable_defs(root);
+    let Value::Object(map) = root else { return };
+    if let Some(Value::Object(defs)) = map.get_mut("$defs") {
+        defs.retain(|name, _| used.contains(name));
+        if defs.is_empty() {
+            map.remove("$defs");
+        }
+    }
+}
+
+fn reachable_defs(root: &Value) -> Vec<String> {
+    let mut used: Vec<String> = Vec::new();
+    let Some(defs) = root.get("$defs").and_then(Value::as_object) else { return used };
+    let mut open = vec![root];
+    while let Some(schema) = open.pop() {
+        let Some(map) = schema.as_object() else { continue };
+        if let Some(Value::String(reference)) = map.get("$ref") {
+            let target = walk::resolve(root, reference).map(|(pointer, _)| pointer);
+            for (name, definition) in defs {
+                let at = format!("/$defs/{}", walk::escape(name));
+                let hit = target.as_deref().and_then(|target| target.strip_prefix(at.as_str()));
+                if hit.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) && !used.contains(name) {
+                    used.push(name.clone());
+                    open.push(definition);
+                }
+            }
+        }
+        // Only the root's own definitions are subject to dropping; those of nested schemas count as used.
+        let is_root = std::ptr::eq(schema, root);
+        walk::children(map, |step, child| {
+            if !(is_root && step.starts_with("/$defs/")) {
+                open.push(child);
+            }
+        });
+    }
+    used
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_reachable_definitions_are_kept() {
+        let mut root = json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}});
+        let defs = json!({
+            "A": {"properties": {"b": {"$ref": "#/$defs/B"}}},
+            "B": {"items": {"$ref": "#/$defs/B"}},
+            "C": {"$ref": "#/$defs/D"},
+            "D": {}
+        });
+        let Value::Object(defs) = defs else { unreachable!() };
+        hoist_defs(&mut root, defs);
+        let kept: Vec<&String> =
+            root["$defs"].as_object().map(|defs| defs.keys().collect()).unwrap_or_default();
+        assert_eq!(kept, ["A", "B"]);
+    }
+
+    #[test]
+    fn no_definitions_leave_no_trace() {
+        let mut root = json!({"type": "object"});
+        hoist_defs(&mut root, Map::new());
+        assert_eq!(root, json!({"type": "object"}));
+        let Value::Object(unused) = json!({"X": {}}) else { unreachable!() };
+        hoist_defs(&mut root, unused);
+        assert_eq!(root, json!({"type": "object"}));
+    }
+}

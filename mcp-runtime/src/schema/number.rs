@@ -1,0 +1,134 @@
+//! Exact comparison and division of JSON numbers.
+//!
+//! `check` and `stream` use it for bounds, `order` for equality: `2^53 + 1` is not `2^53`, `0.3` is a multiple
+//! of `0.1`.
+
+use std::cmp::Ordering;
+
+use serde_json::Number;
+
+/// Compares two numbers by value, whatever way they are written.
+pub(super) fn compare(a: &Number, b: &Number) -> Ordering {
+    match (integer(a), integer(b)) {
+        (Some(a), Some(b)) => a.cmp(&b),
+        (Some(a), None) => compare_mixed(a, float(b)),
+        (None, Some(b)) => compare_mixed(b, float(a)).reverse(),
+        (None, None) => float(a).total_cmp(&float(b)),
+    }
+}
+
+fn integer(number: &Number) -> Option<i128> {
+    let whole = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
+    // -0.0 and 0 are one number.
+    whole.or_else(|| (number.as_f64() == Some(0.0)).then_some(0))
+}
+
+fn float(number: &Number) -> f64 {
+    number.as_f64().unwrap_or(f64::NAN)
+}
+
+fn compare_mixed(whole: i128, float: f64) -> Ordering {
+    // Integers of JSON are within ±2^64, where the whole part of a float is exact.
+    const BEYOND: f64 = 36_893_488_147_419_103_232.0;
+    if float >= BEYOND {
+        return Ordering::Less;
+    }
+    if float <= -BEYOND {
+        return Ordering::Greater;
+    }
+    whole.cmp(&(float.trunc() as i128)).then_with(|| 0.0_f64.total_cmp(&(float.fract() + 0.0)))
+}
+
+/// Whether a number is an integer by value: `30.0` is.
+pub(super) fn is_integer(number: &Number) -> bool {
+    !number.is_f64() || float(number).fract() == 0.0
+}
+
+/// Whether `number` divides by `divisor` without remainder, in decimal as both are written.
+pub(super) fn is_multiple(number: &Number, divisor: &Number) -> bool {
+    let (Some((digits, exponent)), Some((by, by_exponent))) = (decimal(number), decimal(divisor)) else {
+        return false;
+    };
+    if by == 0 {
+        return false;
+    }
+    let shift = exponent - by_exponent;
+    if shift >= 0 {
+        let mut rest = digits % by;
+        for _ in 0..shift {
+            if rest == 0 {
+                break;
+            }
+            rest = rest * 10 % by;
+        }
+        return rest == 0;
+    }
+    let mut by = by;
+    for _ in 0..-shift {
+        if by > digits {
+            break;
+        }
+        by = by.saturating_mul(10);
+    }
+    digits % by == 0
+}
+
+/// Digits and power of ten of a number's shortest decimal form, without its sign.
+fn decimal(number: &Number) -> Option<(u128, i32)> {
+    let text = number.to_string();
+    let text = text.trim_start_matches('-');
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.trim_start_matches('+').parse::<i32>().ok()?),
+        None => (text, 0),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let fraction = fraction.trim_end_matches('0');
+    let digits = format!("{whole}{fraction}").parse().ok()?;
+    Some((digits, exponent - i32::try_from(fraction.len()).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(text: &str) -> Number {
+        text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    #[test]
+    fn comparison_is_exact() {
+        let cases = [
+            ("9007199254740993", "9007199254740992.0", Ordering::Greater),
+            ("18446744073709551615", "18446744073709551616.0", Ordering::Less),
+            ("-1", "-0.5", Ordering::Less),
+            ("0", "-0.0", Ordering::Equal),
+            ("0", "0.5", Ordering::Less),
+            ("3", "3.0", Ordering::Equal),
+            ("-9223372036854775808", "-1e300", Ordering::Greater),
+            ("1.5", "2.5", Ordering::Less),
+        ];
+        for (a, b, expected) in cases {
+            assert_eq!(compare(&number(a), &number(b)), expected, "{a} and {b}");
+            assert_eq!(compare(&number(b), &number(a)), expected.reverse(), "{b} and {a}");
+        }
+    }
+
+    #[test]
+    fn multiples_are_decimal() {
+        let multiples = [
+            ("0.3", "0.1"),
+            ("4.5", "1.5"),
+            ("0", "7"),
+            ("-12", "4"),
+            ("1e300", "1"),
+            ("7.0", "7"),
+            ("0.0075", "0.0001"),
+        ];
+        for (a, b) in multiples {
+            assert!(is_multiple(&number(a), &number(b)), "{a} of {b}");
+        }
+        for (a, b) in [("0.35", "0.1"), ("1", "2"), ("1e-7", "1"), ("1", "1e3"), ("10", "4"), ("1", "0")] {
+            assert!(!is_multiple(&number(a), &number(b)), "{a} of {b}");
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The validator against the `jsonschema` crate: random schemas, random instances, one verdict.
+
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use super::Validator;
+
+/// Few names and small numbers, so that schemas and instances meet.
+fn name() -> impl Strategy<Value = String> + Clone {
+    prop::sample::select(vec!["a", "b", "ab", "c1"]).prop_map(str::to_owned)
+}
+
+fn scalar() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        (-4i64..5).prop_map(Value::from),
+        (-8i64..9).prop_map(|half| json!(half as f64 / 2.0)),
+        prop::sample::select(vec!["", "a", "b", "ab", "é", "aaaa", "1", "0.5", "true", "[1]", "{}"])
+            .prop_map(Value::from),
+    ]
+}
+
+fn instance() -> impl Strategy<Value = Value> + Clone {
+    scalar().prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map(name(), inner, 0..4)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+/// Keywords that contain no schema, each alone.
+fn leaf() -> impl Strategy<Value = Vec<(String, Value)>> {
+    let types = ["string", "integer", "number", "boolean", "null", "array", "object"];
+    let one_type = prop::sample::select(types.to_vec()).prop_map(Value::from);
+    let bound = prop_oneof![(-3i64..4).prop_map(Value::from), (-5i64..6).prop_map(|n| json!(n as f64 / 2.0))];
+    let pattern = prop::sample::select(vec!["a", "^a$", "^[a-b]*$", "^\\d+$", "é|b", "^.{2,}$"]);
+    let limits = prop::sample::select(vec!["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"]);
+    let counts = prop::sample::select(vec![
+        "minLength",
+        "maxLength",
+        "minItems",
+        "maxItems",
+        "minProperties",
+        "maxProperties",
+    ]);
+    let keyword = prop_oneof![
+        4 => one_type.prop_map(|one| ("type".to_owned(), one)),
+        2 => prop::sample::subsequence(types.to_vec(), 1..4).prop_map(|some| ("type".to_owned(), json!(some))),
+        3 => (limits, bound).prop_map(|(limit, bound)| (limit.to_owned(), bound)),
+        1 => prop::sample::select(vec![json!(2), json!(0.5), json!(3), json!(1.0)])
+            .prop_map(|by| ("multipleOf".to_owned(), by)),
+        3 => (counts, 0u64..4).prop_map(|(count, limit)| (count.to_owned(), json!(limit))),
+        1 => pattern.prop_map(|pattern| ("pattern".to_owned(), json!(pattern))),
+        1 => Just(("uniqueItems".to_owned(), json!(true))),
+        1 => prop::collection::vec(instance(), 1..4).prop_map(|values| ("enum".to_owned(), json!(values))),
+        1 => instance().prop_map(|value| ("const".to_owned(), value)),
+        2 => prop::collection::btree_set(name(), 1..3).prop_map(|names| ("required".to_owned(), json!(names))),
+        1 => (name(), prop::collection::btree_set(name(), 1..3))
+            .prop_map(|(name, needed)| ("dependentRequired".to_owned(), json!({ name: needed }))),
+    ];
+    prop::collection::vec(keyword, 0..3)
+}
+
+/// Keywords that contain schemas.
+fn nested(
+    inner: impl Strategy<Value = Value> + Clone + 'static,
+) -> impl Strategy<Value = Vec<(String, Value)>> {
+    let single = prop::sample::select(vec![
+        "items",
+        "contains",
+        "additionalProperties",
+        "propertyNames",
+        "not",
+        "if",
+        "then",
+        "else",
+        "unevaluatedProperties",
+    ]);
+    let lists = prop::sample::select(vec!["allOf", "anyOf", "oneOf", "prefixItems"]);
+    let members = prop::collection::btree_map(name(), inner.clone(), 1..3);
+    let keyword = prop_oneof![
+        4 => (single, inner.clone()).prop_map(|(keyword, schema)| vec![(keyword.to_owned(), schema)]),
+        4 => (lists, prop::collection::vec(inner.clone(), 1..4))
+            .prop_map(|(keyword, schemas)| vec![(keyword.to_owned(), Value::from(schemas))]),
+        5 => members.clone().prop_map(|members| vec![("properties".to_owned(), json!(members))]),
+        1 => members.prop_map(|members| vec![("dependentSchemas".to_owned(), json!(members))]),
+        1 => (prop::sample::select(vec!["^a", "b$", "\\d"]), inner.clone())
+            .prop_map(|(pattern, schema)| vec![("patternProperties".to_owned(), json!({ pattern: schema }))]),
+        1 => (inner, 0u64..3, 0u64..3).prop_map(|(schema, least, most)| vec![
+            ("contains".to_owned(), schema),
+            ("minContains".to_owned(), json!(least)),
+            ("maxContains".to_owned(), json!(most)),
+        ]),
+        1 => Just(vec![("additionalProperties".to_owned(), json!(false))]),
+        1 => Just(vec![("unevaluatedProperties".to_owned(), json!(false))]),
+    ];
+    prop::collection::vec(keyword, 0..3).prop_map(|keywords| keywords.into_iter().flatten().collect())
+}
+
+fn schema() -> impl Strategy<Value = Value> {
+    let object = |keywords: Vec<(String, Value)>| Value::Object(keywords.into_iter().collect::<Map<_, _>>());
+    let base = prop_oneof![
+        8 => leaf().prop_map(object),
+        1 => any::<bool>().prop_map(Value::from),
+        1 => Just(json!({"$ref": "#/$defs/Shared"})),
+        1 => Just(json!({"$ref": "#anchored"})),
+    ];
+    let tree = base.prop_recursive(3, 24, 4, move |inner| {
+        (leaf(), nested(inner)).prop_map(move |(own, nested)| object(own.into_iter().chain(nested).collect()))
+    });
+    // The shared definitions are recursive, through a property and through items.
+    (tree.clone(), leaf().prop_map(object)).prop_map(|(root, mut shared)| {
+        shared["properties"] = json!({"a": {"$ref": "#/$defs/Shared"}});
+        let anchored = json!({"$anchor": "anchored", "items": {"$ref": "#anchored"}, "not": {"const": 1}});
+        let mut root = if root.is_object() { root } else { json!({"items": root}) };
+        root["$defs"] = json!({"Shared": shared, "Anchored": anchored});
+        root
+    })
+}
+
+fn verdicts(schema: &Value, instance: &Value) -> Result<(), TestCaseError> {
+    let oracle =
+        jsonschema::draft202012::new(schema).map_err(|error| TestCaseError::fail(error.to_string()))?;
+    let ours = Validator::compile(schema).map_err(|error| TestCaseError::fail(error.to_string()))?;
+    let expected = oracle.is_valid(instance);
+    prop_assert_eq!(ours.validate(instance).is_empty(), expected, "{} against {}", instance, schema);
+    prop_assert_eq!(
+        ours.validate_str(&instance.to_string()).is_ok(),
+        expected,
+        "text {} against {}",
+        instance,
+        schema
+    );
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 300,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn t12_random_schemas_get_the_verdict_of_the_oracle(
+        schema in schema(),
+        instances in prop::collection::vec(instance(), 8),
+    ) {
+        for instance in &instances {
+            verdicts(&schema, instance)?;
+        }
+    }
+
+    #[test]
+    fn t28_streaming_agrees_with_the_oracle(
+        one in leaf(), other in leaf(), most in 0u64..4,
+        instances in prop::collection::vec(instance(), 8),
+    ) {
+        let object = |keywords: Vec<(String, Value)>| Value::Object(keywords.into_iter().collect::<Map<_, _>>());
+        let schema = json!({
+            "properties": {
+                "a": object(one),
+                "b": {"anyOf": [{"$ref": "#/$defs/B"}, {"type": "null"}]},
+                "ab": {"type": "array", "items": {"$ref": "#"}, "maxItems": most}
+            },
+            "required": ["a"],
+            "additionalProperties": {"enum": [1, "b", null]},
+            "$defs": {"B": object(other)}
+        });
+        for instance in &instances {
+            verdicts(&schema, instance)?;
+            verdicts(&schema, &json!({"a": instance, "b": instance}))?;
+        }
+    }
+
+    #[test]
+    fn random_schemas_mean_the_same_when_wrapped_for_legacy(
+        schema in schema(),
+        instances in prop::collection::vec(instance(), 8),
+    ) {
+        let wrapped = super::wrap_for_legacy(&schema);
+        let oracle = jsonschema::draft202012::new(&schema).map_err(|error| TestCaseError::fail(error.to_string()))?;
+        for instance in &instances {
+            let natural = oracle.is_valid(instance);
+            let ours = Validator::compile(&wrapped).map_err(|error| TestCaseError::fail(error.to_string()))?;
+            prop_assert_eq!(ours.validate(&json!({"result": instance})).is_empty(), natural);
+        }
+    }
+
+    #[test]
+    fn random_schemas_mean_the_same_when_lean(
+        schema in schema(),
+        instances in prop::collection::vec(instance(), 8),
+    ) {
+        let mut lean = schema.clone();
+        super::lean(&mut lean, super::Mode::Output);
+        let before = jsonschema::draft202012::new(&schema).map_err(|error| TestCaseError::fail(error.to_string()))?;
+        let after = jsonschema::draft202012::new(&lean).map_err(|error| TestCaseError::fail(error.to_string()))?;
+        for instance in &instances {
+            let same = before.is_valid(instance) == after.is_valid(instance);
+            prop_assert!(same, "{} against {} and {}", instance, schema, lean);
+        }
+    }
+
+    #[test]
+    fn t16_coercion_leaves_what_conforms(
+        schema in schema(),
+        instances in prop::collection::vec(instance(), 8),
+    ) {
+        let ours = Validator::compile(&schema).map_err(|error| TestCaseError::fail(error.to_string()))?;
+        for instance in instances.iter().filter(|instance| ours.validate(instance).is_empty()) {
+            let mut coerced = instance.clone();
+            super::coerce(&schema, &schema, &mut coerced, false);
+            // Only the way that integers are written may have changed.
+            prop_assert!(super::order::equal(instance, &coerced), "{} became {} by {}", instance, coerced, schema);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! A total order of JSON values, where numbers compare by value.
+//!
+//! `check` uses it for `enum`, `const` and `uniqueItems` (sorting keeps that from being quadratic).
+
+use std::cmp::Ordering;
+
+use serde_json::Value;
+
+use super::number;
+
+/// Whether two values are equal as JSON Schema sees it: `1` is `1.0`, the order of keys is nothing.
+pub(super) fn equal(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::String(a), Value::String(b)) => a == b,
+        _ => compare(a, b) == Ordering::Equal,
+    }
+}
+
+/// The positions of two equal items, if there are any.
+pub(super) fn duplicates(items: &[Value]) -> Option<(usize, usize)> {
+    let mut sorted: Vec<(usize, &Value)> = items.iter().enumerate().collect();
+    sorted.sort_by(|(_, a), (_, b)| compare(a, b));
+    let pairs = sorted.iter().zip(sorted.iter().skip(1));
+    pairs.filter(|((_, a), (_, b))| equal(a, b)).map(|((i, _), (j, _))| (*i, *j)).min()
+}
+
+fn compare(a: &Value, b: &Value) -> Ordering {
+    match (a, b) {
+        (Value::Null, Value::Null) => Ordering::Equal,
+        (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
+        (Value::Number(a), Value::Number(b)) => number::compare(a, b),
+        (Value::String(a), Value::String(b)) => a.cmp(b),
+        (Value::Array(a), Value::Array(b)) => {
+            let differing = a.iter().zip(b).map(|(a, b)| compare(a, b)).find(|order| order.is_ne());
+            differing.unwrap_or_else(|| a.len().cmp(&b.len()))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            let sorted = |map: &'_ serde_json::Map<String, Value>| {
+                let mut keys: Vec<String> = map.keys().cloned().collect();
+                keys.sort_unstable();
+                keys
+            };
+            let keys = sorted(a);
+            keys.cmp(&sorted(b)).then_with(|| {
+                let pairs = keys.iter().filter_map(|key| Some((a.get(key)?, b.get(key)?)));
+                pairs.map(|(a, b)| compare(a, b)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+            })
+        }
+        _ => rank(a).cmp(&rank(b)),
+    }
+}
+
+fn rank(value: &Value) -> u8 {
+    match value {
+        Value::Null => 0,
+        Value::Bool(_) => 1,
+        Value::Number(_) => 2,
+        Value::String(_) => 3,
+        Value::Array(_) => 4,
+        Value::Object(_) => 5,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn equality_is_by_value() {
+        assert!(equal(&json!({"a": 1, "b": [2.0]}), &json!({"b": [2], "a": 1.0})));
+        assert!(!equal(&json!({"a": 1}), &json!({"a": 1, "b": 2})));
+        assert!(!equal(&json!(0), &json!(false)));
+        assert!(!equal(&json!("1"), &json!(1)));
+    }
+
+    #[test]
+    fn duplicates_are_found_by_position() {
+        let items = [json!(3), json!({"x": 1}), json!("3"), json!({"x": 1.0})];
+        assert_eq!(duplicates(&items), Some((1, 3)));
+        assert_eq!(duplicates(&[json!(1), json!(true), json!([1])]), None);
+    }
+}

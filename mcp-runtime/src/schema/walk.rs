@@ -1,0 +1,158 @@
+//! Where subschemas live inside a schema, and what a `$ref` points at.
+//!
+//! The one table of applicator keywords; every other file of this module walks through it.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+/// Keywords whose value is one schema.
+const SINGLE: [&str; 10] = [
+    "items",
+    "contains",
+    "additionalProperties",
+    "propertyNames",
+    "not",
+    "if",
+    "then",
+    "else",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+];
+/// Keywords whose value is an array of schemas.
+const LISTS: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
+/// Keywords whose value is an object of schemas, by names that are not keywords.
+const MAPS: [&str; 5] = ["properties", "patternProperties", "dependentSchemas", "$defs", "definitions"];
+
+/// Visits the direct subschemas of a schema with the JSON pointer that leads to each.
+pub(super) fn children<'a>(schema: &'a Map<String, Value>, mut visit: impl FnMut(String, &'a Value)) {
+    for (keyword, value) in schema {
+        let name = keyword.as_str();
+        match value {
+            Value::Array(list) if LISTS.contains(&name) => {
+                for (index, child) in list.iter().enumerate() {
+                    visit(format!("/{name}/{index}"), child);
+                }
+            }
+            Value::Object(map) if MAPS.contains(&name) => {
+                for (key, child) in map {
+                    visit(format!("/{name}/{}", escape(key)), child);
+                }
+            }
+            Value::Object(_) | Value::Bool(_) if SINGLE.contains(&name) => visit(format!("/{name}"), value),
+            _ => {}
+        }
+    }
+}
+
+/// Visits the direct subschemas of a schema with the keyword that holds each.
+pub(super) fn children_mut(schema: &mut Map<String, Value>, visit: &mut dyn FnMut(&str, &mut Value)) {
+    for (keyword, value) in schema {
+        let name = keyword.as_str();
+        match value {
+            Value::Array(list) if LISTS.contains(&name) => {
+                list.iter_mut().for_each(|child| visit(name, child));
+            }
+            Value::Object(map) if MAPS.contains(&name) => {
+                map.values_mut().for_each(|child| visit(name, child));
+            }
+            Value::Object(_) | Value::Bool(_) if SINGLE.contains(&name) => visit(name, value),
+            _ => {}
+        }
+    }
+}
+
+/// Replaces every `$ref` in a schema by what `rewrite` returns for it.
+pub(super) fn rewrite_refs(schema: &mut Value, rewrite: &dyn Fn(&str) -> Option<String>) {
+    let Value::Object(map) = schema else { return };
+    if let Some(Value::String(reference)) = map.get_mut("$ref")
+        && let Some(new) = rewrite(reference)
+    {
+        *reference = new;
+    }
+    children_mut(map, &mut |_, child| rewrite_refs(child, rewrite));
+}
+
+/// The pointer part of a local reference: `""` for `#`, `/$defs/T` for `#/$defs/T`, none for an anchor.
+pub(super) fn pointer(reference: &str) -> Option<Cow<'_, str>> {
+    let fragment = reference.strip_prefix('#')?;
+    (fragment.is_empty() || fragment.starts_with('/')).then(|| percent_decode(fragment))
+}
+
+/// What a local reference points at: the pointer of the place and the schema there.
+pub(super) fn resolve<'a>(root: &'a Value, reference: &str) -> Option<(String, &'a Value)> {
+    if let Some(pointer) = pointer(reference) {
+        return root.pointer(&pointer).map(|found| (pointer.into_owned(), found));
+    }
+    let anchor = reference.strip_prefix('#')?;
+    find_anchor(root, anchor, String::new())
+}
+
+fn find_anchor<'a>(schema: &'a Value, anchor: &str, at: String) -> Option<(String, &'a Value)> {
+    let map = schema.as_object()?;
+    if map.get("$anchor").and_then(Value::as_str) == Some(anchor) {
+        return Some((at, schema));
+    }
+    let mut found = None;
+    children(map, |step, child| {
+        if found.is_none() {
+            found = find_anchor(child, anchor, format!("{at}{step}"));
+        }
+    });
+    found
+}
+
+/// Escapes a key for use as one step of a JSON pointer.
+pub(super) fn escape(key: &str) -> Cow<'_, str> {
+    if key.contains(['~', '/']) {
+        Cow::Owned(key.replace('~', "~0").replace('/', "~1"))
+    } else {
+        Cow::Borrowed(key)
+    }
+}
+
+fn percent_decode(text: &str) -> Cow<'_, str> {
+    if !text.contains('%') {
+        return Cow::Borrowed(text);
+    }
+    let bytes = text.as_bytes();
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let hex = text.get(at + 1..at + 3).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match hex {
+            Some(value) if byte == b'%' => {
+                decoded.push(value);
+                at += 3;
+            }
+            _ => {
+                decoded.push(byte);
+                at += 1;
+            }
+        }
+    }
+    Cow::Owned(String::from_utf8_lossy(&decoded).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn references_resolve_by_pointer_escape_and_anchor() {
+        let root = json!({
+            "$defs": {"a/b": {"type": "string"}, "Größe": {"$anchor": "size", "type": "integer"}},
+            "enum": [{"$anchor": "size"}]
+        });
+        assert_eq!(resolve(&root, "#").map(|found| found.1), Some(&root));
+        let slash = resolve(&root, "#/$defs/a~1b");
+        assert_eq!(slash, Some(("/$defs/a~1b".to_owned(), &root["$defs"]["a/b"])));
+        let encoded = resolve(&root, "#/$defs/Gr%C3%B6%C3%9Fe");
+        assert_eq!(encoded, resolve(&root, "#size"));
+        assert_eq!(encoded.map(|found| found.1), Some(&root["$defs"]["Größe"]));
+        assert_eq!(resolve(&root, "#/$defs/none"), None);
+        assert_eq!(resolve(&root, "other.json"), None);
+    }
+}

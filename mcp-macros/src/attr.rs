@@ -113,7 +113,7 @@ impl Entry {
             if input.is_empty() || input.peek(Token![,]) {
                 return Err(syn::Error::new(
                     key.span(),
-                    format_args!("`{name}` has no value after `=`\n{}", usage(&name)),
+                    format_args!("`{name}` has no value after `=`\n{}", names::usage(&name)),
                 ));
             }
             if name == "output" { Form::Type(input.parse()?) } else { Form::Value(ungroup(input.parse()?)) }
@@ -129,7 +129,7 @@ impl Entry {
 
     /// Reports that the value is not of the kind that the option takes.
     pub(crate) fn wrong(&self, wanted: &str, errors: &Errors) {
-        let message = format!("`{}` takes {wanted}\n{}", self.name, usage(&self.name));
+        let message = format!("`{}` takes {wanted}\n{}", self.name, names::usage(&self.name));
         match &self.form {
             Form::Value(value) => errors.at(value, message),
             Form::Type(ty) => errors.at(ty, message),
@@ -259,41 +259,6 @@ fn milliseconds(text: &str) -> Option<u64> {
         _ => return None,
     };
     number.parse::<u64>().ok()?.checked_mul(factor).filter(|&found| found > 0)
-}
-
-/// One example of each option, for the second line of a message.
-fn usage(option: &str) -> String {
-    let example = match option {
-        "name" => "name = \"search\"",
-        "title" => "title = \"Search\"",
-        "description" => "description = \"Searches the catalogue.\"",
-        "icon" => "icon = \"https://example.org/icon.png\"",
-        "meta" => "meta(model = \"m\", tags = [\"a\"])",
-        "scopes" => "scopes(\"read\", \"write\")",
-        "tags" => "tags(\"billing\")",
-        "crate" => "crate = path::to::mcp_runtime",
-        "timeout" => "timeout = \"5s\"",
-        "max_concurrency" => "max_concurrency = 2",
-        "output" => "output = Report",
-        "uri" => "uri = \"docs://pages/{id}\"",
-        "mime" => "mime = \"application/json\"",
-        "audience" => "audience(\"user\", \"assistant\")",
-        "priority" => "priority = 0.5",
-        "size" => "size = 1024",
-        "cache" => "cache(ttl = \"60s\", public)",
-        "ttl" => "ttl = \"60s\"",
-        "list" => "list = path::to::function",
-        "default" => "default = 10",
-        "example" => "example = 10",
-        "range" => "range(1..=100)",
-        "length" => "length(1..=200)",
-        "pattern" => "pattern = \"^[a-z]+$\"",
-        "one_of" => "one_of(\"a\", \"b\")",
-        "header" => "header = \"Region\"",
-        "complete" => "complete = path::to::function",
-        flag => return format!("write `{flag}` alone"),
-    };
-    format!("write `{example}`")
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ pub(crate) fn closure<K: Kind>(item: &Item<K>) -> TokenStream {
     let site = Span::mixed_site();
     let decode = decode(&item.params);
     let this = item.this.as_ref().filter(|_| item.takes_this);
-    let this = this.map(|this| quote_spanned!(site=> let __this = __call.this::<#this>();));
+    let this = this.map(|this| quote_spanned!(site=> let __this = __call.this::<#this>()?;));
     let injected: Vec<&Param> = item.params.iter().filter(|param| param.argument().is_none()).collect();
     let context = (!injected.is_empty()).then(|| quote_spanned!(site=> let __ctx = __call.context();));
     let lets = injected.iter().map(|param| injection(param));

@@ -53,6 +53,11 @@ impl Function {
         self.sig.asyncness.is_some()
     }
 
+    /// The lifetimes that it declares.
+    pub(crate) fn lifetimes(&self) -> Vec<String> {
+        self.sig.generics.lifetimes().map(|param| param.lifetime.to_string()).collect()
+    }
+
     /// The attributes that the generated items share with the function.
     pub(crate) fn shared_attrs(&self) -> Vec<TokenStream> {
         self.attrs.iter().filter_map(shared_attr).collect()
@@ -94,20 +99,20 @@ impl Function {
             errors.at(
                 token,
                 format_args!(
-                    "{noun} is called by clients and cannot be `unsafe`\nuse an `unsafe` block in the body"
+                    "a {noun} is called by clients and cannot be `unsafe`\nuse an `unsafe` block in the body"
                 ),
             );
         }
         if let Some(abi) = &self.sig.abi {
-            errors.at(abi, format_args!("{noun} is an ordinary Rust function\nremove the `extern`"));
+            errors.at(abi, format_args!("a {noun} is an ordinary Rust function\nremove the `extern`"));
         }
         // The compiler would refuse the function as well, so the rest of it goes without.
         if let Some(variadic) = self.sig.variadic.take() {
-            errors.at(variadic, format_args!("{noun} cannot be variadic\ntake a `Vec<T>`"));
+            errors.at(variadic, format_args!("a {noun} cannot be variadic\ntake a `Vec<T>`"));
         }
         self.check_generics(noun, errors);
         if !matches!(self.body.clone().into_iter().next(), Some(TokenTree::Group(_))) {
-            errors.at(&self.sig, format_args!("{noun} needs a body\nwrite it here"));
+            errors.at(&self.sig, format_args!("a {noun} needs a body\nwrite it here"));
             self.body = quote!({ loop {} });
         }
         self.check_output(noun, errors);
@@ -118,17 +123,19 @@ impl Function {
         if generics.params.iter().any(|param| !matches!(param, GenericParam::Lifetime(_))) {
             errors.at(
                 &generics.params,
-                format_args!("{noun} cannot be generic, since clients call it by name alone\nname the types"),
+                format_args!(
+                    "a {noun} cannot be generic, since clients call it by name alone\nname the types"
+                ),
             );
         } else if !generics.params.is_empty() {
             errors.at(
                 &generics.params,
                 format_args!(
-                    "{noun} cannot have lifetime parameters\ntake owned arguments, and state as `&T`"
+                    "a {noun} cannot have lifetime parameters\ntake owned arguments, and state as `&T`"
                 ),
             );
         } else if let Some(clause) = &generics.where_clause {
-            errors.at(clause, format_args!("{noun} cannot have a `where` clause\nname the types"));
+            errors.at(clause, format_args!("a {noun} cannot have a `where` clause\nname the types"));
         }
     }
 
@@ -137,23 +144,26 @@ impl Function {
             FnArg::Typed(param) => ty::holds_reference(&param.ty),
             FnArg::Receiver(_) => true,
         });
+        let lifetimes = self.lifetimes();
         let ReturnType::Type(_, output) = &mut self.sig.output else { return };
         if let Type::Never(never) = ty::peel(output) {
-            errors.at(never, format_args!("{noun} has to return\nremove the `-> !`"));
+            errors.at(never, format_args!("a {noun} has to return\nremove the `-> !`"));
             return;
         }
         match ty::offence(output.to_token_stream()) {
             None => {}
+            // One that the function declares is refused there.
+            Some(found) if ty::names_lifetime(&found.tokens, &lifetimes) => {}
             Some(ty::Offence { tokens, kind: ty::Borrow::Impl }) => errors.at(
                 tokens,
                 format_args!(
-                    "{noun} cannot return `impl Trait`\nname the type: `String`, `Json<T>`, `Vec<Content>`"
+                    "a {noun} cannot return `impl Trait`\nname the type: `String`, `Json<T>`, `Vec<Content>`"
                 ),
             ),
             Some(ty::Offence { tokens, .. }) => {
                 errors.at(
                     tokens,
-                    format_args!("{noun} cannot return a borrowed value\nreturn an owned one: `String`, `Vec<T>`, `Json<T>`"),
+                    format_args!("a {noun} cannot return a borrowed value\nreturn an owned one: `String`, `Vec<T>`, `Json<T>`"),
                 );
                 // With nothing to borrow from, the compiler would ask for a lifetime as well.
                 if !borrows {

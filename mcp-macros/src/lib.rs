@@ -22,6 +22,8 @@ mod prompt;
 mod resource;
 mod rule;
 mod service;
+#[cfg(test)]
+mod tests;
 mod tool;
 mod ty;
 mod uri;

@@ -138,6 +138,41 @@ fn distance(from: &str, to: &str) -> usize {
     last.last().copied().unwrap_or(0)
 }
 
+/// One example of each option, for the second line of a message.
+pub(crate) fn usage(option: &str) -> String {
+    let example = match option {
+        "name" => "name = \"search\"",
+        "title" => "title = \"Search\"",
+        "description" => "description = \"Searches the catalogue.\"",
+        "icon" => "icon = \"https://example.org/icon.png\"",
+        "meta" => "meta(model = \"m\", tags = [\"a\"])",
+        "scopes" => "scopes(\"read\", \"write\")",
+        "tags" => "tags(\"billing\")",
+        "crate" => "crate = path::to::mcp_runtime",
+        "timeout" => "timeout = \"5s\"",
+        "max_concurrency" => "max_concurrency = 2",
+        "output" => "output = Report",
+        "uri" => "uri = \"docs://pages/{id}\"",
+        "mime" => "mime = \"application/json\"",
+        "audience" => "audience(\"user\", \"assistant\")",
+        "priority" => "priority = 0.5",
+        "size" => "size = 1024",
+        "cache" => "cache(ttl = \"60s\", public)",
+        "ttl" => "ttl = \"60s\"",
+        "list" => "list = path::to::function",
+        "default" => "default = 10",
+        "example" => "example = 10",
+        "range" => "range(1..=100)",
+        "length" => "length(1..=200)",
+        "pattern" => "pattern = \"^[a-z]+$\"",
+        "one_of" => "one_of(\"a\", \"b\")",
+        "header" => "header = \"Region\"",
+        "complete" => "complete = path::to::function",
+        flag => return format!("write `{flag}` alone"),
+    };
+    format!("write `{example}`")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

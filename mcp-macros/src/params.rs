@@ -56,12 +56,13 @@ pub(crate) fn read(
     errors: &Errors,
 ) -> Vec<Param> {
     let mut found = Vec::new();
+    let lifetimes = function.lifetimes();
     for (index, input) in function.sig.inputs.iter_mut().enumerate() {
         match input {
             FnArg::Receiver(receiver) => {
                 receiver.attrs.retain(|attr| !is_helper(attr));
             }
-            FnArg::Typed(param) => found.extend(param_at(index, param, place, this, errors)),
+            FnArg::Typed(param) => found.extend(param_at(index, param, &lifetimes, place, this, errors)),
         }
     }
     check_names(&found, place, errors);
@@ -72,6 +73,7 @@ pub(crate) fn read(
 fn param_at(
     index: usize,
     param: &mut PatType,
+    lifetimes: &[String],
     place: Place,
     this: Option<&Type>,
     errors: &Errors,
@@ -88,7 +90,10 @@ fn param_at(
     let shape = match ty::shape(&param.ty) {
         Ok(shape) => shape,
         Err((tokens, message)) => {
-            errors.at(tokens, message);
+            // One that the function declares is refused there.
+            if !ty::names_lifetime(&tokens, lifetimes) {
+                errors.at(tokens, message);
+            }
             return None;
         }
     };

@@ -5,7 +5,9 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote_spanned};
-use syn::{Expr, ExprLit, ExprRange, ExprUnary, Lit, LitInt, RangeLimits, UnOp};
+use syn::parse::Parser;
+use syn::punctuated::Punctuated;
+use syn::{Expr, ExprLit, ExprRange, ExprUnary, Lit, LitInt, RangeLimits, Token, UnOp};
 
 use crate::attr::{Entry, Form, ungroup};
 use crate::errors::Errors;
@@ -83,15 +85,36 @@ pub(crate) fn pattern(entry: &Entry, errors: &Errors) -> Option<TokenStream> {
 }
 
 pub(crate) fn one_of(entry: &Entry, errors: &Errors) -> Option<TokenStream> {
-    let values = entry.strings(errors)?;
-    for (index, value) in values.iter().enumerate() {
-        if values.iter().take(index).any(|other| other.value() == value.value()) {
-            errors.at(value, format_args!("`{}` is listed twice\nremove one", value.value()));
+    let choices: Option<Vec<Expr>> = match &entry.form {
+        Form::Value(Expr::Array(array)) => Some(array.elems.iter().cloned().collect()),
+        Form::List(list) => {
+            let parser = Punctuated::<Expr, Token![,]>::parse_terminated;
+            parser.parse2(list.clone()).ok().map(|list| list.into_iter().collect())
+        }
+        _ => None,
+    };
+    let choices = choices.filter(|choices| !choices.is_empty() && choices.iter().all(is_choice));
+    let Some(choices) = choices else {
+        entry.wrong("a list of literals", errors);
+        return None;
+    };
+    let texts: Vec<String> = choices.iter().map(|choice| choice.to_token_stream().to_string()).collect();
+    for (index, (choice, text)) in choices.iter().zip(&texts).enumerate() {
+        if texts.iter().take(index).any(|other| other == text) {
+            errors.at(choice, format_args!("`{text}` is listed twice\nremove one"));
         }
     }
     let span = at(entry.span());
     let method = Ident::new("one_of", span);
-    Some(quote_spanned!(span=> __c.#method(__v, &[#(#values),*]);))
+    Some(quote_spanned!(span=> __c.#method(__v, &[#(#choices),*]);))
+}
+
+fn is_choice(expr: &Expr) -> bool {
+    match expr {
+        Expr::Lit(ExprLit { lit: Lit::Str(_) | Lit::Char(_), .. }) => true,
+        Expr::Group(group) => is_choice(&group.expr),
+        other => integer(other).is_some(),
+    }
 }
 
 struct Bounds {

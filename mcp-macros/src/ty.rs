@@ -152,6 +152,12 @@ pub(crate) fn offence(tokens: TokenStream) -> Option<Offence> {
     None
 }
 
+/// Says whether an offence is about one of these lifetimes.
+pub(crate) fn names_lifetime(tokens: &TokenStream, lifetimes: &[String]) -> bool {
+    let text = tokens.to_string().replace(' ', "");
+    lifetimes.iter().any(|lifetime| text.trim_start_matches('&') == *lifetime)
+}
+
 /// Says whether a lifetime could be elided from this parameter.
 pub(crate) fn holds_reference(ty: &Type) -> bool {
     !matches!(offence(ty.to_token_stream()), None | Some(Offence { kind: Borrow::Impl, .. }))

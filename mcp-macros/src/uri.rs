@@ -10,6 +10,7 @@ pub(crate) fn variables(uri: &str) -> Result<Vec<String>, String> {
     let mut found: Vec<String> = Vec::new();
     let mut query = uri.split('{').next().is_some_and(|start| start.contains('?'));
     let mut closed = false;
+    let mut after_variable = false;
     let mut rest = uri;
     while let Some((literal, after)) = rest.split_once('{') {
         check_literal(literal)?;
@@ -20,6 +21,13 @@ pub(crate) fn variables(uri: &str) -> Result<Vec<String>, String> {
             return Err(format!("`{{{after}` is not closed\n{FORMS}"));
         };
         let part = Expression::parse(expression)?;
+        let adjoins = after_variable && literal.is_empty();
+        if adjoins && matches!(part.place, Place::Path) && !expression.starts_with('/') {
+            return Err(format!(
+                "nothing separates `{{{expression}}}` from the variable before it\nput a character between them"
+            ));
+        }
+        after_variable = true;
         match part.place {
             Place::Path if closed => {
                 return Err(format!(
@@ -172,6 +180,8 @@ mod tests {
             "docs://{?a}/x",
             "docs://{?a}{b}",
             "docs://{?a}{?b}",
+            "docs://{a}{b}",
+            "docs://{+a}{b*}",
             "docs://{{a}}",
             "docs://a b",
             "docs://a\n",

@@ -1,0 +1,122 @@
+//! The options of items: all that exist, and what is said of a wrong one.
+
+use super::*;
+
+#[test]
+fn every_tool_option_is_accepted() {
+    no_mistake(&tool(
+        r#"name = "x.y-z_1", title = "T", description = DESCRIPTION, read_only, destructive = false, idempotent = true, open_world, icon = ["https://a.example/i.png", "data:image/png;base64,AA"], meta(model = "m", n = 1), timeout = "5s", max_concurrency = 2, scopes("a", "b"), tags("x"), strict, output = HashMap<String, u32>, unlisted, crate = renamed::runtime,"#,
+        "async fn x() {}",
+    ));
+    no_mistake(&tool(r#"blocking, timeout = "1h", max_concurrency = LIMIT"#, "fn x() {}"));
+}
+
+#[test]
+fn every_resource_and_prompt_option_is_accepted() {
+    no_mistake(&resource(
+        r#"uri = "a://b/{id}{?q}", name = "any name", title = "T", description = "d", mime = "text/plain; charset=utf-8", icon = "https://a.example/i.png", audience("user", "assistant"), priority = 1, size = 10, cache(ttl = "60s", public), list = all, scopes = "a", meta(x = [1, 2]), crate = crate,"#,
+        "fn x(#[mcp(raw)] id: String, q: Option<u32>) -> String {}",
+    ));
+    no_mistake(&prompt(
+        r#"
+name = "p",
+            title = "T",
+            description = "d",
+            icon = "https://x.example",
+            meta(a = 1),
+            scopes("a"),
+            crate = a::b"#,
+        r#"async fn x(#[mcp(complete = ids)] a: u32, #[mcp(complete("x", "y"))] b: String) -> String {}"#,
+    ));
+}
+
+#[test]
+fn every_parameter_option_is_accepted() {
+    no_mistake(&tool(
+        "",
+        r#"
+fn x(
+                #[mcp(name = "a-b", description = "d", default = 10, range(1..=100), example = 5, header = "Region")] a: u32,
+                #[mcp(length(1..=200), pattern = "^a$", one_of("a", "b"))] b: String,
+                #[mcp(default)] c: Vec<u8>,
+                #[mcp(range(-0.5..))] #[mcp(one_of = [1, -2])] d: f64,
+                #[mcp(length(8))] e: String,
+                #[mcp(length(..10))] f: String,
+                #[mcp(range(MIN..MAX))] g: u32,
+                #[mcp(inject)] h: Tx,
+                i: &Db, j: Option<&Principal>, k: &dyn Store, l: &(dyn Store + Send), _: &Context,
+            ) {}"#,
+    ));
+    no_mistake(&tool("", r#"fn x(#[mcp(flatten, description = "d")] all: All, c: &Context) {}"#));
+}
+
+#[test]
+fn a_tool_option_that_is_wrong_is_one_mistake() {
+    mistakes(
+        &[
+            (r#"titel = "x""#, "did you mean `title`?"),
+            ("readonly", "did you mean `read_only`?"),
+            (r#"uri = "a://b""#, "it is an option of `#[mcp_resource]`"),
+            ("range(1..2)", "it is an option of a parameter"),
+            ("task", "it takes `name`"),
+            (r#"ui("x")"#, "it takes `name`"),
+            (r#"requires("x")"#, "it takes `name`"),
+            (r#"title = "a", title = "b""#, "given twice"),
+            ("title = 5", "takes a string"),
+            ("title", "takes a string"),
+            ("title =", "has no value"),
+            (r#"title "x""#, "expected `=`"),
+            (r#""x""#, "expected an option"),
+            (r#"name = """#, "is empty"),
+            (r#"name = "a b""#, "a character that tool names cannot have"),
+            (r#"name = "é""#, "a character that tool names cannot have"),
+            (r#"read_only = "yes""#, "`true` or `false`"),
+            (r#"icon = "icon.png""#, "no absolute URI"),
+            ("icon = [1]", "string literals"),
+            ("meta = 1", "list of keys and values"),
+            ("meta(a)", "has no value"),
+            ("timeout = 5", "takes a string"),
+            (r#"timeout = "5 seconds""#, "is not a duration"),
+            ("max_concurrency = 0", "no call run"),
+            (r#"max_concurrency = "2""#, "whole number"),
+            ("blocking", "for a plain `fn`"),
+            ("scopes()", "string literals"),
+            (r#"output("x")"#, "takes a type"),
+            (r#"crate = "x""#, "takes a path"),
+        ],
+        |options| tool(options, "async fn x() {}"),
+    );
+    let long = "x".repeat(129);
+    one_mistake(&tool(&format!("name = {long:?}"), "fn x() {}"), "longer than 128");
+    let longest = "x".repeat(128);
+    no_mistake(&tool(&format!("name = {longest:?}"), "fn x() {}"));
+    one_mistake(&tool("", "fn größe() {}"), "with `name = \"..\"`");
+    one_mistake(&tool(r#"timeout = "5s""#, "fn x() {}"), "add `blocking`");
+    one_mistake(&tool("blocking", "fn x(#[mcp(inject)] t: T) {}"), "cannot wait");
+}
+
+#[test]
+fn a_resource_and_its_template_agree() {
+    for (options, parameters, part) in [
+        (r#"uri = "a://{x}""#, "", "`{x}` names no parameter"),
+        (r#"uri = "a://b""#, "y: u32", "`y` is not in the URI"),
+        (r#"uri = "a://{x""#, "x: u32", "is not closed"),
+        (r#"uri = "a://{#x}""#, "x: u32", "supported are"),
+        (r#"uri = "{x}""#, "x: u32", "has no scheme"),
+        ("uri = 5", "", "takes a string"),
+        (r#"mime = "json""#, "", "no media type"),
+        (r#"audience("model")"#, "", "no audience"),
+        ("priority = 2", "", "from 0 to 1"),
+        (r#"priority = "1""#, "", "from 0 to 1"),
+        (r#"size = "1""#, "", "integer"),
+        ("cache(public)", "", "needs a `ttl`"),
+        (r#"cache(ttl = "x")"#, "", "not a duration"),
+        (r#"cache(ttl = "1s", privat)"#, "", "unknown option `privat` of `cache(..)`"),
+        ("cache", "", "takes a list"),
+        (r#"list = "x""#, "", "takes a path"),
+        (r#"timeout = "5s""#, "", "it is an option of `#[mcp_tool]`"),
+    ] {
+        one_mistake(&resource(options, &format!("fn x({parameters}) -> String {{}}")), part);
+    }
+    no_mistake(&resource(r#"uri = "a://{user}""#, r#"fn x(#[mcp(name = "user")] who: String, db: &Db) {}"#));
+}

@@ -1,1 +1,63 @@
-//! Write an MCP server by annotating functions.
+//! Write an MCP (Model Context Protocol) server by annotating functions.
+//!
+//! ```no_run
+//! use mcp_runtime::prelude::*;
+//!
+//! /// Greets somebody.
+//! #[mcp_tool]
+//! fn greet(
+//!     /// Whom to greet
+//!     name: String,
+//! ) -> String {
+//!     format!("Hello, {name}!")
+//! }
+//!
+//! fn main() -> mcp_runtime::Result<()> {
+//!     mcp_runtime::server!().discover().run()
+//! }
+//! ```
+
+mod content;
+mod context;
+mod def;
+mod dispatch;
+mod extract;
+mod jsonrpc;
+mod protocol;
+mod registry;
+mod reply;
+mod schema;
+mod server;
+
+#[doc(hidden)]
+pub mod __private;
+pub mod prelude;
+
+pub use content::{
+    Annotations, Audio, Bytes, Content, Embedded, Image, Message, PromptResult, ResourceContents,
+    ResourceLink, ResourceResult, Role, Text, ToolResult,
+};
+pub use context::{Caller, Cancelled, ClientInfo, Context, Progress};
+pub use def::{Hints, Prompt, Resource, RuntimeTool as ToolDef, Service, Tool, ToolBuilder, ToolCall};
+pub use extract::{Completion, FromContext, ListedResource};
+pub use jsonrpc::ProtocolError;
+#[cfg(feature = "macros")]
+pub use mcp_macros::{main, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type};
+pub use protocol::Revision;
+pub use reply::{
+    IntoContent, IntoFailure, IntoMessage, IntoPromptResult, IntoResourceResult, IntoToolResult, Json,
+    ResultExt, Structured, ToolError,
+};
+pub use server::{Error, Result, Server, ServerBuilder, ServerHandle};
+
+/// Starts a server with the name and version of the calling crate; see [`ServerBuilder`].
+#[macro_export]
+macro_rules! server {
+    () => {
+        $crate::ServerBuilder::new(
+            ::core::env!("CARGO_PKG_NAME"),
+            ::core::env!("CARGO_PKG_VERSION"),
+            ::core::module_path!(),
+        )
+    };
+}

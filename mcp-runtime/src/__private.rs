@@ -1,0 +1,33 @@
+//! Everything that generated code names, and nothing else. Not part of the public interface: it changes with the
+//! macros, which are pinned to this exact version.
+
+pub use core::{
+    column, concat, convert::Into, default::Default, file, line, module_path, ops::Bound, option::Option,
+    result::Result,
+};
+
+pub use inventory;
+pub use schemars;
+pub use serde;
+
+pub use crate::{
+    content::{PromptResult, ResourceResult, ToolResult},
+    def::{
+        AnyPromptOut, AnyResourceOut, AnyToolOut, IconDef, Linked, Location, OutputType, Prompt, PromptDef,
+        PromptOut, Resource, ResourceDef, ResourceOut, Service, Tool, ToolDef, ToolOut,
+    },
+    extract::{
+        AnyArg, ArgDef, Call, HeaderArg, Inject, Outcome, Pattern, Probe, ProbeDyn, Rejected, Rules, Slots,
+        blocking, complete, done, list, owned, pending,
+    },
+    reply::Failure,
+};
+
+/// Runs an async `main`.
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime.block_on(future),
+        // nothing runs without a runtime, and `main` has no error type that is known here
+        Err(e) => panic!("the async runtime cannot be started: {e}"),
+    }
+}

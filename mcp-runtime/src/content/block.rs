@@ -1,0 +1,252 @@
+//! Content blocks and their annotations. Users build them; `write` puts them on the wire.
+
+use serde_json::{Map, Value};
+
+/// Who said or should see something: the wire's `user` or `assistant`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// `user`
+    User,
+    /// `assistant`
+    Assistant,
+}
+
+impl Role {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
+    }
+}
+
+/// Hints on a block or a resource: for whom it is, how much it matters, when it changed.
+///
+/// See [annotations](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#annotations).
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Annotations {
+    /// The wire's `audience`.
+    pub audience: Vec<Role>,
+    /// The wire's `priority`, 0 to 1.
+    pub priority: Option<f64>,
+    /// The wire's `lastModified`, an ISO 8601 time; clients before 2025-06-18 do not see it.
+    pub last_modified: Option<String>,
+}
+
+/// One content block of a tool result or a prompt message.
+///
+/// See [tool results](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool-result).
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Content {
+    /// `"type": "text"`
+    Text(Text),
+    /// `"type": "image"`
+    Image(Image),
+    /// `"type": "audio"`; an embedded blob for clients before 2025-03-26
+    Audio(Audio),
+    /// `"type": "resource_link"`; a text block for clients before 2025-06-18
+    ResourceLink(ResourceLink),
+    /// `"type": "resource"`
+    Embedded(Embedded),
+}
+
+/// What every block has besides its payload.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Extras {
+    pub(crate) annotations: Option<Box<Annotations>>,
+    pub(crate) meta: Option<Box<Map<String, Value>>>,
+}
+
+macro_rules! extras {
+    ($($block:ident)*) => {$(
+        impl $block {
+            fn annotations(&mut self) -> &mut Annotations {
+                self.extras.annotations.get_or_insert_default()
+            }
+
+            /// For whom it is: the wire's `annotations.audience`.
+            #[must_use]
+            pub fn audience(mut self, audience: impl IntoIterator<Item = Role>) -> Self {
+                self.annotations().audience = audience.into_iter().collect();
+                self
+            }
+
+            /// How much it matters, from 0 to 1: the wire's `annotations.priority`.
+            #[must_use]
+            pub fn priority(mut self, priority: f64) -> Self {
+                self.annotations().priority = Some(priority.clamp(0.0, 1.0));
+                self
+            }
+
+            /// When it changed, as an ISO 8601 time: the wire's `annotations.lastModified`.
+            #[must_use]
+            pub fn last_modified(mut self, time: impl Into<String>) -> Self {
+                self.annotations().last_modified = Some(time.into());
+                self
+            }
+
+            /// Adds a member to the block's `_meta`.
+            #[must_use]
+            pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+                self.extras.meta.get_or_insert_default().insert(key.into(), value.into());
+                self
+            }
+        }
+
+        impl From<$block> for Content {
+            fn from(block: $block) -> Self {
+                Self::$block(block)
+            }
+        }
+    )*};
+}
+extras!(Text Image Audio ResourceLink Embedded);
+
+/// A text block.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Text {
+    pub(crate) text: std::borrow::Cow<'static, str>,
+    pub(crate) extras: Extras,
+}
+
+impl Text {
+    /// A block of this text.
+    pub fn new(text: impl Into<std::borrow::Cow<'static, str>>) -> Self {
+        Self { text: text.into(), extras: Extras::default() }
+    }
+}
+
+impl Content {
+    /// A text block.
+    pub fn text(text: impl Into<std::borrow::Cow<'static, str>>) -> Self {
+        Self::Text(Text::new(text))
+    }
+
+    /// The text, if it is a text block.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(block) => Some(&block.text),
+            _ => None,
+        }
+    }
+}
+
+/// Bytes to be sent as base64, or base64 that is sent as it is.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Data {
+    Bytes(Vec<u8>),
+    Base64(String),
+}
+
+macro_rules! media {
+    ($(#[$doc:meta] $block:ident)*) => {$(
+        #[$doc]
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct $block {
+            pub(crate) data: Data,
+            pub(crate) mime: std::borrow::Cow<'static, str>,
+            pub(crate) extras: Extras,
+        }
+
+        impl $block {
+            /// These bytes, of this MIME type; they travel as base64.
+            pub fn new(bytes: impl Into<Vec<u8>>, mime: impl Into<std::borrow::Cow<'static, str>>) -> Self {
+                Self { data: Data::Bytes(bytes.into()), mime: mime.into(), extras: Extras::default() }
+            }
+
+            /// Data that is base64 (RFC 4648, padded) already.
+            pub fn from_base64(data: impl Into<String>, mime: impl Into<std::borrow::Cow<'static, str>>) -> Self {
+                Self { data: Data::Base64(data.into()), mime: mime.into(), extras: Extras::default() }
+            }
+        }
+    )*};
+}
+media! {
+    /// An image block.
+    Image
+    /// An audio block.
+    Audio
+}
+
+/// A link to a resource that the client may read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResourceLink {
+    pub(crate) uri: String,
+    pub(crate) name: String,
+    pub(crate) title: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) mime: Option<String>,
+    pub(crate) size: Option<u64>,
+    pub(crate) extras: Extras,
+}
+
+impl ResourceLink {
+    /// A link to `uri` under this name.
+    pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
+        Self {
+            uri: uri.into(),
+            name: name.into(),
+            title: None,
+            description: None,
+            mime: None,
+            size: None,
+            extras: Extras::default(),
+        }
+    }
+
+    /// The wire's `title`.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// The wire's `description`.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+
+    /// The wire's `mimeType`.
+    #[must_use]
+    pub fn mime(mut self, mime: impl Into<String>) -> Self {
+        self.mime = Some(mime.into());
+        self
+    }
+
+    /// The wire's `size`, in bytes.
+    #[must_use]
+    pub fn size(mut self, bytes: u64) -> Self {
+        self.size = Some(bytes);
+        self
+    }
+}
+
+/// The contents of a resource inside a result or message.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Embedded {
+    pub(crate) resource: super::ResourceContents,
+    pub(crate) extras: Extras,
+}
+
+impl Embedded {
+    /// A block that holds these contents.
+    #[must_use]
+    pub fn new(resource: super::ResourceContents) -> Self {
+        Self { resource, extras: Extras::default() }
+    }
+
+    /// A text resource in a block.
+    pub fn text(uri: impl Into<String>, mime: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::new(super::ResourceContents::text(text).uri(uri).mime(mime))
+    }
+
+    /// A binary resource in a block; its bytes travel as base64.
+    pub fn blob(uri: impl Into<String>, mime: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
+        Self::new(super::ResourceContents::blob(bytes).uri(uri).mime(mime))
+    }
+}

@@ -1,0 +1,138 @@
+//! The request as user code sees it: who asks, what was sent beside the arguments, progress, cancellation, and the
+//! values that can be injected. Dispatch makes one for each call that wants it.
+
+mod cancel;
+mod peer;
+mod progress;
+mod slots;
+
+use std::{any::TypeId, fmt, sync::Arc};
+
+use serde_json::Value;
+
+pub(crate) use cancel::Cancel;
+pub use cancel::Cancelled;
+pub use peer::{Caller, ClientInfo};
+pub(crate) use peer::{ClientData, Outlet, Peer};
+pub(crate) use progress::Channel;
+pub use progress::Progress;
+pub use slots::Slots;
+
+use crate::protocol::Revision;
+
+/// The request that a function is answering.
+///
+/// Take it as `ctx: &Context`; it is injected and never part of a schema. Clones are cheap and mean the same request.
+#[derive(Clone)]
+pub struct Context(Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) revision: Revision,
+    pub(crate) state: Arc<Slots>,
+    pub(crate) peer: Peer,
+    pub(crate) client: ClientData,
+    /// Raw JSON of the request's `_meta`.
+    pub(crate) meta: Option<Box<str>>,
+    pub(crate) progress: Option<Channel>,
+    pub(crate) cancel: Cancel,
+}
+
+impl Context {
+    pub(crate) fn new(inner: Inner) -> Self {
+        Self(Arc::new(inner))
+    }
+
+    /// A context for unit tests of annotated functions: no client, no state, never cancelled.
+    ///
+    /// ```
+    /// use mcp_runtime::Context;
+    ///
+    /// let ctx = Context::for_test();
+    /// assert!(!ctx.is_cancelled());
+    /// ```
+    #[must_use]
+    pub fn for_test() -> Self {
+        Self::new(Inner {
+            revision: Revision::LATEST,
+            state: Arc::default(),
+            peer: Peer::default(),
+            client: ClientData::default(),
+            meta: None,
+            progress: None,
+            cancel: Cancel::default(),
+        })
+    }
+
+    /// The revision of the protocol that this request is written in.
+    #[must_use]
+    pub fn revision(&self) -> Revision {
+        self.0.revision
+    }
+
+    /// The client's name and version, where it said them.
+    #[must_use]
+    pub fn client(&self) -> Option<ClientInfo> {
+        self.0.client.info()
+    }
+
+    /// The capabilities that the client declared, as the wire has them; an empty object if none.
+    #[must_use]
+    pub fn client_capabilities(&self) -> Value {
+        self.0.client.capabilities()
+    }
+
+    /// Who is calling, where the server authenticates its callers.
+    #[must_use]
+    pub fn caller(&self) -> Option<&Caller> {
+        self.0.peer.caller.as_deref()
+    }
+
+    /// The member `key` of the request's `_meta`.
+    #[must_use]
+    pub fn meta(&self, key: &str) -> Option<Value> {
+        let meta: Value = serde_json::from_str(self.0.meta.as_deref()?).ok()?;
+        meta.get(key).cloned()
+    }
+
+    /// Reports how far the call has come; sent only if the client asked for progress.
+    ///
+    /// Values must increase: an equal or lower one is dropped.
+    ///
+    /// See [progress](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/progress).
+    #[must_use = "nothing is reported before `.send()`"]
+    pub fn progress(&self, progress: f64) -> Progress<'_> {
+        Progress::new(self, progress)
+    }
+
+    /// Whether the client gave up on this request.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.cancel.is_fired()
+    }
+
+    /// Waits until the client gives up on this request.
+    ///
+    /// An async function need not ask: its future is dropped then. It is for work that goes on elsewhere.
+    pub fn cancelled(&self) -> Cancelled {
+        self.0.cancel.wait()
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.0
+    }
+
+    /// The value registered for `T`: this request's first, then the server's.
+    pub(crate) fn find<T: ?Sized + 'static>(&self) -> Option<&T> {
+        self.0.peer.request.get::<T>().or_else(|| self.0.state.get::<T>())
+    }
+
+    pub(crate) fn as_any<T: 'static>(&self) -> Option<&T> {
+        (TypeId::of::<T>() == TypeId::of::<Self>()).then_some(self as &dyn std::any::Any)?.downcast_ref()
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context").field("revision", &self.0.revision).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,91 @@
+//! The other side of a connection: what it said of itself, who it is, and how notifications reach it.
+//! Transports fill it in.
+
+use std::{fmt, sync::Arc};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::Slots;
+
+/// Where notifications of one request, or of one connection, go. A transport implements it.
+pub(crate) trait Outlet: Send + Sync {
+    /// Takes one JSON-RPC notification, on one line without its end; never blocks, drops it when there is no room.
+    fn notify(&self, message: Vec<u8>);
+}
+
+/// The other side of one request.
+#[derive(Clone, Default)]
+pub(crate) struct Peer {
+    pub(crate) outlet: Option<Arc<dyn Outlet>>,
+    pub(crate) request: Arc<Slots>,
+    pub(crate) caller: Option<Arc<Caller>>,
+    /// What a handshake told of the client; requests of the stateless era tell it themselves.
+    pub(crate) client: ClientData,
+}
+
+impl fmt::Debug for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Peer").field("caller", &self.caller).finish_non_exhaustive()
+    }
+}
+
+/// A client's name and version: the wire's `clientInfo`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub struct ClientInfo {
+    /// The wire's `name`.
+    pub name: String,
+    /// The wire's `title`.
+    pub title: Option<String>,
+    /// The wire's `version`.
+    #[serde(default)]
+    pub version: String,
+}
+
+/// What a client says of itself, as raw JSON that is read only when asked for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ClientData {
+    pub(crate) info: Option<Arc<str>>,
+    pub(crate) capabilities: Option<Arc<str>>,
+}
+
+impl ClientData {
+    pub(crate) fn info(&self) -> Option<ClientInfo> {
+        serde_json::from_str(self.info.as_deref()?).ok()
+    }
+
+    pub(crate) fn capabilities(&self) -> Value {
+        let parsed = self.capabilities.as_deref().and_then(|json| serde_json::from_str(json).ok());
+        parsed.unwrap_or_else(|| Value::Object(serde_json::Map::new()))
+    }
+}
+
+/// An authenticated caller: the `subject` that an `issuer` vouches for, with the scopes granted to it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Caller {
+    /// Who vouches for it.
+    pub issuer: String,
+    /// Who it is, unique within the issuer.
+    pub subject: String,
+    /// What it may do; items that need other scopes are hidden from it and refused.
+    pub scopes: Vec<String>,
+}
+
+impl Caller {
+    /// A caller without scopes.
+    pub fn new(issuer: impl Into<String>, subject: impl Into<String>) -> Self {
+        Self { issuer: issuer.into(), subject: subject.into(), scopes: Vec::new() }
+    }
+
+    /// The same caller with these scopes.
+    #[must_use]
+    pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.scopes = scopes.into_iter().map(Into::into).collect();
+        self
+    }
+
+    pub(crate) fn may(&self, scopes: &[&str]) -> bool {
+        scopes.iter().all(|needed| self.scopes.iter().any(|granted| granted == needed))
+    }
+}

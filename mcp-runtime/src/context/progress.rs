@@ -1,0 +1,86 @@
+//! Progress notifications of one call.
+
+use std::sync::Mutex;
+
+use super::Context;
+use crate::{jsonrpc::notification, protocol::Revision};
+
+/// The token that the client chose, and the last value sent with it.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    /// Raw JSON.
+    token: Box<str>,
+    last: Mutex<Option<f64>>,
+}
+
+impl Channel {
+    pub(crate) fn new(token: &str) -> Self {
+        Self { token: token.into(), last: Mutex::new(None) }
+    }
+}
+
+/// A progress report under construction; see [`Context::progress`].
+#[derive(Debug)]
+#[must_use = "nothing is reported before `.send()`"]
+pub struct Progress<'a> {
+    context: &'a Context,
+    progress: f64,
+    total: Option<f64>,
+    message: Option<String>,
+}
+
+impl<'a> Progress<'a> {
+    pub(super) fn new(context: &'a Context, progress: f64) -> Self {
+        Self { context, progress, total: None, message: None }
+    }
+
+    /// The value at which the work is done: the wire's `total`.
+    pub fn total(mut self, total: f64) -> Self {
+        self.total = Some(total);
+        self
+    }
+
+    /// What is being done: the wire's `message`; clients before 2025-03-26 do not see it.
+    pub fn message(mut self, message: impl Into<String>) -> Self {
+        self.message = Some(message.into());
+        self
+    }
+
+    /// Sends it: at once, without waiting, and only to a client that asked.
+    pub fn send(self) {
+        let inner = self.context.inner();
+        let (Some(channel), Some(outlet)) = (&inner.progress, &inner.peer.outlet) else { return };
+        if !self.progress.is_finite() {
+            return;
+        }
+        let mut last = channel.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if last.is_some_and(|last| self.progress <= last) {
+            return;
+        }
+        *last = Some(self.progress);
+        // sent under the lock, so that two threads cannot swap their values on the way out
+        outlet.notify(notification("notifications/progress", |params| {
+            params.raw("progressToken", &channel.token).value("progress", &Number(self.progress));
+            if let Some(total) = self.total.filter(|t| t.is_finite()) {
+                params.value("total", &Number(total));
+            }
+            if inner.revision >= Revision::V2025_03_26 {
+                params.opt_str("message", self.message.as_deref());
+            }
+        }));
+    }
+}
+
+/// Whole values travel as integers: `50`, not `50.0`.
+struct Number(f64);
+
+impl serde::Serialize for Number {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[allow(clippy::cast_possible_truncation)]
+        if self.0.fract() == 0.0 && self.0.abs() < 9e15 {
+            serializer.serialize_i64(self.0 as i64)
+        } else {
+            serializer.serialize_f64(self.0)
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Values by type: a server's state, or what belongs to one request. Injection looks here.
+
+use std::{
+    any::{Any, TypeId},
+    collections::HashMap,
+    fmt,
+    sync::Arc,
+};
+
+/// Values by their type; `T` is found whether it was put in as `T`, `Arc<T>` or (for traits) `Arc<dyn T>`.
+#[derive(Default, Clone)]
+pub struct Slots(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
+
+impl Slots {
+    /// Puts a value in; one of the same type is replaced.
+    pub fn put<T: Any + Send + Sync>(&mut self, value: T) {
+        self.0.insert(TypeId::of::<Arc<T>>(), Arc::new(Arc::new(value)));
+    }
+
+    /// The value for `T`.
+    #[must_use]
+    pub fn get<T: ?Sized + 'static>(&self) -> Option<&T> {
+        if self.0.is_empty() {
+            return None;
+        }
+        if let Some(value) = self.0.get(&TypeId::of::<Arc<T>>()) {
+            return value.downcast_ref::<Arc<T>>().map(|v| &**v);
+        }
+        self.0.get(&TypeId::of::<Arc<Arc<T>>>())?.downcast_ref::<Arc<Arc<T>>>().map(|v| &***v)
+    }
+
+    /// Whether there is a value whose slot is that of `Arc<T>` or of `Arc<Arc<T>>`.
+    pub(crate) fn holds(&self, slots: &[TypeId]) -> bool {
+        slots.iter().any(|slot| self.0.contains_key(slot))
+    }
+}
+
+impl fmt::Debug for Slots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Slots({})", self.0.len())
+    }
+}

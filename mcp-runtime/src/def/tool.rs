@@ -1,0 +1,195 @@
+//! Descriptors of tools.
+
+use std::time::Duration;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+use super::{Common, Handler, Location, common_setters};
+use crate::{
+    content::ToolResult,
+    extract::{Call, Outcome},
+    reply::{Failure, IntoToolResult},
+};
+
+/// The hints on a tool's behaviour that were given: the wire's `annotations`.
+///
+/// See [tool annotations](https://modelcontextprotocol.io/specification/2026-07-28/schema#toolannotations).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Hints {
+    /// `readOnlyHint`
+    pub read_only: Option<bool>,
+    /// `destructiveHint`
+    pub destructive: Option<bool>,
+    /// `idempotentHint`
+    pub idempotent: Option<bool>,
+    /// `openWorldHint`
+    pub open_world: Option<bool>,
+}
+
+/// One annotated tool.
+#[derive(Clone, Copy)]
+pub struct ToolDef {
+    pub(crate) common: Common,
+    pub(crate) hints: Hints,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) max_concurrency: Option<usize>,
+    pub(crate) tags: &'static [&'static str],
+    pub(crate) strict: bool,
+    pub(crate) out: Option<&'static dyn AnyToolOut>,
+    pub(crate) output_type: Option<OutputType>,
+    pub(crate) handler: Handler<ToolResult>,
+}
+
+fn unset(_: &mut Call<'_>) -> Outcome<ToolResult> {
+    Err(Failure::Body("the tool has no handler".into()))
+}
+
+impl ToolDef {
+    /// A tool of that name, at that place.
+    #[must_use]
+    pub const fn new(name: &'static str, at: Location) -> Self {
+        Self {
+            common: Common::new(name, at),
+            hints: Hints { read_only: None, destructive: None, idempotent: None, open_world: None },
+            timeout: None,
+            max_concurrency: None,
+            tags: &[],
+            strict: false,
+            out: None,
+            output_type: None,
+            handler: unset,
+        }
+    }
+
+    /// Sets `readOnlyHint`.
+    #[must_use]
+    pub const fn read_only(mut self, hint: bool) -> Self {
+        self.hints.read_only = Some(hint);
+        self
+    }
+
+    /// Sets `destructiveHint`.
+    #[must_use]
+    pub const fn destructive(mut self, hint: bool) -> Self {
+        self.hints.destructive = Some(hint);
+        self
+    }
+
+    /// Sets `idempotentHint`.
+    #[must_use]
+    pub const fn idempotent(mut self, hint: bool) -> Self {
+        self.hints.idempotent = Some(hint);
+        self
+    }
+
+    /// Sets `openWorldHint`.
+    #[must_use]
+    pub const fn open_world(mut self, hint: bool) -> Self {
+        self.hints.open_world = Some(hint);
+        self
+    }
+
+    /// Sets how long a call may take, in milliseconds.
+    #[must_use]
+    pub const fn timeout_ms(mut self, ms: u64) -> Self {
+        self.timeout = Some(Duration::from_millis(ms));
+        self
+    }
+
+    /// Sets how many calls may run at once.
+    #[must_use]
+    pub const fn max_concurrency(mut self, calls: usize) -> Self {
+        self.max_concurrency = Some(calls);
+        self
+    }
+
+    /// Sets the tags.
+    #[must_use]
+    pub const fn tags(mut self, tags: &'static [&'static str]) -> Self {
+        self.tags = tags;
+        self
+    }
+
+    /// Refuses unknown arguments, and strings for other types.
+    #[must_use]
+    pub const fn strict(mut self) -> Self {
+        self.strict = true;
+        self
+    }
+
+    /// Sets how its return type becomes a result.
+    #[must_use]
+    pub const fn output(mut self, out: &'static dyn AnyToolOut) -> Self {
+        self.out = Some(out);
+        self
+    }
+
+    /// Sets the type that its `structuredContent` has.
+    #[must_use]
+    pub const fn output_type(mut self, output: OutputType) -> Self {
+        self.output_type = Some(output);
+        self
+    }
+
+    /// Sets the function.
+    #[must_use]
+    pub const fn handler(mut self, handler: Handler<ToolResult>) -> Self {
+        self.handler = handler;
+        self
+    }
+}
+common_setters!(ToolDef);
+
+/// How a return type `R` becomes a tool's result; bound once, at the type's place in the user's source.
+#[allow(missing_debug_implementations)] // a table of function pointers
+pub struct ToolOut<R: 'static> {
+    convert: fn(R) -> Result<ToolResult, Failure>,
+    schema: fn(&mut SchemaGenerator) -> Option<Schema>,
+}
+
+impl<R: 'static> ToolOut<R> {
+    /// The conversion of `R`.
+    #[must_use]
+    #[allow(clippy::new_without_default)]
+    pub const fn new() -> Self
+    where
+        R: IntoToolResult,
+    {
+        Self { convert: R::into_tool_result, schema: R::output_schema }
+    }
+
+    /// Converts what the function returned.
+    ///
+    /// # Errors
+    /// The function failed, or its value has no JSON form.
+    pub fn reply(&self, value: R) -> Result<ToolResult, Failure> {
+        (self.convert)(value)
+    }
+}
+
+/// A [`ToolOut`] without its type.
+pub trait AnyToolOut: Sync {
+    #[doc(hidden)]
+    fn schema(&self, generator: &mut SchemaGenerator) -> Option<Schema>;
+}
+
+impl<R> AnyToolOut for ToolOut<R> {
+    fn schema(&self, generator: &mut SchemaGenerator) -> Option<Schema> {
+        (self.schema)(generator)
+    }
+}
+
+/// A type named by `output = Type`.
+#[derive(Debug, Clone, Copy)]
+pub struct OutputType {
+    pub(crate) schema: fn(&mut SchemaGenerator) -> Schema,
+}
+
+impl OutputType {
+    /// The schema of `T`.
+    #[must_use]
+    pub const fn of<T: JsonSchema>() -> Self {
+        Self { schema: |generator| generator.subschema_for::<T>() }
+    }
+}

@@ -1,0 +1,96 @@
+//! `prompts/get`.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{
+    Refusal, Request, Status,
+    reply::{Frame, framed, shown},
+    run::{Begun, Drive, drive, enter},
+    tool::unknown,
+};
+use crate::{
+    content::{PromptResult, prompt_result},
+    extract::{CallParts, Input, Variable},
+    jsonrpc::{ProtocolError, error_reply, text_of},
+    registry::{PromptEntry, visible},
+    reply::Failure,
+    server::Server,
+};
+
+impl Server {
+    pub(super) fn get_prompt(&self, request: Request<'_>, out: &mut Vec<u8>) -> Result<Begun, Refusal> {
+        let name = request.params.name.ok_or_else(|| ProtocolError::invalid_params("`name` is missing"))?;
+        let name = text_of(name).ok_or_else(|| ProtocolError::invalid_params("`name` is not a string"))?;
+        let arguments = texts(request.params.arguments.map(|raw| raw.get()))?;
+        let registry = self.registry();
+        let found = registry.prompt(&name).filter(|p| visible(request.caller(), p.def.common.scopes));
+        let Some(entry) = found.cloned() else {
+            let near = registry.nearest_prompt(&name, request.caller());
+            return Err(ProtocolError::invalid_params(unknown("prompt", &name, near)).into());
+        };
+        let make_context = || request.context(&entry.state);
+        let parts = CallParts {
+            input: Input::Text(&arguments),
+            args: entry.def.common.args,
+            strict: false,
+            tool: None,
+            validator: None,
+            this: entry.this.as_ref(),
+            context: &make_context,
+        };
+        let (outcome, context) = enter(entry.def.handler, parts);
+        let cancel = context.map(|context| context.inner().cancel.clone());
+        let (server, revision) = (self.clone(), request.revision);
+        let going = Drive { id: request.id, cancel, limit: None };
+        Ok(drive(outcome, going, out, move |result, id, out| {
+            server.finish_prompt(&entry, Frame { id, revision }, result, out)
+        }))
+    }
+
+    fn finish_prompt(
+        &self,
+        entry: &PromptEntry,
+        frame: Frame<'_>,
+        result: Result<PromptResult, Failure>,
+        out: &mut Vec<u8>,
+    ) -> Status {
+        let error = match result {
+            Ok(result) => {
+                let description = entry.def.common.description;
+                framed(out, frame, self, None, |object| {
+                    prompt_result(object, &result, frame.revision, description);
+                });
+                return Status::Ok;
+            }
+            Err(Failure::Arguments(report)) => ProtocolError::invalid_params(format!(
+                "invalid arguments for prompt `{}`: {report}",
+                entry.name
+            )),
+            Err(Failure::NotFound) => {
+                ProtocolError::internal(format!("prompt '{}' found nothing", entry.name))
+            }
+            Err(Failure::Protocol(error)) => error,
+            Err(Failure::Body(error)) => match shown(self, "prompt", &entry.name, error) {
+                Ok((text, _)) => ProtocolError::internal(text),
+                Err(error) => error,
+            },
+        };
+        error_reply(out, Some(frame.id), &error);
+        Status::Ok
+    }
+}
+
+/// A prompt's arguments: strings, though other JSON is taken as its text; `null` counts as absent.
+pub(super) fn texts(arguments: Option<&str>) -> Result<Vec<(String, Variable)>, ProtocolError> {
+    let Some(json) = arguments.filter(|json| *json != "null") else { return Ok(Vec::new()) };
+    let values: BTreeMap<String, Value> = serde_json::from_str(json)
+        .map_err(|_| ProtocolError::invalid_params("`arguments` is not an object"))?;
+    let text = |(name, value): (String, Value)| match value {
+        Value::Null => None,
+        Value::String(text) => Some((name, Variable::One(text))),
+        other => Some((name, Variable::One(other.to_string()))),
+    };
+    Ok(values.into_iter().filter_map(text).collect())
+}

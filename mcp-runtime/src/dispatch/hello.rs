@@ -1,0 +1,81 @@
+//! What a server says of itself: `server/discover` in the stateless era, `initialize` before it.
+
+use super::{Handshake, Request, Status, reply::result, run::Begun};
+use crate::{
+    context::ClientData,
+    jsonrpc::{Message, Object, ProtocolError, array, error_reply, string, text_of},
+    protocol::Revision,
+    server::Server,
+};
+
+/// Which capabilities there are: derived from what is registered, never written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Offers {
+    pub(crate) tools: bool,
+    pub(crate) resources: bool,
+    pub(crate) prompts: bool,
+    pub(crate) completions: bool,
+}
+
+impl Server {
+    fn write_capabilities(&self, object: &mut Object<'_>, revision: Revision) {
+        let offers = self.offers();
+        object.object("capabilities", |c| {
+            if offers.completions && revision >= Revision::V2025_03_26 {
+                c.raw("completions", "{}");
+            }
+            for (key, offered) in
+                [("prompts", offers.prompts), ("resources", offers.resources), ("tools", offers.tools)]
+            {
+                if offered {
+                    c.raw(key, "{}");
+                }
+            }
+        });
+    }
+
+    /// The members that cacheable results of the stateless era have.
+    pub(crate) fn cache_hints(&self, object: &mut Object<'_>) {
+        let ttl = self.options().list_ttl;
+        let shared = !ttl.is_zero() && !self.authenticates();
+        object
+            .value("ttlMs", &u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX))
+            .str("cacheScope", if shared { "public" } else { "private" });
+    }
+
+    pub(super) fn discover(&self, request: Request<'_>, out: &mut Vec<u8>) -> Begun {
+        result(out, request, self, None, |object| {
+            array(object.key("supportedVersions"), [Revision::LATEST], |out, r| string(out, r.as_str()));
+            self.write_capabilities(object, request.revision);
+            object.opt_str("instructions", self.instructions());
+            self.cache_hints(object);
+        });
+        Begun::Done(Status::Ok)
+    }
+
+    /// Serves `initialize`; `None` when it was refused.
+    pub(crate) fn initialize(&self, message: &Message<'_>, out: &mut Vec<u8>) -> Option<Handshake> {
+        let id = message.id()?;
+        let params = message.params();
+        let Some(asked) = params.protocol_version.and_then(text_of) else {
+            let error = ProtocolError::invalid_params("`protocolVersion` is not a string");
+            error_reply(out, Some(id), &error);
+            return None;
+        };
+        let revision =
+            Revision::from_wire(&asked).filter(|asked| !asked.is_modern()).unwrap_or(Revision::LATEST_LEGACY);
+        out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+        out.extend_from_slice(id.as_bytes());
+        out.extend_from_slice(br#","result":"#);
+        let mut object = Object::new(out);
+        object.str("protocolVersion", revision.as_str());
+        self.write_capabilities(&mut object, revision);
+        object.raw("serverInfo", self.info_json(revision));
+        object.opt_str("instructions", self.instructions());
+        object.end();
+        out.push(b'}');
+        let owned = |raw: Option<&serde_json::value::RawValue>| raw.map(|raw| raw.get().into());
+        let client = ClientData { info: owned(params.client_info), capabilities: owned(params.capabilities) };
+        Some(Handshake { revision, client })
+    }
+}

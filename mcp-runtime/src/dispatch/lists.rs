@@ -1,0 +1,127 @@
+//! `tools/list`, `resources/list`, `resources/templates/list` and `prompts/list`.
+
+use std::sync::Arc;
+
+use super::{
+    Refusal, Request, Status,
+    reply::{Frame, framed, shown},
+    run::{Begun, Drive, drive},
+};
+use crate::{
+    extract::{Flow, ListedResource},
+    jsonrpc::{ProtocolError, error_reply, text_of},
+    registry::{ListKind, Page, Registry, ResourceEntry, page_of, visible},
+    reply::Failure,
+    server::Server,
+};
+
+impl Server {
+    pub(super) fn list(
+        &self,
+        request: Request<'_>,
+        kind: ListKind,
+        out: &mut Vec<u8>,
+    ) -> Result<Begun, Refusal> {
+        let registry = self.registry();
+        let cursor = match request.params.cursor {
+            None => None,
+            Some(raw) if raw.get() == "null" => None,
+            Some(raw) => {
+                Some(text_of(raw).ok_or_else(|| ProtocolError::invalid_params("`cursor` is not a string"))?)
+            }
+        };
+        if kind == ListKind::Resources && registry.resources.iter().any(|r| r.def.list.is_some()) {
+            return Ok(self.list_instances(request, registry, cursor.map(|c| c.into_owned()), out));
+        }
+        let frame = Frame { id: request.id, revision: request.revision };
+        let size = self.options().page_size;
+        if cursor.is_none() && request.caller().is_none() {
+            let page = registry.first_page(kind, request.revision, size);
+            self.write_page(kind, frame, &page, out);
+            return Ok(Begun::Done(Status::Ok));
+        }
+        let entries = registry.entries(kind, request.revision, request.caller());
+        let page = page_of(kind, &entries, cursor.as_deref(), size).ok_or_else(bad_cursor)?;
+        self.write_page(kind, frame, &page, out);
+        Ok(Begun::Done(Status::Ok))
+    }
+
+    fn write_page(&self, kind: ListKind, frame: Frame<'_>, page: &Page, out: &mut Vec<u8>) {
+        framed(out, frame, self, None, |object| {
+            object.key(kind.key()).extend_from_slice(&page.entries);
+            object.opt_str("nextCursor", page.next.as_deref());
+            if frame.revision.is_modern() {
+                self.cache_hints(object);
+            }
+        });
+    }
+
+    /// Templates with a `list` function show their instances beside the plain resources.
+    fn list_instances(
+        &self,
+        request: Request<'_>,
+        registry: Arc<Registry>,
+        cursor: Option<String>,
+        out: &mut Vec<u8>,
+    ) -> Begun {
+        let revision = request.revision;
+        let entries = registry.entries(ListKind::Resources, revision, request.caller());
+        let shown_to_caller = |r: &&Arc<ResourceEntry>| visible(request.caller(), r.def.common.scopes);
+        let listed = registry.resources.iter().filter(shown_to_caller);
+        let listers: Vec<_> =
+            listed.filter_map(|r| Some((r.clone(), r.def.list?(request.context(&r.state))))).collect();
+        let gather = async move {
+            let mut found: Vec<(Arc<ResourceEntry>, Vec<ListedResource>)> = Vec::with_capacity(listers.len());
+            for (entry, lister) in listers {
+                found.push((entry, lister.await?));
+            }
+            Ok(found)
+        };
+        let server = self.clone();
+        let going = Drive { id: request.id, cancel: None, limit: None };
+        drive(Ok(Flow::Pending(Box::pin(gather))), going, out, move |result, id, out| {
+            server.finish_instances(Frame { id, revision }, entries, cursor.as_deref(), result, out)
+        })
+    }
+
+    fn finish_instances(
+        &self,
+        frame: Frame<'_>,
+        mut entries: Vec<Vec<u8>>,
+        cursor: Option<&str>,
+        result: Result<Vec<(Arc<ResourceEntry>, Vec<ListedResource>)>, Failure>,
+        out: &mut Vec<u8>,
+    ) -> Status {
+        let error = match result {
+            Ok(found) => {
+                for (entry, instances) in found {
+                    entries.extend(instances.iter().map(|instance| {
+                        let mut out = Vec::with_capacity(128);
+                        entry.write_instance(&mut out, frame.revision, instance);
+                        out
+                    }));
+                }
+                match page_of(ListKind::Resources, &entries, cursor, self.options().page_size) {
+                    Some(page) => {
+                        self.write_page(ListKind::Resources, frame, &page, out);
+                        return Status::Ok;
+                    }
+                    None => bad_cursor(),
+                }
+            }
+            Err(Failure::Body(error)) => match shown(self, "list of", "resources", error) {
+                Ok((text, _)) => ProtocolError::internal(text),
+                Err(error) => error,
+            },
+            Err(Failure::Protocol(error)) => error,
+            Err(Failure::Arguments(text)) => ProtocolError::internal(text),
+            Err(Failure::NotFound) => ProtocolError::internal("nothing was found"),
+        };
+        error_reply(out, Some(frame.id), &error);
+        Status::Ok
+    }
+}
+
+fn bad_cursor() -> ProtocolError {
+    ProtocolError::invalid_params("`cursor` is none of this list's")
+}

@@ -1,0 +1,192 @@
+//! From one request to one reply, in any era, for any transport: routes methods, runs user functions in place or as
+//! futures, and writes what they gave. Transports call [`Server::begin`].
+
+mod complete;
+mod get;
+mod hello;
+mod lists;
+mod read;
+mod reply;
+mod run;
+mod tool;
+
+pub(crate) use hello::Offers;
+pub(crate) use reply::Status;
+pub(crate) use run::{Begun, Finished, Running};
+
+use crate::{
+    context::{ClientData, Context, Inner, Peer, Slots},
+    jsonrpc::{Message, Meta, Params, ProtocolError, RequestId, error_reply, text_of},
+    protocol::{self, Revision},
+    registry::ListKind,
+    server::Server,
+};
+
+use std::sync::Arc;
+
+/// What a handshake settled.
+#[derive(Debug, Clone)]
+pub(crate) struct Handshake {
+    pub(crate) revision: Revision,
+    pub(crate) client: ClientData,
+}
+
+/// A request on its way through dispatch.
+#[derive(Clone, Copy)]
+struct Request<'a> {
+    /// Raw JSON.
+    id: &'a str,
+    params: Params<'a>,
+    meta: Meta<'a>,
+    revision: Revision,
+    peer: &'a Peer,
+}
+
+/// An error reply, and the HTTP status that goes with it.
+struct Refusal {
+    error: ProtocolError,
+    status: Status,
+}
+
+impl From<ProtocolError> for Refusal {
+    fn from(error: ProtocolError) -> Self {
+        Self { error, status: Status::Ok }
+    }
+}
+
+impl Refusal {
+    fn unknown_method(method: &str) -> Self {
+        let error = ProtocolError::new(protocol::METHOD_NOT_FOUND, format!("unknown method `{method}`"));
+        Self { error, status: Status::NotFound }
+    }
+
+    fn bad_request(error: ProtocolError) -> Self {
+        Self { error, status: Status::BadRequest }
+    }
+}
+
+impl Server {
+    /// Serves one request; a message without id gets nothing.
+    pub(crate) fn begin(
+        &self,
+        message: &Message<'_>,
+        revision: Revision,
+        peer: &Peer,
+        out: &mut Vec<u8>,
+    ) -> Begun {
+        let Some(id) = message.id() else { return Begun::Done(Status::Ok) };
+        let method = message.method().unwrap_or_default();
+        let start = out.len();
+        match self.route(id, &method, message.params(), revision, peer, out) {
+            Ok(begun) => begun,
+            Err(refusal) => {
+                out.truncate(start);
+                error_reply(out, Some(id), &refusal.error);
+                // only the stateless era maps errors to HTTP statuses
+                Begun::Done(if revision.is_modern() { refusal.status } else { Status::Ok })
+            }
+        }
+    }
+
+    fn route(
+        &self,
+        id: &str,
+        method: &str,
+        params: Params<'_>,
+        revision: Revision,
+        peer: &Peer,
+        out: &mut Vec<u8>,
+    ) -> Result<Begun, Refusal> {
+        let meta = params.meta().map_err(Refusal::bad_request)?;
+        if revision.is_modern() {
+            check_meta(&meta)?;
+        }
+        if meta.progress_token.is_some_and(|token| RequestId::from_raw(token).is_none()) {
+            return Err(
+                ProtocolError::invalid_params("`progressToken` is neither a string nor an integer").into()
+            );
+        }
+        let request = Request { id, params, meta, revision, peer };
+        let offers = self.offers();
+        match method {
+            "tools/call" if offers.tools => self.call_tool(request, out),
+            "tools/list" if offers.tools => self.list(request, ListKind::Tools, out),
+            "resources/read" if offers.resources => self.read_resource(request, out),
+            "resources/list" if offers.resources => self.list(request, ListKind::Resources, out),
+            "resources/templates/list" if offers.resources => self.list(request, ListKind::Templates, out),
+            "prompts/get" if offers.prompts => self.get_prompt(request, out),
+            "prompts/list" if offers.prompts => self.list(request, ListKind::Prompts, out),
+            "completion/complete" if offers.completions && revision >= Revision::V2025_03_26 => {
+                self.complete(request, out)
+            }
+            "server/discover" if revision.is_modern() => Ok(self.discover(request, out)),
+            "ping" if !revision.is_modern() => {
+                reply::result(out, request, self, None, |_| {});
+                Ok(Begun::Done(Status::Ok))
+            }
+            _ => Err(Refusal::unknown_method(method)),
+        }
+    }
+
+    /// The version that a message's `_meta` names; `None` for a message of the handshake era.
+    pub(crate) fn declared_version(message: &Message<'_>) -> Result<Option<String>, ProtocolError> {
+        match message.params().meta()?.version {
+            None => Ok(None),
+            Some(raw) => text_of(raw).map(|version| Some(version.into_owned())).ok_or_else(|| {
+                ProtocolError::invalid_params("the protocol version in `_meta` is not a string")
+            }),
+        }
+    }
+
+    /// `-32022`, listing what is served.
+    #[allow(clippy::unused_self)] // what is served may become a server's choice
+    pub(crate) fn unsupported_version(&self, requested: &str) -> ProtocolError {
+        ProtocolError::new(protocol::UNSUPPORTED_PROTOCOL_VERSION, "unsupported protocol version").with_data(
+            serde_json::json!({ "supported": [Revision::LATEST.as_str()], "requested": requested }),
+        )
+    }
+}
+
+/// Every request of the stateless era says what its client can do.
+fn check_meta(meta: &Meta<'_>) -> Result<(), Refusal> {
+    let missing = |key: &str| {
+        let text = format!("`_meta` lacks `{key}`\nevery request of 2026-07-28 carries its own metadata");
+        Err(Refusal::bad_request(ProtocolError::invalid_params(text)))
+    };
+    if meta.version.is_none() {
+        return missing(protocol::META_PROTOCOL_VERSION);
+    }
+    match meta.capabilities {
+        None => missing(protocol::META_CLIENT_CAPABILITIES),
+        Some(raw) if raw.get().starts_with('{') => Ok(()),
+        Some(_) => {
+            let text = format!("`{}` in `_meta` is not an object", protocol::META_CLIENT_CAPABILITIES);
+            Err(Refusal::bad_request(ProtocolError::invalid_params(text)))
+        }
+    }
+}
+
+impl Request<'_> {
+    /// The context of this request, for an item with that state.
+    fn context(&self, state: &Arc<Slots>) -> Context {
+        let owned = |raw: Option<&serde_json::value::RawValue>| raw.map(|raw| Arc::from(raw.get()));
+        let client = if self.revision.is_modern() {
+            ClientData { info: owned(self.meta.client_info), capabilities: owned(self.meta.capabilities) }
+        } else {
+            self.peer.client.clone()
+        };
+        Context::new(Inner {
+            revision: self.revision,
+            state: state.clone(),
+            peer: self.peer.clone(),
+            client,
+            meta: self.params.meta.map(|raw| raw.get().into()),
+            progress: self.meta.progress_token.map(|token| crate::context::Channel::new(token.get())),
+            cancel: crate::context::Cancel::default(),
+        })
+    }
+
+    fn caller(&self) -> Option<&crate::context::Caller> {
+        self.peer.caller.as_deref()
+    }
+}

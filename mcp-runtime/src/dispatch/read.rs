@@ -1,0 +1,89 @@
+//! `resources/read`.
+
+use serde_json::json;
+
+use super::{
+    Refusal, Request, Status,
+    reply::{Frame, framed, shown},
+    run::{Begun, Drive, drive, enter},
+};
+use crate::{
+    content::{ResourceResult, resource_result},
+    extract::{CallParts, Input},
+    jsonrpc::{ProtocolError, error_reply, text_of},
+    protocol::{self, Revision},
+    registry::{ResourceEntry, visible},
+    reply::Failure,
+    server::Server,
+};
+
+impl Server {
+    pub(super) fn read_resource(&self, request: Request<'_>, out: &mut Vec<u8>) -> Result<Begun, Refusal> {
+        let uri = request.params.uri.ok_or_else(|| ProtocolError::invalid_params("`uri` is missing"))?;
+        let uri = text_of(uri).ok_or_else(|| ProtocolError::invalid_params("`uri` is not a string"))?;
+        let registry = self.registry();
+        let revision = request.revision;
+        let found = registry.resource(&uri).filter(|(r, _)| visible(request.caller(), r.def.common.scopes));
+        let Some((entry, variables)) = found else { return Err(not_found(&uri, revision).into()) };
+        let entry = entry.clone();
+        let make_context = || request.context(&entry.state);
+        let parts = CallParts {
+            input: Input::Text(&variables),
+            args: entry.def.common.args,
+            strict: false,
+            tool: None,
+            validator: None,
+            this: entry.this.as_ref(),
+            context: &make_context,
+        };
+        let (outcome, context) = enter(entry.def.handler, parts);
+        let cancel = context.map(|context| context.inner().cancel.clone());
+        let (server, uri) = (self.clone(), uri.into_owned());
+        let going = Drive { id: request.id, cancel, limit: None };
+        Ok(drive(outcome, going, out, move |result, id, out| {
+            server.finish_read(&entry, &uri, Frame { id, revision }, result, out)
+        }))
+    }
+
+    fn finish_read(
+        &self,
+        entry: &ResourceEntry,
+        uri: &str,
+        frame: Frame<'_>,
+        result: Result<ResourceResult, Failure>,
+        out: &mut Vec<u8>,
+    ) -> Status {
+        let error = match result {
+            Ok(result) => {
+                framed(out, frame, self, None, |object| {
+                    resource_result(object, &result, frame.revision, uri, entry.def.mime_type());
+                    if frame.revision.is_modern() {
+                        let (ttl, public) = entry.def.cache.unwrap_or((0, false));
+                        object
+                            .value("ttlMs", &ttl)
+                            .str("cacheScope", if public { "public" } else { "private" });
+                    }
+                });
+                return Status::Ok;
+            }
+            Err(Failure::NotFound) => not_found(uri, frame.revision),
+            Err(Failure::Arguments(report)) => {
+                ProtocolError::invalid_params(format!("invalid URI `{uri}`: {report}"))
+                    .with_data(json!({"uri": uri}))
+            }
+            Err(Failure::Protocol(error)) => error,
+            Err(Failure::Body(error)) => match shown(self, "resource", &entry.name, error) {
+                Ok((text, _)) => ProtocolError::internal(text),
+                Err(error) => error,
+            },
+        };
+        error_reply(out, Some(frame.id), &error);
+        Status::Ok
+    }
+}
+
+/// `-32602` in the stateless era, `-32002` before.
+fn not_found(uri: &str, revision: Revision) -> ProtocolError {
+    let code = if revision.is_modern() { protocol::INVALID_PARAMS } else { protocol::RESOURCE_NOT_FOUND };
+    ProtocolError::new(code, format!("no resource is `{uri}`")).with_data(json!({ "uri": uri }))
+}

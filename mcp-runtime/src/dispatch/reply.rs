@@ -1,0 +1,111 @@
+//! The frame of a reply, and what failures look like in it.
+
+use serde_json::{Map, Value};
+
+use super::Request;
+use crate::{
+    jsonrpc::{Object, ProtocolError},
+    protocol::{META_SERVER_INFO, Revision},
+    reply::{ErrorKind, ToolError},
+    server::Server,
+};
+
+/// The HTTP status of a reply; other transports have none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// 200
+    Ok,
+    /// 400
+    BadRequest,
+    /// 404
+    NotFound,
+}
+
+/// Where a reply goes and in which revision, apart from the request that it answers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Frame<'a> {
+    /// Raw JSON.
+    pub(super) id: &'a str,
+    pub(super) revision: Revision,
+}
+
+/// Appends a whole result: what every result of the revision has, around what `fill` writes.
+pub(super) fn framed(
+    out: &mut Vec<u8>,
+    frame: Frame<'_>,
+    server: &Server,
+    meta: Option<&Map<String, Value>>,
+    fill: impl FnOnce(&mut Object<'_>),
+) {
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    out.extend_from_slice(frame.id.as_bytes());
+    out.extend_from_slice(br#","result":"#);
+    let mut object = Object::new(out);
+    if frame.revision.is_modern() {
+        object.raw("resultType", "\"complete\"");
+    }
+    fill(&mut object);
+    match meta {
+        None if frame.revision.is_modern() => {
+            object.raw("_meta", server.identity());
+        }
+        None => {}
+        Some(meta) => {
+            object.object("_meta", |m| {
+                if frame.revision.is_modern() {
+                    m.raw(META_SERVER_INFO, server.info_json(frame.revision));
+                }
+                for (key, value) in meta.iter().filter(|(key, _)| *key != META_SERVER_INFO) {
+                    // a user's key may hold anything
+                    let key = Value::from(key.as_str()).to_string();
+                    m.value(key.trim_matches('"'), value);
+                }
+            });
+        }
+    }
+    object.end();
+    out.push(b'}');
+}
+
+/// The same for a request at hand.
+pub(super) fn result(
+    out: &mut Vec<u8>,
+    request: Request<'_>,
+    server: &Server,
+    meta: Option<&Map<String, Value>>,
+    fill: impl FnOnce(&mut Object<'_>),
+) {
+    framed(out, Frame { id: request.id, revision: request.revision }, server, meta, fill);
+}
+
+/// What the client learns of a failed function: its own words if they are public, else only that it failed; the log
+/// gets the whole chain. `Err` is a JSON-RPC error that the function asked for.
+pub(super) fn shown(
+    server: &Server,
+    kind: &'static str,
+    name: &str,
+    error: ToolError,
+) -> Result<(String, Vec<crate::content::Content>), ProtocolError> {
+    match error.0 {
+        ErrorKind::Public { message, content } => Ok((message.into_owned(), content)),
+        ErrorKind::Protocol(error) => Err(error),
+        ErrorKind::Private(cause) => {
+            let chain = chain(&*cause);
+            tracing::error!(kind, name, error = %chain, "call failed");
+            let text = format!("{kind} '{name}' failed");
+            Ok((if server.options().detailed_errors { format!("{text}: {chain}") } else { text }, Vec::new()))
+        }
+    }
+}
+
+/// An error and its causes in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,167 @@
+//! Runs a user's function: in place if it is ready at once, else as a future with its limit; panics are contained.
+
+use std::{
+    any::Any,
+    fmt,
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    task::{Context as TaskContext, Poll, Waker},
+    time::Duration,
+};
+
+use super::Status;
+use crate::{
+    context::{Cancel, Context},
+    def::Handler,
+    extract::{Call, CallParts, Flow, Outcome},
+    reply::{Failure, ToolError},
+};
+
+type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// How far a request has come when `begin` returns.
+#[derive(Debug)]
+pub(crate) enum Begun {
+    /// The reply was appended.
+    Done(Status),
+    /// The function is still running.
+    Running(Running),
+}
+
+/// The reply of a call that took its time.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) status: Status,
+}
+
+/// A call that is still running; dropping it cancels it.
+pub(crate) struct Running {
+    future: BoxFuture<Finished>,
+    cancel: Cancel,
+    over: bool,
+}
+
+impl Running {
+    pub(super) fn new(future: impl Future<Output = Finished> + Send + 'static, cancel: Cancel) -> Self {
+        Self { future: Box::pin(future), cancel, over: false }
+    }
+
+    /// The token that fires when the call is given up.
+    pub(crate) fn cancel(&self) -> Cancel {
+        self.cancel.clone()
+    }
+}
+
+impl Future for Running {
+    type Output = Finished;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Finished> {
+        let polled = self.future.as_mut().poll(cx);
+        self.over = polled.is_ready();
+        polled
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.over {
+            self.cancel.fire();
+        }
+    }
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Running")
+    }
+}
+
+/// Polls with every panic turned into a private failure.
+struct Contained<R>(BoxFuture<Result<R, Failure>>);
+
+impl<R> Future for Contained<R> {
+    type Output = Result<R, Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
+        let future = &mut self.0;
+        catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)))
+            .unwrap_or_else(|p| Poll::Ready(Err(panicked(&*p))))
+    }
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> Failure {
+    let text =
+        panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    Failure::Body(ToolError::private(format!("panicked: {}", text.unwrap_or("(no message)"))))
+}
+
+/// Enters a handler; what it panics with is a private failure. Also gives the context, if one was made.
+pub(super) fn enter<R>(handler: Handler<R>, parts: CallParts<'_>) -> (Outcome<R>, Option<Context>) {
+    let mut call = Call::new(parts);
+    let outcome =
+        catch_unwind(AssertUnwindSafe(|| handler(&mut call))).unwrap_or_else(|p| Err(panicked(&*p)));
+    (outcome, call.into_context())
+}
+
+/// How a call goes on after its handler was entered.
+pub(super) struct Drive<'a> {
+    /// Raw JSON of the request's id.
+    pub(super) id: &'a str,
+    pub(super) cancel: Option<Cancel>,
+    pub(super) limit: Option<(Duration, String)>,
+}
+
+/// Brings an outcome to its reply: `finish` writes it, now or when the future is done.
+pub(super) fn drive<R: Send + 'static>(
+    outcome: Outcome<R>,
+    drive: Drive<'_>,
+    out: &mut Vec<u8>,
+    finish: impl FnOnce(Result<R, Failure>, &str, &mut Vec<u8>) -> Status + Send + 'static,
+) -> Begun {
+    let mut future = match outcome {
+        Ok(Flow::Pending(future)) => Contained(future),
+        Ok(Flow::Ready(result)) => return Begun::Done(finish(Ok(result), drive.id, out)),
+        Err(failure) => return Begun::Done(finish(Err(failure), drive.id, out)),
+    };
+    // most functions are ready at once; they need no task, no timer and no copy of the id
+    if let Poll::Ready(result) = Pin::new(&mut future).poll(&mut TaskContext::from_waker(Waker::noop())) {
+        return Begun::Done(finish(result, drive.id, out));
+    }
+    let id: Box<str> = drive.id.into();
+    let limit = drive.limit;
+    Begun::Running(Running::new(
+        async move {
+            let result = limited(future, limit).await;
+            let mut bytes = Vec::with_capacity(256);
+            let status = finish(result, &id, &mut bytes);
+            Finished { bytes, status }
+        },
+        drive.cancel.unwrap_or_default(),
+    ))
+}
+
+/// Waits for a future, at most as long as its limit.
+async fn limited<R>(
+    future: impl Future<Output = Result<R, Failure>>,
+    limit: Option<(Duration, String)>,
+) -> Result<R, Failure> {
+    match limit {
+        None => future.await,
+        Some((limit, what)) => tokio::time::timeout(limit, future).await.unwrap_or_else(|_| {
+            Err(Failure::Body(ToolError::new(format!("{what} took longer than its limit of {limit:?}"))))
+        }),
+    }
+}
+
+/// Runs an outcome to its end, for calls that had to wait before they were entered.
+pub(super) async fn complete<R>(
+    outcome: Outcome<R>,
+    limit: Option<(Duration, String)>,
+) -> Result<R, Failure> {
+    match outcome? {
+        Flow::Ready(result) => Ok(result),
+        Flow::Pending(future) => limited(Contained(future), limit).await,
+    }
+}

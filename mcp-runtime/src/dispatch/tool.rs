@@ -1,0 +1,184 @@
+//! `tools/call`.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{
+    Refusal, Request, Status,
+    reply::{Frame, framed, shown},
+    run::{Begun, Drive, Finished, Running, complete, drive, enter},
+};
+use crate::{
+    content::{Content, ToolResult, tool_result},
+    context::Context,
+    def::{RuntimeTool, ToolCall},
+    extract::{CallParts, Flow, Input, Outcome, argument_report},
+    jsonrpc::{ProtocolError, error_reply, text_of},
+    registry::{ToolBody, ToolEntry, visible},
+    reply::{Failure, ToolError},
+    server::Server,
+};
+
+impl Server {
+    pub(super) fn call_tool(&self, request: Request<'_>, out: &mut Vec<u8>) -> Result<Begun, Refusal> {
+        let name = request.params.name.ok_or_else(|| invalid("`name` is missing"))?;
+        let name = text_of(name).ok_or_else(|| invalid("`name` is not a string"))?;
+        let arguments = match request.params.arguments.map(|raw| raw.get()) {
+            None | Some("null") => "{}",
+            Some(object) if object.starts_with('{') => object,
+            Some(_) => return Err(invalid("`arguments` is not an object").into()),
+        };
+        let registry = self.registry();
+        let found = registry.tool(&name).filter(|tool| visible(request.caller(), &tool.scopes()));
+        let Some(entry) = found.cloned() else {
+            let near = registry.nearest_tool(&name, request.caller());
+            return Err(invalid(&unknown("tool", &name, near)).into());
+        };
+        let revision = request.revision;
+        let Some(limit) = entry.limit.clone() else {
+            return Ok(self.enter_tool(&entry, request, arguments, None, out));
+        };
+        match limit.clone().try_acquire_owned() {
+            Ok(permit) => Ok(self.enter_tool(&entry, request, arguments, Some(permit), out)),
+            Err(_) => {
+                // waits its turn; a waiter that is dropped frees its place
+                let context = request.context(&entry.state);
+                let cancel = context.inner().cancel.clone();
+                let (server, id, arguments) = (self.clone(), request.id.to_owned(), arguments.to_owned());
+                Ok(Begun::Running(Running::new(
+                    async move {
+                        let permit = limit.acquire_owned().await;
+                        let (outcome, _) = run(&entry, &arguments, &|| context.clone());
+                        let result = complete(outcome, time_limit(&entry)).await;
+                        drop(permit);
+                        let mut bytes = Vec::with_capacity(256);
+                        let frame = Frame { id: &id, revision };
+                        let status = server.finish_tool(&entry, frame, result, &mut bytes);
+                        Finished { bytes, status }
+                    },
+                    cancel,
+                )))
+            }
+        }
+    }
+
+    fn enter_tool(
+        &self,
+        entry: &Arc<ToolEntry>,
+        request: Request<'_>,
+        arguments: &str,
+        permit: Option<tokio::sync::OwnedSemaphorePermit>,
+        out: &mut Vec<u8>,
+    ) -> Begun {
+        let revision = request.revision;
+        let (outcome, context) = run(entry, arguments, &|| request.context(&entry.state));
+        let cancel = context.map(|context| context.inner().cancel.clone());
+        let (server, entry) = (self.clone(), entry.clone());
+        let limit = time_limit(&entry);
+        drive(outcome, Drive { id: request.id, cancel, limit }, out, move |result, id, out| {
+            drop(permit);
+            server.finish_tool(&entry, Frame { id, revision }, result, out)
+        })
+    }
+
+    fn finish_tool(
+        &self,
+        entry: &ToolEntry,
+        frame: Frame<'_>,
+        result: Result<ToolResult, Failure>,
+        out: &mut Vec<u8>,
+    ) -> Status {
+        let name = &entry.input.name;
+        let result = result.and_then(|result| conforming(entry, result));
+        let failed = |text: String, more: Vec<Content>| {
+            let mut result = ToolResult::error(text);
+            result.content.extend(more);
+            result
+        };
+        let result = match result {
+            Ok(result) => result,
+            Err(Failure::Arguments(report)) => failed(report, Vec::new()),
+            Err(Failure::NotFound) => failed(format!("tool '{name}' found nothing"), Vec::new()),
+            Err(Failure::Protocol(error)) => {
+                error_reply(out, Some(frame.id), &error);
+                return Status::Ok;
+            }
+            Err(Failure::Body(error)) => match shown(self, "tool", name, error) {
+                Ok((text, more)) => failed(text, more),
+                Err(error) => {
+                    error_reply(out, Some(frame.id), &error);
+                    return Status::Ok;
+                }
+            },
+        };
+        let wrap = entry.output.as_ref().is_some_and(|output| output.wrap);
+        let meta = result.meta.as_deref();
+        framed(out, frame, self, meta, |object| tool_result(object, &result, frame.revision, wrap));
+        Status::Ok
+    }
+}
+
+fn invalid(text: &str) -> ProtocolError {
+    ProtocolError::invalid_params(text)
+}
+
+pub(super) fn unknown(kind: &str, name: &str, near: Option<&str>) -> String {
+    match near {
+        Some(near) => format!("unknown {kind} `{name}`; did you mean `{near}`?"),
+        None => format!("unknown {kind} `{name}`"),
+    }
+}
+
+fn time_limit(entry: &ToolEntry) -> Option<(std::time::Duration, String)> {
+    entry.timeout.map(|limit| (limit, format!("tool '{}'", entry.input.name)))
+}
+
+/// Enters the tool's function.
+fn run(
+    entry: &ToolEntry,
+    arguments: &str,
+    context: &dyn Fn() -> Context,
+) -> (Outcome<ToolResult>, Option<Context>) {
+    match &entry.body {
+        ToolBody::Annotated { def, this } => {
+            let parts = CallParts {
+                input: Input::Json(arguments),
+                args: def.common.args,
+                strict: def.strict,
+                tool: Some(&entry.input),
+                validator: entry.nested.as_ref(),
+                this: this.as_ref(),
+                context,
+            };
+            enter(def.handler, parts)
+        }
+        ToolBody::Runtime(tool) => {
+            let context = context();
+            (run_time(entry, tool, arguments, &context), Some(context))
+        }
+    }
+}
+
+/// A tool made at run time gets its arguments as a value that fits its schema.
+fn run_time(entry: &ToolEntry, tool: &RuntimeTool, text: &str, context: &Context) -> Outcome<ToolResult> {
+    let arguments: Value = serde_json::from_str(text)
+        .map_err(|e| Failure::Arguments(format!("invalid arguments for tool `{}`: {e}", entry.input.name)))?;
+    let fits = entry.nested.as_ref().is_none_or(|validator| validator.validate(&arguments).is_empty());
+    let arguments = if fits { arguments } else { argument_report(&entry.input, text, entry.strict())? };
+    let call = ToolCall { arguments, context: context.clone() };
+    Ok(Flow::Pending((tool.handler)(call)))
+}
+
+/// A structured result that does not fit the published schema is a private error, in every build.
+fn conforming(entry: &ToolEntry, result: ToolResult) -> Result<ToolResult, Failure> {
+    let Some(output) = entry.output.as_ref().filter(|_| !result.is_error) else { return Ok(result) };
+    let wrong = match result.structured.as_deref() {
+        None => "it has no structured content, but an output schema".to_owned(),
+        Some(json) => match output.validator.validate_str(json) {
+            Ok(()) => return Ok(result),
+            Err(violations) => violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+        },
+    };
+    Err(Failure::Body(ToolError::private(format!("the result does not fit the output schema: {wrong}"))))
+}

@@ -1,0 +1,247 @@
+//! Functions that complete a parameter, or list a template's instances: named by path in an attribute, with any
+//! number of injected states, sync or async.
+
+use std::{collections::BTreeMap, future::Future, pin::Pin};
+
+use super::{Probe, ProbeDyn as _};
+use crate::{context::Context, reply::Failure};
+
+type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// A completer behind its type.
+pub(crate) type CompleteFn = fn(Completion, Context) -> BoxFuture<Result<Vec<String>, Failure>>;
+/// A lister behind its type.
+pub(crate) type ListFn = fn(Context) -> BoxFuture<Result<Vec<ListedResource>, Failure>>;
+
+/// What is being completed: the text so far, and the arguments chosen before.
+///
+/// See [completion](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion).
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Completion {
+    /// The parameter's wire name.
+    pub argument: String,
+    /// What has been typed.
+    pub value: String,
+    /// The other arguments that are chosen already, by wire name.
+    pub arguments: BTreeMap<String, String>,
+}
+
+/// An instance of a template, as `resources/list` shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ListedResource {
+    /// The wire's `uri`.
+    pub uri: String,
+    /// The wire's `name`; the URI if not set.
+    pub name: Option<String>,
+    /// The wire's `title`.
+    pub title: Option<String>,
+    /// The wire's `description`; the template's if not set.
+    pub description: Option<String>,
+    /// The wire's `mimeType`; the template's if not set.
+    pub mime: Option<String>,
+    /// The wire's `size`, in bytes.
+    pub size: Option<u64>,
+}
+
+impl ListedResource {
+    /// The instance at `uri`.
+    pub fn new(uri: impl Into<String>) -> Self {
+        Self { uri: uri.into(), name: None, title: None, description: None, mime: None, size: None }
+    }
+
+    /// Sets the wire's `name`.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Sets the wire's `title`.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// Sets the wire's `description`.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+
+    /// Sets the wire's `mimeType`.
+    #[must_use]
+    pub fn mime(mut self, mime: impl Into<String>) -> Self {
+        self.mime = Some(mime.into());
+        self
+    }
+
+    /// Sets the wire's `size`, in bytes.
+    #[must_use]
+    pub fn size(mut self, bytes: u64) -> Self {
+        self.size = Some(bytes);
+        self
+    }
+}
+
+impl From<String> for ListedResource {
+    fn from(uri: String) -> Self {
+        Self::new(uri)
+    }
+}
+
+impl From<&str> for ListedResource {
+    fn from(uri: &str) -> Self {
+        Self::new(uri)
+    }
+}
+
+/// Functions that `complete = path` can name; `M` tells their shapes apart.
+#[diagnostic::on_unimplemented(
+    message = "this function cannot complete a parameter",
+    label = "not a completer",
+    note = "write `fn(&Completion) -> Vec<String>`, sync or async; more parameters `&State` are injected"
+)]
+pub trait Completer<M>: Send + 'static {
+    #[doc(hidden)]
+    fn run(self, completion: Completion, context: Context) -> BoxFuture<Result<Vec<String>, Failure>>;
+}
+
+/// Functions that `list = path` can name; `M` tells their shapes apart.
+#[diagnostic::on_unimplemented(
+    message = "this function cannot list the instances of a template",
+    label = "not a lister",
+    note = "write `fn() -> Vec<ListedResource>`, sync or async; parameters `&State` are injected"
+)]
+pub trait Lister<M>: Send + 'static {
+    #[doc(hidden)]
+    fn run(self, context: Context) -> BoxFuture<Result<Vec<ListedResource>, Failure>>;
+}
+
+/// Marks a plain function.
+#[derive(Debug)]
+pub struct Sync;
+/// Marks an async function.
+#[derive(Debug)]
+pub struct Async;
+
+/// Runs a future that need not be `Send` on the blocking pool: an async function that borrows its parameters has no
+/// `Send` bound that can be written down.
+fn elsewhere<T: Send + 'static>(
+    body: impl FnOnce(&tokio::runtime::Handle) -> Result<T, Failure> + Send + 'static,
+) -> BoxFuture<Result<T, Failure>> {
+    Box::pin(async move {
+        let handle = tokio::runtime::Handle::current();
+        match tokio::task::spawn_blocking(move || body(&handle)).await {
+            Ok(result) => result,
+            Err(e) => match e.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(e) => Err(Failure::Body(e.into())),
+            },
+        }
+    })
+}
+
+macro_rules! shapes {
+    ($($(($s:ident $v:ident))*;)*) => {$(
+        impl<F, R, I, $($s: ?Sized + 'static),*> Completer<(Sync, R, $(fn(&$s),)*)> for F
+        where
+            F: Fn(&Completion, $(&$s),*) -> R + Send + 'static,
+            R: IntoIterator<Item = I>,
+            I: Into<String>,
+        {
+            #[allow(unused_variables)]
+            fn run(self, completion: Completion, context: Context) -> BoxFuture<Result<Vec<String>, Failure>> {
+                let all = (|| {
+                    $(let $v = crate::extract::ProbeDyn::find(&Probe::<$s>::new(), &context)?;)*
+                    Ok(self(&completion, $($v),*).into_iter().map(Into::into).collect())
+                })();
+                Box::pin(std::future::ready(all))
+            }
+        }
+
+        impl<F, R, I, $($s: ?Sized + 'static),*> Completer<(Async, R, $(fn(&$s),)*)> for F
+        where
+            F: AsyncFn(&Completion, $(&$s),*) -> R + Send + 'static,
+            R: IntoIterator<Item = I>,
+            I: Into<String>,
+        {
+            #[allow(unused_variables)]
+            fn run(self, completion: Completion, context: Context) -> BoxFuture<Result<Vec<String>, Failure>> {
+                elsewhere(move |handle| {
+                    $(let $v = crate::extract::ProbeDyn::find(&Probe::<$s>::new(), &context)?;)*
+                    let all = handle.block_on(self(&completion, $($v),*));
+                    Ok(all.into_iter().map(Into::into).collect())
+                })
+            }
+        }
+
+        impl<F, R, I, $($s: ?Sized + 'static),*> Lister<(Sync, R, $(fn(&$s),)*)> for F
+        where
+            F: Fn($(&$s),*) -> R + Send + 'static,
+            R: IntoIterator<Item = I>,
+            I: Into<ListedResource>,
+        {
+            #[allow(unused_variables)]
+            fn run(self, context: Context) -> BoxFuture<Result<Vec<ListedResource>, Failure>> {
+                let all = (|| {
+                    $(let $v = crate::extract::ProbeDyn::find(&Probe::<$s>::new(), &context)?;)*
+                    Ok(self($($v),*).into_iter().map(Into::into).collect())
+                })();
+                Box::pin(std::future::ready(all))
+            }
+        }
+
+        impl<F, R, I, $($s: ?Sized + 'static),*> Lister<(Async, R, $(fn(&$s),)*)> for F
+        where
+            F: AsyncFn($(&$s),*) -> R + Send + 'static,
+            R: IntoIterator<Item = I>,
+            I: Into<ListedResource>,
+        {
+            #[allow(unused_variables)]
+            fn run(self, context: Context) -> BoxFuture<Result<Vec<ListedResource>, Failure>> {
+                elsewhere(move |handle| {
+                    $(let $v = crate::extract::ProbeDyn::find(&Probe::<$s>::new(), &context)?;)*
+                    let all = handle.block_on(self($($v),*));
+                    Ok(all.into_iter().map(Into::into).collect())
+                })
+            }
+        }
+    )*};
+}
+shapes! {
+    ;
+    (A a);
+    (A a)(B b);
+    (A a)(B b)(C c);
+}
+
+/// Runs the completer that an attribute names.
+pub fn complete<M, F: Completer<M>>(
+    function: F,
+    completion: Completion,
+    context: Context,
+) -> BoxFuture<Result<Vec<String>, Failure>> {
+    function.run(completion, context)
+}
+
+/// Runs the lister that an attribute names.
+pub fn list<M, F: Lister<M>>(
+    function: F,
+    context: Context,
+) -> BoxFuture<Result<Vec<ListedResource>, Failure>> {
+    function.run(context)
+}
+
+/// The choices that begin with `value`, ignoring case.
+pub(crate) fn prefixed<'a>(choices: impl IntoIterator<Item = &'a str>, value: &str) -> Vec<String> {
+    let value = value.to_lowercase();
+    choices
+        .into_iter()
+        .filter(|choice| choice.to_lowercase().starts_with(&value))
+        .map(str::to_owned)
+        .collect()
+}

@@ -1,0 +1,22 @@
+//! From what a client sent to the parameters of a user's function: arguments, their rules, what is injected, and
+//! the report of everything that does not fit. Generated code names these types through `__private`.
+
+mod arg;
+mod call;
+mod complete;
+mod inject;
+mod report;
+mod rules;
+mod slot;
+mod text;
+
+pub use arg::{AnyArg, Arg, ArgDef, DefaultArg, HeaderArg, IntHeaderArg};
+pub use call::{Call, Flow, Outcome, blocking, done, pending};
+pub(crate) use call::{CallParts, Input, Variable};
+pub(crate) use complete::{CompleteFn, ListFn, prefixed};
+pub use complete::{Completer, Completion, ListedResource, Lister, complete, list};
+pub use inject::{FromContext, Inject, Probe, ProbeDyn, State, owned};
+pub(crate) use report::{ToolInput, repaired as argument_report};
+pub use rules::{Length, OneOf, Pattern, Patterned, Ranged, Rules};
+pub(crate) use slot::Slot;
+pub use slot::{Rejected, Slots};

@@ -1,0 +1,213 @@
+//! Reads typed values from strings, since prompts and URIs carry nothing else, and from nothing at all, which is how
+//! optional parameters are found without looking at their type's name.
+
+use std::fmt;
+
+use serde::{
+    Deserializer,
+    de::{self, DeserializeOwned, IntoDeserializer, Visitor},
+    forward_to_deserialize_any,
+};
+
+/// Why a string is not a value of the type.
+#[derive(Debug)]
+pub(crate) struct TextError(pub(crate) String);
+
+impl fmt::Display for TextError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+impl std::error::Error for TextError {}
+impl de::Error for TextError {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self(message.to_string())
+    }
+}
+
+/// The value that an absent parameter has, for types that can do without one (`Option`, and aliases of it).
+pub(crate) fn missing<T: DeserializeOwned>() -> Option<T> {
+    T::deserialize(Absent).ok()
+}
+
+struct Absent;
+
+impl<'de> Deserializer<'de> for Absent {
+    type Error = TextError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, TextError> {
+        Err(TextError(String::new()))
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
+        visitor.visit_none()
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct
+        newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}
+
+/// Reads `T` from a string: text as it is, numbers and bools by parsing, lists and objects as JSON.
+pub(crate) fn from_text<T: DeserializeOwned>(text: &str) -> Result<T, TextError> {
+    T::deserialize(Text(text))
+}
+
+/// Reads `T` from the parts of an exploded variable.
+pub(crate) fn from_list<T: DeserializeOwned>(parts: &[String]) -> Result<T, TextError> {
+    T::deserialize(List(parts))
+}
+
+#[derive(Clone, Copy)]
+struct Text<'a>(&'a str);
+
+impl<'de> IntoDeserializer<'de, TextError> for Text<'_> {
+    type Deserializer = Self;
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}
+
+macro_rules! parsed {
+    ($($method:ident $visit:ident $t:ty, $what:literal;)*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
+            match self.0.trim().parse::<$t>() {
+                Ok(value) => visitor.$visit(value),
+                Err(_) => Err(TextError(format!(concat!("expected ", $what, ", got `{}`"), self.0))),
+            }
+        }
+    )*};
+}
+
+impl Text<'_> {
+    fn json(self) -> Result<serde_json::Value, TextError> {
+        serde_json::from_str(self.0).map_err(|e| TextError(format!("expected JSON, got `{}`: {e}", self.0)))
+    }
+}
+
+fn plain(error: serde_json::Error) -> TextError {
+    TextError(error.to_string())
+}
+
+impl<'de> Deserializer<'de> for Text<'_> {
+    type Error = TextError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
+        visitor.visit_str(self.0)
+    }
+
+    parsed! {
+        deserialize_bool visit_bool bool, "`true` or `false`";
+        deserialize_i8 visit_i8 i8, "an integer from -128 to 127";
+        deserialize_i16 visit_i16 i16, "an integer from -32768 to 32767";
+        deserialize_i32 visit_i32 i32, "a 32-bit integer";
+        deserialize_i64 visit_i64 i64, "a 64-bit integer";
+        deserialize_i128 visit_i128 i128, "an integer";
+        deserialize_u8 visit_u8 u8, "an integer from 0 to 255";
+        deserialize_u16 visit_u16 u16, "an integer from 0 to 65535";
+        deserialize_u32 visit_u32 u32, "a 32-bit integer of 0 or more";
+        deserialize_u64 visit_u64 u64, "an integer of 0 or more";
+        deserialize_u128 visit_u128 u128, "an integer of 0 or more";
+        deserialize_f32 visit_f32 f32, "a number";
+        deserialize_f64 visit_f64 f64, "a number";
+    }
+
+    fn deserialize_char<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
+        let mut chars = self.0.chars();
+        match (chars.next(), chars.next()) {
+            (Some(c), None) => visitor.visit_char(c),
+            _ => Err(TextError(format!("expected one character, got `{}`", self.0))),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, TextError> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, TextError> {
+        if self.0.trim_start().starts_with('{') {
+            return self.json()?.deserialize_enum(name, variants, visitor).map_err(plain);
+        }
+        visitor.visit_enum(IntoDeserializer::<TextError>::into_deserializer(self.0))
+    }
+
+    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
+        visitor.visit_unit()
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
+        if self.0.trim_start().starts_with('[') {
+            return self.json()?.deserialize_seq(visitor).map_err(plain);
+        }
+        // what people type: a,b,c
+        visitor.visit_seq(de::value::SeqDeserializer::new(self.0.split(',').map(|part| Text(part.trim()))))
+    }
+
+    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, TextError> {
+        self.deserialize_seq(visitor)
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
+        self.json()?.deserialize_map(visitor).map_err(plain)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, TextError> {
+        self.deserialize_map(visitor)
+    }
+
+    forward_to_deserialize_any! { str string bytes byte_buf unit_struct tuple_struct identifier ignored_any }
+}
+
+struct List<'a>(&'a [String]);
+
+impl<'de> Deserializer<'de> for List<'_> {
+    type Error = TextError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
+        visitor.visit_seq(de::value::SeqDeserializer::new(self.0.iter().map(|part| Text(part))))
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
+        visitor.visit_string(self.0.join("/"))
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, TextError> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char bytes byte_buf unit unit_struct
+        seq tuple tuple_struct map struct enum identifier ignored_any
+    }
+}

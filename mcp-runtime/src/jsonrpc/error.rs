@@ -1,0 +1,60 @@
+//! The error member of a JSON-RPC reply. Returned by user code on purpose, and by dispatch.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::protocol;
+
+/// A JSON-RPC error: the client's program sees it, the model usually does not.
+///
+/// Returned from a tool, it becomes the `error` of the reply, with this code, message and data. For a failure that
+/// the model should read and repair, return [`ToolError`](crate::ToolError) instead.
+///
+/// See the [error codes](https://modelcontextprotocol.io/specification/2026-07-28/basic/index#error-codes).
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProtocolError {
+    /// The wire's `code`.
+    pub code: i64,
+    /// The wire's `message`.
+    pub message: String,
+    /// The wire's `data`, left out when there is none.
+    pub data: Option<Value>,
+}
+
+impl ProtocolError {
+    /// An error of that code and message.
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    /// `-32602`, invalid params.
+    pub fn invalid_params(message: impl Into<String>) -> Self {
+        Self::new(protocol::INVALID_PARAMS, message)
+    }
+
+    /// `-32603`, internal error.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(protocol::INTERNAL_ERROR, message)
+    }
+
+    /// `-32600`, invalid request.
+    pub(crate) fn invalid_request(message: impl Into<String>) -> Self {
+        Self::new(protocol::INVALID_REQUEST, message)
+    }
+
+    /// The same error with `data`.
+    #[must_use]
+    pub fn with_data(mut self, data: Value) -> Self {
+        self.data = Some(data);
+        self
+    }
+}
+
+impl fmt::Display for ProtocolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message, self.code)
+    }
+}
+
+impl std::error::Error for ProtocolError {}

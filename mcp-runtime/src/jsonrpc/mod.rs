@@ -1,0 +1,10 @@
+//! JSON-RPC 2.0 as text: reading one message without building it, writing replies into one buffer.
+//! Transports read with it, dispatch writes with it.
+
+mod error;
+mod read;
+mod write;
+
+pub use error::ProtocolError;
+pub(crate) use read::{Malformed, Message, Meta, Params, RequestId, batch, parse, text_of};
+pub(crate) use write::{Object, array, error_reply, notification, string};

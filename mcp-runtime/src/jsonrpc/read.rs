@@ -1,0 +1,341 @@
+//! Reads one JSON-RPC message as slices of its text, in one pass when it is good; only a bad one is looked at again,
+//! to say what is wrong with it. Every transport calls [`parse`].
+
+use std::{borrow::Cow, fmt};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+use super::ProtocolError;
+use crate::protocol;
+
+/// Unlike `Option<&RawValue>` alone, keeps `null` apart from an absent member.
+fn present<'de: 'a, 'a, D: Deserializer<'de>>(d: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(d).map(Some)
+}
+
+fn params<'de: 'a, 'a, D: Deserializer<'de>>(d: D) -> Result<Option<Params<'a>>, D::Error> {
+    Params::deserialize(d).map(Some)
+}
+
+/// One message: a request, a notification, or a response to a request of ours.
+#[derive(Deserialize, Debug)]
+pub(crate) struct Message<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    method: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "params")]
+    params: Option<Params<'a>>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    error: Option<&'a RawValue>,
+}
+
+/// The members of `params` that any method of the protocol has, unread; a method takes those that are its own.
+#[derive(Deserialize, Debug, Default, Clone, Copy)]
+pub(crate) struct Params<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(crate) name: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(crate) uri: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(crate) arguments: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present", rename = "_meta")]
+    pub(crate) meta: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(crate) cursor: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present", rename = "ref")]
+    pub(crate) reference: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(crate) argument: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(crate) context: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present", rename = "requestId")]
+    pub(crate) request_id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present", rename = "protocolVersion")]
+    pub(crate) protocol_version: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(crate) capabilities: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present", rename = "clientInfo")]
+    pub(crate) client_info: Option<&'a RawValue>,
+}
+
+/// The members of `_meta` that the protocol reserves on requests.
+#[derive(Deserialize, Debug, Default, Clone, Copy)]
+pub(crate) struct Meta<'a> {
+    #[serde(
+        borrow,
+        default,
+        deserialize_with = "present",
+        rename = "io.modelcontextprotocol/protocolVersion"
+    )]
+    pub(crate) version: Option<&'a RawValue>,
+    #[serde(
+        borrow,
+        default,
+        deserialize_with = "present",
+        rename = "io.modelcontextprotocol/clientCapabilities"
+    )]
+    pub(crate) capabilities: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present", rename = "io.modelcontextprotocol/clientInfo")]
+    pub(crate) client_info: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present", rename = "progressToken")]
+    pub(crate) progress_token: Option<&'a RawValue>,
+}
+
+impl<'a> Message<'a> {
+    /// The method; absent on a response.
+    pub(crate) fn method(&self) -> Option<Cow<'a, str>> {
+        self.method.and_then(text_of)
+    }
+
+    /// The raw JSON of the id; absent on a notification.
+    pub(crate) fn id(&self) -> Option<&'a str> {
+        self.id.map(RawValue::get)
+    }
+
+    pub(crate) fn params(&self) -> Params<'a> {
+        self.params.unwrap_or_default()
+    }
+
+    /// Whether this answers a request of ours.
+    pub(crate) fn is_response(&self) -> bool {
+        self.method.is_none()
+    }
+}
+
+impl<'a> Params<'a> {
+    /// The reserved members of `_meta`.
+    ///
+    /// # Errors
+    /// `_meta` is not an object, or has a reserved member twice.
+    pub(crate) fn meta(&self) -> Result<Meta<'a>, ProtocolError> {
+        match self.meta {
+            None => Ok(Meta::default()),
+            Some(raw) => serde_json::from_str(raw.get())
+                .map_err(|_| ProtocolError::invalid_params("`_meta` is not an object with each key once")),
+        }
+    }
+}
+
+/// The text of a JSON string, borrowed where it has no escape; `None` for any other value.
+pub(crate) fn text_of(raw: &RawValue) -> Option<Cow<'_, str>> {
+    let inner = raw.get().strip_prefix('"')?.strip_suffix('"')?;
+    if inner.contains('\\') {
+        serde_json::from_str(raw.get()).ok().map(Cow::Owned)
+    } else {
+        Some(Cow::Borrowed(inner))
+    }
+}
+
+/// An id as a key: `1` and `"1"` differ, `"a"` and `"\u0061"` do not.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum RequestId {
+    Number(Box<str>),
+    Text(Box<str>),
+}
+
+impl RequestId {
+    /// The id written as this raw JSON, if it is a string or an integer.
+    pub(crate) fn from_raw(raw: &RawValue) -> Option<Self> {
+        match text_of(raw) {
+            Some(text) => Some(Self::Text(text.into())),
+            None => is_integer(raw.get()).then(|| Self::Number(raw.get().into())),
+        }
+    }
+
+    /// The id of a message that [`parse`] accepted.
+    pub(crate) fn of(id: &str) -> Self {
+        match serde_json::from_str::<String>(id) {
+            Ok(text) => Self::Text(text.into()),
+            Err(_) => Self::Number(id.into()),
+        }
+    }
+}
+
+fn is_integer(json: &str) -> bool {
+    let digits = json.strip_prefix('-').unwrap_or(json);
+    !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// A message that cannot be served: the error, and the raw id where one could be read.
+#[derive(Debug)]
+pub(crate) struct Malformed {
+    pub(crate) id: Option<String>,
+    pub(crate) error: ProtocolError,
+    /// A notification or a response: nobody waits for a reply to it.
+    pub(crate) silent: bool,
+}
+
+/// Reads one message.
+///
+/// # Errors
+/// `-32700` for what is not JSON, `-32600` for JSON that is not a message, `-32602` for params that are no object.
+pub(crate) fn parse(text: &[u8]) -> Result<Message<'_>, Malformed> {
+    // one check for the whole text, instead of one for each string
+    let Ok(text) = std::str::from_utf8(text) else { return Err(diagnose(None)) };
+    match serde_json::from_str::<Message<'_>>(text) {
+        Ok(m) if well_formed(&m) => Ok(m),
+        _ => Err(diagnose(Some(text))),
+    }
+}
+
+fn well_formed(m: &Message<'_>) -> bool {
+    m.jsonrpc.is_some_and(|v| v.get() == "\"2.0\"")
+        && m.id.is_none_or(|id| id.get().starts_with('"') || is_integer(id.get()))
+        && match m.method {
+            Some(method) => method.get().starts_with('"') && m.result.is_none() && m.error.is_none(),
+            None => m.id.is_some() && (m.result.is_some() != m.error.is_some()),
+        }
+}
+
+/// The members of an array of messages, each as text; `None` when `text` is not an array.
+pub(crate) fn batch(text: &[u8]) -> Option<Vec<&RawValue>> {
+    let text = std::str::from_utf8(text).ok()?;
+    if !text.trim_start().starts_with('[') {
+        return None;
+    }
+    serde_json::from_str(text).ok()
+}
+
+/// The members of an object in order, so that duplicates can be seen.
+struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct V;
+        impl<'de> Visitor<'de> for V {
+            type Value = Members<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(key) = map.next_key::<&RawValue>()? {
+                    let key = text_of(key).ok_or_else(|| serde::de::Error::custom("a key is a string"))?;
+                    members.push((key, map.next_value()?));
+                }
+                Ok(Members(members))
+            }
+        }
+        d.deserialize_map(V)
+    }
+}
+
+impl Members<'_> {
+    fn get(&self, key: &str) -> Option<&RawValue> {
+        self.0.iter().find(|(k, _)| k == key).map(|(_, v)| *v)
+    }
+
+    fn duplicate(&self) -> Option<&str> {
+        self.0
+            .iter()
+            .enumerate()
+            .find(|(n, (k, _))| self.0[..*n].iter().any(|(o, _)| o == k))
+            .map(|(_, (k, _))| &**k)
+    }
+}
+
+#[cold]
+fn diagnose(text: Option<&str>) -> Malformed {
+    let plain = |error| Malformed { id: None, error, silent: false };
+    let Some(text) = text else {
+        return plain(ProtocolError::new(protocol::PARSE_ERROR, "parse error: the message is not UTF-8"));
+    };
+    if let Err(e) = serde_json::from_str::<&RawValue>(text) {
+        return plain(ProtocolError::new(
+            protocol::PARSE_ERROR,
+            format!("parse error: not JSON at line {} column {}", e.line(), e.column()),
+        ));
+    }
+    let Ok(members) = serde_json::from_str::<Members<'_>>(text) else {
+        return plain(ProtocolError::invalid_request("a message is one JSON object"));
+    };
+    let id = members.get("id").filter(|id| RequestId::from_raw(id).is_some()).map(|id| id.get().to_owned());
+    let invalid =
+        |m: String| Malformed { id: id.clone(), error: ProtocolError::invalid_request(m), silent: false };
+    if let Some(key) = members.duplicate() {
+        return invalid(format!("`{key}` stands twice in the message"));
+    }
+    if members.get("jsonrpc").is_none_or(|v| v.get() != "\"2.0\"") {
+        return invalid("`jsonrpc` is not \"2.0\"".into());
+    }
+    if members.get("id").is_some() && id.is_none() {
+        return invalid("`id` is neither a string nor an integer".into());
+    }
+    let Some(method) = members.get("method") else {
+        return invalid("a message has a `method`, or an `id` with a `result` or an `error`".into());
+    };
+    if text_of(method).is_none() {
+        return invalid("`method` is not a string".into());
+    }
+    let silent = id.is_none();
+    if let Some(params) = members.get("params") {
+        match serde_json::from_str::<Members<'_>>(params.get()) {
+            Err(_) => {
+                let error = ProtocolError::invalid_params("`params` is not an object");
+                return Malformed { id, error, silent };
+            }
+            Ok(params) => {
+                if let Some(key) = params.duplicate() {
+                    return invalid(format!("`{key}` stands twice in `params`"));
+                }
+            }
+        }
+    }
+    invalid("a message with a `method` has no `result` or `error`".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(text: &str) -> i64 {
+        parse(text.as_bytes()).expect_err("malformed").error.code
+    }
+
+    #[test]
+    fn good_messages_are_slices() {
+        let m = parse(br#"{"jsonrpc":"2.0","id":"a\"b","method":"tools/call","params":{"name":"x","x":1}}"#)
+            .unwrap();
+        assert_eq!((m.id(), m.method().as_deref()), (Some(r#""a\"b""#), Some("tools/call")));
+        assert_eq!(m.params().name.and_then(text_of).as_deref(), Some("x"));
+        assert!(parse(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#).unwrap().is_response());
+    }
+
+    #[test]
+    fn bad_messages_say_what_is_wrong() {
+        assert_eq!(code("nope"), -32700);
+        assert_eq!(parse(b"\xff").expect_err("utf-8").error.code, -32700);
+        assert_eq!(code("[]"), -32600);
+        assert_eq!(code(r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#), -32600);
+        assert_eq!(
+            code(r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":1,"name":2,"name":3}}"#),
+            -32600
+        );
+        assert_eq!(code(r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[1]}"#), -32602);
+        assert_eq!(code(r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#), -32600);
+        assert_eq!(code(r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#), -32600);
+        assert_eq!(code(r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#), -32600);
+        assert_eq!(code(r#"{"jsonrpc":"2.0","method":"a","result":{}}"#), -32600);
+        assert_eq!(
+            parse(br#"{"jsonrpc":"2.0","id":7,"method":5}"#).expect_err("method").id.as_deref(),
+            Some("7")
+        );
+    }
+
+    #[test]
+    fn a_deep_message_is_read_without_recursion() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        let text =
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"arguments":{deep}}}}}"#);
+        assert!(parse(text.as_bytes()).is_ok());
+    }
+}

@@ -1,0 +1,119 @@
+//! Writes JSON straight into a byte buffer; members in call order, one line. Dispatch and lists are built with it.
+
+use serde::Serialize;
+
+use super::ProtocolError;
+
+/// Appends `text` as a JSON string.
+pub(crate) fn string(out: &mut Vec<u8>, text: &str) {
+    value(out, text);
+}
+
+fn value<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+    let start = out.len();
+    // A map with keys that are no strings is all that can fail here; the reply stays valid JSON.
+    if serde_json::to_writer(&mut *out, value).is_err() {
+        out.truncate(start);
+        out.extend_from_slice(b"null");
+    }
+}
+
+/// A JSON object under construction; [`end`](Self::end) writes its closing brace.
+#[must_use]
+pub(crate) struct Object<'a> {
+    out: &'a mut Vec<u8>,
+    empty: bool,
+}
+
+impl<'a> Object<'a> {
+    pub(crate) fn new(out: &'a mut Vec<u8>) -> Self {
+        out.push(b'{');
+        Self { out, empty: true }
+    }
+
+    /// Writes `"key":` (keys are ours, so they need no escape) and returns where the value goes.
+    pub(crate) fn key(&mut self, key: &str) -> &mut Vec<u8> {
+        if !self.empty {
+            self.out.push(b',');
+        }
+        self.empty = false;
+        self.out.push(b'"');
+        self.out.extend_from_slice(key.as_bytes());
+        self.out.extend_from_slice(b"\":");
+        self.out
+    }
+
+    pub(crate) fn str(&mut self, key: &str, text: &str) -> &mut Self {
+        string(self.key(key), text);
+        self
+    }
+
+    pub(crate) fn opt_str(&mut self, key: &str, text: Option<&str>) -> &mut Self {
+        if let Some(text) = text {
+            self.str(key, text);
+        }
+        self
+    }
+
+    pub(crate) fn raw(&mut self, key: &str, json: &str) -> &mut Self {
+        self.key(key).extend_from_slice(json.as_bytes());
+        self
+    }
+
+    pub(crate) fn value<T: Serialize + ?Sized>(&mut self, key: &str, v: &T) -> &mut Self {
+        value(self.key(key), v);
+        self
+    }
+
+    pub(crate) fn object(&mut self, key: &str, fill: impl FnOnce(&mut Object<'_>)) -> &mut Self {
+        let mut inner = Object::new(self.key(key));
+        fill(&mut inner);
+        inner.end();
+        self
+    }
+
+    pub(crate) fn end(self) {
+        self.out.push(b'}');
+    }
+}
+
+/// Appends `[a,b,…]`, each item written by `write`.
+pub(crate) fn array<T>(
+    out: &mut Vec<u8>,
+    items: impl IntoIterator<Item = T>,
+    mut write: impl FnMut(&mut Vec<u8>, T),
+) {
+    out.push(b'[');
+    for (n, item) in items.into_iter().enumerate() {
+        if n > 0 {
+            out.push(b',');
+        }
+        write(out, item);
+    }
+    out.push(b']');
+}
+
+/// Appends an error reply; `id` is the raw JSON of the request's id, left out where it could not be read.
+pub(crate) fn error_reply(out: &mut Vec<u8>, id: Option<&str>, error: &ProtocolError) {
+    let mut reply = Object::new(out);
+    reply.raw("jsonrpc", "\"2.0\"");
+    if let Some(id) = id {
+        reply.raw("id", id);
+    }
+    reply.object("error", |e| {
+        e.value("code", &error.code).str("message", &error.message);
+        if let Some(data) = &error.data {
+            e.value("data", data);
+        }
+    });
+    reply.end();
+}
+
+/// A notification as text.
+pub(crate) fn notification(method: &str, params: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
+    let mut out = Vec::with_capacity(128);
+    let mut message = Object::new(&mut out);
+    message.raw("jsonrpc", "\"2.0\"").str("method", method).object("params", params);
+    message.end();
+    out
+}

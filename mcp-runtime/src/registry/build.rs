@@ -1,0 +1,157 @@
+//! From what a builder was told to a registry: names prefixed, duplicates and missing state found, every problem
+//! reported at once. Called by the server's `build` and by its handle.
+
+use std::{
+    any::{Any, TypeId},
+    collections::HashMap,
+    fmt,
+    sync::Arc,
+};
+
+use super::{PromptEntry, Registry, ResourceEntry, ToolEntry, template::normalise, tool::is_tool_name};
+use crate::{
+    context::Slots,
+    def::{Linked, Location, RuntimeTool},
+};
+
+/// Something that keeps a server from being built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Problem(String);
+
+impl Problem {
+    pub(crate) fn new(text: String) -> Self {
+        Self(text)
+    }
+
+    pub(crate) fn at(at: Location, text: String) -> Self {
+        Self(format!("{text}\n  --> {at}"))
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One item as it was registered.
+#[derive(Clone)]
+pub(crate) struct Registered {
+    pub(crate) source: Source,
+    /// Joined prefixes of services and mounts, outermost first; empty for none.
+    pub(crate) prefix: String,
+    pub(crate) this: Option<Arc<dyn Any + Send + Sync>>,
+    /// Of the builder that it was registered with.
+    pub(crate) state: Arc<Slots>,
+    pub(crate) requested: Arc<[TypeId]>,
+}
+
+/// Where an item comes from.
+#[derive(Clone)]
+pub(crate) enum Source {
+    Annotated(Linked),
+    Runtime(RuntimeTool),
+}
+
+impl Registered {
+    fn name(&self) -> String {
+        let own = match &self.source {
+            Source::Annotated(item) => item.common().name,
+            Source::Runtime(tool) => tool.name(),
+        };
+        if self.prefix.is_empty() { own.to_owned() } else { format!("{}_{own}", self.prefix) }
+    }
+}
+
+/// Builds the registry of these items.
+///
+/// # Errors
+/// Every problem found, each naming its item and place.
+pub(crate) fn assemble(
+    server: &str,
+    items: &[Registered],
+    require_docs: bool,
+) -> Result<Registry, Vec<Problem>> {
+    let (mut tools, mut resources, mut prompts) = (Vec::new(), Vec::new(), Vec::new());
+    let mut problems = Vec::new();
+    let mut seen = Seen::default();
+    for item in items {
+        let name = item.name();
+        let (this, state) = (item.this.clone(), item.state.clone());
+        let linked = match &item.source {
+            Source::Runtime(tool) => {
+                seen.check("tool", &name, &name, None, &mut problems);
+                match ToolEntry::runtime(name, tool.clone(), state) {
+                    Ok(entry) => tools.push(Arc::new(entry)),
+                    Err(problem) => problems.push(problem),
+                }
+                continue;
+            }
+            Source::Annotated(linked) => *linked,
+        };
+        let common = linked.common();
+        for inject in common.injects.iter().filter(|inject| !inject.is_provided(&item.state, &item.requested))
+        {
+            problems.push(Problem::at(
+                common.at,
+                format!(
+                    "{} `{name}` takes `&{ty}`, and no state of that type is registered\nadd `.state(..)` to the server, or `.from_request::<{ty}>()` if middleware provides it",
+                    linked.kind(),
+                    ty = inject.name
+                ),
+            ));
+        }
+        if require_docs && common.description.is_none() {
+            let text = format!("{} `{name}` has no description\nwrite a doc comment on it", linked.kind());
+            problems.push(Problem::at(common.at, text));
+        }
+        let added = match linked {
+            Linked::Tool(def) => {
+                seen.check("tool", &name, &name, Some(common.at), &mut problems);
+                if is_tool_name(&name) {
+                    ToolEntry::annotated(name, def, this, state).map(|entry| tools.push(Arc::new(entry)))
+                } else {
+                    let text = format!("`{name}` is no tool name: 1 to 128 of `A-Z a-z 0-9 _ . -`");
+                    Err(Problem::at(common.at, text))
+                }
+            }
+            Linked::Resource(def) => {
+                ResourceEntry::new(name, &item.prefix, server, def, this, state).map(|entry| {
+                    let key = normalise(&entry.uri).to_lowercase();
+                    seen.check("resource", &key, &entry.uri, Some(common.at), &mut problems);
+                    resources.push(Arc::new(entry));
+                })
+            }
+            Linked::Prompt(def) => {
+                seen.check("prompt", &name, &name, Some(common.at), &mut problems);
+                PromptEntry::new(name, def, this, state).map(|entry| prompts.push(Arc::new(entry)))
+            }
+        };
+        problems.extend(added.err());
+    }
+    if problems.is_empty() { Ok(Registry::new(tools, resources, prompts)) } else { Err(problems) }
+}
+
+/// Names and URIs that are taken, and by what.
+#[derive(Default)]
+struct Seen(HashMap<(&'static str, String), Option<Location>>);
+
+impl Seen {
+    fn check(
+        &mut self,
+        kind: &'static str,
+        key: &str,
+        shown: &str,
+        at: Option<Location>,
+        problems: &mut Vec<Problem>,
+    ) {
+        if let Some(first) = self.0.insert((kind, key.to_owned()), at) {
+            let place = |at: Option<Location>| at.map_or("made at run time".to_owned(), |at| at.to_string());
+            problems.push(Problem(format!(
+                "two {kind}s are `{shown}`\n  --> {}\n  --> {}",
+                place(first),
+                place(at)
+            )));
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What a running server offers: its tools, resources and prompts, looked up by name or URI, and their lists, kept as
+//! bytes until something changes. Built by the server, read by dispatch.
+
+mod build;
+mod list;
+mod prompt;
+mod resource;
+mod template;
+mod tool;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+pub(crate) use build::{Problem, Registered, Source, assemble};
+pub(crate) use list::{ListKind, Lists, Page, page_of};
+pub(crate) use prompt::PromptEntry;
+pub(crate) use resource::ResourceEntry;
+pub(crate) use template::Bound;
+pub(crate) use tool::{ToolBody, ToolEntry};
+
+use crate::{context::Caller, schema::nearest};
+
+/// Everything that a server offers at one moment.
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
+    pub(crate) tools: Vec<Arc<ToolEntry>>,
+    tool_index: HashMap<String, usize>,
+    pub(crate) resources: Vec<Arc<ResourceEntry>>,
+    /// Exact URIs, with scheme and host in lower case.
+    exact: HashMap<String, usize>,
+    /// Templates, the more specific first.
+    templates: Vec<usize>,
+    pub(crate) prompts: Vec<Arc<PromptEntry>>,
+    prompt_index: HashMap<String, usize>,
+    pub(crate) lists: Lists,
+    /// Whether some argument can be completed.
+    pub(crate) completes: bool,
+}
+
+impl Registry {
+    pub(crate) fn new(
+        tools: Vec<Arc<ToolEntry>>,
+        resources: Vec<Arc<ResourceEntry>>,
+        prompts: Vec<Arc<PromptEntry>>,
+    ) -> Self {
+        let tool_index = tools.iter().enumerate().map(|(n, tool)| (tool.input.name.clone(), n)).collect();
+        let prompt_index = prompts.iter().enumerate().map(|(n, prompt)| (prompt.name.clone(), n)).collect();
+        let is_exact = |(_, resource): &(usize, &Arc<ResourceEntry>)| resource.template.is_exact();
+        let exact = resources.iter().enumerate().filter(is_exact);
+        let exact = exact.map(|(n, resource)| (template::normalise(&resource.uri), n)).collect();
+        let mut templates: Vec<usize> =
+            resources.iter().enumerate().filter(|r| !is_exact(r)).map(|(n, _)| n).collect();
+        // stable, so that registration order decides between equals
+        templates.sort_by_key(|n| std::cmp::Reverse(resources[*n].template.specificity()));
+        let completes = prompts.iter().any(|p| p.completes()) || resources.iter().any(|r| r.completes());
+        let lists = Lists::default();
+        Self { tools, tool_index, resources, exact, templates, prompts, prompt_index, lists, completes }
+    }
+
+    pub(crate) fn tool(&self, name: &str) -> Option<&Arc<ToolEntry>> {
+        self.tool_index.get(name).and_then(|n| self.tools.get(*n))
+    }
+
+    pub(crate) fn prompt(&self, name: &str) -> Option<&Arc<PromptEntry>> {
+        self.prompt_index.get(name).and_then(|n| self.prompts.get(*n))
+    }
+
+    /// The resource that serves `uri`, and its variables: an exact URI before templates.
+    pub(crate) fn resource(&self, uri: &str) -> Option<(&Arc<ResourceEntry>, Bound)> {
+        if let Some(n) = self.exact.get(uri).or_else(|| self.exact.get(&template::normalise(uri))) {
+            return self.resources.get(*n).map(|resource| (resource, Bound::new()));
+        }
+        self.templates.iter().filter_map(|n| self.resources.get(*n)).find_map(|resource| {
+            let raw =
+                |name: &str| resource.def.common.args.iter().any(|arg| arg.is_raw() && arg.name() == name);
+            Some((resource, resource.template.bind(uri, raw)?))
+        })
+    }
+
+    /// The template or resource written exactly like this.
+    pub(crate) fn template(&self, uri: &str) -> Option<&Arc<ResourceEntry>> {
+        self.resources.iter().find(|resource| resource.uri == uri)
+    }
+
+    pub(crate) fn nearest_tool(&self, name: &str, caller: Option<&Caller>) -> Option<&str> {
+        let visible = self.tools.iter().filter(|tool| visible(caller, &tool.scopes()));
+        nearest(name, visible.map(|tool| tool.input.name.as_str()))
+    }
+
+    pub(crate) fn nearest_prompt(&self, name: &str, caller: Option<&Caller>) -> Option<&str> {
+        let visible = self.prompts.iter().filter(|prompt| visible(caller, prompt.def.common.scopes));
+        nearest(name, visible.map(|prompt| prompt.name.as_str()))
+    }
+}
+
+/// Whether an item with these scopes is there for the caller; without authentication everything is.
+pub(crate) fn visible(caller: Option<&Caller>, scopes: &[&str]) -> bool {
+    caller.is_none_or(|caller| caller.may(scopes))
+}

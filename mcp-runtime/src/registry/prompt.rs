@@ -1,0 +1,113 @@
+//! A prompt as it is offered, and what arguments complete to by themselves.
+
+use std::{any::Any, sync::Arc};
+
+use serde_json::Value;
+
+use super::Problem;
+use crate::{
+    context::Slots,
+    def::PromptDef,
+    extract::AnyArg,
+    jsonrpc::{Object, array},
+    protocol::Revision,
+    schema::{Mode, generator, hoist_defs, lean},
+};
+
+/// A prompt that can be got.
+#[derive(Debug)]
+pub(crate) struct PromptEntry {
+    pub(crate) name: String,
+    pub(crate) def: &'static PromptDef,
+    pub(crate) this: Option<Arc<dyn Any + Send + Sync>>,
+    pub(crate) state: Arc<Slots>,
+    choices: Vec<Vec<String>>,
+}
+
+impl PromptEntry {
+    pub(crate) fn new(
+        name: String,
+        def: &'static PromptDef,
+        this: Option<Arc<dyn Any + Send + Sync>>,
+        state: Arc<Slots>,
+    ) -> Result<Self, Problem> {
+        for arg in def.common.args {
+            if let Some(bad) = arg.bad_patterns().into_iter().next() {
+                return Err(Problem::at(def.common.at, format!("prompt `{name}`: `{}`: {bad}", arg.name())));
+            }
+        }
+        let choices = def.common.args.iter().map(|arg| choices(*arg)).collect();
+        Ok(Self { name, def, this, state, choices })
+    }
+
+    pub(crate) fn choices(&self, index: usize) -> &[String] {
+        self.choices.get(index).map_or(&[], Vec::as_slice)
+    }
+
+    pub(crate) fn completes(&self) -> bool {
+        self.choices.iter().any(|c| !c.is_empty())
+            || self.def.common.args.iter().any(|arg| arg.completer().is_some())
+    }
+
+    /// Appends its entry in `prompts/list`.
+    pub(crate) fn write(&self, out: &mut Vec<u8>, revision: Revision) {
+        let common = &self.def.common;
+        let mut entry = Object::new(out);
+        entry.str("name", &self.name);
+        if revision >= Revision::V2025_06_18 {
+            entry.opt_str("title", common.title);
+        }
+        entry.opt_str("description", common.description);
+        if revision >= Revision::V2025_11_25 && !common.icons.is_empty() {
+            array(entry.key("icons"), common.icons, |out, icon| {
+                let mut object = Object::new(out);
+                object.str("src", icon.src);
+                object.end();
+            });
+        }
+        if !common.args.is_empty() {
+            array(entry.key("arguments"), common.args, |out, arg| {
+                let mut argument = Object::new(out);
+                argument.str("name", arg.name()).opt_str("description", arg.description());
+                argument.value("required", &arg.required());
+                argument.end();
+            });
+        }
+        if let Some(meta) = common.meta.filter(|_| revision >= Revision::V2025_06_18) {
+            entry.raw("_meta", meta);
+        }
+        entry.end();
+    }
+}
+
+/// What an argument completes to by itself: the choices of its attribute, the values of an enum, `true` and `false`.
+pub(super) fn choices(arg: &'static dyn AnyArg) -> Vec<String> {
+    if !arg.choices().is_empty() {
+        return arg.choices().iter().map(|&choice| choice.to_owned()).collect();
+    }
+    let mut generator = generator();
+    let mut schema = arg.property(&mut generator).to_value();
+    hoist_defs(&mut schema, generator.take_definitions(true));
+    lean(&mut schema, Mode::Input);
+    let mut found = Vec::new();
+    collect(&schema, &mut found);
+    found
+}
+
+fn collect(schema: &Value, found: &mut Vec<String>) {
+    let types = match schema.get("type") {
+        Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).collect(),
+        Some(Value::String(one)) => vec![one.as_str()],
+        _ => Vec::new(),
+    };
+    if types.contains(&"boolean") {
+        found.extend(["true".to_owned(), "false".to_owned()]);
+    }
+    let values = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
+    found.extend(values.chain(schema.get("const")).filter_map(Value::as_str).map(str::to_owned));
+    for key in ["oneOf", "anyOf"] {
+        for inner in schema.get(key).and_then(Value::as_array).into_iter().flatten() {
+            collect(inner, found);
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! A resource or template as it is offered.
+
+use std::{any::Any, sync::Arc};
+
+use super::{Problem, template::Template};
+use crate::{
+    content::{Annotations, Role, Writer},
+    context::Slots,
+    def::ResourceDef,
+    extract::{AnyArg, ListedResource},
+    jsonrpc::{Object, array},
+    protocol::Revision,
+};
+
+/// A resource that can be read.
+#[derive(Debug)]
+pub(crate) struct ResourceEntry {
+    pub(crate) name: String,
+    pub(crate) uri: String,
+    pub(crate) template: Template,
+    pub(crate) def: &'static ResourceDef,
+    pub(crate) this: Option<Arc<dyn Any + Send + Sync>>,
+    pub(crate) state: Arc<Slots>,
+    /// By argument, what it offers by itself: listed choices, enums, bools.
+    choices: Vec<Vec<String>>,
+}
+
+impl ResourceEntry {
+    pub(crate) fn new(
+        name: String,
+        prefix: &str,
+        server: &str,
+        def: &'static ResourceDef,
+        this: Option<Arc<dyn Any + Send + Sync>>,
+        state: Arc<Slots>,
+    ) -> Result<Self, Problem> {
+        let own = def.uri.map_or_else(|| default_uri(server, def), str::to_owned);
+        let uri = prefixed(&own, prefix);
+        let template = Template::parse(&uri).map_err(|e| {
+            Problem::at(def.common.at, format!("resource `{name}`: `{uri}` is no URI template: {e}"))
+        })?;
+        for arg in def.common.args {
+            if let Some(bad) = arg.bad_patterns().into_iter().next() {
+                return Err(Problem::at(
+                    def.common.at,
+                    format!("resource `{name}`: `{}`: {bad}", arg.name()),
+                ));
+            }
+        }
+        let choices = def.common.args.iter().map(|arg| super::prompt::choices(*arg)).collect();
+        Ok(Self { name, uri, template, def, this, state, choices })
+    }
+
+    pub(crate) fn choices(&self, index: usize) -> &[String] {
+        self.choices.get(index).map_or(&[], Vec::as_slice)
+    }
+
+    pub(crate) fn completes(&self) -> bool {
+        !self.template.is_exact()
+            && (self.choices.iter().any(|c| !c.is_empty())
+                || self.def.common.args.iter().any(|arg| arg.completer().is_some()))
+    }
+
+    fn texts(
+        &self,
+        entry: &mut Object<'_>,
+        revision: Revision,
+        title: Option<&str>,
+        description: Option<&str>,
+    ) {
+        if revision >= Revision::V2025_06_18 {
+            entry.opt_str("title", title);
+        }
+        entry.opt_str("description", description);
+        let icons = self.def.common.icons;
+        if revision >= Revision::V2025_11_25 && !icons.is_empty() {
+            array(entry.key("icons"), icons, |out, icon| {
+                let mut object = Object::new(out);
+                object.str("src", icon.src);
+                object.end();
+            });
+        }
+    }
+
+    fn annotations(&self, entry: &mut Object<'_>, revision: Revision) {
+        let role = |name: &&str| if *name == "assistant" { Role::Assistant } else { Role::User };
+        let annotations = Annotations {
+            audience: self.def.audience.iter().map(role).collect(),
+            priority: self.def.priority.map(|p| p.to_string().parse().unwrap_or(f64::from(p))),
+            last_modified: None,
+        };
+        if annotations != Annotations::default() {
+            Writer(revision).annotations(entry, &annotations);
+        }
+        if let Some(meta) = self.def.common.meta.filter(|_| revision >= Revision::V2025_06_18) {
+            entry.raw("_meta", meta);
+        }
+    }
+
+    /// Appends its entry in `resources/list`, or in `resources/templates/list`.
+    pub(crate) fn write(&self, out: &mut Vec<u8>, revision: Revision) {
+        let mut entry = Object::new(out);
+        let exact = self.template.is_exact();
+        entry.str(if exact { "uri" } else { "uriTemplate" }, &self.uri).str("name", &self.name);
+        self.texts(&mut entry, revision, self.def.common.title, self.def.common.description);
+        entry.opt_str("mimeType", self.def.mime_type());
+        if let Some(size) = self.def.size.filter(|_| exact) {
+            entry.value("size", &size);
+        }
+        self.annotations(&mut entry, revision);
+        entry.end();
+    }
+
+    /// Appends the entry of one instance of this template.
+    pub(crate) fn write_instance(&self, out: &mut Vec<u8>, revision: Revision, instance: &ListedResource) {
+        let mut entry = Object::new(out);
+        entry.str("uri", &instance.uri).str("name", instance.name.as_deref().unwrap_or(&instance.uri));
+        let description = instance.description.as_deref().or(self.def.common.description);
+        self.texts(&mut entry, revision, instance.title.as_deref(), description);
+        entry.opt_str("mimeType", instance.mime.as_deref().or(self.def.mime_type()));
+        if let Some(size) = instance.size {
+            entry.value("size", &size);
+        }
+        self.annotations(&mut entry, revision);
+        entry.end();
+    }
+}
+
+/// `resource://<server>/<fn>{?params}`.
+fn default_uri(server: &str, def: &ResourceDef) -> String {
+    let host: String = server
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '.' { c } else { '-' })
+        .collect();
+    let names: Vec<_> = def.common.args.iter().map(|arg| arg.name()).collect();
+    let query = if names.is_empty() { String::new() } else { format!("{{?{}}}", names.join(",")) };
+    format!("resource://{host}/{}{query}", def.common.name)
+}
+
+/// `scheme://prefix/rest`, so that two instances of one service do not share URIs.
+fn prefixed(uri: &str, prefix: &str) -> String {
+    if prefix.is_empty() {
+        return uri.to_owned();
+    }
+    match uri.split_once("://") {
+        Some((scheme, rest)) => format!("{scheme}://{prefix}/{rest}"),
+        None => match uri.split_once(':') {
+            Some((scheme, rest)) => format!("{scheme}:{prefix}/{rest}"),
+            None => format!("{prefix}/{uri}"),
+        },
+    }
+}

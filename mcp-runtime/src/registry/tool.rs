@@ -1,0 +1,318 @@
+//! A tool as it is offered: its schemas made and checked, its list entry for each revision.
+
+use std::{any::Any, sync::Arc, time::Duration};
+
+use serde_json::{Map, Value, json};
+use tokio::sync::Semaphore;
+
+use super::Problem;
+use crate::{
+    context::Slots,
+    def::{Common, Hints, RuntimeTool, ToolDef},
+    extract::{AnyArg, ToolInput},
+    jsonrpc::{Object, array},
+    protocol::Revision,
+    schema::{
+        Mode, Validator, generator, generator_for_output, hoist_defs, lean, needs_validation, wrap_for_legacy,
+    },
+};
+
+/// A tool that can be called.
+#[derive(Debug)]
+pub(crate) struct ToolEntry {
+    pub(crate) input: ToolInput,
+    pub(crate) body: ToolBody,
+    pub(crate) state: Arc<Slots>,
+    /// For keywords of the input schema that decoding does not enforce.
+    pub(crate) nested: Option<Validator>,
+    pub(crate) output: Option<Output>,
+    pub(crate) limit: Option<Arc<Semaphore>>,
+    pub(crate) timeout: Option<Duration>,
+    /// Headers that arguments are mirrored into: the header's name without its prefix, the argument's name.
+    pub(crate) mirrored: Arc<[(String, String)]>,
+}
+
+/// What is behind a tool.
+pub(crate) enum ToolBody {
+    Annotated { def: &'static ToolDef, this: Option<Arc<dyn Any + Send + Sync>> },
+    Runtime(RuntimeTool),
+}
+
+impl std::fmt::Debug for ToolBody {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Annotated { def, .. } => def.fmt(f),
+            Self::Runtime(tool) => tool.fmt(f),
+        }
+    }
+}
+
+/// The schema of structured results.
+#[derive(Debug)]
+pub(crate) struct Output {
+    natural: Value,
+    /// For clients of handshake revisions, which know objects only.
+    legacy: Value,
+    /// Whether values are wrapped for them as well.
+    pub(crate) wrap: bool,
+    pub(crate) validator: Validator,
+}
+
+impl ToolEntry {
+    /// Makes an annotated tool's entry.
+    pub(crate) fn annotated(
+        name: String,
+        def: &'static ToolDef,
+        this: Option<Arc<dyn Any + Send + Sync>>,
+        state: Arc<Slots>,
+    ) -> Result<Self, Problem> {
+        let problem = |text: String| Problem::at(def.common.at, format!("tool `{name}`: {text}"));
+        let schema = input_schema(&def.common, def.strict);
+        for arg in def.common.args {
+            if let Some(bad) = arg.bad_patterns().into_iter().next() {
+                return Err(problem(format!("`{}`: {bad}", arg.name())));
+            }
+            check_header(*arg, &schema).map_err(&problem)?;
+        }
+        let enforced = nested_only(&schema, def.common.args);
+        let nested = if needs_validation(&enforced) {
+            Some(Validator::compile(&schema).map_err(|e| problem(e.to_string()))?.null_is_absent())
+        } else {
+            None
+        };
+        let output = output_schema(def).map_err(&problem)?;
+        Ok(Self {
+            mirrored: mirrored(&schema),
+            input: ToolInput::new(name.clone(), schema),
+            state,
+            nested,
+            output,
+            limit: def.max_concurrency.map(|calls| Arc::new(Semaphore::new(calls))),
+            timeout: def.timeout,
+            body: ToolBody::Annotated { def, this },
+        })
+    }
+
+    /// Makes the entry of a tool made at run time.
+    pub(crate) fn runtime(name: String, tool: RuntimeTool, state: Arc<Slots>) -> Result<Self, Problem> {
+        let problem = |text: String| Problem::new(format!("tool `{name}`: {text}"));
+        if !is_tool_name(&name) {
+            return Err(problem("a tool's name is 1 to 128 of `A-Z a-z 0-9 _ . -`".into()));
+        }
+        let spec = &tool.spec;
+        let schema = spec.input.clone().unwrap_or_else(|| json!({"type": "object"}));
+        if schema.get("type") != Some(&Value::from("object")) {
+            return Err(problem("an input schema has `\"type\": \"object\"` at its root".into()));
+        }
+        let nested = Validator::compile(&schema).map_err(|e| problem(e.to_string()))?;
+        let output = spec.output.clone().map(Output::new).transpose().map_err(&problem)?;
+        Ok(Self {
+            mirrored: mirrored(&schema),
+            input: ToolInput::new(name.clone(), schema),
+            state,
+            nested: Some(nested),
+            output,
+            limit: spec.max_concurrency.map(|calls| Arc::new(Semaphore::new(calls.max(1)))),
+            timeout: spec.timeout,
+            body: ToolBody::Runtime(tool),
+        })
+    }
+
+    pub(crate) fn strict(&self) -> bool {
+        match &self.body {
+            ToolBody::Annotated { def, .. } => def.strict,
+            ToolBody::Runtime(tool) => tool.spec.strict,
+        }
+    }
+
+    pub(crate) fn args(&self) -> &'static [&'static dyn AnyArg] {
+        match &self.body {
+            ToolBody::Annotated { def, .. } => def.common.args,
+            ToolBody::Runtime(_) => &[],
+        }
+    }
+
+    pub(crate) fn scopes(&self) -> Vec<&str> {
+        match &self.body {
+            ToolBody::Annotated { def, .. } => def.common.scopes.to_vec(),
+            ToolBody::Runtime(tool) => tool.spec.scopes.iter().map(String::as_str).collect(),
+        }
+    }
+
+    /// Appends its entry in `tools/list`.
+    pub(crate) fn write(&self, out: &mut Vec<u8>, revision: Revision) {
+        let (title, description, icons, meta, hints, tags) = match &self.body {
+            ToolBody::Annotated { def, .. } => {
+                let common = &def.common;
+                let meta = common.meta.and_then(|meta| serde_json::from_str(meta).ok());
+                (common.title, common.description, common.icons, meta, def.hints, def.tags)
+            }
+            ToolBody::Runtime(tool) => {
+                let spec = &tool.spec;
+                let texts = (spec.title.as_deref(), spec.description.as_deref());
+                (texts.0, texts.1, &[][..], spec.meta.clone(), spec.hints, &[][..])
+            }
+        };
+        let mut entry = Object::new(out);
+        entry.str("name", &self.input.name);
+        if revision >= Revision::V2025_06_18 {
+            entry.opt_str("title", title);
+        }
+        entry.opt_str("description", description);
+        if revision >= Revision::V2025_11_25 && !icons.is_empty() {
+            array(entry.key("icons"), icons, |out, icon| {
+                let mut object = Object::new(out);
+                object.str("src", icon.src);
+                object.end();
+            });
+        }
+        entry.value("inputSchema", &self.input.schema);
+        if let Some(output) = self.output.as_ref().filter(|_| revision >= Revision::V2025_06_18) {
+            entry.value("outputSchema", if revision.is_modern() { &output.natural } else { &output.legacy });
+        }
+        if revision >= Revision::V2025_03_26 && hints != Hints::default() {
+            entry.object("annotations", |a| {
+                let hints = [
+                    ("readOnlyHint", hints.read_only),
+                    ("destructiveHint", hints.destructive),
+                    ("idempotentHint", hints.idempotent),
+                    ("openWorldHint", hints.open_world),
+                ];
+                for (key, hint) in hints {
+                    if let Some(hint) = hint {
+                        a.value(key, &hint);
+                    }
+                }
+            });
+        }
+        if revision >= Revision::V2025_06_18 {
+            write_meta(&mut entry, meta, tags);
+        }
+        entry.end();
+    }
+}
+
+fn mirrored(schema: &Value) -> Arc<[(String, String)]> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let header = |(name, property): (&String, &Value)| {
+        Some((property.get("x-mcp-header")?.as_str()?.to_owned(), name.clone()))
+    };
+    properties.into_iter().flatten().filter_map(header).collect()
+}
+
+/// Tags travel in `_meta`, where registries look for them.
+fn write_meta(entry: &mut Object<'_>, meta: Option<Value>, tags: &[&str]) {
+    let mut meta = match meta {
+        Some(Value::Object(meta)) => meta,
+        _ => Map::new(),
+    };
+    if !tags.is_empty() {
+        meta.entry("tags").or_insert_with(|| json!(tags));
+    }
+    if !meta.is_empty() {
+        entry.value("_meta", &meta);
+    }
+}
+
+/// Whether a name may be a tool's: the specification's advice, which clients enforce.
+pub(crate) fn is_tool_name(name: &str) -> bool {
+    (1..=128).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b))
+}
+
+/// The schema of an item's arguments.
+fn input_schema(common: &Common, strict: bool) -> Value {
+    let mut generator = generator();
+    let mut root = Map::new();
+    if let [arg] = common.args
+        && arg.is_flatten()
+    {
+        let mut schema = arg.property(&mut generator).to_value();
+        hoist_defs(&mut schema, generator.take_definitions(true));
+        root = match schema {
+            Value::Object(map) => map,
+            _ => Map::new(),
+        };
+    } else if !common.args.is_empty() {
+        let mut properties = Map::new();
+        let mut required = Vec::new();
+        for arg in common.args {
+            properties.insert(arg.name().to_owned(), arg.property(&mut generator).to_value());
+            if arg.required() {
+                required.push(Value::from(arg.name()));
+            }
+        }
+        root.insert("properties".into(), Value::Object(properties));
+        if !required.is_empty() {
+            root.insert("required".into(), Value::Array(required));
+        }
+    }
+    root.insert("type".into(), "object".into());
+    if strict {
+        root.insert("additionalProperties".into(), false.into());
+    }
+    let mut root = Value::Object(root);
+    let definitions = generator.take_definitions(true);
+    if !definitions.is_empty() {
+        hoist_defs(&mut root, definitions);
+    }
+    lean(&mut root, Mode::Input);
+    root
+}
+
+/// The input schema without what parameter rules enforce by themselves, to see whether anything is left to check.
+fn nested_only(schema: &Value, args: &[&'static dyn AnyArg]) -> Value {
+    let mut schema = schema.clone();
+    let flatten = args.first().is_some_and(|arg| arg.is_flatten());
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut).filter(|_| !flatten)
+    {
+        for (name, property) in properties.iter_mut() {
+            let Some(arg) = args.iter().find(|arg| arg.name() == name) else { continue };
+            let Some(property) = property.as_object_mut() else { continue };
+            let own = arg.own_keywords();
+            property.retain(|key, _| !own.iter().any(|own| own == key));
+        }
+    }
+    schema
+}
+
+/// An enum that is no string, or a type with bounds of its own, cannot be mirrored.
+fn check_header(arg: &'static dyn AnyArg, schema: &Value) -> Result<(), String> {
+    let Some(header) = arg.header() else { return Ok(()) };
+    let property =
+        schema.pointer(&format!("/properties/{}", arg.name().replace('~', "~0").replace('/', "~1")));
+    let kind = property.and_then(|p| p.get("type")).and_then(Value::as_str);
+    let all_strings = property
+        .and_then(|p| p.get("enum"))
+        .and_then(Value::as_array)
+        .is_some_and(|e| e.iter().all(Value::is_string));
+    if matches!(kind, Some("string" | "boolean" | "integer")) || all_strings {
+        return Ok(());
+    }
+    Err(format!(
+        "`{}` cannot be mirrored into the header `{header}`\nmake it a string, a bool or an integer",
+        arg.name()
+    ))
+}
+
+fn output_schema(def: &ToolDef) -> Result<Option<Output>, String> {
+    let mut generator = generator_for_output();
+    let schema = match (def.output_type, def.out) {
+        (Some(output), _) => Some((output.schema)(&mut generator)),
+        (None, Some(out)) => out.schema(&mut generator),
+        (None, None) => None,
+    };
+    let Some(schema) = schema else { return Ok(None) };
+    let mut root = schema.to_value();
+    hoist_defs(&mut root, generator.take_definitions(true));
+    lean(&mut root, Mode::Output);
+    Output::new(root).map(Some)
+}
+
+impl Output {
+    fn new(natural: Value) -> Result<Self, String> {
+        let wrap = natural.get("type") != Some(&Value::from("object"));
+        let legacy = if wrap { wrap_for_legacy(&natural) } else { natural.clone() };
+        let validator = Validator::compile(&natural).map_err(|e| e.to_string())?;
+        Ok(Self { natural, legacy, wrap, validator })
+    }
+}

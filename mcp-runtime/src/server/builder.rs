@@ -1,0 +1,374 @@
+//! Collects what a server offers and how it behaves, and checks all of it at once.
+
+use std::{
+    any::{Any, TypeId},
+    collections::HashSet,
+    fmt,
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use super::{Error, Identity, Options, Result, Server, Shared};
+use crate::{
+    context::Slots,
+    def::{Linked, Location, Prompt, Resource, RuntimeTool, Service, Tool},
+    registry::{Problem, Registered, Source, assemble},
+};
+
+/// A type that HTTP middleware puts into requests: how to move it into a request's slots.
+#[derive(Clone)]
+pub(crate) struct RequestType {
+    pub(crate) id: TypeId,
+    /// Reads it from the transport's own request extensions.
+    pub(crate) extract: Arc<dyn Fn(&dyn Any, &mut Slots) + Send + Sync>,
+}
+
+/// Collects what a server offers; `server!()` starts one.
+///
+/// ```
+/// use mcp_runtime::prelude::*;
+///
+/// /// Adds two numbers.
+/// #[mcp_tool]
+/// fn add(a: i64, b: i64) -> i64 {
+///     a + b
+/// }
+///
+/// # fn main() -> mcp_runtime::Result<()> {
+/// let server = mcp_runtime::server!().tool::<add>().instructions("Sums.").build()?;
+/// assert_eq!(server.instructions(), Some("Sums."));
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "a builder does nothing before `.run()` or `.build()`"]
+pub struct ServerBuilder {
+    identity: Identity,
+    module: &'static str,
+    pub(crate) options: Options,
+    pub(crate) state: Slots,
+    pub(crate) request_types: Vec<RequestType>,
+    items: Vec<Item>,
+    problems: Vec<Problem>,
+    require_docs: bool,
+}
+
+/// One item, before the builder's state is complete.
+enum Item {
+    Own {
+        source: Source,
+        prefix: String,
+        this: Option<Arc<dyn Any + Send + Sync>>,
+    },
+    /// Of a mounted builder, with its own state.
+    Mounted(Registered),
+}
+
+impl ServerBuilder {
+    #[doc(hidden)]
+    pub fn new(name: impl Into<String>, version: impl Into<String>, module: &'static str) -> Self {
+        Self {
+            identity: Identity::new(name.into(), version.into()),
+            module,
+            options: Options::default(),
+            state: Slots::default(),
+            request_types: Vec::new(),
+            items: Vec::new(),
+            problems: Vec::new(),
+            require_docs: false,
+        }
+    }
+
+    /// Sets the name: the wire's `serverInfo.name`.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.identity.name = name.into();
+        self
+    }
+
+    /// Sets the version: the wire's `serverInfo.version`.
+    pub fn version(mut self, version: impl Into<String>) -> Self {
+        self.identity.version = version.into();
+        self
+    }
+
+    /// Sets the name for people: the wire's `serverInfo.title`.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.identity.title = Some(title.into());
+        self
+    }
+
+    /// Sets the wire's `serverInfo.websiteUrl`.
+    pub fn website(mut self, url: impl Into<String>) -> Self {
+        self.identity.website = Some(url.into());
+        self
+    }
+
+    /// Adds an icon by its URL: the wire's `serverInfo.icons`.
+    pub fn icon(mut self, url: impl Into<String>) -> Self {
+        self.identity.icons.push(url.into());
+        self
+    }
+
+    /// Sets what models are told about the server's use: the wire's `instructions`.
+    pub fn instructions(mut self, text: impl Into<String>) -> Self {
+        self.identity.instructions = Some(text.into());
+        self
+    }
+
+    /// Offers every annotated function of the crate that called `server!()`.
+    pub fn discover(self) -> Self {
+        let module = self.module;
+        let own = module.split("::").next().unwrap_or(module);
+        self.discover_where(|at| at.krate() == own)
+    }
+
+    /// Offers every annotated function of these crates, which must be linked (`use tools as _;`).
+    pub fn discover_from<'a>(mut self, crates: impl IntoIterator<Item = &'a str>) -> Self {
+        for name in crates {
+            let name = name.replace('-', "_");
+            let before = self.items.len();
+            self = self.discover_where(|at| at.krate() == name);
+            if self.items.len() == before {
+                self.problems.push(Problem::new(format!(
+                    "no annotated function of a crate `{name}` is linked\nadd `use {name} as _;` to the program"
+                )));
+            }
+        }
+        self
+    }
+
+    /// Offers every annotated function of a module and those inside it: `.discover_in(module_path!())`.
+    pub fn discover_in(self, module: &str) -> Self {
+        let inside = format!("{module}::");
+        self.discover_where(|at| at.module == module || at.module.starts_with(&inside))
+    }
+
+    fn discover_where(mut self, wanted: impl Fn(&Location) -> bool) -> Self {
+        let taken: HashSet<usize> = self.items.iter().filter_map(Item::key).collect();
+        for item in Linked::all() {
+            // discovering twice, or discovering what was named, is no second registration
+            if wanted(&item.common().at) && !taken.contains(&item.key()) {
+                self.push(Source::Annotated(item), String::new(), None);
+            }
+        }
+        self
+    }
+
+    fn push(&mut self, source: Source, prefix: String, this: Option<Arc<dyn Any + Send + Sync>>) {
+        if let Source::Annotated(item) = &source {
+            named().lock().unwrap_or_else(PoisonError::into_inner).insert(item.key());
+        }
+        self.items.push(Item::Own { source, prefix, this });
+    }
+
+    /// Offers one annotated tool.
+    pub fn tool<T: Tool>(mut self) -> Self {
+        self.push(Source::Annotated(Linked::Tool(T::DEF)), String::new(), None);
+        self
+    }
+
+    /// Offers one annotated resource or template.
+    pub fn resource<T: Resource>(mut self) -> Self {
+        self.push(Source::Annotated(Linked::Resource(T::DEF)), String::new(), None);
+        self
+    }
+
+    /// Offers one annotated prompt.
+    pub fn prompt<T: Prompt>(mut self) -> Self {
+        self.push(Source::Annotated(Linked::Prompt(T::DEF)), String::new(), None);
+        self
+    }
+
+    /// Offers the annotated methods of a service.
+    pub fn service<S: Service>(self, service: S) -> Self {
+        self.add_service(service, String::new())
+    }
+
+    /// Offers the annotated methods of a service under a prefix: tools and prompts as `prefix_name`, resources as
+    /// `scheme://prefix/…`.
+    pub fn service_as<S: Service>(self, prefix: &str, service: S) -> Self {
+        self.add_service(service, prefix.to_owned())
+    }
+
+    fn add_service<S: Service>(mut self, service: S, prefix: String) -> Self {
+        let this: Arc<dyn Any + Send + Sync> = Arc::new(service);
+        for item in S::ITEMS {
+            self.push(Source::Annotated(*item), prefix.clone(), Some(this.clone()));
+        }
+        self
+    }
+
+    /// Offers a tool made at run time.
+    pub fn add_tool(mut self, tool: RuntimeTool) -> Self {
+        self.push(Source::Runtime(tool), String::new(), None);
+        self
+    }
+
+    /// Offers everything of another builder under a prefix, with the other builder's state.
+    ///
+    /// Tools and prompts become `prefix_name`, resources `scheme://prefix/…`; an empty prefix changes no name. Its
+    /// identity and options are left behind.
+    pub fn mount(mut self, prefix: &str, other: Self) -> Self {
+        let joined = |inner: &str| match (prefix.is_empty(), inner.is_empty()) {
+            (true, _) => inner.to_owned(),
+            (_, true) => prefix.to_owned(),
+            _ => format!("{prefix}_{inner}"),
+        };
+        self.problems.extend(other.problems);
+        let state = Arc::new(other.state);
+        let requested: Arc<[TypeId]> = other.request_types.iter().map(|t| t.id).collect();
+        for item in other.items {
+            let mut item = item.registered(&state, &requested);
+            item.prefix = joined(&item.prefix);
+            self.items.push(Item::Mounted(item));
+        }
+        self.request_types.extend(other.request_types);
+        self
+    }
+
+    /// Registers state that functions take as `&T`; `Arc<T>` serves `&T`, `Arc<dyn Trait>` serves `&dyn Trait`.
+    pub fn state<T: Any + Send + Sync>(mut self, value: T) -> Self {
+        self.state.put(value);
+        self
+    }
+
+    /// Shows the cause of every failure to the client; for trusted deployments.
+    pub fn detailed_errors(mut self, show: bool) -> Self {
+        self.options.detailed_errors = show;
+        self
+    }
+
+    /// Refuses to build with an item that has no description.
+    pub fn require_descriptions(mut self) -> Self {
+        self.require_docs = true;
+        self
+    }
+
+    /// Sets how many entries a page of a list has; 1000 by default.
+    pub fn page_size(mut self, entries: usize) -> Self {
+        self.options.page_size = entries.max(1);
+        self
+    }
+
+    /// Sets how long clients of the stateless era may keep lists: the wire's `ttlMs`; not at all by default.
+    pub fn list_ttl(mut self, ttl: Duration) -> Self {
+        self.options.list_ttl = ttl;
+        self
+    }
+
+    /// Sets how many bytes a line on stdio may have; 4 MiB by default.
+    pub fn max_line(mut self, bytes: usize) -> Self {
+        self.options.max_line = bytes;
+        self
+    }
+
+    /// Sets how many calls may run at once on one connection; 256 by default.
+    pub fn max_in_flight(mut self, calls: usize) -> Self {
+        self.options.max_in_flight = calls.max(1);
+        self
+    }
+
+    /// Sets how many requests may wait for a place among the running ones; 1024 by default.
+    pub fn max_queued(mut self, requests: usize) -> Self {
+        self.options.max_queued = requests;
+        self
+    }
+
+    /// Sets how long calls may go on after the input has ended or the process was told to stop; 10 s by default.
+    pub fn drain(mut self, limit: Duration) -> Self {
+        self.options.drain = limit;
+        self
+    }
+
+    /// Checks everything and makes the server.
+    ///
+    /// # Errors
+    /// Every duplicate name or URI, with both places; every injected type without state; every schema that cannot be
+    /// enforced.
+    pub fn build(self) -> Result<Server> {
+        let state = Arc::new(self.state);
+        let requested: Arc<[TypeId]> = self.request_types.iter().map(|t| t.id).collect();
+        let items: Vec<_> = self.items.into_iter().map(|item| item.registered(&state, &requested)).collect();
+        let mut problems = self.problems;
+        let registry = match assemble(&self.identity.name, &items, self.require_docs) {
+            Ok(registry) => registry,
+            Err(found) => {
+                problems.extend(found);
+                return Err(report(problems));
+            }
+        };
+        if !problems.is_empty() {
+            return Err(report(problems));
+        }
+        let mut identity = self.identity;
+        identity.render();
+        Ok(Server(Arc::new(Shared {
+            identity,
+            options: self.options,
+            request_types: self.request_types,
+            require_docs: self.require_docs,
+            items: RwLock::new(items),
+            registry: RwLock::new(Arc::new(registry)),
+            handled: AtomicBool::new(false),
+        })))
+    }
+}
+
+impl Item {
+    fn key(&self) -> Option<usize> {
+        match self {
+            Self::Own { source: Source::Annotated(item), .. } => Some(item.key()),
+            _ => None,
+        }
+    }
+
+    fn registered(self, state: &Arc<Slots>, requested: &Arc<[TypeId]>) -> Registered {
+        match self {
+            Self::Own { source, prefix, this } => {
+                Registered { source, prefix, this, state: state.clone(), requested: requested.clone() }
+            }
+            Self::Mounted(item) => item,
+        }
+    }
+}
+
+impl fmt::Debug for ServerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerBuilder").field("name", &self.identity.name).finish_non_exhaustive()
+    }
+}
+
+/// All problems as one error.
+pub(super) fn report(problems: Vec<Problem>) -> Error {
+    let list: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    Error::from(format!("the server cannot be built:\n{}", list.join("\n")))
+}
+
+/// Items that some builder of the process has named.
+fn named() -> &'static Mutex<HashSet<usize>> {
+    static NAMED: OnceLock<Mutex<HashSet<usize>>> = OnceLock::new();
+    NAMED.get_or_init(Mutex::default)
+}
+
+/// Annotated items that no builder has named; logged once, when the first server of the process starts.
+pub(crate) fn report_forgotten() {
+    static REPORTED: AtomicBool = AtomicBool::new(false);
+    if REPORTED.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    for (name, at) in forgotten() {
+        tracing::warn!(
+            "`{name}` at {at} is annotated, but no server offers it; register it, or mark it `unlisted`"
+        );
+    }
+}
+
+/// Name and place of every annotated item that no builder of the process has named so far.
+pub(crate) fn forgotten() -> Vec<(&'static str, Location)> {
+    let named = named().lock().unwrap_or_else(PoisonError::into_inner);
+    let left =
+        Linked::all().into_iter().filter(|item| !named.contains(&item.key())).map(|item| item.common());
+    left.filter(|common| !common.unlisted).map(|common| (common.name, common.at)).collect()
+}

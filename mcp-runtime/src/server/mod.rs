@@ -1,0 +1,185 @@
+//! A server: what it offers, what it says of itself, its bounds. Made by [`ServerBuilder`], served by transports.
+
+mod builder;
+mod error;
+mod handle;
+mod options;
+
+use std::sync::{
+    Arc, RwLock,
+    atomic::{AtomicBool, Ordering},
+};
+
+pub use builder::ServerBuilder;
+pub(crate) use builder::{RequestType, forgotten, report_forgotten};
+pub use error::{Error, Result};
+pub use handle::ServerHandle;
+pub(crate) use options::Options;
+
+use crate::{
+    dispatch::Offers,
+    jsonrpc::{Object, array},
+    protocol::{META_SERVER_INFO, Revision},
+    registry::{Registered, Registry},
+};
+
+/// A server, ready to be served over any transport, any number of times; clones are the same server.
+#[derive(Clone)]
+pub struct Server(Arc<Shared>);
+
+struct Shared {
+    identity: Identity,
+    options: Options,
+    request_types: Vec<RequestType>,
+    require_docs: bool,
+    items: RwLock<Vec<Registered>>,
+    registry: RwLock<Arc<Registry>>,
+    /// Whether a handle was given out, so that there may be tools later on.
+    handled: AtomicBool,
+}
+
+/// What a server says of itself.
+#[derive(Debug, Clone)]
+pub(crate) struct Identity {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) title: Option<String>,
+    pub(crate) website: Option<String>,
+    pub(crate) icons: Vec<String>,
+    pub(crate) instructions: Option<String>,
+    /// The wire's `serverInfo` for each revision.
+    info: Vec<String>,
+    /// The `_meta` of results in the stateless era.
+    meta: String,
+}
+
+impl Identity {
+    pub(crate) fn new(name: String, version: String) -> Self {
+        Self {
+            name,
+            version,
+            title: None,
+            website: None,
+            icons: Vec::new(),
+            instructions: None,
+            info: Vec::new(),
+            meta: String::new(),
+        }
+    }
+
+    fn render(&mut self) {
+        self.info = Revision::ALL.iter().map(|revision| self.info_json(*revision)).collect();
+        // on every result, so only what identifies the server
+        let mut brief = Vec::new();
+        let mut object = Object::new(&mut brief);
+        object.str("name", &self.name).str("version", &self.version);
+        object.end();
+        self.meta = format!("{{\"{META_SERVER_INFO}\":{}}}", String::from_utf8_lossy(&brief));
+    }
+
+    fn info_json(&self, revision: Revision) -> String {
+        let mut out = Vec::new();
+        let mut object = Object::new(&mut out);
+        object.str("name", &self.name);
+        if revision >= Revision::V2025_06_18 {
+            object.opt_str("title", self.title.as_deref());
+        }
+        object.str("version", &self.version);
+        if revision >= Revision::V2025_11_25 {
+            if !self.icons.is_empty() {
+                array(object.key("icons"), &self.icons, |out, icon| {
+                    let mut object = Object::new(out);
+                    object.str("src", icon);
+                    object.end();
+                });
+            }
+            object.opt_str("websiteUrl", self.website.as_deref());
+        }
+        object.end();
+        String::from_utf8_lossy(&out).into_owned()
+    }
+}
+
+impl Server {
+    /// Starts a server of that name and version; [`server!`](crate::server) takes both from the user's `Cargo.toml`.
+    pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ServerBuilder {
+        ServerBuilder::new(name, version, "")
+    }
+
+    /// The server's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.identity.name
+    }
+
+    /// The server's version.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.0.identity.version
+    }
+
+    /// What the server tells models about its use.
+    #[must_use]
+    pub fn instructions(&self) -> Option<&str> {
+        self.0.identity.instructions.as_deref()
+    }
+
+    /// A handle that adds and removes tools while the server runs.
+    #[must_use]
+    pub fn handle(&self) -> ServerHandle {
+        self.0.handled.store(true, Ordering::Relaxed);
+        ServerHandle::new(self.clone())
+    }
+
+    pub(crate) fn options(&self) -> &Options {
+        &self.0.options
+    }
+
+    /// Declared types that middleware puts into requests.
+    pub(crate) fn request_types(&self) -> &[RequestType] {
+        &self.0.request_types
+    }
+
+    /// Whether callers are told apart, so that lists may differ between them.
+    pub(crate) fn authenticates(&self) -> bool {
+        self.0.options.authenticates
+    }
+
+    pub(crate) fn registry(&self) -> Arc<Registry> {
+        self.0.registry.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    /// The `_meta` of every result in the stateless era, as JSON.
+    pub(crate) fn identity(&self) -> &str {
+        &self.0.identity.meta
+    }
+
+    /// The wire's `serverInfo`, as JSON.
+    pub(crate) fn info_json(&self, revision: Revision) -> &str {
+        self.0.identity.info.get(revision.index()).map_or("{}", String::as_str)
+    }
+
+    pub(crate) fn offers(&self) -> Offers {
+        let registry = self.0.registry.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        Offers {
+            tools: !registry.tools.is_empty() || self.0.handled.load(Ordering::Relaxed),
+            resources: !registry.resources.is_empty(),
+            prompts: !registry.prompts.is_empty(),
+            completions: registry.completes,
+        }
+    }
+
+    /// Headers that a tool's arguments are mirrored into: the header's name without its prefix, the argument's name.
+    pub(crate) fn mirrored(&self, tool: &str) -> Arc<[(String, String)]> {
+        self.registry().tool(tool).map_or_else(|| Arc::from([]), |entry| entry.mirrored.clone())
+    }
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server")
+            .field("name", &self.name())
+            .field("version", &self.version())
+            .finish_non_exhaustive()
+    }
+}

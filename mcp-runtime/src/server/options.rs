@@ -1,0 +1,39 @@
+//! Every bound and switch of a server, each with its default. Set through [`ServerBuilder`](super::ServerBuilder).
+
+use std::time::Duration;
+
+/// The bounds and switches of one server.
+#[derive(Debug, Clone)]
+pub(crate) struct Options {
+    /// Entries on one page of a list.
+    pub(crate) page_size: usize,
+    /// Bytes of one line on stdio.
+    pub(crate) max_line: usize,
+    /// Calls that run at once on one connection.
+    pub(crate) max_in_flight: usize,
+    /// Requests that wait for a place among them.
+    pub(crate) max_queued: usize,
+    /// How long calls may go on after stdin has ended, or the process was told to stop.
+    pub(crate) drain: Duration,
+    /// How long clients of the stateless era may keep lists.
+    pub(crate) list_ttl: Duration,
+    /// Whether callers are told apart.
+    pub(crate) authenticates: bool,
+    /// Whether failures show their cause to the client.
+    pub(crate) detailed_errors: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            page_size: 1000,
+            max_line: 4 << 20,
+            max_in_flight: 256,
+            max_queued: 1024,
+            drain: Duration::from_secs(10),
+            list_ttl: Duration::ZERO,
+            authenticates: false,
+            detailed_errors: false,
+        }
+    }
+}

@@ -13,6 +13,10 @@ use super::{number, order, suggest};
 /// How deep a value may be nested; `serde_json` reads no deeper either.
 pub(super) const DEEPEST: usize = 128;
 
+/// How many violations are reported, and how many unknown names are compared with known ones: a value may
+/// have a million of either.
+pub(super) const MOST: usize = 100;
+
 /// What a violation says: what was expected, what was found, and the sentence.
 pub(super) type Said = (String, String, String);
 
@@ -28,6 +32,8 @@ pub(super) struct Run<'n> {
     found: Vec<Violation>,
     /// Unknown names near to known ones: said only if something else is wrong.
     pub(super) hints: Vec<Violation>,
+    /// How many unknown names were compared with known ones.
+    pub(super) compared: usize,
 }
 
 impl<'n> Run<'n> {
@@ -39,6 +45,7 @@ impl<'n> Run<'n> {
             tried: HashMap::new(),
             found: Vec::new(),
             hints: Vec::new(),
+            compared: 0,
         }
     }
 
@@ -50,11 +57,16 @@ impl<'n> Run<'n> {
     pub(super) fn report(mut self, value: &Value) -> Vec<Violation> {
         self.quiet = false;
         self.check(0, value, &Path::Root, 0);
+        let cut = self.found.len() == MOST;
         let mut distinct: Vec<Violation> = Vec::with_capacity(self.found.len());
         for violation in self.found.into_iter().chain(self.hints) {
             if !distinct.contains(&violation) {
                 distinct.push(violation);
             }
+        }
+        if cut {
+            let message = format!("only the first {MOST} violations are listed");
+            distinct.push(Violation::new(&Path::Root, String::new(), String::new(), message));
         }
         distinct
     }
@@ -77,7 +89,7 @@ impl<'n> Run<'n> {
 
     /// Records a violation, if they are being reported; always false, for use as the answer.
     pub(super) fn fail(&mut self, path: &Path<'_>, say: impl FnOnce() -> Said) -> bool {
-        if !self.quiet {
+        if !self.quiet && self.found.len() < MOST {
             let (expected, found, message) = say();
             self.found.push(Violation::new(path, expected, found, message));
         }

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::check::Run;
+use super::check::{MOST, Run};
 use super::node::{Applied, Id, ObjectRules};
 use super::suggest;
 use super::violation::{Path, Violation};
@@ -128,6 +128,10 @@ impl Run<'_> {
         path: &Path<'_>,
         depth: usize,
     ) {
+        self.compared += 1;
+        if self.compared > MOST {
+            return;
+        }
         if let Some(near) = meant(rules, map, name) {
             let message = unknown(name, Some(near), depth);
             self.hints.push(Violation::new(path, format!("`{near}`"), format!("`{name}`"), message));

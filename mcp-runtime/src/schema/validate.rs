@@ -37,7 +37,7 @@ impl Validator {
         self
     }
 
-    /// Every violation of the schema; none if the value conforms.
+    /// Every violation of the schema, up to a hundred; none if the value conforms.
     ///
     /// Unknown names near to known ones are reported too, but only beside another violation.
     pub(crate) fn validate(&self, value: &Value) -> Vec<Violation> {
@@ -264,6 +264,20 @@ mod tests {
         }
         let text = "[".repeat(100_000);
         assert!(validator.validate_str(&text).is_err());
+    }
+
+    #[test]
+    fn a_million_mistakes_are_not_a_million_lines() {
+        let schema =
+            json!({"properties": {"list": {"items": {"type": "string"}}, "name": {}}, "required": ["name"]});
+        let mut value = json!({"list": vec![1; 100_000]});
+        for index in 0..100_000 {
+            value[format!("nam{index}")] = Value::Null;
+        }
+        let lines = said(&schema, &value);
+        assert_eq!(lines.first().map(String::as_str), Some("list[0]: 1 is not a string"));
+        assert_eq!(lines.last().map(String::as_str), Some("only the first 100 violations are listed"));
+        assert!(lines.len() <= 201, "{}", lines.len());
     }
 
     #[test]

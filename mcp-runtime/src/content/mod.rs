@@ -11,4 +11,4 @@ pub use block::{Annotations, Audio, Content, Embedded, Image, ResourceLink, Role
 pub use message::{Message, PromptResult};
 pub use resource::{Bytes, ResourceContents, ResourceResult};
 pub use tool_result::ToolResult;
-pub(crate) use write::{Writer, blob, prompt_result, resource_result, tool_result};
+pub(crate) use write::{Writer, prompt_result, resource_result, tool_result};

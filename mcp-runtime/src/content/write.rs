@@ -19,7 +19,7 @@ use crate::{
 pub(crate) struct Writer(pub(crate) Revision);
 
 /// Appends base64 as a JSON string.
-pub(crate) fn blob(out: &mut Vec<u8>, bytes: &[u8]) {
+fn blob(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');
     let start = out.len();
     out.resize(start + bytes.len().div_ceil(3) * 4, 0);

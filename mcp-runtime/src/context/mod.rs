@@ -16,7 +16,7 @@ pub use peer::{Caller, ClientInfo};
 pub(crate) use peer::{ClientData, Outlet, Peer};
 pub(crate) use progress::Channel;
 pub use progress::Progress;
-pub use slots::Slots;
+pub(crate) use slots::Slots;
 
 use crate::protocol::Revision;
 

@@ -9,17 +9,17 @@ use std::{
 
 /// Values by their type; `T` is found whether it was put in as `T`, `Arc<T>` or (for traits) `Arc<dyn T>`.
 #[derive(Default, Clone)]
-pub struct Slots(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
+pub(crate) struct Slots(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
 
 impl Slots {
     /// Puts a value in; one of the same type is replaced.
-    pub fn put<T: Any + Send + Sync>(&mut self, value: T) {
+    pub(crate) fn put<T: Any + Send + Sync>(&mut self, value: T) {
         self.0.insert(TypeId::of::<Arc<T>>(), Arc::new(Arc::new(value)));
     }
 
     /// The value for `T`.
     #[must_use]
-    pub fn get<T: ?Sized + 'static>(&self) -> Option<&T> {
+    pub(crate) fn get<T: ?Sized + 'static>(&self) -> Option<&T> {
         if self.0.is_empty() {
             return None;
         }

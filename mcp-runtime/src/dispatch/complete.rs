@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{
     Refusal, Request, Status,
-    reply::{Frame, framed, shown},
+    reply::{Frame, framed, nothing, refused},
     run::{Begun, Drive, drive},
     tool::unknown,
 };
@@ -121,13 +121,9 @@ impl Server {
                 });
                 return Status::Ok;
             }
-            Err(Failure::Body(error)) => match shown(self, "completion of", what, error) {
-                Ok((text, _)) => ProtocolError::internal(text),
-                Err(error) => error,
-            },
-            Err(Failure::Protocol(error)) => error,
-            Err(Failure::Arguments(text)) => ProtocolError::invalid_params(text),
-            Err(Failure::NotFound) => ProtocolError::internal("nothing was found"),
+            Err(failure) => {
+                refused(self, "completion of", what, failure, ProtocolError::invalid_params, nothing)
+            }
         };
         error_reply(out, Some(frame.id), &error);
         Status::Ok

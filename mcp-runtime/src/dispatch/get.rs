@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     Refusal, Request, Status,
-    reply::{Frame, framed, shown},
+    reply::{Frame, framed, nothing, refused},
     run::{Begun, Drive, drive, enter},
     tool::unknown,
 };
@@ -64,18 +64,19 @@ impl Server {
                 });
                 return Status::Ok;
             }
-            Err(Failure::Arguments(report)) => ProtocolError::invalid_params(format!(
-                "invalid arguments for prompt `{}`: {report}",
-                entry.name
-            )),
-            Err(Failure::NotFound) => {
-                ProtocolError::internal(format!("prompt '{}' found nothing", entry.name))
-            }
-            Err(Failure::Protocol(error)) => error,
-            Err(Failure::Body(error)) => match shown(self, "prompt", &entry.name, error) {
-                Ok((text, _)) => ProtocolError::internal(text),
-                Err(error) => error,
-            },
+            Err(failure) => refused(
+                self,
+                "prompt",
+                &entry.name,
+                failure,
+                |report| {
+                    ProtocolError::invalid_params(format!(
+                        "invalid arguments for prompt `{}`: {report}",
+                        entry.name
+                    ))
+                },
+                nothing,
+            ),
         };
         error_reply(out, Some(frame.id), &error);
         Status::Ok

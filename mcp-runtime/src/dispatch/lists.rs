@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     Refusal, Request, Status,
-    reply::{Frame, framed, shown},
+    reply::{Frame, framed, nothing, refused},
     run::{Begun, Drive, drive},
 };
 use crate::{
@@ -109,13 +109,7 @@ impl Server {
                     None => bad_cursor(),
                 }
             }
-            Err(Failure::Body(error)) => match shown(self, "list of", "resources", error) {
-                Ok((text, _)) => ProtocolError::internal(text),
-                Err(error) => error,
-            },
-            Err(Failure::Protocol(error)) => error,
-            Err(Failure::Arguments(text)) => ProtocolError::internal(text),
-            Err(Failure::NotFound) => ProtocolError::internal("nothing was found"),
+            Err(failure) => refused(self, "list of", "resources", failure, ProtocolError::internal, nothing),
         };
         error_reply(out, Some(frame.id), &error);
         Status::Ok

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{
     Refusal, Request, Status,
-    reply::{Frame, framed, shown},
+    reply::{Frame, framed, refused},
     run::{Begun, Drive, drive, enter},
 };
 use crate::{
@@ -66,16 +66,17 @@ impl Server {
                 });
                 return Status::Ok;
             }
-            Err(Failure::NotFound) => not_found(uri, frame.revision),
-            Err(Failure::Arguments(report)) => {
-                ProtocolError::invalid_params(format!("invalid URI `{uri}`: {report}"))
-                    .with_data(json!({"uri": uri}))
-            }
-            Err(Failure::Protocol(error)) => error,
-            Err(Failure::Body(error)) => match shown(self, "resource", &entry.name, error) {
-                Ok((text, _)) => ProtocolError::internal(text),
-                Err(error) => error,
-            },
+            Err(failure) => refused(
+                self,
+                "resource",
+                &entry.name,
+                failure,
+                |report| {
+                    ProtocolError::invalid_params(format!("invalid URI `{uri}`: {report}"))
+                        .with_data(json!({ "uri": uri }))
+                },
+                || not_found(uri, frame.revision),
+            ),
         };
         error_reply(out, Some(frame.id), &error);
         Status::Ok

@@ -6,7 +6,7 @@ use super::Request;
 use crate::{
     jsonrpc::{Object, ProtocolError},
     protocol::{META_SERVER_INFO, Revision},
-    reply::{ErrorKind, ToolError},
+    reply::{ErrorKind, Failure, ToolError},
     server::Server,
 };
 
@@ -96,6 +96,30 @@ pub(super) fn shown(
             Ok((if server.options().detailed_errors { format!("{text}: {chain}") } else { text }, Vec::new()))
         }
     }
+}
+
+/// The JSON-RPC error of a read, prompt, list or completion that failed; `wrong` and `absent` are the kind's own words
+/// for arguments that do not fit and for nothing found.
+pub(super) fn refused(
+    server: &Server,
+    kind: &'static str,
+    name: &str,
+    failure: Failure,
+    wrong: impl FnOnce(String) -> ProtocolError,
+    absent: impl FnOnce() -> ProtocolError,
+) -> ProtocolError {
+    match failure {
+        Failure::NotFound => absent(),
+        Failure::Arguments(report) => wrong(report),
+        Failure::Protocol(error) => error,
+        Failure::Body(error) => shown(server, kind, name, error)
+            .map_or_else(|error| error, |(text, _)| ProtocolError::internal(text)),
+    }
+}
+
+/// What a list or a completion that found nothing says.
+pub(super) fn nothing() -> ProtocolError {
+    ProtocolError::internal("nothing was found")
 }
 
 /// An error and its causes in one line.

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, future::Future, pin::Pin};
 
-use super::{Probe, ProbeDyn as _};
+use super::Probe;
 use crate::{context::Context, reply::Failure};
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;

@@ -7,7 +7,7 @@ use crate::{
     content::{Annotations, Role, Writer},
     context::Slots,
     def::ResourceDef,
-    extract::{AnyArg, ListedResource},
+    extract::ListedResource,
     jsonrpc::{Object, array},
     protocol::Revision,
 };

@@ -67,15 +67,16 @@ impl ToolEntry {
         state: Arc<Slots>,
     ) -> Result<Self, Problem> {
         let problem = |text: String| Problem::at(def.common.at, format!("tool `{name}`: {text}"));
-        let schema = input_schema(&def.common, def.strict);
+        let (schema, unenforced) = input_schema(&def.common, def.strict);
         for arg in def.common.args {
             if let Some(bad) = arg.bad_patterns().into_iter().next() {
                 return Err(problem(format!("`{}`: {bad}", arg.name())));
             }
             check_header(*arg, &schema).map_err(&problem)?;
         }
-        let enforced = nested_only(&schema, def.common.args);
-        let nested = if needs_validation(&enforced) {
+        let flatten = def.common.args.first().is_some_and(|arg| arg.is_flatten());
+        // a struct that is the whole object decodes past members that `strict` refuses
+        let nested = if needs_validation(&unenforced) || (def.strict && flatten) {
             Some(Validator::compile(&schema).map_err(|e| problem(e.to_string()))?.null_is_absent())
         } else {
             None
@@ -219,8 +220,8 @@ pub(crate) fn is_tool_name(name: &str) -> bool {
     (1..=128).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b))
 }
 
-/// The schema of an item's arguments.
-fn input_schema(common: &Common, strict: bool) -> Value {
+/// The schema of a tool's arguments, and the part of it that neither decoding nor parameter rules are known to enforce.
+fn input_schema(common: &Common, strict: bool) -> (Value, Value) {
     let mut generator = generator();
     let mut root = Map::new();
     if let [arg] = common.args
@@ -247,19 +248,21 @@ fn input_schema(common: &Common, strict: bool) -> Value {
         }
     }
     root.insert("type".into(), "object".into());
-    if strict {
-        root.insert("additionalProperties".into(), false.into());
-    }
     let mut root = Value::Object(root);
     let definitions = generator.take_definitions(true);
     if !definitions.is_empty() {
         hoist_defs(&mut root, definitions);
     }
+    // before `lean`: a type's own bounds are told from a user's by schemars' `format`
+    let unenforced = nested_only(&root, common.args);
+    if strict && let Some(root) = root.as_object_mut() {
+        root.insert("additionalProperties".into(), false.into());
+    }
     lean(&mut root, Mode::Input);
-    root
+    (root, unenforced)
 }
 
-/// The input schema without what parameter rules enforce by themselves, to see whether anything is left to check.
+/// The input schema without what parameter rules enforce by themselves.
 fn nested_only(schema: &Value, args: &[&'static dyn AnyArg]) -> Value {
     let mut schema = schema.clone();
     let flatten = args.first().is_some_and(|arg| arg.is_flatten());

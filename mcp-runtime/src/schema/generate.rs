@@ -2,11 +2,9 @@
 //!
 //! `extract` (arguments) and `def` (results) call this when a server is built.
 
-use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value};
 
-use super::normalise::{Mode, lean};
 use super::walk;
 
 /// A generator of schemas for values that are decoded.
@@ -24,29 +22,6 @@ fn settings() -> SchemaSettings {
         settings.meta_schema = None;
         settings.inline_subschemas = true;
     })
-}
-
-/// The lean root schema of a type, without the type-name title that schemars gives to roots.
-///
-/// The schema as schemars made it is returned too, since [`needs_validation`](super::needs_validation)
-/// can tell more from it.
-pub(crate) fn root_schema<T: JsonSchema + ?Sized>(mode: Mode) -> (Value, Value) {
-    let generator = match mode {
-        Mode::Input => generator(),
-        Mode::Output => generator_for_output(),
-    };
-    finish(generator.into_root_schema_for::<T>().to_value(), &T::schema_name(), mode)
-}
-
-fn finish(mut raw: Value, name: &str, mode: Mode) -> (Value, Value) {
-    if let Some(map) = raw.as_object_mut()
-        && map.get("title").and_then(Value::as_str) == Some(name)
-    {
-        map.remove("title");
-    }
-    let mut published = raw.clone();
-    lean(&mut published, mode);
-    (published, raw)
 }
 
 /// Puts definitions under the root's `$defs` and drops those that nothing refers to.

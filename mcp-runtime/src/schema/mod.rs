@@ -29,10 +29,9 @@ mod published;
 
 pub(crate) use coerce::coerce;
 pub(crate) use enforced::needs_validation;
-pub(crate) use generate::{generator, generator_for_output, hoist_defs, root_schema};
+pub(crate) use generate::{generator, generator_for_output, hoist_defs};
 pub(crate) use legacy::wrap_for_legacy;
 pub(crate) use normalise::{Mode, lean};
 pub(crate) use signature::signature;
 pub(crate) use suggest::nearest;
-pub(crate) use validate::{UnsupportedKeyword, Validator};
-pub(crate) use violation::Violation;
+pub(crate) use validate::Validator;

@@ -28,7 +28,7 @@ const ANNOTATIONS: [&str; 7] =
 
 /// Normalises a finished root schema in place.
 ///
-/// A `title` at the root stays: [`root_schema`](super::root_schema) removes the one that schemars adds.
+/// A `title` at the root stays: `subschema_for` adds none there.
 pub(crate) fn lean(root: &mut Value, mode: Mode) {
     slim(root, mode);
     share_recursion(root);

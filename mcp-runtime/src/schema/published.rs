@@ -6,7 +6,29 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Mode, Validator, generator, hoist_defs, lean, root_schema, walk};
+use super::{Mode, Validator, generator, generator_for_output, hoist_defs, lean, walk};
+
+/// The lean root schema of a type, without the type-name title that schemars gives to roots.
+///
+/// The schema as schemars made it is returned too, since `needs_validation` can tell more from it.
+fn root_schema<T: JsonSchema + ?Sized>(mode: Mode) -> (Value, Value) {
+    let generator = match mode {
+        Mode::Input => generator(),
+        Mode::Output => generator_for_output(),
+    };
+    finish(generator.into_root_schema_for::<T>().to_value(), &T::schema_name(), mode)
+}
+
+fn finish(mut raw: Value, name: &str, mode: Mode) -> (Value, Value) {
+    if let Some(map) = raw.as_object_mut()
+        && map.get("title").and_then(Value::as_str) == Some(name)
+    {
+        map.remove("title");
+    }
+    let mut published = raw.clone();
+    lean(&mut published, mode);
+    (published, raw)
+}
 
 /// A lean schema that is valid by the meta-schema, whose references resolve and which our validator enforces.
 fn published<T: JsonSchema>(mode: Mode) -> Value {

@@ -22,12 +22,16 @@ mod context;
 mod def;
 mod dispatch;
 mod extract;
+#[cfg(feature = "http")]
+mod http;
 mod jsonrpc;
 mod protocol;
 mod registry;
 mod reply;
 mod schema;
 mod server;
+#[cfg(feature = "http")]
+mod session;
 
 #[doc(hidden)]
 pub mod __private;

@@ -292,6 +292,12 @@ impl ServerBuilder {
         let requested: Arc<[TypeId]> = self.request_types.iter().map(|t| t.id).collect();
         let items: Vec<_> = self.items.into_iter().map(|item| item.registered(&state, &requested)).collect();
         let mut problems = self.problems;
+        #[cfg(feature = "http")]
+        let mut options = self.options;
+        #[cfg(not(feature = "http"))]
+        let options = self.options;
+        #[cfg(feature = "http")]
+        problems.extend(options.http.settle());
         let registry = match assemble(&self.identity.name, &items, self.require_docs) {
             Ok(registry) => registry,
             Err(found) => {
@@ -306,7 +312,7 @@ impl ServerBuilder {
         identity.render();
         Ok(Server(Arc::new(Shared {
             identity,
-            options: self.options,
+            options,
             request_types: self.request_types,
             require_docs: self.require_docs,
             items: RwLock::new(items),

@@ -21,6 +21,8 @@ pub(crate) struct Options {
     pub(crate) authenticates: bool,
     /// Whether failures show their cause to the client.
     pub(crate) detailed_errors: bool,
+    #[cfg(feature = "http")]
+    pub(crate) http: crate::http::HttpOptions,
 }
 
 impl Default for Options {
@@ -34,6 +36,8 @@ impl Default for Options {
             list_ttl: Duration::ZERO,
             authenticates: false,
             detailed_errors: false,
+            #[cfg(feature = "http")]
+            http: crate::http::HttpOptions::default(),
         }
     }
 }

@@ -1,0 +1,243 @@
+//! The calls of one request that were not done at once: polled by its response, cancelled or left to run on when the
+//! client goes away. The endpoint makes it, the response or the stream owns it.
+
+use std::{
+    pin::Pin,
+    sync::{Arc, atomic::Ordering},
+    task::{Context, Poll},
+};
+
+use axum::http::{Response, StatusCode};
+use hyper::body::Bytes;
+
+use super::{
+    endpoint::{Endpoint, Permit},
+    head::Accepts,
+    queue::{Queue, event},
+    reply::{self, Reply},
+    running::Registration,
+    stream::Stream,
+};
+use crate::{
+    context::Cancelled,
+    dispatch::{Running, Status},
+};
+
+/// One member of a request.
+#[derive(Debug)]
+pub(super) enum Part {
+    /// Its reply.
+    Done(Vec<u8>),
+    Running(Pending),
+    /// Cancelled by its client, or sent as an event: nothing more will come.
+    Gone,
+}
+
+/// A member that still runs.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub(super) running: Running,
+    /// How `notifications/cancelled` reaches it, in sessions.
+    pub(super) cancel: Option<(Cancelled, Registration)>,
+}
+
+impl Pending {
+    /// `None` when the client cancelled it.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<(Vec<u8>, Status)>> {
+        if let Poll::Ready(finished) = Pin::new(&mut self.running).poll(cx) {
+            return Poll::Ready(Some((finished.bytes, finished.status)));
+        }
+        match &mut self.cancel {
+            Some((cancelled, _)) => Pin::new(cancelled).poll(cx).map(|()| None),
+            None => Poll::Pending,
+        }
+    }
+}
+
+/// The members of one request, in order.
+#[derive(Debug)]
+pub(super) struct Calls {
+    pub(super) parts: Vec<Part>,
+    /// Whether they came as an array, and are answered as one.
+    pub(super) batch: bool,
+    pub(super) status: Status,
+    pub(super) queue: Option<Arc<Queue>>,
+    pub(super) accepts: Accepts,
+    /// Whether the bodies run on when the client goes away.
+    pub(super) detaches: bool,
+    pub(super) permit: Permit,
+}
+
+impl Calls {
+    /// Polls every member; ready when none is running any more.
+    fn poll_parts(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut all = Poll::Ready(());
+        for part in &mut self.parts {
+            let Part::Running(pending) = part else { continue };
+            *part = match pending.poll(cx) {
+                Poll::Pending => {
+                    all = Poll::Pending;
+                    continue;
+                }
+                Poll::Ready(Some((bytes, status))) => {
+                    self.status = status;
+                    Part::Done(bytes)
+                }
+                Poll::Ready(None) => Part::Gone,
+            };
+        }
+        all
+    }
+
+    /// Polls every member and appends what can be sent as events: notifications first, then results.
+    pub(super) fn poll_events(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
+        loop {
+            let polled = self.poll_parts(cx);
+            if let Some(queue) = &self.queue {
+                queue.drain(out);
+            }
+            for part in &mut self.parts {
+                if let Part::Done(bytes) = part {
+                    event(out, bytes);
+                    *part = Part::Gone;
+                }
+            }
+            let quiet = self.queue.as_ref().is_none_or(|queue| queue.wake_on_message(cx));
+            if polled.is_ready() || quiet || !out.is_empty() {
+                return polled;
+            }
+        }
+    }
+
+    /// The response of calls of which none is running.
+    pub(super) fn finish(mut self) -> Response<Reply> {
+        let mut replies: Vec<Vec<u8>> = self
+            .parts
+            .drain(..)
+            .filter_map(|part| match part {
+                Part::Done(bytes) => Some(bytes),
+                Part::Running(_) | Part::Gone => None,
+            })
+            .collect();
+        if replies.is_empty() {
+            // cancelled: the request gets no reply, the connection a response
+            return if self.accepts.stream {
+                reply::events(Reply::Whole(Bytes::new()))
+            } else {
+                reply::empty(StatusCode::ACCEPTED)
+            };
+        }
+        if !self.batch {
+            return whole(self.status, replies.swap_remove(0), self.queue.as_deref(), self.accepts);
+        }
+        if self.queue.as_ref().is_some_and(|queue| !queue.is_empty()) || !self.accepts.json {
+            return as_events(&replies, self.queue.as_deref());
+        }
+        let mut array = Vec::with_capacity(replies.iter().map(|reply| reply.len() + 1).sum::<usize>() + 1);
+        for reply in replies {
+            array.push(if array.is_empty() { b'[' } else { b',' });
+            array.extend(reply);
+        }
+        array.push(b']');
+        reply::json(StatusCode::OK, array)
+    }
+}
+
+/// The response of one call that is done: JSON, or events if notifications come before its result.
+pub(super) fn whole(
+    status: Status,
+    body: Vec<u8>,
+    queue: Option<&Queue>,
+    accepts: Accepts,
+) -> Response<Reply> {
+    if accepts.json && queue.is_none_or(Queue::is_empty) {
+        return reply::json(reply::status(status), body);
+    }
+    as_events(&[body], queue)
+}
+
+fn as_events(replies: &[Vec<u8>], queue: Option<&Queue>) -> Response<Reply> {
+    let mut out = Vec::new();
+    if let Some(queue) = queue {
+        queue.drain(&mut out);
+    }
+    for reply in replies {
+        event(&mut out, reply);
+    }
+    reply::events(Reply::Whole(out.into()))
+}
+
+impl Drop for Calls {
+    fn drop(&mut self) {
+        if !self.detaches {
+            return;
+        }
+        let pending: Vec<Pending> = self
+            .parts
+            .drain(..)
+            .filter_map(|part| match part {
+                Part::Running(pending) => Some(pending),
+                Part::Done(_) | Part::Gone => None,
+            })
+            .collect();
+        if !pending.is_empty() {
+            detach(self.permit.endpoint(), pending);
+        }
+    }
+}
+
+/// Lets calls run on whose client went away; too many of them are cancelled.
+fn detach(endpoint: &Arc<Endpoint>, pending: Vec<Pending>) {
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+    for mut pending in pending {
+        let Some(place) = Detached::enter(endpoint) else { return };
+        runtime.spawn(async move {
+            let _place = place;
+            std::future::poll_fn(|cx| pending.poll(cx).map(drop)).await;
+        });
+    }
+}
+
+/// A place among the detached calls.
+struct Detached(Arc<Endpoint>);
+
+impl Detached {
+    fn enter(endpoint: &Arc<Endpoint>) -> Option<Self> {
+        let limit = endpoint.options.max_detached;
+        let enter = |n: usize| (n < limit).then_some(n + 1);
+        endpoint.detached.fetch_update(Ordering::Relaxed, Ordering::Relaxed, enter).ok()?;
+        Some(Self(endpoint.clone()))
+    }
+}
+
+impl Drop for Detached {
+    fn drop(&mut self) {
+        self.0.detached.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The response of calls that are running: JSON if nothing comes before their results, else an event stream.
+pub(super) struct Answer(Option<Calls>);
+
+impl Answer {
+    pub(super) fn new(calls: Calls) -> Self {
+        Self(Some(calls))
+    }
+}
+
+impl Future for Answer {
+    type Output = Response<Reply>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response<Reply>> {
+        let Some(mut calls) = self.0.take() else { return Poll::Pending };
+        if calls.poll_parts(cx).is_ready() {
+            return Poll::Ready(calls.finish());
+        }
+        let quiet = calls.queue.as_ref().is_none_or(|queue| queue.wake_on_message(cx));
+        if quiet && calls.accepts.json {
+            self.0 = Some(calls);
+            return Poll::Pending;
+        }
+        Poll::Ready(reply::events(Reply::Stream(Box::new(Stream::new(calls)))))
+    }
+}

@@ -1,0 +1,280 @@
+//! The endpoint: one request in, one response out, for both eras. The router and our own accept loop call it.
+
+use std::{
+    any::Any,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use axum::http::{Method, Request, Response, StatusCode, request::Parts};
+use hyper::body::{Body, Bytes};
+
+use super::{
+    call::{Answer, Calls, Part, Pending, whole},
+    cors,
+    guard::Guard,
+    head::{Accepts, Field, Head},
+    options::HttpOptions,
+    queue::Queue,
+    receive::receive,
+    reply::{self, Refusal, Reply},
+    running::RunningCalls,
+};
+use crate::{
+    context::{Caller, ClientData, Peer, Slots},
+    dispatch::Begun,
+    jsonrpc::{Message, RequestId},
+    protocol::Revision,
+    server::Server,
+    session::{Revoked, Session, Token},
+};
+
+/// One server behind one path.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    pub(super) server: Server,
+    pub(super) options: HttpOptions,
+    guard: Guard,
+    /// Absent in stateless mode.
+    pub(super) sessions: Option<Sessions>,
+    pub(super) detached: AtomicUsize,
+    in_flight: AtomicUsize,
+    no_slots: Arc<Slots>,
+}
+
+/// What little there is to know of sessions.
+#[derive(Debug)]
+pub(super) struct Sessions {
+    pub(super) token: Token,
+    pub(super) revoked: Revoked,
+    pub(super) running: RunningCalls,
+}
+
+/// What the steps of one request share.
+pub(super) struct Received<'a> {
+    pub(super) parts: &'a Parts,
+    pub(super) head: &'a Head<'a>,
+    pub(super) caller: Option<Arc<Caller>>,
+}
+
+/// How far a request has come before anything is awaited.
+pub(super) enum Started {
+    Done(Response<Reply>),
+    Running(Calls),
+}
+
+impl From<Response<Reply>> for Started {
+    fn from(response: Response<Reply>) -> Self {
+        Self::Done(response)
+    }
+}
+
+impl From<Refusal> for Started {
+    fn from(refusal: Refusal) -> Self {
+        Self::Done(refusal.into())
+    }
+}
+
+impl Endpoint {
+    pub(crate) fn new(server: &Server) -> Arc<Self> {
+        let options = server.options().http.clone();
+        let key = options.key.as_ref().filter(|_| !options.stateless);
+        let sessions = key.map(|key| Sessions {
+            token: Token::new(key, options.session_lifetime.as_secs(), server.name()),
+            revoked: Revoked::new(options.max_revoked),
+            running: RunningCalls::default(),
+        });
+        Arc::new(Self {
+            server: server.clone(),
+            guard: Guard::new(&options),
+            sessions,
+            detached: AtomicUsize::new(0),
+            in_flight: AtomicUsize::new(0),
+            no_slots: Arc::default(),
+            options,
+        })
+    }
+
+    /// Answers one request.
+    pub(crate) async fn answer<B>(self: &Arc<Self>, request: Request<B>) -> Response<Reply>
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
+        let (parts, body) = request.into_parts();
+        let head = Head::read(&parts.headers);
+        if let Err(refusal) = self.guard.check(&parts, &head) {
+            return refusal.into();
+        }
+        let mut response = match parts.method {
+            Method::POST => self.post(&parts, &head, body).await,
+            Method::DELETE => self.delete(&parts, &head),
+            Method::OPTIONS => cors::preflight(&parts.headers, self.allow(&head)),
+            _ => reply::not_allowed(self.allow(&head)),
+        };
+        if let Field::One(origin) = head.origin {
+            cors::expose(response.headers_mut(), origin);
+        }
+        response
+    }
+
+    fn allow(&self, head: &Head<'_>) -> &'static str {
+        if self.sessions.is_some() && !head.is_modern() { "POST, DELETE" } else { "POST" }
+    }
+
+    async fn post<B>(self: &Arc<Self>, parts: &Parts, head: &Head<'_>, body: B) -> Response<Reply>
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
+        let caller = self.caller(parts);
+        if !head.is_json() {
+            return Refusal::wrong_type().into();
+        }
+        let text = match receive(body, self.options.max_body, self.options.body_timeout, head.expects).await {
+            Ok(text) => text,
+            Err(refusal) => return refusal.into(),
+        };
+        match self.start(&text, &Received { parts, head, caller }) {
+            Started::Done(response) => response,
+            Started::Running(calls) => {
+                drop(text);
+                Answer::new(calls).await
+            }
+        }
+    }
+
+    /// Ends a session.
+    fn delete(&self, parts: &Parts, head: &Head<'_>) -> Response<Reply> {
+        let Some(sessions) = self.sessions.as_ref().filter(|_| !head.is_modern()) else {
+            return reply::not_allowed(self.allow(head));
+        };
+        if let Err(name) = head.once() {
+            return head.repeated(name).into();
+        }
+        let session = match self.session(sessions, head, self.caller(parts).as_deref()) {
+            Ok(session) => session,
+            Err(refusal) => return refusal.into(),
+        };
+        if !sessions.revoked.revoke(session.sid, session.expires, now()) {
+            return reply::not_allowed("POST");
+        }
+        sessions.running.cancel_all(&session.sid);
+        reply::empty(StatusCode::NO_CONTENT)
+    }
+
+    fn caller(&self, parts: &Parts) -> Option<Arc<Caller>> {
+        self.options.caller.as_ref().and_then(|find| find(parts)).map(Arc::new)
+    }
+
+    /// The session that a request belongs to.
+    pub(super) fn session(
+        &self,
+        sessions: &Sessions,
+        head: &Head<'_>,
+        caller: Option<&Caller>,
+    ) -> Result<Session, Refusal> {
+        let Some(id) = head.session.first() else {
+            return Err(Refusal::bad_request(
+                "`Mcp-Session-Id` is missing\nstart a session with `initialize`",
+            ));
+        };
+        let session = sessions.token.open(id.as_bytes(), caller, now());
+        session.filter(|session| !sessions.revoked.contains(&session.sid)).ok_or_else(Refusal::no_session)
+    }
+
+    /// The other side of a request, for dispatch.
+    pub(super) fn peer(
+        &self,
+        request: &Received<'_>,
+        client: ClientData,
+        accepts: Accepts,
+    ) -> (Peer, Option<Arc<Queue>>) {
+        let queue = accepts.stream.then(Arc::<Queue>::default);
+        let declared = self.server.request_types();
+        let slots = if declared.is_empty() {
+            self.no_slots.clone()
+        } else {
+            let mut slots = Slots::default();
+            let extensions: &dyn Any = &request.parts.extensions;
+            for declared in declared {
+                (declared.extract)(extensions, &mut slots);
+            }
+            Arc::new(slots)
+        };
+        let outlet = queue.clone().map(|queue| queue as Arc<_>);
+        (Peer { outlet, request: slots, caller: request.caller.clone(), client }, queue)
+    }
+
+    /// Serves one request of either era.
+    pub(super) fn call(
+        self: &Arc<Self>,
+        message: &Message<'_>,
+        revision: Revision,
+        session: Option<Session>,
+        request: &Received<'_>,
+    ) -> Started {
+        let accepts = request.head.accepts(&request.parts.headers);
+        if !accepts.json && !accepts.stream {
+            return Refusal::not_acceptable().reply(message.id()).into();
+        }
+        let Some(permit) = Permit::enter(self, 1) else { return Refusal::busy().reply(message.id()).into() };
+        let sid = session.as_ref().map(|session| session.sid);
+        let client = session.map(|session| session.client).unwrap_or_default();
+        let (peer, queue) = self.peer(request, client, accepts);
+        let mut out = Vec::with_capacity(256);
+        match self.server.begin(message, revision, &peer, &mut out) {
+            Begun::Done(status) => whole(status, out, queue.as_deref(), accepts).into(),
+            Begun::Running(running) => {
+                let status = crate::dispatch::Status::Ok;
+                let cancel = self.cancellable(sid, message, &running);
+                let parts = vec![Part::Running(Pending { running, cancel })];
+                let detaches = !revision.is_modern();
+                Started::Running(Calls { parts, batch: false, status, queue, accepts, detaches, permit })
+            }
+        }
+    }
+
+    /// Lets `notifications/cancelled` of a session find a call.
+    pub(super) fn cancellable(
+        &self,
+        sid: Option<crate::session::Sid>,
+        message: &Message<'_>,
+        running: &crate::dispatch::Running,
+    ) -> Option<(crate::context::Cancelled, super::running::Registration)> {
+        let (sessions, sid, id) = (self.sessions.as_ref()?, sid?, message.id()?);
+        let cancel = running.cancel();
+        Some((cancel.wait(), sessions.running.register(sid, RequestId::of(id), cancel)))
+    }
+}
+
+/// Seconds since 1970.
+pub(super) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// A place among the requests that are served at once; dropping it leaves.
+#[derive(Debug)]
+pub(super) struct Permit {
+    endpoint: Arc<Endpoint>,
+    places: usize,
+}
+
+impl Permit {
+    pub(super) fn enter(endpoint: &Arc<Endpoint>, places: usize) -> Option<Self> {
+        let before = endpoint.in_flight.fetch_add(places, Ordering::Relaxed);
+        let permit = Self { endpoint: endpoint.clone(), places };
+        (before + places <= endpoint.options.max_requests).then_some(permit)
+    }
+
+    pub(super) fn endpoint(&self) -> &Arc<Endpoint> {
+        &self.endpoint
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.endpoint.in_flight.fetch_sub(self.places, Ordering::Relaxed);
+    }
+}

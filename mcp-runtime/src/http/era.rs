@@ -1,0 +1,251 @@
+//! Which era a message belongs to, and what each era wants to be checked before dispatch. The endpoint hands it every
+//! body.
+
+use std::{borrow::Cow, sync::Arc};
+
+use axum::http::{HeaderValue, StatusCode};
+use serde_json::value::RawValue;
+
+use super::{
+    call::{Calls, Part, Pending},
+    endpoint::{Endpoint, Permit, Received, Started, now},
+    head::{Field, SESSION_ID},
+    mirror,
+    reply::{self, Refusal},
+};
+use crate::{
+    dispatch::{Begun, Status},
+    jsonrpc::{self, Malformed, Message, ProtocolError, RequestId, error_reply, text_of},
+    protocol::{HEADER_MISMATCH, INVALID_PARAMS, Revision},
+    session::{Session, Sid},
+};
+
+/// Messages in one array.
+const MAX_BATCH: usize = 50;
+
+impl Endpoint {
+    /// Serves one body as far as that goes without waiting.
+    pub(super) fn start(self: &Arc<Self>, text: &[u8], request: &Received<'_>) -> Started {
+        let message = match jsonrpc::parse(text) {
+            Ok(message) => message,
+            Err(malformed) => return self.malformed(text, &malformed, request),
+        };
+        let declares = message.params().meta().is_ok_and(|meta| meta.version.is_some());
+        if declares || request.head.is_modern() {
+            self.modern(&message, request)
+        } else {
+            self.legacy(&message, request)
+        }
+    }
+
+    /// A request of the stateless era: it says all that there is to know.
+    fn modern(self: &Arc<Self>, message: &Message<'_>, request: &Received<'_>) -> Started {
+        let head = request.head;
+        let refuse =
+            |error: &ProtocolError| reply::error(StatusCode::BAD_REQUEST, message.id(), error).into();
+        if message.is_response() {
+            return Refusal::bad_request("this revision has no requests to clients, so no responses either")
+                .into();
+        }
+        if message.id().is_none() {
+            // no notification means anything here: a client cancels by closing its stream
+            return reply::empty(StatusCode::ACCEPTED).into();
+        }
+        let meta = match message.params().meta() {
+            Ok(meta) => meta,
+            Err(error) => return refuse(&error),
+        };
+        let complete = meta.capabilities.is_some_and(|raw| raw.get().starts_with('{'));
+        let Some(version) = meta.version.filter(|_| complete) else {
+            // dispatch says what is missing
+            return self.call(message, Revision::LATEST, None, request);
+        };
+        let Some(version) = text_of(version) else {
+            return refuse(&ProtocolError::invalid_params("the protocol version in `_meta` is not a string"));
+        };
+        if let Err(name) = head.once() {
+            return refuse(&mismatch(format!("`{name}` stands twice in the request")));
+        }
+        match head.version {
+            Field::One(sent) if sent.as_bytes() == version.as_bytes() => {}
+            Field::Absent => return refuse(&mismatch("`MCP-Protocol-Version` is missing")),
+            _ => return refuse(&mismatch("`MCP-Protocol-Version` is not the version in `_meta`")),
+        }
+        if version != Revision::LATEST.as_str() {
+            return refuse(&self.server.unsupported_version(&version));
+        }
+        let method = message.method().unwrap_or_default();
+        if let Err(error) = self.mirrored(message, &method, request) {
+            return refuse(&error);
+        }
+        self.call(message, Revision::LATEST, None, request)
+    }
+
+    fn mirrored(
+        &self,
+        message: &Message<'_>,
+        method: &str,
+        request: &Received<'_>,
+    ) -> Result<(), ProtocolError> {
+        mirror::standard(message, method, request.head)?;
+        if method != "tools/call" {
+            return Ok(());
+        }
+        let params = message.params();
+        let Some(name) = params.name.and_then(text_of) else { return Ok(()) };
+        let mirrored = self.server.mirrored(&name);
+        if mirrored.is_empty() {
+            return Ok(());
+        }
+        mirror::arguments(&mirrored, params.arguments, &request.parts.headers)
+    }
+
+    /// A message of the handshake era.
+    fn legacy(self: &Arc<Self>, message: &Message<'_>, request: &Received<'_>) -> Started {
+        if let Err(name) = request.head.once() {
+            return request.head.repeated(name).reply(message.id()).into();
+        }
+        let method = message.method().unwrap_or_default();
+        if method == "initialize" && message.id().is_some() {
+            return self.initialize(message, request);
+        }
+        let (session, revision) = match self.place(request) {
+            Ok(place) => place,
+            Err(refusal) => return refusal.reply(message.id()).into(),
+        };
+        if message.is_response() {
+            return Refusal::bad_request("no request of ours waits for this response").reply(None).into();
+        }
+        if message.id().is_none() {
+            self.notified(message, &method, session.as_ref());
+            return reply::empty(StatusCode::ACCEPTED).into();
+        }
+        self.call(message, revision, session, request)
+    }
+
+    /// The session of a legacy message, where there are sessions, and its revision.
+    fn place(&self, request: &Received<'_>) -> Result<(Option<Session>, Revision), Refusal> {
+        match &self.sessions {
+            Some(sessions) => {
+                let session = self.session(sessions, request.head, request.caller.as_deref())?;
+                let revision = session.revision;
+                Ok((Some(session), revision))
+            }
+            // the header did not exist before 2025-06-18
+            None => Ok((None, request.head.legacy_revision().unwrap_or(Revision::V2025_03_26))),
+        }
+    }
+
+    fn initialize(&self, message: &Message<'_>, request: &Received<'_>) -> Started {
+        let accepts = request.head.accepts(&request.parts.headers);
+        if !accepts.json && !accepts.stream {
+            return Refusal::not_acceptable().reply(message.id()).into();
+        }
+        let mut out = Vec::with_capacity(512);
+        let handshake = self.server.initialize(message, &mut out);
+        let mut response = super::call::whole(Status::Ok, out, None, accepts);
+        if let (Some(handshake), Some(sessions)) = (handshake, &self.sessions) {
+            let caller = request.caller.as_deref();
+            let id = sessions.token.issue(handshake.revision, &handshake.client, caller, now());
+            let Some(id) = id.and_then(|id| HeaderValue::try_from(id).ok()) else {
+                let error = ProtocolError::internal("no session can be started now");
+                return reply::error(StatusCode::INTERNAL_SERVER_ERROR, message.id(), &error).into();
+            };
+            response.headers_mut().insert(SESSION_ID, id);
+        }
+        response.into()
+    }
+
+    /// A notification: only that of a cancelled request means anything, and only within its session.
+    fn notified(&self, message: &Message<'_>, method: &str, session: Option<&Session>) {
+        let (Some(sessions), Some(session)) = (&self.sessions, session) else { return };
+        if method == "notifications/cancelled"
+            && let Some(id) = message.params().request_id.and_then(RequestId::from_raw)
+        {
+            sessions.running.cancel(&session.sid, &id);
+        }
+    }
+
+    /// What is no single message: perhaps an array of them, which one revision had.
+    #[cold]
+    fn malformed(self: &Arc<Self>, text: &[u8], malformed: &Malformed, request: &Received<'_>) -> Started {
+        let modern = request.head.is_modern();
+        if let Some(messages) = jsonrpc::batch(text)
+            && !modern
+        {
+            if let Err(name) = request.head.once() {
+                return request.head.repeated(name).into();
+            }
+            match self.place(request) {
+                Ok((session, Revision::V2025_03_26)) => return self.batch(&messages, session, request),
+                Ok(_) => {}
+                Err(refusal) => return refusal.into(),
+            }
+        }
+        // a legacy client looks for the error of its own request in a 200
+        let told = !modern && malformed.id.is_some() && malformed.error.code == INVALID_PARAMS;
+        let status = if told { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+        reply::error(status, malformed.id.as_deref(), &malformed.error).into()
+    }
+
+    /// An array of messages, as 2025-03-26 had them.
+    fn batch(
+        self: &Arc<Self>,
+        messages: &[&RawValue],
+        session: Option<Session>,
+        request: &Received<'_>,
+    ) -> Started {
+        if messages.is_empty() || messages.len() > MAX_BATCH {
+            return Refusal::bad_request("an array holds 1 to 50 messages").into();
+        }
+        let messages: Vec<_> = messages.iter().map(|raw| jsonrpc::parse(raw.get().as_bytes())).collect();
+        if messages.iter().flatten().any(|message| message.method() == Some(Cow::Borrowed("initialize"))) {
+            return Refusal::bad_request("`initialize` stands alone, not in an array").into();
+        }
+        let accepts = request.head.accepts(&request.parts.headers);
+        if !accepts.json && !accepts.stream {
+            return Refusal::not_acceptable().into();
+        }
+        let Some(permit) = Permit::enter(self, messages.len()) else { return Refusal::busy().into() };
+        let sid = session.as_ref().map(|session| session.sid);
+        let client = session.as_ref().map(|session| session.client.clone()).unwrap_or_default();
+        let (peer, queue) = self.peer(request, client, accepts);
+        let mut parts = Vec::new();
+        for message in &messages {
+            match message {
+                Ok(message) if message.is_response() => {}
+                Ok(message) if message.id().is_none() => {
+                    self.notified(message, &message.method().unwrap_or_default(), session.as_ref());
+                }
+                Ok(message) => parts.push(self.member(message, sid, &peer)),
+                Err(malformed) if malformed.silent => {}
+                Err(malformed) => {
+                    let mut out = Vec::new();
+                    error_reply(&mut out, malformed.id.as_deref(), &malformed.error);
+                    parts.push(Part::Done(out));
+                }
+            }
+        }
+        if parts.is_empty() {
+            return reply::empty(StatusCode::ACCEPTED).into();
+        }
+        let running = parts.iter().any(|part| matches!(part, Part::Running(_)));
+        let calls = Calls { parts, batch: true, status: Status::Ok, queue, accepts, detaches: true, permit };
+        if running { Started::Running(calls) } else { calls.finish().into() }
+    }
+
+    fn member(&self, message: &Message<'_>, sid: Option<Sid>, peer: &crate::context::Peer) -> Part {
+        let mut out = Vec::with_capacity(256);
+        match self.server.begin(message, Revision::V2025_03_26, peer, &mut out) {
+            Begun::Done(_) => Part::Done(out),
+            Begun::Running(running) => {
+                let cancel = self.cancellable(sid, message, &running);
+                Part::Running(Pending { running, cancel })
+            }
+        }
+    }
+}
+
+fn mismatch(text: impl Into<String>) -> ProtocolError {
+    ProtocolError::new(HEADER_MISMATCH, text)
+}

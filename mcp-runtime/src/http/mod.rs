@@ -1,0 +1,18 @@
+//! The HTTP transport: one endpoint for both eras. The only module that knows HTTP.
+
+mod call;
+mod cors;
+mod endpoint;
+mod era;
+mod guard;
+mod head;
+mod mirror;
+mod options;
+mod queue;
+mod receive;
+mod reply;
+mod running;
+mod serve;
+mod stream;
+
+pub(crate) use options::HttpOptions;

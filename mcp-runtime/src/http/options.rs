@@ -1,0 +1,228 @@
+//! Every bound and switch of the HTTP transport, and the builder's methods that set them.
+
+use std::{
+    any::{Any, TypeId},
+    fmt,
+    sync::Arc,
+    time::Duration,
+};
+
+use axum::http::{Extensions, request::Parts};
+
+use super::guard::split;
+use crate::{
+    context::Caller,
+    registry::Problem,
+    server::{RequestType, ServerBuilder},
+    session::Key,
+};
+
+/// The environment variable that may hold the key of session ids.
+const KEY_VARIABLE: &str = "MCP_SESSION_KEY";
+
+type FindCaller = Arc<dyn Fn(&Parts) -> Option<Caller> + Send + Sync>;
+
+/// The bounds and switches of one server's HTTP transport.
+#[derive(Clone)]
+pub(crate) struct HttpOptions {
+    pub(super) path: String,
+    pub(super) allowed_hosts: Vec<String>,
+    pub(super) allowed_origins: Vec<String>,
+    pub(super) any_host: bool,
+    /// Bytes of a request's body.
+    pub(super) max_body: usize,
+    pub(super) max_connections: usize,
+    /// Requests that are served at once.
+    pub(super) max_requests: usize,
+    /// Calls that run on after their client went away.
+    pub(super) max_detached: usize,
+    /// Sessions that are remembered as ended.
+    pub(super) max_revoked: usize,
+    /// How long a client may take for a request's headers, and stay silent between requests.
+    pub(super) header_timeout: Duration,
+    /// How long a client may take for a request's body.
+    pub(super) body_timeout: Duration,
+    pub(super) stateless: bool,
+    pub(super) session_lifetime: Duration,
+    /// Settled when the server is built.
+    pub(super) key: Option<Key>,
+    pub(super) caller: Option<FindCaller>,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self {
+            path: "/mcp".into(),
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            any_host: false,
+            max_body: 4 << 20,
+            max_connections: 4096,
+            max_requests: 1024,
+            max_detached: 256,
+            max_revoked: 10_000,
+            header_timeout: Duration::from_secs(30),
+            body_timeout: Duration::from_secs(60),
+            stateless: false,
+            session_lifetime: Duration::from_secs(24 * 60 * 60),
+            key: None,
+            caller: None,
+        }
+    }
+}
+
+impl fmt::Debug for HttpOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpOptions")
+            .field("path", &self.path)
+            .field("allowed_hosts", &self.allowed_hosts)
+            .field("allowed_origins", &self.allowed_origins)
+            .field("any_host", &self.any_host)
+            .field("stateless", &self.stateless)
+            .finish_non_exhaustive()
+    }
+}
+
+impl HttpOptions {
+    /// Finds the key of session ids, and everything that cannot be served. The builder calls it once.
+    pub(crate) fn settle(&mut self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        if !self.path.starts_with('/') || self.path.contains(['{', '}', '*', '?', '#']) {
+            problems.push(format!("`{}` is no path for an endpoint\nwrite one such as `/mcp`", self.path));
+        }
+        for host in &self.allowed_hosts {
+            if split(host).is_none() || host.contains(['/', '*', '@']) {
+                problems
+                    .push(format!("`{host}` is no host\nwrite `mcp.example.com` or `mcp.example.com:8443`"));
+            }
+        }
+        for origin in &self.allowed_origins {
+            let authority = origin.split_once("://").map(|(_, authority)| authority);
+            let whole = authority.is_some_and(|a| split(a).is_some() && !a.contains(['/', '*', '@']));
+            if !whole && origin != "null" {
+                problems.push(format!(
+                    "`{origin}` is no origin\nwrite `https://app.example.com`, without a path"
+                ));
+            }
+        }
+        if !self.stateless && self.key.is_none() {
+            let key = match std::env::var(KEY_VARIABLE) {
+                // the text itself is a secret, also when it is a bad one
+                Ok(text) => Key::from_text(&text)
+                    .ok_or_else(|| format!("`{KEY_VARIABLE}` is no key\nset it to 64 hexadecimal digits")),
+                Err(std::env::VarError::NotUnicode(_)) => {
+                    Err(format!("`{KEY_VARIABLE}` is no key\nset it to 64 hexadecimal digits"))
+                }
+                Err(std::env::VarError::NotPresent) => {
+                    Key::random().map_err(|e| format!("there is no randomness for a session key: {e}"))
+                }
+            };
+            match key {
+                Ok(key) => self.key = Some(key),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        problems.into_iter().map(Problem::new).collect()
+    }
+}
+
+/// Options of the HTTP transport.
+impl ServerBuilder {
+    /// Serves requests for these hosts, instead of those for this machine's own names.
+    ///
+    /// An entry is a host (`mcp.example.com`, any port) or a host with a port. `X-Forwarded-Host` is not looked at.
+    pub fn allowed_hosts<S: Into<String>>(mut self, hosts: impl IntoIterator<Item = S>) -> Self {
+        self.options.http.allowed_hosts.extend(hosts.into_iter().map(Into::into));
+        self
+    }
+
+    /// Admits pages of these origins (`https://app.example.com`, or `null`), instead of those of this machine.
+    ///
+    /// Requests without `Origin`, which no browser sends, are always admitted.
+    pub fn allowed_origins<S: Into<String>>(mut self, origins: impl IntoIterator<Item = S>) -> Self {
+        self.options.http.allowed_origins.extend(origins.into_iter().map(Into::into));
+        self
+    }
+
+    /// Serves requests for any host.
+    ///
+    /// For servers behind a proxy that checks hosts itself. Anywhere else it lets web pages reach the server through
+    /// a name of their own. Origins are checked all the same.
+    pub fn any_host(mut self) -> Self {
+        self.options.http.any_host = true;
+        self
+    }
+
+    /// Sets how many bytes the body of an HTTP request may have; 4 MiB by default. More is `413`.
+    pub fn max_body(mut self, bytes: usize) -> Self {
+        self.options.http.max_body = bytes;
+        self
+    }
+
+    /// Sets how many HTTP connections may be open; 4096 by default. More wait to be accepted.
+    pub fn max_connections(mut self, connections: usize) -> Self {
+        self.options.http.max_connections = connections.max(1);
+        self
+    }
+
+    /// Sets how many requests may be served at once over HTTP; 1024 by default. More are answered `503`.
+    pub fn max_requests(mut self, requests: usize) -> Self {
+        self.options.http.max_requests = requests.max(1);
+        self
+    }
+
+    /// Serves handshake-era clients without sessions: any request is served by itself, by any replica.
+    ///
+    /// Requests cannot be cancelled then, and clients cannot be asked.
+    pub fn stateless(mut self) -> Self {
+        self.options.http.stateless = true;
+        self
+    }
+
+    /// Sets how long a session of the handshake era lasts, from `initialize` on; 24 hours by default.
+    pub fn session_lifetime(mut self, lifetime: Duration) -> Self {
+        self.options.http.session_lifetime = lifetime;
+        self
+    }
+
+    /// Sets the key that session ids are sealed with, so that replicas and restarts know each other's sessions.
+    ///
+    /// Without it the key is read from the environment variable `MCP_SESSION_KEY` (64 hexadecimal digits), and
+    /// without that it is random.
+    pub fn session_key(mut self, key: [u8; 32]) -> Self {
+        self.options.http.key = Some(Key::new(key));
+        self
+    }
+
+    /// Tells callers apart by what `find` makes of a request's head; `None` is an anonymous caller.
+    ///
+    /// It runs before the body is read. Sessions belong to the caller that started them.
+    pub fn caller(mut self, find: impl Fn(&Parts) -> Option<Caller> + Send + Sync + 'static) -> Self {
+        self.options.http.caller = Some(Arc::new(find));
+        self.options.authenticates = true;
+        self
+    }
+
+    /// Declares a type that middleware puts into requests as an extension, as `T` or as `Arc<T>`; functions take it
+    /// as `&T`.
+    pub fn from_request<T: Clone + Send + Sync + 'static>(mut self) -> Self {
+        self.request_types.push(RequestType {
+            id: TypeId::of::<T>(),
+            extract: Arc::new(|extensions: &dyn Any, slots| {
+                let Some(extensions) = extensions.downcast_ref::<Extensions>() else { return };
+                if let Some(shared) = extensions.get::<Arc<T>>() {
+                    slots.put(shared.clone());
+                } else if let Some(value) = extensions.get::<T>() {
+                    slots.put(value.clone());
+                }
+            }),
+        });
+        self
+    }
+
+    /// Sets the path of the endpoint; `/mcp` by default.
+    pub fn path(mut self, path: impl Into<String>) -> Self {
+        self.options.http.path = path.into();
+        self
+    }
+}

@@ -1,0 +1,62 @@
+//! Sessions that their clients ended before they expired. The HTTP transport asks it with each request.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use super::Sid;
+
+/// Ended sessions, each kept until it would have expired; bounded.
+#[derive(Debug)]
+pub(crate) struct Revoked {
+    limit: usize,
+    /// Set with the first revocation, so that servers without one never take the lock.
+    any: AtomicBool,
+    until: RwLock<HashMap<Sid, u64>>,
+}
+
+impl Revoked {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { limit, any: AtomicBool::new(false), until: RwLock::default() }
+    }
+
+    /// Ends a session; `false` when there is no room to remember it.
+    pub(crate) fn revoke(&self, sid: Sid, expires: u64, now: u64) -> bool {
+        let mut until = self.until.write().unwrap_or_else(PoisonError::into_inner);
+        if until.len() >= self.limit {
+            until.retain(|_, expires| *expires > now);
+        }
+        if until.len() >= self.limit {
+            return false;
+        }
+        until.insert(sid, expires);
+        self.any.store(true, Ordering::Release);
+        true
+    }
+
+    pub(crate) fn contains(&self, sid: &Sid) -> bool {
+        self.any.load(Ordering::Acquire)
+            && self.until.read().unwrap_or_else(PoisonError::into_inner).contains_key(sid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_set_refuses_until_something_expires() {
+        let revoked = Revoked::new(2);
+        assert!(!revoked.contains(&[1; 16]));
+        assert!(revoked.revoke([1; 16], 100, 0));
+        assert!(revoked.revoke([2; 16], 200, 0));
+        assert!(!revoked.revoke([3; 16], 300, 99));
+        assert!(revoked.contains(&[1; 16]) && !revoked.contains(&[3; 16]));
+        assert!(revoked.revoke([3; 16], 300, 100));
+        assert!(!revoked.contains(&[1; 16]) && revoked.contains(&[2; 16]) && revoked.contains(&[3; 16]));
+    }
+}

@@ -56,9 +56,7 @@ pub(super) fn framed(
                     m.raw(META_SERVER_INFO, server.info_json(frame.revision));
                 }
                 for (key, value) in meta.iter().filter(|(key, _)| *key != META_SERVER_INFO) {
-                    // a user's key may hold anything
-                    let key = Value::from(key.as_str()).to_string();
-                    m.value(key.trim_matches('"'), value);
+                    m.any_value(key, value);
                 }
             });
         }

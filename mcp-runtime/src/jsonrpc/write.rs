@@ -43,6 +43,23 @@ impl<'a> Object<'a> {
         self.out
     }
 
+    /// The same for a key that a user chose, which may need escapes.
+    pub(crate) fn any_key(&mut self, key: &str) -> &mut Vec<u8> {
+        if !self.empty {
+            self.out.push(b',');
+        }
+        self.empty = false;
+        string(self.out, key);
+        self.out.push(b':');
+        self.out
+    }
+
+    /// A member under a key that a user chose.
+    pub(crate) fn any_value<T: Serialize + ?Sized>(&mut self, key: &str, v: &T) -> &mut Self {
+        value(self.any_key(key), v);
+        self
+    }
+
     pub(crate) fn str(&mut self, key: &str, text: &str) -> &mut Self {
         string(self.key(key), text);
         self

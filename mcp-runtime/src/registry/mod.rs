@@ -2,6 +2,7 @@
 //! bytes until something changes. Built by the server, read by dispatch.
 
 mod build;
+mod heading;
 mod list;
 mod prompt;
 mod resource;

@@ -4,7 +4,7 @@ use std::{any::Any, sync::Arc};
 
 use serde_json::Value;
 
-use super::Problem;
+use super::{Problem, heading::heading};
 use crate::{
     context::Slots,
     def::PromptDef,
@@ -54,17 +54,7 @@ impl PromptEntry {
         let common = &self.def.common;
         let mut entry = Object::new(out);
         entry.str("name", &self.name);
-        if revision >= Revision::V2025_06_18 {
-            entry.opt_str("title", common.title);
-        }
-        entry.opt_str("description", common.description);
-        if revision >= Revision::V2025_11_25 && !common.icons.is_empty() {
-            array(entry.key("icons"), common.icons, |out, icon| {
-                let mut object = Object::new(out);
-                object.str("src", icon.src);
-                object.end();
-            });
-        }
+        heading(&mut entry, revision, common.title, common.description, common.icons);
         if !common.args.is_empty() {
             array(entry.key("arguments"), common.args, |out, arg| {
                 let mut argument = Object::new(out);

@@ -2,13 +2,13 @@
 
 use std::{any::Any, sync::Arc};
 
-use super::{Problem, template::Template};
+use super::{Problem, heading::heading, template::Template};
 use crate::{
     content::{Annotations, Role, Writer},
     context::Slots,
     def::ResourceDef,
     extract::ListedResource,
-    jsonrpc::{Object, array},
+    jsonrpc::Object,
     protocol::Revision,
 };
 
@@ -61,27 +61,6 @@ impl ResourceEntry {
                 || self.def.common.args.iter().any(|arg| arg.completer().is_some()))
     }
 
-    fn texts(
-        &self,
-        entry: &mut Object<'_>,
-        revision: Revision,
-        title: Option<&str>,
-        description: Option<&str>,
-    ) {
-        if revision >= Revision::V2025_06_18 {
-            entry.opt_str("title", title);
-        }
-        entry.opt_str("description", description);
-        let icons = self.def.common.icons;
-        if revision >= Revision::V2025_11_25 && !icons.is_empty() {
-            array(entry.key("icons"), icons, |out, icon| {
-                let mut object = Object::new(out);
-                object.str("src", icon.src);
-                object.end();
-            });
-        }
-    }
-
     fn annotations(&self, entry: &mut Object<'_>, revision: Revision) {
         let role = |name: &&str| if *name == "assistant" { Role::Assistant } else { Role::User };
         let annotations = Annotations {
@@ -102,7 +81,8 @@ impl ResourceEntry {
         let mut entry = Object::new(out);
         let exact = self.template.is_exact();
         entry.str(if exact { "uri" } else { "uriTemplate" }, &self.uri).str("name", &self.name);
-        self.texts(&mut entry, revision, self.def.common.title, self.def.common.description);
+        let common = &self.def.common;
+        heading(&mut entry, revision, common.title, common.description, common.icons);
         entry.opt_str("mimeType", self.def.mime_type());
         if let Some(size) = self.def.size.filter(|_| exact) {
             entry.value("size", &size);
@@ -116,7 +96,7 @@ impl ResourceEntry {
         let mut entry = Object::new(out);
         entry.str("uri", &instance.uri).str("name", instance.name.as_deref().unwrap_or(&instance.uri));
         let description = instance.description.as_deref().or(self.def.common.description);
-        self.texts(&mut entry, revision, instance.title.as_deref(), description);
+        heading(&mut entry, revision, instance.title.as_deref(), description, self.def.common.icons);
         entry.opt_str("mimeType", instance.mime.as_deref().or(self.def.mime_type()));
         if let Some(size) = instance.size {
             entry.value("size", &size);

@@ -5,12 +5,12 @@ use std::{any::Any, sync::Arc, time::Duration};
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
-use super::Problem;
+use super::{Problem, heading::heading};
 use crate::{
     context::Slots,
     def::{Common, Hints, RuntimeTool, ToolDef},
     extract::{AnyArg, ToolInput},
-    jsonrpc::{Object, array},
+    jsonrpc::Object,
     protocol::Revision,
     schema::{
         Mode, Validator, generator, generator_for_output, hoist_defs, lean, needs_validation, wrap_for_legacy,
@@ -156,18 +156,8 @@ impl ToolEntry {
         };
         let mut entry = Object::new(out);
         entry.str("name", &self.input.name);
-        if revision >= Revision::V2025_06_18 {
-            entry.opt_str("title", title);
-        }
-        entry.opt_str("description", description);
-        if revision >= Revision::V2025_11_25 && !icons.is_empty() {
-            array(entry.key("icons"), icons, |out, icon| {
-                let mut object = Object::new(out);
-                object.str("src", icon.src);
-                object.end();
-            });
-        }
-        entry.value("inputSchema", &self.input.schema);
+        heading(&mut entry, revision, title, description, icons);
+        write_input(entry.key("inputSchema"), &self.input.schema, self.args());
         if let Some(output) = self.output.as_ref().filter(|_| revision >= Revision::V2025_06_18) {
             entry.value("outputSchema", if revision.is_modern() { &output.natural } else { &output.legacy });
         }
@@ -191,6 +181,30 @@ impl ToolEntry {
         }
         entry.end();
     }
+}
+
+/// A map keeps its keys sorted; people and models read arguments in the order in which they were declared.
+fn write_input(out: &mut Vec<u8>, schema: &Value, args: &[&'static dyn AnyArg]) {
+    let mut root = Object::new(out);
+    root.value("type", &schema["type"]);
+    if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+        root.object("properties", |p| {
+            let declared = args.iter().map(|arg| arg.name()).filter(|name| properties.contains_key(*name));
+            let others = properties
+                .keys()
+                .map(String::as_str)
+                .filter(|name| !args.iter().any(|arg| arg.name() == *name));
+            for name in declared.chain(others) {
+                p.any_value(name, &properties[name]);
+            }
+        });
+    }
+    for (key, value) in
+        schema.as_object().into_iter().flatten().filter(|(k, _)| *k != "type" && *k != "properties")
+    {
+        root.any_value(key, value);
+    }
+    root.end();
 }
 
 fn mirrored(schema: &Value) -> Arc<[(String, String)]> {

@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
+    de::{MapAccess, Visitor, value::MapAccessDeserializer},
 };
 use serde_json::value::RawValue;
 
@@ -17,8 +17,19 @@ fn present<'de: 'a, 'a, D: Deserializer<'de>>(d: D) -> Result<Option<&'a RawValu
     <&RawValue>::deserialize(d).map(Some)
 }
 
+/// By name only: a derived struct would also read an array, by position.
 fn params<'de: 'a, 'a, D: Deserializer<'de>>(d: D) -> Result<Option<Params<'a>>, D::Error> {
-    Params::deserialize(d).map(Some)
+    struct ByName;
+    impl<'de> Visitor<'de> for ByName {
+        type Value = Params<'de>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+            Params::deserialize(MapAccessDeserializer::new(map))
+        }
+    }
+    d.deserialize_map(ByName).map(Some)
 }
 
 /// One message: a request, a notification, or a response to a request of ours.
@@ -119,8 +130,10 @@ impl<'a> Params<'a> {
     pub(crate) fn meta(&self) -> Result<Meta<'a>, ProtocolError> {
         match self.meta {
             None => Ok(Meta::default()),
-            Some(raw) => serde_json::from_str(raw.get())
-                .map_err(|_| ProtocolError::invalid_params("`_meta` is not an object with each key once")),
+            Some(raw) => Some(raw.get())
+                .filter(|json| json.starts_with('{'))
+                .and_then(|json| serde_json::from_str(json).ok())
+                .ok_or_else(|| ProtocolError::invalid_params("`_meta` is not an object with each key once")),
         }
     }
 }
@@ -181,8 +194,9 @@ pub(crate) struct Malformed {
 pub(crate) fn parse(text: &[u8]) -> Result<Message<'_>, Malformed> {
     // one check for the whole text, instead of one for each string
     let Ok(text) = std::str::from_utf8(text) else { return Err(diagnose(None)) };
+    // a derived struct would also read an array, by position
     match serde_json::from_str::<Message<'_>>(text) {
-        Ok(m) if well_formed(&m) => Ok(m),
+        Ok(m) if text.trim_ascii_start().starts_with('{') && well_formed(&m) => Ok(m),
         _ => Err(diagnose(Some(text))),
     }
 }
@@ -315,6 +329,7 @@ mod tests {
         assert_eq!(code("nope"), -32700);
         assert_eq!(parse(b"\xff").expect_err("utf-8").error.code, -32700);
         assert_eq!(code("[]"), -32600);
+        assert_eq!(code(r#"["2.0",1,"ping"]"#), -32600);
         assert_eq!(code(r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#), -32600);
         assert_eq!(
             code(r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":1,"name":2,"name":3}}"#),

@@ -1,0 +1,82 @@
+//! Arrays of messages: 2025-03-26 had them, no other revision.
+
+use serde_json::{Value, json};
+
+use super::{
+    client::{Ask, said, within},
+    fixture::{Probe, Served, builder},
+    legacy::session,
+};
+
+fn echo(id: u32, params: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+}
+
+fn said_back(id: u32) -> Value {
+    echo(id, json!({"name": "echo", "arguments": {"message": format!("m{id}")}}))
+}
+
+#[tokio::test]
+async fn a_batch_is_answered_as_one_array() {
+    within(async {
+        let probe = Probe::default();
+        let server = Served::start(builder(&probe)).await;
+        let id = session(&server, "2025-03-26").await;
+        let send = |body: Value| Ask::post(body.to_string()).header("Mcp-Session-Id", &id);
+        let note = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        let body = json!([said_back(1), note, echo(2, json!({"name": "hold"})), {"jsonrpc": "2.0", "id": 3}, said_back(4)]);
+        probe.let_go(1);
+        let reply = send(body).send(server.at).await.json();
+        let replies = reply.as_array().expect("an array");
+        assert_eq!(replies.iter().map(|r| r["id"].as_u64()).collect::<Vec<_>>(), [Some(1), Some(2), Some(3), Some(4)]);
+        assert_eq!((said(&replies[0]), said(&replies[1]), said(&replies[3])), ("m1", "let go", "m4"));
+        assert_eq!(replies[2]["error"]["code"], -32600);
+
+        let nothing = send(json!([note, note])).send(server.at).await;
+        assert_eq!((nothing.status, nothing.text()), (202, ""));
+        let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}});
+        let many: Vec<_> = (0..51).map(said_back).collect();
+        for bad in [json!([]), json!([said_back(1), initialize]), json!(many)] {
+            let reply = send(bad).send(server.at).await;
+            assert_eq!((reply.status, reply.code()), (400, -32600));
+        }
+        let most: Vec<_> = (0..50).map(said_back).collect();
+        assert_eq!(send(json!(most)).send(server.at).await.json().as_array().map(Vec::len), Some(50));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_batch_with_notifications_is_one_stream() {
+    within(async {
+        let server = Served::plain().await;
+        let id = session(&server, "2025-03-26").await;
+        let steps = echo(2, json!({"name": "steps", "_meta": {"progressToken": "t"}}));
+        let reply = Ask::post(json!([said_back(1), steps]).to_string()).header("Mcp-Session-Id", &id);
+        let events = reply.send(server.at).await.events();
+        let ids: Vec<_> = events.iter().filter_map(|e| e["id"].as_u64()).collect();
+        assert_eq!((ids.len(), events.len()), (2, 5));
+        let steps_at = events.iter().position(|e| e["id"] == 2).expect("its result");
+        let progress_at =
+            events.iter().rposition(|e| e["method"] == "notifications/progress").expect("progress");
+        assert!(progress_at < steps_at);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn h4_an_array_is_refused_by_every_other_revision() {
+    within(async {
+        let server = Served::plain().await;
+        let array = || Ask::post(json!([said_back(1)]).to_string());
+        for version in ["2024-11-05", "2025-06-18", "2025-11-25"] {
+            let id = session(&server, version).await;
+            let reply = array().header("Mcp-Session-Id", &id).send(server.at).await;
+            assert_eq!((reply.status, reply.code()), (400, -32600), "{version}");
+        }
+        let modern = array().header("MCP-Protocol-Version", "2026-07-28").send(server.at).await;
+        assert_eq!((modern.status, modern.code()), (400, -32600));
+        assert_eq!(array().send(server.at).await.status, 400);
+    })
+    .await;
+}

@@ -1,0 +1,197 @@
+//! The server that the HTTP tests drive.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use mcp_runtime::{Server, ServerBuilder, prelude::*};
+use tokio::{
+    net::TcpListener,
+    sync::{Notify, Semaphore, oneshot},
+    task::JoinHandle,
+};
+
+/// Says what it is told
+#[mcp_tool]
+async fn echo(message: String) -> String {
+    message
+}
+
+/// Reports three steps, one of which goes backwards
+#[mcp_tool]
+async fn steps(ctx: &Context) -> String {
+    for at in [10.0, 50.0, 50.0, 20.0, 100.0] {
+        ctx.progress(at).total(100.0).send();
+        tokio::task::yield_now().await;
+    }
+    "done".into()
+}
+
+/// Reports without ever waiting
+#[mcp_tool]
+fn burst(ctx: &Context) -> &'static str {
+    ctx.progress(1.0).send();
+    ctx.progress(2.0).send();
+    "done"
+}
+
+/// Runs until it is let go
+#[mcp_tool]
+async fn hold(probe: &Probe, ctx: &Context) -> String {
+    let mut end = End { probe: probe.clone(), finished: false };
+    probe.0.entered.add_permits(1);
+    ctx.progress(1.0).send();
+    match probe.0.let_go.acquire().await {
+        Ok(permit) => permit.forget(),
+        Err(_) => return "closed".into(),
+    }
+    end.finished = true;
+    "let go".into()
+}
+
+/// Takes arguments that are repeated in headers
+#[mcp_tool]
+async fn routed(
+    #[mcp(header = "Region")] region: Option<String>,
+    #[mcp(header = "Shard")] shard: Option<u32>,
+    #[mcp(header = "Dry")] dry: Option<bool>,
+) -> String {
+    format!("{region:?} {shard:?} {dry:?}")
+}
+
+/// Says who asks, and what it has declared
+#[mcp_tool]
+async fn whoami(ctx: &Context) -> String {
+    let caller = ctx.caller().map_or("nobody", |caller| &caller.subject);
+    let client = ctx.client().map_or_else(|| "unknown".to_owned(), |client| client.name);
+    format!("{caller} {client} {}", ctx.client_capabilities())
+}
+
+/// A text
+#[mcp_resource(uri = "test://text")]
+fn text() -> &'static str {
+    "text"
+}
+
+/// Greets
+#[mcp_prompt]
+fn greet(name: String) -> String {
+    format!("Greet {name}.")
+}
+
+/// What becomes of calls to `hold`.
+#[derive(Clone, Default)]
+pub(super) struct Probe(Arc<Seen>);
+
+struct Seen {
+    entered: Semaphore,
+    let_go: Semaphore,
+    dropped: AtomicUsize,
+    finished: AtomicUsize,
+    ended: Notify,
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        let (entered, let_go) = (Semaphore::new(0), Semaphore::new(0));
+        Self {
+            entered,
+            let_go,
+            dropped: AtomicUsize::new(0),
+            finished: AtomicUsize::new(0),
+            ended: Notify::new(),
+        }
+    }
+}
+
+struct End {
+    probe: Probe,
+    finished: bool,
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        let seen = &self.probe.0;
+        (if self.finished { &seen.finished } else { &seen.dropped }).fetch_add(1, Ordering::SeqCst);
+        seen.ended.notify_waiters();
+    }
+}
+
+impl Probe {
+    /// Waits until that many more calls have been entered.
+    pub(super) async fn entered(&self, calls: u32) {
+        self.0.entered.acquire_many(calls).await.expect("open").forget();
+    }
+
+    pub(super) fn let_go(&self, calls: usize) {
+        self.0.let_go.add_permits(calls);
+    }
+
+    /// Waits until that many calls have been dropped, and that many have come to their end.
+    pub(super) async fn ended(&self, dropped: usize, finished: usize) {
+        loop {
+            let notified = self.0.ended.notified();
+            tokio::pin!(notified);
+            notified.as_mut().enable();
+            let now = (self.0.dropped.load(Ordering::SeqCst), self.0.finished.load(Ordering::SeqCst));
+            assert!(now.0 <= dropped && now.1 <= finished, "dropped and finished: {now:?}");
+            if now == (dropped, finished) {
+                return;
+            }
+            notified.await;
+        }
+    }
+}
+
+/// A builder with everything above.
+pub(super) fn builder(probe: &Probe) -> ServerBuilder {
+    Server::builder("http-test", "1.0.0")
+        .tool::<echo>()
+        .tool::<steps>()
+        .tool::<burst>()
+        .tool::<hold>()
+        .tool::<routed>()
+        .tool::<whoami>()
+        .resource::<text>()
+        .prompt::<greet>()
+        .state(probe.clone())
+}
+
+/// A server that is being served.
+pub(super) struct Served {
+    pub(super) at: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    over: JoinHandle<mcp_runtime::Result<()>>,
+}
+
+impl Served {
+    pub(super) async fn start(builder: ServerBuilder) -> Self {
+        let server = builder.build().expect("a server");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let at = listener.local_addr().expect("an address");
+        let (stop, stopped) = oneshot::channel::<()>();
+        let over = tokio::spawn(server.serve_http_until(listener, async {
+            let _dropped_or_sent = stopped.await;
+        }));
+        Self { at, stop: Some(stop), over }
+    }
+
+    /// The server of most tests.
+    pub(super) async fn plain() -> Self {
+        Self::start(builder(&Probe::default())).await
+    }
+
+    /// Tells it to stop.
+    pub(super) fn stop(&mut self) {
+        self.stop = None;
+    }
+
+    /// Waits until it has stopped.
+    pub(super) async fn over(self) {
+        self.over.await.expect("no panic").expect("no error");
+    }
+}

@@ -1,0 +1,11 @@
+//! The HTTP transport, spoken to by a client that can also say what no client should.
+
+mod batch;
+mod client;
+mod fixture;
+mod guard;
+mod legacy;
+mod lifetime;
+mod modern;
+mod router;
+mod stream;

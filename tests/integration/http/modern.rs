@@ -1,0 +1,210 @@
+//! 2026-07-28: what is checked, in which order, and what comes back.
+
+use serde_json::{Value, json};
+
+use super::{
+    client::{Ask, said, within},
+    fixture::{Probe, Served, builder},
+};
+
+fn call(name: &str, arguments: Value) -> Ask {
+    Ask::modern(1, "tools/call", json!({"name": name, "arguments": arguments}))
+}
+
+/// A body whose `_meta` is exactly this.
+fn with_meta(meta: Value) -> Ask {
+    let body = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": {"_meta": meta}});
+    Ask::post(body.to_string())
+        .header("MCP-Protocol-Version", "2026-07-28")
+        .header("Mcp-Method", "tools/list")
+}
+
+const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+
+#[tokio::test]
+async fn h2_a_request_is_answered_with_what_its_results_must_have() {
+    within(async {
+        let server = Served::plain().await;
+        let reply = call("echo", json!({"message": "hi"})).send(server.at).await;
+        assert_eq!(reply.status, 200);
+        let reply = reply.json();
+        assert_eq!((said(&reply), &reply["id"]), ("hi", &json!(1)));
+        assert_eq!(reply["result"]["resultType"], "complete");
+        let info = &reply["result"]["_meta"]["io.modelcontextprotocol/serverInfo"];
+        assert_eq!(info, &json!({"name": "http-test", "version": "1.0.0"}));
+        let list = Ask::modern("a", "tools/list", json!({})).send(server.at).await.json();
+        assert_eq!((&list["id"], &list["result"]["cacheScope"]), (&json!("a"), &json!("private")));
+        assert!(list["result"]["ttlMs"].is_u64());
+        let found = Ask::modern(2, "server/discover", json!({})).send(server.at).await.json();
+        assert_eq!(found["result"]["supportedVersions"], json!(["2026-07-28"]));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn h2_what_is_missing_in_meta_comes_before_what_the_headers_say() {
+    within(async {
+        let server = Served::plain().await;
+        let refused = async |ask: Ask, code: i64| {
+            let reply = ask.send(server.at).await;
+            assert_eq!((reply.status, reply.code()), (400, code), "{}", reply.text());
+            assert_eq!(reply.json()["id"], 7);
+            reply.json()
+        };
+        // no `_meta` at all, an incomplete one, one that is no object; the headers are wrong as well
+        let bare = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/list"}).to_string();
+        refused(Ask::post(bare).header("MCP-Protocol-Version", "2026-07-28"), -32602).await;
+        refused(with_meta(json!({VERSION: "2026-07-28"})).without("Mcp-Method"), -32602).await;
+        refused(with_meta(json!({CAPABILITIES: {}})).without("Mcp-Method"), -32602).await;
+        refused(with_meta(json!({VERSION: "2026-07-28", CAPABILITIES: 1})).without("Mcp-Method"), -32602)
+            .await;
+        refused(with_meta(json!(5)), -32602).await;
+        refused(with_meta(json!({VERSION: 5, CAPABILITIES: {}})), -32602).await;
+        // the version header against `_meta`, before whether the version is served
+        let other = with_meta(json!({VERSION: "v999.0.0", CAPABILITIES: {}})).without("Mcp-Method");
+        refused(other.clone(), -32020).await;
+        refused(other.clone().without("MCP-Protocol-Version"), -32020).await;
+        // a version that is not served, before the method header
+        let told = refused(other.with("MCP-Protocol-Version", "v999.0.0"), -32022).await;
+        assert_eq!(told["error"]["data"], json!({"supported": ["2026-07-28"], "requested": "v999.0.0"}));
+        let legacy = with_meta(json!({VERSION: "2025-11-25", CAPABILITIES: {}}));
+        refused(legacy.with("MCP-Protocol-Version", "2025-11-25"), -32022).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn h2_method_and_name_headers_repeat_the_body() {
+    within(async {
+        let server = Served::plain().await;
+        let status = async |ask: Ask| {
+            let reply = ask.send(server.at).await;
+            if reply.status == 400 {
+                assert_eq!((reply.code(), &reply.json()["id"]), (-32020, &json!(1)));
+            }
+            reply.status
+        };
+        let good = || call("echo", json!({"message": "x"}));
+        assert_eq!(status(good().with("mcp-method", "tools/call")).await, 200);
+        assert_eq!(status(good().with("Mcp-Method", "  tools/call\t ")).await, 200);
+        assert_eq!(status(good().with("Mcp-Method", "TOOLS/CALL")).await, 400);
+        assert_eq!(status(good().with("Mcp-Method", "prompts/get")).await, 400);
+        assert_eq!(status(good().without("Mcp-Method")).await, 400);
+        assert_eq!(status(good().header("Mcp-Method", "tools/call")).await, 400);
+        assert_eq!(status(good().with("MCP-NAME", "  echo  ")).await, 200);
+        assert_eq!(status(good().with("Mcp-Name", "=?base64?ZWNobw==?=")).await, 200);
+        assert_eq!(status(good().with("Mcp-Name", "=?base64?ZWNobw?=")).await, 400);
+        assert_eq!(status(good().with("Mcp-Name", "Echo")).await, 400);
+        assert_eq!(status(good().without("Mcp-Name")).await, 400);
+        assert_eq!(status(good().header("Mcp-Name", "echo")).await, 400);
+        assert_eq!(status(good().header("MCP-Protocol-Version", "2026-07-28")).await, 400);
+        let read = || Ask::modern(1, "resources/read", json!({"uri": "test://text"}));
+        assert_eq!(status(read()).await, 200);
+        assert_eq!(status(read().with("Mcp-Name", "test://other")).await, 400);
+        let prompt = || Ask::modern(1, "prompts/get", json!({"name": "greet", "arguments": {"name": "Ada"}}));
+        assert_eq!(status(prompt()).await, 200);
+        assert_eq!(status(prompt().without("Mcp-Name")).await, 400);
+        // nothing of that name exists: the header is right, so it is not the header's error
+        assert_eq!(call("none", json!({})).send(server.at).await.code(), -32602);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn h2_param_headers_are_compared_with_the_raw_arguments() {
+    within(async {
+        let server = Served::plain().await;
+        let send = async |arguments: Value, headers: &[(&str, &str)]| {
+            let ask = headers.iter().fold(call("routed", arguments), |ask, (n, v)| ask.header(n, v));
+            ask.send(server.at).await
+        };
+        let ok = async |arguments: Value, headers: &[(&str, &str)]| {
+            let reply = send(arguments, headers).await;
+            assert_eq!(reply.status, 200, "{}", reply.text());
+            said(&reply.json()).to_owned()
+        };
+        let bad = async |arguments: Value, headers: &[(&str, &str)]| {
+            let reply = send(arguments, headers).await;
+            assert_eq!((reply.status, reply.code()), (400, -32020), "{headers:?}");
+        };
+        assert_eq!(ok(json!({}), &[]).await, "None None None");
+        assert_eq!(
+            ok(json!({"region": "eu"}), &[("mcp-param-REGION", "eu")]).await,
+            "Some(\"eu\") None None"
+        );
+        ok(json!({"region": "Hello, 世界"}), &[("Mcp-Param-Region", "=?base64?SGVsbG8sIOS4lueVjA==?=")])
+            .await;
+        ok(json!({"region": null}), &[]).await;
+        ok(json!({"shard": 42, "dry": true}), &[("Mcp-Param-Shard", "42.0"), ("Mcp-Param-Dry", "true")])
+            .await;
+        // coerced later on: the header has what the body has
+        assert_eq!(ok(json!({"shard": "7"}), &[("Mcp-Param-Shard", "7")]).await, "None Some(7) None");
+        bad(json!({"shard": "7"}), &[("Mcp-Param-Shard", "7.0")]).await;
+        bad(json!({"region": "eu"}), &[]).await;
+        bad(json!({"region": "eu"}), &[("Mcp-Param-Region", "us")]).await;
+        bad(json!({"region": "eu"}), &[("Mcp-Param-Region", "eu"), ("Mcp-Param-Region", "eu")]).await;
+        bad(json!({}), &[("Mcp-Param-Region", "eu")]).await;
+        bad(json!({"region": "Hello"}), &[("Mcp-Param-Region", "=?base64?SGVs!!!bG8=?=")]).await;
+        bad(json!({"dry": true}), &[("Mcp-Param-Dry", "1")]).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn h2_methods_of_the_handshake_are_unknown() {
+    within(async {
+        let server = Served::plain().await;
+        for method in ["initialize", "ping", "logging/setLevel", "resources/subscribe", "unknown/method"] {
+            let reply = Ask::modern(1, method, json!({})).send(server.at).await;
+            assert_eq!((reply.status, reply.code()), (404, -32601), "{method}");
+        }
+        let initialize = Ask::initialize("2025-11-25").header("MCP-Protocol-Version", "2026-07-28");
+        let reply = initialize.send(server.at).await;
+        assert_eq!((reply.status, reply.header("mcp-session-id")), (400, None));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn modern_notifications_mean_nothing_and_responses_are_refused() {
+    within(async {
+        let probe = Probe::default();
+        let server = Served::start(builder(&probe)).await;
+        let hold = tokio::spawn({
+            let at = server.at;
+            async move { call("hold", json!({})).send(at).await }
+        });
+        probe.entered(1).await;
+        let cancelled = Ask::notification("notifications/cancelled", json!({"requestId": 1}));
+        let reply = cancelled.header("MCP-Protocol-Version", "2026-07-28").send(server.at).await;
+        assert_eq!((reply.status, reply.text()), (202, ""));
+        probe.let_go(1);
+        assert_eq!(said(&hold.await.expect("no panic").json()), "let go");
+        let response = Ask::post(json!({"jsonrpc": "2.0", "id": 1, "result": {}}).to_string());
+        let reply = response.header("MCP-Protocol-Version", "2026-07-28").send(server.at).await;
+        assert_eq!(reply.status, 400);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn h7_a_hundred_clients_with_one_id_get_their_own_answers() {
+    within(async {
+        let server = Served::plain().await;
+        let clients: Vec<_> = (0..100)
+            .map(|n| {
+                let at = server.at;
+                tokio::spawn(async move {
+                    let message = format!("client {n}");
+                    let reply = call("echo", json!({"message": message})).send(at).await.json();
+                    assert_eq!((said(&reply), &reply["id"]), (message.as_str(), &json!(1)));
+                })
+            })
+            .collect();
+        for client in clients {
+            client.await.expect("its own answer");
+        }
+    })
+    .await;
+}

@@ -1,0 +1,81 @@
+//! A server inside a user's own axum application.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use axum::{Router, extract::Request, middleware, middleware::Next, response::Response, routing::get};
+use mcp_runtime::{Server, prelude::*};
+use serde_json::json;
+
+use super::client::{Ask, said, within};
+
+#[derive(Clone)]
+struct Principal(String);
+
+#[derive(Clone)]
+struct Tenant(u32);
+
+/// Says for whom it works
+#[mcp_tool]
+async fn serves(principal: &Principal, tenant: Option<&Tenant>) -> String {
+    format!("{} {:?}", principal.0, tenant.map(|t| t.0))
+}
+
+async fn identify(mut request: Request, next: Next) -> Response {
+    let (user, tenant) = {
+        let header = |name: &str| request.headers().get(name).and_then(|v| v.to_str().ok()).map(str::to_owned);
+        (header("x-user"), header("x-tenant"))
+    };
+    if let Some(user) = user {
+        request.extensions_mut().insert(Arc::new(Principal(user)));
+    }
+    if let Some(tenant) = tenant.and_then(|t| t.parse().ok()) {
+        request.extensions_mut().insert(Tenant(tenant));
+    }
+    next.run(request).await
+}
+
+fn server() -> Server {
+    let builder = Server::builder("router", "1").tool::<serves>();
+    builder.from_request::<Principal>().from_request::<Tenant>().build().expect("a server")
+}
+
+async fn serve(app: Router) -> SocketAddr {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let at = listener.local_addr().expect("an address");
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    at
+}
+
+fn call() -> Ask {
+    Ask::modern(1, "tools/call", json!({"name": "serves"}))
+}
+
+#[tokio::test]
+async fn a_server_lives_beside_other_routes_and_under_layers() {
+    within(async {
+        let app = Router::new().route("/health", get(async || "well")).merge(server().into_router());
+        let at = serve(app.layer(middleware::from_fn(identify))).await;
+        assert_eq!(Ask::other("GET").at("/health").send(at).await.text(), "well");
+        let reply = call().header("X-User", "ada").header("X-Tenant", "7").send(at).await.json();
+        assert_eq!(said(&reply), "ada Some(7)");
+        let reply = call().header("X-User", "ada").send(at).await.json();
+        assert_eq!(said(&reply), "ada None");
+        // nobody put it in: a private error, not a crash
+        let reply = call().send(at).await.json();
+        assert_eq!((&reply["result"]["isError"], said(&reply)), (&json!(true), "tool 'serves' failed"));
+        assert_eq!(call().with("Host", "evil.example").send(at).await.status, 403);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_server_can_be_nested() {
+    within(async {
+        let nested = Router::new().nest("/api", server().into_router()).layer(middleware::from_fn(identify));
+        let at = serve(nested).await;
+        let reply = call().header("X-User", "bob").at("/api/mcp").send(at).await.json();
+        assert_eq!(said(&reply), "bob None");
+        assert_eq!(call().send(at).await.status, 404);
+    })
+    .await;
+}

@@ -17,6 +17,7 @@
 //! }
 //! ```
 
+mod cli;
 mod content;
 mod context;
 mod def;
@@ -32,10 +33,12 @@ mod schema;
 mod server;
 #[cfg(feature = "http")]
 mod session;
+mod transport;
 
 #[doc(hidden)]
 pub mod __private;
 pub mod prelude;
+pub mod testing;
 
 pub use content::{
     Annotations, Audio, Bytes, Content, Embedded, Image, Message, PromptResult, ResourceContents,

@@ -1,0 +1,112 @@
+//! A `tracing` subscriber of a few lines, so that private errors are seen in programs that have none. `run` installs
+//! it; whoever wants spans, targets or JSON installs their own first.
+
+use std::{
+    fmt::{self, Write as _},
+    io::Write as _,
+};
+
+use tracing::{
+    Event, Level, Metadata, Subscriber,
+    field::{Field, Visit},
+    level_filters::LevelFilter,
+    span,
+};
+
+struct ToStderr(LevelFilter);
+
+/// Installs it, unless the program has a subscriber.
+pub(super) fn install() {
+    if !tracing::dispatcher::has_been_set() {
+        let level = ["MCP_LOG", "RUST_LOG"].into_iter().find_map(|key| level(&std::env::var(key).ok()?));
+        // another thread may have been faster; its subscriber is as good
+        let _first = tracing::subscriber::set_global_default(ToStderr(level.unwrap_or(LevelFilter::WARN)));
+    }
+}
+
+/// The level that a variable names; directives for single targets are left to other subscribers.
+fn level(variable: &str) -> Option<LevelFilter> {
+    variable.split(',').find_map(|part| part.trim().parse().ok())
+}
+
+impl Subscriber for ToStderr {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event() && *metadata.level() <= self.0
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(self.0)
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let line = line(event.metadata(), |fields| event.record(fields));
+        // without stderr there is nobody to tell
+        let _lost = std::io::stderr().write_all(line.as_bytes());
+    }
+
+    // spans are not enabled, so none of these is called with one of ours
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
+}
+
+/// One event as one line, whatever it holds: line breaks inside it are indented.
+fn line(metadata: &Metadata<'_>, record: impl FnOnce(&mut Fields)) -> String {
+    let mut fields = Fields::default();
+    record(&mut fields);
+    let level = match *metadata.level() {
+        Level::ERROR => "error",
+        Level::WARN => "warning",
+        Level::INFO => "info",
+        Level::DEBUG => "debug",
+        Level::TRACE => "trace",
+    };
+    let text = format!("{level}: {}{}", fields.message, fields.others);
+    format!("{}\n", text.replace('\n', "\n    "))
+}
+
+#[derive(Default)]
+struct Fields {
+    message: String,
+    others: String,
+}
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        // a `String` takes everything
+        let _always = if field.name() == "message" {
+            write!(self.message, "{value:?}")
+        } else {
+            write!(self.others, " {}={value:?}", field.name())
+        };
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.record_debug(field, &format_args!("{value}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_is_one_name() {
+        assert_eq!(level("debug"), Some(LevelFilter::DEBUG));
+        assert_eq!(level("hyper=trace,Info"), Some(LevelFilter::INFO));
+        assert_eq!(level("off"), Some(LevelFilter::OFF));
+        assert_eq!(level("hyper=trace"), None);
+    }
+
+    #[test]
+    fn what_is_below_the_level_is_not_enabled() {
+        tracing::subscriber::with_default(ToStderr(LevelFilter::WARN), || {
+            assert!(tracing::enabled!(Level::ERROR) && tracing::enabled!(Level::WARN));
+            assert!(!tracing::enabled!(Level::INFO));
+        });
+    }
+}

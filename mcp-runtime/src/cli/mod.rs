@@ -1,0 +1,110 @@
+//! The command line that every server has. `main` calls [`ServerBuilder::run`].
+
+mod command;
+mod log;
+mod print;
+
+use std::io::{IsTerminal, stdin};
+
+use tokio::runtime::{Builder, Handle, RuntimeFlavor};
+
+use command::Command;
+
+use crate::{
+    Result,
+    server::{Server, ServerBuilder},
+};
+
+impl ServerBuilder {
+    /// Builds the server and does what the program's arguments say; without any, it serves stdio.
+    ///
+    /// `--help` lists the commands: `stdio`, `--http [ADDR]`, and some to try the server from a shell (`list`,
+    /// `call NAME JSON`, `read URI`, `prompt NAME JSON`, `schema`). If the program has no `tracing` subscriber, one
+    /// is installed that writes to stderr what `MCP_LOG` or `RUST_LOG` allow (one level name; `warn` by default).
+    ///
+    /// It blocks and starts the async runtime that suits the command. Inside a multi-thread runtime, as under
+    /// `#[mcp_runtime::main]`, it uses that one. A command that fails ends the process with code 1, a wrong one with
+    /// code 2.
+    ///
+    /// # Errors
+    /// The server cannot be built or served.
+    pub fn run(self) -> Result<()> {
+        log::install();
+        let command = match Command::parse(std::env::args_os().skip(1)) {
+            Ok(command) => command,
+            Err(message) => {
+                print::complain(&format!("{message}\n`--help` shows what there is"));
+                std::process::exit(2);
+            }
+        };
+        let server = self.build()?;
+        match command {
+            Command::Help => print::help(&server),
+            Command::Version => print::line(&format!("{} {}", server.name(), server.version())),
+            Command::Guess if stdin().is_terminal() => {
+                print::welcome(&server);
+                serve_stdio(&server)
+            }
+            Command::Guess | Command::Stdio => serve_stdio(&server),
+            Command::Http(address) => serve_http(&server, &address),
+            Command::Try(action) => {
+                let runtime = || Builder::new_current_thread();
+                if block_on(runtime, print::act(server, &action))?? {
+                    Ok(())
+                } else {
+                    std::process::exit(1);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(feature = "stdio")]
+fn serve_stdio(server: &Server) -> Result<()> {
+    let runtime = || {
+        let mut builder = Builder::new_multi_thread();
+        builder.worker_threads(workers());
+        builder
+    };
+    block_on(runtime, server.serve_stdio())?
+}
+
+/// One client is behind stdio, and its short calls run on the reader's thread.
+#[cfg(feature = "stdio")]
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(4)
+}
+
+#[cfg(not(feature = "stdio"))]
+fn serve_stdio(_: &Server) -> Result<()> {
+    Err("this program was built without stdio\nuse `--http [ADDR]`, or switch on the feature `stdio`".into())
+}
+
+#[cfg(not(feature = "http"))]
+fn serve_http(_: &Server, _: &str) -> Result<()> {
+    Err("this program was built without HTTP\nswitch on the feature `http`".into())
+}
+
+#[cfg(feature = "http")]
+fn serve_http(server: &Server, address: &str) -> Result<()> {
+    block_on(Builder::new_multi_thread, server.clone().serve_http(address))?
+}
+
+/// Runs a future on the runtime that this is called in, or on a new one.
+fn block_on<T: Send>(builder: impl FnOnce() -> Builder, future: impl Future<Output = T> + Send) -> Result<T> {
+    let Ok(current) = Handle::try_current() else {
+        let runtime = builder().enable_all().build()?;
+        let output = runtime.block_on(future);
+        // threads of `blocking` functions that outlive their calls must not hold up the end
+        runtime.shutdown_background();
+        return Ok(output);
+    };
+    if current.runtime_flavor() == RuntimeFlavor::CurrentThread {
+        return Err("`.run()` blocks, and the runtime that it was called in has no other thread\n\
+                    await `.serve_stdio()` there, or call `.run()` outside of it"
+            .into());
+    }
+    // a thread of the runtime cannot wait for it, but another one can
+    let output = std::thread::scope(|scope| scope.spawn(|| current.block_on(future)).join());
+    output.map_err(|panic| std::panic::resume_unwind(panic))
+}

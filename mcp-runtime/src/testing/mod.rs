@@ -1,0 +1,184 @@
+//! Tests of servers, in memory: every message is real JSON, no process and no socket is involved. For users' tests;
+//! the command line calls servers through it as well.
+
+mod local;
+mod reply;
+
+use std::fmt;
+
+use serde_json::{Value, json};
+
+pub(crate) use local::{Local, prompt_arguments};
+pub use reply::Reply;
+
+use crate::{
+    Result,
+    protocol::Revision,
+    server::{Server, ServerBuilder},
+};
+
+/// A client and a server in one process, for tests.
+///
+/// It speaks 2026-07-28 unless told otherwise, and asks for progress on every call. Dropping the future of a call
+/// cancels it, as a client would.
+///
+/// ```
+/// use mcp_runtime::{prelude::*, testing::TestServer};
+/// use serde_json::json;
+///
+/// /// Adds two numbers.
+/// #[mcp_tool]
+/// fn add(a: i64, b: i64) -> i64 {
+///     a + b
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> mcp_runtime::Result<()> {
+/// let server = TestServer::new(mcp_runtime::server!().tool::<add>())?;
+/// server.call("add", json!({ "a": 1, "b": 2 })).await.expect_text("3");
+/// server.call("add", json!({ "a": 1 })).await.expect_failure("b");
+/// # Ok(())
+/// # }
+/// ```
+pub struct TestServer {
+    local: Local,
+}
+
+impl TestServer {
+    /// Builds the server and connects to it.
+    ///
+    /// # Errors
+    /// What [`ServerBuilder::build`] says.
+    pub fn new(builder: ServerBuilder) -> Result<Self> {
+        Ok(Self::of(&builder.build()?))
+    }
+
+    /// Connects to a server.
+    #[must_use]
+    pub fn of(server: &Server) -> Self {
+        Self { local: Local::modern(server.clone()) }
+    }
+
+    /// Speaks 2026-07-28 from now on.
+    #[must_use]
+    pub fn modern(self) -> Self {
+        Self { local: Local::modern(self.local.into_server()) }
+    }
+
+    /// Speaks that revision from now on: with a handshake, unless it is 2026-07-28.
+    ///
+    /// ```
+    /// # use mcp_runtime::{Revision, testing::TestServer};
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// let server = TestServer::new(mcp_runtime::server!())?.legacy(Revision::V2025_03_26);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn legacy(self, revision: Revision) -> Self {
+        if revision.is_modern() {
+            return self.modern();
+        }
+        Self { local: Local::legacy(self.local.into_server(), revision) }
+    }
+
+    /// Calls a tool.
+    ///
+    /// ```
+    /// # use mcp_runtime::{ToolDef, Server, ToolCall, testing::TestServer};
+    /// # use serde_json::json;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> mcp_runtime::Result<()> {
+    /// let slow = ToolDef::builder("slow").handler(|call: ToolCall| async move {
+    ///     call.context.progress(1.0).total(2.0).send();
+    ///     "done"
+    /// });
+    /// let server = TestServer::new(Server::builder("docs", "1.0.0").add_tool(slow))?;
+    ///
+    /// let reply = server.call("slow", json!({})).await;
+    /// reply.expect_text("done");
+    /// assert_eq!(reply.notifications()[0]["params"]["total"], 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn call(&self, tool: &str, arguments: Value) -> Reply {
+        let mut params = json!({ "name": tool, "_meta": { "progressToken": "test" } });
+        if !arguments.is_null() {
+            params["arguments"] = arguments;
+        }
+        self.request("tools/call", params).await
+    }
+
+    /// Reads a resource.
+    pub async fn read(&self, uri: &str) -> Reply {
+        self.request("resources/read", json!({ "uri": uri, "_meta": { "progressToken": "test" } })).await
+    }
+
+    /// Gets a prompt; arguments that are no strings are sent as their JSON text.
+    pub async fn prompt(&self, name: &str, arguments: Value) -> Reply {
+        let mut params = json!({ "name": name, "_meta": { "progressToken": "test" } });
+        if !arguments.is_null() {
+            params["arguments"] = prompt_arguments(arguments);
+        }
+        self.request("prompts/get", params).await
+    }
+
+    /// Completes an argument of a prompt, or of a template if `of` has a `:` and a `/`.
+    ///
+    /// The result's `completion.values` are what a user would be offered.
+    pub async fn complete(&self, of: &str, argument: &str, value: &str) -> Reply {
+        let reference = if of.contains(":/") {
+            json!({ "type": "ref/resource", "uri": of })
+        } else {
+            json!({ "type": "ref/prompt", "name": of })
+        };
+        let params = json!({ "ref": reference, "argument": { "name": argument, "value": value } });
+        self.request("completion/complete", params).await
+    }
+
+    /// Every entry of `tools/list`, from all of its pages.
+    ///
+    /// # Panics
+    /// The server refuses the request; so do the other lists.
+    pub async fn list_tools(&self) -> Vec<Value> {
+        self.list("tools/list", "tools").await
+    }
+
+    /// Every entry of `resources/list`, from all of its pages.
+    pub async fn list_resources(&self) -> Vec<Value> {
+        self.list("resources/list", "resources").await
+    }
+
+    /// Every entry of `resources/templates/list`, from all of its pages.
+    pub async fn list_templates(&self) -> Vec<Value> {
+        self.list("resources/templates/list", "resourceTemplates").await
+    }
+
+    /// Every entry of `prompts/list`, from all of its pages.
+    pub async fn list_prompts(&self) -> Vec<Value> {
+        self.list("prompts/list", "prompts").await
+    }
+
+    async fn list(&self, method: &str, member: &str) -> Vec<Value> {
+        match self.local.list(method, member).await {
+            Ok(entries) => entries,
+            Err(reply) => panic!("`{method}` was refused: {reply}"),
+        }
+    }
+
+    /// Sends any request; what the era puts into `_meta` is added where it is missing.
+    pub async fn request(&self, method: &str, params: Value) -> Reply {
+        self.local.request(method, params).await
+    }
+
+    /// What the server offers, as it tells clients: the wire's `capabilities`.
+    pub async fn capabilities(&self) -> Value {
+        self.local.introduction().await["capabilities"].take()
+    }
+}
+
+impl fmt::Debug for TestServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TestServer").field("revision", &self.local.revision()).finish_non_exhaustive()
+    }
+}

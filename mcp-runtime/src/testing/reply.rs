@@ -1,0 +1,166 @@
+//! A reply as a test looks at it: read with typed accessors, or asserted with a failure that shows all of it.
+
+use std::fmt;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::{jsonrpc::ProtocolError, protocol};
+
+/// What a server answered to one request, and the notifications that came before the answer.
+///
+/// Its `Display` is the whole of it, as indented JSON; that is what failed expectations print.
+#[derive(Debug, Clone, PartialEq)]
+#[must_use = "a reply that nobody looks at tests nothing"]
+pub struct Reply {
+    message: Value,
+    notifications: Vec<Value>,
+}
+
+impl Reply {
+    pub(super) fn read(text: &[u8], notifications: Vec<Value>) -> Self {
+        let message = serde_json::from_slice(text).unwrap_or_else(|error| {
+            Value::String(format!("not JSON ({error}): {}", String::from_utf8_lossy(text)))
+        });
+        Self { message, notifications }
+    }
+
+    pub(super) fn refused(error: &ProtocolError) -> Self {
+        let mut out = Vec::new();
+        crate::jsonrpc::error_reply(&mut out, None, error);
+        Self::read(&out, Vec::new())
+    }
+
+    pub(super) fn result_mut(&mut self) -> Option<&mut Value> {
+        self.message.get_mut("result")
+    }
+
+    /// The `result` as it went over the wire; null for an error.
+    #[must_use]
+    pub fn value(&self) -> &Value {
+        &self.message["result"]
+    }
+
+    pub(crate) fn into_value(mut self) -> Value {
+        self.message.get_mut("result").map_or(Value::Null, Value::take)
+    }
+
+    /// The JSON-RPC error, if it is one.
+    #[must_use]
+    pub fn error(&self) -> Option<ProtocolError> {
+        let error = self.message.get("error")?;
+        Some(ProtocolError {
+            code: error["code"].as_i64().unwrap_or(protocol::INTERNAL_ERROR),
+            message: error["message"].as_str().unwrap_or_default().to_owned(),
+            data: error.get("data").cloned(),
+        })
+    }
+
+    /// Whether it is a JSON-RPC error, or the result of a tool that failed (`isError`).
+    #[must_use]
+    pub fn is_error(&self) -> bool {
+        self.message.get("result").is_none_or(|result| result["isError"] == true)
+    }
+
+    /// Every text in it, a line break between them: of a tool's content, a resource's contents, a prompt's messages.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let result = self.value();
+        let blocks = [("content", ""), ("contents", ""), ("messages", "/content")];
+        let texts = blocks.into_iter().flat_map(|(member, inner)| {
+            let entries = result[member].as_array().map(Vec::as_slice).unwrap_or_default();
+            entries.iter().filter_map(move |entry| entry.pointer(inner)?["text"].as_str())
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Its value as a `T`: `structuredContent`, or else the JSON in its text.
+    ///
+    /// # Panics
+    /// It has no such value.
+    #[must_use]
+    #[track_caller]
+    pub fn json<T: DeserializeOwned>(&self) -> T {
+        // a handshake client gets values that are no objects wrapped, but their text is as it was
+        let structured = self.value().get("structuredContent");
+        if let Some(value) = structured.and_then(|value| T::deserialize(value).ok()) {
+            return value;
+        }
+        match serde_json::from_str(&self.text()) {
+            Ok(value) => value,
+            Err(error) => panic!("the reply has no `{}`: {error}\n{self}", std::any::type_name::<T>()),
+        }
+    }
+
+    /// What the call notified before it ended, oldest first.
+    #[must_use]
+    pub fn notifications(&self) -> &[Value] {
+        &self.notifications
+    }
+
+    /// Expects a success.
+    ///
+    /// # Panics
+    /// It is an error of any kind.
+    #[track_caller]
+    pub fn expect_ok(&self) -> &Self {
+        assert!(!self.is_error(), "expected a success, got {self}");
+        self
+    }
+
+    /// Expects a success whose [`text`](Self::text) is exactly this.
+    ///
+    /// # Panics
+    /// It is not.
+    #[track_caller]
+    pub fn expect_text(&self, text: &str) -> &Self {
+        self.expect_ok();
+        assert!(self.text() == text, "expected the text {text:?}, got {self}");
+        self
+    }
+
+    /// Expects a success whose [`json`](Self::json) is exactly this.
+    ///
+    /// # Panics
+    /// It is not.
+    #[track_caller]
+    pub fn expect_json(&self, value: &Value) -> &Self {
+        self.expect_ok();
+        assert!(self.json::<Value>() == *value, "expected the value {value}, got {self}");
+        self
+    }
+
+    /// Expects the result of a tool that failed (`isError`), with this somewhere in its text.
+    ///
+    /// # Panics
+    /// It is not.
+    #[track_caller]
+    pub fn expect_failure(&self, part: &str) -> &Self {
+        let failed = self.value()["isError"] == true && self.text().contains(part);
+        assert!(failed, "expected a failure that says {part:?}, got {self}");
+        self
+    }
+
+    /// Expects a JSON-RPC error of that code.
+    ///
+    /// # Panics
+    /// It is not.
+    #[track_caller]
+    pub fn expect_code(&self, code: i64) -> &Self {
+        assert!(
+            self.error().is_some_and(|error| error.code == code),
+            "expected the error {code}, got {self}"
+        );
+        self
+    }
+}
+
+impl fmt::Display for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#}", self.message)?;
+        if !self.notifications.is_empty() {
+            f.write_str("\nafter these notifications:")?;
+        }
+        self.notifications.iter().try_for_each(|notification| write!(f, "\n{notification}"))
+    }
+}

@@ -1,0 +1,85 @@
+//! The commands that every server has.
+
+use std::process::{Output, Stdio};
+
+use serde_json::Value;
+
+use crate::child::fixture;
+
+fn run(arguments: &[&str]) -> Output {
+    fixture().args(arguments).stdin(Stdio::null()).output().unwrap()
+}
+
+/// The output of a command that went well.
+fn stdout(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Code and message of one that did not; nothing goes to stdout then.
+fn failure(arguments: &[&str]) -> (Option<i32>, String) {
+    let output = run(arguments);
+    assert!(output.stdout.is_empty(), "{output:?}");
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn a_server_can_be_tried_from_a_shell() {
+    assert_eq!(stdout(&["call", "echo", r#"{"message":"hi"}"#]), "hi\n");
+    assert_eq!(stdout(&["call", "slow", r#"{"ms":1}"#]), "slept\n");
+    assert_eq!(stdout(&["read", "note://one"]), "noted\n");
+    assert_eq!(stdout(&["prompt", "greet", r#"{"name":"Bo"}"#]), "user: Greet Bo.\n");
+    let list = stdout(&["list"]);
+    assert!(list.contains("  echo    Echoes\n") && list.contains("  note://one  A note\n"), "{list}");
+}
+
+#[test]
+fn lists_and_schemas_are_json_and_stable() {
+    let list: Value = serde_json::from_str(&stdout(&["list", "--json"])).unwrap();
+    assert_eq!(list["tools"][0]["name"], "echo");
+    let schema = stdout(&["schema"]);
+    assert_eq!(schema, stdout(&["schema"]));
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    assert_eq!(schema["server"]["name"], "fixture");
+    assert_eq!(schema["tools"][0]["inputSchema"]["required"][0], "message");
+    assert_eq!(schema["prompts"][0]["arguments"][0]["description"], "Whom");
+}
+
+#[test]
+fn help_and_version_are_the_servers_own() {
+    assert_eq!(stdout(&["--version"]), concat!("fixture ", env!("CARGO_PKG_VERSION"), "\n"));
+    let help = stdout(&["--help"]);
+    assert!(
+        help.starts_with("fixture ") && help.contains("usage: fixture") && help.contains("--http"),
+        "{help}"
+    );
+}
+
+#[test]
+fn failures_go_to_stderr_with_a_code() {
+    let (code, message) = failure(&["call", "echo", "{}"]);
+    assert_eq!(code, Some(1));
+    assert!(message.contains("message"), "{message}");
+    let (code, message) = failure(&["call", "ecko"]);
+    assert_eq!(code, Some(1));
+    assert!(message.contains("-32602") && message.contains("echo"), "{message}");
+    let (code, message) = failure(&["lst"]);
+    assert_eq!(code, Some(2));
+    assert!(message.contains("did you mean `list`?"), "{message}");
+}
+
+#[test]
+fn without_arguments_a_pipe_is_served() {
+    assert_eq!(stdout(&[]), "");
+}
+
+#[test]
+fn logs_are_as_loud_as_they_are_told_to_be() {
+    let errors = |level: &str| {
+        let output = fixture().args(["call", "fails"]).env("MCP_LOG", level).output().unwrap();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(errors("warn").contains("secret of the error"));
+    assert!(!errors("off").contains("secret of the error"));
+}

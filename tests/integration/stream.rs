@@ -1,0 +1,119 @@
+//! Any pair of byte streams: the same connection as stdio, over an in-memory duplex.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use mcp_runtime::{Server, ServerBuilder, ToolCall, ToolDef};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, duplex, split};
+
+use crate::child::{call, ping};
+
+struct Client {
+    lines: Lines<BufReader<tokio::io::ReadHalf<DuplexStream>>>,
+    output: tokio::io::WriteHalf<DuplexStream>,
+    served: tokio::task::JoinHandle<mcp_runtime::Result<()>>,
+}
+
+impl Client {
+    fn of(builder: ServerBuilder, capacity: usize) -> Self {
+        let (ours, theirs) = duplex(capacity);
+        let server = builder.build().unwrap();
+        let served = tokio::spawn(async move {
+            let (reader, writer) = split(theirs);
+            server.serve(reader, writer).await
+        });
+        let (reader, output) = split(ours);
+        Self { lines: BufReader::new(reader).lines(), output, served }
+    }
+
+    async fn send(&mut self, message: &Value) {
+        self.output.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+    }
+
+    async fn receive(&mut self) -> Option<Value> {
+        let line = tokio::time::timeout(std::time::Duration::from_secs(30), self.lines.next_line());
+        line.await
+            .expect("the server does not answer")
+            .unwrap()
+            .map(|line| serde_json::from_str(&line).unwrap())
+    }
+}
+
+fn builder() -> ServerBuilder {
+    let echo =
+        ToolDef::builder("echo").handler(|call: ToolCall| async move { call.arg::<String>("message") });
+    let slow = ToolDef::builder("slow").handler(|_: ToolCall| async move {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        "slept"
+    });
+    Server::builder("streamed", "1.0.0").add_tool(echo).add_tool(slow)
+}
+
+#[tokio::test]
+async fn s3_replies_are_written_before_the_connection_ends() {
+    let mut client = Client::of(builder(), 1 << 20);
+    client.send(&call(1, "slow", &json!({}))).await;
+    client.send(&call(2, "echo", &json!({ "message": "m" }))).await;
+    client.output.shutdown().await.unwrap();
+    assert_eq!(client.receive().await.unwrap()["id"], 2);
+    assert_eq!(client.receive().await.unwrap()["result"]["content"][0]["text"], "slept");
+    assert_eq!(client.receive().await, None);
+    client.served.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn s4_nothing_is_lost_through_a_narrow_stream() {
+    let mut client = Client::of(builder(), 256);
+    let mut output = client.output;
+    // the client writes everything before it reads anything
+    let message = "m".repeat(1000);
+    let writer = tokio::spawn(async move {
+        for id in 0..200 {
+            let request = format!("{}\n", call(id, "echo", &json!({ "message": message })));
+            output.write_all(request.as_bytes()).await.unwrap();
+        }
+        output
+    });
+    client.output = writer.await.unwrap();
+    for _ in 0..200 {
+        assert_eq!(
+            client.receive().await.unwrap()["result"]["content"][0]["text"].as_str().unwrap().len(),
+            1000
+        );
+    }
+    client.send(&ping("end")).await;
+    assert_eq!(client.receive().await.unwrap()["id"], "end");
+}
+
+#[tokio::test]
+async fn t33_dropping_the_connection_stops_its_calls() {
+    struct Count(Arc<AtomicUsize>);
+    impl Drop for Count {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let counter = dropped.clone();
+    let hang = ToolDef::builder("hang").handler(move |_: ToolCall| {
+        let count = Count(counter.clone());
+        async move {
+            let _count = count;
+            std::future::pending::<&'static str>().await
+        }
+    });
+    let mut client = Client::of(Server::builder("dropped", "1.0.0").add_tool(hang), 1 << 16);
+    client.send(&call(1, "hang", &json!({}))).await;
+    client.send(&ping("begun")).await;
+    assert_eq!(client.receive().await.unwrap()["id"], "begun");
+    client.served.abort();
+    let gone = async {
+        while dropped.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(30), gone).await.expect("the call runs on");
+}

@@ -12,7 +12,7 @@ mod tool;
 
 pub(crate) use hello::Offers;
 pub(crate) use reply::Status;
-pub(crate) use run::{Begun, Finished, Running};
+pub(crate) use run::{Begun, Running};
 
 use crate::{
     context::{ClientData, Context, Inner, Peer, Slots},

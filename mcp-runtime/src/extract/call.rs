@@ -119,14 +119,6 @@ impl<'a> Call<'a> {
         this.ok_or_else(|| Failure::Body("the service instance is missing".into()))
     }
 
-    /// The JSON text of the arguments.
-    pub(crate) fn raw(&self) -> &'a str {
-        match self.parts.input {
-            Input::Json(text) => text,
-            Input::Text(_) => "{}",
-        }
-    }
-
     /// The typed arguments: `read` takes each from its slot, at most twice (again after a repair).
     ///
     /// # Errors

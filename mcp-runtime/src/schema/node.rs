@@ -129,13 +129,6 @@ impl ObjectRules {
         let at = self.properties.binary_search_by(|property| property.name.as_str().cmp(name)).ok()?;
         self.properties.get(at).map(|property| (at, property))
     }
-
-    pub(super) fn requires(&self, name: &str) -> bool {
-        match self.property(name) {
-            Some((_, property)) => property.required,
-            None => self.required.iter().any(|required| required == name),
-        }
-    }
 }
 
 /// A set of JSON types; `number` includes `integer`.

@@ -372,7 +372,7 @@ pub(crate) fn report_forgotten() {
 }
 
 /// Name and place of every annotated item that no builder of the process has named so far.
-pub(crate) fn forgotten() -> Vec<(&'static str, Location)> {
+fn forgotten() -> Vec<(&'static str, Location)> {
     let named = named().lock().unwrap_or_else(PoisonError::into_inner);
     let left =
         Linked::all().into_iter().filter(|item| !named.contains(&item.key())).map(|item| item.common());

@@ -11,7 +11,7 @@ use std::sync::{
 };
 
 pub use builder::ServerBuilder;
-pub(crate) use builder::{RequestType, forgotten, report_forgotten};
+pub(crate) use builder::{RequestType, report_forgotten};
 pub use error::{Error, Result};
 pub use handle::ServerHandle;
 pub(crate) use options::Options;

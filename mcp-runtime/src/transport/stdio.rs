@@ -36,6 +36,7 @@ impl Server {
     /// # Errors
     /// Stdin or stdout is closed, or no thread can be started.
     pub async fn serve_stdio(&self) -> Result<()> {
+        crate::server::report_forgotten();
         let input = input()?;
         let sink = Sink::new(output()?);
         let runtime = Handle::current();

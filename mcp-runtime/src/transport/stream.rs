@@ -32,6 +32,7 @@ impl Server {
         R: AsyncRead + Send,
         W: AsyncWrite + Send,
     {
+        crate::server::report_forgotten();
         let (reader, writer) = (pin!(reader), pin!(writer));
         serve(self, reader, writer).await
     }

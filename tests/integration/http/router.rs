@@ -22,7 +22,8 @@ async fn serves(principal: &Principal, tenant: Option<&Tenant>) -> String {
 
 async fn identify(mut request: Request, next: Next) -> Response {
     let (user, tenant) = {
-        let header = |name: &str| request.headers().get(name).and_then(|v| v.to_str().ok()).map(str::to_owned);
+        let header =
+            |name: &str| request.headers().get(name).and_then(|v| v.to_str().ok()).map(str::to_owned);
         (header("x-user"), header("x-tenant"))
     };
     if let Some(user) = user {

@@ -31,7 +31,7 @@ fn level(variable: &str) -> Option<LevelFilter> {
 
 impl Subscriber for ToStderr {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event() && *metadata.level() <= self.0
+        !metadata.is_span() && *metadata.level() <= self.0
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {

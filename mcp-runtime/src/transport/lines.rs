@@ -36,7 +36,7 @@ impl Lines {
             if self.buffer.len() > KEEP {
                 self.buffer = vec![0; CHUNK];
             }
-        } else if self.end == self.buffer.len() {
+        } else if self.buffer.len() - self.end < CHUNK / 4 {
             self.buffer.copy_within(self.start..self.end, 0);
             (self.seen, self.end) = (self.seen - self.start, self.end - self.start);
             self.start = 0;
@@ -103,12 +103,16 @@ mod tests {
             Line::Text(text) => out.push(String::from_utf8_lossy(text).into_owned()),
             Line::TooLong => out.push("!".into()),
         };
-        for piece in input.chunks(step) {
-            let space = lines.space();
-            space[..piece.len()].copy_from_slice(piece);
-            lines.filled(piece.len());
-            while let Some(line) = lines.next() {
-                keep(line);
+        for mut piece in input.chunks(step) {
+            while !piece.is_empty() {
+                let space = lines.space();
+                let (now, later) = piece.split_at(piece.len().min(space.len()));
+                space[..now.len()].copy_from_slice(now);
+                lines.filled(now.len());
+                piece = later;
+                while let Some(line) = lines.next() {
+                    keep(line);
+                }
             }
         }
         if let Some(line) = lines.rest() {

@@ -23,9 +23,10 @@ const NO_NOTIFICATIONS: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) enum Port {
     /// `now` takes what there is room for and says `WouldBlock` otherwise; `patient` waits, on a thread of its own.
+    #[cfg_attr(not(feature = "stdio"), allow(dead_code))]
     Prompt { now: std::fs::File, patient: Arc<std::fs::File> },
     /// Writes wait for the other side.
-    #[cfg_attr(target_os = "linux", allow(dead_code))]
+    #[cfg_attr(not(feature = "stdio"), allow(dead_code))]
     Waiting(std::fs::File),
     /// Everything goes to the backlog, which an async writer takes with [`Sink::taken`].
     Backlog,
@@ -212,6 +213,7 @@ impl Sink {
         self.unwritten.load(Ordering::Acquire)
     }
 
+    #[cfg(feature = "stdio")]
     pub(super) fn is_closed(&self) -> bool {
         self.state().closed
     }

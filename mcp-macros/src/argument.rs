@@ -11,7 +11,7 @@ use crate::attr::{Entry, Form, literal_string};
 use crate::errors::Errors;
 use crate::kind::Place;
 use crate::rule;
-use crate::ty::{self, at};
+use crate::ty::at;
 
 /// An argument that the client sends.
 pub(crate) struct Argument {
@@ -100,19 +100,6 @@ impl Argument {
             _ => return false,
         }
         true
-    }
-
-    /// Gives `Self` in expressions its meaning, since they move out of the `impl`.
-    pub(crate) fn replace_self(&mut self, this: &Type) {
-        let values = [&mut self.default, &mut self.example];
-        let values = values.into_iter().flatten().filter_map(|value| value.expr.as_mut());
-        let path = match &mut self.complete {
-            Some(Complete::Function(path, _)) => Some(path),
-            _ => None,
-        };
-        for tokens in values.chain(path).chain(self.rules.iter_mut()) {
-            *tokens = ty::replace_self(std::mem::take(tokens), this);
-        }
     }
 
     /// `const __A0: __rt::ArgDef<T> = ..;`

@@ -203,6 +203,17 @@ impl Entry {
         }
     }
 
+    /// The path of a function, also of one that belongs to a type.
+    pub(crate) fn function(&self, errors: &Errors) -> Option<TokenStream> {
+        match &self.form {
+            Form::Value(path @ Expr::Path(_)) => Some(path.to_token_stream()),
+            _ => {
+                self.wrong("a path", errors);
+                None
+            }
+        }
+    }
+
     pub(crate) fn integer(&self, errors: &Errors) -> Option<LitInt> {
         match &self.form {
             Form::Value(Expr::Lit(ExprLit { lit: Lit::Int(value), .. })) => Some(value.clone()),

@@ -79,7 +79,7 @@ fn param_at(
     errors: &Errors,
 ) -> Option<Param> {
     let docs = doc::description(&param.attrs);
-    let options = options(&param.attrs, errors);
+    let options = options(&param.attrs, this, errors);
     param.attrs.retain(|attr| !is_helper(attr));
     let cfg = predicate(&param.attrs);
     let ty = match this {
@@ -144,19 +144,20 @@ fn param_at(
             names::refuse(option, "`#[mcp(..)]`", names::PARAMETER, errors);
         }
     }
-    if let Some(this) = this {
-        argument.replace_self(this);
-    }
     Some(Param { index, cfg, ty, role: Role::Argument(Box::new(argument)) })
 }
 
 /// The entries of all `#[mcp(..)]` on one parameter.
-fn options(attrs: &[Attribute], errors: &Errors) -> Vec<Entry> {
+fn options(attrs: &[Attribute], this: Option<&Type>, errors: &Errors) -> Vec<Entry> {
     let mut found = Vec::new();
     for attr in attrs {
         if attr.path().is_ident("mcp") {
             match &attr.meta {
-                Meta::List(list) => found.extend(attr::entries(list.tokens.clone(), errors)),
+                Meta::List(list) => {
+                    let tokens = list.tokens.clone();
+                    let tokens = this.map_or(tokens.clone(), |this| ty::replace_self(tokens, this));
+                    found.extend(attr::entries(tokens, errors));
+                }
                 _ => errors.at(attr, "`#[mcp]` has no options\nwrite `#[mcp(default = 10)]`, or remove it"),
             }
         } else if attr.path().is_ident("cfg_attr") && mentions_mcp(attr) {

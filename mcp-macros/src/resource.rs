@@ -2,10 +2,9 @@
 //!
 //! Called through `kind`.
 
-use proc_macro2::{Literal, TokenStream};
+use proc_macro2::{Literal, Span, TokenStream};
 use quote::{quote, quote_spanned};
-use syn::spanned::Spanned;
-use syn::{Expr, ExprLit, Lit, LitStr, Path};
+use syn::{Expr, ExprLit, Lit, LitStr};
 
 use crate::attr::{self, Entry, Form};
 use crate::errors::Errors;
@@ -25,7 +24,7 @@ pub(crate) struct Resource {
     priority: Option<f32>,
     size: Option<u64>,
     cache: Option<Cache>,
-    list: Option<Path>,
+    list: Option<(TokenStream, Span)>,
 }
 
 struct Uri {
@@ -52,7 +51,7 @@ impl Kind for Resource {
                 self.size = size.and_then(|size| size.map_err(|error| errors.add(error)).ok());
             }
             "cache" => self.cache = cache(entry, errors),
-            "list" => self.list = entry.path(errors),
+            "list" => self.list = entry.function(errors).map(|path| (path, entry.span())),
             _ => return false,
         }
         true
@@ -102,8 +101,8 @@ impl Kind for Resource {
         if let Some(Cache { ttl, public }) = self.cache {
             calls.extend(quote!(.cache(#ttl, #public)));
         }
-        if let Some(list) = &self.list {
-            calls.extend(quote_spanned!(at(list.span())=> .list(|__x| __rt::list(#list, __x))));
+        if let Some((list, key)) = &self.list {
+            calls.extend(quote_spanned!(at(*key)=> .list(|__x| __rt::list(#list, __x))));
         }
         calls
     }

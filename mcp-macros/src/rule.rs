@@ -152,15 +152,10 @@ fn refuse_empty(entry: &Entry, errors: &Errors) {
     );
 }
 
-/// Literals take the type of the parameter; anything else has to be of it.
 fn bound(expr: Option<&Expr>, inclusive: bool, span: Span) -> TokenStream {
     let Some(expr) = expr else { return quote_spanned!(span=> __rt::Bound::Unbounded) };
     let side = Ident::new(if inclusive { "Included" } else { "Excluded" }, span);
-    let value = match number(expr) {
-        Some(_) => quote_spanned!(span=> #expr as _),
-        None => expr.to_token_stream(),
-    };
-    quote_spanned!(span=> __rt::Bound::#side(#value))
+    quote_spanned!(span=> __rt::Bound::#side(#expr))
 }
 
 fn option(value: Option<usize>, span: Span) -> TokenStream {

@@ -15,6 +15,7 @@ use crate::kind::{Item, Kind, Place};
 use crate::prompt::Prompt;
 use crate::resource::Resource;
 use crate::tool::Tool;
+use crate::ty;
 
 pub(crate) fn expand(options: TokenStream, block: TokenStream) -> TokenStream {
     let errors = Errors::new();
@@ -99,6 +100,7 @@ fn constant<K: Kind>(
     name: &Ident,
     errors: &Errors,
 ) -> TokenStream {
+    let options = ty::replace_self(options, this);
     let item = Item::<K>::read(options, method, Some(this), errors);
     if let Some(path) = &item.common.krate {
         errors.at(path, "a method uses the `crate` of its service\nwrite `#[mcp_service(crate = ..)]`");

@@ -188,7 +188,8 @@ pub(crate) fn replace_self(tokens: TokenStream, this: &Type) -> TokenStream {
         match token {
             TokenTree::Ident(word) if word == "Self" => {
                 let is_prefix = matches!(tokens.peek(), Some(TokenTree::Punct(punct)) if punct.as_char() == ':' && punct.spacing() == Spacing::Joint);
-                done.extend(if is_prefix { quote!(<#this>) } else { this.to_token_stream() });
+                let span = word.span();
+                done.extend(if is_prefix { quote_spanned!(span=> <#this>) } else { this.to_token_stream() });
             }
             TokenTree::Group(group) => done.extend([regroup(&group, replace_self(group.stream(), this))]),
             other => done.extend([other]),

@@ -1,0 +1,2 @@
+#[mcp_runtime::main]
+async fn main(_: u32) {}

@@ -1,0 +1,9 @@
+use mcp_runtime::mcp_tool;
+
+#[mcp_tool]
+#[mcp(default = 1)]
+fn search(query: String) -> String {
+    query
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+use mcp_runtime::mcp_tool;
+
+#[mcp_tool]
+fn search(#[mcp(range(0..=300))] value: u8) -> String {
+    let _ = value;
+    String::new()
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use mcp_runtime::mcp_resource;
+
+#[mcp_resource(uri = "docs://{id}")]
+fn page(#[mcp(flatten)] id: u32) -> u32 {
+    id
+}
+
+fn main() {}

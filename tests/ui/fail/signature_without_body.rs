@@ -1,0 +1,6 @@
+use mcp_runtime::mcp_tool;
+
+#[mcp_tool]
+fn search(query: String) -> String;
+
+fn main() {}

@@ -1,0 +1,12 @@
+//! `#[mcp_runtime::main]` with a result, and beside other attributes.
+
+#![deny(warnings)]
+
+/// Starts.
+#[mcp_runtime::main]
+#[allow(clippy::needless_return)]
+async fn main() -> mcp_runtime::Result<()> {
+    let number: u32 = std::future::ready("5").await.parse()?;
+    assert_eq!(number, 5);
+    return Ok(());
+}

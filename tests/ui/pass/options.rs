@@ -49,6 +49,15 @@ pub enum Tone {
     Plain,
 }
 
+/// Where it runs.
+#[mcp_type]
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs)]
+pub enum Region {
+    Eu,
+    Us,
+}
+
 /// What is looked for.
 #[mcp_type]
 #[derive(Debug)]
@@ -97,7 +106,8 @@ pub async fn search(
     #[mcp(one_of = [1, 2, -3])] number: Option<i8>,
     #[mcp(length(..10))] list: Option<Vec<u8>>,
     #[mcp(length(3))] fixed: Option<String>,
-    #[mcp(default = Tone::Kind, header = "Tone")] tone: Tone,
+    #[mcp(default = Tone::Kind)] tone: Tone,
+    #[mcp(header = "Region")] region: Region,
     #[mcp(default = vec!["a".to_owned()])] words: Vec<String>,
     #[mcp(default = Some(1))] maybe: Option<u32>,
     text: Option<Cow<'static, str>>,
@@ -110,7 +120,7 @@ pub async fn search(
     _: &Db,
 ) -> ToolResult {
     let used = (query, limit, wide, exact, ratio, choice, number, list, fixed, tone, words, maybe);
-    let injected = (text, db, store.size(), sync.size(), maybe_db, ctx, tx);
+    let injected = (text, region, db, store.size(), sync.size(), maybe_db, ctx, tx);
     drop((used, injected));
     ToolResult::default()
 }

@@ -113,7 +113,7 @@ impl Argument {
         };
         let constructor = Ident::new(constructor, span);
         let calls = self.calls(ty);
-        quote_spanned!(span=> const #name: __rt::ArgDef<#ty> = __rt::ArgDef::<#ty>::#constructor(#wire)#calls;)
+        quote_spanned!(span=> const #name: __rt::ArgDef<#ty> = __rt::#constructor::<#ty>(#wire)#calls;)
     }
 
     fn calls(&self, ty: &Type) -> TokenStream {

@@ -10,7 +10,7 @@ use crate::errors::Errors;
 use crate::expand;
 use crate::item::Function;
 
-pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
+pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     let errors = Errors::new();
     let krate = attr::crate_option(options, "`#[mcp_runtime::main]`", &errors);
     let mut function: Function = match syn::parse2(item.clone()) {
@@ -33,6 +33,9 @@ pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
     }
     if !function.sig.inputs.is_empty() {
         errors.at(&function.sig.inputs, "`main` takes no parameters\nread `std::env::args()` in the body");
+        // The compiler would refuse them as well, and the body may use them.
+        function.sig.inputs.clear();
+        function.body = quote!({ loop {} });
     }
     if !function.sig.generics.params.is_empty() {
         errors.at(&function.sig.generics, "`main` cannot be generic\nname the types");

@@ -80,6 +80,7 @@ pub(crate) fn definition<K: Kind>(item: &Item<K>) -> TokenStream {
     let place = K::PLACE;
     let role = Ident::new(place.role(), site);
     let (def, out) = (format_ident!("{}Def", role), format_ident!("{}Out", role));
+    let convert = format_ident!("{}_out", place.noun(), span = at(item.output.span()));
     let constants = item.params.iter().filter_map(|param| {
         let constant = param.argument()?.constant(&constant_name(param), &param.ty, place);
         let cfg = cfg(param);
@@ -91,12 +92,17 @@ pub(crate) fn definition<K: Kind>(item: &Item<K>) -> TokenStream {
     });
     let injections: Vec<TokenStream> = item.params.iter().filter_map(injection).collect();
     let injects = (!injections.is_empty()).then(|| quote_spanned!(site=> .injects(&[#(#injections),*])));
+    let makers = item.params.iter().filter(|param| matches!(param.role, Role::Made)).map(|param| {
+        let (cfg, name, ty) = (cfg(param), maker_name(param), &param.ty);
+        let span = at(ty.span());
+        quote_spanned!(span=> #cfg const #name: __rt::Maker<#ty> = __rt::maker::<#ty>();)
+    });
     let import = (!injections.is_empty())
         .then(|| quote_spanned!(site=> #[allow(unused_imports)] use __rt::ProbeDyn as _;));
     let output = &item.output;
     let output_span = at(output.span());
     let output_type =
-        quote_spanned!(output_span=> const __OUT: __rt::#out<#output> = __rt::#out::<#output>::new(););
+        quote_spanned!(output_span=> const __OUT: __rt::#out<#output> = __rt::#convert::<#output>(););
     let name = &item.name;
     let location = location(item);
     let calls = item.calls();
@@ -104,6 +110,7 @@ pub(crate) fn definition<K: Kind>(item: &Item<K>) -> TokenStream {
     quote_spanned! {site=>
         #import
         #(#constants)*
+        #(#makers)*
         #output_type
         static __DEF: __rt::#def = __rt::#def::new(#name, #location)
             #calls
@@ -125,6 +132,11 @@ fn injection(param: &Param) -> Option<TokenStream> {
 /// The constant that describes an argument.
 pub(crate) fn constant_name(param: &Param) -> Ident {
     format_ident!("__A{}", param.index, span = Span::mixed_site())
+}
+
+/// The constant that makes an injected value.
+pub(crate) fn maker_name(param: &Param) -> Ident {
+    format_ident!("__M{}", param.index, span = Span::mixed_site())
 }
 
 /// The `#[cfg]` that everything generated for a parameter carries.

@@ -6,7 +6,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
-use crate::expand::{cfg, constant_name};
+use crate::expand::{cfg, constant_name, maker_name};
 use crate::kind::{Item, Kind};
 use crate::params::{Param, Role};
 use crate::ty::at;
@@ -62,7 +62,7 @@ fn slot<'a>(before: impl Iterator<Item = &'a &'a Param>) -> TokenStream {
         match &param.cfg {
             None => certain += 1,
             Some(cfg) => {
-                conditional.extend(quote_spanned!(site=> + { #[cfg(#cfg)] { 1 } #[cfg(not(#cfg))] { 0 } }))
+                conditional.extend(quote_spanned!(site=> + { #[cfg(#cfg)] { 1 } #[cfg(not(#cfg))] { 0 } }));
             }
         }
     }
@@ -80,7 +80,10 @@ fn injection(param: &Param) -> TokenStream {
         Role::Borrowed { optional: true } => {
             quote_spanned!(span=> #cfg let #name = __rt::Probe::<#ty>::new().find_optional(&__ctx);)
         }
-        Role::Made => quote_spanned!(span=> #cfg let #name = __rt::owned::<#ty>(&__ctx).await?;),
+        Role::Made => {
+            let maker = maker_name(param);
+            quote_spanned!(span=> #cfg let #name = #maker.make(&__ctx).await?;)
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Called by `kind` for free functions and by `service` for methods.
 
-use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
+use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
@@ -68,10 +68,10 @@ impl Function {
         self.attrs.iter().filter(|attr| attr.path().is_ident("cfg")).collect()
     }
 
-    /// Removes `#[mcp(..)]` and further item attributes from the function, and reports them.
+    /// Reports `#[mcp(..)]` and further item attributes on the function, and takes their effect from them.
     pub(crate) fn take_strays(&mut self, attribute: &str, errors: &Errors) {
-        self.attrs.retain(|attr| {
-            let Some(name) = last_segment(attr) else { return true };
+        self.attrs.retain_mut(|attr| {
+            let Some(name) = last_segment(attr).map(ToString::to_string) else { return true };
             if name == "mcp" {
                 errors.at(
                     attr,
@@ -79,17 +79,19 @@ impl Function {
                         "`#[mcp(..)]` belongs to a parameter\nput the options into `#[{attribute}(..)]`"
                     ),
                 );
-            } else if name == attribute {
-                errors.at(attr, format_args!("`#[{attribute}]` is written twice\nkeep one of them"));
-            } else if ITEM_ATTRIBUTES.iter().any(|other| name == other) {
-                errors.at(
-                    attr,
-                    format_args!("`#[{name}]` and `#[{attribute}]` are on one function\nkeep one of them"),
-                );
-            } else {
+                return false;
+            }
+            if !ITEM_ATTRIBUTES.contains(&name.as_str()) || is_expanded(attr) {
                 return true;
             }
-            false
+            let problem = if name == attribute {
+                format!("`#[{attribute}]` is written twice\nkeep one of them")
+            } else {
+                format!("`#[{name}]` and `#[{attribute}]` are on one function\nkeep one of them")
+            };
+            errors.at(&*attr, problem);
+            mark_expanded(attr);
+            true
         });
     }
 
@@ -114,6 +116,7 @@ impl Function {
         if !matches!(self.body.clone().into_iter().next(), Some(TokenTree::Group(_))) {
             errors.at(&self.sig, format_args!("a {noun} needs a body\nwrite it here"));
             self.body = quote!({ loop {} });
+            self.attrs.push(syn::parse_quote!(#[allow(unused_variables)]));
         }
         self.check_output(noun, errors);
     }
@@ -174,111 +177,23 @@ impl Function {
     }
 }
 
-/// What stands in place of a function, when the attribute is on something else or the header is broken.
-pub(crate) fn not_a_function(
-    item: TokenStream,
-    attribute: &str,
-    error: syn::Error,
-    errors: &Errors,
-) -> TokenStream {
-    match keyword(&item) {
-        Some(word) if word == "fn" => {
-            errors.add(error);
-            strip_parameters(item)
-        }
-        Some(word) if word == "impl" => {
-            errors.at_span(
-                word.span(),
-                format_args!("`#[{attribute}]` belongs to a function\nput `#[mcp_service]` on the `impl` and `#[{attribute}]` on its methods"),
-            );
-            crate::service::without_attributes(item)
-        }
-        Some(word) if word == "struct" || word == "enum" => {
-            errors.at_span(
-                word.span(),
-                format_args!("`#[{attribute}]` belongs to a function\nput `#[mcp_type]` on types that are arguments or results"),
-            );
-            item
-        }
-        Some(word) => {
-            errors.at_span(
-                word.span(),
-                format_args!("`#[{attribute}]` belongs to a function\nmove it to an `fn`"),
-            );
-            item
-        }
-        None => {
-            errors.at_span(
-                Span::call_site(),
-                format_args!("`#[{attribute}]` belongs to a function\nmove it to an `fn`"),
-            );
-            item
-        }
-    }
+/// What the arguments of an item attribute become once they are dealt with. The attribute stays, so that its
+/// import counts as used, and then gives back its function as it is.
+const EXPANDED: &str = "__expanded";
+
+pub(crate) fn mark_expanded(attr: &mut Attribute) {
+    let (path, word) = (attr.path(), Ident::new(EXPANDED, Span::mixed_site()));
+    attr.meta = syn::parse_quote!(#path(#word));
 }
 
-/// The keyword that says what an item is.
-pub(crate) fn keyword(item: &TokenStream) -> Option<Ident> {
-    const KINDS: [&str; 12] = [
-        "fn",
-        "impl",
-        "struct",
-        "enum",
-        "union",
-        "trait",
-        "mod",
-        "type",
-        "static",
-        "use",
-        "macro_rules",
-        "const",
-    ];
-    let words = item.clone().into_iter().filter_map(|token| match token {
-        TokenTree::Ident(word) => Some(word),
-        _ => None,
-    });
-    let found: Vec<Ident> = words.filter(|word| KINDS.iter().any(|kind| word == kind)).collect();
-    let first = found.first()?;
-    // `const fn` is a function.
-    let second = found.get(1).filter(|second| first == "const" && *second == "fn");
-    Some(second.unwrap_or(first).clone())
+fn is_expanded(attr: &Attribute) -> bool {
+    attr.meta.require_list().is_ok_and(|list| says_expanded(&list.tokens))
 }
 
-/// Takes the helper attributes off the parameters of a function whose header cannot be parsed.
-fn strip_parameters(item: TokenStream) -> TokenStream {
-    let mut after_fn = false;
-    let strip = |token| match token {
-        TokenTree::Ident(ref word) if word == "fn" => {
-            after_fn = true;
-            token
-        }
-        TokenTree::Group(group) if after_fn && group.delimiter() == Delimiter::Parenthesis => {
-            after_fn = false;
-            let mut bare = Group::new(Delimiter::Parenthesis, without_helpers(group.stream()));
-            bare.set_span(group.span());
-            bare.into()
-        }
-        other => other,
-    };
-    item.into_iter().map(strip).collect()
-}
-
-fn without_helpers(tokens: TokenStream) -> TokenStream {
-    let mut kept: Vec<TokenTree> = Vec::new();
-    for token in tokens {
-        let is_helper = match &token {
-            TokenTree::Group(group) if group.delimiter() == Delimiter::Bracket => {
-                matches!(group.stream().into_iter().next(), Some(TokenTree::Ident(name)) if name == "mcp" || name == "doc")
-            }
-            _ => false,
-        };
-        if is_helper && matches!(kept.last(), Some(TokenTree::Punct(hash)) if hash.as_char() == '#') {
-            kept.pop();
-        } else {
-            kept.push(token);
-        }
-    }
-    kept.into_iter().collect()
+/// Says whether an item attribute with these arguments has been dealt with.
+pub(crate) fn says_expanded(options: &TokenStream) -> bool {
+    let mut options = options.clone().into_iter();
+    matches!((options.next(), options.next()), (Some(TokenTree::Ident(word)), None) if word == EXPANDED)
 }
 
 /// The last segment of an attribute's path: `mcp_tool` of `#[mcp_runtime::mcp_tool]`.

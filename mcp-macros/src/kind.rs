@@ -12,6 +12,7 @@ use crate::errors::Errors;
 use crate::expand;
 use crate::item::{self, Function};
 use crate::meta;
+use crate::misplaced;
 use crate::names;
 use crate::params::{self, Param};
 use crate::ty;
@@ -107,7 +108,7 @@ impl Common {
                     errors.at(
                         icon,
                         format_args!(
-                            "`{}` is no absolute URI\nwrite one that starts with `https:` or `data:`",
+                            "`{}` is not an absolute URI\nwrite one that starts with `https:` or `data:`",
                             icon.value()
                         ),
                     );
@@ -206,11 +207,14 @@ impl<K: Kind> Item<K> {
 
 /// The whole expansion of an attribute on a free function.
 pub(crate) fn free_function<K: Kind>(options: TokenStream, item: TokenStream) -> TokenStream {
+    if item::says_expanded(&options) {
+        return item;
+    }
     let errors = Errors::new();
     let mut function: Function = match syn::parse2(item.clone()) {
         Ok(function) => function,
         Err(error) => {
-            let mut tokens = item::not_a_function(item, K::PLACE.attribute(), error, &errors);
+            let mut tokens = misplaced::not_a_function(item, K::PLACE.attribute(), error, &errors);
             tokens.extend(errors.finish());
             return tokens;
         }
@@ -255,7 +259,7 @@ fn check_name(place: Place, given: Option<&LitStr>, function: &Function, errors:
     match given {
         Some(given) => errors.at(given, format_args!("the name `{name}` {problem}")),
         None => {
-            errors.at(&function.sig.ident, format_args!("the name `{name}` {problem}, with `name = \"..\"`"))
+            errors.at(&function.sig.ident, format_args!("the name `{name}` {problem}, with `name = \"..\"`"));
         }
     }
     name

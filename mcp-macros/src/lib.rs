@@ -16,6 +16,7 @@ mod item;
 mod kind;
 mod mcp_type;
 mod meta;
+mod misplaced;
 mod names;
 mod params;
 mod prompt;
@@ -81,7 +82,7 @@ pub fn mcp_service(options: TokenStream, item: TokenStream) -> TokenStream {
 /// Attributes such as `#[serde(..)]` stand below it. Option: `crate`.
 #[proc_macro_attribute]
 pub fn mcp_type(options: TokenStream, item: TokenStream) -> TokenStream {
-    mcp_type::expand(options.into(), item.into()).into()
+    mcp_type::expand(options.into(), &item.into()).into()
 }
 
 /// Runs an `async fn main` to its end.
@@ -89,5 +90,5 @@ pub fn mcp_type(options: TokenStream, item: TokenStream) -> TokenStream {
 /// Option: `crate`.
 #[proc_macro_attribute]
 pub fn main(options: TokenStream, item: TokenStream) -> TokenStream {
-    entry::expand(options.into(), item.into()).into()
+    entry::expand(options.into(), &item.into()).into()
 }

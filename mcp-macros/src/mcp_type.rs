@@ -11,17 +11,17 @@ use syn::{Attribute, Path, Token, Visibility};
 use crate::attr;
 use crate::errors::Errors;
 use crate::expand;
-use crate::item;
+use crate::misplaced;
 
 const DERIVES: [&str; 3] = ["Serialize", "Deserialize", "JsonSchema"];
 
-pub(crate) fn expand(options: TokenStream, item: TokenStream) -> TokenStream {
+pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     let errors = Errors::new();
     let krate = attr::crate_option(options, "`#[mcp_type]`", &errors);
     let head: Head = match syn::parse2(item.clone()) {
         Ok(head) => head,
         Err(_) => {
-            let word = item::keyword(&item);
+            let word = misplaced::keyword(item);
             errors.at_span(
                 word.map_or_else(Span::call_site, |word| word.span()),
                 "`#[mcp_type]` belongs to a `struct` or an `enum`\nmove it there",

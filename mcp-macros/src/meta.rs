@@ -75,7 +75,7 @@ impl syn::parse::Parse for Member {
 }
 
 fn value(expr: &Expr) -> syn::Result<String> {
-    let refused = || syn::Error::new_spanned(expr, format_args!("this is no JSON value\n{VALUES}"));
+    let refused = || syn::Error::new_spanned(expr, format_args!("this is not a JSON value\n{VALUES}"));
     match expr {
         Expr::Group(group) => value(&group.expr),
         Expr::Lit(ExprLit { lit, .. }) => literal(lit).ok_or_else(refused),

@@ -90,10 +90,15 @@ pub(crate) fn refuse(entry: &Entry, place: &str, known: &[&str], errors: &Errors
     errors.at(&entry.key, format_args!("unknown option `{name}` of {place}\n{fix}"));
 }
 
+/// Where an option belongs that only one place takes.
 fn home(name: &str) -> Option<&'static str> {
-    [(PARAMETER, "a parameter: `#[mcp(..)]`"), (TOOL, "`#[mcp_tool]`"), (RESOURCE, "`#[mcp_resource]`")]
-        .iter()
-        .find_map(|(options, home)| options.contains(&name).then_some(*home))
+    let homes =
+        [(PARAMETER, "a parameter: `#[mcp(..)]`"), (TOOL, "`#[mcp_tool]`"), (RESOURCE, "`#[mcp_resource]`")];
+    let mut found = homes.iter().filter(|(options, _)| options.contains(&name)).map(|(_, home)| *home);
+    match (found.next(), found.next()) {
+        (home, None) => home,
+        _ => None,
+    }
 }
 
 fn list(known: &[&str]) -> String {

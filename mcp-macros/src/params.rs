@@ -107,7 +107,7 @@ fn param_at(
                 format_args!("`{}` does not apply to `&T`, which is injected\nremove it", option.name),
             );
         }
-        let ty = this.map(|this| Type::Verbatim(ty::replace_self(of.to_token_stream(), this))).unwrap_or(of);
+        let ty = this.map(|this| Type::Verbatim(ty::replace_self(of.to_token_stream(), this))).unwrap_or(*of);
         return Some(Param { index, cfg, ty, role: Role::Borrowed { optional } });
     }
     if let Some(inject) = options.iter().find(|option| option.name == "inject") {

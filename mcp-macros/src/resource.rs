@@ -130,7 +130,7 @@ fn mime(entry: &Entry, errors: &Errors) -> Option<LitStr> {
         errors.at(
             &mime,
             format_args!(
-                "`{text}` is no media type\nwrite `type/subtype`, such as `mime = \"application/json\"`"
+                "`{text}` is not a media type\nwrite `type/subtype`, such as `mime = \"application/json\"`"
             ),
         );
     }
@@ -140,7 +140,7 @@ fn mime(entry: &Entry, errors: &Errors) -> Option<LitStr> {
 fn audience(entry: &Entry, errors: &Errors) -> Vec<LitStr> {
     let audience = entry.strings(errors).unwrap_or_default();
     for role in audience.iter().filter(|role| !matches!(role.value().as_str(), "user" | "assistant")) {
-        errors.at(role, format_args!("`{}` is no audience\nwrite `user` or `assistant`", role.value()));
+        errors.at(role, format_args!("`{}` is not an audience\nwrite `user` or `assistant`", role.value()));
     }
     audience
 }

@@ -12,6 +12,7 @@ use crate::errors::Errors;
 use crate::expand;
 use crate::item::{self, Function, last_segment};
 use crate::kind::{Item, Kind, Place};
+use crate::misplaced;
 use crate::prompt::Prompt;
 use crate::resource::Resource;
 use crate::tool::Tool;
@@ -23,14 +24,15 @@ pub(crate) fn expand(options: TokenStream, block: TokenStream) -> TokenStream {
     let mut block: Block = match syn::parse2(block.clone()) {
         Ok(block) => block,
         Err(error) => {
-            match item::keyword(&block) {
+            match misplaced::keyword(&block) {
                 Some(word) if word == "impl" => errors.add(error),
                 word => errors.at_span(
                     word.map_or_else(Span::call_site, |word| word.span()),
                     "`#[mcp_service]` belongs to an `impl` block\nmove it to the one with the methods",
                 ),
             }
-            return quote_both(block, errors.finish());
+            let mistakes = errors.finish();
+            return quote!(#block #mistakes);
         }
     };
     block.check(&errors);
@@ -52,7 +54,7 @@ pub(crate) fn expand(options: TokenStream, block: TokenStream) -> TokenStream {
     }
     if items.is_empty() {
         errors.at(
-            &block.impl_token,
+            block.impl_token,
             "no method of this `impl` is annotated\nput `#[mcp_tool]`, `#[mcp_resource]` or `#[mcp_prompt]` on those that clients may use",
         );
     }
@@ -89,10 +91,6 @@ pub(crate) fn without_attributes(block: TokenStream) -> TokenStream {
     parsed.to_token_stream()
 }
 
-fn quote_both(first: TokenStream, second: TokenStream) -> TokenStream {
-    quote!(#first #second)
-}
-
 fn constant<K: Kind>(
     options: TokenStream,
     method: &mut Function,
@@ -118,18 +116,20 @@ fn check_receiver(method: &Function, errors: &Errors) {
 /// Takes the first item attribute off a method, and reads its options.
 fn take_attribute(method: &mut Function, errors: &Errors) -> Option<(Place, TokenStream)> {
     let find = |attr: &Attribute| last_segment(attr).and_then(Place::of_attribute);
-    let index = method.attrs.iter().position(|attr| find(attr).is_some())?;
-    let attr = method.attrs.remove(index);
-    let place = find(&attr)?;
-    let options = match attr.meta {
+    let attr = method.attrs.iter_mut().find(|attr| find(attr).is_some())?;
+    let place = find(attr)?;
+    let options = match &attr.meta {
         Meta::Path(_) => TokenStream::new(),
-        Meta::List(list) => list.tokens,
+        Meta::List(list) => list.tokens.clone(),
         Meta::NameValue(_) => {
-            errors
-                .at(&attr, format_args!("options go into parentheses\nwrite `#[{}(..)]`", place.attribute()));
+            errors.at(
+                &*attr,
+                format_args!("options go into parentheses\nwrite `#[{}(..)]`", place.attribute()),
+            );
             TokenStream::new()
         }
     };
+    item::mark_expanded(attr);
     Some((place, options))
 }
 

@@ -118,7 +118,7 @@ fn limit(entry: &Entry, errors: &Errors) -> Option<TokenStream> {
     };
     match number.base10_parse::<usize>() {
         Ok(0) => {
-            errors.at(number, "`max_concurrency` of 0 would let no call run\nwrite at least 1, or remove it")
+            errors.at(number, "`max_concurrency` of 0 would let no call run\nwrite at least 1, or remove it");
         }
         Ok(_) => return Some(number.to_token_stream()),
         Err(error) => errors.add(error),

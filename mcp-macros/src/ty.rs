@@ -9,7 +9,7 @@ use syn::{GenericArgument, PathArguments, Type, TypeReference};
 /// What a parameter's type makes of it.
 pub(crate) enum Shape {
     Owned,
-    Borrowed { of: Type, optional: bool },
+    Borrowed { of: Box<Type>, optional: bool },
 }
 
 /// Sorts a parameter's type; the error names the tokens and what to write instead.
@@ -77,7 +77,7 @@ fn borrowed(reference: &TypeReference, optional: bool) -> Result<Shape, (TokenSt
         return Err((lifetime.to_token_stream(), message.to_owned()));
     }
     match offence(of.to_token_stream()) {
-        None => Ok(Shape::Borrowed { of: of.clone(), optional }),
+        None => Ok(Shape::Borrowed { of: Box::new(of.clone()), optional }),
         Some(found) => {
             let message = "an injected type cannot itself borrow\nwrite `&T` with a type that owns its data";
             Err((found.tokens, message.to_owned()))
@@ -163,17 +163,22 @@ pub(crate) fn holds_reference(ty: &Type) -> bool {
     !matches!(offence(ty.to_token_stream()), None | Some(Offence { kind: Borrow::Impl, .. }))
 }
 
-/// Gives every reference that has no lifetime `'static`.
+/// Gives every reference that has no lifetime, and every `'_`, the lifetime `'static`.
 pub(crate) fn with_static(tokens: TokenStream) -> TokenStream {
     let mut tokens = tokens.into_iter().peekable();
     let mut done = TokenStream::new();
+    let is_quote = |token: &TokenTree| matches!(token, TokenTree::Punct(punct) if punct.as_char() == '\'');
     while let Some(token) = tokens.next() {
         let is_and = matches!(&token, TokenTree::Punct(punct) if punct.as_char() == '&');
+        if is_quote(&token) && tokens.next_if(|token| token.to_string() == "_").is_some() {
+            done.extend(quote!('static));
+            continue;
+        }
         match token {
             TokenTree::Group(group) => done.extend([regroup(&group, with_static(group.stream()))]),
             other => done.extend([other]),
         }
-        if is_and && !matches!(tokens.peek(), Some(TokenTree::Punct(punct)) if punct.as_char() == '\'') {
+        if is_and && !tokens.peek().is_some_and(is_quote) {
             done.extend(quote!('static));
         }
     }

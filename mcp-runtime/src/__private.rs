@@ -14,11 +14,12 @@ pub use crate::{
     content::{PromptResult, ResourceResult, ToolResult},
     def::{
         AnyPromptOut, AnyResourceOut, AnyToolOut, IconDef, Linked, Location, OutputType, Prompt, PromptDef,
-        PromptOut, Resource, ResourceDef, ResourceOut, Service, Tool, ToolDef, ToolOut,
+        PromptOut, Resource, ResourceDef, ResourceOut, Service, Tool, ToolDef, ToolOut, prompt_out,
+        resource_out, tool_out,
     },
     extract::{
-        AnyArg, ArgDef, Call, HeaderArg, Inject, Outcome, Pattern, Probe, ProbeDyn, Rejected, Rules, Slots,
-        blocking, complete, done, list, owned, pending,
+        AnyArg, ArgDef, Call, HeaderArg, Inject, Maker, Outcome, Pattern, Probe, ProbeDyn, Rejected, Rules,
+        Slots, blocking, complete, done, flatten, json, list, maker, pending, text,
     },
     reply::Failure,
 };

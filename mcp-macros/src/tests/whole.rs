@@ -74,20 +74,20 @@ impl X {
 
 #[test]
 fn types_and_main_report_their_mistakes() {
-    one_mistake(&mcp_type::expand(tokens(""), tokens("fn x() {}")), "a `struct` or an `enum`");
+    one_mistake(&mcp_type::expand(tokens(""), &tokens("fn x() {}")), "a `struct` or an `enum`");
     one_mistake(
-        &mcp_type::expand(tokens(""), tokens("#[derive(Debug, serde::Serialize)] struct X;")),
+        &mcp_type::expand(tokens(""), &tokens("#[derive(Debug, serde::Serialize)] struct X;")),
         "derives `Serialize`",
     );
-    one_mistake(&mcp_type::expand(tokens("krate = x"), tokens("struct X;")), "did you mean `crate`?");
-    let text = flat(&mcp_type::expand(tokens("crate = a::b"), tokens("pub enum X { A, }")));
+    one_mistake(&mcp_type::expand(tokens("krate = x"), &tokens("struct X;")), "did you mean `crate`?");
+    let text = flat(&mcp_type::expand(tokens("crate = a::b"), &tokens("pub enum X { A, }")));
     assert!(text.contains("#[serde(crate=\"a::b::__private::serde\")]"), "{text}");
     assert!(text.contains("impl__rt::HeaderArgforX{}"), "{text}");
 
-    one_mistake(&entry::expand(tokens(""), tokens("fn main() {}")), "add `async`");
-    one_mistake(&entry::expand(tokens(""), tokens("async fn main(a: u32) {}")), "takes no parameters");
-    one_mistake(&entry::expand(tokens(""), tokens("struct X;")), "belongs to `async fn main()`");
-    let text = flat(&entry::expand(tokens(""), tokens("#[allow(x)] async fn main() -> R { body }")));
+    one_mistake(&entry::expand(tokens(""), &tokens("fn main() {}")), "add `async`");
+    one_mistake(&entry::expand(tokens(""), &tokens("async fn main(a: u32) {}")), "takes no parameters");
+    one_mistake(&entry::expand(tokens(""), &tokens("struct X;")), "belongs to `async fn main()`");
+    let text = flat(&entry::expand(tokens(""), &tokens("#[allow(x)] async fn main() -> R { body }")));
     assert_eq!(text, "#[allow(x)]fnmain()->R{::mcp_runtime::__private::block_on(asyncmove{body})}");
 }
 

@@ -7,9 +7,9 @@ mod resource;
 mod tool;
 
 pub use dynamic::{Tool as RuntimeTool, ToolBuilder, ToolCall};
-pub use prompt::{AnyPromptOut, PromptDef, PromptOut};
-pub use resource::{AnyResourceOut, ResourceDef, ResourceOut};
-pub use tool::{AnyToolOut, Hints, OutputType, ToolDef, ToolOut};
+pub use prompt::{AnyPromptOut, PromptDef, PromptOut, prompt_out};
+pub use resource::{AnyResourceOut, ResourceDef, ResourceOut, resource_out};
+pub use tool::{AnyToolOut, Hints, OutputType, ToolDef, ToolOut, tool_out};
 
 use crate::extract::{AnyArg, Call, Inject, Outcome};
 

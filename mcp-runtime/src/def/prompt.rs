@@ -47,16 +47,6 @@ pub struct PromptOut<R: 'static> {
 }
 
 impl<R: 'static> PromptOut<R> {
-    /// The conversion of `R`.
-    #[must_use]
-    #[allow(clippy::new_without_default)]
-    pub const fn new() -> Self
-    where
-        R: IntoPromptResult,
-    {
-        Self { convert: R::into_prompt_result }
-    }
-
     /// Converts what the function returned.
     ///
     /// # Errors
@@ -64,6 +54,12 @@ impl<R: 'static> PromptOut<R> {
     pub fn reply(&self, value: R) -> Result<PromptResult, Failure> {
         (self.convert)(value)
     }
+}
+
+/// The conversion of `R`; a function, so that a type which fits nowhere is underlined as a whole.
+#[must_use]
+pub const fn prompt_out<R: IntoPromptResult>() -> PromptOut<R> {
+    PromptOut { convert: R::into_prompt_result }
 }
 
 /// A [`PromptOut`] without its type.

@@ -123,16 +123,6 @@ pub struct ResourceOut<R: 'static> {
 }
 
 impl<R: 'static> ResourceOut<R> {
-    /// The conversion of `R`.
-    #[must_use]
-    #[allow(clippy::new_without_default)]
-    pub const fn new() -> Self
-    where
-        R: IntoResourceResult,
-    {
-        Self { convert: R::into_resource_result, mime: R::MIME }
-    }
-
     /// Converts what the function returned.
     ///
     /// # Errors
@@ -140,6 +130,12 @@ impl<R: 'static> ResourceOut<R> {
     pub fn reply(&self, value: R) -> Result<ResourceResult, Failure> {
         (self.convert)(value)
     }
+}
+
+/// The conversion of `R`; a function, so that a type which fits nowhere is underlined as a whole.
+#[must_use]
+pub const fn resource_out<R: IntoResourceResult>() -> ResourceOut<R> {
+    ResourceOut { convert: R::into_resource_result, mime: R::MIME }
 }
 
 /// A [`ResourceOut`] without its type.

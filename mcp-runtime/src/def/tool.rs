@@ -149,16 +149,6 @@ pub struct ToolOut<R: 'static> {
 }
 
 impl<R: 'static> ToolOut<R> {
-    /// The conversion of `R`.
-    #[must_use]
-    #[allow(clippy::new_without_default)]
-    pub const fn new() -> Self
-    where
-        R: IntoToolResult,
-    {
-        Self { convert: R::into_tool_result, schema: R::output_schema }
-    }
-
     /// Converts what the function returned.
     ///
     /// # Errors
@@ -166,6 +156,12 @@ impl<R: 'static> ToolOut<R> {
     pub fn reply(&self, value: R) -> Result<ToolResult, Failure> {
         (self.convert)(value)
     }
+}
+
+/// The conversion of `R`; a function, so that a type which fits nowhere is underlined as a whole.
+#[must_use]
+pub const fn tool_out<R: IntoToolResult>() -> ToolOut<R> {
+    ToolOut { convert: R::into_tool_result, schema: R::output_schema }
 }
 
 /// A [`ToolOut`] without its type.

@@ -120,33 +120,6 @@ impl<T: 'static> ArgDef<T> {
         }
     }
 
-    /// An argument of a tool.
-    #[must_use]
-    pub const fn json(name: &'static str) -> Self
-    where
-        T: Arg,
-    {
-        Self::new(name, Kind::Json, decode_json::<T>)
-    }
-
-    /// An argument of a prompt or a variable of a resource, which arrive as strings.
-    #[must_use]
-    pub const fn text(name: &'static str) -> Self
-    where
-        T: Arg,
-    {
-        Self::new(name, Kind::Text, decode_text::<T>)
-    }
-
-    /// A struct that is the whole `arguments` object.
-    #[must_use]
-    pub const fn flatten(name: &'static str) -> Self
-    where
-        T: Arg,
-    {
-        Self::new(name, Kind::Flatten, decode_json::<T>)
-    }
-
     /// Sets the `description`.
     #[must_use]
     pub const fn description(mut self, text: &'static str) -> Self {
@@ -244,6 +217,26 @@ impl<T: 'static> ArgDef<T> {
             _ => Ok(value),
         }
     }
+}
+
+/// An argument of a tool.
+///
+/// These three are functions and not methods so that a type which cannot be an argument is underlined as a whole.
+#[must_use]
+pub const fn json<T: Arg>(name: &'static str) -> ArgDef<T> {
+    ArgDef::new(name, Kind::Json, decode_json::<T>)
+}
+
+/// An argument of a prompt or a variable of a resource, which arrive as strings.
+#[must_use]
+pub const fn text<T: Arg>(name: &'static str) -> ArgDef<T> {
+    ArgDef::new(name, Kind::Text, decode_text::<T>)
+}
+
+/// A struct that is the whole `arguments` object.
+#[must_use]
+pub const fn flatten<T: Arg>(name: &'static str) -> ArgDef<T> {
+    ArgDef::new(name, Kind::Flatten, decode_json::<T>)
 }
 
 /// An [`ArgDef`] without its type.

@@ -5,6 +5,7 @@ use std::{
     any::{TypeId, type_name},
     future::Future,
     marker::PhantomData,
+    pin::Pin,
     sync::Arc,
 };
 
@@ -150,10 +151,26 @@ pub trait FromContext: Sized + Send {
     fn from_context(context: &Context) -> impl Future<Output = Result<Self, Self::Error>> + Send;
 }
 
-/// Makes an owned injected value.
-///
-/// # Errors
-/// As [`FromContext::from_context`].
-pub async fn owned<T: FromContext>(context: &Context) -> Result<T, Failure> {
-    T::from_context(context).await.map_err(IntoFailure::into_failure)
+/// How an owned parameter is made, as generated code declares it.
+#[allow(missing_debug_implementations)] // a function pointer
+pub struct Maker<T>(for<'c> fn(&'c Context) -> Making<'c, T>);
+
+type Making<'c, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'c>>;
+
+/// How `T` is made; bound once, so that a type which cannot be made is one error.
+#[must_use]
+pub const fn maker<T: FromContext>() -> Maker<T> {
+    Maker(|context| {
+        Box::pin(async move { T::from_context(context).await.map_err(IntoFailure::into_failure) })
+    })
+}
+
+impl<T> Maker<T> {
+    /// Makes the value for one call.
+    ///
+    /// # Errors
+    /// As [`FromContext::from_context`].
+    pub async fn make(&self, context: &Context) -> Result<T, Failure> {
+        (self.0)(context).await
+    }
 }

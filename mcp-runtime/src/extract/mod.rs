@@ -10,13 +10,13 @@ mod rules;
 mod slot;
 mod text;
 
-pub use arg::{AnyArg, ArgDef, HeaderArg};
+pub use arg::{AnyArg, ArgDef, HeaderArg, flatten, json, text};
 pub(crate) use call::Flow;
 pub use call::{Call, Outcome, blocking, done, pending};
 pub(crate) use call::{CallParts, Input, Variable};
 pub(crate) use complete::{CompleteFn, ListFn, prefixed};
 pub use complete::{Completion, ListedResource, complete, list};
-pub use inject::{FromContext, Inject, Probe, ProbeDyn, owned};
+pub use inject::{FromContext, Inject, Maker, Probe, ProbeDyn, maker};
 pub(crate) use report::{ToolInput, repaired as argument_report};
 pub use rules::{Pattern, Rules};
 pub(crate) use slot::Slot;

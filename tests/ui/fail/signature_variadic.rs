@@ -1,7 +1,7 @@
 use mcp_runtime::mcp_tool;
 
 #[mcp_tool]
-extern "C" fn search(count: u32, ...) -> u32 {
+fn search(count: u32, _: ...) -> u32 {
     count
 }
 

@@ -106,7 +106,7 @@ pub fn review(#[mcp(complete("a", "b"))] id: Text) -> Text {
 
 #[::mcp_runtime::mcp_service]
 impl Service {
-    #[mcp_tool]
+    #[::mcp_runtime::mcp_tool]
     fn forecast(&self, city: Text) -> Text {
         city
     }

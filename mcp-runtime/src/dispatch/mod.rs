@@ -116,9 +116,7 @@ impl Server {
             "resources/templates/list" if offers.resources => self.list(request, ListKind::Templates, out),
             "prompts/get" if offers.prompts => self.get_prompt(request, out),
             "prompts/list" if offers.prompts => self.list(request, ListKind::Prompts, out),
-            "completion/complete" if offers.completions && revision >= Revision::V2025_03_26 => {
-                self.complete(request, out)
-            }
+            "completion/complete" if offers.completions => self.complete(request, out),
             "server/discover" if revision.is_modern() => Ok(self.discover(request, out)),
             "ping" if !revision.is_modern() => {
                 reply::result(out, request, self, None, |_| {});

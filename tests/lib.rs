@@ -1,1 +1,27 @@
-//! What the test binaries share.
+//! What the test binaries share, and the pages of the guide, whose Rust blocks are compiled and run as doctests.
+
+#[cfg(doctest)]
+mod docs {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+    #[doc = include_str!("../docs/README.md")]
+    struct Index;
+    #[doc = include_str!("../docs/tools.md")]
+    struct Tools;
+    #[doc = include_str!("../docs/resources.md")]
+    struct Resources;
+    #[doc = include_str!("../docs/prompts.md")]
+    struct Prompts;
+    #[doc = include_str!("../docs/parameters.md")]
+    struct Parameters;
+    #[doc = include_str!("../docs/results-and-errors.md")]
+    struct Results;
+    #[doc = include_str!("../docs/state.md")]
+    struct State;
+    #[doc = include_str!("../docs/transports.md")]
+    struct Transports;
+    #[doc = include_str!("../docs/testing.md")]
+    struct Testing;
+    #[doc = include_str!("../docs/architecture.md")]
+    struct Architecture;
+}

@@ -1,0 +1,221 @@
+//! What must hold of every file: links that resolve, no traces of the machine that wrote them, files of a size that
+//! can be read. Run by `cargo test -p mcp-tests --test hygiene`.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// What tools put there, not us.
+const SKIPPED: [&str; 5] = [".git", "target", "node_modules", ".venv", "__pycache__"];
+
+fn root() -> PathBuf {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.parent().expect("the workspace").to_owned()
+}
+
+/// Every file of the workspace, by its path inside it.
+fn files() -> BTreeMap<String, PathBuf> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![root()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().and_then(|name| name.to_str()).expect("a name in UTF-8");
+            if path.is_symlink() || SKIPPED.contains(&name) {
+                continue;
+            } else if path.is_dir() {
+                folders.push(path);
+            } else {
+                let inside = path.strip_prefix(root()).expect("inside").to_str().expect("UTF-8");
+                found.insert(inside.replace('\\', "/"), path);
+            }
+        }
+    }
+    assert!(found.contains_key("README.md") && found.contains_key("docs/README.md"), "{found:?}");
+    found
+}
+
+/// Every file that is text.
+fn texts() -> impl Iterator<Item = (String, String)> {
+    files().into_iter().filter_map(|(name, path)| Some((name, fs::read_to_string(path).ok()?)))
+}
+
+fn report(wrong: &[String]) {
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// The prose of a page: code blocks and code spans are blank.
+fn prose(page: &str) -> String {
+    let mut fenced = false;
+    let mut text = String::new();
+    for line in page.lines() {
+        let fence = line.trim_start().starts_with("```");
+        if !fenced && !fence {
+            // a span may stand in the text of a link, so only what is inside it goes
+            for (index, part) in line.split('`').enumerate() {
+                if index % 2 == 0 { text.push_str(part) } else { text.push('x') }
+            }
+        }
+        fenced ^= fence;
+        text.push('\n');
+    }
+    text
+}
+
+/// The targets of `[text](target)`.
+fn links(page: &str) -> Vec<String> {
+    let prose = prose(page);
+    let ends = prose.split("](").skip(1);
+    ends.filter_map(|rest| rest.split_once(')')).map(|(target, _)| target.to_owned()).collect()
+}
+
+/// The anchors that a renderer makes of the headings.
+fn anchors(page: &str) -> HashSet<String> {
+    let mut fenced = false;
+    let mut found = HashSet::new();
+    for line in page.lines() {
+        fenced ^= line.starts_with("```");
+        if !fenced && line.starts_with('#') {
+            let title = line.trim_start_matches('#').trim().to_lowercase();
+            let kept = title.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+            found.insert(kept.collect::<String>().replace(' ', "-"));
+        }
+    }
+    found
+}
+
+#[test]
+fn links_between_pages_resolve() {
+    let files = files();
+    let mut checked = 0;
+    let mut wrong = Vec::new();
+    for (name, path) in files.iter().filter(|(name, _)| name.ends_with(".md")) {
+        let page = fs::read_to_string(path).expect("a page");
+        for link in links(&page).iter().filter(|link| !link.contains("://")) {
+            checked += 1;
+            let (target, anchor) = link.split_once('#').map_or((&**link, None), |(t, a)| (t, Some(a)));
+            let file = if target.is_empty() { path.clone() } else { path.with_file_name(target) };
+            if !file.exists() {
+                wrong.push(format!("{name}: `{link}` leads nowhere"));
+            } else if let Some(anchor) = anchor
+                && !anchors(&fs::read_to_string(&file).expect("a page")).contains(anchor)
+            {
+                wrong.push(format!("{name}: `{link}` names no heading of `{}`", file.display()));
+            }
+        }
+    }
+    report(&wrong);
+    assert!(checked > 20, "only {checked} links were found");
+}
+
+#[test]
+fn every_page_of_the_guide_is_listed_and_its_rust_is_compiled() {
+    let index = fs::read_to_string(root().join("docs/README.md")).expect("the index");
+    let doctests = fs::read_to_string(root().join("tests/lib.rs")).expect("the doctests");
+    let listed = links(&index);
+    let mut wrong = Vec::new();
+    for name in files().keys().filter_map(|name| name.strip_prefix("docs/")) {
+        if name != "README.md" && !listed.iter().any(|link| link == name) {
+            wrong.push(format!("`docs/{name}` is not in `docs/README.md`"));
+        }
+        if !doctests.contains(&format!("include_str!(\"../docs/{name}\")")) {
+            wrong.push(format!("`docs/{name}` is not in `tests/lib.rs`"));
+        }
+    }
+    report(&wrong);
+}
+
+#[test]
+fn code_blocks_say_what_they_are() {
+    let known = ["rust", "rust,no_run", "rust,test_harness", "text", "json", "toml", "sh"];
+    let mut wrong = Vec::new();
+    for (name, page) in texts().filter(|(name, _)| name == "README.md" || name.starts_with("docs/")) {
+        let mut fenced = false;
+        for (number, line) in page.lines().enumerate().filter(|(_, line)| line.starts_with("```")) {
+            let word = line.trim_start_matches('`');
+            fenced = !fenced;
+            if fenced && !known.contains(&word) {
+                wrong.push(format!("{name}:{}: a block of `{word}`", number + 1));
+            }
+        }
+    }
+    report(&wrong);
+}
+
+#[test]
+fn no_file_tells_where_it_was_written() {
+    // written in two parts, since this file is read too
+    let folders = [
+        ("/wo", "rk/"),
+        ("/tmp/", "wt"),
+        ("/tmp/", "contract"),
+        ("/ho", "me/"),
+        ("/ro", "ot/"),
+        ("/Us", "ers/"),
+    ];
+    let traces: Vec<String> = folders.iter().map(|(a, b)| format!("{a}{b}")).collect();
+    let mut wrong = Vec::new();
+    for (name, text) in texts() {
+        for (number, line) in text.lines().enumerate() {
+            if let Some(trace) = traces.iter().find(|trace| line.contains(*trace)) {
+                wrong.push(format!("{name}:{}: `{trace}`", number + 1));
+            }
+        }
+    }
+    report(&wrong);
+}
+
+#[test]
+fn packages_come_from_the_usual_registries() {
+    let cargo = "source = \"registry+https://github.com/rust-lang/crates.io-index\"";
+    let npm = "\"resolved\": \"https://registry.npmjs.org/";
+    let python = ["https://pypi.org/", "https://files.pythonhosted.org/"];
+    let redirects = [("replace", "-with"), ("extra-index", "-url"), ("sparse", "+http"), ("_auth", "Token")];
+    let mut locks = 0;
+    let mut wrong = Vec::new();
+    for (name, text) in texts() {
+        let file = name.rsplit('/').next().unwrap_or_default();
+        for (number, line) in text.lines().enumerate() {
+            let line = line.trim();
+            let fits = match file {
+                "Cargo.lock" => {
+                    let line = line.split_once(" = ").filter(|(key, _)| *key == "source").map(|_| line);
+                    line.is_none_or(|line| line == cargo)
+                }
+                "package-lock.json" => !line.starts_with("\"resolved\": \"http") || line.starts_with(npm),
+                "uv.lock" | "poetry.lock" | "requirements.txt" => {
+                    !line.contains("://") || python.iter().any(|host| line.contains(host))
+                }
+                _ => !redirects.iter().any(|(a, b)| line.contains(&format!("{a}{b}"))),
+            };
+            if !fits {
+                wrong.push(format!("{name}:{}: {line}", number + 1));
+            }
+        }
+        locks += usize::from(file == "Cargo.lock");
+    }
+    report(&wrong);
+    assert!(locks > 0, "no `Cargo.lock` was found");
+}
+
+#[test]
+fn files_are_short_enough_to_be_read() {
+    let limits = [("mcp-macros/src/", 300), ("mcp-runtime/src/", 500), ("examples/", 500), ("tests/", 500)];
+    let mut wrong = Vec::new();
+    let mut checked = 0;
+    for (name, text) in texts().filter(|(name, _)| name.ends_with(".rs")) {
+        let Some((_, limit)) = limits.iter().find(|(folder, _)| name.starts_with(folder)) else { continue };
+        checked += 1;
+        let lines = text.lines().count();
+        if lines > *limit {
+            wrong.push(format!("{name}: {lines} lines are more than {limit}"));
+        }
+        if name.contains("/src/") && !text.starts_with("//!") {
+            wrong.push(format!("{name}: does not open with `//!`"));
+        }
+    }
+    report(&wrong);
+    assert!(checked > 50, "only {checked} files were found");
+}

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     dispatch::{Begun, Status},
-    jsonrpc::{self, Malformed, Message, ProtocolError, RequestId, error_reply, text_of},
+    jsonrpc::{self, Malformed, Message, Meta, ProtocolError, RequestId, error_reply, text_of},
     protocol::{HEADER_MISMATCH, INVALID_PARAMS, Revision},
     session::{Session, Sid},
 };
@@ -30,16 +30,22 @@ impl Endpoint {
             Ok(message) => message,
             Err(malformed) => return self.malformed(text, &malformed, request),
         };
-        let declares = message.params().meta().is_ok_and(|meta| meta.version.is_some());
+        let meta = message.params().meta();
+        let declares = meta.as_ref().is_ok_and(|meta| meta.version.is_some());
         if declares || request.head.is_modern() {
-            self.modern(&message, request)
+            self.modern(&message, meta, request)
         } else {
             self.legacy(&message, request)
         }
     }
 
     /// A request of the stateless era: it says all that there is to know.
-    fn modern(self: &Arc<Self>, message: &Message<'_>, request: &Received<'_>) -> Started {
+    fn modern(
+        self: &Arc<Self>,
+        message: &Message<'_>,
+        meta: Result<Meta<'_>, ProtocolError>,
+        request: &Received<'_>,
+    ) -> Started {
         let head = request.head;
         let refuse =
             |error: &ProtocolError| reply::error(StatusCode::BAD_REQUEST, message.id(), error).into();
@@ -51,7 +57,7 @@ impl Endpoint {
             // no notification means anything here: a client cancels by closing its stream
             return reply::empty(StatusCode::ACCEPTED).into();
         }
-        let meta = match message.params().meta() {
+        let meta = match meta {
             Ok(meta) => meta,
             Err(error) => return refuse(&error),
         };
@@ -177,7 +183,9 @@ impl Endpoint {
                 return request.head.repeated(name).into();
             }
             match self.place(request) {
-                Ok((session, Revision::V2025_03_26)) => return self.batch(&messages, session, request),
+                Ok((session, Revision::V2025_03_26)) => {
+                    return self.batch(&messages, session.as_ref(), request);
+                }
                 Ok(_) => {}
                 Err(refusal) => return refusal.into(),
             }
@@ -192,7 +200,7 @@ impl Endpoint {
     fn batch(
         self: &Arc<Self>,
         messages: &[&RawValue],
-        session: Option<Session>,
+        session: Option<&Session>,
         request: &Received<'_>,
     ) -> Started {
         if messages.is_empty() || messages.len() > MAX_BATCH {
@@ -203,19 +211,19 @@ impl Endpoint {
             return Refusal::bad_request("`initialize` stands alone, not in an array").into();
         }
         let accepts = request.head.accepts(&request.parts.headers);
-        if !accepts.json && !accepts.stream {
+        if !accepts.json && !accepts.stream && messages.iter().any(awaits_reply) {
             return Refusal::not_acceptable().into();
         }
         let Some(permit) = Permit::enter(self, messages.len()) else { return Refusal::busy().into() };
-        let sid = session.as_ref().map(|session| session.sid);
-        let client = session.as_ref().map(|session| session.client.clone()).unwrap_or_default();
+        let sid = session.map(|session| session.sid);
+        let client = session.map(|session| session.client.clone()).unwrap_or_default();
         let (peer, queue) = self.peer(request, client, accepts);
         let mut parts = Vec::new();
         for message in &messages {
             match message {
                 Ok(message) if message.is_response() => {}
                 Ok(message) if message.id().is_none() => {
-                    self.notified(message, &message.method().unwrap_or_default(), session.as_ref());
+                    self.notified(message, &message.method().unwrap_or_default(), session);
                 }
                 Ok(message) => parts.push(self.member(message, sid, &peer)),
                 Err(malformed) if malformed.silent => {}
@@ -243,6 +251,13 @@ impl Endpoint {
                 Part::Running(Pending { running, cancel })
             }
         }
+    }
+}
+
+fn awaits_reply(message: &Result<Message<'_>, Malformed>) -> bool {
+    match message {
+        Ok(message) => message.id().is_some() && !message.is_response(),
+        Err(malformed) => !malformed.silent,
     }
 }
 

@@ -21,7 +21,6 @@ impl Server {
     /// into a request's extensions reach functions if they are declared with
     /// [`from_request`](crate::ServerBuilder::from_request). Hosts and origins are checked as on a loopback address:
     /// a public server needs [`allowed_hosts`](crate::ServerBuilder::allowed_hosts).
-    #[must_use]
     pub fn into_router(self) -> Router {
         let endpoint = Endpoint::new(&self);
         let path = endpoint.options.path.clone();

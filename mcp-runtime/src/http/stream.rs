@@ -50,3 +50,43 @@ impl Stream {
         Poll::Ready(Some(out.into()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::http::Request;
+    use hyper::body::Body as _;
+
+    use super::*;
+    use crate::{
+        def::{RuntimeTool, ToolCall},
+        http::endpoint::Endpoint,
+        server::Server,
+    };
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_is_broken_by_comments() {
+        let tool = RuntimeTool::builder("nap").handler(|call: ToolCall| async move {
+            call.context.progress(1.0).send();
+            tokio::time::sleep(Duration::from_secs(40)).await;
+            "napped"
+        });
+        let endpoint = Endpoint::new(&Server::builder("t", "1").add_tool(tool).build().unwrap());
+        let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nap","_meta":{"progressToken":1,
+            "io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+        let request = Request::post("/mcp")
+            .header("host", "localhost")
+            .header("content-type", "application/json")
+            .header("mcp-protocol-version", "2026-07-28")
+            .header("mcp-method", "tools/call")
+            .header("mcp-name", "nap")
+            .body(axum::body::Body::from(call))
+            .unwrap();
+        let mut stream = endpoint.answer(request).await.into_body();
+        let mut frames: Vec<Bytes> = Vec::new();
+        while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut stream).poll_frame(cx)).await {
+            frames.push(frame.unwrap().into_data().unwrap());
+        }
+        let starts: Vec<_> = frames.iter().map(|frame| &frame[..3]).collect();
+        assert_eq!(starts, [b"dat", b":\n\n", b":\n\n", b"dat"]);
+    }
+}

@@ -8,12 +8,12 @@ use super::{
     legacy::session,
 };
 
-fn echo(id: u32, params: Value) -> Value {
+fn echo(id: u32, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
 }
 
 fn said_back(id: u32) -> Value {
-    echo(id, json!({"name": "echo", "arguments": {"message": format!("m{id}")}}))
+    echo(id, &json!({"name": "echo", "arguments": {"message": format!("m{id}")}}))
 }
 
 #[tokio::test]
@@ -24,7 +24,7 @@ async fn a_batch_is_answered_as_one_array() {
         let id = session(&server, "2025-03-26").await;
         let send = |body: Value| Ask::post(body.to_string()).header("Mcp-Session-Id", &id);
         let note = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-        let body = json!([said_back(1), note, echo(2, json!({"name": "hold"})), {"jsonrpc": "2.0", "id": 3}, said_back(4)]);
+        let body = json!([said_back(1), note, echo(2, &json!({"name": "hold"})), {"jsonrpc": "2.0", "id": 3}, said_back(4)]);
         probe.let_go(1);
         let reply = send(body).send(server.at).await.json();
         let replies = reply.as_array().expect("an array");
@@ -51,7 +51,7 @@ async fn a_batch_with_notifications_is_one_stream() {
     within(async {
         let server = Served::plain().await;
         let id = session(&server, "2025-03-26").await;
-        let steps = echo(2, json!({"name": "steps", "_meta": {"progressToken": "t"}}));
+        let steps = echo(2, &json!({"name": "steps", "_meta": {"progressToken": "t"}}));
         let reply = Ask::post(json!([said_back(1), steps]).to_string()).header("Mcp-Session-Id", &id);
         let events = reply.send(server.at).await.events();
         let ids: Vec<_> = events.iter().filter_map(|e| e["id"].as_u64()).collect();

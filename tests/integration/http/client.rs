@@ -59,12 +59,12 @@ impl Ask {
     }
 
     /// A request of the handshake era; `session` as `initialize` gave it.
-    pub(super) fn legacy(session: &str, id: impl Into<Value>, method: &str, params: Value) -> Self {
+    pub(super) fn legacy(session: &str, id: impl Into<Value>, method: &str, params: &Value) -> Self {
         let body = json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params});
         Self::post(body.to_string()).header("Mcp-Session-Id", session)
     }
 
-    pub(super) fn notification(method: &str, params: Value) -> Self {
+    pub(super) fn notification(method: &str, params: &Value) -> Self {
         Self::post(json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string())
     }
 

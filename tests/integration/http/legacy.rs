@@ -18,7 +18,7 @@ pub(super) async fn session(server: &Served, version: &str) -> String {
 }
 
 async fn list(server: &Served, session: &str) -> Reply {
-    Ask::legacy(session, 1, "tools/list", json!({})).send(server.at).await
+    Ask::legacy(session, 1, "tools/list", &json!({})).send(server.at).await
 }
 
 #[tokio::test]
@@ -29,21 +29,21 @@ async fn h1_a_session_has_its_version_and_no_modern_fields() {
             let id = session(&server, version).await;
             assert!(id.len() <= 1024 && id.bytes().all(|b| b.is_ascii_graphic()));
             let started =
-                Ask::notification("notifications/initialized", json!({})).header("Mcp-Session-Id", &id);
+                Ask::notification("notifications/initialized", &json!({})).header("Mcp-Session-Id", &id);
             let reply = started.send(server.at).await;
             assert_eq!((reply.status, reply.text()), (202, ""));
             let listed = list(&server, &id).await.json();
             let result = listed["result"].as_object().expect("a result");
             assert_eq!(result.keys().collect::<Vec<_>>(), ["tools"]);
             assert_eq!(
-                Ask::legacy(&id, 2, "ping", json!({})).send(server.at).await.json()["result"],
+                Ask::legacy(&id, 2, "ping", &json!({})).send(server.at).await.json()["result"],
                 json!({})
             );
             let told =
-                Ask::legacy(&id, 3, "tools/call", json!({"name": "echo", "arguments": {"message": "hi"}}));
+                Ask::legacy(&id, 3, "tools/call", &json!({"name": "echo", "arguments": {"message": "hi"}}));
             let reply = told.header("MCP-Protocol-Version", version).send(server.at).await.json();
             assert_eq!(said(&reply), "hi");
-            let unknown = Ask::legacy(&id, 4, "no/method", json!({})).send(server.at).await;
+            let unknown = Ask::legacy(&id, 4, "no/method", &json!({})).send(server.at).await;
             assert_eq!((unknown.status, unknown.code()), (200, -32601));
         }
         // a version that does not exist, and the one without a handshake, are answered with the newest of these
@@ -70,7 +70,7 @@ async fn h1_the_session_remembers_what_its_client_said() {
         let body = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
         let reply = Ask::post(body.to_string()).send(server.at).await;
         let id = reply.header("mcp-session-id").expect("a session");
-        let reply = Ask::legacy(id, 1, "tools/call", json!({"name": "whoami"})).send(server.at).await.json();
+        let reply = Ask::legacy(id, 1, "tools/call", &json!({"name": "whoami"})).send(server.at).await.json();
         assert_eq!(said(&reply), r#"nobody an inspector {"elicitation":{"form":{}}}"#);
     })
     .await;
@@ -82,16 +82,16 @@ async fn legacy_requests_need_a_living_session() {
         let server = Served::plain().await;
         let id = session(&server, "2025-11-25").await;
         let missing =
-            Ask::legacy(&id, 1, "tools/list", json!({})).without("Mcp-Session-Id").send(server.at).await;
+            Ask::legacy(&id, 1, "tools/list", &json!({})).without("Mcp-Session-Id").send(server.at).await;
         assert_eq!((missing.status, missing.code(), &missing.json()["id"]), (400, -32600, &json!(1)));
         for unknown in ["", "x", &id[1..], &format!("{id}A")] {
             assert_eq!(list(&server, unknown).await.status, 404, "{unknown}");
         }
-        let twice = Ask::legacy(&id, 1, "tools/list", json!({})).header("Mcp-Session-Id", &id);
+        let twice = Ask::legacy(&id, 1, "tools/list", &json!({})).header("Mcp-Session-Id", &id);
         let reply = twice.send(server.at).await;
         assert_eq!((reply.status, reply.code()), (400, -32600));
         let version =
-            Ask::legacy(&id, 1, "tools/list", json!({})).header("MCP-Protocol-Version", "1999-01-01");
+            Ask::legacy(&id, 1, "tools/list", &json!({})).header("MCP-Protocol-Version", "1999-01-01");
         assert_eq!(version.send(server.at).await.status, 400);
         let response = Ask::post(json!({"jsonrpc": "2.0", "id": 5, "result": {}}).to_string());
         assert_eq!(response.header("Mcp-Session-Id", &id).send(server.at).await.status, 400);
@@ -104,7 +104,7 @@ async fn legacy_requests_need_a_living_session() {
         assert_eq!(end().send(server.at).await.status, 404);
         let dead = list(&server, &id).await;
         assert_eq!((dead.status, &dead.json()["id"]), (404, &json!(1)));
-        let note = Ask::notification("notifications/initialized", json!({})).header("Mcp-Session-Id", &id);
+        let note = Ask::notification("notifications/initialized", &json!({})).header("Mcp-Session-Id", &id);
         assert_eq!(note.send(server.at).await.status, 404);
     })
     .await;
@@ -139,7 +139,7 @@ async fn sessions_belong_to_their_caller() {
         let server = Served::start(builder).await;
         let reply = Ask::initialize("2025-11-25").header("X-User", "ada").send(server.at).await;
         let id = reply.header("mcp-session-id").expect("a session").to_owned();
-        let who = || Ask::legacy(&id, 1, "tools/call", json!({"name": "whoami"}));
+        let who = || Ask::legacy(&id, 1, "tools/call", &json!({"name": "whoami"}));
         let reply = who().header("X-User", "ada").send(server.at).await.json();
         assert!(said(&reply).starts_with("ada t "), "{reply}");
         assert_eq!(who().header("X-User", "bob").send(server.at).await.status, 404);
@@ -158,7 +158,7 @@ async fn without_sessions_every_request_stands_alone() {
         let server = Served::start(builder(&probe).stateless()).await;
         let reply = Ask::initialize("2025-11-25").send(server.at).await;
         assert_eq!((reply.status, reply.header("mcp-session-id")), (200, None));
-        let bare = Ask::legacy("ignored", 1, "tools/list", json!({}));
+        let bare = Ask::legacy("ignored", 1, "tools/list", &json!({}));
         assert_eq!(bare.clone().without("Mcp-Session-Id").send(server.at).await.status, 200);
         assert_eq!(bare.send(server.at).await.status, 200);
         for method in ["GET", "DELETE"] {
@@ -166,11 +166,11 @@ async fn without_sessions_every_request_stands_alone() {
             assert_eq!((reply.status, reply.header("allow")), (405, Some("POST")));
         }
         // ids of different clients are the same: a cancellation could be anybody's
-        let hold = Ask::legacy("", 1, "tools/call", json!({"name": "hold"})).without("Mcp-Session-Id");
+        let hold = Ask::legacy("", 1, "tools/call", &json!({"name": "hold"})).without("Mcp-Session-Id");
         let at = server.at;
         let held = tokio::spawn(async move { hold.send(at).await });
         probe.entered(1).await;
-        let cancel = Ask::notification("notifications/cancelled", json!({"requestId": 1}));
+        let cancel = Ask::notification("notifications/cancelled", &json!({"requestId": 1}));
         assert_eq!(cancel.send(server.at).await.status, 202);
         probe.let_go(1);
         assert_eq!(said(&held.await.expect("no panic").json()), "let go");
@@ -184,12 +184,12 @@ async fn t33_a_legacy_call_is_cancelled_within_its_session_and_gets_no_reply() {
         let probe = Probe::default();
         let server = Served::start(builder(&probe)).await;
         let (mine, other) = (session(&server, "2025-11-25").await, session(&server, "2025-11-25").await);
-        let hold = Ask::legacy(&mine, 1, "tools/call", json!({"name": "hold"}));
+        let hold = Ask::legacy(&mine, 1, "tools/call", &json!({"name": "hold"}));
         let at = server.at;
         let held = tokio::spawn(async move { hold.send(at).await });
         probe.entered(1).await;
         let cancel = async |session: &str, id: serde_json::Value| {
-            let ask = Ask::notification("notifications/cancelled", json!({"requestId": id}));
+            let ask = Ask::notification("notifications/cancelled", &json!({"requestId": id}));
             assert_eq!(ask.header("Mcp-Session-Id", session).send(server.at).await.status, 202);
         };
         cancel(&other, json!(1)).await;
@@ -211,13 +211,13 @@ async fn t33_a_legacy_client_that_hangs_up_does_not_cancel() {
         let server = Served::start(builder(&probe)).await;
         let id = session(&server, "2025-11-25").await;
         let mut wire = Wire::open(server.at).await;
-        wire.write(&Ask::legacy(&id, 1, "tools/call", json!({"name": "hold"})).bytes()).await;
+        wire.write(&Ask::legacy(&id, 1, "tools/call", &json!({"name": "hold"})).bytes()).await;
         probe.entered(1).await;
         drop(wire);
         // a stream as well as a reply that has not begun
         let mut wire = Wire::open(server.at).await;
         let params = json!({"name": "hold", "_meta": {"progressToken": 1}});
-        wire.write(&Ask::legacy(&id, 2, "tools/call", params).bytes()).await;
+        wire.write(&Ask::legacy(&id, 2, "tools/call", &params).bytes()).await;
         wire.head().await;
         probe.entered(1).await;
         drop(wire);
@@ -234,7 +234,7 @@ async fn t33_ending_a_session_cancels_its_calls() {
         let probe = Probe::default();
         let server = Served::start(builder(&probe)).await;
         let id = session(&server, "2025-11-25").await;
-        let hold = Ask::legacy(&id, 1, "tools/call", json!({"name": "hold"}));
+        let hold = Ask::legacy(&id, 1, "tools/call", &json!({"name": "hold"}));
         let at = server.at;
         let held = tokio::spawn(async move { hold.send(at).await });
         probe.entered(1).await;

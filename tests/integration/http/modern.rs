@@ -7,12 +7,12 @@ use super::{
     fixture::{Probe, Served, builder},
 };
 
-fn call(name: &str, arguments: Value) -> Ask {
+fn call(name: &str, arguments: &Value) -> Ask {
     Ask::modern(1, "tools/call", json!({"name": name, "arguments": arguments}))
 }
 
 /// A body whose `_meta` is exactly this.
-fn with_meta(meta: Value) -> Ask {
+fn with_meta(meta: &Value) -> Ask {
     let body = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": {"_meta": meta}});
     Ask::post(body.to_string())
         .header("MCP-Protocol-Version", "2026-07-28")
@@ -26,7 +26,7 @@ const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 async fn h2_a_request_is_answered_with_what_its_results_must_have() {
     within(async {
         let server = Served::plain().await;
-        let reply = call("echo", json!({"message": "hi"})).send(server.at).await;
+        let reply = call("echo", &json!({"message": "hi"})).send(server.at).await;
         assert_eq!(reply.status, 200);
         let reply = reply.json();
         assert_eq!((said(&reply), &reply["id"]), ("hi", &json!(1)));
@@ -55,20 +55,20 @@ async fn h2_what_is_missing_in_meta_comes_before_what_the_headers_say() {
         // no `_meta` at all, an incomplete one, one that is no object; the headers are wrong as well
         let bare = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/list"}).to_string();
         refused(Ask::post(bare).header("MCP-Protocol-Version", "2026-07-28"), -32602).await;
-        refused(with_meta(json!({VERSION: "2026-07-28"})).without("Mcp-Method"), -32602).await;
-        refused(with_meta(json!({CAPABILITIES: {}})).without("Mcp-Method"), -32602).await;
-        refused(with_meta(json!({VERSION: "2026-07-28", CAPABILITIES: 1})).without("Mcp-Method"), -32602)
+        refused(with_meta(&json!({VERSION: "2026-07-28"})).without("Mcp-Method"), -32602).await;
+        refused(with_meta(&json!({CAPABILITIES: {}})).without("Mcp-Method"), -32602).await;
+        refused(with_meta(&json!({VERSION: "2026-07-28", CAPABILITIES: 1})).without("Mcp-Method"), -32602)
             .await;
-        refused(with_meta(json!(5)), -32602).await;
-        refused(with_meta(json!({VERSION: 5, CAPABILITIES: {}})), -32602).await;
+        refused(with_meta(&json!(5)), -32602).await;
+        refused(with_meta(&json!({VERSION: 5, CAPABILITIES: {}})), -32602).await;
         // the version header against `_meta`, before whether the version is served
-        let other = with_meta(json!({VERSION: "v999.0.0", CAPABILITIES: {}})).without("Mcp-Method");
+        let other = with_meta(&json!({VERSION: "v999.0.0", CAPABILITIES: {}})).without("Mcp-Method");
         refused(other.clone(), -32020).await;
         refused(other.clone().without("MCP-Protocol-Version"), -32020).await;
         // a version that is not served, before the method header
         let told = refused(other.with("MCP-Protocol-Version", "v999.0.0"), -32022).await;
         assert_eq!(told["error"]["data"], json!({"supported": ["2026-07-28"], "requested": "v999.0.0"}));
-        let legacy = with_meta(json!({VERSION: "2025-11-25", CAPABILITIES: {}}));
+        let legacy = with_meta(&json!({VERSION: "2025-11-25", CAPABILITIES: {}}));
         refused(legacy.with("MCP-Protocol-Version", "2025-11-25"), -32022).await;
     })
     .await;
@@ -85,7 +85,7 @@ async fn h2_method_and_name_headers_repeat_the_body() {
             }
             reply.status
         };
-        let good = || call("echo", json!({"message": "x"}));
+        let good = || call("echo", &json!({"message": "x"}));
         assert_eq!(status(good().with("mcp-method", "tools/call")).await, 200);
         assert_eq!(status(good().with("Mcp-Method", "  tools/call\t ")).await, 200);
         assert_eq!(status(good().with("Mcp-Method", "TOOLS/CALL")).await, 400);
@@ -106,7 +106,7 @@ async fn h2_method_and_name_headers_repeat_the_body() {
         assert_eq!(status(prompt()).await, 200);
         assert_eq!(status(prompt().without("Mcp-Name")).await, 400);
         // nothing of that name exists: the header is right, so it is not the header's error
-        assert_eq!(call("none", json!({})).send(server.at).await.code(), -32602);
+        assert_eq!(call("none", &json!({})).send(server.at).await.code(), -32602);
     })
     .await;
 }
@@ -116,7 +116,7 @@ async fn h2_param_headers_are_compared_with_the_raw_arguments() {
     within(async {
         let server = Served::plain().await;
         let send = async |arguments: Value, headers: &[(&str, &str)]| {
-            let ask = headers.iter().fold(call("routed", arguments), |ask, (n, v)| ask.header(n, v));
+            let ask = headers.iter().fold(call("routed", &arguments), |ask, (n, v)| ask.header(n, v));
             ask.send(server.at).await
         };
         let ok = async |arguments: Value, headers: &[(&str, &str)]| {
@@ -173,10 +173,10 @@ async fn modern_notifications_mean_nothing_and_responses_are_refused() {
         let server = Served::start(builder(&probe)).await;
         let hold = tokio::spawn({
             let at = server.at;
-            async move { call("hold", json!({})).send(at).await }
+            async move { call("hold", &json!({})).send(at).await }
         });
         probe.entered(1).await;
-        let cancelled = Ask::notification("notifications/cancelled", json!({"requestId": 1}));
+        let cancelled = Ask::notification("notifications/cancelled", &json!({"requestId": 1}));
         let reply = cancelled.header("MCP-Protocol-Version", "2026-07-28").send(server.at).await;
         assert_eq!((reply.status, reply.text()), (202, ""));
         probe.let_go(1);
@@ -197,7 +197,7 @@ async fn h7_a_hundred_clients_with_one_id_get_their_own_answers() {
                 let at = server.at;
                 tokio::spawn(async move {
                     let message = format!("client {n}");
-                    let reply = call("echo", json!({"message": message})).send(at).await.json();
+                    let reply = call("echo", &json!({"message": message})).send(at).await.json();
                     assert_eq!((said(&reply), &reply["id"]), (message.as_str(), &json!(1)));
                 })
             })

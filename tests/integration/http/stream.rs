@@ -26,7 +26,7 @@ async fn t32_progress_comes_before_the_result_and_never_goes_back() {
         let legacy = session(&server, "2025-06-18").await;
         for token in [json!("t-1"), json!(7)] {
             let params = json!({"name": "steps", "_meta": {"progressToken": token}});
-            let asks = [call("steps", Some(token.clone())), Ask::legacy(&legacy, 1, "tools/call", params)];
+            let asks = [call("steps", Some(token.clone())), Ask::legacy(&legacy, 1, "tools/call", &params)];
             for ask in asks {
                 let events = ask.send(server.at).await.events();
                 let expected: Vec<_> = [10.0, 50.0, 100.0].map(|at| (token.clone(), at)).into();
@@ -101,7 +101,7 @@ async fn accept_decides_what_may_be_sent() {
         assert_eq!((initialize.status, initialize.header("mcp-session-id")), (406, None));
         // nothing is sent back, so nothing can be excluded
         let note =
-            Ask::notification("notifications/x", json!({})).header("MCP-Protocol-Version", "2026-07-28");
+            Ask::notification("notifications/x", &json!({})).header("MCP-Protocol-Version", "2026-07-28");
         assert_eq!(note.with("Accept", "text/html").send(server.at).await.status, 202);
     })
     .await;

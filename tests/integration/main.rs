@@ -2,6 +2,7 @@
 
 mod child;
 mod command_line;
+mod examples;
 mod http;
 mod memory;
 mod stdio;

@@ -1,0 +1,70 @@
+//! An MCP server inside an existing axum app: next to its routes, behind its middleware.
+//!
+//! ```sh
+//! cargo run --example axum -- 127.0.0.1:8080
+//! curl http://127.0.0.1:8080/health
+//! ```
+//!
+//! The MCP endpoint is `http://127.0.0.1:8080/mcp`; it wants the header `Authorization: Bearer ada-secret`.
+
+use axum::{
+    Router,
+    extract::Request,
+    http::{StatusCode, header::AUTHORIZATION},
+    middleware::{self, Next},
+    response::Response,
+    routing::get,
+};
+use mcp_runtime::prelude::*;
+
+/// Who the middleware found to be calling.
+#[derive(Clone)]
+struct Principal {
+    name: &'static str,
+    admin: bool,
+}
+
+/// Says who is calling.
+#[mcp_tool(read_only)]
+fn whoami(principal: &Principal) -> String {
+    principal.name.to_owned()
+}
+
+/// Empties the cache; for administrators.
+#[mcp_tool]
+fn clear_cache(principal: &Principal) -> Result<&'static str, ToolError> {
+    if principal.admin { Ok("done") } else { Err(ToolError::new("only administrators may do this")) }
+}
+
+/// Turns a token into a `Principal`, or the request away.
+async fn authenticate(mut request: Request, next: Next) -> Result<Response, StatusCode> {
+    let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let principal = match header.and_then(|value| value.strip_prefix("Bearer ")) {
+        Some("ada-secret") => Principal { name: "ada", admin: true },
+        Some("bob-secret") => Principal { name: "bob", admin: false },
+        _ => return Err(StatusCode::UNAUTHORIZED),
+    };
+    request.extensions_mut().insert(principal);
+    Ok(next.run(request).await)
+}
+
+pub(crate) fn app() -> mcp_runtime::Result<Router> {
+    let mcp = mcp_runtime::server!()
+        .name("axum")
+        .tool::<whoami>()
+        .tool::<clear_cache>()
+        .from_request::<Principal>()
+        .build()?
+        .into_router()
+        .layer(middleware::from_fn(authenticate));
+    Ok(Router::new().route("/health", get(|| async { "ok" })).merge(mcp))
+}
+
+#[mcp_runtime::main]
+async fn main() -> mcp_runtime::Result<()> {
+    let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:8080".to_owned());
+    let listener = tokio::net::TcpListener::bind(address).await?;
+    eprintln!("listening on http://{}", listener.local_addr()?);
+    axum::serve(listener, app()?).await?;
+    Ok(())
+}

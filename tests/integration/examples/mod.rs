@@ -1,0 +1,10 @@
+//! Drives every example: its items in memory, and its program over its wire.
+
+mod axum;
+mod content;
+mod everything;
+mod hello;
+mod program;
+mod repo;
+mod service;
+mod state;

@@ -1,0 +1,62 @@
+//! The examples as programs: builds them once, runs them with arguments or talks to them over stdio.
+
+use std::{
+    env,
+    ffi::OsStr,
+    io::{BufRead as _, BufReader, Write as _},
+    path::PathBuf,
+    process::{Command, Stdio},
+    sync::OnceLock,
+};
+
+use serde_json::{Value, json};
+
+/// The program of an example; the first caller builds them all.
+pub(crate) fn path(example: &str) -> PathBuf {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| {
+        // this program is <target>/<profile>/deps/integration-…
+        let own = env::current_exe().unwrap();
+        let profile = own.parent().unwrap().parent().unwrap();
+        let mut build = Command::new(env!("CARGO"));
+        // with the features that `cargo test --workspace` has chosen, so that hardly anything is built anew
+        build.args(["build", "--quiet", "--workspace", "--examples", "--manifest-path"]);
+        build.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"));
+        build.arg("--target-dir").arg(profile.parent().unwrap());
+        if !cfg!(debug_assertions) {
+            build.arg("--release");
+        }
+        assert!(build.status().unwrap().success(), "the examples do not build");
+        profile.join("examples")
+    });
+    folder.join(example).with_extension(env::consts::EXE_EXTENSION)
+}
+
+/// What an example prints when it is run with these arguments, which must end well.
+pub(crate) fn run(example: &str, arguments: &[&str], variables: &[(&str, &OsStr)]) -> String {
+    let output = Command::new(path(example))
+        .args(arguments)
+        .envs(variables.iter().copied())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Calls a tool of an example over stdio, and waits for its end.
+pub(crate) fn over_stdio(example: &str, tool: &str, arguments: &Value) -> Value {
+    let mut child = Command::new(path(example)).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let params = json!({ "name": tool, "arguments": arguments, "_meta": meta });
+    let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    // dropping the pipe ends the input: the server answers what is in flight, then goes
+    writeln!(child.stdin.take().unwrap(), "{request}").unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(child.wait().unwrap().success());
+    serde_json::from_str(&line).unwrap()
+}

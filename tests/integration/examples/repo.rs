@@ -1,0 +1,381 @@
+//! The `repo` example: what it serves of a tree, what it refuses, and where it stops.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
+
+use mcp_runtime::testing::{Reply, TestServer};
+use serde_json::{Value, json};
+
+use super::program;
+
+#[allow(dead_code, reason = "`main` is what the example's program has besides")]
+#[path = "../../../examples/repo/main.rs"]
+mod example;
+
+use example::{root::Root, search::Query};
+
+/// A tree of files, removed when dropped.
+struct Tree(PathBuf);
+
+impl Tree {
+    /// An empty one, with a neighbour that no client must ever see.
+    fn empty() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("mcp-repo-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let tree = Self(std::env::temp_dir().canonicalize().unwrap().join(name));
+        fs::create_dir_all(tree.root()).unwrap();
+        fs::write(tree.0.join("secret.txt"), "the needle of the neighbour").unwrap();
+        tree
+    }
+
+    fn new(files: &[(&str, &str)]) -> Self {
+        let tree = Self::empty();
+        for (path, text) in files {
+            tree.add(path, text);
+        }
+        tree
+    }
+
+    fn root(&self) -> PathBuf {
+        self.0.join("root")
+    }
+
+    fn add(&self, path: &str, bytes: impl AsRef<[u8]>) {
+        let path = self.root().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
+    fn server(&self) -> TestServer {
+        TestServer::new(example::server(Root::open(self.root()).unwrap())).unwrap()
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        // what is left behind is in the folder for temporary files
+        let _removed = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn sample() -> Tree {
+    Tree::new(&[
+        (".gitignore", "/target\n*.log\n"),
+        (".hidden/key.txt", "needle"),
+        ("README.md", "# Sample\n\nA needle here.\n"),
+        ("build.log", "needle"),
+        ("docs/how to.md", "# How\n\n```sh\n# no heading\n```\n\n## Why\n"),
+        ("src/lib.rs", "//! A crate.\n\npub fn needle() {\n    let x = 1;\n}\n\nstruct Needle;\n"),
+        ("src/main.py", "def needle():\n    pass\n\nclass Hay:\n    def method(self): ...\n"),
+        ("target/debug/out.txt", "needle"),
+    ])
+}
+
+/// `path:line` of every hit.
+fn places(reply: &Reply) -> Vec<String> {
+    let found: Value = reply.expect_ok().json();
+    let hits = found["hits"].as_array().unwrap();
+    hits.iter().map(|hit| format!("{}:{}", hit["path"].as_str().unwrap(), hit["line"])).collect()
+}
+
+#[tokio::test]
+async fn search_honours_gitignore_and_hidden_files() {
+    let tree = sample();
+    let reply = tree.server().call("search", json!({ "pattern": "needle" })).await;
+    assert_eq!(places(&reply), ["README.md:3", "src/lib.rs:3", "src/main.py:1"]);
+    let found: Value = reply.json();
+    assert_eq!(found["hits"][1]["text"], "pub fn needle() {");
+    assert_eq!(found["truncated"], false);
+    assert_eq!(found["files"], 4);
+}
+
+#[tokio::test]
+async fn search_takes_globs_case_and_a_limit() {
+    let tree = sample();
+    let server = tree.server();
+    let search = async |mut arguments: Value| {
+        arguments["pattern"] = "needle".into();
+        server.call("search", arguments).await
+    };
+    assert_eq!(places(&search(json!({ "include": ["*.py", "/docs/"] })).await), ["src/main.py:1"]);
+    assert_eq!(
+        places(&search(json!({ "include": ["/src/"], "exclude": ["*.rs"] })).await),
+        ["src/main.py:1"]
+    );
+    assert_eq!(places(&search(json!({ "exclude": ["src"] })).await), ["README.md:3"]);
+    let included = search(json!({ "include": ["*.log", "/target/"] })).await;
+    assert_eq!(places(&included), [""; 0], "globs do not bring back what .gitignore excludes");
+    let cased = search(json!({ "ignore_case": true, "include": ["*.rs"] })).await;
+    assert_eq!(places(&cased), ["src/lib.rs:3", "src/lib.rs:7"]);
+    let limited = search(json!({ "limit": 2 })).await;
+    assert_eq!(places(&limited), ["README.md:3", "src/lib.rs:3"]);
+    assert_eq!(limited.json::<Value>()["truncated"], true);
+    search(json!({ "limit": 5000 })).await.expect_failure("limit");
+    search(json!({ "exclude": ["a{b"] })).await.expect_failure("globs");
+}
+
+#[tokio::test]
+async fn search_looks_at_lines() {
+    let tree = Tree::new(&[("a.txt", "one\r\ntwo\n\nthree"), ("bin", "one\0")]);
+    let server = tree.server();
+    let search = async |pattern: &str| places(&server.call("search", json!({ "pattern": pattern })).await);
+    assert_eq!(search("^one$").await, ["a.txt:1"]);
+    assert_eq!(search("^$").await, ["a.txt:3"]);
+    assert_eq!(search("one\\s+two").await, [""; 0]);
+    assert_eq!(search("e$").await, ["a.txt:1", "a.txt:4"]);
+}
+
+#[tokio::test]
+async fn long_lines_are_cut() {
+    let tree = Tree::new(&[("a.txt", &"é".repeat(5000))]);
+    let found: Value = tree.server().call("search", json!({ "pattern": "é" })).await.json();
+    assert_eq!(found["hits"][0]["text"].as_str().unwrap().chars().count(), 301);
+}
+
+#[tokio::test]
+async fn a_bad_regex_is_explained_to_the_model() {
+    let reply = sample().server().call("search", json!({ "pattern": "fn (" })).await;
+    reply.expect_failure("unclosed group");
+    let reply = sample().server().call("search", json!({ "pattern": "(\\w{1000}){1000}" })).await;
+    reply.expect_failure("size limit");
+}
+
+/// A tree in which progress is worth reporting.
+fn forest() -> Tree {
+    let tree = Tree::empty();
+    for n in 0..1200 {
+        tree.add(&format!("{n:04}.txt"), "needle");
+    }
+    tree
+}
+
+#[tokio::test]
+async fn a_long_search_reports_progress() {
+    let reply = forest().server().call("search", json!({ "pattern": "hay" })).await;
+    assert_eq!(places(&reply), [""; 0]);
+    let values: Vec<_> = reply.notifications().iter().map(|message| &message["params"]["progress"]).collect();
+    assert_eq!(values, [500, 1000]);
+}
+
+#[test]
+fn a_search_stops_when_nobody_waits() {
+    let tree = forest();
+    let query = Query::new("hay", &[], &[], false, 10).unwrap();
+    let found = query.run(&Root::open(tree.root()).unwrap(), |files| files < 7);
+    assert_eq!((found.files, found.truncated), (7, true));
+}
+
+#[tokio::test]
+async fn cancelled_searches_free_their_places() {
+    let tree = forest();
+    let server = tree.server();
+    // more than may run at once
+    for _ in 0..8 {
+        let search = server.call("search", json!({ "pattern": "hay" }));
+        // polled once, then dropped, which cancels it
+        let _cancelled = tokio::time::timeout(Duration::ZERO, search).await;
+    }
+    let search = server.call("search", json!({ "pattern": "needle", "limit": 1 }));
+    let reply = tokio::time::timeout(Duration::from_secs(30), search).await.expect("an answer in time");
+    assert_eq!(places(&reply), ["0000.txt:1"]);
+}
+
+#[tokio::test]
+async fn outlines_know_six_languages() {
+    let tree = sample();
+    tree.add("a.ts", "import x from 'y';\nexport default class A {\n  b() {}\n}\nexport const c = 1;\n");
+    tree.add("a.go", "package a\n\nfunc (a A) B() {\n\treturn\n}\n");
+    tree.add("a.js", "async function a() {}\n");
+    tree.add("a.c", "int main() {}\n");
+    let server = tree.server();
+    let outline = async |path: &str| {
+        let items: Vec<Value> = server.call("outline", json!({ "path": path })).await.expect_ok().json();
+        let shown = |item: &Value| format!("{} {}", item["line"], item["text"].as_str().unwrap());
+        items.iter().map(shown).collect::<Vec<_>>()
+    };
+    assert_eq!(outline("src/lib.rs").await, ["3 pub fn needle()", "7 struct Needle;"]);
+    assert_eq!(outline("src/main.py").await, ["1 def needle():", "4 class Hay:"]);
+    assert_eq!(outline("docs/how to.md").await, ["1 # How", "7 ## Why"]);
+    assert_eq!(outline("a.ts").await, ["2 export default class A", "5 export const c = 1;"]);
+    assert_eq!(outline("a.go").await, ["3 func (a A) B()"]);
+    assert_eq!(outline("a.js").await, ["1 async function a() {}"]);
+    server.call("outline", json!({ "path": "a.c" })).await.expect_failure("Markdown");
+    server.call("outline", json!({ "path": "src/none.rs" })).await.expect_failure("no file `src/none.rs`");
+}
+
+#[tokio::test]
+async fn files_are_read_as_text_or_bytes() {
+    let tree = sample();
+    tree.add("logo.png", b"\x89PNG\0\xff");
+    tree.add("zero.txt", "a\0b");
+    let server = tree.server();
+    let read = async |uri: &str| server.read(uri).await.expect_ok().value()["contents"][0].clone();
+    let file = read("repo:///src/main.py").await;
+    assert_eq!((&file["mimeType"], &file["uri"]), (&json!("text/x-python"), &json!("repo:///src/main.py")));
+    let file = read("repo:///docs/how%20to.md").await;
+    assert!(file["text"].as_str().unwrap().starts_with("# How"));
+    assert_eq!(file["uri"], "repo:///docs/how%20to.md");
+    let logo = read("repo:///logo.png").await;
+    assert_eq!((&logo["mimeType"], &logo["blob"]), (&json!("image/png"), &json!("iVBORwD/")));
+    assert_eq!(read("repo:///zero.txt").await["blob"], "YQBi");
+}
+
+#[tokio::test]
+async fn files_over_the_bound_are_refused_with_advice() {
+    let tree = Tree::empty();
+    tree.add("edge.txt", vec![b'a'; 1 << 20]);
+    tree.add("big.txt", vec![b'a'; (1 << 20) + 1]);
+    let server = tree.server();
+    server.read("repo:///edge.txt").await.expect_ok();
+    let reply = server.read("repo:///big.txt").await;
+    reply.expect_code(-32603);
+    assert!(reply.error().unwrap().message.contains("use `search`"), "{reply}");
+}
+
+/// No way from a URI or an argument to a file that is not listed.
+#[tokio::test]
+async fn nothing_leads_out_of_the_root() {
+    let tree = sample();
+    let outside = tree.0.join("secret.txt");
+    let outside = outside.to_str().unwrap();
+    let server = tree.server();
+    let paths = [
+        "../secret.txt",
+        "src/../../secret.txt",
+        "src/../README.md",
+        "./README.md",
+        "%2e%2e/secret.txt",
+        "%2E%2E%2Fsecret.txt",
+        "..%2fsecret.txt",
+        "src%2F..%2F..%2Fsecret.txt",
+        "%252e%252e/secret.txt",
+        "..\\secret.txt",
+        "..%5csecret.txt",
+        "README.md%00",
+        "%00",
+        "%ff",
+        "README.md/../../secret.txt",
+        "/etc/passwd",
+        "%2Fetc/passwd",
+        outside,
+        ".gitignore",
+        ".hidden/key.txt",
+        "build.log",
+        "target/debug/out.txt",
+        "src",
+        "src/",
+    ];
+    for path in paths {
+        let reply = server.read(&format!("repo:///{path}")).await;
+        assert!(reply.expect_code(-32602).error().unwrap().data.is_some(), "{path}");
+        let decoded = path.replace("%2e", ".").replace("%2E", ".").replace("%2f", "/").replace("%2F", "/");
+        for path in [path, &decoded, "README.md\0.rs", "../root/src/lib.rs", "src/./../src/lib.rs"] {
+            // an extension with an outline, so that the path is what is refused
+            let path = if path.ends_with(".rs") { path.to_owned() } else { format!("{path}/x.rs") };
+            server.call("outline", json!({ "path": path })).await.expect_failure("no file");
+            server
+                .prompt("explain", json!({ "path": path, "audience": "reviewer" }))
+                .await
+                .expect_code(-32603);
+        }
+    }
+    let absolute = tree.root().join("src/lib.rs");
+    server.call("outline", json!({ "path": absolute.to_str() })).await.expect_failure("no file");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn links_are_followed_inside_the_root_only() {
+    use std::os::unix::fs::symlink;
+
+    let tree = sample();
+    let link = |target: &Path, name: &str| symlink(target, tree.root().join(name)).unwrap();
+    link(&tree.0.join("secret.txt"), "out.txt");
+    link(Path::new("../secret.txt"), "relative.txt");
+    link(&tree.0, "up");
+    link(Path::new("src/lib.rs"), "in.rs");
+    link(Path::new(".hidden/key.txt"), "hidden.txt");
+    link(Path::new("build.log"), "ignored.txt");
+    link(Path::new("loop"), "loop");
+    let server = tree.server();
+    for path in
+        ["out.txt", "relative.txt", "up/secret.txt", "up/root/README.md", "hidden.txt", "ignored.txt", "loop"]
+    {
+        let reply = server.read(&format!("repo:///{path}")).await;
+        // the neighbour's own copy of a served file is that file: it lies in the root once links are resolved
+        if path == "up/root/README.md" {
+            reply.expect_ok()
+        } else {
+            reply.expect_code(-32602)
+        };
+    }
+    server.read("repo:///in.rs").await.expect_ok();
+    let reply = server.call("search", json!({ "pattern": "neighbour" })).await;
+    assert_eq!(places(&reply), [""; 0]);
+    let reply = server.complete("repo:///{+path}", "path", "up/").await;
+    assert_eq!(reply.value()["completion"]["values"], json!([]));
+}
+
+#[tokio::test]
+async fn the_tree_is_listed() {
+    let tree = sample();
+    let expected = "README.md\ndocs/\n  how to.md\nsrc/\n  lib.rs\n  main.py\n";
+    tree.server().read("repo:///").await.expect_text(expected);
+}
+
+#[tokio::test]
+async fn a_big_tree_is_listed_in_part() {
+    let tree = Tree::empty();
+    for n in 0..5001 {
+        tree.add(&format!("{n:04}"), "");
+    }
+    let text = tree.server().read("repo:///").await.text();
+    assert_eq!(text.lines().count(), 5001);
+    assert!(text.ends_with("4999\n… and more\n"));
+}
+
+#[tokio::test]
+async fn paths_are_completed_one_folder_at_a_time() {
+    let tree = sample();
+    let server = tree.server();
+    let complete = async |of: &str, value: &str| {
+        server.complete(of, "path", value).await.expect_ok().value()["completion"]["values"].clone()
+    };
+    assert_eq!(complete("explain", "").await, json!(["README.md", "docs/", "src/"]));
+    assert_eq!(complete("explain", "s").await, json!(["src/"]));
+    assert_eq!(complete("repo:///{+path}", "src/l").await, json!(["src/lib.rs"]));
+    for nowhere in ["../", "../s", "/etc/", "target/", ".hidden/", ".h", "none/", "src/\0"] {
+        assert_eq!(complete("explain", nowhere).await, json!([]), "{nowhere}");
+    }
+    let audience = server.complete("explain", "audience", "").await;
+    assert_eq!(audience.value()["completion"]["values"], json!(["newcomer", "reviewer", "maintainer"]));
+}
+
+#[tokio::test]
+async fn a_file_is_explained() {
+    let tree = sample();
+    let server = tree.server();
+    let reply = server.prompt("explain", json!({ "path": "src/lib.rs", "audience": "newcomer" })).await;
+    let messages = &reply.expect_ok().value()["messages"];
+    assert_eq!(messages[0]["content"]["resource"]["uri"], "repo:///src/lib.rs");
+    assert!(
+        messages[1]["content"]["text"].as_str().unwrap().starts_with("Explain `src/lib.rs`: what it is for")
+    );
+    let reply = server.prompt("explain", json!({ "path": "src/lib.rs", "audience": "nobody" })).await;
+    reply.expect_code(-32602);
+}
+
+#[test]
+fn its_program_answers() {
+    let tree = sample();
+    let root = tree.root();
+    let variables = [("REPO_ROOT", root.as_os_str())];
+    assert!(program::run("repo", &["list"], &variables).contains("outline"));
+    let found = program::run("repo", &["call", "search", r#"{"pattern": "needle"}"#], &variables);
+    assert!(found.contains("src/main.py"), "{found}");
+    assert!(program::run("repo", &["read", "repo:///README.md"], &variables).contains("A needle here."));
+}

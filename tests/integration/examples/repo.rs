@@ -41,7 +41,7 @@ impl Tree {
     }
 
     fn root(&self) -> PathBuf {
-        self.0.join("root")
+        self.0.join("tree")
     }
 
     fn add(&self, path: &str, bytes: impl AsRef<[u8]>) {
@@ -273,7 +273,7 @@ async fn nothing_leads_out_of_the_root() {
         let reply = server.read(&format!("repo:///{path}")).await;
         assert!(reply.expect_code(-32602).error().unwrap().data.is_some(), "{path}");
         let decoded = path.replace("%2e", ".").replace("%2E", ".").replace("%2f", "/").replace("%2F", "/");
-        for path in [path, &decoded, "README.md\0.rs", "../root/src/lib.rs", "src/./../src/lib.rs"] {
+        for path in [path, &decoded, "README.md\0.rs", "../tree/src/lib.rs", "src/./../src/lib.rs"] {
             // an extension with an outline, so that the path is what is refused
             let path = if path.ends_with(".rs") { path.to_owned() } else { format!("{path}/x.rs") };
             server.call("outline", json!({ "path": path })).await.expect_failure("no file");
@@ -303,11 +303,11 @@ async fn links_are_followed_inside_the_root_only() {
     link(Path::new("loop"), "loop");
     let server = tree.server();
     for path in
-        ["out.txt", "relative.txt", "up/secret.txt", "up/root/README.md", "hidden.txt", "ignored.txt", "loop"]
+        ["out.txt", "relative.txt", "up/secret.txt", "up/tree/README.md", "hidden.txt", "ignored.txt", "loop"]
     {
         let reply = server.read(&format!("repo:///{path}")).await;
         // the neighbour's own copy of a served file is that file: it lies in the root once links are resolved
-        if path == "up/root/README.md" {
+        if path == "up/tree/README.md" {
             reply.expect_ok()
         } else {
             reply.expect_code(-32602)

@@ -35,6 +35,9 @@ mod server;
 mod session;
 mod transport;
 
+/// The JSON library that this crate is built on, for values and `json!` in tests and run-time schemas.
+pub use serde_json;
+
 #[doc(hidden)]
 pub mod __private;
 pub mod prelude;

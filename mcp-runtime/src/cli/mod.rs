@@ -87,7 +87,16 @@ fn serve_http(_: &Server, _: &str) -> Result<()> {
 
 #[cfg(feature = "http")]
 fn serve_http(server: &Server, address: &str) -> Result<()> {
-    block_on(Builder::new_multi_thread, server.clone().serve_http(address))?
+    block_on(Builder::new_multi_thread, async {
+        let listener = tokio::net::TcpListener::bind(address).await?;
+        print::complain(&format!(
+            "serving {} at http://{}{}",
+            server.name(),
+            listener.local_addr()?,
+            server.path()
+        ));
+        server.clone().serve_http_on(listener).await
+    })?
 }
 
 /// Runs a future on the runtime that this is called in, or on a new one.

@@ -24,7 +24,7 @@ type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 #[derive(Debug)]
 pub(crate) enum Begun {
     /// The reply was appended.
-    Done(Status),
+    Done(#[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has statuses"))] Status),
     /// The function is still running.
     Running(Running),
 }
@@ -33,6 +33,7 @@ pub(crate) enum Begun {
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) bytes: Vec<u8>,
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has statuses"))]
     pub(crate) status: Status,
 }
 
@@ -49,6 +50,10 @@ impl Running {
     }
 
     /// The token that fires when the call is given up.
+    #[cfg_attr(
+        not(feature = "http"),
+        expect(dead_code, reason = "elsewhere a call is given up by dropping it")
+    )]
     pub(crate) fn cancel(&self) -> Cancel {
         self.cancel.clone()
     }

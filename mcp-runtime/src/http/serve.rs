@@ -31,6 +31,11 @@ impl Server {
         Router::new().route(&path, any(answer))
     }
 
+    /// The path of the endpoint.
+    pub(crate) fn path(&self) -> &str {
+        &self.options().http.path
+    }
+
     /// Serves over HTTP on an address until the process is told to stop, by SIGTERM or Ctrl-C.
     ///
     /// Then no connection is accepted any more, requests in flight are answered within the

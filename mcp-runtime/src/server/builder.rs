@@ -23,6 +23,7 @@ use crate::{
 pub(crate) struct RequestType {
     pub(crate) id: TypeId,
     /// Reads it from the transport's own request extensions.
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has middleware"))]
     pub(crate) extract: Arc<dyn Fn(&dyn Any, &mut Slots) + Send + Sync>,
 }
 

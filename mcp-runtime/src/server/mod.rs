@@ -136,6 +136,7 @@ impl Server {
     }
 
     /// Declared types that middleware puts into requests.
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has middleware"))]
     pub(crate) fn request_types(&self) -> &[RequestType] {
         &self.0.request_types
     }
@@ -170,6 +171,7 @@ impl Server {
     }
 
     /// Headers that a tool's arguments are mirrored into: the header's name without its prefix, the argument's name.
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has headers"))]
     pub(crate) fn mirrored(&self, tool: &str) -> Arc<[(String, String)]> {
         self.registry().tool(tool).map_or_else(|| Arc::from([]), |entry| entry.mirrored.clone())
     }

@@ -39,10 +39,10 @@ impl ToolCall {
 /// A tool made at run time.
 ///
 /// ```
-/// use mcp_runtime::{RuntimeTool, ToolCall, ToolError};
+/// use mcp_runtime::{ToolDef, ToolCall, ToolError};
 /// use serde_json::json;
 ///
-/// let tool = RuntimeTool::builder("shout")
+/// let tool = ToolDef::builder("shout")
 ///     .description("Say it louder")
 ///     .input_schema(json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}))
 ///     .handler(|call: ToolCall| async move { Ok::<_, ToolError>(call.arg::<String>("text")?.to_uppercase()) });

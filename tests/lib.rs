@@ -1,5 +1,7 @@
 //! What the test binaries share, and the pages of the guide, whose Rust blocks are compiled and run as doctests.
 
+pub mod outside;
+
 #[cfg(doctest)]
 mod docs {
     #[doc = include_str!("../README.md")]

@@ -1,0 +1,93 @@
+//! Installs an SDK and runs its driver; called by `main`.
+
+use std::{fs, path::PathBuf, process::Command, time::Duration};
+
+use mcp_tests::outside::{Missing, child, package, sources};
+use serde_json::Value;
+
+use crate::{expect::Step, repo::tree};
+
+const LIMIT: Duration = Duration::from_secs(90);
+
+/// The first Node that the TypeScript SDK supports.
+const LEAST_NODE: u32 = 20;
+
+/// How a client finds the revision that it speaks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Mode {
+    /// It opens with `initialize` and knows nothing newer.
+    Legacy,
+    /// It opens with `server/discover` and takes the newest.
+    Auto,
+    /// It speaks 2026-07-28 and nothing else.
+    Pinned,
+}
+
+impl Mode {
+    pub(crate) const ALL: [Self; 3] = [Self::Legacy, Self::Auto, Self::Pinned];
+
+    /// The revision that has to be spoken.
+    pub(crate) fn revision(self) -> &'static str {
+        match self {
+            Self::Legacy => "2025-11-25",
+            Self::Auto | Self::Pinned => "2026-07-28",
+        }
+    }
+}
+
+/// An official SDK.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Sdk {
+    /// `mcp` on PyPI.
+    Python,
+    /// `@modelcontextprotocol/client` on npm.
+    TypeScript,
+}
+
+impl Sdk {
+    /// Installs the SDK, if need be.
+    pub(crate) fn install(self) -> Result<Driver, Missing> {
+        let read = |name: &str| {
+            let path = sources().join("interop").join(name);
+            fs::read_to_string(&path)
+                .unwrap_or_else(|error| panic!("cannot read `{}`: {error}", path.display()))
+        };
+        Ok(match self {
+            Self::Python => Driver {
+                sdk: self,
+                interpreter: package::python(&read("python/requirements.txt"))?,
+                script: sources().join("interop/python/drive.py"),
+            },
+            Self::TypeScript => {
+                // Node looks for packages beside the file that imports them.
+                let script = package::npm(&read("typescript/package.json"))?.join("drive.mjs");
+                package::write(&script, &read("typescript/drive.mjs"));
+                Driver { sdk: self, interpreter: package::node(LEAST_NODE)?, script }
+            }
+        })
+    }
+}
+
+/// A script that performs steps with an SDK.
+pub(crate) struct Driver {
+    pub(crate) sdk: Sdk,
+    interpreter: PathBuf,
+    script: PathBuf,
+}
+
+impl Driver {
+    /// What the script reports of one connection to `target`, a program or a URL.
+    pub(crate) fn drive(&self, transport: &str, target: &str, mode: Mode, steps: &[Step]) -> Value {
+        let wanted = match mode {
+            Mode::Legacy => "legacy",
+            Mode::Auto => "auto",
+            Mode::Pinned => mode.revision(),
+        };
+        let input = Value::Array(steps.iter().map(|step| step.send.clone()).collect()).to_string();
+        let mut command = Command::new(&self.interpreter);
+        command.arg(&self.script).args([transport, target, wanted]).current_dir(tree());
+        let finished = child::run(&mut command, &input, LIMIT).expect("an installed interpreter can be run");
+        let printed = finished.or_panic(&format!("{command:?}"));
+        serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{error} in the report:\n{printed}"))
+    }
+}

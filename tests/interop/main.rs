@@ -1,0 +1,84 @@
+//! The official Python and TypeScript SDKs drive our examples, over stdio and HTTP, in both eras.
+//!
+//! What is sent and what has to come back is written once, here, for both SDKs; the drivers only translate.
+
+mod content;
+mod driver;
+mod expect;
+mod repo;
+
+use mcp_tests::outside::{
+    example::{self, Served},
+    skip,
+};
+
+use driver::{Driver, Mode, Sdk};
+use expect::Step;
+
+/// The steps that fit an SDK and the era it speaks.
+type Steps = fn(Sdk, Mode) -> Vec<Step>;
+
+fn over_stdio(sdk: Sdk, example: &str, steps: Steps) {
+    if let Some(driver) = installed(sdk, example) {
+        let binary = example::binary(example);
+        drive(&driver, "stdio", &binary.display().to_string(), example, steps);
+    }
+}
+
+fn over_http(sdk: Sdk, example: &str, steps: Steps) {
+    if let Some(driver) = installed(sdk, example) {
+        let server = Served::start(example, &repo::tree());
+        drive(&driver, "http", &server.url(), example, steps);
+    }
+}
+
+fn installed(sdk: Sdk, example: &str) -> Option<Driver> {
+    sdk.install().map_err(|missing| skip(&format!("{sdk:?} drives {example}"), &missing)).ok()
+}
+
+fn drive(driver: &Driver, transport: &str, target: &str, example: &str, steps: Steps) {
+    for mode in Mode::ALL {
+        let steps = steps(driver.sdk, mode);
+        expect::check(&driver.drive(transport, target, mode, &steps), mode, example, &steps);
+    }
+}
+
+#[test]
+fn python_drives_repo_over_stdio() {
+    over_stdio(Sdk::Python, "repo", repo::steps);
+}
+
+#[test]
+fn python_drives_repo_over_http() {
+    over_http(Sdk::Python, "repo", repo::steps);
+}
+
+#[test]
+fn python_drives_content_over_stdio() {
+    over_stdio(Sdk::Python, "content", content::steps);
+}
+
+#[test]
+fn python_drives_content_over_http() {
+    over_http(Sdk::Python, "content", content::steps);
+}
+
+#[test]
+fn typescript_drives_repo_over_stdio() {
+    over_stdio(Sdk::TypeScript, "repo", repo::steps);
+}
+
+#[test]
+fn typescript_drives_repo_over_http() {
+    over_http(Sdk::TypeScript, "repo", repo::steps);
+}
+
+#[test]
+fn typescript_drives_content_over_stdio() {
+    over_stdio(Sdk::TypeScript, "content", content::steps);
+}
+
+#[test]
+fn typescript_drives_content_over_http() {
+    over_http(Sdk::TypeScript, "content", content::steps);
+}

@@ -1,0 +1,75 @@
+//! Other people's programs (SDKs, the conformance suite) and our examples as processes; called by the
+//! `interop` and `conformance` binaries.
+
+pub mod child;
+pub mod example;
+pub mod package;
+
+use std::{
+    env,
+    fs::{self, File},
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+/// What has to be on the machine and is not.
+#[derive(Debug)]
+pub struct Missing(pub String);
+
+/// Says on the terminal that `test` did nothing because something is missing.
+///
+/// # Panics
+///
+/// Under `CI=true`, where nothing may be missing.
+pub fn skip(test: &str, missing: &Missing) {
+    let Missing(what) = missing;
+    assert!(env::var("CI").as_deref() != Ok("true"), "`{test}` cannot run: {what}");
+    // Not `eprintln!`: the test harness captures that, and shows nothing of a test that passes.
+    let _ = std::io::stderr().write_all(format!("SKIPPED: {test}: {what}\n").as_bytes());
+}
+
+/// The folder of this package, where drivers and manifests are.
+#[must_use]
+pub fn sources() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// `target/<profile>`, found from the running test binary so that any target folder and profile will do.
+///
+/// # Panics
+///
+/// If the test binary is not where cargo puts it.
+#[must_use]
+pub fn profile_dir() -> PathBuf {
+    let binary = env::current_exe().expect("the test binary has a path");
+    binary.ancestors().nth(2).expect("the test binary is in target/<profile>/deps").to_owned()
+}
+
+/// A folder under `target/` that outlives a run: installed packages, logs and reports.
+///
+/// # Panics
+///
+/// If it cannot be made.
+#[must_use]
+pub fn kept_dir(name: &str) -> PathBuf {
+    let profile = profile_dir();
+    let target = profile.parent().expect("a profile folder is in a target folder");
+    let dir = target.join("interop").join(name);
+    fs::create_dir_all(&dir).unwrap_or_else(|error| panic!("cannot make `{}`: {error}", dir.display()));
+    dir
+}
+
+/// Waits until no other test, of this process or another, holds what `name` stands for; it is held until the file
+/// is dropped.
+///
+/// # Panics
+///
+/// If the lock file cannot be made or locked.
+#[must_use]
+pub fn alone(name: &str) -> File {
+    let path = kept_dir("locks").join(name);
+    let file =
+        File::create(&path).unwrap_or_else(|error| panic!("cannot make `{}`: {error}", path.display()));
+    file.lock().unwrap_or_else(|error| panic!("cannot lock `{}`: {error}", path.display()));
+    file
+}

@@ -1,0 +1,54 @@
+//! Reads the checks of one scenario, stricter than the suite's own exit status; called by `suite`.
+
+use serde_json::Value;
+
+/// How a scenario ended.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Verdict {
+    /// At least one check succeeded, and no check ended otherwise.
+    Passed,
+    /// What was wrong, one line each.
+    Not(Vec<String>),
+}
+
+/// Judges the content of a scenario's `checks.json`; `None` if the suite left none.
+pub(crate) fn judge(checks: Option<String>) -> Verdict {
+    let Some(checks) = checks else {
+        return Verdict::Not(vec!["left no result".to_owned()]);
+    };
+    let checks: Vec<Value> = serde_json::from_str(&checks).expect("checks.json is an array");
+    let wrong: Vec<String> = checks.iter().filter_map(complaint).collect();
+    if !wrong.is_empty() {
+        return Verdict::Not(wrong);
+    }
+    if checks.iter().any(|check| check["status"] == "SUCCESS") {
+        return Verdict::Passed;
+    }
+    Verdict::Not(vec!["checked nothing".to_owned()])
+}
+
+/// Failures, and also warnings and skipped checks.
+fn complaint(check: &Value) -> Option<String> {
+    match check["status"].as_str() {
+        Some("SUCCESS" | "INFO") => None,
+        status => {
+            let text = |member: &str| check[member].as_str().unwrap_or_default().to_owned();
+            Some(format!("{} {}: {}", status.unwrap_or("no status"), text("id"), text("errorMessage")))
+        }
+    }
+}
+
+#[test]
+fn a_warning_a_skip_and_silence_are_not_passing() {
+    let with =
+        |status: &str| judge(Some(format!(r#"[{{"status":"SUCCESS"}},{{"status":"{status}","id":"x"}}]"#)));
+    assert_eq!(with("INFO"), Verdict::Passed);
+    for status in ["FAILURE", "WARNING", "SKIPPED"] {
+        assert_eq!(with(status), Verdict::Not(vec![format!("{status} x: ")]));
+    }
+    assert_eq!(
+        judge(Some(r#"[{"status":"INFO"}]"#.to_owned())),
+        Verdict::Not(vec!["checked nothing".to_owned()])
+    );
+    assert_eq!(judge(None), Verdict::Not(vec!["left no result".to_owned()]));
+}

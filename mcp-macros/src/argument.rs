@@ -128,7 +128,9 @@ impl Argument {
             let method = Ident::new(method, key);
             let make = match &value.expr {
                 None => quote_spanned!(key=> <#ty as __rt::Default>::default),
-                Some(expr) => quote_spanned!(site=> { fn __value() -> #ty { #expr } __value }),
+                Some(expr) => quote_spanned! {site=>
+                    { #[allow(clippy::unnecessary_wraps)] fn __value() -> #ty { #expr } __value }
+                },
             };
             calls.extend(quote_spanned!(key=> .#method(#make)));
         }

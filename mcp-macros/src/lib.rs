@@ -74,7 +74,7 @@ pub fn mcp_prompt(options: TokenStream, item: TokenStream) -> TokenStream {
 /// Option: `crate`.
 #[proc_macro_attribute]
 pub fn mcp_service(options: TokenStream, item: TokenStream) -> TokenStream {
-    service::expand(options.into(), item.into()).into()
+    service::expand(options.into(), &item.into()).into()
 }
 
 /// Derives `Serialize`, `Deserialize` and `JsonSchema`, so that a type can be an argument or a result.

@@ -3,7 +3,7 @@
 //! Called by `lib`.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{ToTokens, quote, quote_spanned};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Path, Token, Visibility};
@@ -13,7 +13,9 @@ use crate::errors::Errors;
 use crate::expand;
 use crate::misplaced;
 
-const DERIVES: [&str; 3] = ["Serialize", "Deserialize", "JsonSchema"];
+/// The derives, and the crates that they come from.
+const DERIVES: [(&str, &str); 3] =
+    [("Serialize", "serde"), ("Deserialize", "serde"), ("JsonSchema", "schemars")];
 
 pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     let errors = Errors::new();
@@ -30,22 +32,27 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
             return quote!(#item #failed);
         }
     };
-    refuse_derives(&head.attrs, &errors);
-    let failed = errors.any();
-    let mistakes = errors.finish();
-    if failed {
+    if refuse_attributes_above(&head.attrs, &errors) {
+        let mistakes = errors.finish();
         return quote!(#item #mistakes);
     }
+    let present = refuse_derives(&head.attrs, &errors);
+    let mistakes = errors.finish();
     let private = expand::private(krate.as_ref());
     let text = private.to_string().replace(' ', "");
     let (serde, schemars) = (format!("{text}::serde"), format!("{text}::schemars"));
+    let derives = DERIVES.iter().filter(|(name, _)| !present.contains(name)).map(|(name, home)| {
+        let (name, home) = (format_ident!("{name}"), format_ident!("{home}"));
+        quote_spanned!(Span::mixed_site()=> #private::#home::#name)
+    });
     let header = head.header_impl(krate.as_ref());
     quote_spanned! {Span::mixed_site()=>
-        #[derive(#private::serde::Serialize, #private::serde::Deserialize, #private::schemars::JsonSchema)]
+        #[derive(#(#derives),*)]
         #[serde(crate = #serde)]
         #[schemars(crate = #schemars)]
         #item
         #header
+        #mistakes
     }
 }
 
@@ -91,20 +98,40 @@ impl Head {
     }
 }
 
-/// The same derive twice would be a wall of conflicting impls.
-fn refuse_derives(attrs: &[Attribute], errors: &Errors) {
+/// The same derive twice would be a wall of conflicting impls; gives those that are there.
+fn refuse_derives(attrs: &[Attribute], errors: &Errors) -> Vec<&'static str> {
+    let mut present = Vec::new();
     for attr in attrs.iter().filter(|attr| attr.path().is_ident("derive")) {
         let Ok(paths) = attr.parse_args_with(Punctuated::<Path, Token![,]>::parse_terminated) else {
             continue;
         };
         for path in paths {
             let Some(last) = path.segments.last() else { continue };
-            if DERIVES.iter().any(|derive| last.ident == derive) {
-                errors.at(
-                    &path,
-                    format_args!("`#[mcp_type]` derives `{}` already\nremove one of them", last.ident),
-                );
-            }
+            let Some((name, _)) = DERIVES.iter().find(|(name, _)| last.ident == name) else { continue };
+            errors.at(&path, format_args!("`#[mcp_type]` derives `{name}` already\nremove one of them"));
+            present.push(*name);
         }
     }
+    present
+}
+
+/// Attributes of a derive mean nothing above it. The compiler says so, and then stumbles over the derives.
+fn refuse_attributes_above(attrs: &[Attribute], errors: &Errors) -> bool {
+    if !proc_macro::is_available() {
+        return false;
+    }
+    let here = Span::call_site().unwrap();
+    let mut found = false;
+    for attr in attrs {
+        let Some(name) = attr.path().get_ident().filter(|name| *name == "serde" || *name == "schemars")
+        else {
+            continue;
+        };
+        let there = name.span().unwrap();
+        if there.file() == here.file() && (there.line(), there.column()) < (here.line(), here.column()) {
+            errors.at(attr, format_args!("`#[{name}]` stands above `#[mcp_type]`\nmove it below"));
+            found = true;
+        }
+    }
+    found
 }

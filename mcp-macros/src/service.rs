@@ -18,13 +18,13 @@ use crate::resource::Resource;
 use crate::tool::Tool;
 use crate::ty;
 
-pub(crate) fn expand(options: TokenStream, block: TokenStream) -> TokenStream {
+pub(crate) fn expand(options: TokenStream, block: &TokenStream) -> TokenStream {
     let errors = Errors::new();
     let krate = attr::crate_option(options, "`#[mcp_service]`", &errors);
     let mut block: Block = match syn::parse2(block.clone()) {
         Ok(block) => block,
         Err(error) => {
-            match misplaced::keyword(&block) {
+            match misplaced::keyword(block) {
                 Some(word) if word == "impl" => errors.add(error),
                 word => errors.at_span(
                     word.map_or_else(Span::call_site, |word| word.span()),

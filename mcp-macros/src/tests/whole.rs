@@ -53,7 +53,7 @@ fn services_report_their_mistakes() {
             ("impl X { #[mcp_tool] #[mcp_prompt] fn a(&self) {} }", "on one function"),
             ("struct X;", "belongs to an `impl` block"),
         ],
-        |block| service::expand(tokens(""), tokens(block)),
+        |block| service::expand(tokens(""), &tokens(block)),
     );
     let block = r#"
 impl X {
@@ -63,7 +63,7 @@ impl X {
             #[cfg(any())] #[mcp_runtime::mcp_resource(uri = "a://b")] async fn page() -> String {}
             macro_call! {}
         }"#;
-    let expansion = service::expand(tokens("crate = renamed"), tokens(block));
+    let expansion = service::expand(tokens("crate = renamed"), &tokens(block));
     no_mistake(&expansion);
     let text = flat(&expansion);
     assert!(text.starts_with("implX{constA:fn()={b};fnplain(&self){a.}#[allow("), "{text}");

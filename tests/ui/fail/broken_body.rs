@@ -1,0 +1,10 @@
+use mcp_runtime::mcp_tool;
+
+#[mcp_tool]
+fn search(#[mcp(default)] query: String) -> String {
+    if 1
+}
+
+const _: fn(String) -> String = search;
+
+fn main() {}

@@ -108,7 +108,10 @@ async fn errors_are_told_apart() {
 #[tokio::test]
 async fn a_failed_expectation_shows_the_whole_reply() {
     let reply = server().call("steps", json!({ "upto": 1 })).await;
-    let panic = std::panic::catch_unwind(|| drop(reply.expect_text("2"))).unwrap_err();
+    let panic = std::panic::catch_unwind(|| {
+        reply.expect_text("2");
+    })
+    .unwrap_err();
     let message = panic.downcast_ref::<String>().unwrap();
     for part in ["expected the text \"2\"", "\"text\": \"1\"", "serverInfo", "notifications/progress"] {
         assert!(message.contains(part), "{part} is missing in {message}");

@@ -13,7 +13,7 @@ use serde_json::Value;
 pub(crate) use cancel::Cancel;
 pub use cancel::Cancelled;
 pub use peer::{Caller, ClientInfo};
-pub(crate) use peer::{ClientData, Outlet, Peer};
+pub(crate) use peer::{ClientData, Outlet, Peer, Viewer};
 pub(crate) use progress::Channel;
 pub use progress::Progress;
 pub(crate) use slots::Slots;
@@ -85,6 +85,14 @@ impl Context {
     #[must_use]
     pub fn caller(&self) -> Option<&Caller> {
         self.0.peer.caller.as_deref()
+    }
+
+    /// The value registered for `T`, as `&T` would inject it: this request's first, then the server's.
+    ///
+    /// For [`FromContext`](crate::FromContext) values that are made from state.
+    #[must_use]
+    pub fn state<T: ?Sized + 'static>(&self) -> Option<&T> {
+        self.find()
     }
 
     /// The member `key` of the request's `_meta`.

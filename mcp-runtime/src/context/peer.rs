@@ -20,8 +20,42 @@ pub(crate) struct Peer {
     pub(crate) outlet: Option<Arc<dyn Outlet>>,
     pub(crate) request: Arc<Slots>,
     pub(crate) caller: Option<Arc<Caller>>,
+    /// Whether callers are told apart, so that no caller means one without any scope; stdio trusts its one client.
+    pub(crate) restricted: bool,
     /// What a handshake told of the client; requests of the stateless era tell it themselves.
     pub(crate) client: ClientData,
+}
+
+impl Peer {
+    /// What this side may see and call.
+    pub(crate) fn viewer(&self) -> Viewer<'_> {
+        Viewer { caller: self.caller.as_deref(), restricted: self.restricted }
+    }
+}
+
+/// Whose request it is, for everything that scopes hide.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Viewer<'a> {
+    caller: Option<&'a Caller>,
+    restricted: bool,
+}
+
+impl Viewer<'_> {
+    /// Somebody who may do everything: the one client of a pipe, or anyone where callers are not told apart.
+    pub(crate) const TRUSTED: Self = Self { caller: None, restricted: false };
+
+    /// Whether nothing at all is hidden.
+    pub(crate) fn sees_all(self) -> bool {
+        self.caller.is_none() && !self.restricted
+    }
+
+    /// Whether an item with these scopes is there.
+    pub(crate) fn sees(self, scopes: &[&str]) -> bool {
+        match self.caller {
+            Some(caller) => caller.may(scopes),
+            None => !self.restricted || scopes.is_empty(),
+        }
+    }
 }
 
 impl fmt::Debug for Peer {
@@ -85,7 +119,7 @@ impl Caller {
         self
     }
 
-    pub(crate) fn may(&self, scopes: &[&str]) -> bool {
+    fn may(&self, scopes: &[&str]) -> bool {
         scopes.iter().all(|needed| self.scopes.iter().any(|granted| granted == needed))
     }
 }

@@ -13,7 +13,6 @@ use super::{
 use crate::{
     extract::{AnyArg, Completion, Flow, Outcome, prefixed},
     jsonrpc::{ProtocolError, array, error_reply, string},
-    registry::visible,
     reply::Failure,
     server::Server,
 };
@@ -61,16 +60,16 @@ impl Server {
         let registry = self.registry();
         let (what, args, choices, state) = match &reference {
             Reference::Prompt { name } => {
-                let found = registry.prompt(name).filter(|p| visible(request.caller(), p.def.common.scopes));
+                let found = registry.prompt(name).filter(|p| request.viewer().sees(p.def.common.scopes));
                 let Some(entry) = found else {
-                    let near = registry.nearest_prompt(name, request.caller());
+                    let near = registry.nearest_prompt(name, request.viewer());
                     return Err(ProtocolError::invalid_params(unknown("prompt", name, near)).into());
                 };
                 let at = position(entry.def.common.args, &argument.name);
                 (name, entry.def.common.args, at.map(|at| entry.choices(at)), &entry.state)
             }
             Reference::Resource { uri } => {
-                let found = registry.template(uri).filter(|r| visible(request.caller(), r.def.common.scopes));
+                let found = registry.template(uri).filter(|r| request.viewer().sees(r.def.common.scopes));
                 let Some(entry) = found else {
                     return Err(ProtocolError::invalid_params(unknown("resource template", uri, None)).into());
                 };

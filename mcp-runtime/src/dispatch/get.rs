@@ -14,7 +14,7 @@ use crate::{
     content::{PromptResult, prompt_result},
     extract::{CallParts, Input, Variable},
     jsonrpc::{ProtocolError, error_reply, text_of},
-    registry::{PromptEntry, visible},
+    registry::PromptEntry,
     reply::Failure,
     server::Server,
 };
@@ -25,9 +25,9 @@ impl Server {
         let name = text_of(name).ok_or_else(|| ProtocolError::invalid_params("`name` is not a string"))?;
         let arguments = texts(request.params.arguments.map(|raw| raw.get()))?;
         let registry = self.registry();
-        let found = registry.prompt(&name).filter(|p| visible(request.caller(), p.def.common.scopes));
+        let found = registry.prompt(&name).filter(|p| request.viewer().sees(p.def.common.scopes));
         let Some(entry) = found.cloned() else {
-            let near = registry.nearest_prompt(&name, request.caller());
+            let near = registry.nearest_prompt(&name, request.viewer());
             return Err(ProtocolError::invalid_params(unknown("prompt", &name, near)).into());
         };
         let make_context = || request.context(&entry.state);

@@ -10,10 +10,13 @@ use super::{
 use crate::{
     extract::{Flow, ListedResource},
     jsonrpc::{ProtocolError, error_reply, text_of},
-    registry::{ListKind, Page, Registry, ResourceEntry, page_of, visible},
+    registry::{ListKind, Page, Registry, ResourceEntry, page_of},
     reply::Failure,
     server::Server,
 };
+
+/// A template, and what its `list` function gave.
+type Instances = (Arc<ResourceEntry>, Vec<ListedResource>);
 
 impl Server {
     pub(super) fn list(
@@ -31,16 +34,16 @@ impl Server {
             }
         };
         if kind == ListKind::Resources && registry.resources.iter().any(|r| r.def.list.is_some()) {
-            return Ok(self.list_instances(request, registry, cursor.map(|c| c.into_owned()), out));
+            return Ok(self.list_instances(request, &registry, cursor.map(|c| c.into_owned()), out));
         }
         let frame = Frame { id: request.id, revision: request.revision };
         let size = self.options().page_size;
-        if cursor.is_none() && request.caller().is_none() {
+        if cursor.is_none() && request.viewer().sees_all() {
             let page = registry.first_page(kind, request.revision, size);
             self.write_page(kind, frame, &page, out);
             return Ok(Begun::Done(Status::Ok));
         }
-        let entries = registry.entries(kind, request.revision, request.caller());
+        let entries = registry.entries(kind, request.revision, request.viewer());
         let page = page_of(kind, &entries, cursor.as_deref(), size).ok_or_else(bad_cursor)?;
         self.write_page(kind, frame, &page, out);
         Ok(Begun::Done(Status::Ok))
@@ -60,18 +63,18 @@ impl Server {
     fn list_instances(
         &self,
         request: Request<'_>,
-        registry: Arc<Registry>,
+        registry: &Registry,
         cursor: Option<String>,
         out: &mut Vec<u8>,
     ) -> Begun {
         let revision = request.revision;
-        let entries = registry.entries(ListKind::Resources, revision, request.caller());
-        let shown_to_caller = |r: &&Arc<ResourceEntry>| visible(request.caller(), r.def.common.scopes);
+        let entries = registry.entries(ListKind::Resources, revision, request.viewer());
+        let shown_to_caller = |r: &&Arc<ResourceEntry>| request.viewer().sees(r.def.common.scopes);
         let listed = registry.resources.iter().filter(shown_to_caller);
         let listers: Vec<_> =
             listed.filter_map(|r| Some((r.clone(), r.def.list?(request.context(&r.state))))).collect();
         let gather = async move {
-            let mut found: Vec<(Arc<ResourceEntry>, Vec<ListedResource>)> = Vec::with_capacity(listers.len());
+            let mut found: Vec<Instances> = Vec::with_capacity(listers.len());
             for (entry, lister) in listers {
                 found.push((entry, lister.await?));
             }
@@ -89,7 +92,7 @@ impl Server {
         frame: Frame<'_>,
         mut entries: Vec<Vec<u8>>,
         cursor: Option<&str>,
-        result: Result<Vec<(Arc<ResourceEntry>, Vec<ListedResource>)>, Failure>,
+        result: Result<Vec<Instances>, Failure>,
         out: &mut Vec<u8>,
     ) -> Status {
         let error = match result {

@@ -184,7 +184,7 @@ impl Request<'_> {
         })
     }
 
-    fn caller(&self) -> Option<&crate::context::Caller> {
-        self.peer.caller.as_deref()
+    fn viewer(&self) -> crate::context::Viewer<'_> {
+        self.peer.viewer()
     }
 }

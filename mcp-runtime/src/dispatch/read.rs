@@ -12,7 +12,7 @@ use crate::{
     extract::{CallParts, Input},
     jsonrpc::{ProtocolError, error_reply, text_of},
     protocol::{self, Revision},
-    registry::{ResourceEntry, visible},
+    registry::ResourceEntry,
     reply::Failure,
     server::Server,
 };
@@ -23,7 +23,7 @@ impl Server {
         let uri = text_of(uri).ok_or_else(|| ProtocolError::invalid_params("`uri` is not a string"))?;
         let registry = self.registry();
         let revision = request.revision;
-        let found = registry.resource(&uri).filter(|(r, _)| visible(request.caller(), r.def.common.scopes));
+        let found = registry.resource(&uri).filter(|(r, _)| request.viewer().sees(r.def.common.scopes));
         let Some((entry, variables)) = found else { return Err(not_found(&uri, revision).into()) };
         let entry = entry.clone();
         let make_context = || request.context(&entry.state);

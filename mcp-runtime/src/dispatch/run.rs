@@ -136,25 +136,29 @@ pub(super) fn drive<R: Send + 'static>(
     }
     let id: Box<str> = drive.id.into();
     let limit = drive.limit;
+    let cancel = drive.cancel.unwrap_or_default();
+    let token = cancel.clone();
     Begun::Running(Running::new(
         async move {
-            let result = limited(future, limit).await;
+            let result = limited(future, limit, &token).await;
             let mut bytes = Vec::with_capacity(256);
             let status = finish(result, &id, &mut bytes);
             Finished { bytes, status }
         },
-        drive.cancel.unwrap_or_default(),
+        cancel,
     ))
 }
 
-/// Waits for a future, at most as long as its limit.
+/// Waits for a future, at most as long as its limit; a thread that outlives the limit sees its token fire.
 async fn limited<R>(
     future: impl Future<Output = Result<R, Failure>>,
     limit: Option<(Duration, String)>,
+    cancel: &Cancel,
 ) -> Result<R, Failure> {
     match limit {
         None => future.await,
         Some((limit, what)) => tokio::time::timeout(limit, future).await.unwrap_or_else(|_| {
+            cancel.fire();
             Err(Failure::Body(ToolError::new(format!("{what} took longer than its limit of {limit:?}"))))
         }),
     }
@@ -164,9 +168,10 @@ async fn limited<R>(
 pub(super) async fn complete<R>(
     outcome: Outcome<R>,
     limit: Option<(Duration, String)>,
+    cancel: &Cancel,
 ) -> Result<R, Failure> {
     match outcome? {
         Flow::Ready(result) => Ok(result),
-        Flow::Pending(future) => limited(Contained(future), limit).await,
+        Flow::Pending(future) => limited(Contained(future), limit, cancel).await,
     }
 }

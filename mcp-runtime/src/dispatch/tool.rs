@@ -15,7 +15,7 @@ use crate::{
     def::{RuntimeTool, ToolCall},
     extract::{CallParts, Flow, Input, Outcome, argument_report},
     jsonrpc::{ProtocolError, error_reply, text_of},
-    registry::{ToolBody, ToolEntry, visible},
+    registry::{ToolBody, ToolEntry},
     reply::{Failure, ToolError},
     server::Server,
 };
@@ -30,9 +30,9 @@ impl Server {
             Some(_) => return Err(invalid("`arguments` is not an object").into()),
         };
         let registry = self.registry();
-        let found = registry.tool(&name).filter(|tool| visible(request.caller(), &tool.scopes()));
+        let found = registry.tool(&name).filter(|tool| request.viewer().sees(&tool.scopes()));
         let Some(entry) = found.cloned() else {
-            let near = registry.nearest_tool(&name, request.caller());
+            let near = registry.nearest_tool(&name, request.viewer());
             return Err(invalid(&unknown("tool", &name, near)).into());
         };
         let revision = request.revision;
@@ -50,7 +50,7 @@ impl Server {
                     async move {
                         let permit = limit.acquire_owned().await;
                         let (outcome, _) = run(&entry, &arguments, &|| context.clone());
-                        let result = complete(outcome, time_limit(&entry)).await;
+                        let result = complete(outcome, time_limit(&entry), &context.inner().cancel).await;
                         drop(permit);
                         let mut bytes = Vec::with_capacity(256);
                         let frame = Frame { id: &id, revision };

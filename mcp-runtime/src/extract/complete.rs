@@ -155,11 +155,10 @@ macro_rules! shapes {
         {
             #[allow(unused_variables)]
             fn run(self, completion: Completion, context: Context) -> BoxFuture<Result<Vec<String>, Failure>> {
-                let all = (|| {
+                Box::pin(async move {
                     $(let $v = crate::extract::ProbeDyn::find(&Probe::<$s>::new(), &context)?;)*
                     Ok(self(&completion, $($v),*).into_iter().map(Into::into).collect())
-                })();
-                Box::pin(std::future::ready(all))
+                })
             }
         }
 
@@ -187,11 +186,10 @@ macro_rules! shapes {
         {
             #[allow(unused_variables)]
             fn run(self, context: Context) -> BoxFuture<Result<Vec<ListedResource>, Failure>> {
-                let all = (|| {
+                Box::pin(async move {
                     $(let $v = crate::extract::ProbeDyn::find(&Probe::<$s>::new(), &context)?;)*
                     Ok(self($($v),*).into_iter().map(Into::into).collect())
-                })();
-                Box::pin(std::future::ready(all))
+                })
             }
         }
 

@@ -86,7 +86,7 @@ impl Text<'_> {
     }
 }
 
-fn plain(error: serde_json::Error) -> TextError {
+fn plain(error: &serde_json::Error) -> TextError {
     TextError(error.to_string())
 }
 
@@ -140,7 +140,7 @@ impl<'de> Deserializer<'de> for Text<'_> {
         visitor: V,
     ) -> Result<V::Value, TextError> {
         if self.0.trim_start().starts_with('{') {
-            return self.json()?.deserialize_enum(name, variants, visitor).map_err(plain);
+            return self.json()?.deserialize_enum(name, variants, visitor).map_err(|e| plain(&e));
         }
         visitor.visit_enum(IntoDeserializer::<TextError>::into_deserializer(self.0))
     }
@@ -151,7 +151,7 @@ impl<'de> Deserializer<'de> for Text<'_> {
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
         if self.0.trim_start().starts_with('[') {
-            return self.json()?.deserialize_seq(visitor).map_err(plain);
+            return self.json()?.deserialize_seq(visitor).map_err(|e| plain(&e));
         }
         // what people type: a,b,c
         visitor.visit_seq(de::value::SeqDeserializer::new(self.0.split(',').map(|part| Text(part.trim()))))
@@ -162,7 +162,7 @@ impl<'de> Deserializer<'de> for Text<'_> {
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
-        self.json()?.deserialize_map(visitor).map_err(plain)
+        self.json()?.deserialize_map(visitor).map_err(|e| plain(&e))
     }
 
     fn deserialize_struct<V: Visitor<'de>>(

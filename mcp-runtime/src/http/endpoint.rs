@@ -204,7 +204,8 @@ impl Endpoint {
             Arc::new(slots)
         };
         let outlet = queue.clone().map(|queue| queue as Arc<_>);
-        (Peer { outlet, request: slots, caller: request.caller.clone(), client }, queue)
+        let restricted = self.options.caller.is_some();
+        (Peer { outlet, request: slots, caller: request.caller.clone(), restricted, client }, queue)
     }
 
     /// Serves one request of either era.

@@ -194,7 +194,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Tells callers apart by what `find` makes of a request's head; `None` is an anonymous caller.
+    /// Tells callers apart by what `find` makes of a request's head; `None` is an anonymous caller,
+    /// from whom everything with `scopes` is hidden.
     ///
     /// It runs before the body is read. Sessions belong to the caller that started them.
     pub fn caller(mut self, find: impl Fn(&Parts) -> Option<Caller> + Send + Sync + 'static) -> Self {

@@ -82,6 +82,24 @@ impl Server {
     }
 }
 
+impl crate::ServerBuilder {
+    /// Builds the server and makes a [router](Server::into_router) of it.
+    ///
+    /// # Errors
+    /// What [`build`](Self::build) says.
+    pub fn into_router(self) -> Result<Router> {
+        Ok(self.build()?.into_router())
+    }
+
+    /// Builds the server and [serves HTTP](Server::serve_http) with it.
+    ///
+    /// # Errors
+    /// What [`build`](Self::build) and [`Server::serve_http`] say.
+    pub async fn serve_http(self, address: impl ToSocketAddrs) -> Result<()> {
+        self.build()?.serve_http(address).await
+    }
+}
+
 /// The accept loop.
 async fn accept(endpoint: Arc<Endpoint>, listener: TcpListener, stop: impl Future<Output = ()>) {
     let places = Arc::new(Semaphore::new(endpoint.options.max_connections.min(Semaphore::MAX_PERMITS)));

@@ -67,7 +67,7 @@ mod tests {
     async fn silence_is_broken_by_comments() {
         let tool = RuntimeTool::builder("nap").handler(|call: ToolCall| async move {
             call.context.progress(1.0).send();
-            tokio::time::sleep(Duration::from_secs(40)).await;
+            sleep(Duration::from_secs(40)).await;
             "napped"
         });
         let endpoint = Endpoint::new(&Server::builder("t", "1").add_tool(tool).build().unwrap());

@@ -23,7 +23,7 @@ impl Problem {
         Self(text)
     }
 
-    pub(crate) fn at(at: Location, text: String) -> Self {
+    pub(crate) fn at(at: Location, text: impl fmt::Display) -> Self {
         Self(format!("{text}\n  --> {at}"))
     }
 }
@@ -50,7 +50,7 @@ pub(crate) struct Registered {
 #[derive(Clone)]
 pub(crate) enum Source {
     Annotated(Linked),
-    Runtime(RuntimeTool),
+    Runtime(Arc<RuntimeTool>),
 }
 
 impl Registered {
@@ -81,7 +81,7 @@ pub(crate) fn assemble(
         let linked = match &item.source {
             Source::Runtime(tool) => {
                 seen.check("tool", &name, &name, None, &mut problems);
-                match ToolEntry::runtime(name, tool.clone(), state) {
+                match ToolEntry::runtime(&name, tool.clone(), state) {
                     Ok(entry) => tools.push(Arc::new(entry)),
                     Err(problem) => problems.push(problem),
                 }
@@ -109,7 +109,7 @@ pub(crate) fn assemble(
             Linked::Tool(def) => {
                 seen.check("tool", &name, &name, Some(common.at), &mut problems);
                 if is_tool_name(&name) {
-                    ToolEntry::annotated(name, def, this, state).map(|entry| tools.push(Arc::new(entry)))
+                    ToolEntry::annotated(&name, def, this, state).map(|entry| tools.push(Arc::new(entry)))
                 } else {
                     let text = format!("`{name}` is no tool name: 1 to 128 of `A-Z a-z 0-9 _ . -`");
                     Err(Problem::at(common.at, text))

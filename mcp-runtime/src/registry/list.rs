@@ -4,8 +4,8 @@ use std::sync::{Arc, OnceLock};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
-use super::{Registry, visible};
-use crate::{context::Caller, protocol::Revision};
+use super::Registry;
+use crate::{context::Viewer, protocol::Revision};
 
 /// The four lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,12 +41,7 @@ pub(crate) struct Page {
 
 impl Registry {
     /// The entries of a list that the caller may see, each as JSON.
-    pub(crate) fn entries(
-        &self,
-        kind: ListKind,
-        revision: Revision,
-        caller: Option<&Caller>,
-    ) -> Vec<Vec<u8>> {
+    pub(crate) fn entries(&self, kind: ListKind, revision: Revision, viewer: Viewer<'_>) -> Vec<Vec<u8>> {
         let render = |write: &dyn Fn(&mut Vec<u8>)| {
             let mut out = Vec::with_capacity(256);
             write(&mut out);
@@ -54,17 +49,17 @@ impl Registry {
         };
         match kind {
             ListKind::Tools => {
-                let shown = self.tools.iter().filter(|tool| visible(caller, &tool.scopes()));
+                let shown = self.tools.iter().filter(|tool| viewer.sees(&tool.scopes()));
                 shown.map(|tool| render(&|out| tool.write(out, revision))).collect()
             }
             ListKind::Prompts => {
-                let shown = self.prompts.iter().filter(|prompt| visible(caller, prompt.def.common.scopes));
+                let shown = self.prompts.iter().filter(|prompt| viewer.sees(prompt.def.common.scopes));
                 shown.map(|prompt| render(&|out| prompt.write(out, revision))).collect()
             }
             ListKind::Resources | ListKind::Templates => {
                 let exact = kind == ListKind::Resources;
                 let shown = self.resources.iter().filter(|r| r.template.is_exact() == exact);
-                let shown = shown.filter(|r| visible(caller, r.def.common.scopes));
+                let shown = shown.filter(|r| viewer.sees(r.def.common.scopes));
                 shown.map(|resource| render(&|out| resource.write(out, revision))).collect()
             }
         }
@@ -75,7 +70,7 @@ impl Registry {
         let kept = self.lists.0.get(kind as usize).and_then(|revisions| revisions.get(revision.index()));
         let render = || {
             Arc::new(
-                page_of(kind, &self.entries(kind, revision, None), None, size)
+                page_of(kind, &self.entries(kind, revision, Viewer::TRUSTED), None, size)
                     .unwrap_or(Page { entries: b"[]".to_vec(), next: None }),
             )
         };

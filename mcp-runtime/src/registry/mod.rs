@@ -19,7 +19,7 @@ pub(crate) use resource::ResourceEntry;
 pub(crate) use template::Bound;
 pub(crate) use tool::{ToolBody, ToolEntry};
 
-use crate::{context::Caller, schema::nearest};
+use crate::{context::Viewer, schema::nearest};
 
 /// Everything that a server offers at one moment.
 #[derive(Debug, Default)]
@@ -83,18 +83,13 @@ impl Registry {
         self.resources.iter().find(|resource| resource.uri == uri)
     }
 
-    pub(crate) fn nearest_tool(&self, name: &str, caller: Option<&Caller>) -> Option<&str> {
-        let visible = self.tools.iter().filter(|tool| visible(caller, &tool.scopes()));
+    pub(crate) fn nearest_tool(&self, name: &str, viewer: Viewer<'_>) -> Option<&str> {
+        let visible = self.tools.iter().filter(|tool| viewer.sees(&tool.scopes()));
         nearest(name, visible.map(|tool| tool.input.name.as_str()))
     }
 
-    pub(crate) fn nearest_prompt(&self, name: &str, caller: Option<&Caller>) -> Option<&str> {
-        let visible = self.prompts.iter().filter(|prompt| visible(caller, prompt.def.common.scopes));
+    pub(crate) fn nearest_prompt(&self, name: &str, viewer: Viewer<'_>) -> Option<&str> {
+        let visible = self.prompts.iter().filter(|prompt| viewer.sees(prompt.def.common.scopes));
         nearest(name, visible.map(|prompt| prompt.name.as_str()))
     }
-}
-
-/// Whether an item with these scopes is there for the caller; without authentication everything is.
-pub(crate) fn visible(caller: Option<&Caller>, scopes: &[&str]) -> bool {
-    caller.is_none_or(|caller| caller.may(scopes))
 }

@@ -35,7 +35,7 @@ pub(crate) struct ToolEntry {
 /// What is behind a tool.
 pub(crate) enum ToolBody {
     Annotated { def: &'static ToolDef, this: Option<Arc<dyn Any + Send + Sync>> },
-    Runtime(RuntimeTool),
+    Runtime(Arc<RuntimeTool>),
 }
 
 impl std::fmt::Debug for ToolBody {
@@ -61,7 +61,7 @@ pub(crate) struct Output {
 impl ToolEntry {
     /// Makes an annotated tool's entry.
     pub(crate) fn annotated(
-        name: String,
+        name: &str,
         def: &'static ToolDef,
         this: Option<Arc<dyn Any + Send + Sync>>,
         state: Arc<Slots>,
@@ -84,7 +84,7 @@ impl ToolEntry {
         let output = output_schema(def).map_err(&problem)?;
         Ok(Self {
             mirrored: mirrored(&schema),
-            input: ToolInput::new(name.clone(), schema),
+            input: ToolInput::new(name.to_owned(), schema),
             state,
             nested,
             output,
@@ -95,9 +95,9 @@ impl ToolEntry {
     }
 
     /// Makes the entry of a tool made at run time.
-    pub(crate) fn runtime(name: String, tool: RuntimeTool, state: Arc<Slots>) -> Result<Self, Problem> {
+    pub(crate) fn runtime(name: &str, tool: Arc<RuntimeTool>, state: Arc<Slots>) -> Result<Self, Problem> {
         let problem = |text: String| Problem::new(format!("tool `{name}`: {text}"));
-        if !is_tool_name(&name) {
+        if !is_tool_name(name) {
             return Err(problem("a tool's name is 1 to 128 of `A-Z a-z 0-9 _ . -`".into()));
         }
         let spec = &tool.spec;
@@ -109,7 +109,7 @@ impl ToolEntry {
         let output = spec.output.clone().map(Output::new).transpose().map_err(&problem)?;
         Ok(Self {
             mirrored: mirrored(&schema),
-            input: ToolInput::new(name.clone(), schema),
+            input: ToolInput::new(name.to_owned(), schema),
             state,
             nested: Some(nested),
             output,

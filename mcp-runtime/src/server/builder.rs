@@ -18,13 +18,15 @@ use crate::{
     registry::{Problem, Registered, Source, assemble},
 };
 
+/// Reads one type from the transport's own request extensions.
+type Extract = Arc<dyn Fn(&dyn Any, &mut Slots) + Send + Sync>;
+
 /// A type that HTTP middleware puts into requests: how to move it into a request's slots.
 #[derive(Clone)]
 pub(crate) struct RequestType {
     pub(crate) id: TypeId,
-    /// Reads it from the transport's own request extensions.
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has middleware"))]
-    pub(crate) extract: Arc<dyn Fn(&dyn Any, &mut Slots) + Send + Sync>,
+    pub(crate) extract: Extract,
 }
 
 /// Collects what a server offers; `server!()` starts one.
@@ -184,26 +186,26 @@ impl ServerBuilder {
 
     /// Offers the annotated methods of a service.
     pub fn service<S: Service>(self, service: S) -> Self {
-        self.add_service(service, String::new())
+        self.add_service(service, "")
     }
 
     /// Offers the annotated methods of a service under a prefix: tools and prompts as `prefix_name`, resources as
     /// `scheme://prefix/…`.
     pub fn service_as<S: Service>(self, prefix: &str, service: S) -> Self {
-        self.add_service(service, prefix.to_owned())
+        self.add_service(service, prefix)
     }
 
-    fn add_service<S: Service>(mut self, service: S, prefix: String) -> Self {
+    fn add_service<S: Service>(mut self, service: S, prefix: &str) -> Self {
         let this: Arc<dyn Any + Send + Sync> = Arc::new(service);
         for item in S::ITEMS {
-            self.push(Source::Annotated(*item), prefix.clone(), Some(this.clone()));
+            self.push(Source::Annotated(*item), prefix.to_owned(), Some(this.clone()));
         }
         self
     }
 
     /// Offers a tool made at run time.
     pub fn add_tool(mut self, tool: RuntimeTool) -> Self {
-        self.push(Source::Runtime(tool), String::new(), None);
+        self.push(Source::Runtime(Arc::new(tool)), String::new(), None);
         self
     }
 
@@ -303,11 +305,11 @@ impl ServerBuilder {
             Ok(registry) => registry,
             Err(found) => {
                 problems.extend(found);
-                return Err(report(problems));
+                return Err(report(&problems));
             }
         };
         if !problems.is_empty() {
-            return Err(report(problems));
+            return Err(report(&problems));
         }
         let mut identity = self.identity;
         identity.render();
@@ -348,7 +350,7 @@ impl fmt::Debug for ServerBuilder {
 }
 
 /// All problems as one error.
-pub(super) fn report(problems: Vec<Problem>) -> Error {
+pub(super) fn report(problems: &[Problem]) -> Error {
     let list: Vec<_> = problems.iter().map(ToString::to_string).collect();
     Error::from(format!("the server cannot be built:\n{}", list.join("\n")))
 }

@@ -25,7 +25,7 @@ impl ServerHandle {
         self.change(|items| {
             items.retain(|item| !matches!(&item.source, Source::Runtime(old) if old.name() == tool.name()));
             items.push(Registered {
-                source: Source::Runtime(tool),
+                source: Source::Runtime(Arc::new(tool)),
                 prefix: String::new(),
                 this: None,
                 state: Arc::default(),
@@ -53,8 +53,8 @@ impl ServerHandle {
         let mut items = shared.items.write().unwrap_or_else(PoisonError::into_inner);
         let mut changed = items.clone();
         edit(&mut changed);
-        let registry =
-            assemble(&shared.identity.name, &changed, shared.require_docs).map_err(super::builder::report)?;
+        let registry = assemble(&shared.identity.name, &changed, shared.require_docs)
+            .map_err(|problems| super::builder::report(&problems))?;
         *items = changed;
         *shared.registry.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(registry);
         Ok::<_, Error>(())

@@ -201,7 +201,7 @@ async fn terminated() {
         }
         Err(error) => {
             tracing::warn!(error = %error, "SIGTERM will end the process without its calls");
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 }

@@ -8,4 +8,5 @@ mod legacy;
 mod lifetime;
 mod modern;
 mod router;
+mod scopes;
 mod stream;

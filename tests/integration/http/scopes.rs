@@ -1,0 +1,75 @@
+//! What scopes hide, and from whom.
+
+use mcp_runtime::{Caller, Server, prelude::*};
+use serde_json::{Value, json};
+
+use super::client::{Ask, said, within};
+
+/// For everyone
+#[mcp_tool]
+fn open() -> &'static str {
+    "open"
+}
+
+/// For administrators
+#[mcp_tool(scopes("admin"))]
+fn purge() -> &'static str {
+    "purged"
+}
+
+/// For administrators
+#[mcp_resource(uri = "test://secrets", scopes("admin"))]
+fn secrets() -> &'static str {
+    "secret"
+}
+
+fn server() -> Server {
+    Server::builder("scopes", "1")
+        .tool::<open>()
+        .tool::<purge>()
+        .resource::<secrets>()
+        .caller(|parts| {
+            let user = parts.headers.get("x-user")?.to_str().ok()?;
+            let scopes: &[&str] = if user == "root" { &["admin"] } else { &[] };
+            Some(Caller::new("test", user).scopes(scopes.iter().copied()))
+        })
+        .build()
+        .expect("a server")
+}
+
+fn names(reply: &Value) -> Vec<&str> {
+    let tools = reply["result"]["tools"].as_array().into_iter().flatten();
+    tools.filter_map(|tool| tool["name"].as_str()).collect()
+}
+
+/// Protocol 12: scopes hide from lists and refuse calls, also for a caller whom nobody vouches for.
+#[tokio::test]
+async fn scopes_hide_items_from_callers_without_them() {
+    within(async {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let at = listener.local_addr().expect("an address");
+        tokio::spawn(server().serve_http_on(listener));
+        let list = || Ask::modern(1, "tools/list", json!({}));
+        let call = || Ask::modern(2, "tools/call", json!({"name": "purge"}));
+        let read = || Ask::modern(3, "resources/read", json!({"uri": "test://secrets"}));
+
+        let reply = list().header("X-User", "root").send(at).await.json();
+        assert_eq!(names(&reply), ["open", "purge"]);
+        assert_eq!(reply["result"]["cacheScope"], "private");
+        assert_eq!(said(&call().header("X-User", "root").send(at).await.json()), "purged");
+
+        for user in [Some("ada"), None] {
+            let from = |ask: Ask| match user {
+                Some(user) => ask.header("X-User", user),
+                None => ask,
+            };
+            assert_eq!(names(&from(list()).send(at).await.json()), ["open"], "{user:?}");
+            for refused in [from(call()), from(read())] {
+                let reply = refused.send(at).await;
+                assert_eq!(reply.code(), -32602, "{user:?}: {}", reply.text());
+                assert!(!reply.text().contains("did you mean `purge`"), "a hidden name is not suggested");
+            }
+        }
+    })
+    .await;
+}

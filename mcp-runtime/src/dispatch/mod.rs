@@ -22,7 +22,7 @@ use crate::{
     server::Server,
 };
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 /// What a handshake settled.
 #[derive(Debug, Clone)]
@@ -74,10 +74,26 @@ impl Server {
         peer: &Peer,
         out: &mut Vec<u8>,
     ) -> Begun {
+        self.begin_with(message, message.params().meta(), revision, peer, out)
+    }
+
+    /// The same, for a transport that has read the message's `_meta` already.
+    pub(crate) fn begin_with(
+        &self,
+        message: &Message<'_>,
+        meta: Result<Meta<'_>, ProtocolError>,
+        revision: Revision,
+        peer: &Peer,
+        out: &mut Vec<u8>,
+    ) -> Begun {
         let Some(id) = message.id() else { return Begun::Done(Status::Ok) };
         let method = message.method().unwrap_or_default();
         let start = out.len();
-        match self.route(id, &method, message.params(), revision, peer, out) {
+        let params = message.params();
+        let routed = meta
+            .map_err(Refusal::bad_request)
+            .and_then(|meta| self.route(Request { id, params, meta, revision, peer }, &method, out));
+        match routed {
             Ok(begun) => begun,
             Err(refusal) => {
                 out.truncate(start);
@@ -88,16 +104,8 @@ impl Server {
         }
     }
 
-    fn route(
-        &self,
-        id: &str,
-        method: &str,
-        params: Params<'_>,
-        revision: Revision,
-        peer: &Peer,
-        out: &mut Vec<u8>,
-    ) -> Result<Begun, Refusal> {
-        let meta = params.meta().map_err(Refusal::bad_request)?;
+    fn route(&self, request: Request<'_>, method: &str, out: &mut Vec<u8>) -> Result<Begun, Refusal> {
+        let Request { meta, revision, .. } = request;
         if revision.is_modern() {
             check_meta(&meta)?;
         }
@@ -106,7 +114,6 @@ impl Server {
                 ProtocolError::invalid_params("`progressToken` is neither a string nor an integer").into()
             );
         }
-        let request = Request { id, params, meta, revision, peer };
         let offers = self.offers();
         match method {
             "tools/call" if offers.tools => self.call_tool(request, out),
@@ -126,14 +133,12 @@ impl Server {
         }
     }
 
-    /// The version that a message's `_meta` names; `None` for a message of the handshake era.
-    pub(crate) fn declared_version(message: &Message<'_>) -> Result<Option<String>, ProtocolError> {
-        match message.params().meta()?.version {
-            None => Ok(None),
-            Some(raw) => text_of(raw).map(|version| Some(version.into_owned())).ok_or_else(|| {
-                ProtocolError::invalid_params("the protocol version in `_meta` is not a string")
-            }),
-        }
+    /// The version that a request's `_meta` names; none in the handshake era.
+    pub(crate) fn version_in<'a>(meta: &Meta<'a>) -> Result<Option<Cow<'a, str>>, ProtocolError> {
+        let Some(raw) = meta.version else { return Ok(None) };
+        text_of(raw)
+            .map(Some)
+            .ok_or_else(|| ProtocolError::invalid_params("the protocol version in `_meta` is not a string"))
     }
 
     /// `-32022`, listing what is served.

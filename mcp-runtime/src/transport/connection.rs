@@ -13,7 +13,7 @@ use super::{
 use crate::{
     context::Peer,
     dispatch::Begun,
-    jsonrpc::{Malformed, Message, ProtocolError, RequestId, batch, error_reply, parse},
+    jsonrpc::{Malformed, Message, Meta, ProtocolError, RequestId, batch, error_reply, parse},
     protocol::Revision,
     server::Server,
 };
@@ -127,7 +127,8 @@ impl Connection {
             return;
         };
         let start = out.bytes.len();
-        let revision = match self.era(message, id, &method, out) {
+        let meta = message.params().meta();
+        let revision = match self.era(message, &meta, id, &method, out) {
             Served::As(revision) if revision.is_modern() && matches!(way, Way::Batch(_)) => {
                 let error = ProtocolError::invalid_request(format!("{revision} has no batches"));
                 error_reply(&mut out.bytes, Some(id), &error);
@@ -140,7 +141,7 @@ impl Connection {
         let admission = if method == "ping" { Admission::Now } else { self.calls.admit(id) };
         let peer = if revision.is_modern() { &self.modern } else { &self.legacy };
         let refusal = match admission {
-            Admission::Now => match self.server.begin(message, revision, peer, &mut out.bytes) {
+            Admission::Now => match self.server.begin_with(message, meta, revision, peer, &mut out.bytes) {
                 Begun::Done(_) => return end(way, start, out),
                 Begun::Running(running) => return self.calls.run(id, running, way.clone()),
             },
@@ -158,8 +159,15 @@ impl Connection {
     }
 
     /// Which revision a request is written in; `initialize` is served here.
-    fn era(&mut self, message: &Message<'_>, id: &str, method: &str, out: &mut Replies) -> Served {
-        let error = match Server::declared_version(message) {
+    fn era(
+        &mut self,
+        message: &Message<'_>,
+        meta: &Result<Meta<'_>, ProtocolError>,
+        id: &str,
+        method: &str,
+        out: &mut Replies,
+    ) -> Served {
+        let error = match meta.as_ref().map_err(Clone::clone).and_then(Server::version_in) {
             Ok(Some(version)) if version == Revision::LATEST.as_str() => return Served::As(Revision::LATEST),
             Ok(Some(version)) => self.server.unsupported_version(&version),
             Ok(None) if method == "initialize" => {

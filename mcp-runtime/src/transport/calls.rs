@@ -32,9 +32,17 @@ pub(super) struct Calls {
 struct Table {
     running: HashMap<RequestId, Place>,
     queue: VecDeque<Queued>,
+    /// Calls whose ids are free again while their replies are being sent.
+    ending: usize,
     /// Tells a call from a later one of the same id.
     serial: u64,
     stopping: bool,
+}
+
+impl Table {
+    fn is_idle(&self) -> bool {
+        self.running.is_empty() && self.queue.is_empty() && self.ending == 0
+    }
 }
 
 struct Place {
@@ -112,7 +120,7 @@ impl Calls {
     }
 
     fn has_place(&self, table: &Table) -> bool {
-        table.running.len() + self.sink.unwritten() < self.server.options().max_in_flight
+        table.running.len() + table.ending + self.sink.unwritten() < self.server.options().max_in_flight
     }
 
     /// What may become of a request of that id; asked by the one reader, so that the answer holds until it has acted.
@@ -190,10 +198,16 @@ impl Calls {
     }
 
     fn finish(self: &Arc<Self>, id: &RequestId, serial: u64, mut reply: Vec<u8>) {
-        // a cancelled call has lost its place: it must not be answered
-        let Some(way) = self.table().running.get(id).filter(|p| p.serial == serial).map(|p| p.way.clone())
-        else {
-            return;
+        let way = {
+            let mut table = self.table();
+            // a cancelled call has lost its place: it must not be answered
+            if table.running.get(id).is_none_or(|place| place.serial != serial) {
+                return;
+            }
+            let Some(place) = table.running.remove(id) else { return };
+            // whoever sees the reply may use the id again at once, but the connection is not idle yet
+            table.ending += 1;
+            place.way
         };
         match way {
             Way::Line => {
@@ -202,11 +216,8 @@ impl Calls {
             }
             Way::Batch(batch) => batch.end(&reply),
         }
-        // only now, so that nobody sees an idle connection with a reply still to be sent
         let mut table = self.table();
-        if table.running.get(id).is_some_and(|p| p.serial == serial) {
-            table.running.remove(id);
-        }
+        table.ending -= 1;
         self.left(table);
     }
 
@@ -240,7 +251,7 @@ impl Calls {
         if !table.queue.is_empty() {
             drop(table);
             self.refill();
-        } else if table.running.is_empty() {
+        } else if table.is_idle() {
             drop(table);
             self.idle.notify_waiters();
         }
@@ -256,11 +267,8 @@ impl Calls {
         loop {
             let mut idle = pin!(self.idle.notified());
             idle.as_mut().enable();
-            {
-                let table = self.table();
-                if table.running.is_empty() && table.queue.is_empty() {
-                    return;
-                }
+            if self.table().is_idle() {
+                return;
             }
             idle.await;
         }

@@ -118,7 +118,7 @@ impl Context {
         self.0.cancel.is_fired()
     }
 
-    /// Waits until the client gives up on this request.
+    /// Waits until the client gives up on this request, or it has been answered.
     ///
     /// An async function need not ask: its future is dropped then. It is for work that goes on elsewhere.
     pub fn cancelled(&self) -> Cancelled {

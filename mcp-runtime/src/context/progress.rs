@@ -50,8 +50,8 @@ impl<'a> Progress<'a> {
     pub fn send(self) {
         let inner = self.context.inner();
         let (Some(channel), Some(outlet)) = (&inner.progress, &inner.peer.outlet) else { return };
-        // a cancelled call may go on in a task of its own, but nothing is sent for it any more
-        if !self.progress.is_finite() || inner.cancel.is_fired() {
+        // a call that is over or cancelled may go on in a task of its own, but nothing is sent for it any more
+        if !self.progress.is_finite() || !inner.cancel.is_running() {
             return;
         }
         let mut last = channel.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::{Schema, SchemaGenerator};
 
 use super::{Common, Handler, Location, common_setters};
 use crate::{
     content::ToolResult,
     extract::{Call, Outcome},
-    reply::{Failure, IntoToolResult},
+    reply::{Failure, IntoToolResult, Structured},
 };
 
 /// The hints on a tool's behaviour that were given: the wire's `annotations`.
@@ -185,7 +185,7 @@ pub struct OutputType {
 impl OutputType {
     /// The schema of `T`.
     #[must_use]
-    pub const fn of<T: JsonSchema>() -> Self {
+    pub const fn of<T: Structured>() -> Self {
         Self { schema: |generator| generator.subschema_for::<T>() }
     }
 }

@@ -125,15 +125,27 @@ pub(super) fn drive<R: Send + 'static>(
     out: &mut Vec<u8>,
     finish: impl FnOnce(Result<R, Failure>, &str, &mut Vec<u8>) -> Status + Send + 'static,
 ) -> Begun {
-    let mut future = match outcome {
-        Ok(Flow::Pending(future)) => Contained(future),
-        Ok(Flow::Ready(result)) => return Begun::Done(finish(Ok(result), drive.id, out)),
-        Err(failure) => return Begun::Done(finish(Err(failure), drive.id, out)),
-    };
     // most functions are ready at once; they need no task, no timer and no copy of the id
-    if let Poll::Ready(result) = Pin::new(&mut future).poll(&mut TaskContext::from_waker(Waker::noop())) {
-        return Begun::Done(finish(result, drive.id, out));
-    }
+    let ready = match outcome {
+        Ok(Flow::Ready(result)) => Ok(Ok(result)),
+        Err(failure) => Ok(Err(failure)),
+        Ok(Flow::Pending(future)) => {
+            let mut future = Contained(future);
+            match Pin::new(&mut future).poll(&mut TaskContext::from_waker(Waker::noop())) {
+                Poll::Ready(result) => Ok(result),
+                Poll::Pending => Err(future),
+            }
+        }
+    };
+    let future = match ready {
+        Err(future) => future,
+        Ok(result) => {
+            if let Some(cancel) = &drive.cancel {
+                cancel.end();
+            }
+            return Begun::Done(finish(result, drive.id, out));
+        }
+    };
     let id: Box<str> = drive.id.into();
     let limit = drive.limit;
     let cancel = drive.cancel.unwrap_or_default();
@@ -141,6 +153,7 @@ pub(super) fn drive<R: Send + 'static>(
     Begun::Running(Running::new(
         async move {
             let result = limited(future, limit, &token).await;
+            token.end();
             let mut bytes = Vec::with_capacity(256);
             let status = finish(result, &id, &mut bytes);
             Finished { bytes, status }

@@ -51,6 +51,7 @@ impl Server {
                         let permit = limit.acquire_owned().await;
                         let (outcome, _) = run(&entry, &arguments, &|| context.clone());
                         let result = complete(outcome, time_limit(&entry), &context.inner().cancel).await;
+                        context.inner().cancel.end();
                         drop(permit);
                         let mut bytes = Vec::with_capacity(256);
                         let frame = Frame { id: &id, revision };

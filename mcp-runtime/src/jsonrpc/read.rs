@@ -166,9 +166,9 @@ impl RequestId {
 
     /// The id of a message that [`parse`] accepted.
     pub(crate) fn of(id: &str) -> Self {
-        match serde_json::from_str::<String>(id) {
-            Ok(text) => Self::Text(text.into()),
-            Err(_) => Self::Number(id.into()),
+        match id.strip_prefix('"').and_then(|_| serde_json::from_str::<String>(id).ok()) {
+            Some(text) => Self::Text(text.into()),
+            None => Self::Number(id.into()),
         }
     }
 }

@@ -70,8 +70,10 @@ impl Template {
 
     /// The variables of `uri`, if it is an instance; `raw` says which variables skip the path checks.
     pub(crate) fn bind(&self, uri: &str, raw: impl Fn(&str) -> bool) -> Option<Bound> {
-        let (path, query) = match uri.split_once('?') {
-            Some((path, query)) if !self.query.is_empty() => (path, Some(query)),
+        // `{?a}` begins the query; `{&a}` goes on with one that the literal text has begun
+        let begun = self.parts.iter().any(|part| matches!(part, Part::Literal(text) if text.contains('?')));
+        let (path, mut query) = match uri.split_once('?') {
+            Some((path, query)) if !self.query.is_empty() && !begun => (path, Some(query)),
             _ => (uri, None),
         };
         let mut bound = Bound::new();
@@ -86,7 +88,7 @@ impl Template {
                         None => std::mem::take(&mut rest),
                         Some((next, Part::Literal(text))) => {
                             // the last literal is anchored at the end, so that `{name}.json` takes `a.b.json`
-                            let last = *next + 1 == self.parts.len();
+                            let last = *next + 1 == self.parts.len() && !begun;
                             let end = if last {
                                 rest.strip_suffix(text.as_str())?.len()
                             } else {
@@ -109,6 +111,10 @@ impl Template {
                     bound.push((name.clone(), decode(name, value, *reserved, *explode, &raw)?));
                 }
             }
+        }
+        if begun && !self.query.is_empty() {
+            query = rest.strip_prefix('&');
+            rest = if query.is_some() { "" } else { rest };
         }
         if !rest.is_empty() {
             return None;
@@ -240,6 +246,9 @@ mod tests {
             Some(vec![("b".into(), "2".into()), ("a".into(), "1".into())])
         );
         assert_eq!(bind("x://s{?a,b}", "x://s"), Some(vec![]));
+        assert_eq!(bind("x://s?v=1{&a}", "x://s?v=1&a=2"), Some(vec![("a".into(), "2".into())]));
+        assert_eq!(bind("x://s?v=1{&a}", "x://s?v=1"), Some(vec![]));
+        assert_eq!(bind("x://s?v=1{&a}", "x://s?v=12"), None);
         assert_eq!(
             bind("x://{a}-{b}", "x://1-2-3"),
             Some(vec![("a".into(), "1".into()), ("b".into(), "2-3".into())])

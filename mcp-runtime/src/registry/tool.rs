@@ -273,6 +273,11 @@ fn input_schema(common: &Common, strict: bool) -> (Value, Value) {
         root.insert("additionalProperties".into(), false.into());
     }
     lean(&mut root, Mode::Input);
+    for arg in common.args.iter().filter(|arg| arg.header().is_some()) {
+        if let Some(property) = root.get_mut("properties").and_then(|p| p.get_mut(arg.name())) {
+            type_choices(property);
+        }
+    }
     (root, unenforced)
 }
 
@@ -295,20 +300,25 @@ fn nested_only(schema: &Value, args: &[&'static dyn AnyArg]) -> Value {
 /// An enum that is no string, or a type with bounds of its own, cannot be mirrored.
 fn check_header(arg: &'static dyn AnyArg, schema: &Value) -> Result<(), String> {
     let Some(header) = arg.header() else { return Ok(()) };
-    let property =
-        schema.pointer(&format!("/properties/{}", arg.name().replace('~', "~0").replace('/', "~1")));
-    let kind = property.and_then(|p| p.get("type")).and_then(Value::as_str);
-    let all_strings = property
-        .and_then(|p| p.get("enum"))
-        .and_then(Value::as_array)
-        .is_some_and(|e| e.iter().all(Value::is_string));
-    if matches!(kind, Some("string" | "boolean" | "integer")) || all_strings {
-        return Ok(());
+    let property = schema.get("properties").and_then(|properties| properties.get(arg.name()));
+    match property.and_then(|p| p.get("type")).and_then(Value::as_str) {
+        Some("string" | "boolean" | "integer") => Ok(()),
+        _ => Err(format!(
+            "`{}` cannot be mirrored into the header `{header}`\nmake it a string, a bool or an integer",
+            arg.name()
+        )),
     }
-    Err(format!(
-        "`{}` cannot be mirrored into the header `{header}`\nmake it a string, a bool or an integer",
-        arg.name()
-    ))
+}
+
+/// Clients mirror what has a primitive `type`; an enum with documented variants is an alternative of constants.
+fn type_choices(property: &mut Value) {
+    let choices = property.get("oneOf").or(property.get("enum")).and_then(Value::as_array);
+    let text = |choice: &Value| choice.get("const").unwrap_or(choice).is_string();
+    if choices.is_some_and(|choices| choices.iter().all(text))
+        && let Some(property) = property.as_object_mut()
+    {
+        property.entry("type").or_insert_with(|| "string".into());
+    }
 }
 
 fn output_schema(def: &ToolDef) -> Result<Option<Output>, String> {

@@ -44,8 +44,8 @@ pub mod prelude;
 pub mod testing;
 
 pub use content::{
-    Annotations, Audio, Bytes, Content, Embedded, Image, Message, PromptResult, ResourceContents,
-    ResourceLink, ResourceResult, Role, Text, ToolResult,
+    Annotations, Audio, Bytes, Content, Embedded, Image, IntoContent, Message, PromptResult,
+    ResourceContents, ResourceLink, ResourceResult, Role, Text, ToolResult,
 };
 pub use context::{Caller, Cancelled, ClientInfo, Context, Progress};
 pub use def::{Hints, Prompt, Resource, RuntimeTool as ToolDef, Service, Tool, ToolBuilder, ToolCall};
@@ -55,8 +55,8 @@ pub use jsonrpc::ProtocolError;
 pub use mcp_macros::{main, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type};
 pub use protocol::Revision;
 pub use reply::{
-    IntoContent, IntoFailure, IntoMessage, IntoPromptResult, IntoResourceResult, IntoToolResult, Json,
-    ResultExt, Structured, ToolError,
+    IntoFailure, IntoMessage, IntoPromptResult, IntoResourceResult, IntoToolResult, Json, ResultExt,
+    Structured, ToolError,
 };
 pub use server::{Error, Result, Server, ServerBuilder, ServerHandle};
 

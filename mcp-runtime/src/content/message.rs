@@ -1,6 +1,6 @@
 //! What getting a prompt gives.
 
-use super::{Content, Role};
+use super::{Content, IntoContent, Role};
 
 /// One message of a prompt.
 ///
@@ -16,12 +16,12 @@ pub struct Message {
 
 impl Message {
     /// A message of the user: a text, or any block.
-    pub fn user(content: impl crate::reply::IntoContent) -> Self {
+    pub fn user(content: impl IntoContent) -> Self {
         Self { role: Role::User, content: content.into_content() }
     }
 
     /// A message of the assistant: a text, or any block.
-    pub fn assistant(content: impl crate::reply::IntoContent) -> Self {
+    pub fn assistant(content: impl IntoContent) -> Self {
         Self { role: Role::Assistant, content: content.into_content() }
     }
 }

@@ -2,12 +2,14 @@
 //! User functions return them; dispatch writes them, lowered to what the client's revision knows.
 
 mod block;
+mod into;
 mod message;
 mod resource;
 mod tool_result;
 mod write;
 
 pub use block::{Annotations, Audio, Content, Embedded, Image, ResourceLink, Role, Text};
+pub use into::IntoContent;
 pub use message::{Message, PromptResult};
 pub use resource::{Bytes, ResourceContents, ResourceResult};
 pub use tool_result::ToolResult;

@@ -7,12 +7,12 @@ use serde_json::Value;
 use super::{
     Refusal, Request, Status,
     reply::{Frame, framed, nothing, refused},
-    run::{Begun, Drive, drive, enter},
+    run::{Begun, Drive, drive, enter_text},
     tool::unknown,
 };
 use crate::{
     content::{PromptResult, prompt_result},
-    extract::{CallParts, Input, Variable},
+    extract::Variable,
     jsonrpc::{ProtocolError, error_reply, text_of},
     registry::PromptEntry,
     reply::Failure,
@@ -30,18 +30,11 @@ impl Server {
             let near = registry.nearest_prompt(&name, request.viewer());
             return Err(ProtocolError::invalid_params(unknown("prompt", &name, near)).into());
         };
-        let make_context = || request.context(&entry.state);
-        let parts = CallParts {
-            input: Input::Text(&arguments),
-            args: entry.def.common.args,
-            strict: false,
-            tool: None,
-            validator: None,
-            this: entry.this.as_ref(),
-            context: &make_context,
-        };
-        let (outcome, context) = enter(entry.def.handler, parts);
-        let cancel = context.map(|context| context.inner().cancel.clone());
+        let common = &entry.def.common;
+        let (outcome, cancel) =
+            enter_text(entry.def.handler, common.args, &arguments, entry.this.as_ref(), &|| {
+                request.context(&entry.state)
+            });
         let (server, revision) = (self.clone(), request.revision);
         let going = Drive { id: request.id, cancel, limit: None };
         Ok(drive(outcome, going, out, move |result, id, out| {

@@ -8,15 +8,6 @@ use crate::{
     server::Server,
 };
 
-/// Which capabilities there are: derived from what is registered, never written.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Offers {
-    pub(crate) tools: bool,
-    pub(crate) resources: bool,
-    pub(crate) prompts: bool,
-    pub(crate) completions: bool,
-}
-
 impl Server {
     fn write_capabilities(&self, object: &mut Object<'_>, revision: Revision) {
         let offers = self.offers();

@@ -10,7 +10,6 @@ mod reply;
 mod run;
 mod tool;
 
-pub(crate) use hello::Offers;
 pub(crate) use reply::Status;
 pub(crate) use run::{Begun, Running};
 

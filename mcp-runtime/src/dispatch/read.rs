@@ -5,11 +5,10 @@ use serde_json::json;
 use super::{
     Refusal, Request, Status,
     reply::{Frame, framed, refused},
-    run::{Begun, Drive, drive, enter},
+    run::{Begun, Drive, drive, enter_text},
 };
 use crate::{
     content::{ResourceResult, resource_result},
-    extract::{CallParts, Input},
     jsonrpc::{ProtocolError, error_reply, text_of},
     protocol::{self, Revision},
     registry::ResourceEntry,
@@ -26,18 +25,11 @@ impl Server {
         let found = registry.resource(&uri).filter(|(r, _)| request.viewer().sees(r.def.common.scopes));
         let Some((entry, variables)) = found else { return Err(not_found(&uri, revision).into()) };
         let entry = entry.clone();
-        let make_context = || request.context(&entry.state);
-        let parts = CallParts {
-            input: Input::Text(&variables),
-            args: entry.def.common.args,
-            strict: false,
-            tool: None,
-            validator: None,
-            this: entry.this.as_ref(),
-            context: &make_context,
-        };
-        let (outcome, context) = enter(entry.def.handler, parts);
-        let cancel = context.map(|context| context.inner().cancel.clone());
+        let common = &entry.def.common;
+        let (outcome, cancel) =
+            enter_text(entry.def.handler, common.args, &variables, entry.this.as_ref(), &|| {
+                request.context(&entry.state)
+            });
         let (server, uri) = (self.clone(), uri.into_owned());
         let going = Drive { id: request.id, cancel, limit: None };
         Ok(drive(outcome, going, out, move |result, id, out| {

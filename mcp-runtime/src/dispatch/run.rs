@@ -6,6 +6,7 @@ use std::{
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
+    sync::Arc,
     task::{Context as TaskContext, Poll, Waker},
     time::Duration,
 };
@@ -14,7 +15,7 @@ use super::Status;
 use crate::{
     context::{Cancel, Context},
     def::Handler,
-    extract::{Call, CallParts, Flow, Outcome},
+    extract::{AnyArg, Call, CallParts, Flow, Input, Outcome, Variable},
     reply::{Failure, ToolError},
 };
 
@@ -108,6 +109,20 @@ pub(super) fn enter<R>(handler: Handler<R>, parts: CallParts<'_>) -> (Outcome<R>
     let outcome =
         catch_unwind(AssertUnwindSafe(|| handler(&mut call))).unwrap_or_else(|p| Err(panicked(&*p)));
     (outcome, call.into_context())
+}
+
+/// Enters a handler whose arguments are strings; gives the token of its context, if one was made.
+pub(super) fn enter_text<R>(
+    handler: Handler<R>,
+    args: &[&'static dyn AnyArg],
+    values: &[(String, Variable)],
+    this: Option<&Arc<dyn Any + Send + Sync>>,
+    context: &dyn Fn() -> Context,
+) -> (Outcome<R>, Option<Cancel>) {
+    let input = Input::Text(values);
+    let parts = CallParts { input, args, strict: false, tool: None, validator: None, this, context };
+    let (outcome, context) = enter(handler, parts);
+    (outcome, context.map(|context| context.inner().cancel.clone()))
 }
 
 /// How a call goes on after its handler was entered.

@@ -10,7 +10,7 @@ pub(crate) use error::Kind as ErrorKind;
 pub use error::{Failure, IntoFailure, ResultExt, ToolError};
 pub use prompt::{IntoMessage, IntoPromptResult};
 pub use resource::IntoResourceResult;
-pub use tool::{IntoContent, IntoToolResult, Structured};
+pub use tool::{IntoToolResult, Structured};
 
 /// A value sent as JSON: `structuredContent` and text from a tool, `application/json` text from a resource.
 ///

@@ -6,26 +6,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
 use super::{Failure, IntoFailure, Json, ToolError};
-use crate::content::{Audio, Content, Embedded, Image, ResourceLink, Text, ToolResult};
-
-/// Types that are one content block.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a content block",
-    label = "not a content block",
-    note = "blocks are text (`String`, `&'static str`), `Content`, `Image`, `Audio`, `ResourceLink` and `Embedded`"
-)]
-pub trait IntoContent {
-    /// The block.
-    fn into_content(self) -> Content;
-}
+use crate::content::{Audio, Content, Embedded, Image, IntoContent, ResourceLink, Text, ToolResult};
 
 macro_rules! blocks {
     ($($t:ty)*) => {$(
-        impl IntoContent for $t {
-            fn into_content(self) -> Content {
-                self.into()
-            }
-        }
         impl IntoToolResult for $t {
             fn into_tool_result(self) -> Result<ToolResult, Failure> {
                 Ok(ToolResult::new([self.into()]))
@@ -37,11 +21,6 @@ blocks!(Content Text Image Audio ResourceLink Embedded);
 
 macro_rules! texts {
     ($($t:ty)*) => {$(
-        impl IntoContent for $t {
-            fn into_content(self) -> Content {
-                Content::text(self)
-            }
-        }
         impl IntoToolResult for $t {
             fn into_tool_result(self) -> Result<ToolResult, Failure> {
                 Ok(ToolResult::text(self))

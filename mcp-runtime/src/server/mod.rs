@@ -17,7 +17,6 @@ pub use handle::ServerHandle;
 pub(crate) use options::Options;
 
 use crate::{
-    dispatch::Offers,
     jsonrpc::{Object, array},
     protocol::{META_SERVER_INFO, Revision},
     registry::{Registered, Registry},
@@ -98,6 +97,15 @@ impl Identity {
         object.end();
         String::from_utf8_lossy(&out).into_owned()
     }
+}
+
+/// Which capabilities there are: derived from what is registered, never written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Offers {
+    pub(crate) tools: bool,
+    pub(crate) resources: bool,
+    pub(crate) prompts: bool,
+    pub(crate) completions: bool,
 }
 
 impl Server {

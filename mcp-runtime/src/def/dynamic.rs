@@ -158,9 +158,11 @@ impl ToolBuilder {
         Fut: Future + Send + 'static,
         Fut::Output: IntoToolResult,
     {
+        let handler = Arc::new(handler);
         let handler: DynHandler = Arc::new(move |call| {
-            let future = handler(call);
-            Box::pin(async move { future.await.into_tool_result() })
+            let handler = handler.clone();
+            // not before the first poll, where panics are contained
+            Box::pin(async move { handler(call).await.into_tool_result() })
         });
         Tool { spec: self, handler }
     }

@@ -270,7 +270,10 @@ fn input_schema(common: &Common, strict: bool) -> (Value, Value) {
     // before `lean`: a type's own bounds are told from a user's by schemars' `format`
     let unenforced = nested_only(&root, common.args);
     if strict && let Some(root) = root.as_object_mut() {
-        root.insert("additionalProperties".into(), false.into());
+        // names in alternatives are known as well, and a map among the fields takes any name
+        let composed = ["allOf", "anyOf", "oneOf", "$ref"].iter().any(|keyword| root.contains_key(*keyword));
+        let keyword = if composed { "unevaluatedProperties" } else { "additionalProperties" };
+        root.entry(keyword).or_insert(false.into());
     }
     lean(&mut root, Mode::Input);
     for arg in common.args.iter().filter(|arg| arg.header().is_some()) {

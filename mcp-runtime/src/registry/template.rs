@@ -65,7 +65,8 @@ impl Template {
 
     /// More literal text first, then fewer variables.
     pub(crate) fn specificity(&self) -> (usize, std::cmp::Reverse<usize>) {
-        (self.literal, std::cmp::Reverse(self.parts.len() + self.query.len()))
+        let variables = self.parts.iter().filter(|part| matches!(part, Part::Variable { .. })).count();
+        (self.literal, std::cmp::Reverse(variables + self.query.len()))
     }
 
     /// The variables of `uri`, if it is an instance; `raw` says which variables skip the path checks.
@@ -136,7 +137,13 @@ impl Template {
                 None => bound.push((known.to_owned(), Variable::One(value))),
             }
         }
-        Some(bound)
+        // parts that are harmless one by one may be joined again: `?a=&a=etc` to `/etc`
+        let joined = |list: &[String], name: &str| checked(&list.join("/"), raw(name), true);
+        let safe = bound.iter().all(|(name, value)| match value {
+            Variable::One(_) => true,
+            Variable::Many(list) => joined(list, name).is_some(),
+        });
+        safe.then_some(bound)
     }
 }
 
@@ -209,7 +216,7 @@ fn checked(value: &str, raw: bool, separators: bool) -> Option<String> {
     let drive = matches!(value.as_bytes(), [letter, b':', ..] if letter.is_ascii_alphabetic());
     let unsafe_path = value.contains('\0')
         || value.starts_with(['/', '\\'])
-        || (drive && value.as_bytes().get(2).is_none_or(|b| matches!(b, b'/' | b'\\')))
+        || drive
         || value.split(['/', '\\']).any(|segment| segment == "." || segment == "..")
         || (!separators && value.contains(['/', '\\']));
     (raw || !unsafe_path).then(|| value.to_owned())

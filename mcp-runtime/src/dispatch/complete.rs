@@ -46,6 +46,10 @@ fn member<T: for<'a> Deserialize<'a>>(
     name: &str,
 ) -> Result<T, ProtocolError> {
     let raw = raw.ok_or_else(|| ProtocolError::invalid_params(format!("`{name}` is missing")))?;
+    // serde would take an array for the members in order
+    if !raw.get().starts_with('{') {
+        return Err(ProtocolError::invalid_params(format!("`{name}` is not an object")));
+    }
     serde_json::from_str(raw.get()).map_err(|e| ProtocolError::invalid_params(format!("`{name}`: {e}")))
 }
 

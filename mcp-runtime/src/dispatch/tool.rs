@@ -13,7 +13,7 @@ use crate::{
     content::{Content, ToolResult, tool_result},
     context::Context,
     def::{RuntimeTool, ToolCall},
-    extract::{CallParts, Flow, Input, Outcome, argument_report},
+    extract::{CallParts, Flow, Input, Outcome, argument_report, whole_numbers},
     jsonrpc::{ProtocolError, error_reply, text_of},
     registry::{ToolBody, ToolEntry},
     reply::{Failure, ToolError},
@@ -163,10 +163,14 @@ fn run(
 
 /// A tool made at run time gets its arguments as a value that fits its schema.
 fn run_time(entry: &ToolEntry, tool: &RuntimeTool, text: &str, context: &Context) -> Outcome<ToolResult> {
-    let arguments: Value = serde_json::from_str(text)
+    let mut arguments: Value = serde_json::from_str(text)
         .map_err(|e| Failure::Arguments(format!("invalid arguments for tool `{}`: {e}", entry.input.name)))?;
     let fits = entry.nested.as_ref().is_none_or(|validator| validator.validate(&arguments).is_empty());
-    let arguments = if fits { arguments } else { argument_report(&entry.input, text, entry.strict())? };
+    if fits {
+        whole_numbers(&entry.input, &mut arguments);
+    } else {
+        arguments = argument_report(&entry.input, text, entry.strict())?;
+    }
     let call = ToolCall { arguments, context: context.clone() };
     Ok(Flow::Pending((tool.handler)(call)))
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::{
     CompleteFn, Rejected, Rules, Slot, Slots,
+    report::without_position,
     text::{from_list, from_text, missing},
 };
 
@@ -80,14 +81,14 @@ pub struct ArgDef<T: 'static> {
 
 fn decode_json<T: DeserializeOwned>(slot: Slot<'_>) -> Result<T, String> {
     match slot {
-        Slot::Json(json) => serde_json::from_str(json).map_err(|e| e.to_string()),
+        Slot::Json(json) => serde_json::from_str(json).map_err(|e| without_position(&e)),
         other => decode_text(other),
     }
 }
 
 fn decode_text<T: DeserializeOwned>(slot: Slot<'_>) -> Result<T, String> {
     match slot {
-        Slot::Json(json) => serde_json::from_str(json).map_err(|e| e.to_string()),
+        Slot::Json(json) => serde_json::from_str(json).map_err(|e| without_position(&e)),
         Slot::Text(text) => from_text(text).map_err(|e| e.0),
         Slot::List(parts) => from_list(parts).map_err(|e| e.0),
     }

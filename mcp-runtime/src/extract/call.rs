@@ -150,7 +150,8 @@ impl<'a> Call<'a> {
                 let flatten = parts.args.first().is_some_and(|arg| arg.is_flatten());
                 let unknown = match scan(text, if flatten { &[] } else { parts.args }, places) {
                     Ok(unknown) => unknown && !flatten,
-                    Err(_) => return Err(Failure::Arguments("`arguments` is not an object".into())),
+                    // a key that is no text
+                    Err(_) => return self.second_look(text, read),
                 };
                 let good = !(unknown && parts.strict)
                     && read(&Slots { list: places, whole: text, strict: parts.strict })
@@ -182,7 +183,10 @@ impl<'a> Call<'a> {
         let Some(tool) = parts.tool else {
             return Err(Failure::Arguments("the arguments do not fit".into()));
         };
-        let (repaired, mut violations) = report::repair(tool, text, parts.strict);
+        let (repaired, violations, unread) = match report::repair(tool, text, parts.strict) {
+            Ok((repaired, violations)) => (repaired, violations, None),
+            Err(error) => (text.to_owned(), Vec::new(), Some(error)),
+        };
         let mut places = vec![None; parts.args.len()];
         let flatten = parts.args.first().is_some_and(|arg| arg.is_flatten());
         let scanned = scan(&repaired, if flatten { &[] } else { parts.args }, &mut places).is_ok();
@@ -194,13 +198,14 @@ impl<'a> Call<'a> {
             keys(text).into_iter().filter(|key| !known(key)).map(|key| key.into_owned()).collect()
         };
         let refused = parts.strict && !unknown.is_empty();
-        if scanned && violations.is_empty() && !refused && read(&slots) {
+        if scanned && unread.is_none() && violations.is_empty() && !refused && read(&slots) {
             return Ok(());
         }
-        if violations.is_empty() {
-            // the schema is content, the type is not: a `Deserialize` of the user's own, or a number out of its type
-            violations = report::complaints(parts.args, &slots);
+        let unsaid = if scanned { report::unsaid(parts.args, &slots, &violations) } else { Vec::new() };
+        let mut said: Vec<String> = violations.iter().map(ToString::to_string).chain(unsaid).collect();
+        if let Some(error) = unread.filter(|_| said.is_empty()) {
+            said.push(report::unreadable(&error));
         }
-        Err(Failure::Arguments(report::tool(tool, parts.args, violations, &unknown)))
+        Err(Failure::Arguments(report::tool(tool, parts.args, &said, &unknown)))
     }
 }

@@ -17,7 +17,7 @@ pub(crate) use call::{CallParts, Input, Variable};
 pub(crate) use complete::{CompleteFn, ListFn, prefixed};
 pub use complete::{Completion, ListedResource, complete, list};
 pub use inject::{FromContext, Inject, Maker, Probe, ProbeDyn, maker};
-pub(crate) use report::{ToolInput, repaired as argument_report};
+pub(crate) use report::{ToolInput, repaired as argument_report, whole as whole_numbers};
 pub use rules::{Pattern, Rules};
 pub(crate) use slot::Slot;
 pub use slot::{Rejected, Slots};

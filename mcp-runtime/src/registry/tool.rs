@@ -84,7 +84,7 @@ impl ToolEntry {
         let output = output_schema(def).map_err(&problem)?;
         Ok(Self {
             mirrored: mirrored(&schema),
-            input: ToolInput::new(name.to_owned(), schema),
+            input: ToolInput::typed(name.to_owned(), schema),
             state,
             nested,
             output,
@@ -109,7 +109,7 @@ impl ToolEntry {
         let output = spec.output.clone().map(Output::new).transpose().map_err(&problem)?;
         Ok(Self {
             mirrored: mirrored(&schema),
-            input: ToolInput::new(name.to_owned(), schema),
+            input: ToolInput::written(name.to_owned(), schema),
             state,
             nested: Some(nested),
             output,

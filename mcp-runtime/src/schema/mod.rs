@@ -35,3 +35,4 @@ pub(crate) use normalise::{Mode, lean};
 pub(crate) use signature::signature;
 pub(crate) use suggest::nearest;
 pub(crate) use validate::Validator;
+pub(crate) use violation::{Violation, path_of, shorten};

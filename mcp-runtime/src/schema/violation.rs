@@ -57,6 +57,11 @@ impl fmt::Display for Path<'_> {
     }
 }
 
+/// The path of a member of the root.
+pub(crate) fn path_of(name: &str) -> String {
+    Path::Key(&Path::Root, name).to_string()
+}
+
 /// A value as a message shows it: scalars as JSON, cut to a readable length; the rest by kind.
 pub(super) fn shortened(value: &Value) -> String {
     match value {
@@ -78,7 +83,8 @@ pub(super) fn shortened(value: &Value) -> String {
 
 const LONGEST: usize = 60;
 
-fn shorten(text: &str) -> &str {
+/// A text cut to a readable length, between characters.
+pub(crate) fn shorten(text: &str) -> &str {
     let end = (0..=LONGEST.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
     text.get(..end).unwrap_or(text)
 }

@@ -1,9 +1,16 @@
-//! The integration tests, in one binary: each module drives one way into a server.
+//! The integration tests, in one binary: what a client observes of tools, resources, prompts and the protocol, row
+//! by row of the promised behaviours, and each way into a server.
 
 mod child;
 mod command_line;
+mod common;
 mod examples;
 mod http;
 mod memory;
+mod prompts;
+mod protocol;
+mod resources;
 mod stdio;
 mod stream;
+mod tools;
+mod wire;

@@ -1,0 +1,213 @@
+//! Completion: lists, functions, enums and bools; for prompts and templates; limits and refusals.
+
+use mcp_runtime::{prelude::*, testing::Reply};
+use serde_json::{Value, json};
+
+use crate::common::{LEGACY, refusal, result, serve};
+
+#[mcp_type]
+#[serde(rename_all = "lowercase")]
+enum Tone {
+    Formal,
+    Funny,
+    Casual,
+}
+
+struct Products(Vec<String>);
+
+fn ids(completion: &Completion, products: &Products) -> Vec<String> {
+    products.0.iter().filter(|id| id.starts_with(&completion.value)).cloned().collect()
+}
+
+async fn towns(completion: &Completion) -> Vec<&'static str> {
+    tokio::task::yield_now().await;
+    match completion.arguments.get("country").map(String::as_str) {
+        Some("de") => vec!["Berlin", "Bonn"],
+        Some(_) => vec![],
+        None => vec!["Berlin", "Bonn", "Paris"],
+    }
+}
+
+fn named(completion: &Completion) -> [String; 1] {
+    [format!("{}={}", completion.argument, completion.value)]
+}
+
+fn breaks(_: &Completion) -> Vec<String> {
+    panic!("secret")
+}
+
+#[mcp_prompt]
+#[allow(clippy::too_many_arguments)]
+fn review(
+    #[mcp(complete = ids)] id: String,
+    tone: Option<Tone>,
+    urgent: bool,
+    #[mcp(complete("Red", "green", "BLUE", "Grün"))] colour: String,
+    #[mcp(complete = towns)] town: String,
+    country: Option<String>,
+    #[mcp(complete = named, name = "wireName")] other: Option<String>,
+    #[mcp(complete = breaks)] broken: Option<String>,
+    #[mcp(one_of("asc", "desc"))] order: Option<String>,
+) -> String {
+    let _ = (tone, urgent, colour, town, country, other, broken, order);
+    id
+}
+
+#[mcp_resource(uri = "town://{country}/{town}{?tone}")]
+fn town(country: String, #[mcp(complete = towns)] town: String, tone: Option<Tone>) -> String {
+    let _ = tone;
+    format!("{country}/{town}")
+}
+
+#[track_caller]
+fn offered(reply: &Reply) -> Value {
+    result(reply)["completion"]["values"].clone()
+}
+
+fn builder() -> mcp_runtime::ServerBuilder {
+    let products = (0..250).map(|n| format!("p{n}")).collect();
+    mcp_runtime::server!().prompt::<review>().resource::<town>().state(Products(products))
+}
+
+#[tokio::test]
+async fn p05_static_lists_match_prefixes_ignoring_case() {
+    let server = serve(builder());
+    let all = server.complete("review", "colour", "").await;
+    assert_eq!(
+        result(&all),
+        json!({ "completion": { "values": ["Red", "green", "BLUE", "Grün"], "total": 4, "hasMore": false } })
+    );
+    for (typed, values) in [
+        ("r", json!(["Red"])),
+        ("G", json!(["green", "Grün"])),
+        ("GRÜ", json!(["Grün"])),
+        ("blue", json!(["BLUE"])),
+        ("blues", json!([])),
+        ("ed", json!([])),
+    ] {
+        assert_eq!(offered(&server.complete("review", "colour", typed).await), values, "{typed}");
+    }
+}
+
+#[tokio::test]
+async fn p05_enums_and_bools_complete_by_themselves() {
+    let server = serve(builder());
+    assert_eq!(offered(&server.complete("review", "tone", "").await), json!(["formal", "funny", "casual"]));
+    assert_eq!(offered(&server.complete("review", "tone", "F").await), json!(["formal", "funny"]));
+    assert_eq!(offered(&server.complete("review", "urgent", "").await), json!(["true", "false"]));
+    assert_eq!(offered(&server.complete("review", "urgent", "t").await), json!(["true"]));
+    assert_eq!(offered(&server.complete("review", "order", "d").await), json!(["desc"]));
+    assert_eq!(offered(&server.complete("review", "country", "").await), json!([]));
+    assert_eq!(
+        offered(&server.complete("town://{country}/{town}{?tone}", "tone", "c").await),
+        json!(["casual"])
+    );
+}
+
+#[tokio::test]
+async fn p05_at_most_a_hundred_values() {
+    let server = serve(builder());
+    let reply = result(&server.complete("review", "id", "").await);
+    let values = reply["completion"]["values"].as_array().cloned().unwrap_or_default();
+    assert_eq!((values.len(), &values[0], &values[99]), (100, &json!("p0"), &json!("p99")));
+    assert_eq!((&reply["completion"]["total"], &reply["completion"]["hasMore"]), (&json!(250), &json!(true)));
+    assert_eq!(
+        result(&server.complete("review", "id", "p24").await)["completion"],
+        json!({
+            "values": ["p24", "p240", "p241", "p242", "p243", "p244", "p245", "p246", "p247", "p248", "p249"],
+            "total": 11, "hasMore": false
+        })
+    );
+}
+
+#[tokio::test]
+async fn p05_functions_see_what_was_chosen_already() {
+    let server = serve(builder());
+    let complete = async |reference: Value, context: Value| {
+        let mut params = json!({ "ref": reference, "argument": { "name": "town", "value": "B" } });
+        if !context.is_null() {
+            params["context"] = context;
+        }
+        offered(&server.request("completion/complete", params).await)
+    };
+    let prompt = json!({ "type": "ref/prompt", "name": "review" });
+    let template = json!({ "type": "ref/resource", "uri": "town://{country}/{town}{?tone}" });
+    for reference in [prompt, template] {
+        assert_eq!(complete(reference.clone(), Value::Null).await, json!(["Berlin", "Bonn", "Paris"]));
+        assert_eq!(complete(reference.clone(), json!({})).await, json!(["Berlin", "Bonn", "Paris"]));
+        let chosen = json!({ "arguments": { "country": "de" } });
+        assert_eq!(complete(reference.clone(), chosen).await, json!(["Berlin", "Bonn"]));
+        let chosen = json!({ "arguments": { "country": "fr", "other": "x" } });
+        assert_eq!(complete(reference, chosen).await, json!([]));
+    }
+    assert_eq!(offered(&server.complete("review", "wireName", "x\"").await), json!(["wireName=x\""]));
+}
+
+#[tokio::test]
+async fn p05_a_completer_that_panics_fails_its_request_only() {
+    let server = serve(builder());
+    let reply = server.complete("review", "broken", "").await;
+    assert_eq!(refusal(&reply).0, -32603);
+    assert!(!reply.to_string().contains("secret"), "{reply}");
+    assert_eq!(offered(&server.complete("review", "urgent", "").await), json!(["true", "false"]));
+}
+
+#[tokio::test]
+async fn p05_what_cannot_be_completed_is_32602() {
+    let server = serve(builder());
+    let prompt = json!({ "type": "ref/prompt", "name": "review" });
+    let argument = json!({ "name": "tone", "value": "" });
+    for params in [
+        json!({}),
+        json!({ "ref": prompt }),
+        json!({ "argument": argument }),
+        json!({ "ref": { "type": "ref/tool", "name": "review" }, "argument": argument }),
+        json!({ "ref": { "type": "ref/prompt" }, "argument": argument }),
+        json!({ "ref": "review", "argument": argument }),
+        json!({ "ref": { "type": "ref/prompt", "name": "reveiw" }, "argument": argument }),
+        json!({ "ref": { "type": "ref/resource", "uri": "town://x" }, "argument": argument }),
+        json!({ "ref": prompt, "argument": { "name": "nothing", "value": "" } }),
+        json!({ "ref": prompt, "argument": { "name": "tone" } }),
+        json!({ "ref": prompt, "argument": { "name": "tone", "value": 1 } }),
+        json!({ "ref": prompt, "argument": argument, "context": [] }),
+        json!({ "ref": prompt, "argument": argument, "context": { "arguments": { "a": 1 } } }),
+    ] {
+        let reply = server.request("completion/complete", params.clone()).await;
+        assert_eq!(reply.error().map(|error| error.code), Some(-32602), "{params}: {reply}");
+    }
+    let near = server.complete("reveiw", "tone", "").await;
+    assert!(refusal(&near).1.contains("did you mean `review`?"), "{near}");
+}
+
+#[tokio::test]
+async fn p05_completion_is_declared_only_where_there_is_some() {
+    #[mcp_prompt]
+    fn plain(text: String) -> String {
+        text
+    }
+    #[mcp_prompt]
+    fn flag(on: bool) -> String {
+        on.to_string()
+    }
+    #[mcp_tool]
+    fn tool(on: bool) -> String {
+        on.to_string()
+    }
+    let without = serve(mcp_runtime::server!().prompt::<plain>().tool::<tool>());
+    assert_eq!(without.capabilities().await.get("completions"), None);
+    without.complete("plain", "text", "").await.expect_code(-32601);
+    let mut with = serve(mcp_runtime::server!().prompt::<flag>());
+    assert_eq!(with.capabilities().await["completions"], json!({}));
+    for revision in LEGACY {
+        with = with.legacy(revision);
+        let known = revision >= mcp_runtime::Revision::V2025_03_26;
+        assert_eq!(with.capabilities().await.get("completions").is_some(), known, "{revision}");
+        // the method is older than the capability
+        let reply = with.complete("flag", "on", "t").await;
+        assert_eq!(
+            *reply.value(),
+            json!({ "completion": { "values": ["true"], "total": 1, "hasMore": false } }),
+            "{revision}"
+        );
+    }
+}

@@ -1,0 +1,3 @@
+//! What belongs to no single kind of item: the handshake, discovery, the frame of results.
+
+mod eras;

@@ -1,0 +1,239 @@
+//! Entries of `resources/list` and `resources/templates/list`, instances of templates, and duplicates.
+
+use mcp_runtime::{Revision, prelude::*};
+use serde_json::{Value, json};
+
+use crate::common::{LEGACY, build_error, refusal, result, serve};
+
+#[tokio::test]
+async fn r01_a_resource_is_listed_and_read() {
+    #[mcp_resource(uri = "config://app", mime = "application/json")]
+    fn settings() -> String {
+        "{}".into()
+    }
+    let mut server = serve(mcp_runtime::server!().resource::<settings>());
+    let entry = json!({ "uri": "config://app", "name": "settings", "mimeType": "application/json" });
+    let contents = json!([{ "uri": "config://app", "mimeType": "application/json", "text": "{}" }]);
+    let list = server.request("resources/list", json!({})).await;
+    assert_eq!(result(&list), json!({ "resources": [entry], "ttlMs": 0, "cacheScope": "private" }));
+    let read = server.read("config://app").await;
+    assert_eq!(result(&read), json!({ "contents": contents, "ttlMs": 0, "cacheScope": "private" }));
+    assert_eq!(server.list_templates().await, [] as [Value; 0]);
+    for revision in LEGACY {
+        server = server.legacy(revision);
+        let list = server.request("resources/list", json!({})).await;
+        assert_eq!(*list.value(), json!({ "resources": [entry] }), "{revision}");
+        assert_eq!(*server.read("config://app").await.value(), json!({ "contents": contents }), "{revision}");
+    }
+}
+
+/// The log
+#[mcp_resource(
+    uri = "logs://today",
+    name = "log",
+    title = "Today's log",
+    mime = "text/x-log",
+    icon = "https://example.org/l.png",
+    audience("user", "assistant"),
+    priority = 0.7,
+    size = 1024,
+    meta(kind = "log")
+)]
+fn today() -> &'static str {
+    "all quiet"
+}
+
+#[tokio::test]
+async fn r01_every_option_is_in_the_entry_where_it_is_known() {
+    let mut server = serve(mcp_runtime::server!().resource::<today>());
+    let full = json!({
+        "uri": "logs://today",
+        "name": "log",
+        "title": "Today's log",
+        "description": "The log",
+        "icons": [{ "src": "https://example.org/l.png" }],
+        "mimeType": "text/x-log",
+        "size": 1024,
+        "annotations": { "audience": ["user", "assistant"], "priority": 0.7 },
+        "_meta": { "kind": "log" }
+    });
+    assert_eq!(server.list_resources().await, std::slice::from_ref(&full));
+    for revision in LEGACY {
+        server = server.legacy(revision);
+        let mut known = full.clone();
+        let members = known.as_object_mut().expect("an object");
+        if revision < Revision::V2025_11_25 {
+            members.remove("icons");
+        }
+        if revision < Revision::V2025_06_18 {
+            members.remove("title");
+            members.remove("_meta");
+        }
+        assert_eq!(server.list_resources().await, [known], "{revision}");
+    }
+}
+
+#[tokio::test]
+async fn r12_without_a_uri_it_has_one_by_its_name() {
+    #[mcp_resource]
+    fn plain() -> &'static str {
+        "plain"
+    }
+    #[mcp_resource]
+    fn search(query: String, page: Option<u32>) -> String {
+        format!("{query} {page:?}")
+    }
+    let server = serve(mcp_runtime::server!().name("my server").resource::<plain>().resource::<search>());
+    assert_eq!(server.list_resources().await[0]["uri"], "resource://my-server/plain");
+    assert_eq!(server.list_templates().await[0]["uriTemplate"], "resource://my-server/search{?query,page}");
+    server.read("resource://my-server/plain").await.expect_text("plain");
+    server.read("resource://my-server/search?page=2&query=a%20b").await.expect_text("a b Some(2)");
+    let missing = server.read("resource://my-server/search?page=2").await;
+    let (code, message) = refusal(&missing);
+    assert_eq!(code, -32602);
+    assert!(message.contains("`query`") && message.contains("missing"), "{message}");
+}
+
+#[tokio::test]
+async fn r03_templates_are_in_their_own_list_only() {
+    /// One document
+    #[mcp_resource(uri = "docs://a/{id}", mime = "text/markdown", title = "Doc")]
+    fn doc(id: u32) -> String {
+        format!("# {id}")
+    }
+    let mut server = serve(mcp_runtime::server!().resource::<doc>());
+    let entry = json!({
+        "uriTemplate": "docs://a/{id}", "name": "doc", "title": "Doc", "description": "One document",
+        "mimeType": "text/markdown"
+    });
+    let list = server.request("resources/templates/list", json!({})).await;
+    assert_eq!(result(&list), json!({ "resourceTemplates": [entry], "ttlMs": 0, "cacheScope": "private" }));
+    assert_eq!(server.list_resources().await, [] as [Value; 0]);
+    for revision in LEGACY {
+        server = server.legacy(revision);
+        let mut known = entry.clone();
+        if revision < Revision::V2025_06_18 {
+            known.as_object_mut().map(|known| known.remove("title"));
+        }
+        assert_eq!(server.list_templates().await, [known], "{revision}");
+        assert_eq!(server.list_resources().await, [] as [Value; 0]);
+        server.read("docs://a/7").await.expect_text("# 7");
+    }
+}
+
+mod twice {
+    use mcp_runtime::prelude::*;
+
+    #[mcp_resource(uri = "Docs://A/Page")]
+    pub(super) fn upper() -> u8 {
+        1
+    }
+    #[mcp_resource(uri = "docs://a/page")]
+    pub(super) fn lower() -> u8 {
+        2
+    }
+    #[mcp_resource(uri = "docs://a/{id}")]
+    pub(super) fn template(id: String) -> String {
+        id
+    }
+    #[mcp_resource(uri = "docs://a/{ID}")]
+    pub(super) fn template_again(#[mcp(name = "ID")] id: String) -> String {
+        id
+    }
+}
+
+#[test]
+fn r09_uris_that_differ_only_in_case_are_a_build_error() {
+    let error = build_error(mcp_runtime::server!().resource::<twice::upper>().resource::<twice::lower>());
+    assert!(error.contains("two resources are "), "{error}");
+    assert_eq!(error.matches("lists.rs:").count(), 2, "{error}");
+    let error =
+        build_error(mcp_runtime::server!().resource::<twice::template>().resource::<twice::template_again>());
+    assert!(error.contains("two resources are `docs://a/{"), "{error}");
+    assert_ne!(twice::upper(), twice::lower());
+}
+
+struct Shelf(Vec<&'static str>);
+
+fn shelf(shelf: &Shelf) -> Vec<String> {
+    shelf.0.iter().map(|id| format!("book://{id}")).collect()
+}
+
+/// A book
+#[mcp_resource(uri = "book://{id}", mime = "text/plain", list = shelf)]
+fn book(id: String) -> String {
+    id
+}
+
+async fn pages(shelf: &Shelf) -> impl Iterator<Item = ListedResource> + use<> {
+    tokio::task::yield_now().await;
+    let uris: Vec<_> = shelf.0.iter().map(|id| format!("page://{id}")).collect();
+    uris.into_iter()
+        .map(|uri| ListedResource::new(uri).name("a page").title("Page").size(5).mime("text/html"))
+}
+
+#[mcp_resource(uri = "page://{id}", list = pages)]
+fn page(id: String) -> String {
+    id
+}
+
+#[mcp_resource(uri = "fixed://one")]
+fn fixed() -> &'static str {
+    "fixed"
+}
+
+#[tokio::test]
+async fn r13_instances_of_a_template_are_listed_in_pages() {
+    let server = serve(
+        mcp_runtime::server!()
+            .resource::<book>()
+            .resource::<fixed>()
+            .resource::<page>()
+            .state(Shelf(vec!["a", "b", "c"]))
+            .page_size(2),
+    );
+    let all = server.list_resources().await;
+    let book = |id: &str| {
+        let uri = format!("book://{id}");
+        json!({ "uri": uri, "name": uri, "description": "A book", "mimeType": "text/plain" })
+    };
+    let page = |id: &str| json!({ "uri": format!("page://{id}"), "name": "a page", "title": "Page", "mimeType": "text/html", "size": 5 });
+    assert_eq!(
+        all,
+        [
+            json!({ "uri": "fixed://one", "name": "fixed", "mimeType": "text/plain" }),
+            book("a"),
+            book("b"),
+            book("c"),
+            page("a"),
+            page("b"),
+            page("c"),
+        ]
+    );
+    let first = server.request("resources/list", json!({})).await;
+    assert_eq!(first.value()["resources"].as_array().map(Vec::len), Some(2));
+    assert!(first.value()["nextCursor"].is_string(), "{first}");
+    let other =
+        server.request("resources/templates/list", json!({ "cursor": first.value()["nextCursor"] })).await;
+    assert_eq!(refusal(&other).0, -32602, "a cursor belongs to its list");
+    assert_eq!(server.list_templates().await.len(), 2);
+    server.read("book://b").await.expect_text("b");
+}
+
+fn breaks() -> Vec<String> {
+    panic!("secret")
+}
+
+#[mcp_resource(uri = "broken://{id}", list = breaks)]
+fn broken(id: String) -> String {
+    id
+}
+
+#[tokio::test]
+async fn r13_a_lister_that_panics_fails_its_list_only() {
+    let server = serve(mcp_runtime::server!().resource::<broken>());
+    let reply = server.request("resources/list", json!({})).await;
+    assert_eq!(refusal(&reply).0, -32603);
+    assert!(!reply.to_string().contains("secret"), "{reply}");
+    server.read("broken://x").await.expect_text("x");
+}

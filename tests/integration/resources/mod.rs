@@ -1,0 +1,5 @@
+//! Resources: what is written, what a client lists, reads and gets.
+
+mod lists;
+mod reading;
+mod templates;

@@ -1,0 +1,255 @@
+//! URI templates: every form, decoding, which of several matches, and that no path leaves its root.
+
+use std::time::Instant;
+
+use mcp_runtime::{prelude::*, testing::TestServer};
+
+use crate::common::{refusal, serve};
+
+#[mcp_resource(uri = "path://{+path}")]
+fn path(path: String) -> String {
+    path
+}
+
+#[mcp_resource(uri = "files:///{+path}")]
+fn files(path: String) -> String {
+    path
+}
+
+#[mcp_resource(uri = "list://h{/parts*}")]
+fn parts(parts: Vec<String>) -> String {
+    parts.join("|")
+}
+
+#[mcp_resource(uri = "slash://h{/a}")]
+fn slash(a: String) -> String {
+    a
+}
+
+#[mcp_resource(uri = "query://h{?a,b}")]
+fn query(a: Option<String>, #[mcp(default = 7)] b: u32) -> String {
+    format!("{a:?} {b}")
+}
+
+#[mcp_resource(uri = "mixed://{name}.json{?pretty}")]
+fn mixed(name: String, pretty: Option<bool>) -> String {
+    format!("{name} {pretty:?}")
+}
+
+#[mcp_resource(uri = "two://{a}/x/{b}")]
+fn two(a: u8, b: String) -> String {
+    format!("{a} {b}")
+}
+
+fn all() -> TestServer {
+    serve(
+        mcp_runtime::server!()
+            .resource::<path>()
+            .resource::<files>()
+            .resource::<parts>()
+            .resource::<slash>()
+            .resource::<query>()
+            .resource::<mixed>()
+            .resource::<two>(),
+    )
+}
+
+#[tokio::test]
+async fn r07_every_form_binds() {
+    let server = all();
+    for (uri, seen) in [
+        ("path://a", "a"),
+        ("path://a/b/c.txt", "a/b/c.txt"),
+        ("path://a%20b/%C3%A9", "a b/é"),
+        ("path://100%2525", "100%25"),
+        ("files:///src/lib.rs", "src/lib.rs"),
+        ("FILES:///src/lib.rs", "src/lib.rs"),
+        ("list://h/a/b/c", "a|b|c"),
+        ("list://h/a%20b", "a b"),
+        ("slash://h/x%3Fy", "x?y"),
+        ("query://h", "None 7"),
+        ("query://h?a=1", "Some(\"1\") 7"),
+        ("query://h?b=3&a=x%26y", "Some(\"x&y\") 3"),
+        ("query://h?a=&b=1", "Some(\"\") 1"),
+        ("query://h?unknown=1&b=2", "None 2"),
+        ("query://h?a=a+b", "Some(\"a b\") 7"),
+        ("mixed://a.b.json", "a.b None"),
+        ("mixed://a.json?pretty=true", "a Some(true)"),
+        ("two://7/x/tail", "7 tail"),
+        ("TWO://7/x/tail", "7 tail"),
+    ] {
+        let reply = server.read(uri).await;
+        assert!(!reply.is_error(), "{uri}: {reply}");
+        assert_eq!(reply.text(), seen, "{uri}");
+    }
+}
+
+#[tokio::test]
+async fn r07_what_does_not_match_is_not_found() {
+    let server = all();
+    for uri in [
+        "path://",
+        "slash://h",
+        "slash://h/a/b",
+        "slash://h/a%2Fb",
+        "slash://h/a%5Cb",
+        "two://7/y/tail",
+        "two://7/x/",
+        "two://7/X/tail",
+        "mixed://a.xml",
+        "mixed://.json",
+        "query://h/extra",
+        "slash://h/%zz",
+        "slash://h/%ff",
+        "slash://h/%",
+        "path://a%00b",
+    ] {
+        assert_eq!(refusal(&server.read(uri).await).0, -32602, "{uri}");
+    }
+}
+
+#[tokio::test]
+async fn r07_dots_reach_no_parameter() {
+    let server = all();
+    let secrets = [
+        "..",
+        "../x",
+        "a/../x",
+        "a/..",
+        "./x",
+        "a/./x",
+        "%2e%2e",
+        "%2E%2E/x",
+        "a/%2e%2e/x",
+        "a/.%2e/x",
+        "..%2fx",
+        "a%2f..%2fx",
+        "..%5cx",
+        "a\\..\\x",
+        "/etc/passwd",
+        "%2fetc/passwd",
+        "\\x",
+        "C:/x",
+        "c:%5cx",
+        "C%3A/x",
+        "C:x",
+        "c:",
+    ];
+    for secret in secrets {
+        for base in ["files:///", "path://", "list://h/", "slash://h/", "query://h?a="] {
+            let uri = format!("{base}{secret}");
+            let reply = server.read(&uri).await;
+            assert_eq!(refusal(&reply).0, -32602, "{uri}: {reply}");
+        }
+    }
+    // harmless one by one, not when joined
+    for uri in ["query://h?a=&a=etc", "query://h?a=%2Fetc", "list://h//etc", "list://h/a//../b"] {
+        assert_eq!(refusal(&server.read(uri).await).0, -32602, "{uri}");
+    }
+    // dots that are names, and double encoding, which stays encoded
+    for (uri, seen) in [
+        ("files:///...", "..."),
+        ("files:///a..b/.hidden", "a..b/.hidden"),
+        ("files:///%252e%252e/x", "%2e%2e/x"),
+        ("query://h?a=1.2", "Some(\"1.2\") 7"),
+    ] {
+        server.read(uri).await.expect_text(seen);
+    }
+}
+
+#[tokio::test]
+async fn r07_raw_parameters_get_what_was_sent() {
+    #[mcp_resource(uri = "raw:///{+path}{?next}")]
+    fn raw(#[mcp(raw)] path: String, next: Option<String>) -> String {
+        format!("{path} {next:?}")
+    }
+    let server = serve(mcp_runtime::server!().resource::<raw>());
+    server.read("raw:///../%2e%2e/x").await.expect_text("../../x None");
+    server.read("raw:////etc").await.expect_text("/etc None");
+    assert_eq!(refusal(&server.read("raw:///a?next=..").await).0, -32602, "the other one is not raw");
+}
+
+#[tokio::test]
+async fn r07_matching_is_linear_in_the_uri() {
+    #[mcp_resource(uri = "dash://{a}-{b}-{c}-{d}!")]
+    fn dashes(a: String, b: String, c: String, d: String) -> String {
+        format!("{} {} {} {}", a.len(), b.len(), c.len(), d.len())
+    }
+    let server = serve(mcp_runtime::server!().resource::<dashes>().resource::<path>());
+    // what grows faster than the length would not come back within the test's life
+    let started = Instant::now();
+    for end in ["", "!", "?"] {
+        let reply = server.read(&format!("dash://{}{end}", "a-".repeat(1_000_000))).await;
+        assert_eq!(reply.is_error(), end != "!", "{end}");
+    }
+    assert_eq!(refusal(&server.read(&format!("path://{}..", "a/".repeat(500_000))).await).0, -32602);
+    assert!(started.elapsed().as_secs() < 60);
+}
+
+macro_rules! answering {
+    ($($name:ident $uri:literal ($($param:ident)*);)*) => {$(
+        #[mcp_resource(uri = $uri)]
+        fn $name($($param: String),*) -> String {
+            let bound: &[&str] = &[$(&$param),*];
+            format!("{} {}", stringify!($name), bound.join(" "))
+        }
+    )*};
+}
+answering! {
+    exact "pick://a/b" ();
+    second "pick://a/{x}" (x);
+    whole "pick://{y}/b" (y);
+    any "pick://{+rest}" (rest);
+    any_again "pick://{+other}" (other);
+}
+
+#[tokio::test]
+async fn r08_the_most_specific_wins_in_any_order() {
+    let forward = mcp_runtime::server!()
+        .resource::<exact>()
+        .resource::<second>()
+        .resource::<any>()
+        .resource::<any_again>();
+    let backward = mcp_runtime::server!()
+        .resource::<any>()
+        .resource::<any_again>()
+        .resource::<second>()
+        .resource::<exact>();
+    for builder in [forward, backward] {
+        let server = serve(builder);
+        for _ in 0..3 {
+            server.read("pick://a/b").await.expect_text("exact ");
+            server.read("PICK://A/b").await.expect_text("exact ");
+            server.read("pick://a/c").await.expect_text("second c");
+            server.read("pick://z/c/d").await.expect_text("any z/c/d");
+        }
+    }
+}
+
+#[tokio::test]
+async fn r08_registration_order_decides_between_equals() {
+    let server = serve(mcp_runtime::server!().resource::<second>().resource::<whole>());
+    server.read("pick://a/b").await.expect_text("second b");
+    server.read("pick://z/b").await.expect_text("whole z");
+    let server = serve(mcp_runtime::server!().resource::<whole>().resource::<second>());
+    server.read("pick://a/b").await.expect_text("whole a");
+    let server = serve(mcp_runtime::server!().resource::<any_again>().resource::<any>());
+    server.read("pick://q").await.expect_text("any_again q");
+}
+
+#[tokio::test]
+async fn r08_a_value_that_does_not_parse_does_not_fall_through() {
+    #[mcp_resource(uri = "num://{n}")]
+    fn number(n: u8) -> String {
+        n.to_string()
+    }
+    #[mcp_resource(uri = "num://{+all}")]
+    fn rest(all: String) -> String {
+        all
+    }
+    let server = serve(mcp_runtime::server!().resource::<number>().resource::<rest>());
+    server.read("num://7").await.expect_text("7");
+    let refused = server.read("num://x").await;
+    assert!(refusal(&refused).1.contains("`n`"), "{refused}");
+    server.read("num://x/y").await.expect_text("x/y");
+}

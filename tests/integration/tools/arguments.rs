@@ -1,0 +1,401 @@
+//! Which arguments there are, which may be absent, and which keys mean nothing.
+
+use std::collections::BTreeMap;
+
+use mcp_runtime::prelude::*;
+use serde_json::{Value, json};
+
+use crate::common::{failure, only_tool, property, refusal, serve};
+
+type Maybe<T> = Option<T>;
+
+#[mcp_tool]
+fn options(plain: Option<i32>, alias: Maybe<i32>, list: Maybe<Vec<Option<u8>>>) -> String {
+    format!("{plain:?} {alias:?} {list:?}")
+}
+
+#[tokio::test]
+async fn t10_options_may_be_absent_or_null() {
+    let server = serve(mcp_runtime::server!().tool::<options>());
+    assert_eq!(
+        only_tool(&server).await["inputSchema"],
+        json!({
+            "type": "object",
+            "properties": {
+                "plain": { "type": "integer" },
+                "alias": { "type": "integer" },
+                "list": { "type": "array", "items": { "type": ["integer", "null"], "minimum": 0, "maximum": 255 } }
+            }
+        })
+    );
+    let none = "None None None";
+    server.call("options", json!({})).await.expect_text(none);
+    server.call("options", Value::Null).await.expect_text(none);
+    server.call("options", json!({ "plain": null, "alias": null, "list": null })).await.expect_text(none);
+    let sent = json!({ "plain": 1, "alias": -2, "list": [null, 3] });
+    server.call("options", sent).await.expect_text("Some(1) Some(-2) Some([None, Some(3)])");
+}
+
+#[tokio::test]
+async fn t10_null_is_absent_beside_a_slip_and_beside_a_mistake() {
+    let server = serve(mcp_runtime::server!().tool::<options>());
+    let slip = server.call("options", json!({ "plain": null, "alias": "7" })).await;
+    slip.expect_text("None Some(7) None");
+    let mistake = failure(&server.call("options", json!({ "plain": null, "alias": "seven" })).await);
+    assert!(mistake.contains("- alias: \"seven\" is not an integer"), "{mistake}");
+    assert!(!mistake.contains("- plain"), "{mistake}");
+}
+
+#[mcp_type]
+#[derive(Debug)]
+struct Filter {
+    author: Option<String>,
+    #[serde(default)]
+    tags: Vec<String>,
+}
+
+#[tokio::test]
+async fn t10_null_is_absent_inside_a_struct() {
+    #[mcp_tool]
+    fn nested(filter: Filter, _n: Option<u8>) -> String {
+        format!("{:?} {:?}", filter.author, filter.tags)
+    }
+    let server = serve(mcp_runtime::server!().tool::<nested>());
+    assert_eq!(
+        property(&server, "filter").await,
+        json!({
+            "type": "object",
+            "properties": {
+                "author": { "type": "string" },
+                "tags": { "type": "array", "items": { "type": "string" }, "default": [] }
+            }
+        })
+    );
+    server.call("nested", json!({ "filter": { "author": null } })).await.expect_text("None []");
+    server.call("nested", json!({ "filter": { "author": null }, "_n": "1" })).await.expect_text("None []");
+    server.call("nested", json!({ "filter": {} })).await.expect_text("None []");
+}
+
+#[mcp_type]
+#[derive(Debug, Default, PartialEq)]
+#[serde(rename_all = "lowercase")]
+enum Tone {
+    #[default]
+    Formal,
+    Casual,
+}
+
+#[mcp_tool]
+fn defaults(
+    #[mcp(default = 10)] max: u32,
+    #[mcp(default = "en")] language: String,
+    #[mcp(default)] tone: Tone,
+    #[mcp(default = vec![1, 2])] list: Vec<i64>,
+    #[mcp(default = Some(5))] maybe: Option<u8>,
+    #[mcp(default = -0.5)] bias: f64,
+) -> String {
+    format!("{max} {language} {tone:?} {list:?} {maybe:?} {bias}")
+}
+
+#[tokio::test]
+async fn t11_defaults_are_published_and_used() {
+    let server = serve(mcp_runtime::server!().tool::<defaults>());
+    assert_eq!(
+        only_tool(&server).await["inputSchema"],
+        json!({
+            "type": "object",
+            "properties": {
+                "max": { "type": "integer", "minimum": 0, "default": 10 },
+                "language": { "type": "string", "default": "en" },
+                "tone": { "type": "string", "enum": ["formal", "casual"], "default": "formal" },
+                "list": { "type": "array", "items": { "type": "integer" }, "default": [1, 2] },
+                "maybe": { "type": "integer", "minimum": 0, "maximum": 255, "default": 5 },
+                "bias": { "type": "number", "default": -0.5 }
+            }
+        })
+    );
+    let all = "10 en Formal [1, 2] Some(5) -0.5";
+    server.call("defaults", json!({})).await.expect_text(all);
+    let nulls =
+        json!({ "max": null, "language": null, "tone": null, "list": null, "maybe": null, "bias": null });
+    server.call("defaults", nulls).await.expect_text(all);
+    let sent = json!({ "max": 0, "language": "", "tone": "casual", "list": [], "maybe": 1, "bias": 1 });
+    server.call("defaults", sent).await.expect_text("0  Casual [] Some(1) 1");
+    let slip = json!({ "max": "7", "tone": null });
+    server.call("defaults", slip).await.expect_text("7 en Formal [1, 2] Some(5) -0.5");
+}
+
+#[tokio::test]
+async fn t11_null_is_no_default_where_strict() {
+    #[mcp_tool(strict)]
+    fn exact(#[mcp(default = 10)] max: u32, other: Option<u8>) -> String {
+        format!("{max} {other:?}")
+    }
+    let server = serve(mcp_runtime::server!().tool::<exact>());
+    server.call("exact", json!({ "other": null })).await.expect_text("10 None");
+    let text = failure(&server.call("exact", json!({ "max": null })).await);
+    assert!(text.contains("- max: invalid type: null"), "{text}");
+    let text = failure(&server.call("exact", json!({ "max": null, "other": 300 })).await);
+    assert!(text.contains("- max: invalid type: null") && text.contains("- other: 300"), "{text}");
+}
+
+#[tokio::test]
+async fn t11_examples_are_published() {
+    #[mcp_tool]
+    fn shown(#[mcp(example = "Berlin")] town: String) -> String {
+        town
+    }
+    let server = serve(mcp_runtime::server!().tool::<shown>());
+    assert_eq!(property(&server, "town").await, json!({ "type": "string", "examples": ["Berlin"] }));
+}
+
+#[mcp_tool]
+fn lenient(query: String, #[mcp(default = 3)] limit: u8) -> String {
+    format!("{query} {limit}")
+}
+
+#[mcp_tool(strict)]
+fn strict(query: String, #[mcp(default = 3)] limit: u8) -> String {
+    format!("{query} {limit}")
+}
+
+#[tokio::test]
+async fn t17_unknown_keys_are_ignored_or_refused() {
+    let server = serve(mcp_runtime::server!().tool::<lenient>().tool::<strict>());
+    let tools = server.list_tools().await;
+    assert_eq!(tools[0]["inputSchema"].get("additionalProperties"), None);
+    assert_eq!(tools[1]["inputSchema"]["additionalProperties"], false);
+    let sent = json!({ "query": "q", "limt": 5, "other": { "a": [1] } });
+    server.call("lenient", sent.clone()).await.expect_text("q 3");
+    let text = failure(&server.call("strict", sent).await);
+    assert_eq!(
+        text,
+        "invalid arguments for tool `strict`:\n\
+         - unknown argument `limt`; did you mean `limit`?\n\
+         - unknown argument `other`\n\
+         expected: strict(query: string, limit?: integer 0..=255 = 3)"
+    );
+    server.call("strict", json!({ "query": "q", "limit": 4 })).await.expect_text("q 4");
+}
+
+#[tokio::test]
+async fn t17_a_strict_tool_without_arguments_refuses_all() {
+    #[mcp_tool(strict)]
+    fn nothing() -> &'static str {
+        "ok"
+    }
+    let server = serve(mcp_runtime::server!().tool::<nothing>());
+    assert_eq!(
+        only_tool(&server).await["inputSchema"],
+        json!({ "type": "object", "additionalProperties": false })
+    );
+    server.call("nothing", Value::Null).await.expect_text("ok");
+    let text = failure(&server.call("nothing", json!({ "x": 1 })).await);
+    assert_eq!(text, "invalid arguments for tool `nothing`:\n- unknown argument `x`\nexpected: nothing()");
+}
+
+#[tokio::test]
+async fn t18_absent_arguments_are_an_empty_object() {
+    #[mcp_tool]
+    fn optional(a: Option<u8>) -> String {
+        format!("{a:?}")
+    }
+    let server = serve(mcp_runtime::server!().tool::<optional>().tool::<lenient>());
+    let absent = server.request("tools/call", json!({ "name": "optional" })).await;
+    absent.expect_text("None");
+    server.request("tools/call", json!({ "name": "optional", "arguments": null })).await.expect_text("None");
+    server.request("tools/call", json!({ "name": "optional", "arguments": {} })).await.expect_text("None");
+    let text = failure(&server.request("tools/call", json!({ "name": "lenient" })).await);
+    assert_eq!(
+        text,
+        "invalid arguments for tool `lenient`:\n\
+         - query: is missing (a string)\n\
+         expected: lenient(query: string, limit?: integer 0..=255 = 3)"
+    );
+}
+
+#[tokio::test]
+async fn t19_unknown_tools_are_named_with_their_neighbour() {
+    let server = serve(mcp_runtime::server!().tool::<lenient>().tool::<strict>());
+    let near = server.call("lenint", json!({})).await;
+    assert_eq!(refusal(&near), (-32602, "unknown tool `lenint`; did you mean `lenient`?".into()));
+    let far = server.call("zebra_crossing", json!({})).await;
+    assert_eq!(refusal(&far), (-32602, "unknown tool `zebra_crossing`".into()));
+    let odd = server.call("le\"ni\n", json!({})).await;
+    assert_eq!(refusal(&odd).0, -32602);
+    let long = server.call(&"x".repeat(100_000), json!({})).await;
+    assert_eq!(refusal(&long).0, -32602);
+}
+
+#[tokio::test]
+async fn t20_malformed_params_are_32602() {
+    let mut server = serve(mcp_runtime::server!().tool::<lenient>());
+    let malformed = [
+        json!({}),
+        json!({ "arguments": {} }),
+        json!({ "name": null }),
+        json!({ "name": 3, "arguments": {} }),
+        json!({ "name": ["lenient"] }),
+        json!({ "name": "lenient", "arguments": [] }),
+        json!({ "name": "lenient", "arguments": ["q"] }),
+        json!({ "name": "lenient", "arguments": "q" }),
+        json!({ "name": "lenient", "arguments": "{\"query\":\"q\"}" }),
+        json!({ "name": "lenient", "arguments": 1 }),
+        json!({ "name": "lenient", "arguments": true }),
+    ];
+    for revision in crate::common::LEGACY {
+        for params in &malformed {
+            server.request("tools/call", params.clone()).await.expect_code(-32602);
+        }
+        server = server.legacy(revision);
+    }
+    server.call("lenient", json!({ "query": "next" })).await.expect_text("next 3");
+}
+
+#[tokio::test]
+async fn t18_more_arguments_than_stay_inline() {
+    #[mcp_tool]
+    #[allow(clippy::too_many_arguments)]
+    fn fourteen(
+        a: u8,
+        b: u8,
+        c: u8,
+        d: u8,
+        e: u8,
+        f: u8,
+        g: u8,
+        h: u8,
+        i: u8,
+        j: u8,
+        k: u8,
+        l: u8,
+        m: Option<u8>,
+        #[mcp(default = 100)] n: u8,
+    ) -> String {
+        format!("{:?} {m:?} {n}", [a, b, c, d, e, f, g, h, i, j, k, l])
+    }
+    let server = serve(mcp_runtime::server!().tool::<fourteen>());
+    let letters = "abcdefghijkl";
+    let mut sent: BTreeMap<String, Value> =
+        letters.chars().zip(1..).map(|(letter, n): (char, u8)| (letter.to_string(), n.into())).collect();
+    let all = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]";
+    server.call("fourteen", json!(sent)).await.expect_text(&format!("{all} None 100"));
+    sent.insert("m".into(), "13".into());
+    sent.insert("n".into(), json!(14.0));
+    server.call("fourteen", json!(sent)).await.expect_text(&format!("{all} Some(13) 14"));
+    let text = failure(&server.call("fourteen", json!({})).await);
+    assert!(letters.chars().all(|letter| text.contains(&format!("- {letter}: is missing"))), "{text}");
+}
+
+#[mcp_type]
+#[derive(Debug)]
+#[serde(rename_all = "camelCase")]
+struct Search {
+    /// Words
+    #[schemars(length(min = 1))]
+    search_text: String,
+    #[serde(default = "ten")]
+    max_hits: u8,
+    #[serde(rename = "in")]
+    place: Option<String>,
+}
+
+fn ten() -> u8 {
+    10
+}
+
+#[tokio::test]
+async fn t17_a_flattened_struct_is_the_whole_object() {
+    #[mcp_tool]
+    fn find(#[mcp(flatten)] search: Search) -> String {
+        format!("{} {} {:?}", search.search_text, search.max_hits, search.place)
+    }
+    #[mcp_tool(strict)]
+    fn find_exactly(#[mcp(flatten)] search: Search) -> String {
+        search.search_text
+    }
+    let server = serve(mcp_runtime::server!().tool::<find>().tool::<find_exactly>());
+    let mut schema = json!({
+        "type": "object",
+        "properties": {
+            "searchText": { "type": "string", "description": "Words", "minLength": 1 },
+            "maxHits": { "type": "integer", "minimum": 0, "maximum": 255, "default": 10 },
+            "in": { "type": "string" }
+        },
+        "required": ["searchText"]
+    });
+    let tools = server.list_tools().await;
+    assert_eq!(tools[0]["inputSchema"], schema);
+    schema["additionalProperties"] = false.into();
+    assert_eq!(tools[1]["inputSchema"], schema);
+    let sent = json!({ "searchText": "x", "in": "town", "extra": 1 });
+    server.call("find", sent.clone()).await.expect_text("x 10 Some(\"town\")");
+    let text = failure(&server.call("find_exactly", sent).await);
+    assert!(text.contains("- unknown argument `extra`\n"), "{text}");
+    server.call("find", json!({ "searchText": "x", "maxHits": "7" })).await.expect_text("x 7 None");
+    let text = failure(&server.call("find_exactly", json!({ "searchText": "x", "maxHits": "7" })).await);
+    assert!(text.contains("- maxHits: \"7\" is not an integer"), "{text}");
+    let text = failure(&server.call("find", json!({ "searchText": "", "maxHits": 300 })).await);
+    assert!(text.contains("- searchText: \"\" has 0 characters"), "{text}");
+    assert!(text.contains("- maxHits: 300 is greater than the maximum of 255"), "{text}");
+    let text = failure(&server.call("find", json!({ "search_text": "x" })).await);
+    assert!(text.contains("unknown argument `search_text`; did you mean `searchText`?"), "{text}");
+}
+
+#[mcp_type]
+#[derive(Debug)]
+#[serde(deny_unknown_fields)]
+struct Closed {
+    a: u8,
+}
+
+#[tokio::test]
+async fn t17_a_struct_may_refuse_unknown_keys_by_itself() {
+    #[mcp_tool]
+    fn closed(#[mcp(flatten)] all: Closed) -> String {
+        format!("{all:?}")
+    }
+    #[mcp_tool]
+    fn inside(part: Closed, _b: Option<u8>) -> String {
+        format!("{part:?}")
+    }
+    let server = serve(mcp_runtime::server!().tool::<closed>().tool::<inside>());
+    let tools = server.list_tools().await;
+    assert_eq!(tools[0]["inputSchema"]["additionalProperties"], false);
+    assert_eq!(tools[1]["inputSchema"]["properties"]["part"]["additionalProperties"], false);
+    server.call("closed", json!({ "a": 1 })).await.expect_text("Closed { a: 1 }");
+    let text = failure(&server.call("closed", json!({ "a": 1, "b": 2 })).await);
+    assert!(text.contains("- unknown argument `b`\n"), "{text}");
+    let text = failure(&server.call("inside", json!({ "part": { "a": 1, "bee": 2 }, "x": 1 })).await);
+    assert!(text.contains("- part: unknown field `bee`"), "{text}");
+}
+
+#[mcp_type]
+#[derive(Debug)]
+struct Node {
+    name: String,
+    #[serde(default)]
+    children: Vec<Node>,
+}
+
+#[tokio::test]
+async fn t17_a_flattened_recursive_struct_still_shows_its_fields() {
+    #[mcp_tool(strict)]
+    fn plant(#[mcp(flatten)] tree: Node) -> String {
+        fn count(node: &Node) -> usize {
+            1 + node.children.iter().map(count).sum::<usize>()
+        }
+        format!("{} {}", tree.name, count(&tree))
+    }
+    let server = serve(mcp_runtime::server!().tool::<plant>());
+    let schema = only_tool(&server).await["inputSchema"].clone();
+    assert_eq!(schema["type"], "object");
+    assert_eq!(schema["properties"]["name"], json!({ "type": "string" }), "{schema}");
+    assert_eq!(schema["required"], json!(["name"]), "{schema}");
+    let tree = json!({ "name": "root", "children": [{ "name": "leaf", "children": [] }, { "name": "x" }] });
+    server.call("plant", tree).await.expect_text("root 3");
+    let text = failure(&server.call("plant", json!({ "name": "root", "leaf": 1 })).await);
+    assert!(text.contains("unknown argument `leaf`"), "{text}");
+    let text = failure(&server.call("plant", json!({ "name": "r", "children": [{ "name": 1 }] })).await);
+    assert!(text.contains("- children[0].name: 1 is not a string"), "{text}");
+}

@@ -1,0 +1,234 @@
+//! Harmless slips of models: accepted, each by itself and nested, and refused where strict.
+
+use std::collections::{BTreeMap, HashMap};
+
+use mcp_runtime::prelude::*;
+use serde_json::{Value, json};
+
+use crate::common::{failure, serve};
+
+#[mcp_type]
+#[derive(Debug, PartialEq)]
+struct Point {
+    x: i32,
+    y: f64,
+}
+
+#[mcp_tool]
+#[allow(clippy::too_many_arguments)]
+fn lenient(
+    byte: Option<u8>,
+    long: Option<i64>,
+    wide: Option<u64>,
+    float: Option<f64>,
+    flag: Option<bool>,
+    text: Option<String>,
+    list: Option<Vec<i32>>,
+    point: Option<Point>,
+    map: Option<BTreeMap<String, u8>>,
+    pair: Option<(u8, String)>,
+    points: Option<Vec<Point>>,
+    any: Option<Value>,
+) -> String {
+    let mut said = Vec::new();
+    let mut say = |shown: Option<String>| said.extend(shown);
+    say(byte.map(|v| format!("{v:?}")));
+    say(long.map(|v| format!("{v:?}")));
+    say(wide.map(|v| format!("{v:?}")));
+    say(float.map(|v| format!("{v:?}")));
+    say(flag.map(|v| format!("{v:?}")));
+    say(text.map(|v| format!("{v:?}")));
+    say(list.map(|v| format!("{v:?}")));
+    say(point.map(|v| format!("{v:?}")));
+    say(map.map(|v| format!("{v:?}")));
+    say(pair.map(|v| format!("{v:?}")));
+    say(points.map(|v| format!("{v:?}")));
+    say(any.map(|v| format!("{v}")));
+    said.join(" ")
+}
+
+#[mcp_tool(strict)]
+fn strict(
+    byte: Option<u8>,
+    float: Option<f64>,
+    flag: Option<bool>,
+    list: Option<Vec<i32>>,
+    point: Option<Point>,
+) -> String {
+    format!("{byte:?} {float:?} {flag:?} {list:?} {point:?}")
+}
+
+#[tokio::test]
+async fn t16_slips_are_accepted() {
+    let server = serve(mcp_runtime::server!().tool::<lenient>());
+    for (argument, sent, seen) in [
+        ("byte", json!(30.0), "30"),
+        ("byte", json!("42"), "42"),
+        ("byte", json!("42.0"), "42"),
+        ("byte", json!(" 42 "), "42"),
+        ("byte", json!(2e2), "200"),
+        ("long", json!("-9223372036854775808"), "-9223372036854775808"),
+        ("long", json!(-3.0), "-3"),
+        ("long", json!(1e3), "1000"),
+        ("wide", json!("18446744073709551615"), "18446744073709551615"),
+        ("float", json!("0.5"), "0.5"),
+        ("float", json!("1e3"), "1000.0"),
+        ("float", json!(3), "3.0"),
+        ("flag", json!("true"), "true"),
+        ("flag", json!("false"), "false"),
+        ("text", json!("42"), "\"42\""),
+        ("text", json!("true"), "\"true\""),
+        ("text", json!("{\"a\":1}"), "\"{\\\"a\\\":1}\""),
+        ("text", json!("null"), "\"null\""),
+        ("list", json!("[1,2]"), "[1, 2]"),
+        ("list", json!("[\"1\", 2.0]"), "[1, 2]"),
+        ("list", json!(["1", 2.0, 3]), "[1, 2, 3]"),
+        ("list", json!("[]"), "[]"),
+        ("point", json!("{\"x\":1,\"y\":2}"), "Point { x: 1, y: 2.0 }"),
+        ("point", json!({ "x": "1", "y": "2.5" }), "Point { x: 1, y: 2.5 }"),
+        ("point", json!("{\"x\":\"1\",\"y\":\"2\"}"), "Point { x: 1, y: 2.0 }"),
+        ("map", json!({ "a": "1", "b": 2.0 }), "{\"a\": 1, \"b\": 2}"),
+        ("map", json!("{\"a\":1}"), "{\"a\": 1}"),
+        ("pair", json!(["1", "1"]), "(1, \"1\")"),
+        (
+            "points",
+            json!([{ "x": "1", "y": 1 }, "{\"x\":2,\"y\":2}"]),
+            "[Point { x: 1, y: 1.0 }, Point { x: 2, y: 2.0 }]",
+        ),
+        ("any", json!("42"), "\"42\""),
+        ("any", json!("{}"), "\"{}\""),
+    ] {
+        let reply = server.call("lenient", json!({ argument: sent })).await;
+        assert!(!reply.is_error(), "{argument} = {sent}: {reply}");
+        assert_eq!(reply.text(), seen, "{argument} = {sent}");
+    }
+}
+
+#[tokio::test]
+async fn t16_what_could_mean_something_else_is_refused() {
+    let server = serve(mcp_runtime::server!().tool::<lenient>());
+    for (argument, sent, said) in [
+        ("byte", json!(30.5), "30.5 is not an integer"),
+        ("byte", json!(300), "300 is greater than the maximum of 255"),
+        ("byte", json!("300"), "300 is greater than the maximum of 255"),
+        ("byte", json!(-1), "-1 is less than the minimum of 0"),
+        ("byte", json!("forty"), "\"forty\" is not an integer"),
+        ("byte", json!(""), "\"\" is not an integer"),
+        ("byte", json!("0x10"), "\"0x10\" is not an integer"),
+        ("byte", json!(true), "true is not an integer"),
+        ("byte", json!([1]), "an array of 1 item is not an integer"),
+        ("long", json!("9223372036854775808"), "9223372036854775808"),
+        ("long", json!(1e300), "1e+300"),
+        ("float", json!("NaN"), "\"NaN\" is not a number"),
+        ("float", json!("Infinity"), "\"Infinity\" is not a number"),
+        ("float", json!("1e400"), "\"1e400\" is not a number"),
+        ("flag", json!("yes"), "\"yes\" is not a boolean"),
+        ("flag", json!("True"), "\"True\" is not a boolean"),
+        ("flag", json!(1), "1 is not a boolean"),
+        ("flag", json!("1"), "\"1\" is not a boolean"),
+        ("text", json!(42), "42 is not a string"),
+        ("text", json!({ "a": 1 }), "an object is not a string"),
+        ("list", json!("1,2"), "\"1,2\" is not an array"),
+        ("list", json!("{\"a\":1}"), "is not an array"),
+        ("list", json!("[1,2"), "\"[1,2\" is not an array"),
+        ("list", json!(5), "5 is not an array"),
+        ("point", json!("[1,2]"), "\"[1,2]\" is not an object"),
+        ("point", json!("x"), "\"x\" is not an object"),
+    ] {
+        let text = failure(&server.call("lenient", json!({ argument: sent })).await);
+        let lines: Vec<_> = text.lines().filter(|line| line.starts_with("- ")).collect();
+        assert_eq!(lines.len(), 1, "{argument} = {sent}: {text}");
+        assert!(lines[0].starts_with(&format!("- {argument}: ")), "{argument} = {sent}: {text}");
+        assert!(lines[0].contains(said), "{argument} = {sent}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn t16_strict_refuses_strings_but_never_whole_floats() {
+    let server = serve(mcp_runtime::server!().tool::<strict>());
+    server.call("strict", json!({ "byte": 30.0 })).await.expect_text("Some(30) None None None None");
+    server
+        .call("strict", json!({ "byte": 3e1, "list": [1.0] }))
+        .await
+        .expect_text("Some(30) None None Some([1]) None");
+    server
+        .call("strict", json!({ "point": { "x": 1.0, "y": 1 } }))
+        .await
+        .expect_text("None None None None Some(Point { x: 1, y: 1.0 })");
+    for (argument, sent, said) in [
+        ("byte", json!("42"), "- byte: \"42\" is not an integer"),
+        ("float", json!("4.5"), "- float: \"4.5\" is not a number"),
+        ("flag", json!("true"), "- flag: \"true\" is not a boolean"),
+        ("list", json!("[1]"), "- list: \"[1]\" is not an array"),
+        ("list", json!(["1"]), "- list[0]: \"1\" is not an integer"),
+        ("point", json!("{\"x\":1,\"y\":2}"), "- point: "),
+        ("point", json!({ "x": "1", "y": 2 }), "- point.x: \"1\" is not an integer"),
+    ] {
+        let text = failure(&server.call("strict", json!({ argument: sent })).await);
+        assert!(text.contains(said), "{argument} = {sent}: {text}");
+    }
+}
+
+#[mcp_type]
+#[derive(Debug)]
+enum Shape {
+    Unit,
+    Circle { radius: u8 },
+    Pair(u8, bool),
+}
+
+#[mcp_type]
+#[derive(Debug)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum Tagged {
+    Circle { radius: u8 },
+    Square { side: f64 },
+}
+
+#[tokio::test]
+async fn t16_slips_inside_enums_are_accepted() {
+    #[mcp_tool]
+    fn draw(shape: Option<Shape>, tagged: Option<Tagged>, all: Option<HashMap<String, Tagged>>) -> String {
+        format!("{shape:?} {tagged:?} {all:?}")
+    }
+    let server = serve(mcp_runtime::server!().tool::<draw>());
+    for (sent, seen) in [
+        (json!({ "shape": "Unit" }), "Some(Unit) None None"),
+        (json!({ "shape": { "Circle": { "radius": "3" } } }), "Some(Circle { radius: 3 }) None None"),
+        (json!({ "shape": { "Pair": ["1", "true"] } }), "Some(Pair(1, true)) None None"),
+        (json!({ "tagged": { "kind": "circle", "radius": 2.0 } }), "None Some(Circle { radius: 2 }) None"),
+        (json!({ "tagged": { "kind": "square", "side": "2" } }), "None Some(Square { side: 2.0 }) None"),
+        (
+            json!({ "all": { "a": { "kind": "circle", "radius": "9" } } }),
+            "None None Some({\"a\": Circle { radius: 9 }})",
+        ),
+    ] {
+        let reply = server.call("draw", sent.clone()).await;
+        assert!(!reply.is_error(), "{sent}: {reply}");
+        assert_eq!(reply.text(), seen, "{sent}");
+    }
+    let text = failure(&server.call("draw", json!({ "shape": "Circel" })).await);
+    assert!(text.contains("- shape: "), "{text}");
+    let text = failure(&server.call("draw", json!({ "tagged": { "kind": "circel" } })).await);
+    assert!(text.contains("- tagged.kind: ") && text.contains("did you mean \"circle\"?"), "{text}");
+}
+
+#[tokio::test]
+async fn t16_constraints_hold_for_what_was_meant() {
+    #[mcp_tool]
+    fn bounded(#[mcp(range(1..=10))] n: u8, #[mcp(length(..=2))] list: Vec<u8>) -> String {
+        format!("{n} {list:?}")
+    }
+    let server = serve(mcp_runtime::server!().tool::<bounded>());
+    server.call("bounded", json!({ "n": "10", "list": "[1,2]" })).await.expect_text("10 [1, 2]");
+    let text = failure(&server.call("bounded", json!({ "n": "11", "list": "[1,2,3]" })).await);
+    assert!(text.contains("- n: 11 is greater than the maximum of 10"), "{text}");
+    assert!(text.contains("- list: has 3 items, more than the maximum of 2"), "{text}");
+}
+
+#[tokio::test]
+async fn t16_an_unknown_key_does_not_stop_a_repair() {
+    let server = serve(mcp_runtime::server!().tool::<lenient>());
+    let sent = json!({ "byte": "1", "unheard": { "of": [1, { "x": null }] }, "bite": 3 });
+    server.call("lenient", sent).await.expect_text("1");
+}

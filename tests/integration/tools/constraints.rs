@@ -1,0 +1,215 @@
+//! Constraints: each is a keyword in the schema, and each is enforced.
+
+use mcp_runtime::prelude::*;
+use serde_json::{Value, json};
+
+use crate::common::{build_error, failure, property, serve};
+use mcp_runtime::testing::TestServer;
+
+/// Sends each value as the argument `v` of the only tool: good ones succeed, bad ones are named.
+async fn holds(server: &TestServer, tool: &str, good: &[Value], bad: &[Value]) {
+    for value in good {
+        let reply = server.call(tool, json!({ "v": value })).await;
+        assert!(!reply.is_error(), "{value}: {reply}");
+    }
+    for value in bad {
+        let text = failure(&server.call(tool, json!({ "v": value })).await);
+        assert!(text.contains("\n- v"), "{value}: {text}");
+    }
+}
+
+macro_rules! rows {
+    ($($test:ident: $(#[$attr:meta])* $ty:ty => $schema:tt, good $good:tt, bad $bad:tt;)*) => {$(
+        #[tokio::test]
+        async fn $test() {
+            #[mcp_tool]
+            fn tool($(#[$attr])* v: $ty) -> String {
+                format!("{v:?}")
+            }
+            let server = serve(mcp_runtime::server!().tool::<tool>());
+            assert_eq!(property(&server, "v").await, json!($schema));
+            holds(&server, "tool", &rows(&json!($good)), &rows(&json!($bad))).await;
+        }
+    )*};
+}
+
+/// The values of a row.
+fn rows(values: &Value) -> Vec<Value> {
+    values.as_array().cloned().unwrap_or_default()
+}
+
+rows! {
+    t12_range_inclusive: #[mcp(range(1..=100))] u32 => { "type": "integer", "minimum": 1, "maximum": 100 },
+        good [1, 100, 50.0, "7"], bad [0, 101, -1, 100.5, "101"];
+    t12_range_exclusive_end: #[mcp(range(0..10))] i64 => { "type": "integer", "minimum": 0, "exclusiveMaximum": 10 },
+        good [0, 9], bad [-1, 10];
+    t12_range_open: #[mcp(range(-5..))] i32 => { "type": "integer", "minimum": -5 },
+        good [-5, 2147483647], bad [-6];
+    t12_range_to: #[mcp(range(..=5))] u8 => { "type": "integer", "minimum": 0, "maximum": 5 },
+        good [0, 5], bad [6, 256, -1];
+    t12_range_of_floats: #[mcp(range(0.0..=1.0))] f64 => { "type": "number", "minimum": 0.0, "maximum": 1.0 },
+        good [0, 0.5, 1.0, -0.0], bad [-0.1, 1.0000001, 1e300];
+    t12_range_of_floats_exclusive: #[mcp(range(0.0..1.0))] f64 => { "type": "number", "minimum": 0.0, "exclusiveMaximum": 1.0 },
+        good [0, 0.999], bad [1.0, 1];
+    t12_range_of_floats_below_zero: #[mcp(range(-90.0..=90.0))] f64 => { "type": "number", "minimum": -90.0, "maximum": 90.0 },
+        good [-90, 89.9], bad [90.1, -91];
+    t12_range_of_64_bits: #[mcp(range(..=18446744073709551614))] u64 => { "type": "integer", "minimum": 0, "maximum": 18446744073709551614_u64 },
+        good [0, 18446744073709551614_u64], bad [18446744073709551615_u64];
+    t12_range_of_an_option: #[mcp(range(1..=3))] Option<u8> => { "type": "integer", "minimum": 1, "maximum": 3 },
+        good [1, 3, null], bad [0, 4];
+    t12_length_of_text: #[mcp(length(1..=3))] String => { "type": "string", "minLength": 1, "maxLength": 3 },
+        good ["a", "äöü", "日本語", "😀😀😀"], bad ["", "abcd", "😀😀😀😀"];
+    t12_length_exact: #[mcp(length(2))] String => { "type": "string", "minLength": 2, "maxLength": 2 },
+        good ["ab"], bad ["a", "abc"];
+    t12_length_exclusive: #[mcp(length(..3))] String => { "type": "string", "maxLength": 2 },
+        good ["", "ab"], bad ["abc"];
+    t12_length_of_a_list: #[mcp(length(1..))] Vec<i32> => { "type": "array", "items": { "type": "integer" }, "minItems": 1 },
+        good [[1], [1, 2]], bad [[]];
+    t12_length_of_a_map: #[mcp(length(..=1))] std::collections::BTreeMap<String, u8> => {
+            "type": "object", "additionalProperties": { "type": "integer", "minimum": 0, "maximum": 255 }, "maxProperties": 1
+        },
+        good [{}, { "a": 1 }], bad [{ "a": 1, "b": 2 }, { "a": 256 }];
+    t12_length_of_an_option: #[mcp(length(2..))] Option<Vec<u8>> => {
+            "type": "array", "items": { "type": "integer", "minimum": 0, "maximum": 255 }, "minItems": 2
+        },
+        good [null, [1, 2]], bad [[], [1]];
+    t12_pattern_with_anchors: #[mcp(pattern = "^[a-z]{2,3}$")] String => { "type": "string", "pattern": "^[a-z]{2,3}$" },
+        good ["ab", "abc"], bad ["a", "abcd", "AB", "ab\n", "\nab"];
+    t12_pattern_without_anchors: #[mcp(pattern = "\\d")] String => { "type": "string", "pattern": "\\d" },
+        good ["a1b"], bad ["ab", ""];
+    t12_pattern_of_an_option: #[mcp(pattern = "^x")] Option<String> => { "type": "string", "pattern": "^x" },
+        good [null, "xy"], bad ["yx"];
+    t12_one_of_text: #[mcp(one_of("asc", "desc"))] String => { "type": "string", "enum": ["asc", "desc"] },
+        good ["asc"], bad ["ASC", "", "up"];
+    t12_one_of_integers: #[mcp(one_of(1, 2, 4))] u8 => { "type": "integer", "minimum": 0, "maximum": 255, "enum": [1, 2, 4] },
+        good [1, 4, 2.0, "4"], bad [3, 0, 256];
+    t12_one_of_an_option: #[mcp(one_of = ["a"])] Option<String> => { "type": "string", "enum": ["a"] },
+        good ["a", null], bad ["b"];
+    t12_several_at_once: #[mcp(length(2..=4), pattern = "^a")] String => { "type": "string", "minLength": 2, "maxLength": 4, "pattern": "^a" },
+        good ["ab"], bad ["a", "abcde", "bb"];
+    t12_range_with_default: #[mcp(default = 5, range(1..=9))] i8 => { "type": "integer", "minimum": 1, "maximum": 9, "default": 5 },
+        good [1, null], bad [0, 127, 128];
+}
+
+#[mcp_type]
+#[derive(Debug)]
+struct Basket {
+    #[schemars(length(min = 1, max = 2))]
+    items: Vec<Line>,
+    #[schemars(range(min = 0.0, max = 1.0))]
+    discount: Option<f32>,
+}
+
+#[mcp_type]
+#[derive(Debug)]
+struct Line {
+    #[schemars(range(min = 1, max = 99))]
+    count: i16,
+    #[schemars(regex(pattern = r"^[A-Z]{2}-\d+$"))]
+    sku: String,
+    #[schemars(length(max = 3), inner(length(min = 1)))]
+    notes: Option<Vec<String>>,
+}
+
+#[tokio::test]
+async fn t12_constraints_inside_types_are_enforced() {
+    #[mcp_tool]
+    fn buy(v: Basket, #[mcp(length(1..))] _who: Option<String>) -> String {
+        format!("{v:?}")
+    }
+    #[mcp_tool]
+    fn buy_all(#[mcp(flatten)] v: Basket) -> String {
+        format!("{v:?}")
+    }
+    let server = serve(mcp_runtime::server!().tool::<buy>().tool::<buy_all>());
+    let line = json!({ "count": 1, "sku": "AB-1" });
+    let with = |key: &str, value: Value| {
+        let mut line = line.clone();
+        line[key] = value;
+        json!({ "items": [line] })
+    };
+    let good = [
+        json!({ "items": [line] }),
+        json!({ "items": [line, line], "discount": 1 }),
+        json!({ "items": [line], "discount": null }),
+        with("notes", json!(null)),
+        with("notes", json!(["a"])),
+        with("count", json!("99")),
+    ];
+    let bad = [
+        (json!({ "items": [] }), "items: has 0 items, fewer than the minimum of 1"),
+        (json!({ "items": [line, line, line] }), "items: has 3 items"),
+        (json!({ "items": [line], "discount": 1.5 }), "discount: 1.5 is greater than the maximum of 1"),
+        (with("count", json!(0)), "items[0].count: 0 is less than the minimum of 1"),
+        (with("count", json!(100)), "items[0].count: 100 is greater than the maximum of 99"),
+        (with("sku", json!("ab-1")), "items[0].sku: \"ab-1\" does not match the pattern"),
+        (with("notes", json!(["", "a", "b", "c"])), "items[0].notes: has 4 items"),
+        (with("notes", json!([""])), "items[0].notes[0]: \"\" has 0 characters"),
+    ];
+    for sent in good {
+        server.call("buy", json!({ "v": sent })).await.expect_ok();
+        server.call("buy_all", sent).await.expect_ok();
+    }
+    for (sent, said) in bad {
+        let text = failure(&server.call("buy", json!({ "v": sent })).await);
+        assert!(text.contains(&format!("- v.{said}")), "{said}: {text}");
+        let text = failure(&server.call("buy_all", sent).await);
+        assert!(text.contains(&format!("- {said}")), "{said}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn t12_a_constraint_on_a_nested_type_narrows_it() {
+    #[mcp_tool]
+    fn narrow(#[mcp(length(1..=1))] v: Vec<Line>) -> String {
+        format!("{v:?}")
+    }
+    let server = serve(mcp_runtime::server!().tool::<narrow>());
+    let schema = property(&server, "v").await;
+    assert_eq!((&schema["minItems"], &schema["maxItems"]), (&json!(1), &json!(1)));
+    assert_eq!(
+        schema["items"]["properties"]["count"],
+        json!({ "type": "integer", "minimum": 1, "maximum": 99 })
+    );
+    let good = json!({ "count": 5, "sku": "AB-1" });
+    holds(
+        &server,
+        "narrow",
+        &[json!([good])],
+        &[json!([]), json!([good, good]), json!([{ "count": 0, "sku": "AB-1" }])],
+    )
+    .await;
+}
+
+#[test]
+fn t12_a_pattern_that_is_none_is_a_build_error() {
+    #[mcp_tool]
+    fn broken(#[mcp(pattern = "(a")] _v: String) {}
+    let error = build_error(mcp_runtime::server!().tool::<broken>());
+    assert!(
+        error.contains("tool `broken`") && error.contains("`(a`") && error.contains("constraints.rs:"),
+        "{error}"
+    );
+}
+
+#[mcp_type]
+#[derive(Debug)]
+#[schemars(extend("if" = { "properties": { "a": { "const": 1 } } }, "contentSchema" = {}))]
+struct Odd {
+    a: u8,
+}
+
+#[test]
+fn t12_a_keyword_that_is_not_enforced_is_a_build_error() {
+    #[mcp_tool]
+    fn odd(_v: Odd) {}
+    let tool = ToolDef::builder("dynamic")
+        .input_schema(json!({ "type": "object", "properties": { "a": { "$dynamicRef": "#x" } } }))
+        .handler(|_| async {});
+    let error = build_error(mcp_runtime::server!().add_tool(tool));
+    assert!(error.contains("tool `dynamic`") && error.contains("$dynamicRef"), "{error}");
+    let bare = ToolDef::builder("bare").input_schema(json!({ "type": "array" })).handler(|_| async {});
+    let error = build_error(mcp_runtime::server!().add_tool(bare));
+    assert!(error.contains("`\"type\": \"object\"` at its root"), "{error}");
+    odd(Odd { a: 1 });
+}

@@ -1,0 +1,243 @@
+//! Results: text, nothing, blocks of every kind and their annotations, lowered for older revisions.
+
+use mcp_runtime::{Revision, Role, prelude::*};
+use serde_json::json;
+
+use crate::common::{LEGACY, result, serve};
+
+#[tokio::test]
+async fn t02_text_is_one_block() {
+    #[mcp_tool]
+    async fn echo(message: String) -> String {
+        message
+    }
+    let mut server = serve(mcp_runtime::server!().tool::<echo>());
+    let hi = json!({ "content": [{ "type": "text", "text": "hi" }] });
+    assert_eq!(result(&server.call("echo", json!({ "message": "hi" })).await), hi);
+    for revision in LEGACY {
+        server = server.legacy(revision);
+        assert_eq!(*server.call("echo", json!({ "message": "hi" })).await.value(), hi, "{revision}");
+    }
+    let odd = "\u{0}\u{1f}\u{7f}\n\r\t\"\\/\u{2028}\u{feff}\u{1f600}é</script>";
+    server.call("echo", json!({ "message": odd })).await.expect_text(odd);
+    let long = "ü".repeat(1 << 20);
+    server.call("echo", json!({ "message": long })).await.expect_text(&long);
+}
+
+#[tokio::test]
+async fn t02_plain_values_are_text() {
+    #[mcp_tool]
+    fn number() -> f64 {
+        1.5
+    }
+    #[mcp_tool]
+    fn nan() -> f64 {
+        f64::NAN
+    }
+    #[mcp_tool]
+    fn wide() -> u128 {
+        u128::MAX
+    }
+    #[mcp_tool]
+    fn flag() -> bool {
+        true
+    }
+    #[mcp_tool]
+    fn letter() -> char {
+        'ß'
+    }
+    #[mcp_tool]
+    fn borrowed() -> &'static str {
+        "static"
+    }
+    #[mcp_tool]
+    fn cow() -> std::borrow::Cow<'static, str> {
+        "cow".into()
+    }
+    #[mcp_tool]
+    fn fine() -> Result<i8, ToolError> {
+        Ok(-1)
+    }
+    #[mcp_tool]
+    fn some() -> Option<String> {
+        Some("some".into())
+    }
+    let server = serve(
+        mcp_runtime::server!()
+            .tool::<number>()
+            .tool::<nan>()
+            .tool::<wide>()
+            .tool::<flag>()
+            .tool::<letter>()
+            .tool::<borrowed>()
+            .tool::<cow>()
+            .tool::<fine>()
+            .tool::<some>(),
+    );
+    for (tool, text) in [
+        ("number", "1.5"),
+        ("nan", "NaN"),
+        ("wide", "340282366920938463463374607431768211455"),
+        ("flag", "true"),
+        ("letter", "ß"),
+        ("borrowed", "static"),
+        ("cow", "cow"),
+        ("fine", "-1"),
+        ("some", "some"),
+    ] {
+        let reply = server.call(tool, json!({})).await;
+        assert_eq!(result(&reply), json!({ "content": [{ "type": "text", "text": text }] }), "{tool}");
+    }
+}
+
+#[tokio::test]
+async fn t24_nothing_is_empty_content() {
+    #[mcp_tool]
+    fn unit() {}
+    #[mcp_tool]
+    async fn fine() -> Result<(), ToolError> {
+        Ok(())
+    }
+    #[mcp_tool]
+    fn none() -> Option<String> {
+        None
+    }
+    #[mcp_tool]
+    fn no_blocks() -> Vec<Content> {
+        Vec::new()
+    }
+    let server =
+        serve(mcp_runtime::server!().tool::<unit>().tool::<fine>().tool::<none>().tool::<no_blocks>());
+    for tool in ["unit", "fine", "none", "no_blocks"] {
+        assert_eq!(result(&server.call(tool, json!({})).await), json!({ "content": [] }), "{tool}");
+    }
+}
+
+#[mcp_tool]
+fn everything() -> (&'static str, Image, Audio, ResourceLink, Embedded, Embedded, Text) {
+    (
+        "text",
+        Image::new([0xff_u8, 0xfe], "image/png"),
+        Audio::new([1_u8, 2, 3], "audio/wav"),
+        ResourceLink::new("docs://a", "a").title("A").description("about").mime("text/plain").size(3),
+        Embedded::text("docs://b", "text/markdown", "# b"),
+        Embedded::blob("docs://c", "application/x", [0_u8]),
+        Text::new("end")
+            .audience([Role::User, Role::Assistant])
+            .priority(0.5)
+            .last_modified("2025-01-12T15:00:58Z")
+            .meta("k", 1),
+    )
+}
+
+#[tokio::test]
+async fn t25_blocks_in_order() {
+    let server = serve(mcp_runtime::server!().tool::<everything>());
+    assert_eq!(
+        result(&server.call("everything", json!({})).await),
+        json!({ "content": [
+            { "type": "text", "text": "text" },
+            { "type": "image", "data": "//4=", "mimeType": "image/png" },
+            { "type": "audio", "data": "AQID", "mimeType": "audio/wav" },
+            {
+                "type": "resource_link", "uri": "docs://a", "name": "a", "title": "A", "description": "about",
+                "mimeType": "text/plain", "size": 3
+            },
+            { "type": "resource", "resource": { "uri": "docs://b", "mimeType": "text/markdown", "text": "# b" } },
+            { "type": "resource", "resource": { "uri": "docs://c", "mimeType": "application/x", "blob": "AA==" } },
+            {
+                "type": "text", "text": "end",
+                "annotations": {
+                    "audience": ["user", "assistant"], "priority": 0.5, "lastModified": "2025-01-12T15:00:58Z"
+                },
+                "_meta": { "k": 1 }
+            }
+        ] })
+    );
+}
+
+#[tokio::test]
+async fn t25_older_revisions_get_what_they_know() {
+    let mut server = serve(mcp_runtime::server!().tool::<everything>());
+    for revision in LEGACY {
+        server = server.legacy(revision);
+        let reply = server.call("everything", json!({})).await;
+        let content = &reply.value()["content"];
+        let audio = if revision >= Revision::V2025_03_26 {
+            json!({ "type": "audio", "data": "AQID", "mimeType": "audio/wav" })
+        } else {
+            json!({ "type": "resource", "resource": { "uri": content[2]["resource"]["uri"], "mimeType": "audio/wav", "blob": "AQID" } })
+        };
+        assert_eq!(content[2], audio, "{revision}");
+        let modern = revision >= Revision::V2025_06_18;
+        if modern {
+            assert_eq!(content[3]["type"], "resource_link", "{revision}");
+        } else {
+            assert_eq!(content[3], json!({ "type": "text", "text": "a: docs://a" }), "{revision}");
+        }
+        let mut end = json!({
+            "type": "text", "text": "end", "annotations": { "audience": ["user", "assistant"], "priority": 0.5 }
+        });
+        if modern {
+            end["annotations"]["lastModified"] = "2025-01-12T15:00:58Z".into();
+            end["_meta"] = json!({ "k": 1 });
+        }
+        assert_eq!(content[6], end, "{revision}");
+    }
+}
+
+#[tokio::test]
+async fn t25_lists_of_blocks() {
+    #[mcp_tool]
+    fn texts() -> Vec<String> {
+        vec!["a".into(), "b".into()]
+    }
+    #[mcp_tool]
+    fn mixed() -> Vec<Content> {
+        vec![Content::text("a"), Image::from_base64("AA==", "image/gif").into()]
+    }
+    #[mcp_tool]
+    async fn one() -> Result<Image, ToolError> {
+        Ok(Image::new([], "image/png").audience([Role::User]))
+    }
+    #[mcp_tool]
+    fn whole() -> ToolResult {
+        ToolResult::text("a").with(Content::text("b")).meta("org.example/k", "v\"\\").failed()
+    }
+    let server = serve(mcp_runtime::server!().tool::<texts>().tool::<mixed>().tool::<one>().tool::<whole>());
+    let content = |reply: &mcp_runtime::testing::Reply| result(reply)["content"].clone();
+    assert_eq!(
+        content(&server.call("texts", json!({})).await),
+        json!([{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }])
+    );
+    assert_eq!(
+        content(&server.call("mixed", json!({})).await),
+        json!([{ "type": "text", "text": "a" }, { "type": "image", "data": "AA==", "mimeType": "image/gif" }])
+    );
+    assert_eq!(
+        content(&server.call("one", json!({})).await),
+        json!([{ "type": "image", "data": "", "mimeType": "image/png", "annotations": { "audience": ["user"] } }])
+    );
+    let whole = server.call("whole", json!({})).await;
+    assert_eq!(
+        result(&whole),
+        json!({
+            "content": [{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }],
+            "isError": true,
+            "_meta": { "org.example/k": "v\"\\" }
+        })
+    );
+    let legacy = server.legacy(Revision::V2025_11_25).call("whole", json!({})).await;
+    assert_eq!(legacy.value()["_meta"], json!({ "org.example/k": "v\"\\" }));
+}
+
+#[tokio::test]
+async fn t25_odd_keys_of_meta_stay_themselves() {
+    #[mcp_tool]
+    fn odd() -> ToolResult {
+        ToolResult::text("").meta("a\"b", 1).meta("\"", 2).meta("c\\", 3).meta("\n", 4)
+    }
+    let server = serve(mcp_runtime::server!().tool::<odd>());
+    let reply = server.call("odd", json!({})).await;
+    assert_eq!(result(&reply)["_meta"], json!({ "a\"b": 1, "\"": 2, "c\\": 3, "\n": 4 }));
+}

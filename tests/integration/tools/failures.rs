@@ -1,0 +1,286 @@
+//! Failures: what is shown, what is hidden, what a JSON-RPC error is, and that a panic is one call's problem.
+
+use std::{error::Error, fmt, io};
+
+use mcp_runtime::{FromContext, prelude::*};
+use serde_json::json;
+
+use crate::common::{LEGACY, failure, refusal, result, serve};
+
+#[tokio::test]
+async fn t21_public_errors_are_shown() {
+    #[mcp_tool]
+    fn fails() -> Result<String, ToolError> {
+        Err(ToolError::new("m"))
+    }
+    #[mcp_tool]
+    fn with_blocks() -> Result<(), ToolError> {
+        Err(ToolError::new(format!("{}!", "m")).with(Content::text("more")))
+    }
+    #[mcp_tool]
+    fn made_public() -> Result<u8, ToolError> {
+        "x".parse::<u8>().public()
+    }
+    let mut server =
+        serve(mcp_runtime::server!().tool::<fails>().tool::<with_blocks>().tool::<made_public>());
+    let expected = json!({ "content": [{ "type": "text", "text": "m" }], "isError": true });
+    assert_eq!(result(&server.call("fails", json!({})).await), expected);
+    assert_eq!(
+        result(&server.call("with_blocks", json!({})).await),
+        json!({ "content": [{ "type": "text", "text": "m!" }, { "type": "text", "text": "more" }], "isError": true })
+    );
+    assert_eq!(failure(&server.call("made_public", json!({})).await), "invalid digit found in string");
+    for revision in LEGACY {
+        server = server.legacy(revision);
+        assert_eq!(*server.call("fails", json!({})).await.value(), expected, "{revision}");
+    }
+}
+
+#[derive(Debug)]
+struct Outer(io::Error);
+
+impl fmt::Display for Outer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("secret outer")
+    }
+}
+
+impl Error for Outer {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+#[mcp_tool]
+fn own_error() -> Result<String, Outer> {
+    Err(Outer(io::Error::other("secret inner")))
+}
+#[mcp_tool]
+async fn boxed() -> Result<String, Box<dyn Error + Send + Sync>> {
+    Err("secret box")?;
+    Ok(String::new())
+}
+#[mcp_tool]
+async fn text() -> Result<String, String> {
+    tokio::task::yield_now().await;
+    Err("secret text".into())
+}
+#[mcp_tool]
+fn question_mark() -> Result<String, ToolError> {
+    Ok("secret".parse::<u8>()?.to_string())
+}
+#[mcp_tool]
+fn runtime_error() -> mcp_runtime::Result<String> {
+    Err(Outer(io::Error::other("secret inner")))?;
+    Ok(String::new())
+}
+
+#[tokio::test]
+async fn t22_other_errors_are_private() {
+    let tools = ["own_error", "boxed", "text", "question_mark", "runtime_error"];
+    let builder = || {
+        mcp_runtime::server!()
+            .tool::<own_error>()
+            .tool::<boxed>()
+            .tool::<text>()
+            .tool::<question_mark>()
+            .tool::<runtime_error>()
+    };
+    let server = serve(builder());
+    for tool in tools {
+        let reply = server.call(tool, json!({})).await;
+        assert_eq!(failure(&reply), format!("tool '{tool}' failed"));
+        assert!(!reply.to_string().contains("secret"), "{reply}");
+    }
+    let server = serve(builder().detailed_errors(true));
+    for (tool, cause) in tools.into_iter().zip([
+        "secret outer: secret inner",
+        "secret box",
+        "secret text",
+        "invalid digit found in string",
+        "secret outer: secret inner",
+    ]) {
+        let reply = server.call(tool, json!({})).await;
+        assert_eq!(failure(&reply), format!("tool '{tool}' failed: {cause}"));
+    }
+}
+
+#[mcp_tool]
+fn in_place(text: String) -> String {
+    assert!(text.is_empty(), "secret {text}");
+    text
+}
+#[mcp_tool]
+async fn at_once() -> String {
+    panic!("secret");
+}
+#[mcp_tool]
+async fn later() -> String {
+    tokio::task::yield_now().await;
+    panic!("secret");
+}
+#[mcp_tool(blocking)]
+fn elsewhere() -> String {
+    panic!("secret");
+}
+#[mcp_tool]
+fn odd_payload() -> String {
+    std::panic::panic_any(7)
+}
+#[mcp_tool]
+fn from_context(#[mcp(inject)] _value: Panicking) -> String {
+    String::new()
+}
+#[mcp_tool]
+fn in_a_default(#[mcp(default = explode())] n: u8) -> String {
+    n.to_string()
+}
+#[mcp_tool]
+fn in_decoding(_v: Explosive) -> String {
+    String::new()
+}
+#[mcp_tool]
+fn in_encoding() -> Json<Unspeakable> {
+    Json(Unspeakable)
+}
+
+struct Panicking;
+
+impl FromContext for Panicking {
+    type Error = ToolError;
+
+    async fn from_context(_: &Context) -> Result<Self, ToolError> {
+        panic!("secret")
+    }
+}
+
+/// Fine when it is published, not when it is used.
+fn explode() -> u8 {
+    use std::sync::atomic::{AtomicU8, Ordering};
+    static USES: AtomicU8 = AtomicU8::new(0);
+    assert!(USES.fetch_add(1, Ordering::Relaxed) == 0, "secret");
+    1
+}
+
+#[derive(schemars::JsonSchema)]
+struct Explosive;
+
+impl<'de> serde::Deserialize<'de> for Explosive {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        serde::de::IgnoredAny::deserialize(d)?;
+        panic!("secret")
+    }
+}
+
+#[derive(schemars::JsonSchema)]
+struct Unspeakable;
+
+impl serde::Serialize for Unspeakable {
+    fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+        panic!("secret")
+    }
+}
+
+#[tokio::test]
+async fn t22_panics_are_contained() {
+    let server = serve(
+        mcp_runtime::server!()
+            .tool::<in_place>()
+            .tool::<at_once>()
+            .tool::<later>()
+            .tool::<elsewhere>()
+            .tool::<odd_payload>()
+            .tool::<from_context>()
+            .tool::<in_a_default>()
+            .tool::<in_decoding>()
+            .tool::<in_encoding>(),
+    );
+    // published once, as its default
+    server.list_tools().await;
+    for (tool, sent) in [
+        ("in_place", json!({ "text": "x" })),
+        ("at_once", json!({})),
+        ("later", json!({})),
+        ("elsewhere", json!({})),
+        ("odd_payload", json!({})),
+        ("from_context", json!({})),
+        ("in_a_default", json!({})),
+        ("in_decoding", json!({ "_v": null })),
+        ("in_encoding", json!({})),
+    ] {
+        let reply = server.call(tool, sent).await;
+        assert_eq!(failure(&reply), format!("tool '{tool}' failed"));
+        assert!(!reply.to_string().contains("secret"), "{reply}");
+        server.call("in_place", json!({ "text": "" })).await.expect_text("");
+    }
+}
+
+#[tokio::test]
+async fn t23_protocol_errors_are_json_rpc_errors() {
+    fn error() -> ProtocolError {
+        ProtocolError::new(-32050, "no \"quota\"\n").with_data(json!({ "left": 0 }))
+    }
+    #[mcp_tool]
+    fn direct() -> Result<String, ProtocolError> {
+        Err(error())
+    }
+    #[mcp_tool]
+    async fn question_mark() -> Result<String, ToolError> {
+        tokio::task::yield_now().await;
+        Err(error())?;
+        Ok(String::new())
+    }
+    #[mcp_tool]
+    fn boxed() -> Result<String, Box<dyn Error + Send + Sync>> {
+        Err(Box::new(error()))
+    }
+    #[mcp_tool]
+    fn plain() -> Result<String, ProtocolError> {
+        Err(ProtocolError::invalid_params("no"))
+    }
+    let mut server = serve(
+        mcp_runtime::server!().tool::<direct>().tool::<question_mark>().tool::<boxed>().tool::<plain>(),
+    );
+    for revision in LEGACY {
+        for tool in ["direct", "question_mark", "boxed"] {
+            let reply = server.call(tool, json!({})).await;
+            assert_eq!(reply.error(), Some(error()), "{tool}");
+            assert!(reply.value().is_null(), "{tool}");
+        }
+        let reply = server.call("plain", json!({})).await;
+        assert_eq!(refusal(&reply), (-32602, "no".into()));
+        assert_eq!(reply.error().and_then(|error| error.data), None);
+        server = server.legacy(revision);
+    }
+}
+
+#[tokio::test]
+async fn t22_missing_request_values_are_private_errors() {
+    struct Never;
+    impl FromContext for Never {
+        type Error = io::Error;
+
+        async fn from_context(_: &Context) -> Result<Self, io::Error> {
+            Err(io::Error::other("secret"))
+        }
+    }
+    struct Refused;
+    impl FromContext for Refused {
+        type Error = ToolError;
+
+        async fn from_context(_: &Context) -> Result<Self, ToolError> {
+            Err(ToolError::new("log in first"))
+        }
+    }
+    #[mcp_tool]
+    async fn never(#[mcp(inject)] _n: Never) -> &'static str {
+        "reached"
+    }
+    #[mcp_tool]
+    fn refused(#[mcp(inject)] _n: Refused) -> &'static str {
+        "reached"
+    }
+    let server = serve(mcp_runtime::server!().tool::<never>().tool::<refused>());
+    assert_eq!(failure(&server.call("never", json!({})).await), "tool 'never' failed");
+    assert_eq!(failure(&server.call("refused", json!({})).await), "log in first");
+}

@@ -1,0 +1,129 @@
+//! One value that is the whole `arguments` object: maps, enums, structs with flattened parts, strict and not.
+
+use std::collections::BTreeMap;
+
+use mcp_runtime::prelude::*;
+use serde_json::json;
+
+use crate::common::{failure, only_tool, serve};
+
+#[mcp_type]
+#[derive(Debug)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum Shape {
+    Circle { radius: u8 },
+    Square { side: f64 },
+}
+
+#[mcp_type]
+#[derive(Debug)]
+struct Styled {
+    colour: String,
+    #[serde(flatten)]
+    shape: Shape,
+}
+
+#[mcp_type]
+#[derive(Debug)]
+struct Open {
+    own: u8,
+    #[serde(flatten)]
+    rest: BTreeMap<String, i64>,
+}
+
+#[tokio::test]
+async fn t17_an_enum_can_be_the_whole_object() {
+    #[mcp_tool]
+    fn lenient(#[mcp(flatten)] shape: Shape) -> String {
+        format!("{shape:?}")
+    }
+    #[mcp_tool(strict)]
+    fn strict(#[mcp(flatten)] shape: Shape) -> String {
+        format!("{shape:?}")
+    }
+    #[mcp_tool(strict)]
+    fn styled(#[mcp(flatten)] styled: Styled) -> String {
+        format!("{} {:?}", styled.colour, styled.shape)
+    }
+    let server = serve(mcp_runtime::server!().tool::<lenient>().tool::<strict>().tool::<styled>());
+    for tool in server.list_tools().await {
+        assert_eq!(tool["inputSchema"]["type"], "object", "{tool}");
+    }
+    for tool in ["lenient", "strict"] {
+        server.call(tool, json!({ "kind": "circle", "radius": 3 })).await.expect_text("Circle { radius: 3 }");
+        server.call(tool, json!({ "kind": "square", "side": 2 })).await.expect_text("Square { side: 2.0 }");
+        let text = failure(&server.call(tool, json!({ "kind": "circle" })).await);
+        assert!(text.contains("- radius: is missing"), "{text}");
+        let text = failure(&server.call(tool, json!({ "kind": "circel", "radius": 1 })).await);
+        assert!(text.contains("- kind: \"circel\" is not"), "{text}");
+    }
+    let more = json!({ "kind": "circle", "radius": "3", "side": 1 });
+    server.call("lenient", more.clone()).await.expect_text("Circle { radius: 3 }");
+    let text = failure(&server.call("strict", more).await);
+    assert!(text.contains("- radius: \"3\" is not an integer"), "{text}");
+    let text = failure(&server.call("strict", json!({ "kind": "circle", "radius": 3, "side": 1 })).await);
+    assert!(text.contains("- unknown argument `side`"), "{text}");
+    let red = json!({ "colour": "red", "kind": "circle", "radius": 3 });
+    server.call("styled", red).await.expect_text("red Circle { radius: 3 }");
+    let text = failure(&server.call("styled", json!({ "kind": "circle", "radius": 3, "x": 1 })).await);
+    assert!(text.contains("- colour: is missing") && text.contains("- unknown argument `x`"), "{text}");
+}
+
+#[tokio::test]
+async fn t17_a_map_can_be_the_whole_object() {
+    #[mcp_tool]
+    fn sum(#[mcp(flatten)] numbers: BTreeMap<String, i64>) -> i64 {
+        numbers.values().sum()
+    }
+    #[mcp_tool(strict)]
+    fn open(#[mcp(flatten)] open: Open) -> String {
+        format!("{} {:?}", open.own, open.rest)
+    }
+    let server = serve(mcp_runtime::server!().tool::<sum>().tool::<open>());
+    assert_eq!(
+        server.list_tools().await[0]["inputSchema"],
+        json!({ "type": "object", "additionalProperties": { "type": "integer" } })
+    );
+    server.call("sum", json!({ "a": 1, "b": "2", "c": 3.0 })).await.expect_text("6");
+    server.call("sum", json!({})).await.expect_text("0");
+    let text = failure(&server.call("sum", json!({ "a": "x", "b": null })).await);
+    assert!(
+        text.contains("- a: \"x\" is not an integer") && text.contains("- b: null is not an integer"),
+        "{text}"
+    );
+    server.call("open", json!({ "own": 1, "x": 2 })).await.expect_text("1 {\"x\": 2}");
+    let text = failure(&server.call("open", json!({ "own": 1, "x": "2" })).await);
+    assert!(text.contains("- x: \"2\" is not an integer"), "{text}");
+}
+
+#[tokio::test]
+async fn t15_what_only_the_type_knows_is_said_of_a_whole_object_too() {
+    #[mcp_type]
+    struct Period {
+        from: chrono::NaiveDate,
+        seats: u32,
+    }
+    #[mcp_tool]
+    fn book(#[mcp(flatten)] period: Period) -> String {
+        format!("{} {}", period.from, period.seats)
+    }
+    let server = serve(mcp_runtime::server!().tool::<book>());
+    server.call("book", json!({ "from": "2024-02-29", "seats": "2" })).await.expect_text("2024-02-29 2");
+    let text = failure(&server.call("book", json!({ "from": "2024-02-30", "seats": 2 })).await);
+    assert_eq!(text.matches("\n- ").count(), 1, "{text}");
+    let text =
+        failure(&server.call("book", json!({ "from": "2024-02-29", "seats": 5_000_000_000_u64 })).await);
+    assert!(text.contains("5000000000") && !text.contains("at line"), "{text}");
+}
+
+#[tokio::test]
+async fn t16_wide_integers_survive_the_repair_of_their_neighbours() {
+    #[mcp_tool]
+    fn wide(big: u64, small: u8, huge: Option<i128>) -> String {
+        format!("{big} {small} {huge:?}")
+    }
+    let server = serve(mcp_runtime::server!().tool::<wide>());
+    let sent = json!({ "big": u64::MAX, "small": "7", "huge": i64::MIN });
+    server.call("wide", sent).await.expect_text("18446744073709551615 7 Some(-9223372036854775808)");
+    assert_eq!(only_tool(&server).await["inputSchema"]["properties"]["huge"], json!({ "type": "integer" }));
+}

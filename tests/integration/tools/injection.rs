@@ -1,0 +1,158 @@
+//! Parameters that the server provides: never in a schema, never the client's to set.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
+
+use mcp_runtime::{FromContext, Revision, prelude::*};
+use serde_json::json;
+
+use crate::common::{build_error, failure, only_tool, serve};
+
+#[derive(Default)]
+struct Counter(AtomicU32);
+
+trait Greeter: Send + Sync {
+    fn greet(&self, name: &str) -> String;
+}
+
+struct Polite;
+
+impl Greeter for Polite {
+    fn greet(&self, name: &str) -> String {
+        format!("Dear {name}")
+    }
+}
+
+struct Absent;
+
+struct Tx(String);
+
+impl FromContext for Tx {
+    type Error = ToolError;
+
+    async fn from_context(ctx: &Context) -> Result<Self, ToolError> {
+        tokio::task::yield_now().await;
+        Ok(Self(format!("tx for {}", ctx.revision())))
+    }
+}
+
+#[mcp_tool]
+async fn everything(
+    ctx: &Context,
+    name: String,
+    counter: &Counter,
+    greeter: &dyn Greeter,
+    absent: Option<&Absent>,
+    #[mcp(inject)] tx: Tx,
+) -> String {
+    let count = counter.0.fetch_add(1, Ordering::Relaxed);
+    format!("{} {count} {} {} {}", greeter.greet(&name), absent.is_some(), tx.0, ctx.is_cancelled())
+}
+
+fn polite() -> Arc<dyn Greeter> {
+    Arc::new(Polite)
+}
+
+#[tokio::test]
+async fn t14_injected_parameters_are_not_in_the_schema() {
+    let builder = mcp_runtime::server!().tool::<everything>().state(Counter::default()).state(polite());
+    let server = serve(builder);
+    assert_eq!(
+        only_tool(&server).await["inputSchema"],
+        json!({ "type": "object", "properties": { "name": { "type": "string" } }, "required": ["name"] })
+    );
+    let reply = server.call("everything", json!({ "name": "Ann" })).await;
+    reply.expect_text("Dear Ann 0 false tx for 2026-07-28 false");
+}
+
+#[tokio::test]
+async fn t14_a_client_cannot_send_them() {
+    let builder =
+        mcp_runtime::server!().tool::<everything>().state(Arc::new(Counter::default())).state(polite());
+    let server = serve(builder).legacy(Revision::V2025_03_26);
+    let sent = json!({
+        "name": "Ann", "counter": 100, "ctx": { "cancelled": true }, "greeter": "rude", "absent": {}, "tx": "mine"
+    });
+    let reply = server.call("everything", sent.clone()).await;
+    reply.expect_text("Dear Ann 0 false tx for 2025-03-26 false");
+    server.call("everything", sent).await.expect_text("Dear Ann 1 false tx for 2025-03-26 false");
+}
+
+#[tokio::test]
+async fn t14_strict_tools_refuse_their_names_like_any_other() {
+    #[mcp_tool(strict)]
+    fn count(counter: &Counter) -> String {
+        counter.0.load(Ordering::Relaxed).to_string()
+    }
+    let server = serve(mcp_runtime::server!().tool::<count>().state(Counter(AtomicU32::new(5))));
+    server.call("count", json!({})).await.expect_text("5");
+    let text = failure(&server.call("count", json!({ "counter": 9 })).await);
+    assert!(text.contains("unknown argument `counter`"), "{text}");
+}
+
+#[test]
+fn t14_state_that_nobody_registered_is_a_build_error() {
+    let error = build_error(mcp_runtime::server!().tool::<everything>());
+    assert!(error.contains("tool `everything`") && error.contains("injection.rs:"), "{error}");
+    assert!(error.contains("`&Counter`") && error.contains("`&dyn Greeter`"), "{error}");
+    assert!(!error.contains("Absent") && !error.contains("Context"), "{error}");
+}
+
+#[tokio::test]
+async fn t14_the_request_is_seen_through_the_context() {
+    #[mcp_tool]
+    fn look(ctx: &Context) -> Json<serde_json::Value> {
+        Json(json!({
+            "client": ctx.client().map(|client| (client.name, client.version)),
+            "capabilities": ctx.client_capabilities(),
+            "meta": ctx.meta("org.example/k"),
+            "caller": ctx.caller().is_some()
+        }))
+    }
+    let server = serve(mcp_runtime::server!().tool::<look>());
+    let params = json!({ "name": "look", "_meta": {
+        "org.example/k": [1],
+        "io.modelcontextprotocol/clientInfo": { "name": "c", "version": "2" },
+        "io.modelcontextprotocol/clientCapabilities": { "elicitation": {} }
+    } });
+    assert_eq!(
+        server.request("tools/call", params).await.value()["structuredContent"],
+        json!({ "client": ["c", "2"], "capabilities": { "elicitation": {} }, "meta": [1], "caller": false })
+    );
+    let legacy = server.legacy(Revision::V2024_11_05).call("look", json!({})).await;
+    let seen: serde_json::Value = legacy.json();
+    assert_eq!(seen["client"][0], "test");
+    assert_eq!(seen["meta"], json!(null));
+}
+
+#[test]
+fn t38_an_annotated_function_is_just_a_function() {
+    #[mcp_tool(strict, timeout = "1s")]
+    async fn add(
+        /// Left
+        #[mcp(range(0..=10))]
+        a: i64,
+        #[mcp(default = 2)] b: i64,
+        ctx: &Context,
+        counter: &Counter,
+    ) -> Result<Json<i64>, ToolError> {
+        ctx.progress(1.0).send();
+        counter.0.fetch_add(1, Ordering::Relaxed);
+        Ok(Json(a + b))
+    }
+    #[mcp_tool]
+    fn half(n: u32) -> u32 {
+        n / 2
+    }
+    let counter = Counter::default();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let sum = runtime.block_on(add(1, 1000, &Context::for_test(), &counter));
+    assert_eq!(sum.map(|Json(sum)| sum).ok(), Some(1001), "no rule, no default, no decoding");
+    assert_eq!(counter.0.load(Ordering::Relaxed), 1);
+    assert_eq!(half(7), 3);
+    // both stay in use as tools
+    let built = mcp_runtime::server!().tool::<add>().tool::<half>().state(Counter::default()).build();
+    assert!(built.is_ok());
+}

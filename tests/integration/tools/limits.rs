@@ -1,0 +1,290 @@
+//! Time limits, concurrency limits, cancellation and progress.
+
+use std::{
+    pin::pin,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    task::Poll,
+    time::Duration,
+};
+
+use mcp_runtime::{Revision, prelude::*, testing::TestServer};
+use serde_json::{Value, json};
+use tokio::sync::{Notify, Semaphore};
+
+use crate::common::{LEGACY, failure, result, serve};
+
+/// Sets its flag when it is dropped.
+struct Flag(Arc<AtomicBool>);
+
+impl Drop for Flag {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+#[derive(Default, Clone)]
+struct Dropped(Arc<AtomicBool>);
+
+#[mcp_tool(timeout = "50ms")]
+async fn slow(dropped: &Dropped) -> String {
+    let _flag = Flag(dropped.0.clone());
+    std::future::pending::<()>().await;
+    "never".into()
+}
+
+#[mcp_tool(timeout = "1m")]
+async fn quick() -> &'static str {
+    tokio::task::yield_now().await;
+    "in time"
+}
+
+#[mcp_tool(blocking, timeout = "20ms")]
+fn stuck(release: &Release) -> String {
+    // waits until the test lets it go, so that its thread ends
+    let released = release.0.lock().expect("a lock");
+    let (_released, _) =
+        release.1.wait_timeout_while(released, Duration::from_secs(30), |go| !*go).expect("a lock");
+    "never".into()
+}
+
+#[derive(Default)]
+struct Release(Mutex<bool>, std::sync::Condvar);
+
+#[tokio::test]
+async fn t36_a_call_over_its_limit_fails_and_is_dropped() {
+    let dropped = Dropped::default();
+    let mut server = serve(mcp_runtime::server!().tool::<slow>().tool::<quick>().state(dropped.clone()));
+    for revision in LEGACY {
+        let reply = server.call("slow", json!({})).await;
+        assert_eq!(failure(&reply), "tool 'slow' took longer than its limit of 50ms");
+        assert!(dropped.0.swap(false, Ordering::SeqCst), "the future is dropped before the reply");
+        server.call("quick", json!({})).await.expect_text("in time");
+        server = server.legacy(revision);
+    }
+}
+
+#[tokio::test]
+async fn t36_a_blocking_call_over_its_limit_is_answered() {
+    let release = Arc::new(Release::default());
+    let server = serve(mcp_runtime::server!().tool::<stuck>().state(release.clone()));
+    let reply = server.call("stuck", json!({})).await;
+    assert_eq!(failure(&reply), "tool 'stuck' took longer than its limit of 20ms");
+    *release.0.lock().expect("a lock") = true;
+    release.1.notify_all();
+}
+
+/// Lets a test hold calls inside their tool, and see in which order they came in.
+struct Gate {
+    entered: Mutex<Vec<u32>>,
+    running: AtomicUsize,
+    most: AtomicUsize,
+    permits: Semaphore,
+    came_in: Notify,
+}
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self {
+            entered: Mutex::default(),
+            running: AtomicUsize::new(0),
+            most: AtomicUsize::new(0),
+            permits: Semaphore::new(0),
+            came_in: Notify::new(),
+        }
+    }
+}
+
+impl Gate {
+    fn entered(&self) -> Vec<u32> {
+        self.entered.lock().expect("a lock").clone()
+    }
+
+    async fn until(&self, count: usize) {
+        while self.entered().len() < count {
+            self.came_in.notified().await;
+        }
+    }
+}
+
+#[mcp_tool(max_concurrency = 2)]
+async fn narrow(n: u32, gate: &Gate) -> String {
+    gate.entered.lock().expect("a lock").push(n);
+    gate.came_in.notify_one();
+    let now = gate.running.fetch_add(1, Ordering::SeqCst) + 1;
+    gate.most.fetch_max(now, Ordering::SeqCst);
+    let permit = gate.permits.acquire().await.expect("open");
+    permit.forget();
+    gate.running.fetch_sub(1, Ordering::SeqCst);
+    n.to_string()
+}
+
+/// Starts a call and lets it come as far as it can.
+fn start(server: &Arc<TestServer>, n: u32) -> tokio::task::JoinHandle<Value> {
+    let server = server.clone();
+    tokio::spawn(async move { result(&server.call("narrow", json!({ "n": n })).await) })
+}
+
+async fn settle() {
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn t37_more_calls_than_allowed_wait_their_turn() {
+    let gate = Arc::new(Gate::default());
+    let server = Arc::new(serve(mcp_runtime::server!().tool::<narrow>().state(gate.clone())));
+    let mut calls = Vec::new();
+    for n in 0..6 {
+        calls.push(start(&server, n));
+        settle().await;
+    }
+    assert_eq!(gate.entered(), [0, 1]);
+    for done in 1..=4 {
+        gate.permits.add_permits(1);
+        gate.until(2 + done).await;
+    }
+    assert_eq!(gate.entered(), [0, 1, 2, 3, 4, 5], "in the order in which they came");
+    gate.permits.add_permits(2);
+    for (n, call) in calls.into_iter().enumerate() {
+        let reply = call.await.expect("a reply");
+        assert_eq!(reply["content"][0]["text"], n.to_string());
+    }
+    assert_eq!(gate.most.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn t37_a_cancelled_waiter_frees_its_place() {
+    let gate = Arc::new(Gate::default());
+    let server = Arc::new(serve(mcp_runtime::server!().tool::<narrow>().state(gate.clone())));
+    let first = start(&server, 0);
+    let second = start(&server, 1);
+    settle().await;
+    let waiter = start(&server, 2);
+    settle().await;
+    let last = start(&server, 3);
+    settle().await;
+    waiter.abort();
+    assert!(waiter.await.is_err_and(|error| error.is_cancelled()));
+    gate.permits.add_permits(1);
+    gate.until(3).await;
+    assert_eq!(gate.entered(), [0, 1, 3]);
+    // a running call that is given up frees its place as well
+    second.abort();
+    assert!(second.await.is_err_and(|error| error.is_cancelled()));
+    let after = start(&server, 4);
+    gate.until(4).await;
+    gate.permits.add_permits(3);
+    for call in [first, last, after] {
+        call.await.expect("a reply");
+    }
+}
+
+#[tokio::test]
+async fn t37_a_place_is_freed_by_every_way_out() {
+    #[mcp_tool(max_concurrency = 1, timeout = "20ms")]
+    async fn single(case: String) -> Result<String, ToolError> {
+        match case.as_str() {
+            "fail" => Err(ToolError::new("failed")),
+            "panic" => panic!("as asked"),
+            "hang" => std::future::pending().await,
+            _ => Ok(case),
+        }
+    }
+    let server = serve(mcp_runtime::server!().tool::<single>());
+    for case in ["fail", "panic", "hang"] {
+        server.call("single", json!({ "case": case })).await.expect_failure("");
+        server.call("single", json!({})).await.expect_failure("case: is missing");
+        server.call("single", json!({ "case": "fine" })).await.expect_text("fine");
+    }
+}
+
+#[mcp_tool]
+async fn watched(ctx: &Context, seen: &Seen) -> String {
+    let _flag = Flag(seen.dropped.clone());
+    let (ctx, fired) = (ctx.clone(), seen.fired.clone());
+    tokio::spawn(async move {
+        ctx.cancelled().await;
+        fired.notify_one();
+    });
+    std::future::pending::<()>().await;
+    String::new()
+}
+
+#[derive(Default)]
+struct Seen {
+    dropped: Arc<AtomicBool>,
+    fired: Arc<Notify>,
+}
+
+#[tokio::test]
+async fn t33_a_call_that_is_given_up_is_dropped_and_its_token_fires() {
+    let seen = Arc::new(Seen::default());
+    let server = serve(mcp_runtime::server!().tool::<watched>().state(seen.clone()));
+    {
+        let mut call = pin!(server.call("watched", json!({})));
+        let polled = std::future::poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx).is_pending())).await;
+        assert!(polled, "it is running");
+        assert!(!seen.dropped.load(Ordering::SeqCst));
+    }
+    assert!(seen.dropped.load(Ordering::SeqCst), "the future is dropped at once");
+    tokio::time::timeout(Duration::from_secs(10), seen.fired.notified()).await.expect("the token fires");
+}
+
+#[mcp_tool]
+async fn steps(ctx: &Context) -> &'static str {
+    ctx.progress(0.0).total(2.0).message("started").send();
+    ctx.progress(1.0).total(2.0).send();
+    ctx.progress(1.0).message("equal").send();
+    ctx.progress(0.5).message("lower").send();
+    ctx.progress(f64::NAN).message("no number").send();
+    ctx.progress(f64::INFINITY).send();
+    tokio::task::yield_now().await;
+    ctx.progress(1.5).total(f64::NAN).send();
+    "done"
+}
+
+#[tokio::test]
+async fn t32_progress_goes_out_with_its_token_before_the_result() {
+    let mut server = serve(mcp_runtime::server!().tool::<steps>());
+    for revision in LEGACY {
+        server = server.legacy(revision);
+        for token in [json!("t-1"), json!(7), json!("")] {
+            let params = json!({ "name": "steps", "_meta": { "progressToken": token } });
+            let reply = server.request("tools/call", params).await;
+            reply.expect_text("done");
+            let mut first =
+                json!({ "progressToken": token, "progress": 0, "total": 2, "message": "started" });
+            if revision == Revision::V2024_11_05 {
+                first.as_object_mut().map(|first| first.remove("message"));
+            }
+            let params = [
+                first,
+                json!({ "progressToken": token, "progress": 1, "total": 2 }),
+                json!({ "progressToken": token, "progress": 1.5 }),
+            ];
+            let expected: Vec<_> = params
+                .into_iter()
+                .map(|params| json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }))
+                .collect();
+            assert_eq!(reply.notifications(), expected, "{revision}");
+        }
+    }
+    let modern = server.modern().call("steps", json!({})).await;
+    assert_eq!(modern.notifications().len(), 3);
+}
+
+#[tokio::test]
+async fn t32_without_a_token_nothing_is_sent() {
+    let server = serve(mcp_runtime::server!().tool::<steps>());
+    let reply = server.request("tools/call", json!({ "name": "steps" })).await;
+    reply.expect_text("done");
+    assert_eq!(reply.notifications(), [] as [Value; 0]);
+    for bad in [json!(null), json!(1.5), json!({}), json!(true)] {
+        let params = json!({ "name": "steps", "_meta": { "progressToken": bad } });
+        server.request("tools/call", params).await.expect_code(-32602);
+    }
+}

@@ -1,0 +1,368 @@
+//! Entries of `tools/list`: names, texts, hints, icons, metadata, order, pages.
+
+use mcp_runtime::{Revision, prelude::*};
+use serde_json::json;
+
+use crate::common::{LEGACY, only_tool, refusal, result, serve};
+
+#[tokio::test]
+async fn t01_a_function_is_its_entry() {
+    /// Echoes
+    #[mcp_tool]
+    async fn echo(message: String) -> String {
+        message
+    }
+
+    let server = serve(mcp_runtime::server!().tool::<echo>());
+    let entry = json!({
+        "name": "echo",
+        "description": "Echoes",
+        "inputSchema": {
+            "type": "object",
+            "properties": { "message": { "type": "string" } },
+            "required": ["message"]
+        }
+    });
+    assert_eq!(only_tool(&server).await, entry);
+    let mut server = server;
+    for revision in LEGACY {
+        server = server.legacy(revision);
+        assert_eq!(only_tool(&server).await, entry, "{revision}");
+        let whole = server.request("tools/list", json!({})).await;
+        assert_eq!(*whole.value(), json!({ "tools": [entry] }), "{revision}");
+    }
+    let whole = server.modern().request("tools/list", json!({})).await;
+    assert_eq!(result(&whole), json!({ "tools": [entry], "ttlMs": 0, "cacheScope": "private" }));
+}
+
+#[tokio::test]
+async fn t03_no_docs_no_description() {
+    #[mcp_tool]
+    fn bare() {}
+
+    let server = serve(mcp_runtime::server!().tool::<bare>());
+    assert_eq!(only_tool(&server).await, json!({ "name": "bare", "inputSchema": { "type": "object" } }));
+}
+
+#[test]
+fn t03_descriptions_can_be_demanded() {
+    #[mcp_tool]
+    fn undescribed() {}
+    /// Described
+    #[mcp_tool]
+    fn described() {}
+
+    let error = crate::common::build_error(
+        mcp_runtime::server!().tool::<described>().tool::<undescribed>().require_descriptions(),
+    );
+    assert!(error.contains("`undescribed` has no description"), "{error}");
+    assert!(error.contains("listing.rs:"), "{error}");
+    assert!(!error.contains("`described`"), "{error}");
+}
+
+#[tokio::test]
+async fn t03_every_form_of_documentation_is_the_description() {
+    /// One line,
+    /// and another.
+    ///
+    ///   * indented
+    #[mcp_tool]
+    fn lines() {}
+    /** A block. */
+    #[mcp_tool]
+    fn block() {}
+    #[doc = "An attribute"]
+    #[mcp_tool]
+    fn attribute() {}
+    /// Not this
+    #[mcp_tool(description = "But \"this\" — with ünïcode")]
+    fn option() {}
+    #[doc = ""]
+    #[mcp_tool]
+    fn empty() {}
+
+    let server = serve(
+        mcp_runtime::server!()
+            .tool::<lines>()
+            .tool::<block>()
+            .tool::<attribute>()
+            .tool::<option>()
+            .tool::<empty>(),
+    );
+    let tools = server.list_tools().await;
+    assert_eq!(tools[0]["description"], "One line,\nand another.\n\n  * indented");
+    assert_eq!(tools[1]["description"], "A block.");
+    assert_eq!(tools[2]["description"], "An attribute");
+    assert_eq!(tools[3]["description"], "But \"this\" — with ünïcode");
+    assert_eq!(tools[4].get("description"), None);
+}
+
+#[tokio::test]
+async fn t04_names_are_as_written() {
+    #[mcp_tool(name = "x.y-z_1")]
+    fn named() -> &'static str {
+        "called"
+    }
+
+    let server = serve(mcp_runtime::server!().tool::<named>());
+    assert_eq!(only_tool(&server).await["name"], "x.y-z_1");
+    server.call("x.y-z_1", json!({})).await.expect_text("called");
+    server.call("named", json!({})).await.expect_code(-32602);
+}
+
+#[tokio::test]
+async fn t04_raw_identifiers_lose_their_mark() {
+    #[mcp_tool]
+    fn r#match(r#type: String, r#in: Option<u8>) -> String {
+        format!("{type} {in:?}", type = r#type, in = r#in)
+    }
+
+    let server = serve(mcp_runtime::server!().tool::<r#match>());
+    let entry = only_tool(&server).await;
+    assert_eq!(entry["name"], "match");
+    assert_eq!(
+        entry["inputSchema"]["properties"],
+        json!({ "type": { "type": "string" }, "in": { "type": "integer", "minimum": 0, "maximum": 255 } })
+    );
+    server.call("match", json!({ "type": "a", "in": 2 })).await.expect_text("a Some(2)");
+}
+
+#[tokio::test]
+async fn t04_names_of_128_characters_are_the_longest() {
+    let longest = "n".repeat(128);
+    let tool = |name: &str| ToolDef::builder(name).handler(|_| async {});
+    let server = serve(mcp_runtime::server!().add_tool(tool(&longest)));
+    assert_eq!(only_tool(&server).await["name"], longest.as_str());
+    for bad in ["", &"n".repeat(129), "a b", "ä", "a/b", "a\n"] {
+        let error = crate::common::build_error(mcp_runtime::server!().add_tool(tool(bad)));
+        assert!(error.contains("a tool's name is 1 to 128 of"), "{bad:?}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn t05_titles_are_known_since_2025_06_18() {
+    #[mcp_tool(title = "T")]
+    fn titled() {}
+
+    let mut server = serve(mcp_runtime::server!().tool::<titled>());
+    assert_eq!(only_tool(&server).await["title"], "T");
+    for revision in LEGACY {
+        server = server.legacy(revision);
+        let title = only_tool(&server).await.get("title").cloned();
+        assert_eq!(title, (revision >= Revision::V2025_06_18).then(|| json!("T")), "{revision}");
+    }
+}
+
+#[tokio::test]
+async fn t06_only_the_hints_that_were_set() {
+    #[mcp_tool(read_only, destructive = false)]
+    fn two() {}
+    #[mcp_tool(read_only = false, destructive, idempotent, open_world = false)]
+    fn four() {}
+    #[mcp_tool]
+    fn none() {}
+
+    let mut server = serve(mcp_runtime::server!().tool::<two>().tool::<four>().tool::<none>());
+    let tools = server.list_tools().await;
+    assert_eq!(tools[0]["annotations"], json!({ "readOnlyHint": true, "destructiveHint": false }));
+    assert_eq!(
+        tools[1]["annotations"],
+        json!({
+            "readOnlyHint": false, "destructiveHint": true, "idempotentHint": true, "openWorldHint": false
+        })
+    );
+    assert_eq!(tools[2].get("annotations"), None);
+    server = server.legacy(Revision::V2024_11_05);
+    assert_eq!(server.list_tools().await[0].get("annotations"), None);
+    server = server.legacy(Revision::V2025_03_26);
+    assert_eq!(
+        server.list_tools().await[0]["annotations"],
+        json!({ "readOnlyHint": true, "destructiveHint": false })
+    );
+}
+
+#[tokio::test]
+async fn t07_icons_are_known_since_2025_11_25() {
+    #[mcp_tool(icon = "https://example.org/i.png")]
+    fn iconic() {}
+
+    let mut server = serve(mcp_runtime::server!().tool::<iconic>());
+    let icons = json!([{ "src": "https://example.org/i.png" }]);
+    assert_eq!(only_tool(&server).await["icons"], icons);
+    for revision in LEGACY {
+        server = server.legacy(revision);
+        let shown = only_tool(&server).await.get("icons").cloned();
+        assert_eq!(shown, (revision == Revision::V2025_11_25).then(|| icons.clone()), "{revision}");
+    }
+}
+
+#[tokio::test]
+async fn t08_meta_is_in_the_list_only() {
+    #[mcp_tool(meta(model = "m", n = 1, beta = true, tags = ["a"]))]
+    fn described() -> &'static str {
+        "x"
+    }
+
+    let mut server = serve(mcp_runtime::server!().tool::<described>());
+    let meta = json!({ "model": "m", "n": 1, "beta": true, "tags": ["a"] });
+    assert_eq!(only_tool(&server).await["_meta"], meta);
+    let call = server.call("described", json!({})).await;
+    assert_eq!(result(&call), json!({ "content": [{ "type": "text", "text": "x" }] }));
+    for revision in LEGACY {
+        server = server.legacy(revision);
+        let shown = only_tool(&server).await.get("_meta").cloned();
+        assert_eq!(shown, (revision >= Revision::V2025_06_18).then(|| meta.clone()), "{revision}");
+        let call = server.call("described", json!({})).await;
+        assert_eq!(*call.value(), json!({ "content": [{ "type": "text", "text": "x" }] }), "{revision}");
+    }
+}
+
+#[tokio::test]
+async fn t08_meta_nests_and_tags_join_it() {
+    #[mcp_tool(meta("org.example/k" = [1, -2.5, "é\"\n"], nested(deep(x = false))), tags("a", "b"))]
+    fn described() {}
+
+    let server = serve(mcp_runtime::server!().tool::<described>());
+    assert_eq!(
+        only_tool(&server).await["_meta"],
+        json!({ "org.example/k": [1, -2.5, "é\"\n"], "nested": { "deep": { "x": false } }, "tags": ["a", "b"] })
+    );
+}
+
+#[tokio::test]
+async fn t09_parameter_docs_are_property_descriptions() {
+    #[mcp_tool]
+    fn documented(
+        /// Words to look for
+        query: String,
+        /// First line
+        ///
+        /// and more
+        #[mcp(default = 1)]
+        _page: u8,
+        #[mcp(description = "From the option", name = "sortBy")] _sort_by: Option<String>,
+        _plain: bool,
+    ) -> String {
+        query
+    }
+
+    let server = serve(mcp_runtime::server!().tool::<documented>());
+    assert_eq!(
+        only_tool(&server).await["inputSchema"],
+        json!({
+            "type": "object",
+            "properties": {
+                "query": { "type": "string", "description": "Words to look for" },
+                "_page": {
+                    "type": "integer", "minimum": 0, "maximum": 255, "default": 1,
+                    "description": "First line\n\nand more"
+                },
+                "sortBy": { "type": "string", "description": "From the option" },
+                "_plain": { "type": "boolean" }
+            },
+            "required": ["query", "_plain"]
+        })
+    );
+}
+
+#[tokio::test]
+async fn t09_members_keep_the_order_of_the_function() {
+    #[mcp_tool]
+    fn ordered(zulu: u8, alpha: u8, mike: u8) -> u8 {
+        zulu + alpha + mike
+    }
+
+    let server = serve(mcp_runtime::server!().tool::<ordered>());
+    let required = only_tool(&server).await["inputSchema"]["required"].clone();
+    assert_eq!(required, json!(["zulu", "alpha", "mike"]));
+}
+
+mod found {
+    //! Found by `discover_in`, out of alphabetical order.
+
+    use mcp_runtime::prelude::*;
+
+    #[mcp_tool]
+    pub(super) fn second_by_name() {}
+    #[mcp_tool]
+    pub(super) fn first_by_name() {}
+    #[rustfmt::skip]
+    mod inner {
+        use mcp_runtime::prelude::*;
+        #[mcp_tool] pub(super) fn right() {} #[mcp_tool] pub(super) fn further_right() {}
+    }
+    #[mcp_tool(name = "zz_last")]
+    pub(super) fn a_function() {}
+
+    #[test]
+    fn they_are_just_functions() {
+        second_by_name();
+        first_by_name();
+        inner::right();
+        inner::further_right();
+        a_function();
+    }
+}
+
+#[tokio::test]
+async fn t34_discovered_tools_are_in_source_order() {
+    let names = |tools: Vec<serde_json::Value>| -> Vec<String> {
+        tools.iter().map(|tool| tool["name"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let module = concat!(module_path!(), "::found");
+    let expected = ["second_by_name", "first_by_name", "right", "further_right", "zz_last"];
+    for _ in 0..3 {
+        let server = serve(mcp_runtime::server!().discover_in(module));
+        assert_eq!(names(server.list_tools().await), expected);
+    }
+    // what was named keeps its place, and is not offered twice
+    let server =
+        serve(mcp_runtime::server!().tool::<found::a_function>().discover_in(module).discover_in(module));
+    assert_eq!(
+        names(server.list_tools().await),
+        ["zz_last", "second_by_name", "first_by_name", "right", "further_right"]
+    );
+    let server = serve(mcp_runtime::server!().tool::<found::first_by_name>().tool::<found::second_by_name>());
+    assert_eq!(names(server.list_tools().await), ["first_by_name", "second_by_name"], "registration order");
+}
+
+#[tokio::test]
+async fn t34_pages_hold_what_was_asked_for() {
+    let module = concat!(module_path!(), "::found");
+    let server = serve(mcp_runtime::server!().discover_in(module).page_size(2));
+    let page = |cursor: Option<String>| {
+        let server = &server;
+        async move {
+            let params = cursor.map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
+            let reply = server.request("tools/list", params).await;
+            let names: Vec<_> =
+                reply.value()["tools"].as_array().into_iter().flatten().map(|t| t["name"].clone()).collect();
+            (names, reply.value()["nextCursor"].as_str().map(str::to_owned))
+        }
+    };
+    let (names, next) = page(None).await;
+    assert_eq!(names, ["second_by_name", "first_by_name"]);
+    let (names, next) = page(next).await;
+    assert_eq!(names, ["right", "further_right"]);
+    let (names, last) = page(next.clone()).await;
+    assert_eq!((names, last), (vec![json!("zz_last")], None));
+    assert_eq!(page(next).await.0, ["zz_last"], "a cursor can be used again");
+    let exact = serve(mcp_runtime::server!().discover_in(module).page_size(5));
+    assert_eq!(exact.request("tools/list", json!({})).await.value().get("nextCursor"), None);
+}
+
+#[tokio::test]
+async fn t34_foreign_cursors_are_refused() {
+    let module = concat!(module_path!(), "::found");
+    let server = serve(mcp_runtime::server!().discover_in(module).page_size(2));
+    for bad in
+        [json!(""), json!("nope"), json!("%%%"), json!(3), json!({}), json!("é"), json!("A".repeat(100_000))]
+    {
+        let reply = server.request("tools/list", json!({ "cursor": bad })).await;
+        let (code, message) = refusal(&reply);
+        assert_eq!(code, -32602, "{bad}");
+        assert!(message.contains("`cursor`"), "{message}");
+    }
+    let null = server.request("tools/list", json!({ "cursor": null })).await;
+    assert_eq!(null.value()["tools"].as_array().map(Vec::len), Some(2), "null is no cursor");
+}

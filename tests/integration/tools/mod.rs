@@ -1,0 +1,17 @@
+//! Tools: what is written, what a client lists, calls and gets.
+
+mod arguments;
+mod coercion;
+mod constraints;
+mod content;
+mod failures;
+mod flattening;
+mod headers;
+mod injection;
+mod limits;
+mod listing;
+mod registration;
+mod reports;
+mod runtime_tools;
+mod structured;
+mod types;

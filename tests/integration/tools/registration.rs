@@ -1,0 +1,210 @@
+//! What is registered under which name: duplicates, services, mounts, discovery.
+
+use mcp_runtime::prelude::*;
+use serde_json::{Value, json};
+
+use crate::common::{build_error, serve};
+
+mod one {
+    use mcp_runtime::prelude::*;
+
+    #[mcp_tool]
+    pub(super) fn same() -> &'static str {
+        "one"
+    }
+}
+
+mod two {
+    use mcp_runtime::prelude::*;
+
+    #[mcp_tool(name = "same")]
+    pub(super) fn other() -> &'static str {
+        "two"
+    }
+}
+
+fn names(tools: &[Value]) -> Vec<&str> {
+    tools.iter().filter_map(|tool| tool["name"].as_str()).collect()
+}
+
+#[test]
+fn t30_two_tools_of_one_name_are_a_build_error() {
+    let error = build_error(mcp_runtime::server!().tool::<one::same>().tool::<two::other>());
+    assert!(error.contains("two tools are `same`"), "{error}");
+    assert_eq!(error.matches("registration.rs:").count(), 2, "{error}");
+    let lines: Vec<_> = error.lines().filter(|line| line.contains("-->")).collect();
+    assert_ne!(lines[0], lines[1], "{error}");
+    assert_eq!(one::same(), "one");
+    assert_eq!(two::other(), "two");
+}
+
+#[test]
+fn t30_naming_one_tool_twice_is_a_build_error_too() {
+    let error = build_error(mcp_runtime::server!().tool::<one::same>().tool::<one::same>());
+    assert!(error.contains("two tools are `same`"), "{error}");
+}
+
+#[test]
+fn t30_discovery_finds_duplicates() {
+    let error = build_error(
+        mcp_runtime::server!()
+            .discover_in(concat!(module_path!(), "::one"))
+            .discover_in(concat!(module_path!(), "::two")),
+    );
+    assert!(error.contains("two tools are `same`"), "{error}");
+}
+
+#[test]
+fn t30_every_problem_is_reported_at_once() {
+    struct Missing;
+    #[mcp_tool]
+    fn needs(_m: &Missing) {}
+    let dynamic = ToolDef::builder("same").handler(|_| async {});
+    let error = build_error(
+        mcp_runtime::server!()
+            .tool::<one::same>()
+            .add_tool(dynamic)
+            .tool::<needs>()
+            .discover_from(["no-such-crate"]),
+    );
+    assert!(error.contains("two tools are `same`") && error.contains("made at run time"), "{error}");
+    assert!(error.contains("tool `needs` takes `&Missing`"), "{error}");
+    assert!(error.contains("no annotated function of a crate `no_such_crate`"), "{error}");
+}
+
+#[test]
+fn t30_names_that_differ_only_in_case_are_two_tools() {
+    #[mcp_tool(name = "SAME")]
+    fn shouted() {}
+    assert!(mcp_runtime::server!().tool::<one::same>().tool::<shouted>().build().is_ok());
+}
+
+struct Weather {
+    station: &'static str,
+}
+
+#[mcp_service]
+impl Weather {
+    /// Tells tomorrow's weather.
+    #[mcp_tool(read_only)]
+    async fn forecast(&self, city: String, #[mcp(default = 1)] days: u8) -> String {
+        tokio::task::yield_now().await;
+        format!("{} {city} {days}", self.station)
+    }
+
+    #[mcp_tool]
+    fn station(&self) -> &'static str {
+        self.station
+    }
+
+    #[mcp_resource(uri = "weather://now/{city}")]
+    fn now(&self, city: String) -> String {
+        format!("{} {city}", self.station)
+    }
+
+    #[mcp_prompt]
+    fn ask(&self, city: String) -> String {
+        format!("{} {city}", self.station)
+    }
+
+    fn quiet(&self) -> usize {
+        self.station.len()
+    }
+}
+
+#[tokio::test]
+async fn t34_a_service_offers_its_methods() {
+    let weather = Weather { station: "main" };
+    assert_eq!(weather.quiet(), 4);
+    let server = serve(mcp_runtime::server!().service(weather));
+    let tools = server.list_tools().await;
+    assert_eq!(
+        tools[0],
+        json!({
+            "name": "forecast",
+            "description": "Tells tomorrow's weather.",
+            "inputSchema": {
+                "type": "object",
+                "properties": {
+                    "city": { "type": "string" },
+                    "days": { "type": "integer", "minimum": 0, "maximum": 255, "default": 1 }
+                },
+                "required": ["city"]
+            },
+            "annotations": { "readOnlyHint": true }
+        })
+    );
+    server.call("forecast", json!({ "city": "Bonn" })).await.expect_text("main Bonn 1");
+    server.read("weather://now/Bonn").await.expect_text("main Bonn");
+    server.prompt("ask", json!({ "city": "Bonn" })).await.expect_text("main Bonn");
+}
+
+#[tokio::test]
+async fn t34_a_service_can_be_offered_twice_under_prefixes() {
+    let server = serve(
+        mcp_runtime::server!()
+            .service(Weather { station: "main" })
+            .service_as("eu", Weather { station: "brussels" }),
+    );
+    assert_eq!(names(&server.list_tools().await), ["forecast", "station", "eu_forecast", "eu_station"]);
+    server.call("station", json!({})).await.expect_text("main");
+    server.call("eu_station", json!({})).await.expect_text("brussels");
+    server.call("eu_forecast", json!({ "city": "x" })).await.expect_text("brussels x 1");
+    server.read("weather://eu/now/Bonn").await.expect_text("brussels Bonn");
+    server.read("weather://now/Bonn").await.expect_text("main Bonn");
+    server.prompt("eu_ask", json!({ "city": "x" })).await.expect_text("brussels x");
+    server.call("eu_forecast", json!({})).await.expect_failure("invalid arguments for tool `eu_forecast`");
+}
+
+#[test]
+fn t30_one_service_twice_without_prefix_is_a_build_error() {
+    let twice = mcp_runtime::server!().service(Weather { station: "a" }).service(Weather { station: "b" });
+    let error = build_error(twice);
+    for said in
+        ["two tools are `forecast`", "two resources are `weather://now/{city}`", "two prompts are `ask`"]
+    {
+        assert!(error.contains(said), "{error}");
+    }
+    let clash = ToolDef::builder("eu_station").handler(|_| async {});
+    let clash = mcp_runtime::server!().service_as("eu", Weather { station: "a" }).add_tool(clash);
+    assert!(build_error(clash).contains("two tools are `eu_station`"));
+}
+
+struct Name(&'static str);
+
+#[mcp_tool]
+fn who(name: &Name) -> &'static str {
+    name.0
+}
+
+#[mcp_resource(uri = "who://am/i")]
+fn who_am_i(name: &Name) -> &'static str {
+    name.0
+}
+
+#[tokio::test]
+async fn t34_mounted_servers_keep_their_state() {
+    let part = |name| mcp_runtime::server!().tool::<who>().resource::<who_am_i>().state(Name(name));
+    let nested = mcp_runtime::server!().mount("deep", part("nested"));
+    let server = serve(part("outer").mount("a", part("inner")).mount("b", nested));
+    assert_eq!(names(&server.list_tools().await), ["who", "a_who", "b_deep_who"]);
+    server.call("who", json!({})).await.expect_text("outer");
+    server.call("a_who", json!({})).await.expect_text("inner");
+    server.call("b_deep_who", json!({})).await.expect_text("nested");
+    server.read("who://am/i").await.expect_text("outer");
+    server.read("who://a/am/i").await.expect_text("inner");
+    server.read("who://b_deep/am/i").await.expect_text("nested");
+    let plain = serve(mcp_runtime::server!().mount("", part("plain")));
+    plain.call("who", json!({})).await.expect_text("plain");
+    let error = build_error(part("x").mount("", part("y")));
+    assert!(error.contains("two tools are `who`"), "{error}");
+    let stateless =
+        mcp_runtime::server!().mount("p", mcp_runtime::server!().tool::<who>()).state(Name("outer"));
+    assert!(build_error(stateless).contains("`p_who` takes `&Name`"));
+}
+
+#[test]
+fn t34_a_prefix_that_makes_no_name_is_a_build_error() {
+    let error = build_error(mcp_runtime::server!().service_as("e u", Weather { station: "a" }));
+    assert!(error.contains("`e u_forecast` is no tool name"), "{error}");
+}

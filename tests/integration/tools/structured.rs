@@ -1,0 +1,286 @@
+//! Structured results: schema, value and text, wrapped for clients of handshake revisions, held to the schema.
+
+use std::collections::BTreeMap;
+
+use mcp_runtime::{Revision, prelude::*};
+use serde_json::{Value, json};
+
+use crate::common::{LEGACY, failure, only_tool, result, serve};
+
+#[mcp_type]
+struct Weather {
+    /// In °C
+    degrees: f64,
+    sky: Option<String>,
+}
+
+#[tokio::test]
+async fn t26_json_is_structured_and_text() {
+    #[mcp_tool]
+    fn weather() -> Json<Weather> {
+        Json(Weather { degrees: -1.5, sky: Some("größtenteils \"klar\"\n☀".into()) })
+    }
+    let mut server = serve(mcp_runtime::server!().tool::<weather>());
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "degrees": { "type": "number", "description": "In °C" },
+            "sky": { "type": ["string", "null"] }
+        },
+        "required": ["degrees", "sky"]
+    });
+    let text = "{\"degrees\":-1.5,\"sky\":\"größtenteils \\\"klar\\\"\\n☀\"}";
+    let value = json!({ "degrees": -1.5, "sky": "größtenteils \"klar\"\n☀" });
+    let expected = json!({ "content": [{ "type": "text", "text": text }], "structuredContent": value });
+    assert_eq!(only_tool(&server).await["outputSchema"], schema);
+    assert_eq!(result(&server.call("weather", json!({})).await), expected);
+    for revision in LEGACY {
+        server = server.legacy(revision);
+        let shown = only_tool(&server).await.get("outputSchema").cloned();
+        let reply = server.call("weather", json!({})).await;
+        if revision >= Revision::V2025_06_18 {
+            assert_eq!(shown.as_ref(), Some(&schema), "{revision}");
+            assert_eq!(*reply.value(), expected, "{revision}");
+        } else {
+            assert_eq!(shown, None, "{revision}");
+            assert_eq!(
+                *reply.value(),
+                json!({ "content": [{ "type": "text", "text": text }] }),
+                "{revision}"
+            );
+        }
+    }
+}
+
+#[mcp_tool]
+fn number() -> Json<i32> {
+    Json(7)
+}
+
+#[mcp_tool]
+async fn list() -> Result<Json<Vec<String>>, ToolError> {
+    Ok(Json(vec!["a".into()]))
+}
+
+#[mcp_tool]
+fn maybe(present: bool) -> Option<Json<u8>> {
+    present.then_some(Json(1))
+}
+
+#[mcp_tool]
+fn map() -> Json<BTreeMap<String, bool>> {
+    Json(BTreeMap::from([("a".into(), true)]))
+}
+
+#[mcp_tool]
+fn beside() -> (Json<u8>, &'static str) {
+    (Json(5), "five")
+}
+
+#[tokio::test]
+async fn t27_modern_clients_get_natural_values() {
+    let server = serve(
+        mcp_runtime::server!().tool::<number>().tool::<list>().tool::<maybe>().tool::<map>().tool::<beside>(),
+    );
+    let schemas: Vec<_> = server.list_tools().await.iter().map(|tool| tool["outputSchema"].clone()).collect();
+    assert_eq!(
+        schemas,
+        [
+            json!({ "type": "integer" }),
+            json!({ "type": "array", "items": { "type": "string" } }),
+            json!({ "type": ["integer", "null"], "minimum": 0, "maximum": 255 }),
+            json!({ "type": "object", "additionalProperties": { "type": "boolean" } }),
+            json!({ "type": "integer", "minimum": 0, "maximum": 255 }),
+        ]
+    );
+    for (tool, sent, text, value) in [
+        ("number", json!({}), "7", json!(7)),
+        ("list", json!({}), "[\"a\"]", json!(["a"])),
+        ("maybe", json!({ "present": true }), "1", json!(1)),
+        ("maybe", json!({ "present": false }), "null", Value::Null),
+        ("map", json!({}), "{\"a\":true}", json!({ "a": true })),
+    ] {
+        let expected = json!({ "content": [{ "type": "text", "text": text }], "structuredContent": value });
+        assert_eq!(result(&server.call(tool, sent).await), expected, "{tool}");
+    }
+    assert_eq!(
+        result(&server.call("beside", json!({})).await),
+        json!({
+            "content": [{ "type": "text", "text": "5" }, { "type": "text", "text": "five" }],
+            "structuredContent": 5
+        })
+    );
+}
+
+#[tokio::test]
+async fn t27_legacy_clients_get_wrapped_values() {
+    let mut server = serve(
+        mcp_runtime::server!().tool::<number>().tool::<list>().tool::<maybe>().tool::<map>().tool::<beside>(),
+    );
+    let wrapped = |schema: Value| json!({ "type": "object", "properties": { "result": schema }, "required": ["result"] });
+    for revision in [Revision::V2025_06_18, Revision::V2025_11_25] {
+        server = server.legacy(revision);
+        let schemas: Vec<_> =
+            server.list_tools().await.iter().map(|tool| tool["outputSchema"].clone()).collect();
+        assert_eq!(
+            schemas,
+            [
+                wrapped(json!({ "type": "integer" })),
+                wrapped(json!({ "type": "array", "items": { "type": "string" } })),
+                wrapped(json!({ "type": ["integer", "null"], "minimum": 0, "maximum": 255 })),
+                json!({ "type": "object", "additionalProperties": { "type": "boolean" } }),
+                wrapped(json!({ "type": "integer", "minimum": 0, "maximum": 255 })),
+            ],
+            "{revision}"
+        );
+        for (tool, sent, text, value) in [
+            ("number", json!({}), "7", json!({ "result": 7 })),
+            ("list", json!({}), "[\"a\"]", json!({ "result": ["a"] })),
+            ("maybe", json!({ "present": true }), "1", json!({ "result": 1 })),
+            ("maybe", json!({ "present": false }), "null", json!({ "result": null })),
+            ("map", json!({}), "{\"a\":true}", json!({ "a": true })),
+        ] {
+            let expected =
+                json!({ "content": [{ "type": "text", "text": text }], "structuredContent": value });
+            assert_eq!(*server.call(tool, sent).await.value(), expected, "{tool} {revision}");
+        }
+    }
+}
+
+#[mcp_type]
+struct Branch {
+    name: String,
+    twigs: Vec<Branch>,
+}
+
+#[mcp_type]
+#[serde(tag = "kind")]
+enum Event {
+    Started { at: u32 },
+    Stopped { reason: Option<String> },
+}
+
+#[tokio::test]
+async fn t27_recursive_objects_are_objects_in_every_era() {
+    #[mcp_tool]
+    fn branch() -> Json<Branch> {
+        Json(Branch { name: "a".into(), twigs: vec![Branch { name: "b".into(), twigs: vec![] }] })
+    }
+    let mut server = serve(mcp_runtime::server!().tool::<branch>());
+    let value = json!({ "name": "a", "twigs": [{ "name": "b", "twigs": [] }] });
+    assert_eq!(server.call("branch", json!({})).await.value()["structuredContent"], value);
+    let modern = only_tool(&server).await["outputSchema"].clone();
+    assert_eq!(modern["type"], "object", "{modern}");
+    assert_eq!(modern["properties"]["name"], json!({ "type": "string" }), "{modern}");
+    server = server.legacy(Revision::V2025_06_18);
+    let legacy = only_tool(&server).await["outputSchema"].clone();
+    assert_eq!(legacy, modern);
+    assert_eq!(server.call("branch", json!({})).await.value()["structuredContent"], value);
+}
+
+#[tokio::test]
+async fn t27_lists_of_recursive_objects_are_wrapped_with_their_definitions() {
+    #[mcp_tool]
+    fn branches() -> Json<Vec<Branch>> {
+        Json(vec![Branch { name: "a".into(), twigs: vec![] }])
+    }
+    let server = serve(mcp_runtime::server!().tool::<branches>()).legacy(Revision::V2025_11_25);
+    let schema = only_tool(&server).await["outputSchema"].clone();
+    assert_eq!(schema["type"], "object");
+    assert_eq!(
+        schema["properties"]["result"],
+        json!({ "type": "array", "items": { "$ref": "#/$defs/Branch" } })
+    );
+    assert_eq!(schema["$defs"]["Branch"]["type"], "object", "{schema}");
+    assert_eq!(
+        server.call("branches", json!({})).await.value()["structuredContent"],
+        json!({ "result": [{ "name": "a", "twigs": [] }] })
+    );
+}
+
+#[tokio::test]
+async fn t27_enums_of_objects_are_held_alike_in_list_and_result() {
+    #[mcp_tool]
+    fn event(stop: bool) -> Json<Event> {
+        Json(if stop { Event::Stopped { reason: None } } else { Event::Started { at: 1 } })
+    }
+    let server = serve(mcp_runtime::server!().tool::<event>()).legacy(Revision::V2025_06_18);
+    let schema = only_tool(&server).await["outputSchema"].clone();
+    assert_eq!(schema["type"], "object", "{schema}");
+    let reply = server.call("event", json!({ "stop": false })).await;
+    let wrapped = schema["properties"].get("result").is_some();
+    let value = json!({ "kind": "Started", "at": 1 });
+    let expected = if wrapped { json!({ "result": value }) } else { value };
+    assert_eq!(reply.value()["structuredContent"], expected, "{schema}");
+    let stopped = server.call("event", json!({ "stop": true })).await;
+    assert!(!stopped.is_error(), "{stopped}");
+}
+
+#[mcp_tool(output = Weather)]
+fn promised(case: u8) -> Result<ToolResult, ToolError> {
+    Ok(match case {
+        0 => ToolResult::text("fine").structured(&json!({ "degrees": 1, "sky": null }))?,
+        1 => ToolResult::text("wrong").structured(&json!({ "degrees": "hot", "sky": null }))?,
+        2 => ToolResult::text("nothing"),
+        3 => ToolResult::error("failed, so it needs no value"),
+        _ => ToolResult::text("missing").structured(&json!({ "sky": null }))?,
+    })
+}
+
+#[tokio::test]
+async fn t28_results_are_held_to_the_promised_schema() {
+    let mut server = serve(mcp_runtime::server!().tool::<promised>());
+    let schema = only_tool(&server).await["outputSchema"].clone();
+    assert_eq!(schema["required"], json!(["degrees", "sky"]));
+    for revision in LEGACY {
+        let fine = server.call("promised", json!({ "case": 0 })).await;
+        fine.expect_text("fine");
+        for case in [1, 2, 4] {
+            let reply = server.call("promised", json!({ "case": case })).await;
+            assert_eq!(failure(&reply), "tool 'promised' failed", "case {case}");
+            assert_eq!(reply.value().get("structuredContent"), None, "case {case}");
+        }
+        let failed = server.call("promised", json!({ "case": 3 })).await;
+        assert_eq!(failure(&failed), "failed, so it needs no value");
+        server = server.legacy(revision);
+    }
+}
+
+#[tokio::test]
+async fn t28_details_name_what_does_not_fit() {
+    let server = serve(mcp_runtime::server!().tool::<promised>().detailed_errors(true));
+    let text = failure(&server.call("promised", json!({ "case": 1 })).await);
+    assert!(text.contains("output schema") && text.contains("degrees: \"hot\" is not a number"), "{text}");
+}
+
+#[tokio::test]
+async fn t28_values_without_json_are_private_errors() {
+    #[mcp_tool]
+    fn nan() -> Json<f64> {
+        Json(f64::NAN)
+    }
+    #[mcp_tool]
+    fn keys() -> Json<BTreeMap<String, f32>> {
+        Json(BTreeMap::from([("x".into(), f32::INFINITY)]))
+    }
+    let server = serve(mcp_runtime::server!().tool::<nan>().tool::<keys>());
+    assert_eq!(failure(&server.call("nan", json!({})).await), "tool 'nan' failed");
+    assert_eq!(failure(&server.call("keys", json!({})).await), "tool 'keys' failed");
+}
+
+#[mcp_type]
+struct Bounded {
+    #[schemars(range(max = 10))]
+    n: u64,
+}
+
+#[tokio::test]
+async fn t28_constraints_bind_the_server_too() {
+    #[mcp_tool]
+    fn produce(n: u64) -> Json<Bounded> {
+        Json(Bounded { n })
+    }
+    let server = serve(mcp_runtime::server!().tool::<produce>());
+    server.call("produce", json!({ "n": 10 })).await.expect_json(&json!({ "n": 10 }));
+    assert_eq!(failure(&server.call("produce", json!({ "n": 11 })).await), "tool 'produce' failed");
+}

@@ -1,0 +1,262 @@
+//! Types of arguments: their schemas, and that what fits the schema decodes.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use mcp_runtime::prelude::*;
+use serde_json::{Value, json};
+
+use crate::common::{failure, only_tool, property, serve};
+
+macro_rules! rows {
+    ($($test:ident: $ty:ty => $schema:tt, good [$($sent:tt => $seen:expr),* $(,)?], bad [$($bad:tt),* $(,)?];)*) => {$(
+        #[tokio::test]
+        async fn $test() {
+            #[mcp_tool]
+            fn tool(v: $ty) -> String {
+                format!("{v:?}")
+            }
+            #[mcp_tool(strict)]
+            fn exact(v: $ty) -> String {
+                format!("{v:?}")
+            }
+            let server = serve(mcp_runtime::server!().tool::<tool>().tool::<exact>());
+            let tools = server.list_tools().await;
+            assert_eq!(tools[0]["inputSchema"]["properties"]["v"], json!($schema));
+            assert_eq!(tools[0]["inputSchema"].get("$defs"), None);
+            for tool in ["tool", "exact"] {
+                $(
+                    let reply = server.call(tool, json!({ "v": $sent })).await;
+                    assert!(!reply.is_error(), "{}: {reply}", json!($sent));
+                    assert_eq!(reply.text(), $seen, "{}", json!($sent));
+                )*
+                $(
+                    let bad: Value = json!($bad);
+                    let text = failure(&server.call(tool, json!({ "v": bad })).await);
+                    assert!(text.contains("\n- v"), "{bad}: {text}");
+                )*
+            }
+        }
+    )*};
+}
+
+#[mcp_type]
+#[derive(Debug)]
+#[serde(rename_all = "kebab-case")]
+enum Level {
+    /// Nothing much
+    Low,
+    VeryHigh,
+}
+
+#[mcp_type]
+#[derive(Debug)]
+enum Plain {
+    A,
+    B,
+}
+
+rows! {
+    t13_bool: bool => { "type": "boolean" }, good [true => "true"], bad [1, "yes", null];
+    t13_char: char => { "type": "string", "minLength": 1, "maxLength": 1 },
+        good ["é" => "'é'", "😀" => "'😀'"], bad ["", "ab", 1];
+    t13_i8: i8 => { "type": "integer", "minimum": -128, "maximum": 127 }, good [(-128) => "-128"], bad [128, 1.5];
+    t13_u16: u16 => { "type": "integer", "minimum": 0, "maximum": 65535 }, good [65535 => "65535"], bad [65536, (-1)];
+    t13_u32: u32 => { "type": "integer", "minimum": 0 }, good [4294967295_u32 => "4294967295"], bad [4294967296_u64, (-1)];
+    t13_i32: i32 => { "type": "integer" }, good [(-2147483648) => "-2147483648"], bad [2147483648_u64];
+    t13_i64: i64 => { "type": "integer" }, good [9007199254740993_i64 => "9007199254740993"], bad [9223372036854775808_u64];
+    t13_u64: u64 => { "type": "integer", "minimum": 0 }, good [18446744073709551615_u64 => "18446744073709551615"], bad [1e20];
+    t13_i128: i128 => { "type": "integer" }, good [(-5) => "-5", 9223372036854775808_u64 => "9223372036854775808"], bad ["x", 1.5];
+    t13_u128: u128 => { "type": "integer", "minimum": 0 }, good [5 => "5"], bad [(-1), 0.5];
+    t13_f32: f32 => { "type": "number" }, good [0.5 => "0.5", 1 => "1.0"], bad [null, "x"];
+    t13_string: String => { "type": "string" },
+        good ["" => "\"\"", "a\n\u{0}\u{2028}" => "\"a\\n\\0\\u{2028}\""], bad [1, null];
+    t13_boxed: Box<i16> => { "type": "integer", "minimum": -32768, "maximum": 32767 }, good [3 => "3"], bad [40000];
+    t13_box_str: Box<str> => { "type": "string" }, good ["x" => "\"x\""], bad [3];
+    t13_vec: Vec<bool> => { "type": "array", "items": { "type": "boolean" } }, good [[true] => "[true]", [] => "[]"], bad [[1], { "a": true }];
+    t13_array: [u8; 2] => { "type": "array", "items": { "type": "integer", "minimum": 0, "maximum": 255 }, "minItems": 2, "maxItems": 2 },
+        good [[1, 2] => "[1, 2]"], bad [[1], [1, 2, 3], [1, 256]];
+    t13_set: HashSet<u8> => { "type": "array", "items": { "type": "integer", "minimum": 0, "maximum": 255 }, "uniqueItems": true },
+        good [[1] => "{1}"], bad [[1, 1]];
+    t13_tuple: (u8, String) => {
+            "type": "array", "prefixItems": [{ "type": "integer", "minimum": 0, "maximum": 255 }, { "type": "string" }],
+            "minItems": 2, "maxItems": 2
+        }, good [[1, "a"] => "(1, \"a\")"], bad [[1], ["a", 1], [1, "a", 2]];
+    t13_map: HashMap<String, i64> => { "type": "object", "additionalProperties": { "type": "integer" } },
+        good [{ "k": 1 } => "{\"k\": 1}", {} => "{}"], bad [{ "k": "x" }, [], "x"];
+    t13_map_of_lists: BTreeMap<String, Vec<Option<bool>>> => {
+            "type": "object", "additionalProperties": { "type": "array", "items": { "type": ["boolean", "null"] } }
+        }, good [{ "k": [null, true] } => "{\"k\": [None, Some(true)]}"], bad [{ "k": null }, { "k": [1] }];
+    t13_enum: Plain => { "type": "string", "enum": ["A", "B"] }, good ["A" => "A"], bad ["a", "C", 0, null];
+    t13_value: Value => {}, good [{ "a": [1] } => "Object {\"a\": Array [Number(1)]}", null => "Null"], bad [];
+    t13_date: chrono::NaiveDate => { "type": "string", "format": "date" }, good ["2024-02-29" => "2024-02-29"], bad ["2023-02-29", "x", 5];
+    t13_time: chrono::DateTime<chrono::Utc> => { "type": "string", "format": "date-time" },
+        good ["2024-02-29T12:00:00+02:00" => "2024-02-29T10:00:00Z"], bad ["2024-02-29", ""];
+    t13_uuid: uuid::Uuid => { "type": "string", "format": "uuid" },
+        good ["67e55044-10b1-426f-9247-bb680e5fe0c8" => "67e55044-10b1-426f-9247-bb680e5fe0c8"], bad ["67e55044", 1];
+}
+
+#[tokio::test]
+async fn t13_urls() {
+    #[mcp_tool]
+    fn open(v: url::Url) -> String {
+        v.host_str().unwrap_or_default().to_owned()
+    }
+    let server = serve(mcp_runtime::server!().tool::<open>());
+    assert_eq!(property(&server, "v").await, json!({ "type": "string", "format": "uri" }));
+    server.call("open", json!({ "v": "https://example.org/x" })).await.expect_text("example.org");
+    server.call("open", json!({ "v": "not a url" })).await.expect_failure("- v: ");
+}
+
+#[tokio::test]
+async fn t13_described_variants_keep_their_texts() {
+    #[mcp_tool]
+    fn set(v: Level, other: Option<Level>) -> String {
+        format!("{v:?} {other:?}")
+    }
+    let server = serve(mcp_runtime::server!().tool::<set>());
+    let schema = only_tool(&server).await["inputSchema"].clone();
+    let text = schema.to_string();
+    assert!(text.contains("Nothing much") && text.contains("very-high"), "{text}");
+    assert_eq!(schema["required"], json!(["v"]));
+    assert!(!text.contains("null"), "{text}");
+    server.call("set", json!({ "v": "very-high", "other": "low" })).await.expect_text("VeryHigh Some(Low)");
+    server.call("set", json!({ "v": "low", "other": null })).await.expect_text("Low None");
+    let text = failure(&server.call("set", json!({ "v": "very_high" })).await);
+    assert!(text.contains("did you mean \"very-high\"?"), "{text}");
+}
+
+#[mcp_type]
+#[derive(Debug)]
+struct Tree {
+    value: i32,
+    #[serde(default)]
+    children: Vec<Tree>,
+}
+
+#[tokio::test]
+async fn t13_only_recursion_makes_definitions() {
+    #[mcp_tool]
+    fn grow(tree: Tree, twig: Option<Box<Tree>>) -> String {
+        fn sum(tree: &Tree) -> i32 {
+            tree.value + tree.children.iter().map(sum).sum::<i32>()
+        }
+        format!("{} {:?}", sum(&tree), twig.as_deref().map(sum))
+    }
+    let server = serve(mcp_runtime::server!().tool::<grow>());
+    assert_eq!(
+        only_tool(&server).await["inputSchema"],
+        json!({
+            "type": "object",
+            "properties": { "tree": { "$ref": "#/$defs/Tree" }, "twig": { "$ref": "#/$defs/Tree" } },
+            "required": ["tree"],
+            "$defs": {
+                "Tree": {
+                    "type": "object",
+                    "properties": {
+                        "value": { "type": "integer" },
+                        "children": { "type": "array", "items": { "$ref": "#/$defs/Tree" }, "default": [] }
+                    },
+                    "required": ["value"]
+                }
+            }
+        })
+    );
+    let tree = json!({ "value": 1, "children": [{ "value": "2" }, { "value": 3.0, "children": [] }] });
+    server.call("grow", json!({ "tree": tree, "twig": null })).await.expect_text("6 None");
+    let text = failure(
+        &server.call("grow", json!({ "tree": { "value": 1, "children": [{ "value": "x" }] } })).await,
+    );
+    assert!(text.contains("- tree.children[0].value: \"x\" is not an integer"), "{text}");
+    let mut deep = json!({ "value": 1 });
+    for _ in 0..200 {
+        deep = json!({ "value": 1, "children": [deep] });
+    }
+    failure(&server.call("grow", json!({ "tree": deep })).await);
+    server.call("grow", json!({ "tree": { "value": 7 } })).await.expect_text("7 None");
+}
+
+mod derived {
+    //! Types with people's own derives.
+
+    #[derive(Debug, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+    #[serde(rename_all = "camelCase", deny_unknown_fields)]
+    pub(super) struct Place {
+        pub(super) post_code: String,
+        #[serde(default)]
+        pub(super) country: Option<String>,
+        #[serde(skip)]
+        pub(super) hidden: u8,
+    }
+
+    #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+    #[serde(untagged)]
+    pub(super) enum Id {
+        Number(u64),
+        Name(String),
+    }
+
+    #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+    pub(super) struct Wrapper(pub(super) u8);
+}
+
+#[tokio::test]
+async fn t13_own_derives_work_as_well() {
+    #[mcp_tool]
+    fn go(place: derived::Place, id: derived::Id, wrapper: derived::Wrapper) -> String {
+        let id = match id {
+            derived::Id::Number(number) => format!("number {number}"),
+            derived::Id::Name(name) => format!("name {name}"),
+        };
+        format!("{} {:?} {} {id} {}", place.post_code, place.country, place.hidden, wrapper.0)
+    }
+    let server = serve(mcp_runtime::server!().tool::<go>());
+    assert_eq!(
+        only_tool(&server).await["inputSchema"]["properties"],
+        json!({
+            "place": {
+                "type": "object",
+                "properties": { "postCode": { "type": "string" }, "country": { "type": "string" } },
+                "required": ["postCode"],
+                "additionalProperties": false
+            },
+            "id": { "anyOf": [{ "type": "integer", "minimum": 0 }, { "type": "string" }] },
+            "wrapper": { "type": "integer", "minimum": 0, "maximum": 255 }
+        })
+    );
+    let sent = json!({ "place": { "postCode": "1" }, "id": "x", "wrapper": "9" });
+    server.call("go", sent).await.expect_text("1 None 0 name x 9");
+    let sent = json!({ "place": { "postCode": "1" }, "id": 7, "wrapper": 9 });
+    server.call("go", sent).await.expect_text("1 None 0 number 7 9");
+    let sent = json!({ "place": { "postCode": "1", "hidden": 1 }, "id": true, "wrapper": 9 });
+    let text = failure(&server.call("go", sent).await);
+    assert!(text.contains("- place: unknown field `hidden`") && text.contains("- id: true"), "{text}");
+}
+
+#[tokio::test]
+async fn t13_two_types_of_one_name_stay_apart() {
+    mod a {
+        use mcp_runtime::prelude::*;
+        #[mcp_type]
+        #[derive(Debug)]
+        pub(super) struct Node {
+            pub(super) left: Option<Box<Node>>,
+        }
+    }
+    mod b {
+        use mcp_runtime::prelude::*;
+        #[mcp_type]
+        #[derive(Debug)]
+        pub(super) struct Node {
+            pub(super) right: Option<Box<Node>>,
+        }
+    }
+    #[mcp_tool]
+    fn both(one: a::Node, two: b::Node) -> String {
+        format!("{} {}", one.left.is_some(), two.right.is_some())
+    }
+    let server = serve(mcp_runtime::server!().tool::<both>());
+    let sent = json!({ "one": { "left": {} }, "two": { "right": { "right": null } } });
+    server.call("both", sent).await.expect_text("true true");
+    let text = failure(&server.call("both", json!({ "one": { "left": 1 }, "two": { "right": 2 } })).await);
+    assert!(text.contains("- one.left: 1") && text.contains("- two.right: 2"), "{text}");
+}

@@ -16,6 +16,7 @@ use crate::{
     context::{Cancel, Context},
     def::Handler,
     extract::{AnyArg, Call, CallParts, Flow, Input, Outcome, Variable},
+    jsonrpc::{ProtocolError, error_reply},
     reply::{Failure, ToolError},
 };
 
@@ -40,14 +41,20 @@ pub(crate) struct Finished {
 
 /// A call that is still running; dropping it cancels it.
 pub(crate) struct Running {
+    /// Raw JSON of the request's id, for the reply to a call that ends in a panic of its own making.
+    id: Box<str>,
     future: BoxFuture<Finished>,
     cancel: Cancel,
     over: bool,
 }
 
 impl Running {
-    pub(super) fn new(future: impl Future<Output = Finished> + Send + 'static, cancel: Cancel) -> Self {
-        Self { future: Box::pin(future), cancel, over: false }
+    pub(super) fn new(
+        id: &str,
+        future: impl Future<Output = Finished> + Send + 'static,
+        cancel: Cancel,
+    ) -> Self {
+        Self { id: id.into(), future: Box::pin(future), cancel, over: false }
     }
 
     /// The token that fires when the call is given up.
@@ -64,7 +71,13 @@ impl Future for Running {
     type Output = Finished;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Finished> {
-        let polled = self.future.as_mut().poll(cx);
+        let this = &mut *self;
+        // what is left to panic here is the drop of something of the user's
+        let polled =
+            catch_unwind(AssertUnwindSafe(|| this.future.as_mut().poll(cx))).unwrap_or_else(|panic| {
+                let mut bytes = Vec::new();
+                Poll::Ready(Finished { status: lost(&this.id, &*panic, &mut bytes), bytes })
+            });
         self.over = polled.is_ready();
         polled
     }
@@ -97,10 +110,13 @@ impl<R> Future for Contained<R> {
     }
 }
 
+fn message_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no message)")
+}
+
 fn panicked(panic: &(dyn Any + Send)) -> Failure {
-    let text =
-        panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    Failure::Body(ToolError::private(format!("panicked: {}", text.unwrap_or("(no message)"))))
+    Failure::Body(ToolError::private(format!("panicked: {}", message_of(panic))))
 }
 
 /// Enters a handler; what it panics with is a private failure. Also gives the context, if one was made.
@@ -158,7 +174,7 @@ pub(super) fn drive<R: Send + 'static>(
             if let Some(cancel) = &drive.cancel {
                 cancel.end();
             }
-            return Begun::Done(finish(result, drive.id, out));
+            return Begun::Done(settle(finish, result, drive.id, out));
         }
     };
     let id: Box<str> = drive.id.into();
@@ -166,15 +182,37 @@ pub(super) fn drive<R: Send + 'static>(
     let cancel = drive.cancel.unwrap_or_default();
     let token = cancel.clone();
     Begun::Running(Running::new(
+        drive.id,
         async move {
             let result = limited(future, limit, &token).await;
             token.end();
             let mut bytes = Vec::with_capacity(256);
-            let status = finish(result, &id, &mut bytes);
+            let status = settle(finish, result, &id, &mut bytes);
             Finished { bytes, status }
         },
         cancel,
     ))
+}
+
+/// Writes the reply; a panic in it (an error's own `Display`, say) costs this reply and nothing else.
+fn settle<R>(
+    finish: impl FnOnce(Result<R, Failure>, &str, &mut Vec<u8>) -> Status,
+    result: Result<R, Failure>,
+    id: &str,
+    out: &mut Vec<u8>,
+) -> Status {
+    let start = out.len();
+    catch_unwind(AssertUnwindSafe(|| finish(result, id, out))).unwrap_or_else(|panic| {
+        out.truncate(start);
+        lost(id, &*panic, out)
+    })
+}
+
+/// Answers a call whose reply was lost to a panic.
+fn lost(id: &str, panic: &(dyn Any + Send), out: &mut Vec<u8>) -> Status {
+    tracing::error!(error = message_of(panic), "panicked while a reply was written");
+    error_reply(out, Some(id), &ProtocolError::internal("the reply could not be written"));
+    Status::Ok
 }
 
 /// Waits for a future, at most as long as its limit; a thread that outlives the limit sees its token fire.

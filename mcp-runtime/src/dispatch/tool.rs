@@ -47,6 +47,7 @@ impl Server {
                 let cancel = context.inner().cancel.clone();
                 let (server, id, arguments) = (self.clone(), request.id.to_owned(), arguments.to_owned());
                 Ok(Begun::Running(Running::new(
+                    request.id,
                     async move {
                         let permit = limit.acquire_owned().await;
                         let (outcome, _) = run(&entry, &arguments, &|| context.clone());

@@ -284,3 +284,61 @@ async fn t22_missing_request_values_are_private_errors() {
     assert_eq!(failure(&server.call("never", json!({})).await), "tool 'never' failed");
     assert_eq!(failure(&server.call("refused", json!({})).await), "log in first");
 }
+
+/// Panics when it is shown, or when it is dropped.
+#[derive(Debug)]
+struct Cursed;
+
+impl std::fmt::Display for Cursed {
+    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        panic!("secret")
+    }
+}
+impl std::error::Error for Cursed {}
+
+struct Mine;
+
+impl Drop for Mine {
+    fn drop(&mut self) {
+        panic!("secret")
+    }
+}
+
+#[mcp_tool]
+fn unprintable() -> Result<String, Cursed> {
+    Err(Cursed)
+}
+#[mcp_tool]
+async fn unprintable_later() -> Result<String, Cursed> {
+    tokio::task::yield_now().await;
+    Err(Cursed)
+}
+#[mcp_tool]
+async fn falls_apart() -> String {
+    let _mine = Mine;
+    tokio::task::yield_now().await;
+    "done".into()
+}
+
+/// What a user's own type panics with while the reply is written costs that reply only.
+#[tokio::test]
+async fn t22_panics_after_the_function_are_contained() {
+    let server = serve(
+        mcp_runtime::server!()
+            .tool::<unprintable>()
+            .tool::<unprintable_later>()
+            .tool::<falls_apart>()
+            .tool::<plain_text>(),
+    );
+    for tool in ["unprintable", "unprintable_later", "falls_apart"] {
+        let reply = server.call(tool, json!({})).await;
+        assert!(reply.is_error() || reply.error().is_some(), "{tool}: {reply}");
+        assert!(!reply.to_string().contains("secret"), "{reply}");
+        server.call("plain_text", json!({})).await.expect_text("well");
+    }
+}
+
+#[mcp_tool]
+fn plain_text() -> &'static str {
+    "well"
+}

@@ -11,7 +11,7 @@ use crate::attr::{Entry, Form, literal_string};
 use crate::errors::Errors;
 use crate::kind::Place;
 use crate::rule;
-use crate::ty::at;
+use crate::ty::{at, held};
 
 /// An argument that the client sends.
 pub(crate) struct Argument {
@@ -35,6 +35,8 @@ struct Value {
     key: Span,
     /// Without one, the type's own default.
     expr: Option<TokenStream>,
+    /// A string literal converts into the parameter's type, or into what its `Option` holds.
+    text: bool,
 }
 
 enum Complete {
@@ -128,6 +130,9 @@ impl Argument {
             let method = Ident::new(method, key);
             let make = match &value.expr {
                 None => quote_spanned!(key=> <#ty as __rt::Default>::default),
+                Some(expr) if value.text && held(ty).is_some() => quote_spanned! {site=>
+                    { #[allow(clippy::unnecessary_wraps)] fn __value() -> #ty { __rt::Option::Some(#expr) } __value }
+                },
                 Some(expr) => quote_spanned! {site=>
                     { #[allow(clippy::unnecessary_wraps)] fn __value() -> #ty { #expr } __value }
                 },
@@ -160,18 +165,18 @@ impl Argument {
 }
 
 fn value(entry: &Entry, may_be_alone: bool, errors: &Errors) -> Option<Value> {
-    let expr = match &entry.form {
-        Form::Word if may_be_alone => None,
-        Form::Value(value) => Some(match literal_string(value) {
-            Some(text) => quote_spanned!(at(text.span())=> __rt::Into::into(#text)),
-            None => value.to_token_stream(),
-        }),
+    let (expr, text) = match &entry.form {
+        Form::Word if may_be_alone => (None, false),
+        Form::Value(value) => match literal_string(value) {
+            Some(text) => (Some(quote_spanned!(at(text.span())=> __rt::Into::into(#text))), true),
+            None => (Some(value.to_token_stream()), false),
+        },
         _ => {
             entry.wrong("a value", errors);
             return None;
         }
     };
-    Some(Value { key: entry.span(), expr })
+    Some(Value { key: entry.span(), expr, text })
 }
 
 fn header(entry: &Entry, place: Place, errors: &Errors) -> Option<LitStr> {

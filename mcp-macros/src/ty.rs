@@ -87,14 +87,19 @@ fn borrowed(reference: &TypeReference, optional: bool) -> Result<Shape, (TokenSt
 
 /// The `&T` of an `Option<&T>`.
 fn optional_reference(ty: &Type) -> Option<&TypeReference> {
+    match peel(held(ty)?) {
+        Type::Reference(reference) => Some(reference),
+        _ => None,
+    }
+}
+
+/// The `T` of a type that is written as an `Option<T>`.
+pub(crate) fn held(ty: &Type) -> Option<&Type> {
     let Type::Path(path) = peel(ty) else { return None };
     let last = path.path.segments.last().filter(|last| last.ident == "Option")?;
     let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
     match (arguments.args.first(), arguments.args.len()) {
-        (Some(GenericArgument::Type(inner)), 1) => match peel(inner) {
-            Type::Reference(reference) => Some(reference),
-            _ => None,
-        },
+        (Some(GenericArgument::Type(inner)), 1) => Some(inner),
         _ => None,
     }
 }

@@ -21,6 +21,8 @@ pub(crate) struct ResourceEntry {
     pub(crate) def: &'static ResourceDef,
     pub(crate) this: Option<Arc<dyn Any + Send + Sync>>,
     pub(crate) state: Arc<Slots>,
+    /// Of its service or mount; empty for none.
+    prefix: String,
     /// By argument, what it offers by itself: listed choices, enums, bools.
     choices: Vec<Vec<String>>,
 }
@@ -48,7 +50,7 @@ impl ResourceEntry {
             }
         }
         let choices = def.common.args.iter().map(|arg| super::prompt::choices(*arg)).collect();
-        Ok(Self { name, uri, template, def, this, state, choices })
+        Ok(Self { name, uri, template, def, this, state, prefix: prefix.to_owned(), choices })
     }
 
     pub(crate) fn choices(&self, index: usize) -> &[String] {
@@ -92,9 +94,12 @@ impl ResourceEntry {
     }
 
     /// Appends the entry of one instance of this template.
+    ///
+    /// Listers do not know where their template is mounted: their URIs get its prefix, so that they can be read.
     pub(crate) fn write_instance(&self, out: &mut Vec<u8>, revision: Revision, instance: &ListedResource) {
         let mut entry = Object::new(out);
-        entry.str("uri", &instance.uri).str("name", instance.name.as_deref().unwrap_or(&instance.uri));
+        let uri = prefixed(&instance.uri, &self.prefix);
+        entry.str("uri", &uri).str("name", instance.name.as_deref().unwrap_or(&uri));
         let description = instance.description.as_deref().or(self.def.common.description);
         heading(&mut entry, revision, instance.title.as_deref(), description, self.def.common.icons);
         entry.opt_str("mimeType", instance.mime.as_deref().or(self.def.mime_type()));

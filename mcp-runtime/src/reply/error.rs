@@ -64,6 +64,13 @@ impl<E: Into<BoxError>> From<E> for ToolError {
     }
 }
 
+/// Private, as any other error: so that functions can use set-up code, which returns [`crate::Result`].
+impl From<crate::Error> for ToolError {
+    fn from(error: crate::Error) -> Self {
+        Self::private(error.into_cause())
+    }
+}
+
 impl fmt::Debug for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {

@@ -17,6 +17,13 @@ impl<E: Into<Box<dyn std::error::Error + Send + Sync>>> From<E> for Error {
     }
 }
 
+impl Error {
+    /// The error that was converted into this one.
+    pub(crate) fn into_cause(self) -> Box<dyn std::error::Error + Send + Sync> {
+        self.0
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

@@ -263,9 +263,9 @@ pub trait AnyArg: Sync {
     fn choices(&self) -> &'static [&'static str];
     #[doc(hidden)]
     fn completer(&self) -> Option<CompleteFn>;
-    /// Patterns that are not regular expressions we know.
+    /// Patterns that are not regular expressions we know, and a default or example that breaks the rules.
     #[doc(hidden)]
-    fn bad_patterns(&self) -> Vec<String>;
+    fn problems(&self) -> Vec<String>;
     #[doc(hidden)]
     fn complaints(&self, slots: &Slots<'_>, index: usize) -> Vec<String>;
 }
@@ -336,8 +336,14 @@ impl<T: 'static> AnyArg for ArgDef<T> {
         self.complete
     }
 
-    fn bad_patterns(&self) -> Vec<String> {
-        self.rules.map(Rules::bad_patterns).unwrap_or_default()
+    fn problems(&self) -> Vec<String> {
+        let Some(rules) = self.rules else { return Vec::new() };
+        let mut problems = Rules::bad_patterns(rules);
+        for (what, value) in [("default", self.default), ("example", self.example)] {
+            let broken = value.map(|value| Rules::broken(rules, &value())).unwrap_or_default();
+            problems.extend(broken.into_iter().map(|broken| format!("its {what} breaks its rules: {broken}")));
+        }
+        problems
     }
 
     fn complaints(&self, slots: &Slots<'_>, index: usize) -> Vec<String> {

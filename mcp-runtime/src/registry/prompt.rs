@@ -32,7 +32,7 @@ impl PromptEntry {
         state: Arc<Slots>,
     ) -> Result<Self, Problem> {
         for arg in def.common.args {
-            if let Some(bad) = arg.bad_patterns().into_iter().next() {
+            if let Some(bad) = arg.problems().into_iter().next() {
                 return Err(Problem::at(def.common.at, format!("prompt `{name}`: `{}`: {bad}", arg.name())));
             }
         }

@@ -42,7 +42,7 @@ impl ResourceEntry {
             Problem::at(def.common.at, format!("resource `{name}`: `{uri}` is no URI template: {e}"))
         })?;
         for arg in def.common.args {
-            if let Some(bad) = arg.bad_patterns().into_iter().next() {
+            if let Some(bad) = arg.problems().into_iter().next() {
                 return Err(Problem::at(
                     def.common.at,
                     format!("resource `{name}`: `{}`: {bad}", arg.name()),

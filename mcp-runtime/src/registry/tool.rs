@@ -69,7 +69,7 @@ impl ToolEntry {
         let problem = |text: String| Problem::at(def.common.at, format!("tool `{name}`: {text}"));
         let (schema, unenforced) = input_schema(&def.common, def.strict);
         for arg in def.common.args {
-            if let Some(bad) = arg.bad_patterns().into_iter().next() {
+            if let Some(bad) = arg.problems().into_iter().next() {
                 return Err(problem(format!("`{}`: {bad}", arg.name())));
             }
             check_header(*arg, &schema).map_err(&problem)?;

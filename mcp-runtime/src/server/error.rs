@@ -41,10 +41,3 @@ impl fmt::Debug for Error {
         Ok(())
     }
 }
-
-/// A function that is also called elsewhere may fail with it; like any error but a `ToolError`, it is private.
-impl crate::IntoFailure for Error {
-    fn into_failure(self) -> crate::reply::Failure {
-        crate::reply::Failure::Body(crate::ToolError::private(self.0))
-    }
-}

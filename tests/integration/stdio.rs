@@ -61,6 +61,17 @@ fn s2_nothing_but_messages_goes_to_stdout() {
 }
 
 #[test]
+fn t22_a_panic_while_dropping_costs_one_call() {
+    let mut server = Server::start();
+    for tool in ["panics_twice", "panics_late"] {
+        let reply = server.ask(&call(tool, tool, &json!({})));
+        assert_eq!((&reply["id"], &reply["result"]["isError"]), (&json!(tool), &json!(true)), "{reply}");
+        assert!(!reply.to_string().contains("secret"), "{reply}");
+    }
+    assert_eq!(text(&server.ask(&call("next", "echo", &json!({ "message": "alive" })))), "alive");
+}
+
+#[test]
 fn s3_calls_in_flight_are_answered_after_the_end_of_stdin() {
     let mut server = Server::start();
     // more than run at once: those that wait for a place are answered as well

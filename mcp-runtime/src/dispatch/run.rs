@@ -76,7 +76,9 @@ impl Future for Running {
         let polled =
             catch_unwind(AssertUnwindSafe(|| this.future.as_mut().poll(cx))).unwrap_or_else(|panic| {
                 let mut bytes = Vec::new();
-                Poll::Ready(Finished { status: lost(&this.id, &*panic, &mut bytes), bytes })
+                let status = lost(&this.id, &*panic, &mut bytes);
+                discard(panic);
+                Poll::Ready(Finished { status, bytes })
             });
         self.over = polled.is_ready();
         polled
@@ -97,16 +99,16 @@ impl fmt::Debug for Running {
     }
 }
 
-/// Polls with every panic turned into a private failure.
-struct Contained<R>(BoxFuture<Result<R, Failure>>);
+/// Polls with every panic turned into a private failure, and drops without any.
+struct Contained<R>(Option<BoxFuture<Result<R, Failure>>>);
 
 impl<R> Future for Contained<R> {
     type Output = Result<R, Failure>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
-        let future = &mut self.0;
+        let Some(future) = &mut self.0 else { return Poll::Pending };
         catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)))
-            .unwrap_or_else(|p| Poll::Ready(Err(panicked(&*p))))
+            .unwrap_or_else(|panic| Poll::Ready(Err(panicked(panic))))
     }
 }
 
@@ -115,15 +117,32 @@ fn message_of(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no message)")
 }
 
-fn panicked(panic: &(dyn Any + Send)) -> Failure {
-    Failure::Body(ToolError::private(format!("panicked: {}", message_of(panic))))
+impl<R> Drop for Contained<R> {
+    fn drop(&mut self) {
+        // what the function holds may panic when its call is given up
+        discard(self.0.take());
+    }
+}
+
+/// Drops a value of the user's; a panic in that is the end of it, and not of the connection.
+fn discard<T>(value: T) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
+        // it could panic once more
+        std::mem::forget(panic);
+    }
+}
+
+fn panicked(panic: Box<dyn Any + Send>) -> Failure {
+    let error = ToolError::private(format!("panicked: {}", message_of(&*panic)));
+    discard(panic);
+    Failure::Body(error)
 }
 
 /// Enters a handler; what it panics with is a private failure. Also gives the context, if one was made.
 pub(super) fn enter<R>(handler: Handler<R>, parts: CallParts<'_>) -> (Outcome<R>, Option<Context>) {
     let mut call = Call::new(parts);
     let outcome =
-        catch_unwind(AssertUnwindSafe(|| handler(&mut call))).unwrap_or_else(|p| Err(panicked(&*p)));
+        catch_unwind(AssertUnwindSafe(|| handler(&mut call))).unwrap_or_else(|panic| Err(panicked(panic)));
     (outcome, call.into_context())
 }
 
@@ -161,7 +180,7 @@ pub(super) fn drive<R: Send + 'static>(
         Ok(Flow::Ready(result)) => Ok(Ok(result)),
         Err(failure) => Ok(Err(failure)),
         Ok(Flow::Pending(future)) => {
-            let mut future = Contained(future);
+            let mut future = Contained(Some(future));
             match Pin::new(&mut future).poll(&mut TaskContext::from_waker(Waker::noop())) {
                 Poll::Ready(result) => Ok(result),
                 Poll::Pending => Err(future),
@@ -238,6 +257,6 @@ pub(super) async fn complete<R>(
 ) -> Result<R, Failure> {
     match outcome? {
         Flow::Ready(result) => Ok(result),
-        Flow::Pending(future) => limited(Contained(future), limit, cancel).await,
+        Flow::Pending(future) => limited(Contained(Some(future)), limit, cancel).await,
     }
 }

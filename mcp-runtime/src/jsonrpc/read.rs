@@ -1,7 +1,7 @@
 //! Reads one JSON-RPC message as slices of its text, in one pass when it is good; only a bad one is looked at again,
 //! to say what is wrong with it. Every transport calls [`parse`].
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, collections::HashSet, fmt};
 
 use serde::{
     Deserialize, Deserializer,
@@ -249,11 +249,9 @@ impl Members<'_> {
     }
 
     fn duplicate(&self) -> Option<&str> {
-        self.0
-            .iter()
-            .enumerate()
-            .find(|(n, (k, _))| self.0[..*n].iter().any(|(o, _)| o == k))
-            .map(|(_, (k, _))| &**k)
+        // a set: a message may have as many members as fit into it
+        let mut seen = HashSet::with_capacity(self.0.len());
+        self.0.iter().map(|(key, _)| &**key).find(|key| !seen.insert(*key))
     }
 }
 

@@ -159,7 +159,12 @@ impl ToolEntry {
         heading(&mut entry, revision, title, description, icons);
         write_input(entry.key("inputSchema"), &self.input.schema, self.args());
         if let Some(output) = self.output.as_ref().filter(|_| revision >= Revision::V2025_06_18) {
-            entry.value("outputSchema", if revision.is_modern() { &output.natural } else { &output.legacy });
+            let schema = if revision.is_modern() { &output.natural } else { &output.legacy };
+            // any JSON at all: the protocol has schemas only as objects
+            match schema {
+                Value::Bool(true) => entry.raw("outputSchema", "{}"),
+                schema => entry.value("outputSchema", schema),
+            };
         }
         if revision >= Revision::V2025_03_26 && hints != Hints::default() {
             entry.object("annotations", |a| {

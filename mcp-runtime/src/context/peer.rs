@@ -29,7 +29,7 @@ pub(crate) struct Peer {
 impl Peer {
     /// What this side may see and call.
     pub(crate) fn viewer(&self) -> Viewer<'_> {
-        Viewer { caller: self.caller.as_deref(), restricted: self.restricted }
+        Viewer::new(self.caller.as_deref(), self.restricted)
     }
 }
 
@@ -40,7 +40,12 @@ pub(crate) struct Viewer<'a> {
     restricted: bool,
 }
 
-impl Viewer<'_> {
+impl<'a> Viewer<'a> {
+    /// A caller, or nobody; `restricted` where callers are told apart.
+    pub(crate) fn new(caller: Option<&'a Caller>, restricted: bool) -> Self {
+        Self { caller, restricted }
+    }
+
     /// Somebody who may do everything: the one client of a pipe, or anyone where callers are not told apart.
     pub(crate) const TRUSTED: Self = Self { caller: None, restricted: false };
 

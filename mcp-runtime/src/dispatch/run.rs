@@ -223,7 +223,9 @@ fn settle<R>(
     let start = out.len();
     catch_unwind(AssertUnwindSafe(|| finish(result, id, out))).unwrap_or_else(|panic| {
         out.truncate(start);
-        lost(id, &*panic, out)
+        let status = lost(id, &*panic, out);
+        discard(panic);
+        status
     })
 }
 

@@ -341,7 +341,8 @@ impl<T: 'static> AnyArg for ArgDef<T> {
         let mut problems = Rules::bad_patterns(rules);
         for (what, value) in [("default", self.default), ("example", self.example)] {
             let broken = value.map(|value| Rules::broken(rules, &value())).unwrap_or_default();
-            problems.extend(broken.into_iter().map(|broken| format!("its {what} breaks its rules: {broken}")));
+            problems
+                .extend(broken.into_iter().map(|broken| format!("its {what} breaks its rules: {broken}")));
         }
         problems
     }

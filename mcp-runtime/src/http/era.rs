@@ -14,6 +14,7 @@ use super::{
     reply::{self, Refusal},
 };
 use crate::{
+    context::Viewer,
     dispatch::{Begun, Status},
     jsonrpc::{self, Malformed, Message, Meta, ProtocolError, RequestId, error_reply, text_of},
     protocol::{HEADER_MISMATCH, INVALID_PARAMS, Revision},
@@ -99,7 +100,8 @@ impl Endpoint {
         }
         let params = message.params();
         let Some(name) = params.name.and_then(text_of) else { return Ok(()) };
-        let mirrored = self.server.mirrored(&name);
+        let viewer = Viewer::new(request.caller.as_deref(), self.options.caller.is_some());
+        let mirrored = self.server.mirrored(&name, viewer);
         if mirrored.is_empty() {
             return Ok(());
         }

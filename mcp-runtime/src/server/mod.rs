@@ -17,6 +17,7 @@ pub use handle::ServerHandle;
 pub(crate) use options::Options;
 
 use crate::{
+    context::Viewer,
     jsonrpc::{Object, array},
     protocol::{META_SERVER_INFO, Revision},
     registry::{Registered, Registry},
@@ -180,8 +181,13 @@ impl Server {
 
     /// Headers that a tool's arguments are mirrored into: the header's name without its prefix, the argument's name.
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has headers"))]
-    pub(crate) fn mirrored(&self, tool: &str) -> Arc<[(String, String)]> {
-        self.registry().tool(tool).map_or_else(|| Arc::from([]), |entry| entry.mirrored.clone())
+    pub(crate) fn mirrored(&self, tool: &str, viewer: Viewer<'_>) -> Arc<[(String, String)]> {
+        let registry = self.registry();
+        // a tool that is hidden must not be told from one that is not there
+        registry
+            .tool(tool)
+            .filter(|tool| viewer.sees(&tool.scopes()))
+            .map_or_else(|| Arc::from([]), |entry| entry.mirrored.clone())
     }
 }
 

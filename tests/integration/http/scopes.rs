@@ -17,6 +17,12 @@ fn purge() -> &'static str {
     "purged"
 }
 
+/// For administrators, with an argument that is repeated in a header
+#[mcp_tool(scopes("admin"))]
+fn route(#[mcp(header = "Region")] region: String) -> String {
+    region
+}
+
 /// For administrators
 #[mcp_resource(uri = "test://secrets", scopes("admin"))]
 fn secrets() -> &'static str {
@@ -27,6 +33,7 @@ fn server() -> Server {
     Server::builder("scopes", "1")
         .tool::<open>()
         .tool::<purge>()
+        .tool::<route>()
         .resource::<secrets>()
         .caller(|parts| {
             let user = parts.headers.get("x-user")?.to_str().ok()?;
@@ -54,7 +61,7 @@ async fn scopes_hide_items_from_callers_without_them() {
         let read = || Ask::modern(3, "resources/read", json!({"uri": "test://secrets"}));
 
         let reply = list().header("X-User", "root").send(at).await.json();
-        assert_eq!(names(&reply), ["open", "purge"]);
+        assert_eq!(names(&reply), ["open", "purge", "route"]);
         assert_eq!(reply["result"]["cacheScope"], "private");
         assert_eq!(said(&call().header("X-User", "root").send(at).await.json()), "purged");
 
@@ -64,7 +71,9 @@ async fn scopes_hide_items_from_callers_without_them() {
                 None => ask,
             };
             assert_eq!(names(&from(list()).send(at).await.json()), ["open"], "{user:?}");
-            for refused in [from(call()), from(read())] {
+            // without its header, which a hidden tool must not ask for
+            let route = json!({"name": "route", "arguments": {"region": "eu"}});
+            for refused in [from(call()), from(read()), from(Ask::modern(4, "tools/call", route))] {
                 let reply = refused.send(at).await;
                 assert_eq!(reply.code(), -32602, "{user:?}: {}", reply.text());
                 assert!(!reply.text().contains("did you mean `purge`"), "a hidden name is not suggested");

@@ -73,6 +73,7 @@ impl Wire {
         result
     }
 
+    #[allow(clippy::needless_pass_by_value)] // so that calls read as they do elsewhere
     fn call(&mut self, tool: &str, arguments: Value) -> Value {
         self.result("tools/call", &json!({ "name": tool, "arguments": arguments }))
     }

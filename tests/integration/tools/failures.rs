@@ -289,12 +289,12 @@ async fn t22_missing_request_values_are_private_errors() {
 #[derive(Debug)]
 struct Cursed;
 
-impl std::fmt::Display for Cursed {
-    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Cursed {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
         panic!("secret")
     }
 }
-impl std::error::Error for Cursed {}
+impl Error for Cursed {}
 
 struct Mine;
 

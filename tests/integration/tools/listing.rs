@@ -77,6 +77,7 @@ async fn t03_every_form_of_documentation_is_the_description() {
     /// Not this
     #[mcp_tool(description = "But \"this\" — with ünïcode")]
     fn option() {}
+    #[allow(clippy::empty_docs)] // that is what is tested
     #[doc = ""]
     #[mcp_tool]
     fn empty() {}
@@ -114,7 +115,8 @@ async fn t04_names_are_as_written() {
 async fn t04_raw_identifiers_lose_their_mark() {
     #[mcp_tool]
     fn r#match(r#type: String, r#in: Option<u8>) -> String {
-        format!("{type} {in:?}", type = r#type, in = r#in)
+        let (kind, within) = (r#type, r#in);
+        format!("{kind} {within:?}")
     }
 
     let server = serve(mcp_runtime::server!().tool::<r#match>());

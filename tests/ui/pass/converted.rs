@@ -51,7 +51,7 @@ async fn main() -> mcp_runtime::Result<()> {
 
     let listed = server.list_resources().await;
     let uris: Vec<_> = listed.iter().map(|entry| entry["uri"].as_str().expect("a URI")).collect();
-    assert_eq!(uris, ["note://milk", "note://home/milk"]);
+    assert_eq!(uris, ["note://milk", "note:/notes"]);
     for uri in uris {
         server.read(uri).await.expect_text("milk");
     }

@@ -36,7 +36,7 @@ fn note(name: String) -> String {
 #[mcp_runtime::main]
 async fn main() -> mcp_runtime::Result<()> {
     let notes = mcp_runtime::server!().resource::<note>();
-    let builder = mcp_runtime::server!().discover().mount("home", notes);
+    let builder = mcp_runtime::server!().discover().mount("pantry", notes);
     let server = TestServer::new(builder)?;
 
     server.call("optional", json!({})).await.expect_text("Some(\"a\") None");
@@ -51,7 +51,7 @@ async fn main() -> mcp_runtime::Result<()> {
 
     let listed = server.list_resources().await;
     let uris: Vec<_> = listed.iter().map(|entry| entry["uri"].as_str().expect("a URI")).collect();
-    assert_eq!(uris, ["note://milk", "note:/notes"]);
+    assert_eq!(uris, ["note://milk", "note://pantry/milk"]);
     for uri in uris {
         server.read(uri).await.expect_text("milk");
     }

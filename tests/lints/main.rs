@@ -71,7 +71,7 @@ pub struct Hit {
 #[mcp_tool(read_only, timeout = "5s", meta(model = "m"), icon = "https://a.example/i.png", scopes("read"))]
 pub async fn search(
     /// Words
-    #[mcp(length(1..=200), pattern = "^a", one_of("a", "b"), default = "a", example = "b")]
+    #[mcp(length(1..=200), pattern = "^a", one_of("a", "ab"), default = "a", example = "ab")]
     query: String,
     #[mcp(default = LIMIT, range(1..=LIMIT), header = "Limit")] limit: u32,
     #[mcp(default = 0.5, range(0.0..=1.0))] ratio: f64,

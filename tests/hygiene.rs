@@ -147,14 +147,7 @@ fn code_blocks_say_what_they_are() {
 #[test]
 fn no_file_tells_where_it_was_written() {
     // written in two parts, since this file is read too
-    let folders = [
-        ("/wo", "rk/"),
-        ("/tmp/", "wt"),
-        ("/tmp/", "contract"),
-        ("/ho", "me/"),
-        ("/ro", "ot/"),
-        ("/Us", "ers/"),
-    ];
+    let folders = [("/wo", "rk/"), ("/tm", "p/"), ("/ho", "me/"), ("/ro", "ot/"), ("/Us", "ers/")];
     let traces: Vec<String> = folders.iter().map(|(a, b)| format!("{a}{b}")).collect();
     // `up/root/file` is a path inside of something
     let inside = |before: &str| before.ends_with(|c: char| c.is_alphanumeric() || "._-".contains(c));
@@ -175,8 +168,6 @@ fn no_file_tells_where_it_was_written() {
 #[test]
 fn packages_come_from_the_usual_registries() {
     let cargo = "source = \"registry+https://github.com/rust-lang/crates.io-index\"";
-    let npm = "\"resolved\": \"https://registry.npmjs.org/";
-    let python = ["https://pypi.org/", "https://files.pythonhosted.org/"];
     let redirects = [("replace", "-with"), ("extra-index", "-url"), ("sparse", "+http"), ("_auth", "Token")];
     let mut locks = 0;
     let mut wrong = Vec::new();
@@ -189,10 +180,9 @@ fn packages_come_from_the_usual_registries() {
                     let line = line.split_once(" = ").filter(|(key, _)| *key == "source").map(|_| line);
                     line.is_none_or(|line| line == cargo)
                 }
-                "package-lock.json" => !line.starts_with("\"resolved\": \"http") || line.starts_with(npm),
-                "uv.lock" | "poetry.lock" | "requirements.txt" => {
-                    !line.contains("://") || python.iter().any(|host| line.contains(host))
-                }
+                // packages are installed by name: these files carry no download address at all
+                "package-lock.json" => !line.starts_with("\"resolved\""),
+                "uv.lock" | "poetry.lock" | "requirements.txt" => !line.contains("://"),
                 _ => !redirects.iter().any(|(a, b)| line.contains(&format!("{a}{b}"))),
             };
             if !fits {

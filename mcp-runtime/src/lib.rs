@@ -17,6 +17,7 @@
 //! }
 //! ```
 
+mod ask;
 mod cli;
 mod content;
 mod context;
@@ -30,6 +31,7 @@ mod protocol;
 mod registry;
 mod reply;
 mod schema;
+mod seal;
 mod server;
 #[cfg(feature = "http")]
 mod session;
@@ -47,7 +49,9 @@ pub use content::{
     Annotations, Audio, Bytes, Content, Embedded, Image, IntoContent, Message, PromptResult,
     ResourceContents, ResourceLink, ResourceResult, Role, Text, ToolResult,
 };
-pub use context::{Caller, Cancelled, ClientInfo, Context, Progress};
+pub use context::{
+    AskError, Caller, Cancelled, ClientFeature, ClientInfo, Context, LogLevel, Progress, SingleUse,
+};
 pub use def::{Hints, Prompt, Resource, RuntimeTool as ToolDef, Service, Tool, ToolBuilder, ToolCall};
 pub use extract::{Completion, FromContext, ListedResource};
 pub use jsonrpc::ProtocolError;

@@ -1,21 +1,34 @@
 //! The request as user code sees it: who asks, what was sent beside the arguments, progress, cancellation, and the
 //! values that can be injected. Dispatch makes one for each call that wants it.
 
+mod ask;
 mod cancel;
+mod current;
+mod link;
+mod log;
 mod peer;
 mod progress;
+mod single_use;
 mod slots;
 
-use std::{any::TypeId, fmt, sync::Arc};
+use std::{any::TypeId, fmt, sync::Arc, time::Duration};
 
 use serde_json::Value;
 
+pub(crate) use ask::{
+    Answer, Asked, Asking, Asks, Chain, Inputs, MAX_ROUNDS, Memory, Question, Raw, Round, Unanswered, Way,
+};
+pub use ask::{AskError, ClientFeature};
 pub(crate) use cancel::Cancel;
 pub use cancel::Cancelled;
+pub(crate) use link::{Ending, Expected, Link, Mailbox, Owner, Response, Session};
+pub use log::LogLevel;
 pub use peer::{Caller, ClientInfo};
-pub(crate) use peer::{ClientData, Outlet, Peer, Viewer};
+pub(crate) use peer::{ClientData, Headers, Outlet, Peer, Viewer};
 pub(crate) use progress::Channel;
 pub use progress::Progress;
+pub use single_use::SingleUse;
+pub(crate) use single_use::Used;
 pub(crate) use slots::Slots;
 
 use crate::protocol::Revision;
@@ -35,6 +48,21 @@ pub(crate) struct Inner {
     pub(crate) meta: Option<Box<str>>,
     pub(crate) progress: Option<Channel>,
     pub(crate) cancel: Cancel,
+    pub(crate) asks: Asks,
+    pub(crate) settings: Arc<Settings>,
+}
+
+/// What a server lays down for all of its calls.
+pub(crate) struct Settings {
+    /// How long a client may take for an answer.
+    pub(crate) ask_timeout: Duration,
+    pub(crate) single_use: Box<dyn SingleUse>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { ask_timeout: Duration::from_secs(5 * 60), single_use: Box::new(Used::new(10_000)) }
+    }
 }
 
 impl Context {
@@ -60,6 +88,8 @@ impl Context {
             meta: None,
             progress: None,
             cancel: Cancel::default(),
+            asks: Asks::new(Way::Never("it is a test")),
+            settings: Arc::default(),
         })
     }
 
@@ -123,6 +153,11 @@ impl Context {
     /// An async function need not ask: its future is dropped then. It is for work that goes on elsewhere.
     pub fn cancelled(&self) -> Cancelled {
         self.0.cancel.wait()
+    }
+
+    /// Whether both are the same request.
+    fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     pub(crate) fn inner(&self) -> &Inner {

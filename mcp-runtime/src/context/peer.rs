@@ -6,12 +6,21 @@ use std::{fmt, sync::Arc};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::Slots;
+use super::{Link, Slots};
 
-/// Where notifications of one request, or of one connection, go. A transport implements it.
+/// Where messages to the client go, beside the reply to its request. A transport implements it.
 pub(crate) trait Outlet: Send + Sync {
     /// Takes one JSON-RPC notification, on one line without its end; never blocks, drops it when there is no room.
     fn notify(&self, message: Vec<u8>);
+
+    /// Takes a message that must not get lost, such as a request of ours; `false` when there is no room.
+    fn deliver(&self, message: Vec<u8>) -> bool;
+}
+
+/// The headers that came with a request. HTTP implements it.
+pub(crate) trait Headers: Send + Sync {
+    /// The value of the first header of that name, if it is text.
+    fn get(&self, name: &str) -> Option<&str>;
 }
 
 /// The other side of one request.
@@ -24,6 +33,9 @@ pub(crate) struct Peer {
     pub(crate) restricted: bool,
     /// What a handshake told of the client; requests of the stateless era tell it themselves.
     pub(crate) client: ClientData,
+    /// The connection or session that requests come in on; absent where a request stands alone.
+    pub(crate) link: Option<Arc<dyn Link>>,
+    pub(crate) headers: Option<Arc<dyn Headers>>,
 }
 
 impl Peer {

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::{
-    Refusal, Request, Status,
+    MayAsk, Refusal, Request, Status,
     reply::{Frame, framed, nothing, refused},
+    round::Subject,
     run::{Begun, Drive, drive},
     tool::unknown,
 };
@@ -96,11 +97,17 @@ impl Server {
                     value: argument.value,
                     arguments: chosen.arguments,
                 };
-                Ok(Flow::Pending(completer(completion, request.context(state))))
+                Ok(Flow::Pending(completer(completion, request.context(self, state, MayAsk::No))))
             }
         };
         let (server, revision, what) = (self.clone(), request.revision, what.clone());
-        let going = Drive { id: request.id, cancel: None, limit: None };
+        let going = Drive {
+            server: self,
+            frame: request.frame(),
+            context: None,
+            limit: None,
+            subject: Subject::NONE,
+        };
         Ok(drive(outcome, going, out, move |result, id, out| {
             server.finish_completion(&what, Frame { id, revision }, result, out)
         }))

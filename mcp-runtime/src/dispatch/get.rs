@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{
-    Refusal, Request, Status,
+    MayAsk, Refusal, Request, Status,
     reply::{Frame, framed, nothing, refused},
+    round::Subject,
     run::{Begun, Drive, drive, enter_text},
     tool::unknown,
 };
@@ -23,7 +24,8 @@ impl Server {
     pub(super) fn get_prompt(&self, request: Request<'_>, out: &mut Vec<u8>) -> Result<Begun, Refusal> {
         let name = request.params.name.ok_or_else(|| ProtocolError::invalid_params("`name` is missing"))?;
         let name = text_of(name).ok_or_else(|| ProtocolError::invalid_params("`name` is not a string"))?;
-        let arguments = texts(request.params.arguments.map(|raw| raw.get()))?;
+        let written = request.params.arguments.map_or("{}", |raw| raw.get());
+        let arguments = texts(Some(written))?;
         let registry = self.registry();
         let found = registry.prompt(&name).filter(|p| request.viewer().sees(p.def.common.scopes));
         let Some(entry) = found.cloned() else {
@@ -31,12 +33,13 @@ impl Server {
             return Err(ProtocolError::invalid_params(unknown("prompt", &name, near)).into());
         };
         let common = &entry.def.common;
-        let (outcome, cancel) =
-            enter_text(entry.def.handler, common.args, &arguments, entry.this.as_ref(), &|| {
-                request.context(&entry.state)
-            });
+        let subject = Subject::new("prompts/get", &name, written);
+        let round = self.resume(&request, &subject)?;
+        let context = || request.context(self, &entry.state, MayAsk::Yes(round.clone()));
+        let this = entry.this.as_ref();
+        let (outcome, context) = enter_text(entry.def.handler, common.args, &arguments, this, &context);
         let (server, revision) = (self.clone(), request.revision);
-        let going = Drive { id: request.id, cancel, limit: None };
+        let going = Drive { server: self, frame: request.frame(), context, limit: None, subject };
         Ok(drive(outcome, going, out, move |result, id, out| {
             server.finish_prompt(&entry, Frame { id, revision }, result, out)
         }))

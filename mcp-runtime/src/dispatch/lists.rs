@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::{
-    Refusal, Request, Status,
+    MayAsk, Refusal, Request, Status,
     reply::{Frame, framed, nothing, refused},
+    round::Subject,
     run::{Begun, Drive, drive},
 };
 use crate::{
@@ -71,8 +72,9 @@ impl Server {
         let entries = registry.entries(ListKind::Resources, revision, request.viewer());
         let shown_to_caller = |r: &&Arc<ResourceEntry>| request.viewer().sees(r.def.common.scopes);
         let listed = registry.resources.iter().filter(shown_to_caller);
-        let listers: Vec<_> =
-            listed.filter_map(|r| Some((r.clone(), r.def.list?(request.context(&r.state))))).collect();
+        let listers: Vec<_> = listed
+            .filter_map(|r| Some((r.clone(), r.def.list?(request.context(self, &r.state, MayAsk::No)))))
+            .collect();
         let gather = async move {
             let mut found: Vec<Instances> = Vec::with_capacity(listers.len());
             for (entry, lister) in listers {
@@ -81,7 +83,13 @@ impl Server {
             Ok(found)
         };
         let server = self.clone();
-        let going = Drive { id: request.id, cancel: None, limit: None };
+        let going = Drive {
+            server: self,
+            frame: request.frame(),
+            context: None,
+            limit: None,
+            subject: Subject::NONE,
+        };
         drive(Ok(Flow::Pending(Box::pin(gather))), going, out, move |result, id, out| {
             server.finish_instances(Frame { id, revision }, entries, cursor.as_deref(), result, out)
         })

@@ -7,6 +7,7 @@ mod hello;
 mod lists;
 mod read;
 mod reply;
+mod round;
 mod run;
 mod tool;
 
@@ -14,7 +15,7 @@ pub(crate) use reply::Status;
 pub(crate) use run::{Begun, Running};
 
 use crate::{
-    context::{ClientData, Context, Inner, Peer, Slots},
+    context::{Asks, ClientData, Context, Inner, Peer, Round, Slots, Way},
     jsonrpc::{Message, Meta, Params, ProtocolError, RequestId, error_reply, text_of},
     protocol::{self, Revision},
     registry::ListKind,
@@ -39,6 +40,13 @@ struct Request<'a> {
     meta: Meta<'a>,
     revision: Revision,
     peer: &'a Peer,
+}
+
+/// Whether a function may ask its client.
+enum MayAsk {
+    /// This is what came back from earlier rounds.
+    Yes(Option<Arc<Round>>),
+    No,
 }
 
 /// An error reply, and the HTTP status that goes with it.
@@ -169,8 +177,17 @@ fn check_meta(meta: &Meta<'_>) -> Result<(), Refusal> {
 }
 
 impl Request<'_> {
+    fn frame(&self) -> reply::Frame<'_> {
+        reply::Frame { id: self.id, revision: self.revision }
+    }
+
     /// The context of this request, for an item with that state.
-    fn context(&self, state: &Arc<Slots>) -> Context {
+    fn context(&self, server: &Server, state: &Arc<Slots>, may_ask: MayAsk) -> Context {
+        let way = match may_ask {
+            MayAsk::Yes(round) if self.revision.is_modern() => Way::Rounds(round),
+            MayAsk::Yes(_) => Way::Requests,
+            MayAsk::No => Way::Never("only tools, resources and prompts may ask"),
+        };
         let owned = |raw: Option<&serde_json::value::RawValue>| raw.map(|raw| Arc::from(raw.get()));
         let client = if self.revision.is_modern() {
             ClientData { info: owned(self.meta.client_info), capabilities: owned(self.meta.capabilities) }
@@ -185,6 +202,8 @@ impl Request<'_> {
             meta: self.params.meta.map(|raw| raw.get().into()),
             progress: self.meta.progress_token.map(|token| crate::context::Channel::new(token.get())),
             cancel: crate::context::Cancel::default(),
+            asks: Asks::new(way),
+            settings: server.settings().clone(),
         })
     }
 

@@ -3,8 +3,9 @@
 use serde_json::json;
 
 use super::{
-    Refusal, Request, Status,
+    MayAsk, Refusal, Request, Status,
     reply::{Frame, framed, refused},
+    round::Subject,
     run::{Begun, Drive, drive, enter_text},
 };
 use crate::{
@@ -26,14 +27,17 @@ impl Server {
         let Some((entry, variables)) = found else { return Err(not_found(&uri, revision).into()) };
         let entry = entry.clone();
         let common = &entry.def.common;
-        let (outcome, cancel) =
-            enter_text(entry.def.handler, common.args, &variables, entry.this.as_ref(), &|| {
-                request.context(&entry.state)
-            });
-        let (server, uri) = (self.clone(), uri.into_owned());
-        let going = Drive { id: request.id, cancel, limit: None };
+        let subject = Subject::new("resources/read", &uri, "{}");
+        let round = self.resume(&request, &subject)?;
+        // what was made of a client's answers is for nobody else, and for no other time
+        let cacheable = round.is_none();
+        let context = || request.context(self, &entry.state, MayAsk::Yes(round.clone()));
+        let this = entry.this.as_ref();
+        let (outcome, context) = enter_text(entry.def.handler, common.args, &variables, this, &context);
+        let (server, of) = (self.clone(), uri.clone().into_owned());
+        let going = Drive { server: self, frame: request.frame(), context, limit: None, subject };
         Ok(drive(outcome, going, out, move |result, id, out| {
-            server.finish_read(&entry, &uri, Frame { id, revision }, result, out)
+            server.finish_read(&entry, &of, cacheable, Frame { id, revision }, result, out)
         }))
     }
 
@@ -41,6 +45,7 @@ impl Server {
         &self,
         entry: &ResourceEntry,
         uri: &str,
+        cacheable: bool,
         frame: Frame<'_>,
         result: Result<ResourceResult, Failure>,
         out: &mut Vec<u8>,
@@ -50,7 +55,7 @@ impl Server {
                 framed(out, frame, self, None, |object| {
                     resource_result(object, &result, frame.revision, uri, entry.def.mime_type());
                     if frame.revision.is_modern() {
-                        let (ttl, public) = entry.def.cache.unwrap_or((0, false));
+                        let (ttl, public) = entry.def.cache.filter(|_| cacheable).unwrap_or((0, false));
                         object
                             .value("ttlMs", &ttl)
                             .str("cacheScope", if public { "public" } else { "private" });

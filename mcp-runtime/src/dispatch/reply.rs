@@ -37,12 +37,24 @@ pub(super) fn framed(
     meta: Option<&Map<String, Value>>,
     fill: impl FnOnce(&mut Object<'_>),
 ) {
+    framed_as("complete", out, frame, server, meta, fill);
+}
+
+/// The same for a result of that `resultType`.
+pub(super) fn framed_as(
+    kind: &str,
+    out: &mut Vec<u8>,
+    frame: Frame<'_>,
+    server: &Server,
+    meta: Option<&Map<String, Value>>,
+    fill: impl FnOnce(&mut Object<'_>),
+) {
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     out.extend_from_slice(frame.id.as_bytes());
     out.extend_from_slice(br#","result":"#);
     let mut object = Object::new(out);
     if frame.revision.is_modern() {
-        object.raw("resultType", "\"complete\"");
+        object.str("resultType", kind);
     }
     fill(&mut object);
     match meta {
@@ -107,7 +119,8 @@ pub(super) fn refused(
     absent: impl FnOnce() -> ProtocolError,
 ) -> ProtocolError {
     match failure {
-        Failure::NotFound => absent(),
+        // a call that can have rounds has ended one before this
+        Failure::NotFound | Failure::Unanswered => absent(),
         Failure::Arguments(report) => wrong(report),
         Failure::Protocol(error) => error,
         Failure::Body(error) => shown(server, kind, name, error)

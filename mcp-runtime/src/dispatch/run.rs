@@ -11,13 +11,16 @@ use std::{
     time::Duration,
 };
 
-use super::Status;
+use tokio::time::{Instant, sleep};
+
+use super::{Status, reply::Frame, round::Subject};
 use crate::{
     context::{Cancel, Context},
     def::Handler,
     extract::{AnyArg, Call, CallParts, Flow, Input, Outcome, Variable},
     jsonrpc::{ProtocolError, error_reply},
     reply::{Failure, ToolError},
+    server::Server,
 };
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -99,16 +102,26 @@ impl fmt::Debug for Running {
     }
 }
 
-/// Polls with every panic turned into a private failure, and drops without any.
-struct Contained<R>(Option<BoxFuture<Result<R, Failure>>>);
+/// Polls with every panic turned into a private failure, and drops without any; ends when the function waits for
+/// answers that only another request can bring.
+pub(super) struct Contained<R> {
+    future: Option<BoxFuture<Result<R, Failure>>>,
+    context: Option<Context>,
+}
 
 impl<R> Future for Contained<R> {
     type Output = Result<R, Failure>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
-        let Some(future) = &mut self.0 else { return Poll::Pending };
-        catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)))
-            .unwrap_or_else(|panic| Poll::Ready(Err(panicked(panic))))
+        let Self { future: Some(future), context } = &mut *self else { return Poll::Pending };
+        let entered = context.as_ref().map(Context::enter);
+        let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)))
+            .unwrap_or_else(|panic| Poll::Ready(Err(panicked(panic))));
+        drop(entered);
+        if polled.is_pending() && context.as_ref().is_some_and(|context| context.inner().asks.ends_round()) {
+            return Poll::Ready(Err(Failure::Unanswered));
+        }
+        polled
     }
 }
 
@@ -120,7 +133,9 @@ fn message_of(panic: &(dyn Any + Send)) -> &str {
 impl<R> Drop for Contained<R> {
     fn drop(&mut self) {
         // what the function holds may panic when its call is given up
-        discard(self.0.take());
+        let entered = self.context.as_ref().map(Context::enter);
+        discard(self.future.take());
+        drop(entered);
     }
 }
 
@@ -146,26 +161,26 @@ pub(super) fn enter<R>(handler: Handler<R>, parts: CallParts<'_>) -> (Outcome<R>
     (outcome, call.into_context())
 }
 
-/// Enters a handler whose arguments are strings; gives the token of its context, if one was made.
+/// Enters a handler whose arguments are strings.
 pub(super) fn enter_text<R>(
     handler: Handler<R>,
     args: &[&'static dyn AnyArg],
     values: &[(String, Variable)],
     this: Option<&Arc<dyn Any + Send + Sync>>,
     context: &dyn Fn() -> Context,
-) -> (Outcome<R>, Option<Cancel>) {
+) -> (Outcome<R>, Option<Context>) {
     let input = Input::Text(values);
-    let parts = CallParts { input, args, strict: false, tool: None, validator: None, this, context };
-    let (outcome, context) = enter(handler, parts);
-    (outcome, context.map(|context| context.inner().cancel.clone()))
+    enter(handler, CallParts { input, args, strict: false, tool: None, validator: None, this, context })
 }
 
 /// How a call goes on after its handler was entered.
 pub(super) struct Drive<'a> {
-    /// Raw JSON of the request's id.
-    pub(super) id: &'a str,
-    pub(super) cancel: Option<Cancel>,
+    pub(super) server: &'a Server,
+    pub(super) frame: Frame<'a>,
+    /// Absent if the function did not ask for it.
+    pub(super) context: Option<Context>,
     pub(super) limit: Option<(Duration, String)>,
+    pub(super) subject: Subject<'a>,
 }
 
 /// Brings an outcome to its reply: `finish` writes it, now or when the future is done.
@@ -175,58 +190,79 @@ pub(super) fn drive<R: Send + 'static>(
     out: &mut Vec<u8>,
     finish: impl FnOnce(Result<R, Failure>, &str, &mut Vec<u8>) -> Status + Send + 'static,
 ) -> Begun {
+    let Drive { server, frame, context, limit, subject } = drive;
     // most functions are ready at once; they need no task, no timer and no copy of the id
     let ready = match outcome {
         Ok(Flow::Ready(result)) => Ok(Ok(result)),
         Err(failure) => Ok(Err(failure)),
         Ok(Flow::Pending(future)) => {
-            let mut future = Contained(Some(future));
+            let mut future = Contained { future: Some(future), context: context.clone() };
             match Pin::new(&mut future).poll(&mut TaskContext::from_waker(Waker::noop())) {
                 Poll::Ready(result) => Ok(result),
                 Poll::Pending => Err(future),
             }
         }
     };
+    let end = End { server, frame, context: context.as_ref(), subject: &subject };
     let future = match ready {
         Err(future) => future,
-        Ok(result) => {
-            if let Some(cancel) = &drive.cancel {
-                cancel.end();
-            }
-            return Begun::Done(settle(finish, result, drive.id, out));
-        }
+        Ok(result) => return Begun::Done(end.settle(finish, result, out)),
     };
-    let id: Box<str> = drive.id.into();
-    let limit = drive.limit;
-    let cancel = drive.cancel.unwrap_or_default();
+    let id: Box<str> = frame.id.into();
+    let revision = frame.revision;
+    // only a call that may ask needs to be known again
+    let rounds = context.is_some() && revision.is_modern();
+    let subject = if rounds { subject.into_owned() } else { Subject::NONE };
+    let server = server.clone();
+    let cancel = context.as_ref().map(|context| context.inner().cancel.clone()).unwrap_or_default();
     let token = cancel.clone();
     Begun::Running(Running::new(
-        drive.id,
+        frame.id,
         async move {
             let result = limited(future, limit, &token).await;
-            token.end();
             let mut bytes = Vec::with_capacity(256);
-            let status = settle(finish, result, &id, &mut bytes);
+            let frame = Frame { id: &id, revision };
+            let end = End { server: &server, frame, context: context.as_ref(), subject: &subject };
+            let status = end.settle(finish, result, &mut bytes);
             Finished { bytes, status }
         },
         cancel,
     ))
 }
 
-/// Writes the reply; a panic in it (an error's own `Display`, say) costs this reply and nothing else.
-fn settle<R>(
-    finish: impl FnOnce(Result<R, Failure>, &str, &mut Vec<u8>) -> Status,
-    result: Result<R, Failure>,
-    id: &str,
-    out: &mut Vec<u8>,
-) -> Status {
-    let start = out.len();
-    catch_unwind(AssertUnwindSafe(|| finish(result, id, out))).unwrap_or_else(|panic| {
-        out.truncate(start);
-        let status = lost(id, &*panic, out);
-        discard(panic);
-        status
-    })
+/// The end of a call.
+pub(super) struct End<'a> {
+    pub(super) server: &'a Server,
+    pub(super) frame: Frame<'a>,
+    pub(super) context: Option<&'a Context>,
+    pub(super) subject: &'a Subject<'a>,
+}
+
+impl End<'_> {
+    /// Writes the reply; a panic in it (an error's own `Display`, say) costs this reply and nothing else.
+    pub(super) fn settle<R>(
+        &self,
+        finish: impl FnOnce(Result<R, Failure>, &str, &mut Vec<u8>) -> Status,
+        result: Result<R, Failure>,
+        out: &mut Vec<u8>,
+    ) -> Status {
+        if let Some(context) = self.context {
+            context.inner().cancel.end();
+        }
+        let (id, start) = (self.frame.id, out.len());
+        let written = catch_unwind(AssertUnwindSafe(|| match (result, self.context) {
+            (Err(Failure::Unanswered), Some(context)) => {
+                self.server.end_round(context, self.subject, self.frame, out)
+            }
+            (result, _) => finish(result, id, out),
+        }));
+        written.unwrap_or_else(|panic| {
+            out.truncate(start);
+            let status = lost(id, &*panic, out);
+            discard(panic);
+            status
+        })
+    }
 }
 
 /// Answers a call whose reply was lost to a panic.
@@ -236,29 +272,48 @@ fn lost(id: &str, panic: &(dyn Any + Send), out: &mut Vec<u8>) -> Status {
     Status::Ok
 }
 
-/// Waits for a future, at most as long as its limit; a thread that outlives the limit sees its token fire.
+/// Waits for a future, at most as long as its limit; time that the client takes for answers does not count. A thread
+/// that outlives the limit sees its token fire.
 async fn limited<R>(
-    future: impl Future<Output = Result<R, Failure>>,
+    mut future: Contained<R>,
     limit: Option<(Duration, String)>,
     cancel: &Cancel,
 ) -> Result<R, Failure> {
-    match limit {
-        None => future.await,
-        Some((limit, what)) => tokio::time::timeout(limit, future).await.unwrap_or_else(|_| {
-            cancel.fire();
-            Err(Failure::Body(ToolError::new(format!("{what} took longer than its limit of {limit:?}"))))
-        }),
-    }
+    let Some((limit, what)) = limit else { return future.await };
+    let mut timer = std::pin::pin!(sleep(limit));
+    let mut waiting_since = None;
+    let in_time = std::future::poll_fn(|cx| {
+        if let Poll::Ready(result) = Pin::new(&mut future).poll(cx) {
+            return Poll::Ready(Some(result));
+        }
+        let waits = future.context.as_ref().is_some_and(|context| context.inner().asks.is_waiting());
+        if waits {
+            waiting_since.get_or_insert_with(Instant::now);
+            return Poll::Pending;
+        }
+        if let Some(since) = waiting_since.take() {
+            let later = timer.deadline() + since.elapsed();
+            timer.as_mut().reset(later);
+        }
+        timer.as_mut().poll(cx).map(|()| None)
+    });
+    in_time.await.unwrap_or_else(|| {
+        cancel.fire();
+        Err(Failure::Body(ToolError::new(format!("{what} took longer than its limit of {limit:?}"))))
+    })
 }
 
 /// Runs an outcome to its end, for calls that had to wait before they were entered.
 pub(super) async fn complete<R>(
     outcome: Outcome<R>,
     limit: Option<(Duration, String)>,
-    cancel: &Cancel,
+    context: &Context,
 ) -> Result<R, Failure> {
     match outcome? {
         Flow::Ready(result) => Ok(result),
-        Flow::Pending(future) => limited(Contained(Some(future)), limit, cancel).await,
+        Flow::Pending(future) => {
+            let future = Contained { future: Some(future), context: Some(context.clone()) };
+            limited(future, limit, &context.inner().cancel).await
+        }
     }
 }

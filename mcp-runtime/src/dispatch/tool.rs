@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{
-    Refusal, Request, Status,
+    MayAsk, Refusal, Request, Status,
     reply::{Frame, framed, shown},
-    run::{Begun, Drive, Finished, Running, complete, drive, enter},
+    round::Subject,
+    run::{Begun, Drive, End, Finished, Running, complete, drive, enter},
 };
 use crate::{
     content::{Content, ToolResult, tool_result},
-    context::Context,
+    context::{Context, Round},
     def::{RuntimeTool, ToolCall},
     extract::{CallParts, Flow, Input, Outcome, argument_report, whole_numbers},
     jsonrpc::{ProtocolError, error_reply, text_of},
@@ -35,33 +37,14 @@ impl Server {
             let near = registry.nearest_tool(&name, request.viewer());
             return Err(invalid(&unknown("tool", &name, near)).into());
         };
-        let revision = request.revision;
+        let subject = Subject::new("tools/call", &name, arguments);
+        let round = self.resume(&request, &subject)?;
         let Some(limit) = entry.limit.clone() else {
-            return Ok(self.enter_tool(&entry, request, arguments, None, out));
+            return Ok(self.enter_tool(&entry, request, subject, round, None, out));
         };
         match limit.clone().try_acquire_owned() {
-            Ok(permit) => Ok(self.enter_tool(&entry, request, arguments, Some(permit), out)),
-            Err(_) => {
-                // waits its turn; a waiter that is dropped frees its place
-                let context = request.context(&entry.state);
-                let cancel = context.inner().cancel.clone();
-                let (server, id, arguments) = (self.clone(), request.id.to_owned(), arguments.to_owned());
-                Ok(Begun::Running(Running::new(
-                    request.id,
-                    async move {
-                        let permit = limit.acquire_owned().await;
-                        let (outcome, _) = run(&entry, &arguments, &|| context.clone());
-                        let result = complete(outcome, time_limit(&entry), &context.inner().cancel).await;
-                        context.inner().cancel.end();
-                        drop(permit);
-                        let mut bytes = Vec::with_capacity(256);
-                        let frame = Frame { id: &id, revision };
-                        let status = server.finish_tool(&entry, frame, result, &mut bytes);
-                        Finished { bytes, status }
-                    },
-                    cancel,
-                )))
-            }
+            Ok(permit) => Ok(self.enter_tool(&entry, request, subject, round, Some(permit), out)),
+            Err(_) => Ok(self.queue_tool(entry, request, subject, round, limit)),
         }
     }
 
@@ -69,19 +52,49 @@ impl Server {
         &self,
         entry: &Arc<ToolEntry>,
         request: Request<'_>,
-        arguments: &str,
-        permit: Option<tokio::sync::OwnedSemaphorePermit>,
+        subject: Subject<'_>,
+        round: Option<Arc<Round>>,
+        permit: Option<OwnedSemaphorePermit>,
         out: &mut Vec<u8>,
     ) -> Begun {
-        let revision = request.revision;
-        let (outcome, context) = run(entry, arguments, &|| request.context(&entry.state));
-        let cancel = context.map(|context| context.inner().cancel.clone());
+        let frame = request.frame();
+        let context = || request.context(self, &entry.state, MayAsk::Yes(round.clone()));
+        let (outcome, context) = run(entry, &subject.arguments, &context);
         let (server, entry) = (self.clone(), entry.clone());
-        let limit = time_limit(&entry);
-        drive(outcome, Drive { id: request.id, cancel, limit }, out, move |result, id, out| {
+        let going = Drive { server: self, frame, context, limit: time_limit(&entry), subject };
+        let revision = frame.revision;
+        drive(outcome, going, out, move |result, id, out| {
             drop(permit);
             server.finish_tool(&entry, Frame { id, revision }, result, out)
         })
+    }
+
+    /// Waits for its turn; a waiter that is dropped frees its place.
+    fn queue_tool(
+        &self,
+        entry: Arc<ToolEntry>,
+        request: Request<'_>,
+        subject: Subject<'_>,
+        round: Option<Arc<Round>>,
+        limit: Arc<Semaphore>,
+    ) -> Begun {
+        let context = request.context(self, &entry.state, MayAsk::Yes(round));
+        let cancel = context.inner().cancel.clone();
+        let (server, id, subject) = (self.clone(), request.id.to_owned(), subject.into_owned());
+        let revision = request.revision;
+        let turn = async move {
+            let permit = limit.acquire_owned().await;
+            let (outcome, _) = run(&entry, &subject.arguments, &|| context.clone());
+            let result = complete(outcome, time_limit(&entry), &context).await;
+            drop(permit);
+            let mut bytes = Vec::with_capacity(256);
+            let frame = Frame { id: &id, revision };
+            let end = End { server: &server, frame, context: Some(&context), subject: &subject };
+            let finish = |result, _: &str, out: &mut Vec<u8>| server.finish_tool(&entry, frame, result, out);
+            let status = end.settle(finish, result, &mut bytes);
+            Finished { bytes, status }
+        };
+        Begun::Running(Running::new(request.id, turn, cancel))
     }
 
     fn finish_tool(
@@ -101,7 +114,10 @@ impl Server {
         let result = match result {
             Ok(result) => result,
             Err(Failure::Arguments(report)) => failed(report, Vec::new()),
-            Err(Failure::NotFound) => failed(format!("tool '{name}' found nothing"), Vec::new()),
+            // a round has ended before this
+            Err(Failure::NotFound | Failure::Unanswered) => {
+                failed(format!("tool '{name}' found nothing"), Vec::new())
+            }
             Err(Failure::Protocol(error)) => {
                 error_reply(out, Some(frame.id), &error);
                 return Status::Ok;

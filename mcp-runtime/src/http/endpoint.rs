@@ -81,9 +81,8 @@ impl From<Refusal> for Started {
 impl Endpoint {
     pub(crate) fn new(server: &Server) -> Arc<Self> {
         let options = server.options().http.clone();
-        let key = options.key.as_ref().filter(|_| !options.stateless);
-        let sessions = key.map(|key| Sessions {
-            token: Token::new(key, options.session_lifetime.as_secs(), server.name()),
+        let sessions = (!options.stateless).then(|| Sessions {
+            token: Token::new(server.keys(), options.session_lifetime.as_secs(), server.name()),
             revoked: Revoked::new(options.max_revoked),
             running: RunningCalls::default(),
         });
@@ -205,7 +204,18 @@ impl Endpoint {
         };
         let outlet = queue.clone().map(|queue| queue as Arc<_>);
         let restricted = self.options.caller.is_some();
-        (Peer { outlet, request: slots, caller: request.caller.clone(), restricted, client }, queue)
+        (
+            Peer {
+                outlet,
+                request: slots,
+                caller: request.caller.clone(),
+                restricted,
+                client,
+                link: None,
+                headers: None,
+            },
+            queue,
+        )
     }
 
     /// Serves one request of either era.

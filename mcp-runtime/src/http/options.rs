@@ -14,11 +14,7 @@ use crate::{
     context::Caller,
     registry::Problem,
     server::{RequestType, ServerBuilder},
-    session::Key,
 };
-
-/// The environment variable that may hold the key of session ids.
-const KEY_VARIABLE: &str = "MCP_SESSION_KEY";
 
 type FindCaller = Arc<dyn Fn(&Parts) -> Option<Caller> + Send + Sync>;
 
@@ -44,8 +40,6 @@ pub(crate) struct HttpOptions {
     pub(super) body_timeout: Duration,
     pub(super) stateless: bool,
     pub(super) session_lifetime: Duration,
-    /// Settled when the server is built.
-    pub(super) key: Option<Key>,
     pub(super) caller: Option<FindCaller>,
 }
 
@@ -65,7 +59,6 @@ impl Default for HttpOptions {
             body_timeout: Duration::from_secs(60),
             stateless: false,
             session_lifetime: Duration::from_secs(24 * 60 * 60),
-            key: None,
             caller: None,
         }
     }
@@ -84,8 +77,8 @@ impl fmt::Debug for HttpOptions {
 }
 
 impl HttpOptions {
-    /// Finds the key of session ids, and everything that cannot be served. The builder calls it once.
-    pub(crate) fn settle(&mut self) -> Vec<Problem> {
+    /// Everything that cannot be served. The builder calls it once.
+    pub(crate) fn check(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         if !self.path.starts_with('/') || self.path.contains(['{', '}', '*', '?', '#']) {
             problems.push(format!("`{}` is no path for an endpoint\nwrite one such as `/mcp`", self.path));
@@ -103,23 +96,6 @@ impl HttpOptions {
                 problems.push(format!(
                     "`{origin}` is no origin\nwrite `https://app.example.com`, without a path"
                 ));
-            }
-        }
-        if !self.stateless && self.key.is_none() {
-            let key = match std::env::var(KEY_VARIABLE) {
-                // the text itself is a secret, also when it is a bad one
-                Ok(text) => Key::from_text(&text)
-                    .ok_or_else(|| format!("`{KEY_VARIABLE}` is no key\nset it to 64 hexadecimal digits")),
-                Err(std::env::VarError::NotUnicode(_)) => {
-                    Err(format!("`{KEY_VARIABLE}` is no key\nset it to 64 hexadecimal digits"))
-                }
-                Err(std::env::VarError::NotPresent) => {
-                    Key::random().map_err(|e| format!("there is no randomness for a session key: {e}"))
-                }
-            };
-            match key {
-                Ok(key) => self.key = Some(key),
-                Err(problem) => problems.push(problem),
             }
         }
         problems.into_iter().map(Problem::new).collect()
@@ -182,15 +158,6 @@ impl ServerBuilder {
     /// Sets how long a session of the handshake era lasts, from `initialize` on; 24 hours by default.
     pub fn session_lifetime(mut self, lifetime: Duration) -> Self {
         self.options.http.session_lifetime = lifetime;
-        self
-    }
-
-    /// Sets the key that session ids are sealed with, so that replicas and restarts know each other's sessions.
-    ///
-    /// Without it the key is read from the environment variable `MCP_SESSION_KEY` (64 hexadecimal digits), and
-    /// without that it is random.
-    pub fn session_key(mut self, key: [u8; 32]) -> Self {
-        self.options.http.key = Some(Key::new(key));
         self
     }
 

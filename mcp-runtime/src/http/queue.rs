@@ -56,9 +56,13 @@ impl Queue {
 
 impl Outlet for Queue {
     fn notify(&self, message: Vec<u8>) {
+        self.deliver(message);
+    }
+
+    fn deliver(&self, message: Vec<u8>) -> bool {
         let mut state = self.state();
         if state.messages.len() >= MAX_MESSAGES || state.bytes + message.len() > MAX_BYTES {
-            return;
+            return false;
         }
         state.bytes += message.len();
         state.messages.push_back(message);
@@ -67,6 +71,7 @@ impl Outlet for Queue {
         if let Some(waker) = waker {
             waker.wake();
         }
+        true
     }
 }
 

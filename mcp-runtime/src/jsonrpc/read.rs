@@ -76,6 +76,16 @@ pub(crate) struct Params<'a> {
     pub(crate) capabilities: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present", rename = "clientInfo")]
     pub(crate) client_info: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present", rename = "inputResponses")]
+    pub(crate) input_responses: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present", rename = "requestState")]
+    pub(crate) request_state: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(crate) level: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(crate) notifications: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present", rename = "taskId")]
+    pub(crate) task_id: Option<&'a RawValue>,
 }
 
 /// The members of `_meta` that the protocol reserves on requests.
@@ -99,6 +109,8 @@ pub(crate) struct Meta<'a> {
     pub(crate) client_info: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present", rename = "progressToken")]
     pub(crate) progress_token: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present", rename = "io.modelcontextprotocol/logLevel")]
+    pub(crate) log_level: Option<&'a RawValue>,
 }
 
 impl<'a> Message<'a> {
@@ -119,6 +131,14 @@ impl<'a> Message<'a> {
     /// Whether this answers a request of ours.
     pub(crate) fn is_response(&self) -> bool {
         self.method.is_none()
+    }
+
+    /// What the client answered to a request of ours: raw JSON of the result, or of the error.
+    pub(crate) fn response(&self) -> Option<Result<&'a str, &'a str>> {
+        match (self.result, self.error) {
+            (Some(result), _) => Some(Ok(result.get())),
+            (None, error) => error.map(|error| Err(error.get())),
+        }
     }
 }
 

@@ -19,6 +19,8 @@ pub(crate) const RESOURCE_NOT_FOUND: i64 = -32002;
 /// 2026-07-28: a mirrored header does not match the body.
 #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has headers"))]
 pub(crate) const HEADER_MISMATCH: i64 = -32020;
+/// 2026-07-28: the client lacks a capability that the request needs.
+pub(crate) const MISSING_CLIENT_CAPABILITY: i64 = -32021;
 /// 2026-07-28: the protocol version is not served.
 pub(crate) const UNSUPPORTED_PROTOCOL_VERSION: i64 = -32022;
 

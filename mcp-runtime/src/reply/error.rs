@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt};
 
-use crate::{content::Content, jsonrpc::ProtocolError};
+use crate::{content::Content, context::AskError, jsonrpc::ProtocolError};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -39,10 +39,14 @@ impl ToolError {
 
     /// A failure of which the client learns nothing but that it happened.
     pub fn private(cause: impl Into<BoxError>) -> Self {
-        let cause = cause.into();
-        match cause.downcast::<ProtocolError>() {
-            Ok(error) => Self(Kind::Protocol(*error)),
-            Err(cause) => Self(Kind::Private(cause)),
+        let cause = match cause.into().downcast::<ProtocolError>() {
+            Ok(error) => return Self(Kind::Protocol(*error)),
+            Err(cause) => cause,
+        };
+        // what the user or the client said to a question is no secret
+        match cause.downcast_ref::<AskError>().filter(|error| error.is_public()) {
+            Some(error) => Self::new(error.to_string()),
+            None => Self(Kind::Private(cause)),
         }
     }
 
@@ -135,6 +139,8 @@ pub enum Failure {
     Protocol(ProtocolError),
     /// There is no such resource.
     NotFound,
+    /// The function waits for answers that only another request can bring.
+    Unanswered,
 }
 
 impl From<ToolError> for Failure {

@@ -13,10 +13,14 @@ use std::{
 
 use super::{Error, Identity, Options, Result, Server, Shared};
 use crate::{
-    context::Slots,
+    context::{Settings, SingleUse, Slots},
     def::{Linked, Location, Prompt, Resource, RuntimeTool, Service, Tool},
     registry::{Problem, Registered, Source, assemble},
+    seal::{Key, Ring, Seal},
 };
+
+/// Sets the state of calls apart from everything else that is sealed.
+const STATE: [u8; 24] = *b"mcp-runtime call state 1";
 
 /// Reads one type from the transport's own request extensions.
 type Extract = Arc<dyn Fn(&dyn Any, &mut Slots) + Send + Sync>;
@@ -51,6 +55,7 @@ pub struct ServerBuilder {
     identity: Identity,
     module: &'static str,
     pub(crate) options: Options,
+    settings: Settings,
     pub(crate) state: Slots,
     pub(crate) request_types: Vec<RequestType>,
     items: Vec<Item>,
@@ -76,6 +81,7 @@ impl ServerBuilder {
             identity: Identity::new(name.into(), version.into()),
             module,
             options: Options::default(),
+            settings: Settings::default(),
             state: Slots::default(),
             request_types: Vec::new(),
             items: Vec::new(),
@@ -237,6 +243,34 @@ impl ServerBuilder {
         self
     }
 
+    /// Sets the keys that session ids and the state of unfinished calls are sealed with, so that replicas and
+    /// restarts open each other's.
+    ///
+    /// The first key seals, every key opens: to replace one, put the new key in front. Without this the keys are read
+    /// from the environment variable `MCP_SERVER_KEYS` (64 hexadecimal digits for each, with commas between), and
+    /// without that there is one random key.
+    pub fn keys(mut self, keys: impl IntoIterator<Item = [u8; 32]>) -> Self {
+        let keys: Vec<_> = keys.into_iter().map(Key::new).collect();
+        if keys.is_empty() {
+            self.problems.push(Problem::new("`.keys(..)` got no key\ngive it at least one".into()));
+        }
+        self.options.keys = Some(Ring::new(keys));
+        self
+    }
+
+    /// Sets how long a client of the handshake era may take to answer when a function asks it; 5 minutes by default.
+    pub fn ask_timeout(mut self, limit: Duration) -> Self {
+        self.settings.ask_timeout = limit;
+        self
+    }
+
+    /// Sets where it is remembered which calls have [used their answers](crate::Context::consume_once); in this
+    /// process's memory by default, for up to 10 000 calls at a time.
+    pub fn single_use(mut self, store: impl SingleUse + 'static) -> Self {
+        self.settings.single_use = Box::new(store);
+        self
+    }
+
     /// Shows the cause of every failure to the client; for trusted deployments.
     pub fn detailed_errors(mut self, show: bool) -> Self {
         self.options.detailed_errors = show;
@@ -295,12 +329,16 @@ impl ServerBuilder {
         let requested: Arc<[TypeId]> = self.request_types.iter().map(|t| t.id).collect();
         let items: Vec<_> = self.items.into_iter().map(|item| item.registered(&state, &requested)).collect();
         let mut problems = self.problems;
-        #[cfg(feature = "http")]
-        let mut options = self.options;
-        #[cfg(not(feature = "http"))]
         let options = self.options;
         #[cfg(feature = "http")]
-        problems.extend(options.http.settle());
+        problems.extend(options.http.check());
+        let keys = match options.keys.clone().map_or_else(Ring::from_environment, Ok) {
+            Ok(keys) => keys,
+            Err(problem) => {
+                problems.push(Problem::new(problem));
+                Ring::new(Vec::new())
+            }
+        };
         let registry = match assemble(&self.identity.name, &items, self.require_docs) {
             Ok(registry) => registry,
             Err(found) => {
@@ -316,6 +354,9 @@ impl ServerBuilder {
         Ok(Server(Arc::new(Shared {
             identity,
             options,
+            settings: Arc::new(self.settings),
+            states: Seal::new(&keys, STATE),
+            keys,
             request_types: self.request_types,
             require_docs: self.require_docs,
             items: RwLock::new(items),

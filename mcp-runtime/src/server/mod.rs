@@ -17,10 +17,11 @@ pub use handle::ServerHandle;
 pub(crate) use options::Options;
 
 use crate::{
-    context::Viewer,
+    context::{Settings, Viewer},
     jsonrpc::{Object, array},
     protocol::{META_SERVER_INFO, Revision},
     registry::{Registered, Registry},
+    seal::{Ring, Seal},
 };
 
 /// A server, ready to be served over any transport, any number of times; clones are the same server.
@@ -30,6 +31,10 @@ pub struct Server(Arc<Shared>);
 struct Shared {
     identity: Identity,
     options: Options,
+    settings: Arc<Settings>,
+    keys: Ring,
+    /// Seals the state of calls that wait for input.
+    states: Seal,
     request_types: Vec<RequestType>,
     require_docs: bool,
     items: RwLock<Vec<Registered>>,
@@ -142,6 +147,22 @@ impl Server {
 
     pub(crate) fn options(&self) -> &Options {
         &self.0.options
+    }
+
+    /// What all calls have in common.
+    pub(crate) fn settings(&self) -> &Arc<Settings> {
+        &self.0.settings
+    }
+
+    /// The keys that everything a client carries for us is sealed with.
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has sessions"))]
+    pub(crate) fn keys(&self) -> &Ring {
+        &self.0.keys
+    }
+
+    /// Seals and opens the state of calls that wait for input.
+    pub(crate) fn states(&self) -> &Seal {
+        &self.0.states
     }
 
     /// Declared types that middleware puts into requests.

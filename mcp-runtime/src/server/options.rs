@@ -19,6 +19,8 @@ pub(crate) struct Options {
     pub(crate) list_ttl: Duration,
     /// Whether callers are told apart.
     pub(crate) authenticates: bool,
+    /// What clients carry for us is sealed with these; read from the environment if they are not set.
+    pub(crate) keys: Option<crate::seal::Ring>,
     /// Whether failures show their cause to the client.
     pub(crate) detailed_errors: bool,
     #[cfg(feature = "http")]
@@ -35,6 +37,7 @@ impl Default for Options {
             drain: Duration::from_secs(10),
             list_ttl: Duration::ZERO,
             authenticates: false,
+            keys: None,
             detailed_errors: false,
             #[cfg(feature = "http")]
             http: crate::http::HttpOptions::default(),

@@ -3,10 +3,8 @@
 
 mod capability;
 mod revoked;
-mod seal;
 mod token;
 
 pub(crate) use capability::Capabilities;
 pub(crate) use revoked::Revoked;
-pub(crate) use seal::{Key, Seal};
 pub(crate) use token::{Session, Sid, Token};

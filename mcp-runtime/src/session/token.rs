@@ -4,10 +4,11 @@ use std::{borrow::Cow, sync::Arc};
 
 use serde_json::Value;
 
-use super::{Capabilities, Key, Seal};
+use super::Capabilities;
 use crate::{
     context::{Caller, ClientData},
     protocol::Revision,
+    seal::{Ring, Seal},
 };
 
 /// The identity of a session.
@@ -43,11 +44,11 @@ pub(crate) struct Token {
 
 impl Token {
     /// `lifetime` is in seconds; two servers with one key have different sessions by their names.
-    pub(crate) fn new(key: &Key, lifetime: u64, server: &str) -> Self {
+    pub(crate) fn new(ring: &Ring, lifetime: u64, server: &str) -> Self {
         let mut bytes = (server.len() as u64).to_le_bytes().to_vec();
         bytes.extend(server.as_bytes());
         let anonymous = [&bytes[..], &[0]].concat();
-        Self { seal: Seal::new(key, PURPOSE), lifetime, server: bytes, anonymous }
+        Self { seal: Seal::new(ring, PURPOSE), lifetime, server: bytes, anonymous }
     }
 
     /// A new session's id; `None` when the operating system has no randomness to give.
@@ -134,8 +135,12 @@ fn cut(text: &mut String, at_most: usize) {
 mod tests {
     use super::*;
 
+    fn ring() -> Ring {
+        Ring::new(vec![crate::seal::Key::new([1; 32])])
+    }
+
     fn token() -> Token {
-        Token::new(&Key::new([1; 32]), 100, "test")
+        Token::new(&ring(), 100, "test")
     }
 
     fn client(info: &str) -> ClientData {
@@ -166,7 +171,7 @@ mod tests {
         assert!(token.open(id.as_bytes(), None, 1).is_none());
         let open = token.issue(Revision::LATEST_LEGACY, &ClientData::default(), None, 0).unwrap();
         assert!(token.open(open.as_bytes(), Some(&alice), 1).is_none());
-        assert!(Token::new(&Key::new([1; 32]), 100, "other").open(open.as_bytes(), None, 1).is_none());
+        assert!(Token::new(&ring(), 100, "other").open(open.as_bytes(), None, 1).is_none());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::Reply;
 use crate::{
-    context::{Outlet, Peer},
+    context::{Ending, Expected, Link, Mailbox, Outlet, Owner, Peer, Session},
     dispatch::Begun,
     jsonrpc::parse,
     protocol::{META_CLIENT_CAPABILITIES, META_PROTOCOL_VERSION, Revision},
@@ -24,34 +24,95 @@ pub(crate) struct Local {
     /// The result of `initialize`; null in the stateless era.
     handshake: Value,
     next: AtomicU64,
+    answers: Option<Answers>,
+    /// What it declares that it can do.
+    capabilities: Value,
+    mailbox: Mailbox,
 }
 
-/// Keeps the notifications of one request.
-#[derive(Default)]
-struct Seen(Mutex<Vec<Value>>);
+/// What the client says to a question: the wire's `method` and `params` in, the result out, or an error's message.
+pub(crate) type Answers = Arc<dyn Fn(&str, &Value) -> Result<Value, String> + Send + Sync>;
+
+/// Keeps the notifications of one request, and answers the questions among them.
+struct Seen {
+    messages: Mutex<Vec<Value>>,
+    answers: Option<Answers>,
+    mailbox: Mailbox,
+}
 
 impl Outlet for Seen {
     fn notify(&self, message: Vec<u8>) {
-        let message = serde_json::from_slice(&message).unwrap_or_else(|error| {
+        self.deliver(message);
+    }
+
+    fn deliver(&self, message: Vec<u8>) -> bool {
+        let message: Value = serde_json::from_slice(&message).unwrap_or_else(|error| {
             Value::String(format!("not JSON ({error}): {}", String::from_utf8_lossy(&message)))
         });
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(message);
+        let asked = message.get("id").map(Value::to_string);
+        if let (Some(id), Some(answers)) = (asked, &self.answers) {
+            let answer = answers(message["method"].as_str().unwrap_or_default(), &message["params"]);
+            let response = match answer {
+                Ok(result) => Ok(result.to_string().into()),
+                Err(text) => Err(json!({ "code": -1, "message": text }).to_string().into()),
+            };
+            self.mailbox.deliver(&NOBODY_ELSE, &id, response);
+        }
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner).push(message);
+        true
+    }
+}
+
+/// There is one client only.
+const NOBODY_ELSE: Owner = [0; 16];
+
+/// The connection of a client that has shaken hands.
+#[derive(Default)]
+struct Connected {
+    mailbox: Mailbox,
+    ending: Ending,
+}
+
+impl Link for Connected {
+    fn expect(&self) -> Result<Expected, &'static str> {
+        self.mailbox.expect(NOBODY_ELSE)
+    }
+
+    fn ending(&self) -> Ending {
+        self.ending.clone()
+    }
+
+    fn session(&self) -> Option<&dyn Session> {
+        None
     }
 }
 
 impl Local {
     /// A client of the stateless era.
     pub(crate) fn modern(server: Server) -> Self {
-        let revision = Revision::LATEST;
-        Self { server, revision, peer: Peer::default(), handshake: Value::Null, next: AtomicU64::new(1) }
+        Self {
+            server,
+            revision: Revision::LATEST,
+            peer: Peer::default(),
+            handshake: Value::Null,
+            next: AtomicU64::new(1),
+            answers: None,
+            capabilities: json!({}),
+            mailbox: Mailbox::default(),
+        }
     }
 
-    /// A client that has shaken hands.
-    pub(crate) fn legacy(server: Server, revision: Revision) -> Self {
+    /// The same client, speaking that revision: with a handshake, unless it is the stateless one.
+    pub(crate) fn speaking(self, revision: Revision) -> Self {
+        let Self { server, answers, capabilities, .. } = self;
         let mut local = Self::modern(server);
+        (local.answers, local.capabilities) = (answers, capabilities);
+        if revision.is_modern() {
+            return local;
+        }
         let message = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
             "protocolVersion": revision.as_str(),
-            "capabilities": {},
+            "capabilities": local.capabilities,
             "clientInfo": { "name": "test", "version": env!("CARGO_PKG_VERSION") },
         }})
         .to_string();
@@ -63,11 +124,15 @@ impl Local {
             local.peer.client = handshake.client;
         }
         local.handshake = Reply::read(&out, Vec::new()).into_value();
+        let connected = Connected { mailbox: local.mailbox.clone(), ending: Ending::default() };
+        local.peer.link = Some(Arc::new(connected));
         local
     }
 
-    pub(crate) fn into_server(self) -> Server {
-        self.server
+    /// The same client, which can do this, and answers like that.
+    pub(crate) fn answering(self, capabilities: Value, answers: Answers) -> Self {
+        let revision = self.revision;
+        Self { capabilities, answers: Some(answers), ..self }.speaking(revision)
     }
 
     pub(crate) fn revision(&self) -> Revision {
@@ -90,11 +155,37 @@ impl Local {
             && let Value::Object(meta) = params.entry("_meta").or_insert_with(|| json!({}))
         {
             meta.entry(META_PROTOCOL_VERSION).or_insert_with(|| self.revision.as_str().into());
-            meta.entry(META_CLIENT_CAPABILITIES).or_insert_with(|| json!({}));
+            meta.entry(META_CLIENT_CAPABILITIES).or_insert_with(|| self.capabilities.clone());
         }
+        loop {
+            let reply = self.round(method, &params).await;
+            let Some(answered) = self.answered(&params, &reply) else { return reply };
+            params = answered;
+        }
+    }
+
+    /// The request that answers what a reply asks for; `None` if it asks for nothing, or nobody answers.
+    fn answered(&self, params: &Value, reply: &Reply) -> Option<Value> {
+        let answers = self.answers.as_ref()?;
+        let asked = reply.value().get("inputRequests")?.as_object()?;
+        let mut params = params.clone();
+        let answer = |request: &Value| answers(request["method"].as_str()?, &request["params"]).ok();
+        params["inputResponses"] =
+            asked.iter().filter_map(|(key, request)| Some((key.clone(), answer(request)?))).collect();
+        if let Some(state) = reply.value().get("requestState") {
+            params["requestState"] = state.clone();
+        }
+        Some(params)
+    }
+
+    async fn round(&self, method: &str, params: &Value) -> Reply {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let text = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string();
-        let seen = Arc::new(Seen::default());
+        let seen = Arc::new(Seen {
+            messages: Mutex::default(),
+            answers: self.answers.clone(),
+            mailbox: self.mailbox.clone(),
+        });
         let peer = Peer { outlet: Some(seen.clone()), ..self.peer.clone() };
         let mut out = Vec::new();
         let begun = match parse(text.as_bytes()) {
@@ -104,7 +195,7 @@ impl Local {
         if let Begun::Running(running) = begun {
             out = running.await.bytes;
         }
-        let seen = std::mem::take(&mut *seen.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let seen = std::mem::take(&mut *seen.messages.lock().unwrap_or_else(PoisonError::into_inner));
         Reply::read(&out, seen)
     }
 

@@ -62,7 +62,7 @@ impl TestServer {
     /// Speaks 2026-07-28 from now on.
     #[must_use]
     pub fn modern(self) -> Self {
-        Self { local: Local::modern(self.local.into_server()) }
+        Self { local: self.local.speaking(Revision::LATEST) }
     }
 
     /// Speaks that revision from now on: with a handshake, unless it is 2026-07-28.
@@ -76,10 +76,33 @@ impl TestServer {
     /// ```
     #[must_use]
     pub fn legacy(self, revision: Revision) -> Self {
-        if revision.is_modern() {
-            return self.modern();
-        }
-        Self { local: Local::legacy(self.local.into_server(), revision) }
+        Self { local: self.local.speaking(revision) }
+    }
+
+    /// Declares these client capabilities, and answers what functions ask: `answers` gets the wire's `method` and
+    /// `params`, and gives the result, or the message of an error.
+    ///
+    /// A call that asks is then answered and repeated until it is done, in either era.
+    ///
+    /// ```
+    /// # use mcp_runtime::testing::TestServer;
+    /// # use serde_json::json;
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// let server = TestServer::new(mcp_runtime::server!())?
+    ///     .answering(json!({ "elicitation": {} }), |method, params| {
+    ///         assert_eq!(method, "elicitation/create");
+    ///         Ok(json!({ "action": "accept", "content": { "name": "Ada" } }))
+    ///     });
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn answering(
+        self,
+        capabilities: Value,
+        answers: impl Fn(&str, &Value) -> Result<Value, String> + Send + Sync + 'static,
+    ) -> Self {
+        Self { local: self.local.answering(capabilities, std::sync::Arc::new(answers)) }
     }
 
     /// Calls a tool.

@@ -9,7 +9,7 @@ use std::{
 
 use tokio::{runtime::Handle, sync::Notify, task::AbortHandle};
 
-use super::sink::Sink;
+use super::{sink::Sink, wire::Wire};
 use crate::{
     context::Peer,
     dispatch::{Begun, Running},
@@ -26,6 +26,7 @@ pub(super) struct Calls {
     table: Mutex<Table>,
     /// The last call has ended.
     idle: Notify,
+    wire: Arc<Wire>,
 }
 
 #[derive(Default)]
@@ -112,7 +113,19 @@ impl Batch {
 
 impl Calls {
     pub(super) fn new(server: Server, sink: Arc<Sink>, runtime: Handle) -> Arc<Self> {
-        Arc::new(Self { server, sink, runtime, table: Mutex::default(), idle: Notify::new() })
+        Arc::new(Self {
+            server,
+            sink,
+            runtime,
+            table: Mutex::default(),
+            idle: Notify::new(),
+            wire: Wire::new(),
+        })
+    }
+
+    /// The connection that the calls came in on.
+    pub(super) fn wire(&self) -> &Arc<Wire> {
+        &self.wire
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {

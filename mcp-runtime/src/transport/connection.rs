@@ -11,7 +11,7 @@ use super::{
     sink::{Notices, Sink},
 };
 use crate::{
-    context::Peer,
+    context::{Link, Peer},
     dispatch::Begun,
     jsonrpc::{Malformed, Message, Meta, ProtocolError, RequestId, batch, error_reply, parse},
     protocol::Revision,
@@ -67,7 +67,10 @@ enum Served {
 
 impl Connection {
     pub(super) fn new(server: Server, calls: Arc<Calls>, sink: Arc<Sink>) -> Self {
-        let peer = Peer { outlet: Some(Arc::new(Notices(Arc::clone(&sink)))), ..Peer::default() };
+        let wire = calls.wire();
+        let link: Arc<dyn Link> = Arc::clone(wire) as _;
+        let outlet = Arc::new(Notices(Arc::clone(&sink)));
+        let peer = Peer { outlet: Some(outlet), link: Some(link), ..Peer::default() };
         Self { server, calls, sink, handshake: None, legacy: peer.clone(), modern: peer }
     }
 
@@ -115,7 +118,10 @@ impl Connection {
 
     fn message(&mut self, message: &Message<'_>, text: &[u8], way: &Way, out: &mut Replies) {
         if message.is_response() {
-            return tracing::debug!("a response to no request of ours was ignored");
+            if !self.calls.wire().respond(message) {
+                tracing::debug!("a response to no request of ours was ignored");
+            }
+            return;
         }
         let method = message.method().unwrap_or_default();
         let Some(id) = message.id() else {

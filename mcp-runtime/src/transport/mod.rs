@@ -8,6 +8,7 @@ mod sink;
 #[cfg(feature = "stdio")]
 mod stdio;
 mod stream;
+mod wire;
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -24,6 +25,7 @@ async fn supervise(sink: &Arc<Sink>, calls: &Arc<Calls>, reader: impl Future<Out
     let owner = Owner(Arc::clone(calls));
     let mut work = pin!(async {
         reader.await;
+        calls.wire().end();
         calls.stop();
         if timeout(drain, calls.ended()).await.is_err() {
             tracing::warn!("calls were still running {drain:?} after the input had ended; they were stopped");

@@ -266,12 +266,22 @@ fn is_full(error: &io::Error) -> bool {
 pub(super) struct Notices(pub(super) Arc<Sink>);
 
 impl Outlet for Notices {
-    fn notify(&self, mut message: Vec<u8>) {
+    fn notify(&self, message: Vec<u8>) {
         if self.0.state().bytes > NO_NOTIFICATIONS {
             tracing::debug!("a notification was dropped: the client does not read");
             return;
         }
+        self.deliver(message);
+    }
+
+    fn deliver(&self, mut message: Vec<u8>) -> bool {
+        let state = self.0.state();
+        if state.closed || state.bytes > FULL {
+            return false;
+        }
+        drop(state);
         message.push(b'\n');
         self.0.send(&message, 0);
+        true
     }
 }

@@ -114,7 +114,7 @@ async fn legacy_requests_need_a_living_session() {
 async fn sessions_outlive_restarts_with_one_key_but_not_their_lifetime() {
     within(async {
         let start = |key: u8, lifetime: u64| {
-            let builder = builder(&Probe::default()).session_key([key; 32]);
+            let builder = builder(&Probe::default()).keys([[key; 32]]);
             Served::start(builder.session_lifetime(Duration::from_secs(lifetime)))
         };
         let (one, two, other) = (start(1, 60).await, start(1, 60).await, start(2, 60).await);

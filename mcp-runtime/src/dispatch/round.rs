@@ -306,7 +306,7 @@ mod tests {
     #[test]
     fn memory_opens_only_for_its_own_call_and_time() {
         let server = Server::builder("t", "1").keys([[1; 32]]).build().unwrap();
-        let alice = Caller::new("i", "alice");
+        let (alice, bob) = (Caller::new("i", "alice"), Caller::new("i", "bob"));
         let subject = Subject::new("tools/call", "pay", r#"{"to":"bob"}"#);
         let state = server.remember(Memory::default(), &subject, Some(&alice), 1000).unwrap();
         let opens = |server: &Server, subject: &Subject<'_>, caller, now| {
@@ -317,7 +317,7 @@ mod tests {
         assert!(opens(&server, &subject, Some(&alice), 1000 + LIFETIME + SKEW - 1));
         assert!(!opens(&server, &subject, Some(&alice), 1000 + LIFETIME + SKEW), "expired");
         assert!(!opens(&server, &subject, Some(&alice), 900), "of the future");
-        assert!(!opens(&server, &subject, Some(&Caller::new("i", "bob")), 1000), "another caller");
+        assert!(!opens(&server, &subject, Some(&bob), 1000), "another caller");
         assert!(!opens(&server, &subject, None, 1000), "nobody");
         let others = [
             Subject::new("tools/call", "pay", r#"{"to":"eve"}"#),

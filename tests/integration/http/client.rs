@@ -13,13 +13,13 @@ use tokio::{
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Fails a test that hangs.
-pub(super) async fn within<T>(future: impl Future<Output = T>) -> T {
+pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
     timeout(PATIENCE, future).await.expect("the test hangs")
 }
 
 /// A request, with the headers of a well-behaved client until they are changed.
 #[derive(Clone)]
-pub(super) struct Ask {
+pub(crate) struct Ask {
     method: &'static str,
     path: String,
     headers: Vec<(String, String)>,
@@ -32,18 +32,18 @@ impl Ask {
             .header("Host", "localhost")
     }
 
-    pub(super) fn post(body: impl Into<Vec<u8>>) -> Self {
+    pub(crate) fn post(body: impl Into<Vec<u8>>) -> Self {
         Self::new("POST", body)
             .header("Content-Type", "application/json")
             .header("Accept", "application/json, text/event-stream")
     }
 
-    pub(super) fn other(method: &'static str) -> Self {
+    pub(crate) fn other(method: &'static str) -> Self {
         Self::new(method, "")
     }
 
     /// A request of 2026-07-28 with all that it has to say.
-    pub(super) fn modern(id: impl Into<Value>, method: &str, mut params: Value) -> Self {
+    pub(crate) fn modern(id: impl Into<Value>, method: &str, mut params: Value) -> Self {
         let name = params.get("name").or(params.get("uri")).and_then(Value::as_str).map(str::to_owned);
         let meta = params.as_object_mut().expect("params").entry("_meta").or_insert_with(|| json!({}));
         meta["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
@@ -59,35 +59,35 @@ impl Ask {
     }
 
     /// A request of the handshake era; `session` as `initialize` gave it.
-    pub(super) fn legacy(session: &str, id: impl Into<Value>, method: &str, params: &Value) -> Self {
+    pub(crate) fn legacy(session: &str, id: impl Into<Value>, method: &str, params: &Value) -> Self {
         let body = json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params});
         Self::post(body.to_string()).header("Mcp-Session-Id", session)
     }
 
-    pub(super) fn notification(method: &str, params: &Value) -> Self {
+    pub(crate) fn notification(method: &str, params: &Value) -> Self {
         Self::post(json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string())
     }
 
-    pub(super) fn initialize(version: &str) -> Self {
+    pub(crate) fn initialize(version: &str) -> Self {
         let params = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
         Self::post(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}).to_string())
     }
 
-    pub(super) fn header(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.into(), value.into()));
         self
     }
 
-    pub(super) fn without(mut self, name: &str) -> Self {
+    pub(crate) fn without(mut self, name: &str) -> Self {
         self.headers.retain(|(n, _)| !n.eq_ignore_ascii_case(name));
         self
     }
 
-    pub(super) fn with(self, name: &str, value: &str) -> Self {
+    pub(crate) fn with(self, name: &str, value: &str) -> Self {
         self.without(name).header(name, value)
     }
 
-    pub(super) fn at(mut self, path: &str) -> Self {
+    pub(crate) fn at(mut self, path: &str) -> Self {
         self.path = path.into();
         self
     }
@@ -102,14 +102,14 @@ impl Ask {
         head.into_bytes()
     }
 
-    pub(super) fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut bytes = self.head(&format!("Content-Length: {}\r\n", self.body.len()));
         bytes.extend(&self.body);
         bytes
     }
 
     /// The same in chunks of that many bytes.
-    pub(super) fn chunked(&self, size: usize) -> Vec<u8> {
+    pub(crate) fn chunked(&self, size: usize) -> Vec<u8> {
         let mut bytes = self.head("Transfer-Encoding: chunked\r\n");
         for chunk in self.body.chunks(size) {
             bytes.extend(format!("{:x}\r\n", chunk.len()).into_bytes());
@@ -121,7 +121,7 @@ impl Ask {
     }
 
     /// Sends it on a connection of its own.
-    pub(super) async fn send(&self, to: SocketAddr) -> Reply {
+    pub(crate) async fn send(&self, to: SocketAddr) -> Reply {
         let mut wire = Wire::open(to).await;
         wire.write(&self.bytes()).await;
         wire.reply().await
@@ -130,41 +130,41 @@ impl Ask {
 
 /// A response.
 #[derive(Debug)]
-pub(super) struct Reply {
-    pub(super) status: u16,
+pub(crate) struct Reply {
+    pub(crate) status: u16,
     headers: Vec<(String, String)>,
-    pub(super) body: Vec<u8>,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Reply {
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str())
     }
 
-    pub(super) fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         std::str::from_utf8(&self.body).expect("UTF-8")
     }
 
     /// The body of a JSON response.
-    pub(super) fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         assert_eq!(self.header("content-type"), Some("application/json"), "{}", self.text());
         serde_json::from_slice(&self.body).expect("JSON")
     }
 
     /// The code of an error reply.
-    pub(super) fn code(&self) -> i64 {
+    pub(crate) fn code(&self) -> i64 {
         self.json()["error"]["code"].as_i64().expect("an error")
     }
 
     /// The messages of an event stream.
-    pub(super) fn events(&self) -> Vec<Value> {
+    pub(crate) fn events(&self) -> Vec<Value> {
         assert_eq!(self.header("content-type"), Some("text/event-stream"), "{}", self.text());
         messages(self.text())
     }
 }
 
 /// The messages in the text of an event stream.
-pub(super) fn messages(text: &str) -> Vec<Value> {
+pub(crate) fn messages(text: &str) -> Vec<Value> {
     text.lines()
         .filter_map(|l| l.strip_prefix("data: "))
         .map(|l| serde_json::from_str(l).expect("one line"))
@@ -172,29 +172,29 @@ pub(super) fn messages(text: &str) -> Vec<Value> {
 }
 
 /// The text of a tool's first block.
-pub(super) fn said(reply: &Value) -> &str {
+pub(crate) fn said(reply: &Value) -> &str {
     reply["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text in {reply}"))
 }
 
 /// One connection.
-pub(super) struct Wire {
+pub(crate) struct Wire {
     socket: TcpStream,
     buffer: Vec<u8>,
 }
 
 impl Wire {
-    pub(super) async fn open(to: SocketAddr) -> Self {
+    pub(crate) async fn open(to: SocketAddr) -> Self {
         let socket = TcpStream::connect(to).await.expect("connect");
         socket.set_nodelay(true).expect("nodelay");
         Self { socket, buffer: Vec::new() }
     }
 
-    pub(super) async fn write(&mut self, bytes: &[u8]) {
+    pub(crate) async fn write(&mut self, bytes: &[u8]) {
         self.socket.write_all(bytes).await.expect("write");
     }
 
     /// Writes as long as the other side listens.
-    pub(super) async fn try_write(&mut self, bytes: &[u8]) {
+    pub(crate) async fn try_write(&mut self, bytes: &[u8]) {
         let _may_be_closed = self.socket.write_all(bytes).await;
     }
 
@@ -206,7 +206,7 @@ impl Wire {
     }
 
     /// Whether the other side has closed.
-    pub(super) async fn is_closed(&mut self) -> bool {
+    pub(crate) async fn is_closed(&mut self) -> bool {
         !self.more().await
     }
 
@@ -227,7 +227,7 @@ impl Wire {
     }
 
     /// The head of the next response.
-    pub(super) async fn head(&mut self) -> Reply {
+    pub(crate) async fn head(&mut self) -> Reply {
         let head = String::from_utf8(self.take_until(b"\r\n\r\n").await).expect("ASCII");
         let mut lines = head.trim_end().split("\r\n");
         let status =
@@ -238,7 +238,7 @@ impl Wire {
     }
 
     /// The next chunk of a body that comes in chunks; `None` at its end.
-    pub(super) async fn chunk(&mut self) -> Option<Vec<u8>> {
+    pub(crate) async fn chunk(&mut self) -> Option<Vec<u8>> {
         let size = String::from_utf8(self.take_until(b"\r\n").await).expect("ASCII");
         let size = usize::from_str_radix(size.trim_end(), 16).expect("a size");
         let chunk = self.take(size).await;
@@ -247,7 +247,7 @@ impl Wire {
     }
 
     /// The next response, all of it.
-    pub(super) async fn reply(&mut self) -> Reply {
+    pub(crate) async fn reply(&mut self) -> Reply {
         let mut reply = self.head().await;
         if reply.header("transfer-encoding") == Some("chunked") {
             while let Some(chunk) = self.chunk().await {

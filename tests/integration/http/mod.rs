@@ -1,7 +1,7 @@
 //! The HTTP transport, spoken to by a client that can also say what no client should.
 
 mod batch;
-mod client;
+pub(crate) mod client;
 mod fixture;
 mod guard;
 mod legacy;

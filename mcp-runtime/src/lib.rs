@@ -45,6 +45,10 @@ pub mod __private;
 pub mod prelude;
 pub mod testing;
 
+pub use ask::{
+    Answer, Answering, Elicit, ElicitUrl, Elicitable, Root, Roots, Sample, SampleArgs, SampleContext,
+    Sampled, SampledBlock, ToolChoice, ToolUse,
+};
 pub use content::{
     Annotations, Audio, Bytes, Content, Embedded, Image, IntoContent, Message, PromptResult,
     ResourceContents, ResourceLink, ResourceResult, Role, Text, ToolResult,

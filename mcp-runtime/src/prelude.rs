@@ -1,7 +1,7 @@
 //! What most servers use: `use mcp_runtime::prelude::*;`.
 
 pub use crate::{
-    Audio, Completion, Content, Context, Embedded, FromContext, Image, Json, ListedResource, Message,
+    Answer, Audio, Completion, Content, Context, Embedded, FromContext, Image, Json, ListedResource, Message,
     PromptResult, ProtocolError, ResourceContents, ResourceLink, ResultExt, Text, ToolDef, ToolError,
     ToolResult,
 };

@@ -175,6 +175,15 @@ impl Entry {
 
     /// `key = "a"`, `key = ["a", "b"]` or `key("a", "b")`.
     pub(crate) fn strings(&self, errors: &Errors) -> Option<Vec<LitStr>> {
+        let found = self.list_of_strings();
+        if found.is_none() {
+            self.wrong("string literals", errors);
+        }
+        found
+    }
+
+    /// The same, for callers that say themselves what is wrong.
+    pub(crate) fn list_of_strings(&self) -> Option<Vec<LitStr>> {
         let found: Option<Vec<LitStr>> = match &self.form {
             Form::Value(Expr::Array(array)) => array.elems.iter().map(literal_string).collect(),
             Form::Value(value) => literal_string(value).map(|one| vec![one]),
@@ -184,13 +193,7 @@ impl Entry {
                 .and_then(|list| list.iter().map(literal_string).collect()),
             Form::Word | Form::Type(_) => None,
         };
-        match found {
-            Some(found) if !found.is_empty() => Some(found),
-            _ => {
-                self.wrong("string literals", errors);
-                None
-            }
-        }
+        found.filter(|found| !found.is_empty())
     }
 
     pub(crate) fn path(&self, errors: &Errors) -> Option<Path> {

@@ -11,7 +11,7 @@ use crate::doc;
 use crate::errors::Errors;
 use crate::expand;
 use crate::item::{self, Function};
-use crate::meta;
+use crate::meta::{self, Meta};
 use crate::misplaced;
 use crate::names;
 use crate::params::{self, Param};
@@ -91,7 +91,7 @@ pub(crate) struct Common {
     title: Option<TokenStream>,
     description: Option<TokenStream>,
     icons: Vec<LitStr>,
-    meta: Option<String>,
+    meta: Option<Meta>,
     scopes: Vec<LitStr>,
 }
 
@@ -114,11 +114,19 @@ impl Common {
                     );
                 }
             }
-            "meta" => self.meta = meta::json(entry, errors),
+            "meta" => self.meta = meta::read(entry, errors),
             "scopes" => self.scopes = entry.strings(errors).unwrap_or_default(),
             _ => return false,
         }
         true
+    }
+
+    /// `ui(..)` becomes a member of what `meta(..)` makes, which must leave it room.
+    fn check_ui(&self, entries: &[Entry], errors: &Errors) {
+        let written = self.meta.as_ref().is_some_and(|meta| meta.keys.iter().any(|key| key == "ui"));
+        if let Some(entry) = entries.iter().find(|entry| entry.name == "ui" && written) {
+            errors.at(&entry.key, "`ui` is a member of `meta(..)` as well\nkeep one of them");
+        }
     }
 
     fn calls(&self) -> TokenStream {
@@ -133,8 +141,8 @@ impl Common {
             let icons = &self.icons;
             calls.extend(quote!(.icons(&[#(__rt::IconDef::new(#icons)),*])));
         }
-        if let Some(meta) = &self.meta {
-            calls.extend(quote!(.meta(#meta)));
+        if let Some(Meta { json, .. }) = &self.meta {
+            calls.extend(quote!(.meta(#json)));
         }
         if !self.scopes.is_empty() {
             let scopes = &self.scopes;
@@ -177,6 +185,7 @@ impl<K: Kind> Item<K> {
                 names::refuse(entry, &format!("`#[{}]`", place.attribute()), place.options(), errors);
             }
         }
+        common.check_ui(&entries, errors);
         if common.description.is_none() {
             common.description = doc::description(&function.attrs);
         }

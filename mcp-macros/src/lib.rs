@@ -27,6 +27,7 @@ mod service;
 mod tests;
 mod tool;
 mod ty;
+mod ui;
 mod uri;
 
 use proc_macro::TokenStream;

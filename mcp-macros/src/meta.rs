@@ -13,8 +13,16 @@ use crate::errors::Errors;
 
 const VALUES: &str = "a value is a string, a number, a boolean, a list `[..]` or nested `key(..)`";
 
-/// The JSON text of the whole object.
-pub(crate) fn json(entry: &Entry, errors: &Errors) -> Option<String> {
+/// What `meta(..)` says.
+pub(crate) struct Meta {
+    /// The JSON text of the whole object.
+    pub(crate) json: String,
+    /// Its members' names.
+    pub(crate) keys: Vec<String>,
+}
+
+/// Reads the whole object.
+pub(crate) fn read(entry: &Entry, errors: &Errors) -> Option<Meta> {
     let Form::List(list) = &entry.form else {
         entry.wrong("a list of keys and values", errors);
         return None;
@@ -22,7 +30,7 @@ pub(crate) fn json(entry: &Entry, errors: &Errors) -> Option<String> {
     object(list.clone()).map_err(|error| errors.add(error)).ok()
 }
 
-fn object(tokens: TokenStream) -> syn::Result<String> {
+fn object(tokens: TokenStream) -> syn::Result<Meta> {
     let members = Punctuated::<Member, Token![,]>::parse_terminated.parse2(tokens)?;
     let mut text = String::from("{");
     let mut seen: Vec<&str> = Vec::new();
@@ -39,7 +47,7 @@ fn object(tokens: TokenStream) -> syn::Result<String> {
         seen.push(name);
     }
     text.push('}');
-    Ok(text)
+    Ok(Meta { json: text, keys: members.iter().map(|member| member.name.clone()).collect() })
 }
 
 struct Member {
@@ -63,7 +71,7 @@ impl syn::parse::Parse for Member {
         let value = if input.peek(syn::token::Paren) {
             let nested;
             syn::parenthesized!(nested in input);
-            object(nested.parse()?)?
+            object(nested.parse()?)?.json
         } else if input.peek(Token![=]) {
             input.parse::<Token![=]>()?;
             value(&input.parse()?)?
@@ -95,11 +103,7 @@ fn value(expr: &Expr) -> syn::Result<String> {
 
 fn literal(lit: &Lit) -> Option<String> {
     match lit {
-        Lit::Str(text) => {
-            let mut json = String::new();
-            push_string(&text.value(), &mut json);
-            Some(json)
-        }
+        Lit::Str(text) => Some(string(&text.value())),
         Lit::Bool(value) => Some(value.value.to_string()),
         Lit::Int(value) if value.suffix().is_empty() => Some(value.base10_digits().to_owned()),
         Lit::Float(value) if value.suffix().is_empty() => {
@@ -109,6 +113,13 @@ fn literal(lit: &Lit) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// A string as JSON.
+pub(crate) fn string(text: &str) -> String {
+    let mut json = String::new();
+    push_string(text, &mut json);
+    json
 }
 
 fn push_string(text: &str, json: &mut String) {
@@ -136,7 +147,7 @@ mod tests {
             "org.example/rate" = 1_0.50, r#type = 0xff, tiny = 1e-7,
         };
         assert_eq!(
-            object(tokens).unwrap(),
+            object(tokens).unwrap().json,
             r#"{"model":"m","n":1,"less":-2,"beta":true,"tags":["a","b\u000a\"\\"],"nested":{"x":1,"deep":{}},"#
                 .to_owned()
                 + r#""org.example/rate":10.5,"type":255,"tiny":1e-7}"#

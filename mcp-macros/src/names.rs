@@ -23,6 +23,7 @@ pub(crate) const TOOL: &[&str] = &[
     "strict",
     "output",
     "unlisted",
+    "ui",
     "crate",
 ];
 pub(crate) const RESOURCE: &[&str] = &[
@@ -39,6 +40,7 @@ pub(crate) const RESOURCE: &[&str] = &[
     "list",
     "scopes",
     "meta",
+    "ui",
     "crate",
 ];
 pub(crate) const PROMPT: &[&str] = &["name", "title", "description", "icon", "meta", "scopes", "crate"];
@@ -58,6 +60,11 @@ pub(crate) const PARAMETER: &[&str] = &[
     "raw",
 ];
 pub(crate) const CACHE: &[&str] = &["ttl", "public"];
+pub(crate) const TOOL_UI: &[&str] = &["resource", "visibility"];
+pub(crate) const VISIBILITY: &[&str] = &["model", "app"];
+pub(crate) const RESOURCE_UI: &[&str] = &["csp", "permissions", "prefers_border", "domain"];
+pub(crate) const CSP: &[&str] = &["connect", "resource", "frame", "base_uri"];
+pub(crate) const PERMISSIONS: &[&str] = &["camera", "microphone", "geolocation", "clipboard_write"];
 pub(crate) const CRATE: &[&str] = &["crate"];
 
 /// What people write who come from other frameworks.
@@ -75,25 +82,36 @@ const RENAMED: &[(&str, &str)] = &[
     ("template", "uri"),
     ("state", "inject"),
     ("concurrency", "max_concurrency"),
+    ("uri", "resource"),
 ];
 
 /// Reports an option that the place does not take.
 pub(crate) fn refuse(entry: &Entry, place: &str, known: &[&str], errors: &Errors) {
     let name = entry.name.as_str();
-    let fix = if let Some(meant) = nearest(name, known) {
-        format!("did you mean `{meant}`?")
-    } else if let Some(home) = home(name) {
-        format!("it is an option of {home}")
-    } else {
-        format!("it takes {}", list(known))
+    let fix = match home(name) {
+        Some(home) if renamed(name, known).is_none() => format!("it is an option of {home}"),
+        _ => fix(name, known),
     };
     errors.at(&entry.key, format_args!("unknown option `{name}` of {place}\n{fix}"));
 }
 
+/// What to write instead of a name that is not known.
+pub(crate) fn fix(name: &str, known: &[&str]) -> String {
+    match nearest(name, known) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => format!("it takes {}", list(known)),
+    }
+}
+
 /// Where an option belongs that only one place takes.
 fn home(name: &str) -> Option<&'static str> {
-    let homes =
-        [(PARAMETER, "a parameter: `#[mcp(..)]`"), (TOOL, "`#[mcp_tool]`"), (RESOURCE, "`#[mcp_resource]`")];
+    let homes = [
+        (PARAMETER, "a parameter: `#[mcp(..)]`"),
+        (TOOL, "`#[mcp_tool]`"),
+        (RESOURCE, "`#[mcp_resource]`"),
+        (TOOL_UI, "`ui(..)` of a tool"),
+        (RESOURCE_UI, "`ui(..)` of a resource"),
+    ];
     let mut found = homes.iter().filter(|(options, _)| options.contains(&name)).map(|(_, home)| *home);
     match (found.next(), found.next()) {
         (home, None) => home,
@@ -105,11 +123,16 @@ fn list(known: &[&str]) -> String {
     known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
+/// What is known here under another name.
+fn renamed<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    let mut names = RENAMED.iter().filter(|(other, _)| *other == word);
+    names.find_map(|(_, name)| known.iter().find(|known| *known == name).copied())
+}
+
 /// The known name that `word` most resembles, if any is near enough to be a slip.
 fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
-    let renamed = RENAMED.iter().find(|(other, _)| *other == word).map(|(_, name)| *name);
-    if let Some(found) = renamed.and_then(|name| known.iter().find(|known| **known == name)) {
-        return Some(*found);
+    if let Some(found) = renamed(word, known) {
+        return Some(found);
     }
     let plain = |name: &str| name.replace('_', "").to_ascii_lowercase();
     let word = plain(word);
@@ -165,6 +188,10 @@ pub(crate) fn usage(option: &str) -> String {
         "cache" => "cache(ttl = \"60s\", public)",
         "ttl" => "ttl = \"60s\"",
         "list" => "list = path::to::function",
+        "resource" => "resource = \"ui://server/page.html\"",
+        "visibility" => "visibility(model, app)",
+        "permissions" => "permissions(camera, clipboard_write)",
+        "domain" => "domain = \"app.example.org\"",
         "default" => "default = 10",
         "example" => "example = 10",
         "range" => "range(1..=100)",
@@ -196,8 +223,8 @@ mod tests {
             ("min", TOOL, None),
             ("colour", TOOL, None),
             ("x", TOOL, None),
+            ("uri", TOOL_UI, Some("resource")),
             ("task", TOOL, None),
-            ("ui", TOOL, None),
             ("requires", TOOL, None),
         ] {
             assert_eq!(nearest(word, known), meant, "{word}");

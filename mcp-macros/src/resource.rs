@@ -2,7 +2,7 @@
 //!
 //! Called through `kind`.
 
-use proc_macro2::{Literal, Span, TokenStream};
+use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{Expr, ExprLit, Lit, LitStr};
 
@@ -13,6 +13,7 @@ use crate::kind::{Kind, Place};
 use crate::names;
 use crate::params::Param;
 use crate::ty::at;
+use crate::ui;
 use crate::uri;
 
 /// The options that only resources have.
@@ -25,6 +26,10 @@ pub(crate) struct Resource {
     size: Option<u64>,
     cache: Option<Cache>,
     list: Option<(TokenStream, Span)>,
+    /// The key, and JSON text of what a page asks of its host.
+    ui: Option<(Ident, Option<String>)>,
+    /// Whether there is a URI, be it malformed.
+    has_uri: bool,
 }
 
 struct Uri {
@@ -42,7 +47,10 @@ impl Kind for Resource {
 
     fn option(&mut self, entry: &Entry, errors: &Errors) -> bool {
         match entry.name.as_str() {
-            "uri" => self.uri = read_uri(entry, errors),
+            "uri" => {
+                self.has_uri = true;
+                self.uri = read_uri(entry, errors);
+            }
             "mime" => self.mime = mime(entry, errors),
             "audience" => self.audience = audience(entry, errors),
             "priority" => self.priority = priority(entry, errors),
@@ -51,6 +59,7 @@ impl Kind for Resource {
                 self.size = size.and_then(|size| size.map_err(|error| errors.add(error)).ok());
             }
             "cache" => self.cache = cache(entry, errors),
+            "ui" => self.ui = Some((entry.key.clone(), ui::of_resource(entry, errors))),
             "list" => self.list = entry.function(errors).map(|path| (path, entry.span())),
             _ => return false,
         }
@@ -58,6 +67,7 @@ impl Kind for Resource {
     }
 
     fn check(&mut self, _: &Function, params: &[Param], errors: &Errors) {
+        self.check_ui(errors);
         let Some(Uri { text, variables }) = &self.uri else { return };
         let arguments: Vec<_> = params.iter().filter_map(Param::argument).collect();
         for variable in variables {
@@ -101,10 +111,34 @@ impl Kind for Resource {
         if let Some(Cache { ttl, public }) = self.cache {
             calls.extend(quote!(.cache(#ttl, #public)));
         }
+        if let Some((_, Some(ui))) = &self.ui {
+            calls.extend(quote!(.ui(#ui)));
+        }
         if let Some((list, key)) = &self.list {
             calls.extend(quote_spanned!(at(*key)=> .list(|__x| __rt::list(#list, __x))));
         }
         calls
+    }
+}
+
+impl Resource {
+    /// Only pages have `ui(..)`, and only one MIME type.
+    fn check_ui(&self, errors: &Errors) {
+        let Some((key, _)) = &self.ui else { return };
+        match &self.uri {
+            Some(Uri { text, .. }) if !ui::is_page(&text.value()) => errors.at(
+                text,
+                "`ui(..)` is for pages, whose URIs start with `ui://`\nwrite `uri = \"ui://server/page.html\"`, or remove `ui`",
+            ),
+            Some(_) => {}
+            None if self.has_uri => {}
+            None => {
+                errors.at(key, "`ui(..)` is for pages\nadd a URI, such as `uri = \"ui://server/page.html\"`");
+            }
+        }
+        if let Some(mime) = self.mime.as_ref().filter(|mime| mime.value() != ui::MIME) {
+            errors.at(mime, format_args!("a page is `{}`\nremove `mime`: it is that by itself", ui::MIME));
+        }
     }
 }
 

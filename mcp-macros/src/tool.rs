@@ -13,6 +13,7 @@ use crate::item::Function;
 use crate::kind::{Kind, Place};
 use crate::params::{Param, Role};
 use crate::ty::at;
+use crate::ui::{self, Page};
 
 /// The options that only tools have.
 #[derive(Default)]
@@ -26,6 +27,7 @@ pub(crate) struct Tool {
     strict: bool,
     unlisted: bool,
     output: Option<Type>,
+    ui: Page,
 }
 
 impl Kind for Tool {
@@ -46,6 +48,7 @@ impl Kind for Tool {
             "tags" => self.tags = entry.strings(errors).unwrap_or_default(),
             "strict" => self.strict = entry.flag(errors).unwrap_or_default(),
             "unlisted" => self.unlisted = entry.flag(errors).unwrap_or_default(),
+            "ui" => self.ui = ui::of_tool(entry, errors),
             "output" => match &entry.form {
                 Form::Type(ty) => self.output = Some(ty.clone()),
                 _ => entry.wrong("a type", errors),
@@ -96,6 +99,13 @@ impl Kind for Tool {
         }
         if self.unlisted {
             calls.extend(quote!(.unlisted()));
+        }
+        if let Some(page) = &self.ui.resource {
+            calls.extend(quote!(.ui(#page)));
+        }
+        if !self.ui.visibility.is_empty() {
+            let visibility = &self.ui.visibility;
+            calls.extend(quote!(.visibility(&[#(#visibility),*])));
         }
         if let Some(output) = &self.output {
             calls.extend(quote_spanned!(at(output.span())=> .output_type(__rt::OutputType::of::<#output>())));

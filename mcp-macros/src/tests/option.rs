@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn every_tool_option_is_accepted() {
     no_mistake(&tool(
-        r#"name = "x.y-z_1", title = "T", description = DESCRIPTION, read_only, destructive = false, idempotent = true, open_world, icon = ["https://a.example/i.png", "data:image/png;base64,AA"], meta(model = "m", n = 1), timeout = "5s", max_concurrency = 2, scopes("a", "b"), tags("x"), strict, output = HashMap<String, u32>, unlisted, crate = renamed::runtime,"#,
+        r#"name = "x.y-z_1", title = "T", description = DESCRIPTION, read_only, destructive = false, idempotent = true, open_world, icon = ["https://a.example/i.png", "data:image/png;base64,AA"], meta(model = "m", n = 1), timeout = "5s", max_concurrency = 2, scopes("a", "b"), tags("x"), strict, output = HashMap<String, u32>, unlisted, ui(resource = "ui://a/b.html", visibility(model, "app")), crate = renamed::runtime,"#,
         "async fn x() {}",
     ));
     no_mistake(&tool(r#"blocking, timeout = "1h", max_concurrency = LIMIT"#, "fn x() {}"));
@@ -17,6 +17,13 @@ fn every_resource_and_prompt_option_is_accepted() {
         r#"uri = "a://b/{id}{?q}", name = "any name", title = "T", description = "d", mime = "text/plain; charset=utf-8", icon = "https://a.example/i.png", audience("user", "assistant"), priority = 1, size = 10, cache(ttl = "60s", public), list = all, scopes = "a", meta(x = [1, 2]), crate = crate,"#,
         "fn x(#[mcp(raw)] id: String, q: Option<u32>) -> String {}",
     ));
+    let page = resource(
+        r#"uri = "ui://a/{b}", mime = "text/html;profile=mcp-app", ui(csp(connect("https://a.example", "wss://b.example"), resource = "https://*.a.example", frame = ["https://c.example"], base_uri("https://d.example")), permissions(camera, microphone, geolocation, clipboard_write), prefers_border = false, domain = "a.b"), meta(x = 1)"#,
+        "fn x(b: String) -> String {}",
+    );
+    no_mistake(&page);
+    let ui = r#"{"csp":{"connectDomains":["https://a.example","wss://b.example"],"resourceDomains":["https://*.a.example"],"frameDomains":["https://c.example"],"baseUriDomains":["https://d.example"]},"permissions":{"camera":{},"microphone":{},"geolocation":{},"clipboardWrite":{}},"prefersBorder":false,"domain":"a.b"}"#;
+    assert!(flat(&page).contains(&format!(".ui({ui:?})")), "{page}");
     no_mistake(&prompt(
         r#"
 name = "p",
@@ -59,7 +66,25 @@ fn a_tool_option_that_is_wrong_is_one_mistake() {
             (r#"uri = "a://b""#, "it is an option of `#[mcp_resource]`"),
             ("range(1..2)", "it is an option of a parameter"),
             ("task", "it takes `name`"),
-            (r#"ui("x")"#, "it takes `name`"),
+            ("ui", "`ui` takes a list"),
+            ("ui()", "`ui` takes a list"),
+            (r#"ui = "ui://a/b""#, "`ui` takes a list"),
+            ("ui(resource)", "takes a string literal"),
+            (r#"ui(resource = "https://a/b")"#, "starts with `ui://`"),
+            (r#"ui(resource = "ui://")"#, "starts with `ui://`"),
+            (r#"ui(resource = "ui://a/{b}")"#, "is a template"),
+            (r#"ui(resource = "ui://a b")"#, "cannot contain"),
+            (r#"ui(resouce = "ui://a/b")"#, "did you mean `resource`?"),
+            ("ui(prefers_border)", "it is an option of `ui(..)` of a resource"),
+            ("ui(colour)", "it takes `resource`, `visibility`"),
+            ("visibility(app)", "it is an option of `ui(..)` of a tool"),
+            ("ui(visibility)", "a list of words"),
+            ("ui(visibility())", "a list of words"),
+            ("ui(visibility(1))", "a list of words"),
+            ("ui(visibility(apps))", "did you mean `app`?"),
+            ("ui(visibility(user))", "it takes `model`, `app`"),
+            ("ui(visibility(app, app))", "given twice"),
+            (r#"ui(resource = "ui://a/b"), meta(ui(resourceUri = "ui://a/c"))"#, "as well"),
             (r#"requires("x")"#, "it takes `name`"),
             (r#"title = "a", title = "b""#, "given twice"),
             ("title = 5", "takes a string"),
@@ -115,6 +140,24 @@ fn a_resource_and_its_template_agree() {
         ("cache", "", "takes a list"),
         (r#"list = "x""#, "", "takes a path"),
         (r#"timeout = "5s""#, "", "it is an option of `#[mcp_tool]`"),
+        (r#"uri = "docs://a", ui(prefers_border)"#, "", "whose URIs start with `ui://`"),
+        ("ui(prefers_border)", "", "add a URI"),
+        (r#"uri = "a b", ui(prefers_border)"#, "", "has no scheme"),
+        (r#"uri = "ui://a", mime = "text/html", ui(prefers_border)"#, "", "remove `mime`"),
+        (r#"uri = "ui://a", ui"#, "", "`ui` takes a list"),
+        (r#"uri = "ui://a", ui()"#, "", "`ui` takes a list"),
+        (r#"uri = "ui://a", ui(resource = "ui://a")"#, "", "unknown option `resource` of `ui(..)`"),
+        (r#"uri = "ui://a", ui(prefers_borders)"#, "", "did you mean `prefers_border`?"),
+        (r#"uri = "ui://a", ui(prefers_border = "no")"#, "", "`true` or `false`"),
+        (r#"uri = "ui://a", ui(csp)"#, "", "`csp` takes a list"),
+        (r#"uri = "ui://a", ui(csp(connect))"#, "", "`connect` takes origins"),
+        (r#"uri = "ui://a", ui(csp(conect("https://a.example")))"#, "", "did you mean `connect`?"),
+        (r#"uri = "ui://a", ui(csp(frame("a.example")))"#, "", "is not an origin"),
+        (r#"uri = "ui://a", ui(permissions(camra))"#, "", "did you mean `camera`?"),
+        (r#"uri = "ui://a", ui(permissions = "camera")"#, "", "a list of words"),
+        (r#"uri = "ui://a", ui(domain)"#, "", "a string literal"),
+        (r#"uri = "ui://a", ui(domain = "https://a.example")"#, "", "is not a domain"),
+        (r#"uri = "ui://a", ui(prefers_border), meta(ui(prefersBorder = true))"#, "", "as well"),
     ] {
         one_mistake(&resource(options, &format!("fn x({parameters}) -> String {{}}")), part);
     }

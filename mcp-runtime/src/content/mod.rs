@@ -13,4 +13,4 @@ pub use into::IntoContent;
 pub use message::{Message, PromptResult};
 pub use resource::{Bytes, ResourceContents, ResourceResult};
 pub use tool_result::ToolResult;
-pub(crate) use write::{Writer, prompt_result, resource_result, tool_result};
+pub(crate) use write::{ResourceDefaults, Writer, prompt_result, resource_result, tool_result};

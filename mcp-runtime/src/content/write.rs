@@ -114,28 +114,41 @@ impl Writer {
             }
             Content::Embedded(embedded) => {
                 block.raw("type", "\"resource\"");
-                self.resource(block.key("resource"), &embedded.resource, "", None);
+                self.resource(block.key("resource"), &embedded.resource, ResourceDefaults::default());
                 self.extras(&mut block, &embedded.extras);
             }
         }
         block.end();
     }
 
-    fn resource(self, out: &mut Vec<u8>, contents: &ResourceContents, uri: &str, mime: Option<&str>) {
+    fn resource(self, out: &mut Vec<u8>, contents: &ResourceContents, own: ResourceDefaults<'_>) {
         let mut item = Object::new(out);
-        item.str("uri", contents.uri.as_deref().unwrap_or(uri));
+        item.str("uri", contents.uri.as_deref().unwrap_or(own.uri));
         let fallback = match &contents.body {
             Body::Text(_) => "text/plain",
             Body::Blob(_) => "application/octet-stream",
         };
-        item.str("mimeType", contents.mime.as_deref().or(mime).unwrap_or(fallback));
+        item.str("mimeType", contents.mime.as_deref().or(own.mime).unwrap_or(fallback));
         match &contents.body {
             Body::Text(text) => {
                 item.str("text", text);
             }
             Body::Blob(bytes) => data(item.key("blob"), bytes),
         }
-        self.block_meta(&mut item, contents.meta.as_deref());
+        let meta = contents.meta.as_deref();
+        // hosts prefer what the contents say to what the list said, so a function can decide it for each read
+        let ui = own.ui.filter(|_| contents.uri.as_deref().is_none_or(|uri| uri == own.uri));
+        match ui.filter(|_| meta.is_none_or(|meta| !meta.contains_key("ui"))) {
+            Some(ui) if self.knows(Revision::V2025_06_18) => {
+                item.object("_meta", |all| {
+                    for (key, value) in meta.into_iter().flatten() {
+                        all.any_value(key, value);
+                    }
+                    all.raw("ui", ui);
+                });
+            }
+            _ => self.block_meta(&mut item, meta),
+        }
         item.end();
     }
 
@@ -174,16 +187,25 @@ pub(crate) fn tool_result(object: &mut Object<'_>, result: &ToolResult, revision
     }
 }
 
-/// The `contents` of a read of `uri`.
+/// What an item of `contents` is where it does not say so itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ResourceDefaults<'a> {
+    /// The URI that was read.
+    pub(crate) uri: &'a str,
+    pub(crate) mime: Option<&'a str>,
+    /// JSON text of a page's `_meta.ui`.
+    pub(crate) ui: Option<&'a str>,
+}
+
+/// The `contents` of a read.
 pub(crate) fn resource_result(
     object: &mut Object<'_>,
     result: &ResourceResult,
     revision: Revision,
-    uri: &str,
-    mime: Option<&str>,
+    own: ResourceDefaults<'_>,
 ) {
     let writer = Writer(revision);
-    array(object.key("contents"), &result.contents, |out, item| writer.resource(out, item, uri, mime));
+    array(object.key("contents"), &result.contents, |out, item| writer.resource(out, item, own));
 }
 
 /// The members of a prompt's result.

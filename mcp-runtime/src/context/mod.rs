@@ -111,6 +111,26 @@ impl Context {
         self.0.client.capabilities()
     }
 
+    /// Whether the client shows pages to its user (the MCP Apps extension), so that a tool with `ui(..)` need not put
+    /// everything into its text.
+    ///
+    /// ```
+    /// use mcp_runtime::Context;
+    ///
+    /// fn summary(ctx: &Context) -> &'static str {
+    ///     if ctx.client_supports_ui() { "The chart is shown." } else { "Monday 3, Tuesday 5, Wednesday 2" }
+    /// }
+    /// assert_eq!(summary(&Context::for_test()), "Monday 3, Tuesday 5, Wednesday 2");
+    /// ```
+    ///
+    /// It is what the client declared as `extensions["io.modelcontextprotocol/ui"]`, with the MIME type
+    /// `text/html;profile=mcp-app` among its `mimeTypes`. See
+    /// [MCP Apps](https://github.com/modelcontextprotocol/ext-apps).
+    #[must_use]
+    pub fn client_supports_ui(&self) -> bool {
+        crate::protocol::shows_pages(&self.client_capabilities())
+    }
+
     /// Who is calling, where the server authenticates its callers.
     #[must_use]
     pub fn caller(&self) -> Option<&Caller> {

@@ -88,6 +88,7 @@ pub struct ToolBuilder {
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_concurrency: Option<usize>,
     pub(crate) strict: bool,
+    pub(crate) ui: Option<String>,
 }
 
 impl ToolBuilder {
@@ -148,6 +149,14 @@ impl ToolBuilder {
     /// Takes strings for other types as they are: no coercion.
     pub fn strict(mut self) -> Self {
         self.strict = true;
+        self
+    }
+
+    /// Sets the URI of the page that shows its results; the server must have a resource of that URI.
+    ///
+    /// See [MCP Apps](https://github.com/modelcontextprotocol/ext-apps).
+    pub fn ui(mut self, resource: impl Into<String>) -> Self {
+        self.ui = Some(resource.into());
         self
     }
 

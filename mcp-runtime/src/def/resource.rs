@@ -4,6 +4,7 @@ use super::{Common, Handler, Location, common_setters};
 use crate::{
     content::ResourceResult,
     extract::{Call, ListFn, Outcome},
+    protocol,
     reply::{Failure, IntoResourceResult},
 };
 
@@ -19,6 +20,8 @@ pub struct ResourceDef {
     /// Milliseconds, and whether caches may share it.
     pub(crate) cache: Option<(u64, bool)>,
     pub(crate) list: Option<ListFn>,
+    /// JSON text of what a page asks of its host: `_meta.ui`.
+    pub(crate) ui: Option<&'static str>,
     pub(crate) out: Option<&'static dyn AnyResourceOut>,
     pub(crate) handler: Handler<ResourceResult>,
 }
@@ -40,6 +43,7 @@ impl ResourceDef {
             size: None,
             cache: None,
             list: None,
+            ui: None,
             out: None,
             handler: unset,
         }
@@ -94,6 +98,13 @@ impl ResourceDef {
         self
     }
 
+    /// Sets what a page asks of its host, as JSON text.
+    #[must_use]
+    pub const fn ui(mut self, json: &'static str) -> Self {
+        self.ui = Some(json);
+        self
+    }
+
     /// Sets how its return type becomes contents.
     #[must_use]
     pub const fn output(mut self, out: &'static dyn AnyResourceOut) -> Self {
@@ -110,7 +121,8 @@ impl ResourceDef {
 
     /// The MIME type of what it returns.
     pub(crate) fn mime_type(&self) -> Option<&'static str> {
-        self.mime.or_else(|| self.out.and_then(AnyResourceOut::mime))
+        let page = self.uri.filter(|uri| protocol::is_page(uri)).map(|_| protocol::PAGE_MIME);
+        self.mime.or(page).or_else(|| self.out.and_then(AnyResourceOut::mime))
     }
 }
 common_setters!(ResourceDef);

@@ -36,6 +36,10 @@ pub struct ToolDef {
     pub(crate) max_concurrency: Option<usize>,
     pub(crate) tags: &'static [&'static str],
     pub(crate) strict: bool,
+    /// The URI of the page that shows its results.
+    pub(crate) ui: Option<&'static str>,
+    /// Who may call it: `model`, `app` or both; empty for the default.
+    pub(crate) visibility: &'static [&'static str],
     pub(crate) out: Option<&'static dyn AnyToolOut>,
     pub(crate) output_type: Option<OutputType>,
     pub(crate) handler: Handler<ToolResult>,
@@ -56,6 +60,8 @@ impl ToolDef {
             max_concurrency: None,
             tags: &[],
             strict: false,
+            ui: None,
+            visibility: &[],
             out: None,
             output_type: None,
             handler: unset,
@@ -115,6 +121,20 @@ impl ToolDef {
     #[must_use]
     pub const fn strict(mut self) -> Self {
         self.strict = true;
+        self
+    }
+
+    /// Sets the URI of the page that shows its results.
+    #[must_use]
+    pub const fn ui(mut self, uri: &'static str) -> Self {
+        self.ui = Some(uri);
+        self
+    }
+
+    /// Sets who may call it: `model`, `app` or both.
+    #[must_use]
+    pub const fn visibility(mut self, callers: &'static [&'static str]) -> Self {
+        self.visibility = callers;
         self
     }
 

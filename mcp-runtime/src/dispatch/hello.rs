@@ -4,7 +4,7 @@ use super::{Handshake, Request, Status, reply::result, run::Begun};
 use crate::{
     context::ClientData,
     jsonrpc::{Message, Object, ProtocolError, array, error_reply, string, text_of},
-    protocol::Revision,
+    protocol::{self, Revision},
     server::Server,
 };
 
@@ -21,6 +21,14 @@ impl Server {
                 if offered {
                     c.raw(key, "{}");
                 }
+            }
+            let extensions = [(protocol::UI_EXTENSION, protocol::UI_SETTINGS, offers.pages)];
+            if extensions.iter().any(|(_, _, offered)| *offered) {
+                c.object("extensions", |e| {
+                    for (key, settings, _) in extensions.iter().filter(|(_, _, offered)| *offered) {
+                        e.raw(key, settings);
+                    }
+                });
             }
         });
     }

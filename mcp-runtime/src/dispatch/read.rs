@@ -9,7 +9,7 @@ use super::{
     run::{Begun, Drive, drive, enter_text},
 };
 use crate::{
-    content::{ResourceResult, resource_result},
+    content::{ResourceDefaults, ResourceResult, resource_result},
     jsonrpc::{ProtocolError, error_reply, text_of},
     protocol::{self, Revision},
     registry::ResourceEntry,
@@ -53,7 +53,8 @@ impl Server {
         let error = match result {
             Ok(result) => {
                 framed(out, frame, self, None, |object| {
-                    resource_result(object, &result, frame.revision, uri, entry.def.mime_type());
+                    let own = ResourceDefaults { uri, mime: entry.def.mime_type(), ui: entry.def.ui };
+                    resource_result(object, &result, frame.revision, own);
                     if frame.revision.is_modern() {
                         let (ttl, public) = entry.def.cache.filter(|_| cacheable).unwrap_or((0, false));
                         object

@@ -1,7 +1,9 @@
 //! What the specification fixes: revisions, error codes and reserved keys. Everything else builds on it.
 
+mod app;
 mod revision;
 
+pub(crate) use app::{PAGE_MIME, UI_EXTENSION, UI_SETTINGS, is_page, shows_pages};
 pub use revision::Revision;
 
 /// JSON-RPC: the text is not JSON.

@@ -8,7 +8,9 @@ use std::{
     sync::Arc,
 };
 
-use super::{PromptEntry, Registry, ResourceEntry, ToolEntry, template::normalise, tool::is_tool_name};
+use super::{
+    PromptEntry, Registry, ResourceEntry, ToolEntry, page::Pages, template::normalise, tool::is_tool_name,
+};
 use crate::{
     context::Slots,
     def::{Linked, Location, RuntimeTool},
@@ -74,6 +76,7 @@ pub(crate) fn assemble(
 ) -> Result<Registry, Vec<Problem>> {
     let (mut tools, mut resources, mut prompts) = (Vec::new(), Vec::new(), Vec::new());
     let mut problems = Vec::new();
+    let mut broken = false;
     let mut seen = Seen::default();
     for item in items {
         let name = item.name();
@@ -82,7 +85,7 @@ pub(crate) fn assemble(
             Source::Runtime(tool) => {
                 seen.check("tool", &name, &name, None, &mut problems);
                 match ToolEntry::runtime(&name, tool.clone(), state) {
-                    Ok(entry) => tools.push(Arc::new(entry)),
+                    Ok(entry) => tools.push((entry, &item.prefix)),
                     Err(problem) => problems.push(problem),
                 }
                 continue;
@@ -109,7 +112,8 @@ pub(crate) fn assemble(
             Linked::Tool(def) => {
                 seen.check("tool", &name, &name, Some(common.at), &mut problems);
                 if is_tool_name(&name) {
-                    ToolEntry::annotated(&name, def, this, state).map(|entry| tools.push(Arc::new(entry)))
+                    ToolEntry::annotated(&name, def, this, state)
+                        .map(|entry| tools.push((entry, &item.prefix)))
                 } else {
                     let text = format!("`{name}` is no tool name: 1 to 128 of `A-Z a-z 0-9 _ . -`");
                     Err(Problem::at(common.at, text))
@@ -127,9 +131,23 @@ pub(crate) fn assemble(
                 PromptEntry::new(name, def, this, state).map(|entry| prompts.push(Arc::new(entry)))
             }
         };
+        broken |= added.is_err() && matches!(linked, Linked::Resource(_));
         problems.extend(added.err());
     }
-    if problems.is_empty() { Ok(Registry::new(tools, resources, prompts)) } else { Err(problems) }
+    let pages = Pages::new(&resources);
+    for (tool, prefix) in &mut tools {
+        match pages.of(tool, prefix) {
+            Ok(page) => tool.page = page,
+            // one that failed itself may be the one that is missed
+            Err(_) if broken => {}
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let tools = tools.into_iter().map(|(tool, _)| Arc::new(tool)).collect();
+    Ok(Registry::new(tools, resources, prompts))
 }
 
 /// Names and URIs that are taken, and by what.

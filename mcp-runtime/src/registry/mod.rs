@@ -4,6 +4,7 @@
 mod build;
 mod heading;
 mod list;
+mod page;
 mod prompt;
 mod resource;
 mod template;
@@ -19,7 +20,7 @@ pub(crate) use resource::ResourceEntry;
 pub(crate) use template::Bound;
 pub(crate) use tool::{ToolBody, ToolEntry};
 
-use crate::{context::Viewer, schema::nearest};
+use crate::{context::Viewer, protocol, schema::nearest};
 
 /// Everything that a server offers at one moment.
 #[derive(Debug, Default)]
@@ -36,6 +37,8 @@ pub(crate) struct Registry {
     pub(crate) lists: Lists,
     /// Whether some argument can be completed.
     pub(crate) completes: bool,
+    /// Whether some resource is a page.
+    pub(crate) has_pages: bool,
 }
 
 impl Registry {
@@ -54,8 +57,19 @@ impl Registry {
         // stable, so that registration order decides between equals
         templates.sort_by_key(|n| std::cmp::Reverse(resources[*n].template.specificity()));
         let completes = prompts.iter().any(|p| p.completes()) || resources.iter().any(|r| r.completes());
-        let lists = Lists::default();
-        Self { tools, tool_index, resources, exact, templates, prompts, prompt_index, lists, completes }
+        let has_pages = resources.iter().any(|r| protocol::is_page(&r.uri));
+        Self {
+            tools,
+            tool_index,
+            resources,
+            exact,
+            templates,
+            prompts,
+            prompt_index,
+            lists: Lists::default(),
+            completes,
+            has_pages,
+        }
     }
 
     pub(crate) fn tool(&self, name: &str) -> Option<&Arc<ToolEntry>> {
@@ -71,11 +85,10 @@ impl Registry {
         if let Some(n) = self.exact.get(uri).or_else(|| self.exact.get(&template::normalise(uri))) {
             return self.resources.get(*n).map(|resource| (resource, Bound::new()));
         }
-        self.templates.iter().filter_map(|n| self.resources.get(*n)).find_map(|resource| {
-            let raw =
-                |name: &str| resource.def.common.args.iter().any(|arg| arg.is_raw() && arg.name() == name);
-            Some((resource, resource.template.bind(uri, raw)?))
-        })
+        self.templates
+            .iter()
+            .filter_map(|n| self.resources.get(*n))
+            .find_map(|resource| Some((resource, resource.bind(uri)?)))
     }
 
     /// The template or resource written exactly like this.

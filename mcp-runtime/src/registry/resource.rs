@@ -2,7 +2,13 @@
 
 use std::{any::Any, sync::Arc};
 
-use super::{Problem, heading::heading, template::Template};
+use serde_json::Map;
+
+use super::{
+    Problem,
+    heading::heading,
+    template::{Bound, Template},
+};
 use crate::{
     content::{Annotations, Role, Writer},
     context::Slots,
@@ -63,6 +69,11 @@ impl ResourceEntry {
                 || self.def.common.args.iter().any(|arg| arg.completer().is_some()))
     }
 
+    /// The variables of a URI that its template matches.
+    pub(crate) fn bind(&self, uri: &str) -> Option<Bound> {
+        self.template.bind(uri, |name| self.def.common.args.iter().any(|a| a.is_raw() && a.name() == name))
+    }
+
     fn annotations(&self, entry: &mut Object<'_>, revision: Revision) {
         let role = |name: &&str| if *name == "assistant" { Role::Assistant } else { Role::User };
         let annotations = Annotations {
@@ -73,8 +84,23 @@ impl ResourceEntry {
         if annotations != Annotations::default() {
             Writer(revision).annotations(entry, &annotations);
         }
-        if let Some(meta) = self.def.common.meta.filter(|_| revision >= Revision::V2025_06_18) {
-            entry.raw("_meta", meta);
+        if revision < Revision::V2025_06_18 {
+            return;
+        }
+        match (self.def.common.meta, self.def.ui) {
+            (None, None) => {}
+            (Some(meta), None) => {
+                entry.raw("_meta", meta);
+            }
+            (meta, Some(ui)) => {
+                entry.object("_meta", |all| {
+                    let meta = meta.and_then(|meta| serde_json::from_str::<Map<_, _>>(meta).ok());
+                    for (key, value) in meta.iter().flatten() {
+                        all.any_value(key, value);
+                    }
+                    all.raw("ui", ui);
+                });
+            }
         }
     }
 
@@ -123,7 +149,7 @@ fn default_uri(server: &str, def: &ResourceDef) -> String {
 }
 
 /// `scheme://prefix/rest`, so that two instances of one service do not share URIs.
-fn prefixed(uri: &str, prefix: &str) -> String {
+pub(super) fn prefixed(uri: &str, prefix: &str) -> String {
     if prefix.is_empty() {
         return uri.to_owned();
     }

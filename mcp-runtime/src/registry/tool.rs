@@ -30,6 +30,8 @@ pub(crate) struct ToolEntry {
     pub(crate) timeout: Option<Duration>,
     /// Headers that arguments are mirrored into: the header's name without its prefix, the argument's name.
     pub(crate) mirrored: Arc<[(String, String)]>,
+    /// The URI of its page, as it is registered here; known when all resources are.
+    pub(super) page: Option<String>,
 }
 
 /// What is behind a tool.
@@ -91,6 +93,7 @@ impl ToolEntry {
             limit: def.max_concurrency.map(|calls| Arc::new(Semaphore::new(calls))),
             timeout: def.timeout,
             body: ToolBody::Annotated { def, this },
+            page: None,
         })
     }
 
@@ -116,6 +119,7 @@ impl ToolEntry {
             limit: spec.max_concurrency.map(|calls| Arc::new(Semaphore::new(calls.max(1)))),
             timeout: spec.timeout,
             body: ToolBody::Runtime(tool),
+            page: None,
         })
     }
 
@@ -182,9 +186,41 @@ impl ToolEntry {
             });
         }
         if revision >= Revision::V2025_06_18 {
-            write_meta(&mut entry, meta, tags);
+            self.write_meta(&mut entry, meta, tags);
         }
         entry.end();
+    }
+
+    /// Tags travel in `_meta`, where registries look for them, and so does what hosts with the apps extension read.
+    fn write_meta(&self, entry: &mut Object<'_>, meta: Option<Value>, tags: &[&str]) {
+        let mut meta = match meta {
+            Some(Value::Object(meta)) => meta,
+            _ => Map::new(),
+        };
+        if !tags.is_empty() {
+            meta.entry("tags").or_insert_with(|| json!(tags));
+        }
+        let visibility = match &self.body {
+            ToolBody::Annotated { def, .. } => def.visibility,
+            ToolBody::Runtime(_) => &[],
+        };
+        if (self.page.is_some() || !visibility.is_empty())
+            && let Value::Object(ui) = meta.entry("ui").or_insert_with(|| json!({}))
+        {
+            if let Some(page) = &self.page {
+                ui.insert("resourceUri".into(), page.as_str().into());
+            }
+            if !visibility.is_empty() {
+                ui.insert("visibility".into(), json!(visibility));
+            }
+        }
+        if let Some(page) = &self.page {
+            // deprecated, and all that the first hosts read
+            meta.insert("ui/resourceUri".into(), page.as_str().into());
+        }
+        if !meta.is_empty() {
+            entry.value("_meta", &meta);
+        }
     }
 }
 
@@ -218,20 +254,6 @@ fn mirrored(schema: &Value) -> Arc<[(String, String)]> {
         Some((property.get("x-mcp-header")?.as_str()?.to_owned(), name.clone()))
     };
     properties.into_iter().flatten().filter_map(header).collect()
-}
-
-/// Tags travel in `_meta`, where registries look for them.
-fn write_meta(entry: &mut Object<'_>, meta: Option<Value>, tags: &[&str]) {
-    let mut meta = match meta {
-        Some(Value::Object(meta)) => meta,
-        _ => Map::new(),
-    };
-    if !tags.is_empty() {
-        meta.entry("tags").or_insert_with(|| json!(tags));
-    }
-    if !meta.is_empty() {
-        entry.value("_meta", &meta);
-    }
 }
 
 /// Whether a name may be a tool's: the specification's advice, which clients enforce.

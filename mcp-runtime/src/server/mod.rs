@@ -112,6 +112,8 @@ pub(crate) struct Offers {
     pub(crate) resources: bool,
     pub(crate) prompts: bool,
     pub(crate) completions: bool,
+    /// Pages of the apps extension.
+    pub(crate) pages: bool,
 }
 
 impl Server {
@@ -197,6 +199,7 @@ impl Server {
             resources: !registry.resources.is_empty(),
             prompts: !registry.prompts.is_empty(),
             completions: registry.completes,
+            pages: registry.has_pages,
         }
     }
 

@@ -15,8 +15,8 @@ use crate::{
 pub(crate) type Sid = [u8; 16];
 
 /// The layout of the plain text; another number for another layout.
-const LAYOUT: u8 = 1;
-const FIXED: usize = 1 + 1 + 1 + 8 + 8;
+const LAYOUT: u8 = 2;
+const FIXED: usize = 1 + 1 + 2 + 8 + 8;
 /// How much of `clientInfo` travels with the client.
 const MAX_INFO: usize = 128;
 const PURPOSE: [u8; 24] = *b"mcp-runtime session id 1";
@@ -61,7 +61,8 @@ impl Token {
     ) -> Option<String> {
         let capabilities = client.capabilities.as_deref().map(Capabilities::read).unwrap_or_default();
         let mut plain = Vec::with_capacity(FIXED + MAX_INFO);
-        plain.extend([LAYOUT, u8::try_from(revision.index()).ok()?, capabilities.0]);
+        plain.extend([LAYOUT, u8::try_from(revision.index()).ok()?]);
+        plain.extend(capabilities.bits());
         plain.extend(now.to_le_bytes());
         plain.extend(now.saturating_add(self.lifetime).to_le_bytes());
         if let Some(info) = client.info.as_deref().and_then(shorten) {
@@ -74,7 +75,7 @@ impl Token {
     pub(crate) fn open(&self, id: &[u8], caller: Option<&Caller>, now: u64) -> Option<Session> {
         let opened = self.seal.open(id, &self.bound(caller))?;
         let (fixed, info) = opened.plain.split_at_checked(FIXED)?;
-        let (&[layout, revision, capabilities], times) = fixed.split_first_chunk::<3>()?;
+        let (&[layout, revision, low, high], times) = fixed.split_first_chunk::<4>()?;
         let (issued, expires) = times.split_first_chunk::<8>()?;
         let (issued, expires) = (u64::from_le_bytes(*issued), u64::from_le_bytes(expires.try_into().ok()?));
         let revision = *Revision::ALL.get(usize::from(revision))?;
@@ -85,7 +86,7 @@ impl Token {
         let info = std::str::from_utf8(info).ok()?;
         let client = ClientData {
             info: (!info.is_empty()).then(|| Arc::from(info)),
-            capabilities: Some(Capabilities(capabilities).json()),
+            capabilities: Some(Capabilities::from_bits([low, high]).json()),
         };
         let (sid, _) = opened.nonce.split_first_chunk::<16>()?;
         Some(Session { sid: *sid, revision, client, expires })

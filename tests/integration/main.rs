@@ -1,6 +1,7 @@
 //! The integration tests, in one binary: what a client observes of tools, resources, prompts and the protocol, row
 //! by row of the promised behaviours, and each way into a server.
 
+mod apps;
 mod child;
 mod command_line;
 mod common;

@@ -77,6 +77,31 @@ async fn h1_the_session_remembers_what_its_client_said() {
 }
 
 #[tokio::test]
+async fn protocol_37_a_session_remembers_that_its_client_shows_pages() {
+    within(async {
+        let server = Served::plain().await;
+        let extensions = json!({
+            "io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app", "text/x"]},
+            "org.example/other": {},
+        });
+        let params = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": {"extensions": extensions, "roots": {}},
+            "clientInfo": {"name": "host", "version": "1"},
+        });
+        let body = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+        let reply = Ask::post(body.to_string()).send(server.at).await;
+        let id = reply.header("mcp-session-id").expect("a session");
+        let reply = Ask::legacy(id, 1, "tools/call", &json!({"name": "whoami"})).send(server.at).await.json();
+        assert_eq!(
+            said(&reply),
+            r#"nobody host {"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}},"roots":{}}"#
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn legacy_requests_need_a_living_session() {
     within(async {
         let server = Served::plain().await;

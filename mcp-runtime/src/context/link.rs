@@ -20,6 +20,11 @@ pub(crate) trait Link: Send + Sync {
     /// Why this client cannot be asked.
     fn expect(&self) -> Result<Expected, &'static str>;
 
+    /// Why clients cannot be asked at all here, where that is so.
+    fn never(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Fires when the connection, or the whole server, comes to its end.
     fn ending(&self) -> Ending;
 
@@ -119,6 +124,12 @@ impl Mailbox {
     /// Nobody will answer any more: whoever waits is told so.
     pub(crate) fn close(&self, owner: &Owner) {
         self.lock().retain(|_, waiting| waiting.owner != *owner);
+    }
+
+    /// Nobody at all will answer any more.
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "elsewhere there is one client only"))]
+    pub(crate) fn close_all(&self) {
+        self.lock().clear();
     }
 
     #[cfg(test)]

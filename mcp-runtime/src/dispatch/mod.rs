@@ -185,7 +185,10 @@ impl Request<'_> {
     fn context(&self, server: &Server, state: &Arc<Slots>, may_ask: MayAsk) -> Context {
         let way = match may_ask {
             MayAsk::Yes(round) if self.revision.is_modern() => Way::Rounds(round),
-            MayAsk::Yes(_) => Way::Requests,
+            MayAsk::Yes(_) => match self.peer.link.as_ref().and_then(|link| link.never()) {
+                Some(why) => Way::Never(why),
+                None => Way::Requests,
+            },
             MayAsk::No => Way::Never("only tools, resources and prompts may ask"),
         };
         let owned = |raw: Option<&serde_json::value::RawValue>| raw.map(|raw| Arc::from(raw.get()));

@@ -12,6 +12,7 @@ use hyper::body::Bytes;
 
 use super::{
     endpoint::{Endpoint, Permit},
+    exchange::Exchange,
     head::Accepts,
     queue::{Queue, event},
     reply::{self, Reply},
@@ -44,13 +45,13 @@ pub(super) struct Pending {
 impl Pending {
     /// `None` when the client cancelled it.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<(Vec<u8>, Status)>> {
-        if let Poll::Ready(finished) = Pin::new(&mut self.running).poll(cx) {
-            return Poll::Ready(Some((finished.bytes, finished.status)));
+        // first, since a cancelled call gets no reply, also if it ends because of that
+        if let Some((cancelled, _)) = &mut self.cancel
+            && Pin::new(cancelled).poll(cx).is_ready()
+        {
+            return Poll::Ready(None);
         }
-        match &mut self.cancel {
-            Some((cancelled, _)) => Pin::new(cancelled).poll(cx).map(|()| None),
-            None => Poll::Pending,
-        }
+        Pin::new(&mut self.running).poll(cx).map(|finished| Some((finished.bytes, finished.status)))
     }
 }
 
@@ -61,7 +62,7 @@ pub(super) struct Calls {
     /// Whether they came as an array, and are answered as one.
     pub(super) batch: bool,
     pub(super) status: Status,
-    pub(super) queue: Option<Arc<Queue>>,
+    pub(super) exchange: Arc<Exchange>,
     pub(super) accepts: Accepts,
     /// Whether the bodies run on when the client goes away.
     pub(super) detaches: bool,
@@ -69,6 +70,10 @@ pub(super) struct Calls {
 }
 
 impl Calls {
+    fn queue(&self) -> &Queue {
+        self.exchange.queue()
+    }
+
     /// Polls every member; ready when none is running any more.
     fn poll_parts(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut all = Poll::Ready(());
@@ -93,16 +98,14 @@ impl Calls {
     pub(super) fn poll_events(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
         loop {
             let polled = self.poll_parts(cx);
-            if let Some(queue) = &self.queue {
-                queue.drain(out);
-            }
+            self.queue().drain(out);
             for part in &mut self.parts {
                 if let Part::Done(bytes) = part {
                     event(out, bytes);
                     *part = Part::Gone;
                 }
             }
-            let quiet = self.queue.as_ref().is_none_or(|queue| queue.wake_on_message(cx));
+            let quiet = self.queue().wake_on_message(cx);
             if polled.is_ready() || quiet || !out.is_empty() {
                 return polled;
             }
@@ -128,10 +131,10 @@ impl Calls {
             };
         }
         if !self.batch {
-            return whole(self.status, replies.swap_remove(0), self.queue.as_deref(), self.accepts);
+            return whole(self.status, replies.swap_remove(0), self.queue(), self.accepts);
         }
-        if self.queue.as_ref().is_some_and(|queue| !queue.is_empty()) || !self.accepts.json {
-            return as_events(&replies, self.queue.as_deref());
+        if !self.queue().is_empty() || !self.accepts.json {
+            return as_events(&replies, self.queue());
         }
         let mut array = Vec::with_capacity(replies.iter().map(|reply| reply.len() + 1).sum::<usize>() + 1);
         for reply in replies {
@@ -144,23 +147,16 @@ impl Calls {
 }
 
 /// The response of one call that is done: JSON, or events if notifications come before its result.
-pub(super) fn whole(
-    status: Status,
-    body: Vec<u8>,
-    queue: Option<&Queue>,
-    accepts: Accepts,
-) -> Response<Reply> {
-    if accepts.json && queue.is_none_or(Queue::is_empty) {
+pub(super) fn whole(status: Status, body: Vec<u8>, queue: &Queue, accepts: Accepts) -> Response<Reply> {
+    if accepts.json && queue.is_empty() {
         return reply::json(reply::status(status), body);
     }
     as_events(&[body], queue)
 }
 
-fn as_events(replies: &[Vec<u8>], queue: Option<&Queue>) -> Response<Reply> {
+fn as_events(replies: &[Vec<u8>], queue: &Queue) -> Response<Reply> {
     let mut out = Vec::new();
-    if let Some(queue) = queue {
-        queue.drain(&mut out);
-    }
+    queue.drain(&mut out);
     for reply in replies {
         event(&mut out, reply);
     }
@@ -181,6 +177,8 @@ impl Drop for Calls {
             })
             .collect();
         if !pending.is_empty() {
+            // nobody reads what they have to say: one that asks must know
+            self.queue().close();
             detach(self.permit.endpoint(), pending);
         }
     }
@@ -233,7 +231,7 @@ impl Future for Answer {
         if calls.poll_parts(cx).is_ready() {
             return Poll::Ready(calls.finish());
         }
-        let quiet = calls.queue.as_ref().is_none_or(|queue| queue.wake_on_message(cx));
+        let quiet = calls.queue().wake_on_message(cx);
         if quiet && calls.accepts.json {
             self.0 = Some(calls);
             return Poll::Pending;

@@ -15,16 +15,16 @@ use hyper::body::{Body, Bytes};
 use super::{
     call::{Answer, Calls, Part, Pending, whole},
     cors,
+    exchange::Exchange,
     guard::Guard,
     head::{Accepts, Field, Head},
     options::HttpOptions,
-    queue::Queue,
     receive::receive,
     reply::{self, Refusal, Reply},
     running::RunningCalls,
 };
 use crate::{
-    context::{Caller, ClientData, Peer, Slots},
+    context::{Caller, ClientData, Ending, Mailbox, Peer, Slots},
     dispatch::Begun,
     jsonrpc::{Message, RequestId},
     protocol::Revision,
@@ -43,6 +43,8 @@ pub(crate) struct Endpoint {
     pub(super) detached: AtomicUsize,
     in_flight: AtomicUsize,
     no_slots: Arc<Slots>,
+    /// Fires when the server is told to stop.
+    pub(super) ending: Ending,
 }
 
 /// What little there is to know of sessions.
@@ -51,13 +53,22 @@ pub(super) struct Sessions {
     pub(super) token: Token,
     pub(super) revoked: Revoked,
     pub(super) running: RunningCalls,
+    /// Requests of ours that wait for their responses.
+    pub(super) mailbox: Mailbox,
 }
 
 /// What the steps of one request share.
 pub(super) struct Received<'a> {
-    pub(super) parts: &'a Parts,
+    pub(super) exchange: &'a Arc<Exchange>,
     pub(super) head: &'a Head<'a>,
     pub(super) caller: Option<Arc<Caller>>,
+}
+
+impl Received<'_> {
+    /// What kinds of reply the client takes.
+    pub(super) fn accepts(&self) -> Accepts {
+        self.head.accepts(&self.exchange.parts().headers)
+    }
 }
 
 /// How far a request has come before anything is awaited.
@@ -85,6 +96,7 @@ impl Endpoint {
             token: Token::new(server.keys(), options.session_lifetime.as_secs(), server.name()),
             revoked: Revoked::new(options.max_revoked),
             running: RunningCalls::default(),
+            mailbox: Mailbox::default(),
         });
         Arc::new(Self {
             server: server.clone(),
@@ -93,6 +105,7 @@ impl Endpoint {
             detached: AtomicUsize::new(0),
             in_flight: AtomicUsize::new(0),
             no_slots: Arc::default(),
+            ending: Ending::default(),
             options,
         })
     }
@@ -103,13 +116,15 @@ impl Endpoint {
         B: Body<Data = Bytes> + Unpin,
     {
         let (parts, body) = request.into_parts();
+        let exchange = Exchange::new(self.clone(), parts);
+        let parts = exchange.parts();
         let head = Head::read(&parts.headers);
-        if let Err(refusal) = self.guard.check(&parts, &head) {
+        if let Err(refusal) = self.guard.check(parts, &head) {
             return refusal.into();
         }
         let mut response = match parts.method {
-            Method::POST => self.post(&parts, &head, body).await,
-            Method::DELETE => self.delete(&parts, &head),
+            Method::POST => self.post(&exchange, &head, body).await,
+            Method::DELETE => self.delete(parts, &head),
             Method::OPTIONS => cors::preflight(&parts.headers, self.allow(&head)),
             _ => reply::not_allowed(self.allow(&head)),
         };
@@ -119,15 +134,23 @@ impl Endpoint {
         response
     }
 
+    /// Whoever waits for clients waits in vain from now on; requests are still answered.
+    pub(super) fn stop(&self) {
+        self.ending.fire();
+        if let Some(sessions) = &self.sessions {
+            sessions.mailbox.close_all();
+        }
+    }
+
     fn allow(&self, head: &Head<'_>) -> &'static str {
         if self.sessions.is_some() && !head.is_modern() { "POST, DELETE" } else { "POST" }
     }
 
-    async fn post<B>(self: &Arc<Self>, parts: &Parts, head: &Head<'_>, body: B) -> Response<Reply>
+    async fn post<B>(self: &Arc<Self>, exchange: &Arc<Exchange>, head: &Head<'_>, body: B) -> Response<Reply>
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        let caller = self.caller(parts);
+        let caller = self.caller(exchange.parts());
         if !head.is_json() {
             return Refusal::wrong_type().into();
         }
@@ -135,7 +158,7 @@ impl Endpoint {
             Ok(text) => text,
             Err(refusal) => return refusal.into(),
         };
-        match self.start(&text, &Received { parts, head, caller }) {
+        match self.start(&text, &Received { exchange, head, caller }) {
             Started::Done(response) => response,
             Started::Running(calls) => {
                 drop(text);
@@ -160,6 +183,7 @@ impl Endpoint {
             return reply::not_allowed("POST");
         }
         sessions.running.cancel_all(&session.sid);
+        sessions.mailbox.close(&session.sid);
         reply::empty(StatusCode::NO_CONTENT)
     }
 
@@ -187,35 +211,35 @@ impl Endpoint {
     pub(super) fn peer(
         &self,
         request: &Received<'_>,
-        client: ClientData,
+        session: Option<&Session>,
         accepts: Accepts,
-    ) -> (Peer, Option<Arc<Queue>>) {
-        let queue = accepts.stream.then(Arc::<Queue>::default);
+        revision: Revision,
+    ) -> Peer {
+        let exchange = request.exchange;
         let declared = self.server.request_types();
         let slots = if declared.is_empty() {
             self.no_slots.clone()
         } else {
             let mut slots = Slots::default();
-            let extensions: &dyn Any = &request.parts.extensions;
+            let extensions: &dyn Any = &exchange.parts().extensions;
             for declared in declared {
                 (declared.extract)(extensions, &mut slots);
             }
             Arc::new(slots)
         };
-        let outlet = queue.clone().map(|queue| queue as Arc<_>);
-        let restricted = self.options.caller.is_some();
-        (
-            Peer {
-                outlet,
-                request: slots,
-                caller: request.caller.clone(),
-                restricted,
-                client,
-                link: None,
-                headers: None,
-            },
-            queue,
-        )
+        if let Some(session) = session {
+            exchange.belongs_to(session.sid);
+        }
+        Peer {
+            outlet: accepts.stream.then(|| Arc::clone(exchange) as _),
+            request: slots,
+            caller: request.caller.clone(),
+            restricted: self.options.caller.is_some(),
+            client: session.map(|session| session.client.clone()).unwrap_or_default(),
+            // a request of the stateless era stands alone
+            link: (!revision.is_modern()).then(|| Arc::clone(exchange) as _),
+            headers: Some(Arc::clone(exchange) as _),
+        }
     }
 
     /// Serves one request of either era.
@@ -226,23 +250,23 @@ impl Endpoint {
         session: Option<Session>,
         request: &Received<'_>,
     ) -> Started {
-        let accepts = request.head.accepts(&request.parts.headers);
+        let accepts = request.accepts();
         if !accepts.json && !accepts.stream {
             return Refusal::not_acceptable().reply(message.id()).into();
         }
         let Some(permit) = Permit::enter(self, 1) else { return Refusal::busy().reply(message.id()).into() };
         let sid = session.as_ref().map(|session| session.sid);
-        let client = session.map(|session| session.client).unwrap_or_default();
-        let (peer, queue) = self.peer(request, client, accepts);
+        let peer = self.peer(request, session.as_ref(), accepts, revision);
         let mut out = Vec::with_capacity(256);
         match self.server.begin(message, revision, &peer, &mut out) {
-            Begun::Done(status) => whole(status, out, queue.as_deref(), accepts).into(),
+            Begun::Done(status) => whole(status, out, request.exchange.queue(), accepts).into(),
             Begun::Running(running) => {
                 let status = crate::dispatch::Status::Ok;
                 let cancel = self.cancellable(sid, message, &running);
                 let parts = vec![Part::Running(Pending { running, cancel })];
                 let detaches = !revision.is_modern();
-                Started::Running(Calls { parts, batch: false, status, queue, accepts, detaches, permit })
+                let exchange = request.exchange.clone();
+                Started::Running(Calls { parts, batch: false, status, exchange, accepts, detaches, permit })
             }
         }
     }

@@ -105,7 +105,7 @@ impl Endpoint {
         if mirrored.is_empty() {
             return Ok(());
         }
-        mirror::arguments(&mirrored, params.arguments, &request.parts.headers)
+        mirror::arguments(&mirrored, params.arguments, &request.exchange.parts().headers)
     }
 
     /// A message of the handshake era.
@@ -122,7 +122,12 @@ impl Endpoint {
             Err(refusal) => return refusal.reply(message.id()).into(),
         };
         if message.is_response() {
-            return Refusal::bad_request("no request of ours waits for this response").reply(None).into();
+            return match session {
+                Some(session) if self.answered(&session, message) => {
+                    reply::empty(StatusCode::ACCEPTED).into()
+                }
+                _ => Refusal::no_request().into(),
+            };
         }
         if message.id().is_none() {
             self.notified(message, &method, session.as_ref());
@@ -145,13 +150,13 @@ impl Endpoint {
     }
 
     fn initialize(&self, message: &Message<'_>, request: &Received<'_>) -> Started {
-        let accepts = request.head.accepts(&request.parts.headers);
+        let accepts = request.accepts();
         if !accepts.json && !accepts.stream {
             return Refusal::not_acceptable().reply(message.id()).into();
         }
         let mut out = Vec::with_capacity(512);
         let handshake = self.server.initialize(message, &mut out);
-        let mut response = super::call::whole(Status::Ok, out, None, accepts);
+        let mut response = super::call::whole(Status::Ok, out, request.exchange.queue(), accepts);
         if let (Some(handshake), Some(sessions)) = (handshake, &self.sessions) {
             let caller = request.caller.as_deref();
             let id = sessions.token.issue(handshake.revision, &handshake.client, caller, now());
@@ -172,6 +177,16 @@ impl Endpoint {
         {
             sessions.running.cancel(&session.sid, &id);
         }
+    }
+
+    /// Hands a response to whoever asked; `false` if nobody did. That the caller is the one who was asked is known:
+    /// the session is bound to it.
+    fn answered(&self, session: &Session, message: &Message<'_>) -> bool {
+        let (Some(sessions), Some(id), Some(response)) = (&self.sessions, message.id(), message.response())
+        else {
+            return false;
+        };
+        sessions.mailbox.deliver(&session.sid, id, response.map(Into::into).map_err(Into::into))
     }
 
     /// What is no single message: perhaps an array of them, which one revision had.
@@ -212,18 +227,20 @@ impl Endpoint {
         if messages.iter().flatten().any(|message| message.method() == Some(Cow::Borrowed("initialize"))) {
             return Refusal::bad_request("`initialize` stands alone, not in an array").into();
         }
-        let accepts = request.head.accepts(&request.parts.headers);
+        let accepts = request.accepts();
         if !accepts.json && !accepts.stream && messages.iter().any(awaits_reply) {
             return Refusal::not_acceptable().into();
         }
         let Some(permit) = Permit::enter(self, messages.len()) else { return Refusal::busy().into() };
         let sid = session.map(|session| session.sid);
-        let client = session.map(|session| session.client.clone()).unwrap_or_default();
-        let (peer, queue) = self.peer(request, client, accepts);
+        let peer = self.peer(request, session, accepts, Revision::V2025_03_26);
         let mut parts = Vec::new();
+        let mut unexpected = false;
         for message in &messages {
             match message {
-                Ok(message) if message.is_response() => {}
+                Ok(message) if message.is_response() => {
+                    unexpected |= !session.is_some_and(|session| self.answered(session, message));
+                }
                 Ok(message) if message.id().is_none() => {
                     self.notified(message, &message.method().unwrap_or_default(), session);
                 }
@@ -236,11 +253,16 @@ impl Endpoint {
                 }
             }
         }
+        if parts.is_empty() && unexpected {
+            return Refusal::no_request().into();
+        }
         if parts.is_empty() {
             return reply::empty(StatusCode::ACCEPTED).into();
         }
         let running = parts.iter().any(|part| matches!(part, Part::Running(_)));
-        let calls = Calls { parts, batch: true, status: Status::Ok, queue, accepts, detaches: true, permit };
+        let exchange = request.exchange.clone();
+        let calls =
+            Calls { parts, batch: true, status: Status::Ok, exchange, accepts, detaches: true, permit };
         if running { Started::Running(calls) } else { calls.finish().into() }
     }
 

@@ -4,6 +4,7 @@ mod call;
 mod cors;
 mod endpoint;
 mod era;
+mod exchange;
 mod guard;
 mod head;
 mod mirror;
@@ -14,5 +15,7 @@ mod reply;
 mod running;
 mod serve;
 mod stream;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use options::HttpOptions;

@@ -1,4 +1,5 @@
-//! Notifications on their way from running calls to their response. Dispatch puts them in, the response takes them.
+//! Messages on their way from running calls to their response: notifications, and requests to the client. Dispatch
+//! puts them in, the response takes them.
 
 use std::{
     collections::VecDeque,
@@ -6,13 +7,13 @@ use std::{
     task::{Context, Waker},
 };
 
-use crate::context::Outlet;
-
-/// What may wait for a client that reads slowly; more is dropped. Results do not wait here.
+/// Notifications that may wait for a client that reads slowly; more are dropped. Results do not wait here.
 const MAX_MESSAGES: usize = 256;
 const MAX_BYTES: usize = 1 << 20;
+/// Bytes beyond which nothing more waits, not even requests to the client.
+const FULL: usize = 8 << 20;
 
-/// Notifications of the calls of one request.
+/// Messages of the calls of one request.
 #[derive(Debug, Default)]
 pub(super) struct Queue(Mutex<State>);
 
@@ -22,6 +23,8 @@ struct State {
     bytes: usize,
     /// Set only while nobody is about to look anyway.
     waker: Option<Waker>,
+    /// Nobody will look any more.
+    closed: bool,
 }
 
 impl Queue {
@@ -52,16 +55,23 @@ impl Queue {
         state.waker = Some(cx.waker().clone());
         true
     }
-}
 
-impl Outlet for Queue {
-    fn notify(&self, message: Vec<u8>) {
-        self.deliver(message);
+    /// Takes a notification, if there is room.
+    pub(super) fn notify(&self, message: Vec<u8>) {
+        let state = self.state();
+        if state.messages.len() < MAX_MESSAGES && state.bytes + message.len() <= MAX_BYTES {
+            Self::push(state, message);
+        }
     }
 
-    fn deliver(&self, message: Vec<u8>) -> bool {
-        let mut state = self.state();
-        if state.messages.len() >= MAX_MESSAGES || state.bytes + message.len() > MAX_BYTES {
+    /// Takes a message that must not get lost; `false` if nobody will read it, or far too many wait already.
+    pub(super) fn deliver(&self, message: Vec<u8>) -> bool {
+        let state = self.state();
+        state.bytes + message.len() <= FULL && Self::push(state, message)
+    }
+
+    fn push(mut state: MutexGuard<'_, State>, message: Vec<u8>) -> bool {
+        if state.closed {
             return false;
         }
         state.bytes += message.len();
@@ -72,6 +82,11 @@ impl Outlet for Queue {
             waker.wake();
         }
         true
+    }
+
+    /// Nobody reads any more: what waits is lost, and nothing is taken.
+    pub(super) fn close(&self) {
+        *self.state() = State { closed: true, ..State::default() };
     }
 }
 
@@ -103,5 +118,21 @@ mod tests {
         let mut out = Vec::new();
         queue.drain(&mut out);
         assert!(!out.contains(&b'y') && queue.is_empty());
+    }
+
+    #[test]
+    fn what_must_not_get_lost_has_room_where_notifications_have_none() {
+        let queue = Queue::default();
+        for _ in 0..MAX_MESSAGES {
+            queue.notify(vec![b'n']);
+        }
+        assert!(queue.deliver(vec![b'r'; MAX_BYTES]));
+        queue.notify(vec![b'z']);
+        let mut out = Vec::new();
+        queue.drain(&mut out);
+        assert!(out.contains(&b'r') && !out.contains(&b'z'));
+        assert!(!queue.deliver(vec![b'r'; FULL + 1]));
+        queue.close();
+        assert!(!queue.deliver(vec![b'r']) && queue.is_empty(), "nobody reads it");
     }
 }

@@ -129,6 +129,10 @@ impl Refusal {
         Self::invalid(StatusCode::NOT_FOUND, "there is no such session\nstart another one with `initialize`")
     }
 
+    pub(super) fn no_request() -> Self {
+        Self::bad_request("no request of ours waits for this response")
+    }
+
     pub(super) fn not_acceptable() -> Self {
         Self::invalid(
             StatusCode::NOT_ACCEPTABLE,

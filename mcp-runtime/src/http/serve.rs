@@ -125,6 +125,7 @@ async fn accept(endpoint: Arc<Endpoint>, listener: TcpListener, stop: impl Futur
         }
     }
     drop((listener, told));
+    endpoint.stop();
     drop(stopping);
     // each connection ends by itself within the drain time
     let all = u32::try_from(endpoint.options.max_connections).unwrap_or(u32::MAX);

@@ -170,8 +170,8 @@ impl Requested {
         let unavailable = |why| AskError::Unavailable { why };
         let peer = &context.inner().peer;
         let link = peer.link.as_ref().ok_or_else(|| unavailable("this request stands alone"))?;
-        let outlet = peer.outlet.as_ref().ok_or_else(|| unavailable("it accepts no event stream"))?;
         let expected = link.expect().map_err(unavailable)?;
+        let outlet = peer.outlet.as_ref().ok_or_else(|| unavailable("it accepts no event stream"))?;
         let mut message = Vec::with_capacity(question.params.len() + 128);
         let mut request = Object::new(&mut message);
         request.raw("jsonrpc", "\"2.0\"").raw("id", expected.id());

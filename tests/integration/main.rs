@@ -7,6 +7,7 @@ mod command_line;
 mod common;
 mod examples;
 mod http;
+mod matrix;
 mod memory;
 mod prompts;
 mod protocol;

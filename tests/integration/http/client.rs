@@ -219,7 +219,7 @@ impl Wire {
         }
     }
 
-    async fn take(&mut self, size: usize) -> Vec<u8> {
+    pub(crate) async fn take(&mut self, size: usize) -> Vec<u8> {
         while self.buffer.len() < size {
             assert!(self.more().await, "closed early");
         }

@@ -109,9 +109,12 @@ impl Client {
         let line = match way {
             Way::Memory => {
                 let answer = move |method: &str, params: &Value| Ok(answers(method, params));
-                let client = TestServer::of(server).answering(capabilities.clone(), answer);
+                let client = TestServer::of(server);
+                // in the stateless era the rounds are counted here
                 Line::Memory(Box::new(match era {
-                    Era::Legacy => client.legacy(Revision::V2025_11_25),
+                    Era::Legacy => {
+                        client.answering(capabilities.clone(), answer).legacy(Revision::V2025_11_25)
+                    }
                     Era::Modern => client,
                 }))
             }

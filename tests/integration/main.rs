@@ -12,6 +12,7 @@ mod memory;
 mod prompts;
 mod protocol;
 mod resources;
+mod rounds;
 mod stdio;
 mod stream;
 mod tools;

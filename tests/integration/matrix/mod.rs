@@ -7,7 +7,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use mcp_runtime::{AskError, Server, ServerBuilder, prelude::*};
+use mcp_runtime::{AskError, ServerBuilder, prelude::*};
 use serde_json::{Value, json};
 
 use client::{Client, Era, Way, all, soon};

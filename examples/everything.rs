@@ -8,8 +8,9 @@
 
 use std::time::Duration;
 
-use mcp_runtime::{Audio, ToolCall, prelude::*};
-use serde_json::json;
+use mcp_runtime::{Audio, ClientFeature, ToolCall, prelude::*};
+use serde_json::{Value, json};
+use tokio::time::sleep;
 
 const PNG: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
@@ -58,9 +59,201 @@ fn test_error_handling() -> Result<(), ToolError> {
 async fn test_tool_with_progress(ctx: &Context) -> &'static str {
     for percent in [0.0, 50.0, 100.0] {
         ctx.progress(percent).total(100.0).send();
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        sleep(Duration::from_millis(50)).await;
     }
     "Progress test completed"
+}
+
+/// Asks the client's model.
+#[mcp_tool]
+async fn test_sampling(prompt: String, ctx: &Context) -> Result<String, ToolError> {
+    let answer = ctx.sample("answer").user(prompt).max_tokens(100).await?;
+    Ok(format!("LLM response: {}", answer.text()))
+}
+
+#[mcp_type]
+struct Contact {
+    username: String,
+    email: String,
+}
+
+/// What a user answered, in words.
+fn told(action: &str, content: Option<Value>) -> String {
+    format!("action={action}, content={}", content.unwrap_or(json!({})))
+}
+
+/// Asks the user for a name and an address.
+#[mcp_tool]
+async fn test_elicitation(message: String, ctx: &Context) -> Result<String, ToolError> {
+    let answer = ctx.elicit::<Contact>("contact", message).answer().await?;
+    Ok(format!("User response: {}", told(answer.action(), answer.accepted().map(|contact| json!(contact)))))
+}
+
+#[mcp_type]
+#[derive(Default)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    #[default]
+    Active,
+    Inactive,
+    Pending,
+}
+
+#[mcp_type]
+#[serde(default)]
+struct Profile {
+    name: String,
+    age: i32,
+    score: f64,
+    status: Status,
+    verified: bool,
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self { name: "John Doe".into(), age: 30, score: 95.5, status: Status::Active, verified: true }
+    }
+}
+
+/// Asks with a form that is filled in already.
+#[mcp_tool]
+async fn test_elicitation_sep1034_defaults(ctx: &Context) -> Result<String, ToolError> {
+    let answer = ctx.elicit::<Profile>("profile", "Please check your profile").answer().await?;
+    let text = told(answer.action(), answer.accepted().map(|profile| json!(profile)));
+    Ok(format!("Elicitation completed: {text}"))
+}
+
+#[mcp_type]
+#[serde(rename_all = "lowercase")]
+enum Plain {
+    Option1,
+    Option2,
+    Option3,
+}
+
+#[mcp_type]
+#[serde(rename_all = "lowercase")]
+enum Titled {
+    #[schemars(title = "First Option")]
+    Value1,
+    #[schemars(title = "Second Option")]
+    Value2,
+    #[schemars(title = "Third Option")]
+    Value3,
+}
+
+#[mcp_type]
+#[serde(rename_all = "lowercase")]
+enum Old {
+    Opt1,
+    Opt2,
+    Opt3,
+}
+
+#[mcp_type]
+#[serde(rename_all = "camelCase")]
+struct Choices {
+    untitled_single: Plain,
+    titled_single: Titled,
+    #[schemars(extend("enumNames" = ["Option One", "Option Two", "Option Three"]))]
+    legacy_enum: Old,
+    untitled_multi: Vec<Plain>,
+    titled_multi: Vec<Titled>,
+}
+
+/// Asks for one and for several of a few values.
+#[mcp_tool]
+async fn test_elicitation_sep1330_enums(ctx: &Context) -> Result<String, ToolError> {
+    let answer = ctx.elicit::<Choices>("choices", "Please choose").answer().await?;
+    let text = told(answer.action(), answer.accepted().map(|choices| json!(choices)));
+    Ok(format!("Elicitation completed: {text}"))
+}
+
+/// Reports, then asks the user.
+#[mcp_tool]
+async fn test_streaming_elicitation(ctx: &Context) -> Result<String, ToolError> {
+    ctx.progress(1.0).total(2.0).send();
+    let sure = ctx.elicit::<bool>("sure", "Go on?").await?;
+    Ok(format!("Answered {sure}"))
+}
+
+#[mcp_type]
+struct UserName {
+    name: String,
+}
+
+/// Asks for a name.
+#[mcp_tool]
+async fn test_input_required_result_elicitation(ctx: &Context) -> Result<String, ToolError> {
+    let UserName { name } = ctx.elicit("user_name", "What is your name?").await?;
+    Ok(format!("Hello, {name}!"))
+}
+
+/// Asks the client's model for a capital.
+#[mcp_tool]
+async fn test_input_required_result_sampling(ctx: &Context) -> Result<String, ToolError> {
+    let answer =
+        ctx.sample("capital_question").user("What is the capital of France?").max_tokens(100).await?;
+    Ok(answer.text())
+}
+
+/// Asks the client for its folders.
+#[mcp_tool]
+async fn test_input_required_result_list_roots(ctx: &Context) -> Result<String, ToolError> {
+    let roots = ctx.roots("client_roots").await?;
+    Ok(roots.iter().map(|root| root.uri.as_str()).collect::<Vec<_>>().join(", "))
+}
+
+#[mcp_type]
+struct Confirmation {
+    ok: bool,
+}
+
+/// Asks for a confirmation; what it knows of the call travels with the client.
+#[mcp_tool]
+async fn test_input_required_result_request_state(ctx: &Context) -> Result<&'static str, ToolError> {
+    let Confirmation { ok } = ctx.elicit("confirm", "Please confirm").await?;
+    Ok(if ok { "state-ok: confirmed" } else { "state-ok: not confirmed" })
+}
+
+/// Asks for a confirmation; a client that changes what travels with it is refused.
+#[mcp_tool]
+async fn test_input_required_result_tampered_state(ctx: &Context) -> Result<&'static str, ToolError> {
+    test_input_required_result_request_state(ctx).await
+}
+
+/// Asks user, model and client at once.
+#[mcp_tool]
+async fn test_input_required_result_multiple_inputs(ctx: &Context) -> Result<String, ToolError> {
+    let (user, greeting, roots) = tokio::join!(
+        ctx.elicit::<UserName>("user_name", "What is your name?"),
+        ctx.sample("greeting").user("Write a greeting").max_tokens(50),
+        ctx.roots("client_roots"),
+    );
+    Ok(format!("{}: {} ({} roots)", user?.name, greeting?.text(), roots?.len()))
+}
+
+#[mcp_type]
+struct Color {
+    color: String,
+}
+
+/// Asks twice, one after the other.
+#[mcp_tool]
+async fn test_input_required_result_multi_round(ctx: &Context) -> Result<String, ToolError> {
+    let UserName { name } = ctx.elicit("step1", "What is your name?").await?;
+    let Color { color } = ctx.elicit("step2", format!("{name}, what is your favorite color?")).await?;
+    Ok(format!("{name} likes {color}"))
+}
+
+/// Asks only for what the client can do.
+#[mcp_tool]
+async fn test_input_required_result_capabilities(ctx: &Context) -> Result<String, ToolError> {
+    if ctx.supports(ClientFeature::Elicitation) {
+        let UserName { name } = ctx.elicit("user_name", "What is your name?").await?;
+        return Ok(name);
+    }
+    Ok(ctx.sample("name").user("Make up a name").max_tokens(50).await?.text())
 }
 
 /// Takes an argument that HTTP clients mirror into the header `Mcp-Param-Value`.
@@ -167,6 +360,18 @@ fn test_prompt_with_embedded_resource(
 #[mcp_prompt]
 fn test_prompt_with_image() -> (Image, &'static str) {
     (test_image_content(), "Please analyze the image above.")
+}
+
+#[mcp_type]
+struct UserContext {
+    context: String,
+}
+
+/// A prompt that asks the user first.
+#[mcp_prompt]
+async fn test_input_required_result_prompt(ctx: &Context) -> Result<String, ToolError> {
+    let UserContext { context } = ctx.elicit("user_context", "What is this about?").await?;
+    Ok(format!("Please help with {context}."))
 }
 
 fn main() -> mcp_runtime::Result<()> {

@@ -35,6 +35,7 @@ mod seal;
 mod server;
 #[cfg(feature = "http")]
 mod session;
+mod subscribe;
 mod transport;
 
 /// The JSON library that this crate is built on, for values and `json!` in tests and run-time schemas.
@@ -66,7 +67,7 @@ pub use reply::{
     IntoFailure, IntoMessage, IntoPromptResult, IntoResourceResult, IntoToolResult, Json, ResultExt,
     Structured, ToolError,
 };
-pub use server::{Error, Result, Server, ServerBuilder, ServerHandle};
+pub use server::{Error, Result, Server, ServerBuilder, ServerHandle, Tools};
 
 /// Starts a server with the name and version of the calling crate; see [`ServerBuilder`].
 #[macro_export]

@@ -57,11 +57,17 @@ pub(crate) struct Settings {
     /// How long a client may take for an answer.
     pub(crate) ask_timeout: Duration,
     pub(crate) single_use: Box<dyn SingleUse>,
+    /// What the server itself lets functions take, beside their state.
+    pub(crate) own: Slots,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { ask_timeout: Duration::from_secs(5 * 60), single_use: Box::new(Used::new(10_000)) }
+        Self {
+            ask_timeout: Duration::from_secs(5 * 60),
+            single_use: Box::new(Used::new(10_000)),
+            own: Slots::default(),
+        }
     }
 }
 
@@ -186,7 +192,8 @@ impl Context {
 
     /// The value registered for `T`: this request's first, then the server's.
     pub(crate) fn find<T: ?Sized + 'static>(&self) -> Option<&T> {
-        self.0.peer.request.get::<T>().or_else(|| self.0.state.get::<T>())
+        let Inner { peer, state, settings, .. } = &*self.0;
+        peer.request.get().or_else(|| state.get()).or_else(|| settings.own.get())
     }
 
     pub(crate) fn as_any<T: 'static>(&self) -> Option<&T> {

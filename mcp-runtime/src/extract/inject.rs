@@ -52,6 +52,16 @@ impl Inject {
         Self { optional: true, ..Self::of::<T>(name) }
     }
 
+    /// The type that it refers to.
+    pub(crate) fn target(&self) -> TypeId {
+        (self.this)()
+    }
+
+    /// Whether it is a `&T`.
+    pub(crate) fn is<T: 'static>(&self) -> bool {
+        self.target() == TypeId::of::<T>()
+    }
+
     /// Whether state or a declared request type can provide it.
     pub(crate) fn is_provided(&self, state: &Slots, requested: &[TypeId]) -> bool {
         let this = (self.this)();

@@ -2,9 +2,11 @@
 
 mod app;
 mod revision;
+mod uri;
 
 pub(crate) use app::{PAGE_MIME, UI_EXTENSION, UI_SETTINGS, is_page, shows_pages};
 pub use revision::Revision;
+pub(crate) use uri::normalise;
 
 /// JSON-RPC: the text is not JSON.
 pub(crate) const PARSE_ERROR: i64 = -32700;

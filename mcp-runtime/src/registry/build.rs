@@ -8,12 +8,12 @@ use std::{
     sync::Arc,
 };
 
-use super::{
-    PromptEntry, Registry, ResourceEntry, ToolEntry, page::Pages, template::normalise, tool::is_tool_name,
-};
+use super::{PromptEntry, Registry, ResourceEntry, ToolEntry, page::Pages, tool::is_tool_name};
 use crate::{
     context::Slots,
     def::{Linked, Location, RuntimeTool},
+    extract::Inject,
+    protocol::normalise,
 };
 
 /// Something that keeps a server from being built.
@@ -56,6 +56,11 @@ pub(crate) enum Source {
 }
 
 impl Registered {
+    /// Whether its function takes a `&T`.
+    pub(crate) fn takes<T: 'static>(&self) -> bool {
+        matches!(&self.source, Source::Annotated(item) if item.common().injects.iter().any(Inject::is::<T>))
+    }
+
     fn name(&self) -> String {
         let own = match &self.source {
             Source::Annotated(item) => item.common().name,
@@ -65,13 +70,14 @@ impl Registered {
     }
 }
 
-/// Builds the registry of these items.
+/// Builds the registry of these items; `own` are types that the server itself provides.
 ///
 /// # Errors
 /// Every problem found, each naming its item and place.
 pub(crate) fn assemble(
     server: &str,
     items: &[Registered],
+    own: &[TypeId],
     require_docs: bool,
 ) -> Result<Registry, Vec<Problem>> {
     let (mut tools, mut resources, mut prompts) = (Vec::new(), Vec::new(), Vec::new());
@@ -93,8 +99,10 @@ pub(crate) fn assemble(
             Source::Annotated(linked) => *linked,
         };
         let common = linked.common();
-        for inject in common.injects.iter().filter(|inject| !inject.is_provided(&item.state, &item.requested))
-        {
+        let provided = |inject: &&Inject| {
+            own.contains(&inject.target()) || inject.is_provided(&item.state, &item.requested)
+        };
+        for inject in common.injects.iter().filter(|inject| !provided(inject)) {
             problems.push(Problem::at(
                 common.at,
                 format!(

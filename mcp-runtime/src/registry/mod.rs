@@ -20,7 +20,11 @@ pub(crate) use resource::ResourceEntry;
 pub(crate) use template::Bound;
 pub(crate) use tool::{ToolBody, ToolEntry};
 
-use crate::{context::Viewer, protocol, schema::nearest};
+use crate::{
+    context::Viewer,
+    protocol::{self, normalise},
+    schema::nearest,
+};
 
 /// Everything that a server offers at one moment.
 #[derive(Debug, Default)]
@@ -51,7 +55,7 @@ impl Registry {
         let prompt_index = prompts.iter().enumerate().map(|(n, prompt)| (prompt.name.clone(), n)).collect();
         let is_exact = |(_, resource): &(usize, &Arc<ResourceEntry>)| resource.template.is_exact();
         let exact = resources.iter().enumerate().filter(is_exact);
-        let exact = exact.map(|(n, resource)| (template::normalise(&resource.uri), n)).collect();
+        let exact = exact.map(|(n, resource)| (normalise(&resource.uri), n)).collect();
         let mut templates: Vec<usize> =
             resources.iter().enumerate().filter(|r| !is_exact(r)).map(|(n, _)| n).collect();
         // stable, so that registration order decides between equals
@@ -82,7 +86,7 @@ impl Registry {
 
     /// The resource that serves `uri`, and its variables: an exact URI before templates.
     pub(crate) fn resource(&self, uri: &str) -> Option<(&Arc<ResourceEntry>, Bound)> {
-        if let Some(n) = self.exact.get(uri).or_else(|| self.exact.get(&template::normalise(uri))) {
+        if let Some(n) = self.exact.get(uri).or_else(|| self.exact.get(&normalise(uri))) {
             return self.resources.get(*n).map(|resource| (resource, Bound::new()));
         }
         self.templates

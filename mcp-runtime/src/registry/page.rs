@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use super::{Problem, ResourceEntry, ToolBody, ToolEntry, resource::prefixed, template::normalise};
+use super::{Problem, ResourceEntry, ToolBody, ToolEntry, resource::prefixed};
 use crate::{
-    protocol::{PAGE_MIME, is_page},
+    protocol::{PAGE_MIME, is_page, normalise},
     schema::nearest,
 };
 

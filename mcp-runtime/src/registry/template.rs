@@ -1,7 +1,7 @@
 //! URI templates (RFC 6570, the part that can be matched backwards): compiled once, matched in time linear in the
 //! URI's length, with the checks that keep a path inside its root. Reads look resources up with it.
 
-use crate::extract::Variable;
+use crate::{extract::Variable, protocol::normalise};
 
 /// One step of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,15 +165,6 @@ fn strip_scheme_and_host<'a>(uri: &'a str, literal: &str) -> Option<&'a str> {
     let head = uri.get(..literal.len())?;
     let same = head == literal || normalise(head) == normalise(literal);
     same.then(|| &uri[literal.len()..])
-}
-
-/// A URI with its scheme and host in lower case.
-pub(crate) fn normalise(uri: &str) -> String {
-    let end = match uri.find("://") {
-        Some(at) => uri[at + 3..].find(['/', '?', '#']).map_or(uri.len(), |host| at + 3 + host),
-        None => uri.find(':').unwrap_or(0),
-    };
-    format!("{}{}", uri[..end].to_ascii_lowercase(), &uri[end..])
 }
 
 fn decode(

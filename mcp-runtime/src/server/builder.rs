@@ -5,18 +5,19 @@ use std::{
     collections::HashSet,
     fmt,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError, RwLock,
+        Arc, Mutex, OnceLock, PoisonError, RwLock, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
-use super::{Error, Identity, Options, Result, Server, Shared};
+use super::{Error, Identity, Options, Result, Server, ServerHandle, Shared};
 use crate::{
     context::{Settings, SingleUse, Slots},
     def::{Linked, Location, Prompt, Resource, RuntimeTool, Service, Tool},
     registry::{Problem, Registered, Source, assemble},
     seal::{Key, Ring, Seal},
+    subscribe::Hub,
 };
 
 /// Sets the state of calls apart from everything else that is sealed.
@@ -61,7 +62,14 @@ pub struct ServerBuilder {
     items: Vec<Item>,
     problems: Vec<Problem>,
     require_docs: bool,
+    pub(super) handed: Vec<Handed>,
 }
+
+/// Types that the server itself lets functions take.
+pub(super) const OWN: &[TypeId] = &[TypeId::of::<ServerHandle>()];
+
+/// Takes the server's handle.
+pub(super) type Handed = Box<dyn FnOnce(ServerHandle) + Send>;
 
 /// One item, before the builder's state is complete.
 enum Item {
@@ -87,6 +95,7 @@ impl ServerBuilder {
             items: Vec::new(),
             problems: Vec::new(),
             require_docs: false,
+            handed: Vec::new(),
         }
     }
 
@@ -234,6 +243,7 @@ impl ServerBuilder {
             self.items.push(Item::Mounted(item));
         }
         self.request_types.extend(other.request_types);
+        self.handed.extend(other.handed);
         self
     }
 
@@ -339,7 +349,7 @@ impl ServerBuilder {
                 Ring::new(Vec::new())
             }
         };
-        let registry = match assemble(&self.identity.name, &items, self.require_docs) {
+        let registry = match assemble(&self.identity.name, &items, OWN, self.require_docs) {
             Ok(registry) => registry,
             Err(found) => {
                 problems.extend(found);
@@ -351,18 +361,32 @@ impl ServerBuilder {
         }
         let mut identity = self.identity;
         identity.render();
-        Ok(Server(Arc::new(Shared {
-            identity,
-            options,
-            settings: Arc::new(self.settings),
-            states: Seal::new(&keys, STATE),
-            keys,
-            request_types: self.request_types,
-            require_docs: self.require_docs,
-            items: RwLock::new(items),
-            registry: RwLock::new(Arc::new(registry)),
-            handled: AtomicBool::new(false),
-        })))
+        let wanted = items.iter().any(|item| item.takes::<ServerHandle>());
+        let handled = wanted || !self.handed.is_empty();
+        let mut settings = self.settings;
+        let server = Server(Arc::new_cyclic(|this: &Weak<Shared>| {
+            if handled {
+                // no cycle: it does not keep the server alive
+                settings.own.put(ServerHandle::new(this.clone()));
+            }
+            Shared {
+                identity,
+                settings: Arc::new(settings),
+                states: Seal::new(&keys, STATE),
+                keys,
+                request_types: self.request_types,
+                require_docs: self.require_docs,
+                items: RwLock::new(items),
+                registry: RwLock::new(Arc::new(registry)),
+                hub: Hub::new(options.subscriptions),
+                handled: AtomicBool::new(handled),
+                options,
+            }
+        }));
+        for take in self.handed {
+            take(ServerHandle::new(Arc::downgrade(&server.0)));
+        }
+        Ok(server)
     }
 }
 

@@ -1,62 +1,205 @@
-//! Changes a running server's tools.
+//! Changes a running server, and tells its clients what has changed.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, PoisonError, Weak};
 
-use super::{Error, Result, Server};
+use super::{Error, Result, Shared};
 use crate::{
+    context::Viewer,
     def::RuntimeTool,
     registry::{Registered, Source, assemble},
+    subscribe::Change,
 };
 
-/// Adds and removes tools while a server runs; clones change the same server.
+/// Adds and removes tools while a server runs, and tells clients that something has changed; clones are handles of the
+/// same server.
+///
+/// A function gets it as a parameter `&ServerHandle`, [`with_handle`](crate::ServerBuilder::with_handle) gives it to
+/// anything else that is made before the server runs, and [`Server::handle`](crate::Server::handle) to a program that holds the server. It
+/// does not keep the server alive: with the server gone, nobody is told anything.
+///
+/// ```
+/// use mcp_runtime::{ServerHandle, prelude::*, testing::TestServer};
+/// use serde_json::json;
+///
+/// /// Fills the cup.
+/// #[mcp_tool]
+/// fn fill(server: &ServerHandle) {
+///     server.resource_updated("cup://mine");
+/// }
+///
+/// /// The cup.
+/// #[mcp_resource(uri = "cup://mine")]
+/// fn cup() -> &'static str {
+///     "full"
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> mcp_runtime::Result<()> {
+/// let server = TestServer::new(mcp_runtime::server!().tool::<fill>().resource::<cup>())?;
+/// server.call("fill", json!({})).await.expect_ok();
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
-pub struct ServerHandle(Server);
+pub struct ServerHandle(Weak<Shared>);
 
 impl ServerHandle {
-    pub(super) fn new(server: Server) -> Self {
-        Self(server)
+    pub(super) fn new(shared: Weak<Shared>) -> Self {
+        Self(shared)
     }
 
-    /// Adds a tool, or replaces the one made at run time that has its name.
+    /// A handle for unit tests of annotated functions: of a server that is gone.
+    ///
+    /// ```
+    /// mcp_runtime::ServerHandle::for_test().tools_changed();
+    /// ```
+    #[must_use]
+    pub fn for_test() -> Self {
+        Self(Weak::new())
+    }
+
+    /// Adds a tool, or replaces the one made at run time that has its name, and tells clients.
     ///
     /// # Errors
-    /// An annotated tool has its name, or its schema cannot be enforced; nothing has changed then.
+    /// An annotated tool has its name, or its schema cannot be enforced, or the server is gone; nothing has changed
+    /// then.
     pub fn add_tool(&self, tool: RuntimeTool) -> Result<()> {
-        self.change(|items| {
-            items.retain(|item| !matches!(&item.source, Source::Runtime(old) if old.name() == tool.name()));
-            items.push(Registered {
-                source: Source::Runtime(Arc::new(tool)),
-                prefix: String::new(),
-                this: None,
-                state: Arc::default(),
-                requested: Arc::from([]),
-            });
-        })
+        self.update(|tools| tools.add(tool))
     }
 
-    /// Removes a tool made at run time; whether there was one of that name.
+    /// Removes a tool made at run time, and tells clients; whether there was one of that name.
     ///
     /// # Errors
-    /// None today; the signature leaves room.
+    /// The server is gone.
     pub fn remove_tool(&self, name: &str) -> Result<bool> {
         let mut found = false;
-        self.change(|items| {
-            let before = items.len();
-            items.retain(|item| !matches!(&item.source, Source::Runtime(old) if old.name() == name));
-            found = items.len() < before;
-        })?;
+        self.update(|tools| found = tools.remove(name))?;
         Ok(found)
     }
 
-    fn change(&self, edit: impl FnOnce(&mut Vec<Registered>)) -> Result<()> {
-        let shared = &self.0.0;
+    /// Adds and removes any number of tools as one change: all of it or nothing, and clients are told once.
+    ///
+    /// Only those are told who can see one of the tools that came or went.
+    ///
+    /// ```
+    /// # use mcp_runtime::{ToolCall, ToolDef};
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// let server = mcp_runtime::server!().build()?;
+    /// let handle = server.handle();
+    /// handle.update(|tools| {
+    ///     for name in ["one", "two"] {
+    ///         tools.add(ToolDef::builder(name).handler(|_: ToolCall| async { "done" }));
+    ///     }
+    /// })?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`add_tool`](Self::add_tool), for any of them.
+    pub fn update(&self, edit: impl FnOnce(&mut Tools)) -> Result<()> {
+        let shared = self.0.upgrade().ok_or_else(|| Error::from("the server is gone"))?;
         let mut items = shared.items.write().unwrap_or_else(PoisonError::into_inner);
-        let mut changed = items.clone();
-        edit(&mut changed);
-        let registry = assemble(&shared.identity.name, &changed, shared.require_docs)
+        let mut tools = Tools { items: items.clone(), scopes: Vec::new() };
+        edit(&mut tools);
+        let Tools { items: changed, scopes } = tools;
+        if scopes.is_empty() {
+            return Ok(());
+        }
+        let registry = assemble(&shared.identity.name, &changed, super::builder::OWN, shared.require_docs)
             .map_err(|problems| super::builder::report(&problems))?;
         *items = changed;
         *shared.registry.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(registry);
-        Ok::<_, Error>(())
+        drop(items);
+        let sees = |viewer: Viewer<'_>, scopes: &[String]| {
+            viewer.sees(&scopes.iter().map(String::as_str).collect::<Vec<_>>())
+        };
+        shared.hub.publish_to(Change::Tools, |viewer| scopes.iter().any(|scopes| sees(viewer, scopes)));
+        Ok(())
+    }
+
+    /// Tells clients that the list of tools has changed, in a way that the server cannot know of: the wire's
+    /// [`notifications/tools/list_changed`](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#list-changed-notification).
+    pub fn tools_changed(&self) {
+        self.publish(|| Change::Tools);
+    }
+
+    /// Tells clients that the list of prompts has changed: the wire's
+    /// [`notifications/prompts/list_changed`](https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#list-changed-notification).
+    pub fn prompts_changed(&self) {
+        self.publish(|| Change::Prompts);
+    }
+
+    /// Tells clients that the list of resources has changed, such as what a template's `list` function gives: the
+    /// wire's
+    /// [`notifications/resources/list_changed`](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#list-changed-notification).
+    pub fn resources_changed(&self) {
+        self.publish(|| Change::Resources);
+    }
+
+    /// Tells those who subscribed to this URI that its contents have changed: the wire's
+    /// [`notifications/resources/updated`](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#subscriptions).
+    ///
+    /// It is the whole URI, as clients read it. Scheme and host match ignoring case, the rest exactly.
+    pub fn resource_updated(&self, uri: &str) {
+        self.publish(|| Change::Updated(uri.into()));
+    }
+
+    /// Ends every open `subscriptions/listen` stream with its result; clients may open another.
+    ///
+    /// For programs that stop and have a [router](crate::Server::into_router) of ours in a server of their own: it waits
+    /// for open streams. Our own transports end their streams by themselves.
+    pub fn end_subscriptions(&self) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.hub.end();
+        }
+    }
+
+    fn publish(&self, change: impl FnOnce() -> Change) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.hub.publish(change());
+        }
+    }
+}
+
+/// A server's tools while they are [changed](ServerHandle::update).
+pub struct Tools {
+    items: Vec<Registered>,
+    /// Of each tool that came or went.
+    scopes: Vec<Vec<String>>,
+}
+
+impl Tools {
+    /// Adds a tool, or replaces the one made at run time that has its name.
+    pub fn add(&mut self, tool: RuntimeTool) {
+        self.remove(tool.name());
+        self.scopes.push(tool.spec.scopes.clone());
+        self.items.push(Registered {
+            source: Source::Runtime(Arc::new(tool)),
+            prefix: String::new(),
+            this: None,
+            state: Arc::default(),
+            requested: Arc::from([]),
+        });
+    }
+
+    /// Removes a tool made at run time; whether there was one of that name.
+    pub fn remove(&mut self, name: &str) -> bool {
+        let before = self.items.len();
+        let scopes = &mut self.scopes;
+        self.items.retain(|item| match &item.source {
+            Source::Runtime(old) if old.name() == name => {
+                scopes.push(old.spec.scopes.clone());
+                false
+            }
+            _ => true,
+        });
+        self.items.len() < before
+    }
+}
+
+impl std::fmt::Debug for Tools {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tools").field("changed", &self.scopes.len()).finish_non_exhaustive()
     }
 }

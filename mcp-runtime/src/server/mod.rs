@@ -3,6 +3,7 @@
 mod builder;
 mod error;
 mod handle;
+mod notice;
 mod options;
 
 use std::sync::{
@@ -13,7 +14,7 @@ use std::sync::{
 pub use builder::ServerBuilder;
 pub(crate) use builder::{RequestType, report_forgotten};
 pub use error::{Error, Result};
-pub use handle::ServerHandle;
+pub use handle::{ServerHandle, Tools};
 pub(crate) use options::Options;
 
 use crate::{
@@ -22,6 +23,7 @@ use crate::{
     protocol::{META_SERVER_INFO, Revision},
     registry::{Registered, Registry},
     seal::{Ring, Seal},
+    subscribe::{Hub, Lists},
 };
 
 /// A server, ready to be served over any transport, any number of times; clones are the same server.
@@ -39,7 +41,8 @@ struct Shared {
     require_docs: bool,
     items: RwLock<Vec<Registered>>,
     registry: RwLock<Arc<Registry>>,
-    /// Whether a handle was given out, so that there may be tools later on.
+    hub: Hub,
+    /// Whether a handle was given out, so that there may be tools later on, and changes to tell of.
     handled: AtomicBool,
 }
 
@@ -114,6 +117,8 @@ pub(crate) struct Offers {
     pub(crate) completions: bool,
     /// Pages of the apps extension.
     pub(crate) pages: bool,
+    /// The lists whose changes are told to whoever can be told.
+    pub(crate) changes: Lists,
 }
 
 impl Server {
@@ -140,11 +145,13 @@ impl Server {
         self.0.identity.instructions.as_deref()
     }
 
-    /// A handle that adds and removes tools while the server runs.
+    /// A handle that adds and removes tools while the server runs, and tells clients what has changed.
+    ///
+    /// Take it before you serve: clients ask once what a server can tell them, and without a handle it is nothing.
     #[must_use]
     pub fn handle(&self) -> ServerHandle {
         self.0.handled.store(true, Ordering::Relaxed);
-        ServerHandle::new(self.clone())
+        ServerHandle::new(Arc::downgrade(&self.0))
     }
 
     pub(crate) fn options(&self) -> &Options {
@@ -182,6 +189,11 @@ impl Server {
         self.0.registry.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
+    /// Where changes are told to those who follow.
+    pub(crate) fn hub(&self) -> &Hub {
+        &self.0.hub
+    }
+
     /// The `_meta` of every result in the stateless era, as JSON.
     pub(crate) fn identity(&self) -> &str {
         &self.0.identity.meta
@@ -194,12 +206,15 @@ impl Server {
 
     pub(crate) fn offers(&self) -> Offers {
         let registry = self.0.registry.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let handled = self.0.handled.load(Ordering::Relaxed);
+        let (resources, prompts) = (!registry.resources.is_empty(), !registry.prompts.is_empty());
         Offers {
-            tools: !registry.tools.is_empty() || self.0.handled.load(Ordering::Relaxed),
-            resources: !registry.resources.is_empty(),
-            prompts: !registry.prompts.is_empty(),
+            tools: !registry.tools.is_empty() || handled,
+            resources,
+            prompts,
             completions: registry.completes,
             pages: registry.has_pages,
+            changes: Lists { tools: handled, prompts: handled && prompts, resources: handled && resources },
         }
     }
 

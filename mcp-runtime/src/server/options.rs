@@ -15,6 +15,8 @@ pub(crate) struct Options {
     pub(crate) max_queued: usize,
     /// How long calls may go on after stdin has ended, or the process was told to stop.
     pub(crate) drain: Duration,
+    /// Of subscriptions.
+    pub(crate) subscriptions: crate::subscribe::Limits,
     /// How long clients of the stateless era may keep lists.
     pub(crate) list_ttl: Duration,
     /// Whether callers are told apart.
@@ -35,6 +37,7 @@ impl Default for Options {
             max_in_flight: 256,
             max_queued: 1024,
             drain: Duration::from_secs(10),
+            subscriptions: crate::subscribe::Limits::default(),
             list_ttl: Duration::ZERO,
             authenticates: false,
             keys: None,

@@ -2,6 +2,7 @@
 //! by row of the promised behaviours, and each way into a server.
 
 mod apps;
+mod asking;
 mod child;
 mod command_line;
 mod common;

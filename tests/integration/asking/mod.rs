@@ -1,0 +1,6 @@
+//! Asking the client: forms, URLs, models and folders, through real calls in both eras.
+
+mod client;
+mod forms;
+mod models;
+mod urls;

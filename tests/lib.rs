@@ -18,6 +18,8 @@ mod docs {
     struct Parameters;
     #[doc = include_str!("../docs/results-and-errors.md")]
     struct Results;
+    #[doc = include_str!("../docs/asking.md")]
+    struct Asking;
     #[doc = include_str!("../docs/state.md")]
     struct State;
     #[doc = include_str!("../docs/transports.md")]

@@ -22,6 +22,8 @@ mod docs {
     struct Asking;
     #[doc = include_str!("../docs/state.md")]
     struct State;
+    #[doc = include_str!("../docs/apps.md")]
+    struct Apps;
     #[doc = include_str!("../docs/transports.md")]
     struct Transports;
     #[doc = include_str!("../docs/testing.md")]

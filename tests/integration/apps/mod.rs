@@ -1,4 +1,7 @@
 //! MCP Apps: tools with pages, and what hosts find of them in lists, reads and capabilities of every revision.
+//! `browser` opens the page of an example.
+
+mod browser;
 
 use mcp_runtime::{Revision, ServerBuilder, ToolCall, ToolDef, prelude::*, testing::TestServer};
 use serde_json::{Value, json};

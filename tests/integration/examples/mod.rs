@@ -1,5 +1,6 @@
 //! Drives every example: its items in memory, and its program over its wire.
 
+pub(crate) mod app;
 mod axum;
 mod content;
 mod everything;

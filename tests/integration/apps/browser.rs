@@ -1,0 +1,162 @@
+//! Opens the page of the `app` example in a browser, inside a host page, and looks at what they say to each other.
+//!
+//! Host, sandbox and MCP server have an origin each, as on the web. The user's click is a script's.
+
+use std::{
+    env, fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    response::Html,
+    routing::{get, post},
+};
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, sync::mpsc, time::timeout};
+
+use crate::examples::app::example;
+
+/// Nothing here takes nearly as long, unless it hangs.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What hosts are to fall back on for pages that declare no origins.
+const POLICY: &str = "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; \
+    img-src 'self' data:; media-src 'self' data:; object-src 'none'; connect-src 'none'";
+
+async fn serve(app: Router) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let at = listener.local_addr().expect("an address");
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    at
+}
+
+/// A browser with a fresh profile; both are gone when it is dropped.
+struct Browser {
+    process: Child,
+    profile: PathBuf,
+}
+
+impl Browser {
+    fn open(url: &str) -> Self {
+        let profile = env::temp_dir().join(format!("mcp-app-{}", std::process::id()));
+        fs::create_dir_all(&profile).expect("a folder for the profile");
+        let log = fs::File::create(Self::log(&profile)).expect("a log");
+        let mut command = Command::new("chromium");
+        command.args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+            "--no-default-browser-check",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            // no other machine is ever asked
+            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+        ]);
+        command.arg(format!("--user-data-dir={}", profile.display())).arg(url);
+        let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
+        let process = process.unwrap_or_else(|error| {
+            panic!("`chromium` cannot be started: {error}\ninstall it: on Debian `apt-get install chromium`")
+        });
+        Self { process, profile }
+    }
+
+    fn log(profile: &Path) -> PathBuf {
+        profile.join("stderr.txt")
+    }
+
+    /// Asks it to end, so that it takes its helpers along, and waits for that.
+    async fn close(&mut self) {
+        let asked = Command::new("kill").arg(self.process.id().to_string()).status();
+        for _ in 0..500 {
+            if asked.is_err() || self.process.try_wait().is_ok_and(|status| status.is_some()) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // both may be over already, and nothing can be done if not
+        let _ended = self.process.kill();
+        let _reaped = self.process.wait();
+        let _removed = fs::remove_dir_all(&self.profile);
+    }
+}
+
+/// What the host page reports in the end.
+async fn shown() -> Value {
+    let mcp = serve(example::server().build().expect("a server").into_router()).await;
+    let proxy = get(|| async { ([("content-security-policy", POLICY)], Html(include_str!("proxy.html"))) });
+    let sandbox = serve(Router::new().route("/", proxy)).await;
+    let (reported, mut reports) = mpsc::channel(1);
+    let host = Router::new().route("/", get(|| async { Html(include_str!("host.html")) })).route(
+        "/report",
+        post(move |report: String| async move {
+            let _only_the_first_counts = reported.try_send(report);
+        }),
+    );
+    let host = serve(host).await;
+    let mut browser =
+        Browser::open(&format!("http://{host}/?mcp=http://{mcp}/mcp&sandbox=http://{sandbox}/"));
+    let report = timeout(PATIENCE, reports.recv()).await;
+    browser.close().await;
+    let log = || fs::read_to_string(Browser::log(&browser.profile)).unwrap_or_default();
+    let Ok(Some(report)) = report else { panic!("the host page reports nothing\n{}", log()) };
+    serde_json::from_str(&report).expect("a report in JSON")
+}
+
+#[tokio::test]
+async fn protocol_37_a_page_speaks_with_its_host_in_a_browser() {
+    let report = shown().await;
+    assert_eq!(report.get("failed"), None, "{report:#}");
+    assert_eq!(
+        report["page"],
+        json!({
+            "uri": "ui://poll/page.html", "mimeType": "text/html;profile=mcp-app", "ui": { "prefersBorder": true }
+        })
+    );
+    assert_eq!(report["app"]["protocolVersion"], "2026-01-26");
+    assert_eq!(report["app"]["appInfo"]["name"], "poll");
+    let passing = ["ui/notifications/size-changed", "notifications/message"];
+    let messages: Vec<_> = report["messages"]
+        .as_array()
+        .expect("messages")
+        .iter()
+        .map(|message| (message[0].as_str().unwrap_or_default(), message[1].as_str().unwrap_or_default()))
+        .filter(|(_, method)| !passing.contains(method))
+        .collect();
+    assert_eq!(
+        messages,
+        [
+            ("page", "ui/notifications/sandbox-proxy-ready"),
+            ("host", "ui/notifications/sandbox-resource-ready"),
+            ("page", "ui/initialize"),
+            ("host", "result"),
+            ("page", "ui/notifications/initialized"),
+            ("host", "ui/notifications/tool-input"),
+            ("host", "ui/notifications/tool-result"),
+            ("page", "tools/call"),
+            ("host", "result"),
+            ("host", "ui/resource-teardown"),
+            ("page", "result"),
+        ],
+        "{report:#}"
+    );
+    // what the user saw, before and after the click
+    assert_eq!(
+        report["seen"],
+        json!(["tea: 0, coffee: 0, water: 0", "tea: 1, coffee: 0, water: 0"]),
+        "{report:#}"
+    );
+    assert_eq!(report["after"], json!({ "tea": 1, "coffee": 0, "water": 0 }), "the vote was counted");
+}

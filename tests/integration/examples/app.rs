@@ -1,0 +1,34 @@
+//! The `app` example without its page; `apps` opens that in a browser.
+
+use mcp_runtime::testing::TestServer;
+use serde_json::json;
+
+use super::program;
+
+#[allow(dead_code, reason = "`main` is what the example's program has besides")]
+#[path = "../../../examples/app/main.rs"]
+pub(crate) mod example;
+
+#[tokio::test]
+async fn votes_are_counted_and_the_model_is_told_what_to_do() {
+    let server = TestServer::new(example::server()).unwrap();
+    server.call("vote", json!({ "drink": "tea" })).await.expect_ok();
+    server.call("vote", json!({ "drink": "beer" })).await.expect_failure("drink");
+    let poll = server.call("poll", json!({})).await;
+    poll.expect_json(&json!({ "tea": 1, "coffee": 0, "water": 0 }));
+    assert!(poll.text().contains("call `vote`"), "{poll}");
+    let shows = json!({
+        "extensions": { "io.modelcontextprotocol/ui": { "mimeTypes": ["text/html;profile=mcp-app"] } }
+    });
+    let host = server.answering(shows, |method, _| panic!("asked for `{method}`"));
+    let poll = host.call("poll", json!({})).await;
+    assert!(poll.expect_ok().text().contains("The user sees the poll"), "{poll}");
+}
+
+#[test]
+fn its_program_answers() {
+    assert!(program::run("app", &["list"], &[]).contains("ui://poll/page.html"));
+    assert!(program::run("app", &["read", "ui://poll/page.html"], &[]).contains("<!doctype html>"));
+    let reply = program::over_stdio("app", "poll", &json!({}));
+    assert_eq!(reply["result"]["structuredContent"]["tea"], 0);
+}

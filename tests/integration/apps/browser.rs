@@ -34,17 +34,27 @@ async fn serve(app: Router) -> SocketAddr {
     at
 }
 
-/// A browser with a fresh profile; both are gone when it is dropped.
+/// A folder that is gone when it is dropped.
+struct Profile(PathBuf);
+
+impl Drop for Profile {
+    fn drop(&mut self) {
+        // what is left behind is in the folder for temporary files
+        let _removed = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A browser with a fresh profile, ended when it is dropped.
 struct Browser {
     process: Child,
-    profile: PathBuf,
+    profile: Profile,
 }
 
 impl Browser {
     fn open(url: &str) -> Self {
-        let profile = env::temp_dir().join(format!("mcp-app-{}", std::process::id()));
-        fs::create_dir_all(&profile).expect("a folder for the profile");
-        let log = fs::File::create(Self::log(&profile)).expect("a log");
+        let profile = Profile(env::temp_dir().join(format!("mcp-app-{}", std::process::id())));
+        fs::create_dir_all(&profile.0).expect("a folder for the profile");
+        let log = fs::File::create(Self::log(&profile.0)).expect("a log");
         let mut command = Command::new("chromium");
         command.args([
             "--headless",
@@ -60,7 +70,7 @@ impl Browser {
             // no other machine is ever asked
             "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
         ]);
-        command.arg(format!("--user-data-dir={}", profile.display())).arg(url);
+        command.arg(format!("--user-data-dir={}", profile.0.display())).arg(url);
         let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
         let process = process.unwrap_or_else(|error| {
             panic!("`chromium` cannot be started: {error}\ninstall it: on Debian `apt-get install chromium`")
@@ -89,7 +99,6 @@ impl Drop for Browser {
         // both may be over already, and nothing can be done if not
         let _ended = self.process.kill();
         let _reaped = self.process.wait();
-        let _removed = fs::remove_dir_all(&self.profile);
     }
 }
 
@@ -110,7 +119,7 @@ async fn shown() -> Value {
         Browser::open(&format!("http://{host}/?mcp=http://{mcp}/mcp&sandbox=http://{sandbox}/"));
     let report = timeout(PATIENCE, reports.recv()).await;
     browser.close().await;
-    let log = || fs::read_to_string(Browser::log(&browser.profile)).unwrap_or_default();
+    let log = || fs::read_to_string(Browser::log(&browser.profile.0)).unwrap_or_default();
     let Ok(Some(report)) = report else { panic!("the host page reports nothing\n{}", log()) };
     serde_json::from_str(&report).expect("a report in JSON")
 }

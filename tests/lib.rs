@@ -12,6 +12,8 @@ mod docs {
     struct Tools;
     #[doc = include_str!("../docs/resources.md")]
     struct Resources;
+    #[doc = include_str!("../docs/skills.md")]
+    struct Skills;
     #[doc = include_str!("../docs/prompts.md")]
     struct Prompts;
     #[doc = include_str!("../docs/parameters.md")]

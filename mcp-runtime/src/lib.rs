@@ -35,6 +35,8 @@ mod seal;
 mod server;
 #[cfg(feature = "http")]
 mod session;
+#[cfg_attr(not(feature = "skills"), expect(dead_code, reason = "only the feature reads any"))]
+mod skill;
 mod subscribe;
 mod transport;
 

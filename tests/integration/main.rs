@@ -14,6 +14,7 @@ mod prompts;
 mod protocol;
 mod resources;
 mod rounds;
+mod skills;
 mod stdio;
 mod stream;
 mod tools;

@@ -10,7 +10,7 @@ use crate::{
 
 impl Server {
     fn write_capabilities(&self, object: &mut Object<'_>, revision: Revision) {
-        let offers = self.offers();
+        let offers = self.offers(revision);
         object.object("capabilities", |c| {
             if offers.completions && revision >= Revision::V2025_03_26 {
                 c.raw("completions", "{}");
@@ -22,7 +22,10 @@ impl Server {
                     c.raw(key, "{}");
                 }
             }
-            let extensions = [(protocol::UI_EXTENSION, protocol::UI_SETTINGS, offers.pages)];
+            let extensions = [
+                (protocol::SKILLS_EXTENSION, protocol::SKILLS_SETTINGS, offers.skills),
+                (protocol::UI_EXTENSION, protocol::UI_SETTINGS, offers.pages),
+            ];
             if extensions.iter().any(|(_, _, offered)| *offered) {
                 c.object("extensions", |e| {
                     for (key, settings, _) in extensions.iter().filter(|(_, _, offered)| *offered) {

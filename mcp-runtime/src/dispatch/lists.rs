@@ -1,6 +1,6 @@
 //! `tools/list`, `resources/list`, `resources/templates/list` and `prompts/list`.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use super::{
     MayAsk, Refusal, Request, Status,
@@ -27,13 +27,7 @@ impl Server {
         out: &mut Vec<u8>,
     ) -> Result<Begun, Refusal> {
         let registry = self.registry();
-        let cursor = match request.params.cursor {
-            None => None,
-            Some(raw) if raw.get() == "null" => None,
-            Some(raw) => {
-                Some(text_of(raw).ok_or_else(|| ProtocolError::invalid_params("`cursor` is not a string"))?)
-            }
-        };
+        let cursor = request.cursor()?;
         if kind == ListKind::Resources && registry.resources.iter().any(|r| r.def.list.is_some()) {
             return Ok(self.list_instances(request, &registry, cursor.map(|c| c.into_owned()), out));
         }
@@ -41,18 +35,19 @@ impl Server {
         let size = self.options().page_size;
         if cursor.is_none() && request.viewer().sees_all() {
             let page = registry.first_page(kind, request.revision, size);
-            self.write_page(kind, frame, &page, out);
+            self.write_page(kind.key(), frame, &page, out);
             return Ok(Begun::Done(Status::Ok));
         }
         let entries = registry.entries(kind, request.revision, request.viewer());
-        let page = page_of(kind, &entries, cursor.as_deref(), size).ok_or_else(bad_cursor)?;
-        self.write_page(kind, frame, &page, out);
+        let page = page_of(kind.key(), &entries, cursor.as_deref(), size).ok_or_else(bad_cursor)?;
+        self.write_page(kind.key(), frame, &page, out);
         Ok(Begun::Done(Status::Ok))
     }
 
-    fn write_page(&self, kind: ListKind, frame: Frame<'_>, page: &Page, out: &mut Vec<u8>) {
+    /// A page, under that member of the result.
+    pub(super) fn write_page(&self, key: &str, frame: Frame<'_>, page: &Page, out: &mut Vec<u8>) {
         framed(out, frame, self, None, |object| {
-            object.key(kind.key()).extend_from_slice(&page.entries);
+            object.key(key).extend_from_slice(&page.entries);
             object.opt_str("nextCursor", page.next.as_deref());
             if frame.revision.is_modern() {
                 self.cache_hints(object);
@@ -112,9 +107,9 @@ impl Server {
                         out
                     }));
                 }
-                match page_of(ListKind::Resources, &entries, cursor, self.options().page_size) {
+                match page_of(ListKind::Resources.key(), &entries, cursor, self.options().page_size) {
                     Some(page) => {
-                        self.write_page(ListKind::Resources, frame, &page, out);
+                        self.write_page(ListKind::Resources.key(), frame, &page, out);
                         return Status::Ok;
                     }
                     None => bad_cursor(),
@@ -127,6 +122,18 @@ impl Server {
     }
 }
 
-fn bad_cursor() -> ProtocolError {
+impl<'a> Request<'a> {
+    /// The cursor of a request for a list.
+    pub(super) fn cursor(&self) -> Result<Option<Cow<'a, str>>, ProtocolError> {
+        match self.params.cursor.filter(|raw| raw.get() != "null") {
+            None => Ok(None),
+            Some(raw) => text_of(raw)
+                .map(Some)
+                .ok_or_else(|| ProtocolError::invalid_params("`cursor` is not a string")),
+        }
+    }
+}
+
+pub(super) fn bad_cursor() -> ProtocolError {
     ProtocolError::invalid_params("`cursor` is none of this list's")
 }

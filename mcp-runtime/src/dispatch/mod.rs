@@ -9,6 +9,7 @@ mod read;
 mod reply;
 mod round;
 mod run;
+mod skill;
 mod tool;
 
 pub(crate) use reply::Status;
@@ -121,13 +122,16 @@ impl Server {
                 ProtocolError::invalid_params("`progressToken` is neither a string nor an integer").into()
             );
         }
-        let offers = self.offers();
+        let offers = self.offers(revision);
         match method {
             "tools/call" if offers.tools => self.call_tool(request, out),
             "tools/list" if offers.tools => self.list(request, ListKind::Tools, out),
             "resources/read" if offers.resources => self.read_resource(request, out),
             "resources/list" if offers.resources => self.list(request, ListKind::Resources, out),
             "resources/templates/list" if offers.resources => self.list(request, ListKind::Templates, out),
+            "resources/directory/read" if offers.skills => self.read_directory(request, out),
+            "skills/list" if offers.skills => self.list(request, ListKind::Skills, out),
+            "skills/get" if offers.skills => self.get_skill(request, out),
             "prompts/get" if offers.prompts => self.get_prompt(request, out),
             "prompts/list" if offers.prompts => self.list(request, ListKind::Prompts, out),
             "completion/complete" if offers.completions => self.complete(request, out),

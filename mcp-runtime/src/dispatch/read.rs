@@ -1,5 +1,7 @@
 //! `resources/read`.
 
+use std::borrow::Cow;
+
 use serde_json::json;
 
 use super::{
@@ -19,10 +21,14 @@ use crate::{
 
 impl Server {
     pub(super) fn read_resource(&self, request: Request<'_>, out: &mut Vec<u8>) -> Result<Begun, Refusal> {
-        let uri = request.params.uri.ok_or_else(|| ProtocolError::invalid_params("`uri` is missing"))?;
-        let uri = text_of(uri).ok_or_else(|| ProtocolError::invalid_params("`uri` is not a string"))?;
+        let uri = request.uri()?;
         let registry = self.registry();
         let revision = request.revision;
+        if revision.is_modern()
+            && let Some(found) = registry.skills.find(&uri)
+        {
+            return self.read_skill(request, &uri, &found, out);
+        }
         let found = registry.resource(&uri).filter(|(r, _)| request.viewer().sees(r.def.common.scopes));
         let Some((entry, variables)) = found else { return Err(not_found(&uri, revision).into()) };
         let entry = entry.clone();
@@ -78,6 +84,14 @@ impl Server {
         };
         error_reply(out, Some(frame.id), &error);
         Status::Ok
+    }
+}
+
+impl<'a> Request<'a> {
+    /// The URI of a request for what has one.
+    pub(super) fn uri(&self) -> Result<Cow<'a, str>, ProtocolError> {
+        let uri = self.params.uri.ok_or_else(|| ProtocolError::invalid_params("`uri` is missing"))?;
+        text_of(uri).ok_or_else(|| ProtocolError::invalid_params("`uri` is not a string"))
     }
 }
 

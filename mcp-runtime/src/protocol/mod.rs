@@ -34,3 +34,8 @@ pub(crate) const META_PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocol
 pub(crate) const META_CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 /// `_meta` key of the server's name and version on results.
 pub(crate) const META_SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+
+/// The extension of skills (SEP-2640).
+pub(crate) const SKILLS_EXTENSION: &str = "io.modelcontextprotocol/skills";
+/// What is declared under it: directories can be read.
+pub(crate) const SKILLS_SETTINGS: &str = r#"{"directoryRead":true}"#;

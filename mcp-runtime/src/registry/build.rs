@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{PromptEntry, Registry, ResourceEntry, ToolEntry, page::Pages, tool::is_tool_name};
+use super::{PromptEntry, Registry, ResourceEntry, Skills, ToolEntry, page::Pages, tool::is_tool_name};
 use crate::{
     context::Slots,
     def::{Linked, Location, RuntimeTool},
@@ -77,6 +77,7 @@ impl Registered {
 pub(crate) fn assemble(
     server: &str,
     items: &[Registered],
+    skills: &Arc<Skills>,
     own: &[TypeId],
     require_docs: bool,
 ) -> Result<Registry, Vec<Problem>> {
@@ -131,6 +132,13 @@ pub(crate) fn assemble(
                 ResourceEntry::new(name, &item.prefix, server, def, this, state).map(|entry| {
                     let key = normalise(&entry.uri).to_lowercase();
                     seen.check("resource", &key, &entry.uri, Some(common.at), &mut problems);
+                    if entry.template.is_exact()
+                        && let Some(found) = skills.find(&entry.uri)
+                    {
+                        let folder = found.skill().folder.display();
+                        let text = format!("`{}` is a URI of the skill in `{folder}`", entry.uri);
+                        problems.push(Problem::at(common.at, text));
+                    }
                     resources.push(Arc::new(entry));
                 })
             }
@@ -155,7 +163,7 @@ pub(crate) fn assemble(
         return Err(problems);
     }
     let tools = tools.into_iter().map(|(tool, _)| Arc::new(tool)).collect();
-    Ok(Registry::new(tools, resources, prompts))
+    Ok(Registry::new(tools, resources, prompts, skills.clone()))
 }
 
 /// Names and URIs that are taken, and by what.

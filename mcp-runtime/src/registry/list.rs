@@ -7,13 +7,14 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use super::Registry;
 use crate::{context::Viewer, protocol::Revision};
 
-/// The four lists.
+/// The lists that are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListKind {
     Tools,
     Resources,
     Templates,
     Prompts,
+    Skills,
 }
 
 impl ListKind {
@@ -24,13 +25,14 @@ impl ListKind {
             Self::Resources => "resources",
             Self::Templates => "resourceTemplates",
             Self::Prompts => "prompts",
+            Self::Skills => "skills",
         }
     }
 }
 
 /// Rendered first pages, by list and revision; a changed registry starts with none.
 #[derive(Debug, Default)]
-pub(crate) struct Lists([[OnceLock<Arc<Page>>; 5]; 4]);
+pub(crate) struct Lists([[OnceLock<Arc<Page>>; 5]; 5]);
 
 /// One page: the entries as a JSON array, and the cursor of the next.
 #[derive(Debug, Clone)]
@@ -60,8 +62,14 @@ impl Registry {
                 let exact = kind == ListKind::Resources;
                 let shown = self.resources.iter().filter(|r| r.template.is_exact() == exact);
                 let shown = shown.filter(|r| viewer.sees(r.def.common.scopes));
-                shown.map(|resource| render(&|out| resource.write(out, revision))).collect()
+                let mut entries: Vec<_> =
+                    shown.map(|resource| render(&|out| resource.write(out, revision))).collect();
+                if exact && revision.is_modern() {
+                    entries.extend(self.skills.manifests());
+                }
+                entries
             }
+            ListKind::Skills => self.skills.entries(),
         }
     }
 
@@ -70,7 +78,7 @@ impl Registry {
         let kept = self.lists.0.get(kind as usize).and_then(|revisions| revisions.get(revision.index()));
         let render = || {
             Arc::new(
-                page_of(kind, &self.entries(kind, revision, Viewer::TRUSTED), None, size)
+                page_of(kind.key(), &self.entries(kind, revision, Viewer::TRUSTED), None, size)
                     .unwrap_or(Page { entries: b"[]".to_vec(), next: None }),
             )
         };
@@ -78,16 +86,11 @@ impl Registry {
     }
 }
 
-/// The page after `cursor`; `None` if the cursor is none of this list's.
-pub(crate) fn page_of(
-    kind: ListKind,
-    entries: &[Vec<u8>],
-    cursor: Option<&str>,
-    size: usize,
-) -> Option<Page> {
+/// The page after `cursor`; `None` if the cursor is none of the list of that name.
+pub(crate) fn page_of(list: &str, entries: &[Vec<u8>], cursor: Option<&str>, size: usize) -> Option<Page> {
     let start = match cursor {
         None => 0,
-        Some(cursor) => read_cursor(kind, cursor).filter(|at| *at <= entries.len())?,
+        Some(cursor) => read_cursor(list, cursor).filter(|at| *at <= entries.len())?,
     };
     let end = start.saturating_add(size.max(1)).min(entries.len());
     let mut page =
@@ -95,20 +98,20 @@ pub(crate) fn page_of(
     page.push(b'[');
     page.extend_from_slice(&entries[start..end].join(&b','));
     page.push(b']');
-    Some(Page { entries: page, next: (end < entries.len()).then(|| write_cursor(kind, end)) })
+    Some(Page { entries: page, next: (end < entries.len()).then(|| write_cursor(list, end)) })
 }
 
 /// A cursor names its list, so that one list's cannot be used on another.
-fn write_cursor(kind: ListKind, at: usize) -> String {
-    let body = format!("{}:{at}", kind.key());
+fn write_cursor(list: &str, at: usize) -> String {
+    let body = format!("{list}:{at}");
     URL_SAFE_NO_PAD.encode(format!("{body}:{:08x}", checksum(&body)))
 }
 
-fn read_cursor(kind: ListKind, cursor: &str) -> Option<usize> {
+fn read_cursor(list: &str, cursor: &str) -> Option<usize> {
     let text = String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
     let (body, sum) = text.rsplit_once(':')?;
-    let (list, at) = body.split_once(':')?;
-    (list == kind.key() && format!("{:08x}", checksum(body)) == sum).then(|| at.parse().ok())?
+    let (own, at) = body.rsplit_once(':')?;
+    (own == list && format!("{:08x}", checksum(body)) == sum).then(|| at.parse().ok())?
 }
 
 /// FNV-1a: a cursor is checked against accidents, it guards nothing.
@@ -123,15 +126,15 @@ mod tests {
     #[test]
     fn cursors_walk_their_own_list_only() {
         let entries: Vec<Vec<u8>> = (0..5).map(|n: u8| vec![b'0' + n]).collect();
-        let first = page_of(ListKind::Tools, &entries, None, 2).expect("page");
+        let first = page_of("tools", &entries, None, 2).expect("page");
         assert_eq!(first.entries, b"[0,1]");
         let cursor = first.next.expect("more");
-        let second = page_of(ListKind::Tools, &entries, Some(&cursor), 2).expect("page");
+        let second = page_of("tools", &entries, Some(&cursor), 2).expect("page");
         assert_eq!(second.entries, b"[2,3]");
-        let last = page_of(ListKind::Tools, &entries, second.next.as_deref(), 2).expect("page");
+        let last = page_of("tools", &entries, second.next.as_deref(), 2).expect("page");
         assert_eq!((last.entries.as_slice(), last.next), (&b"[4]"[..], None));
-        assert!(page_of(ListKind::Prompts, &entries, Some(&cursor), 2).is_none());
-        assert!(page_of(ListKind::Tools, &entries, Some("bm9wZQ"), 2).is_none());
-        assert!(page_of(ListKind::Tools, &entries, Some(""), 2).is_none());
+        assert!(page_of("prompts", &entries, Some(&cursor), 2).is_none());
+        assert!(page_of("tools", &entries, Some("bm9wZQ"), 2).is_none());
+        assert!(page_of("tools", &entries, Some(""), 2).is_none());
     }
 }

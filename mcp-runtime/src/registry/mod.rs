@@ -1,5 +1,5 @@
-//! What a running server offers: its tools, resources and prompts, looked up by name or URI, and their lists, kept as
-//! bytes until something changes. Built by the server, read by dispatch.
+//! What a running server offers: its tools, resources, prompts and skills, looked up by name or URI, and their lists,
+//! kept as bytes until something changes. Built by the server, read by dispatch.
 
 mod build;
 mod heading;
@@ -7,6 +7,7 @@ mod list;
 mod page;
 mod prompt;
 mod resource;
+mod skill;
 mod template;
 mod tool;
 
@@ -17,6 +18,7 @@ pub(crate) use build::{Problem, Registered, Source, assemble};
 pub(crate) use list::{ListKind, Lists, Page, page_of};
 pub(crate) use prompt::PromptEntry;
 pub(crate) use resource::ResourceEntry;
+pub(crate) use skill::{Found, Skills, children as skill_children, write_entry as write_skill};
 pub(crate) use template::Bound;
 pub(crate) use tool::{ToolBody, ToolEntry};
 
@@ -38,6 +40,7 @@ pub(crate) struct Registry {
     templates: Vec<usize>,
     pub(crate) prompts: Vec<Arc<PromptEntry>>,
     prompt_index: HashMap<String, usize>,
+    pub(crate) skills: Arc<Skills>,
     pub(crate) lists: Lists,
     /// Whether some argument can be completed.
     pub(crate) completes: bool,
@@ -50,6 +53,7 @@ impl Registry {
         tools: Vec<Arc<ToolEntry>>,
         resources: Vec<Arc<ResourceEntry>>,
         prompts: Vec<Arc<PromptEntry>>,
+        skills: Arc<Skills>,
     ) -> Self {
         let tool_index = tools.iter().enumerate().map(|(n, tool)| (tool.input.name.clone(), n)).collect();
         let prompt_index = prompts.iter().enumerate().map(|(n, prompt)| (prompt.name.clone(), n)).collect();
@@ -70,6 +74,7 @@ impl Registry {
             templates,
             prompts,
             prompt_index,
+            skills,
             lists: Lists::default(),
             completes,
             has_pages,

@@ -183,7 +183,7 @@ fn decode(
 }
 
 /// Decodes `%XX` once; `None` for a broken escape, or bytes that are not UTF-8.
-fn percent_decode(text: &str) -> Option<String> {
+pub(super) fn percent_decode(text: &str) -> Option<String> {
     if !text.contains('%') {
         return Some(text.to_owned());
     }

@@ -15,8 +15,9 @@ use super::{Error, Identity, Options, Result, Server, ServerHandle, Shared};
 use crate::{
     context::{Settings, SingleUse, Slots},
     def::{Linked, Location, Prompt, Resource, RuntimeTool, Service, Tool},
-    registry::{Problem, Registered, Source, assemble},
+    registry::{Problem, Registered, Skills, Source, assemble},
     seal::{Key, Ring, Seal},
+    skill::Shelf,
     subscribe::Hub,
 };
 
@@ -60,6 +61,7 @@ pub struct ServerBuilder {
     pub(crate) state: Slots,
     pub(crate) request_types: Vec<RequestType>,
     items: Vec<Item>,
+    shelves: Vec<Shelf>,
     problems: Vec<Problem>,
     require_docs: bool,
     pub(super) handed: Vec<Handed>,
@@ -93,6 +95,7 @@ impl ServerBuilder {
             state: Slots::default(),
             request_types: Vec::new(),
             items: Vec::new(),
+            shelves: Vec::new(),
             problems: Vec::new(),
             require_docs: false,
             handed: Vec::new(),
@@ -224,10 +227,24 @@ impl ServerBuilder {
         self
     }
 
+    /// Offers the skills in a directory: each directory in it that holds a `SKILL.md`, and the files of each.
+    ///
+    /// A relative path starts at the working directory. The files are read once, by [`build`](Self::build), which
+    /// refuses what the extension does not allow; what changes later is not seen. Called again, it adds another
+    /// directory. Clients of 2026-07-28 find the skills with `skills/list`, and read `skill://<name>/<path>`.
+    ///
+    /// Needs the feature `skills`. See the
+    /// [extension](https://github.com/modelcontextprotocol/experimental-ext-skills).
+    #[cfg(feature = "skills")]
+    pub fn skills(mut self, directory: impl Into<std::path::PathBuf>) -> Self {
+        self.shelves.push(Shelf { path: directory.into(), prefix: String::new() });
+        self
+    }
+
     /// Offers everything of another builder under a prefix, with the other builder's state.
     ///
-    /// Tools and prompts become `prefix_name`, resources `scheme://prefix/…`; an empty prefix changes no name. Its
-    /// identity and options are left behind.
+    /// Tools and prompts become `prefix_name`, resources and skills `scheme://prefix/…`; an empty prefix changes no
+    /// name. Its identity and options are left behind.
     pub fn mount(mut self, prefix: &str, other: Self) -> Self {
         let joined = |inner: &str| match (prefix.is_empty(), inner.is_empty()) {
             (true, _) => inner.to_owned(),
@@ -242,6 +259,10 @@ impl ServerBuilder {
             item.prefix = joined(&item.prefix);
             self.items.push(Item::Mounted(item));
         }
+        self.shelves.extend(other.shelves.into_iter().map(|mut shelf| {
+            shelf.prefix = joined(&shelf.prefix);
+            shelf
+        }));
         self.request_types.extend(other.request_types);
         self.handed.extend(other.handed);
         self
@@ -333,7 +354,7 @@ impl ServerBuilder {
     ///
     /// # Errors
     /// Every duplicate name or URI, with both places; every injected type without state; every schema that cannot be
-    /// enforced.
+    /// enforced; every file of a skill that cannot be served.
     pub fn build(self) -> Result<Server> {
         let state = Arc::new(self.state);
         let requested: Arc<[TypeId]> = self.request_types.iter().map(|t| t.id).collect();
@@ -349,7 +370,8 @@ impl ServerBuilder {
                 Ring::new(Vec::new())
             }
         };
-        let registry = match assemble(&self.identity.name, &items, OWN, self.require_docs) {
+        let skills = Arc::new(Skills::read(&self.shelves, &mut problems));
+        let registry = match assemble(&self.identity.name, &items, &skills, OWN, self.require_docs) {
             Ok(registry) => registry,
             Err(found) => {
                 problems.extend(found);

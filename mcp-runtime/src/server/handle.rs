@@ -106,7 +106,10 @@ impl ServerHandle {
         if scopes.is_empty() {
             return Ok(());
         }
-        let registry = assemble(&shared.identity.name, &changed, super::builder::OWN, shared.require_docs)
+        // what was read of skills stays as it was
+        let skills = shared.registry.read().unwrap_or_else(PoisonError::into_inner).skills.clone();
+        let own = super::builder::OWN;
+        let registry = assemble(&shared.identity.name, &changed, &skills, own, shared.require_docs)
             .map_err(|problems| super::builder::report(&problems))?;
         *items = changed;
         *shared.registry.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(registry);

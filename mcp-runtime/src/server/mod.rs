@@ -119,6 +119,7 @@ pub(crate) struct Offers {
     pub(crate) pages: bool,
     /// The lists whose changes are told to whoever can be told.
     pub(crate) changes: Lists,
+    pub(crate) skills: bool,
 }
 
 impl Server {
@@ -204,10 +205,12 @@ impl Server {
         self.0.identity.info.get(revision.index()).map_or("{}", String::as_str)
     }
 
-    pub(crate) fn offers(&self) -> Offers {
+    pub(crate) fn offers(&self, revision: Revision) -> Offers {
         let registry = self.0.registry.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         let handled = self.0.handled.load(Ordering::Relaxed);
-        let (resources, prompts) = (!registry.resources.is_empty(), !registry.prompts.is_empty());
+        // clients of the handshake era are told of no skill, and its files are no resources to them
+        let skills = revision.is_modern() && !registry.skills.is_empty();
+        let (resources, prompts) = (!registry.resources.is_empty() || skills, !registry.prompts.is_empty());
         Offers {
             tools: !registry.tools.is_empty() || handled,
             resources,
@@ -215,6 +218,7 @@ impl Server {
             completions: registry.completes,
             pages: registry.has_pages,
             changes: Lists { tools: handled, prompts: handled && prompts, resources: handled && resources },
+            skills,
         }
     }
 

@@ -9,4 +9,5 @@ mod lifetime;
 mod modern;
 mod router;
 mod scopes;
+mod skills;
 mod stream;

@@ -1,0 +1,72 @@
+//! Skills over HTTP: no name header is asked for, and what callers may share.
+
+use std::time::Duration;
+
+use mcp_runtime::{Caller, Server, ServerBuilder};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use super::client::{Ask, within};
+use crate::skills::FIXTURE;
+
+const MANIFEST: &str = "skill://fixture-skill/SKILL.md";
+
+/// What a request is answered with, by a server that lives as long as the test's runtime.
+async fn asked(builder: ServerBuilder, asks: &[(&str, Value)]) -> Vec<Value> {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let at = listener.local_addr().expect("an address");
+    let server: Server = builder.build().expect("a server");
+    tokio::spawn(server.serve_http_on(listener));
+    let mut replies = Vec::new();
+    for (method, params) in asks {
+        let reply = Ask::modern(1, method, params.clone()).send(at).await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        replies.push(reply.json());
+    }
+    replies
+}
+
+#[tokio::test]
+async fn protocol_38_skills_are_served_over_http() {
+    within(async {
+        let builder = Server::builder("skills", "1").skills(FIXTURE);
+        let replies = asked(
+            builder,
+            &[
+                ("server/discover", json!({})),
+                ("skills/list", json!({})),
+                ("skills/get", json!({ "uri": MANIFEST })),
+                ("resources/directory/read", json!({ "uri": "skill://fixture-skill" })),
+                ("resources/read", json!({ "uri": MANIFEST })),
+                ("skills/get", json!({ "uri": "skill://other/SKILL.md" })),
+            ],
+        )
+        .await;
+        let [discovered, list, got, folder, read, missing] = replies.try_into().expect("six replies");
+        let extensions = &discovered["result"]["capabilities"]["extensions"];
+        assert_eq!(extensions, &json!({ "io.modelcontextprotocol/skills": { "directoryRead": true } }));
+        assert_eq!(list["result"]["skills"][0], got["result"]["skill"]);
+        assert_eq!(folder["result"]["resources"][1]["mimeType"], "inode/directory");
+        assert_eq!(read["result"]["contents"][0]["mimeType"], "text/markdown");
+        assert_eq!(missing["error"]["code"], -32602);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn protocol_12_skills_are_private_where_callers_are_told_apart() {
+    within(async {
+        let builder = Server::builder("skills", "1").skills(FIXTURE).list_ttl(Duration::from_secs(60));
+        let builder = builder.caller(|_| Some(Caller::new("test", "somebody")));
+        let asks = [
+            ("skills/list", json!({})),
+            ("skills/get", json!({ "uri": MANIFEST })),
+            ("resources/directory/read", json!({ "uri": "skill://fixture-skill" })),
+            ("resources/read", json!({ "uri": MANIFEST })),
+        ];
+        for reply in asked(builder, &asks).await {
+            assert_eq!(reply["result"]["cacheScope"], "private", "{reply}");
+        }
+    })
+    .await;
+}

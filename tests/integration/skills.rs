@@ -1,0 +1,425 @@
+//! Skills: what is listed, read and refused, in memory.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use mcp_runtime::{ServerBuilder, ToolDef, prelude::*, testing::TestServer};
+use serde_json::{Value, json};
+
+use crate::common::{LEGACY, build_error, refusal, result, serve};
+
+/// The skills of the examples.
+pub(crate) const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/skills");
+const MANIFEST: &str = "skill://fixture-skill/SKILL.md";
+
+fn fixture() -> TestServer {
+    serve(mcp_runtime::server!().skills(FIXTURE))
+}
+
+/// A directory of skills that goes when it is dropped.
+struct Shelf(PathBuf);
+
+impl Shelf {
+    fn new(files: &[(&str, &[u8])]) -> Self {
+        static MADE: AtomicUsize = AtomicUsize::new(0);
+        let unique = format!("mcp-shelf-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        let shelf = Self(std::env::temp_dir().join(unique));
+        for (path, bytes) in files {
+            shelf.write(path, bytes);
+        }
+        shelf
+    }
+
+    /// One skill of that name, with these files beside its `SKILL.md`.
+    fn of(name: &str, files: &[(&str, &[u8])]) -> Self {
+        let shelf = Self::new(&[]);
+        let manifest = format!("---\nname: {name}\ndescription: The skill {name}.\n---\n# {name}\n");
+        shelf.write(&format!("{name}/SKILL.md"), manifest.as_bytes());
+        for (path, bytes) in files {
+            shelf.write(&format!("{name}/{path}"), bytes);
+        }
+        shelf
+    }
+
+    fn write(&self, path: &str, bytes: &[u8]) {
+        let path = self.0.join(path);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+        fs::write(path, bytes).expect("a file");
+    }
+
+    fn builder(&self) -> ServerBuilder {
+        mcp_runtime::server!().skills(&self.0)
+    }
+}
+
+impl Drop for Shelf {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The URIs of some entries.
+fn uris(entries: &Value) -> Vec<&str> {
+    entries.as_array().into_iter().flatten().filter_map(|entry| entry["uri"].as_str()).collect()
+}
+
+async fn skills(server: &TestServer) -> Value {
+    result(&server.request("skills/list", json!({})).await)["skills"].take()
+}
+
+async fn directory(server: &TestServer, uri: &str) -> Value {
+    result(&server.request("resources/directory/read", json!({ "uri": uri })).await)["resources"].take()
+}
+
+#[tokio::test]
+async fn protocol_38_skills_are_declared_with_their_methods() {
+    let server = fixture();
+    assert_eq!(
+        server.capabilities().await,
+        json!({
+            "extensions": { "io.modelcontextprotocol/skills": { "directoryRead": true } },
+            "resources": {}
+        })
+    );
+    let without = serve(mcp_runtime::server!().add_tool(ToolDef::builder("t").handler(|_| async { "t" })));
+    assert_eq!(without.capabilities().await, json!({ "tools": {} }));
+    for method in ["skills/list", "skills/get", "resources/directory/read", "resources/read"] {
+        without.request(method, json!({ "uri": MANIFEST })).await.expect_code(-32601);
+    }
+}
+
+#[tokio::test]
+async fn protocol_38_an_entry_lists_every_file_with_its_digest() {
+    let server = fixture();
+    let list = result(&server.request("skills/list", json!({})).await);
+    assert_eq!((&list["ttlMs"], &list["cacheScope"]), (&json!(0), &json!("private")));
+    let [entry] = list["skills"].as_array().expect("skills").as_slice() else { panic!("{list}") };
+    assert_eq!(entry["uri"], MANIFEST);
+    assert_eq!(
+        entry["frontmatter"],
+        json!({
+            "name": "fixture-skill",
+            "description": "Writes the release notes of a library from its changelog. Use it when somebody asks what is new in a version.",
+            "license": "MIT OR Apache-2.0",
+            "metadata": { "version": "1.0" }
+        })
+    );
+    let root = "skill://fixture-skill";
+    assert_eq!(
+        uris(&entry["resources"]),
+        [
+            MANIFEST,
+            &format!("{root}/references/FORM.md"),
+            &format!("{root}/references/regional/en-GB.md"),
+            &format!("{root}/references/voice.md"),
+            &format!("{root}/scripts/check.sh"),
+        ]
+    );
+    for file in entry["resources"].as_array().expect("files") {
+        let digest = file["digest"].as_str().and_then(|d| d.strip_prefix("sha256:")).expect("a digest");
+        let hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+        assert!(digest.len() == 64 && digest.chars().all(hex), "{file}");
+        let path = file["uri"].as_str().and_then(|uri| uri.strip_prefix("skill://")).expect("a URI");
+        let bytes = fs::read(Path::new(FIXTURE).join(path)).expect("the file");
+        assert_eq!(file["size"], bytes.len());
+        let read = server.read(file["uri"].as_str().expect("a URI")).await;
+        assert_eq!(read.text().as_bytes(), bytes);
+    }
+
+    let got = result(&server.request("skills/get", json!({ "uri": MANIFEST })).await);
+    assert_eq!(got, json!({ "skill": entry, "ttlMs": 0, "cacheScope": "private" }));
+}
+
+#[tokio::test]
+async fn protocol_38_the_manifest_is_a_resource() {
+    let server = fixture();
+    let [listed] = server.list_resources().await.try_into().expect("one resource");
+    let size = fs::metadata(Path::new(FIXTURE).join("fixture-skill/SKILL.md")).expect("the file").len();
+    assert_eq!(
+        listed,
+        json!({
+            "uri": MANIFEST,
+            "name": "fixture-skill",
+            "description": "Writes the release notes of a library from its changelog. Use it when somebody asks what is new in a version.",
+            "mimeType": "text/markdown",
+            "size": size
+        })
+    );
+    let read = result(&server.read(MANIFEST).await);
+    let [contents] = read["contents"].as_array().expect("contents").as_slice() else { panic!("{read}") };
+    assert_eq!((&contents["uri"], &contents["mimeType"]), (&json!(MANIFEST), &json!("text/markdown")));
+    assert!(contents["text"].as_str().is_some_and(|text| text.starts_with("---\nname: fixture-skill\n")));
+    assert_eq!((&read["ttlMs"], &read["cacheScope"]), (&json!(0), &json!("private")));
+}
+
+#[tokio::test]
+async fn protocol_38_directories_are_read_one_level_at_a_time() {
+    let server = fixture();
+    let size = |path: &str| fs::metadata(Path::new(FIXTURE).join(path)).expect("the file").len();
+    let root = directory(&server, "skill://fixture-skill").await;
+    assert_eq!(root[0]["name"], "fixture-skill");
+    assert_eq!(
+        root.as_array().expect("children")[1..],
+        [
+            json!({"uri": "skill://fixture-skill/references", "name": "references", "mimeType": "inode/directory"}),
+            json!({"uri": "skill://fixture-skill/scripts", "name": "scripts", "mimeType": "inode/directory"}),
+        ]
+    );
+    assert_eq!(
+        directory(&server, "skill://fixture-skill/references").await,
+        json!([
+            {
+                "uri": "skill://fixture-skill/references/FORM.md",
+                "name": "FORM.md",
+                "mimeType": "text/markdown",
+                "size": size("fixture-skill/references/FORM.md")
+            },
+            {
+                "uri": "skill://fixture-skill/references/regional",
+                "name": "regional",
+                "mimeType": "inode/directory"
+            },
+            {
+                "uri": "skill://fixture-skill/references/voice.md",
+                "name": "voice.md",
+                "mimeType": "text/markdown",
+                "size": size("fixture-skill/references/voice.md")
+            },
+        ])
+    );
+}
+
+#[tokio::test]
+async fn protocol_38_what_is_not_there_is_invalid_params() {
+    let server = fixture();
+    let refused =
+        async |method: &str, uri: &str| refusal(&server.request(method, json!({ "uri": uri })).await);
+    for uri in [
+        "skill://other/SKILL.md",
+        "skill://fixture-skill",
+        "skill://fixture-skill/references/FORM.md",
+        "file:///etc/passwd",
+        "",
+    ] {
+        let (code, text) = refused("skills/get", uri).await;
+        assert_eq!((code, text.starts_with(&format!("no skill is `{uri}`\n"))), (-32602, true), "{text}");
+    }
+    for uri in ["skill://other", "skill://fixture-skill/nothing", "skill://fixture-skill/", "skill://", "x"] {
+        assert_eq!(
+            refused("resources/directory/read", uri).await,
+            (-32602, format!("no directory is `{uri}`"))
+        );
+    }
+    let file = refused("resources/directory/read", MANIFEST).await;
+    assert_eq!(file, (-32602, format!("`{MANIFEST}` is a file\nread it with `resources/read`")));
+    let folder = refused("resources/read", "skill://fixture-skill/scripts").await;
+    assert!(folder.0 == -32602 && folder.1.contains("read it with `resources/directory/read`"), "{folder:?}");
+    for method in ["skills/get", "resources/directory/read"] {
+        server.request(method, json!({})).await.expect_code(-32602);
+        server.request(method, json!({ "uri": 1 })).await.expect_code(-32602);
+    }
+    for params in [json!({ "cursor": "nonsense" }), json!({ "cursor": 1 })] {
+        server.request("skills/list", params).await.expect_code(-32602);
+    }
+}
+
+#[tokio::test]
+async fn protocol_38_no_uri_leads_out_of_the_snapshot() {
+    let shelf = Shelf::of("x", &[("a/b.txt", b"b"), ("a/100%.txt", b"p"), ("caf\u{e9} ?#.txt", b"c")]);
+    shelf.write("secret.txt", b"secret");
+    let server = serve(shelf.builder());
+    for uri in [
+        "skill://x/../secret.txt",
+        "skill://x/a/../../secret.txt",
+        "skill://x/%2e%2e/secret.txt",
+        "skill://x/..%2fsecret.txt",
+        "skill://secret.txt",
+        "skill://../x/SKILL.md",
+        "skill://x/./SKILL.md",
+        "skill://x/a/./b.txt",
+        "skill://x/a%2Fb.txt",
+        "skill://x//a/b.txt",
+        "skill://x/a//b.txt",
+        "skill://x/a/b.txt/",
+        "skill://x/a/b.txt?",
+        "skill://x/a/b.txt#x",
+        "skill://x/a/%2562.txt",
+        "skill://x/a/%zz",
+        "skill://x/skill.md",
+    ] {
+        assert_eq!(server.read(uri).await.error().map(|error| error.code), Some(-32602), "{uri}");
+    }
+    // an escape is decoded once; scheme and host are compared ignoring case
+    for (uri, text) in [
+        ("skill://x/a/%62.txt", "b"),
+        ("SKILL://X/a/b.txt", "b"),
+        ("skill://x/a/100%25.txt", "p"),
+        ("skill://x/caf%C3%A9%20%3F%23.txt", "c"),
+    ] {
+        server.read(uri).await.expect_text(text);
+    }
+    let entry = skills(&server).await[0].take();
+    assert_eq!(
+        uris(&entry["resources"]),
+        [
+            "skill://x/SKILL.md",
+            "skill://x/a/100%25.txt",
+            "skill://x/a/b.txt",
+            "skill://x/caf%C3%A9%20%3F%23.txt"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn protocol_38_bytes_and_digests_are_of_the_build() {
+    let shelf = Shelf::of("x", &[("data.bin", &[0, 255]), ("table.csv", b"a,b\n"), ("logo.png", b"png")]);
+    let server = serve(shelf.builder());
+    let before = skills(&server).await;
+    shelf.write("x/data.bin", b"changed");
+    shelf.write("x/new.txt", b"new");
+    fs::remove_file(shelf.0.join("x/table.csv")).expect("removed");
+    assert_eq!(skills(&server).await, before);
+    for (name, mime, member, data) in [
+        ("data.bin", "application/octet-stream", "blob", "AP8="),
+        ("table.csv", "text/csv", "text", "a,b\n"),
+        ("logo.png", "image/png", "blob", "cG5n"),
+    ] {
+        let uri = format!("skill://x/{name}");
+        let read = result(&server.read(&uri).await);
+        assert_eq!(read["contents"], json!([{ "uri": uri, "mimeType": mime, member: data }]));
+    }
+    server.read("skill://x/new.txt").await.expect_code(-32602);
+}
+
+#[tokio::test]
+async fn protocol_38_the_snapshot_outlives_changes_of_tools() {
+    let shelf = Shelf::of("x", &[]);
+    let server = shelf.builder().build().expect("a server");
+    let client = TestServer::of(&server);
+    let before = skills(&client).await;
+    drop(shelf);
+    server.handle().add_tool(ToolDef::builder("t").handler(|_| async { "t" })).expect("a tool");
+    assert_eq!(skills(&client).await, before);
+    assert_eq!(uris(&before), ["skill://x/SKILL.md"]);
+}
+
+#[tokio::test]
+async fn protocol_38_lists_are_paged() {
+    let (one, two) = (Shelf::of("b", &[("1", b""), ("2", b"")]), Shelf::of("a", &[]));
+    let server = serve(one.builder().skills(&two.0).page_size(1));
+    let pages = async |method: &str, member: &str, params: Value| {
+        let (mut found, mut params) = (Vec::new(), params);
+        loop {
+            let page = result(&server.request(method, params.clone()).await);
+            assert_eq!(page[member].as_array().map(Vec::len), Some(1), "{page}");
+            assert!(page["ttlMs"].is_u64() && page["cacheScope"].is_string(), "{page}");
+            found.extend(uris(&page[member]).into_iter().map(str::to_owned));
+            match page.get("nextCursor") {
+                Some(next) => params["cursor"] = next.clone(),
+                None => return (found, params["cursor"].clone()),
+            }
+        }
+    };
+    let (listed, cursor) = pages("skills/list", "skills", json!({})).await;
+    assert_eq!(listed, ["skill://a/SKILL.md", "skill://b/SKILL.md"]);
+    let (children, inside) =
+        pages("resources/directory/read", "resources", json!({"uri": "skill://b"})).await;
+    assert_eq!(children, ["skill://b/1", "skill://b/2", "skill://b/SKILL.md"]);
+    assert_eq!(server.list_resources().await.len(), 2);
+    // a cursor is of its list, and of its directory
+    server.request("resources/list", json!({ "cursor": cursor })).await.expect_code(-32602);
+    server.request("skills/list", json!({ "cursor": inside })).await.expect_code(-32602);
+    let other = json!({ "uri": "skill://a", "cursor": inside });
+    server.request("resources/directory/read", other).await.expect_code(-32602);
+}
+
+#[tokio::test]
+async fn protocol_38_handshake_clients_see_no_skill() {
+    /// Notes
+    #[mcp_resource(uri = "notes://all")]
+    fn notes() -> &'static str {
+        "notes"
+    }
+    for revision in LEGACY {
+        let server = fixture().legacy(revision);
+        assert_eq!(server.capabilities().await, json!({}), "{revision:?}");
+        for method in
+            ["skills/list", "skills/get", "resources/directory/read", "resources/list", "resources/read"]
+        {
+            server.request(method, json!({ "uri": MANIFEST })).await.expect_code(-32601);
+        }
+        let server = serve(mcp_runtime::server!().skills(FIXTURE).resource::<notes>()).legacy(revision);
+        assert_eq!(server.capabilities().await, json!({ "resources": {} }), "{revision:?}");
+        assert_eq!(uris(&server.list_resources().await.into()), ["notes://all"]);
+        server.read(MANIFEST).await.expect_code(-32002);
+    }
+}
+
+#[tokio::test]
+async fn protocol_12_a_public_cache_holds_skills_too() {
+    let server = serve(mcp_runtime::server!().skills(FIXTURE).list_ttl(std::time::Duration::from_secs(60)));
+    for (method, uri) in [
+        ("skills/list", ""),
+        ("skills/get", MANIFEST),
+        ("resources/directory/read", "skill://fixture-skill"),
+        ("resources/read", MANIFEST),
+    ] {
+        let reply = result(&server.request(method, json!({ "uri": uri })).await);
+        assert_eq!((&reply["ttlMs"], &reply["cacheScope"]), (&json!(60000), &json!("public")), "{method}");
+    }
+}
+
+#[tokio::test]
+async fn skills_beside_resources_and_under_a_mount() {
+    /// Anything
+    #[mcp_resource(uri = "skill://{name}/{+path}")]
+    fn anything(name: String, path: String) -> String {
+        format!("{name}: {path}")
+    }
+    let shelf = Shelf::of("x", &[("a b/c.txt", b"c")]);
+    let inner = mcp_runtime::server!().skills(&shelf.0);
+    let server = serve(shelf.builder().mount("Team", inner).resource::<anything>());
+    assert_eq!(uris(&skills(&server).await), ["skill://Team/x/SKILL.md", "skill://x/SKILL.md"]);
+    server.read("skill://x/a%20b/c.txt").await.expect_text("c");
+    server.read("skill://team/x/a%20b/c.txt").await.expect_text("c");
+    assert_eq!(uris(&directory(&server, "skill://Team/x/a%20b").await), ["skill://Team/x/a%20b/c.txt"]);
+    // what is no skill's file is the template's
+    server.read("skill://x/other").await.expect_text("x: other");
+    server.read("skill://Team/y").await.expect_text("Team: y");
+}
+
+#[tokio::test]
+async fn what_cannot_be_served_is_a_build_error() {
+    let (one, two) = (Shelf::of("x", &[]), Shelf::of("x", &[("y/SKILL.md", b"no skill of its own")]));
+    let (first, second) = (one.0.join("x"), two.0.join("x"));
+    let error = build_error(one.builder().skills(&two.0));
+    let places = format!("  --> {}\n  --> {}\n", first.display(), second.display());
+    assert!(error.contains("two skills are `skill://x`\n") && error.contains(&places), "{error}");
+
+    let inner = Shelf::of("y", &[]);
+    let error = build_error(two.builder().mount("x", inner.builder()));
+    assert!(error.contains("is mounted inside the skill in"), "{error}");
+
+    /// Taken
+    #[mcp_resource(uri = "skill://x/SKILL.md")]
+    fn taken() -> &'static str {
+        "taken"
+    }
+    let error = build_error(one.builder().resource::<taken>());
+    assert!(error.contains("`skill://x/SKILL.md` is a URI of the skill in"), "{error}");
+    assert!(error.contains("skills.rs"), "{error}");
+
+    let error = build_error(mcp_runtime::server!().skills("no/such/directory"));
+    assert!(error.contains("`no/such/directory` cannot be read as a directory of skills"), "{error}");
+
+    // every problem of every directory, at once
+    let bad = Shelf::of("good", &[(".env", b"secret")]);
+    bad.write("untold/SKILL.md", b"# no frontmatter");
+    let error = build_error(bad.builder().skills("no/such/directory"));
+    for part in ["hidden files are not served", "does not begin with frontmatter", "no/such/directory"] {
+        assert!(error.contains(part), "{error}");
+    }
+}

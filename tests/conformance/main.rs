@@ -4,6 +4,8 @@
 //! the test, and so does one that is named and passes.
 
 mod listed;
+mod revisions;
+mod schemas;
 mod suite;
 mod verdict;
 

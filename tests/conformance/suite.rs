@@ -68,6 +68,16 @@ impl Suite {
         Ok(Self { node: package::node(LEAST_NODE)?, script })
     }
 
+    /// The Node that runs it.
+    pub(crate) fn node(&self) -> &Path {
+        &self.node
+    }
+
+    /// The program.
+    pub(crate) fn script(&self) -> &Path {
+        &self.script
+    }
+
     /// Runs a set and judges each of its scenarios, also those that left no result.
     pub(crate) fn run(&self, set: &Set, url: &str) -> BTreeMap<String, Verdict> {
         let scenarios = scenarios(&self.finish(&["list"], set.list).or_panic("listing the scenarios"));

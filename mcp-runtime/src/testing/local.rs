@@ -164,14 +164,18 @@ impl Local {
         }
     }
 
-    /// The request that answers what a reply asks for; `None` if it asks for nothing, or nobody answers.
+    /// The request that answers what a reply asks for; `None` if it asks for nothing, or not all of it is answered.
     fn answered(&self, params: &Value, reply: &Reply) -> Option<Value> {
         let answers = self.answers.as_ref()?;
         let asked = reply.value().get("inputRequests")?.as_object()?;
         let mut params = params.clone();
-        let answer = |request: &Value| answers(request["method"].as_str()?, &request["params"]).ok();
-        params["inputResponses"] =
-            asked.iter().filter_map(|(key, request)| Some((key.clone(), answer(request)?))).collect();
+        // a client that cannot answer everything does not come back
+        let mut responses = serde_json::Map::new();
+        for (key, request) in asked {
+            let answer = answers(request["method"].as_str()?, &request["params"]).ok()?;
+            responses.insert(key.clone(), answer);
+        }
+        params["inputResponses"] = Value::Object(responses);
         if let Some(state) = reply.value().get("requestState") {
             params["requestState"] = state.clone();
         }

@@ -82,7 +82,8 @@ impl TestServer {
     /// Declares these client capabilities, and answers what functions ask: `answers` gets the wire's `method` and
     /// `params`, and gives the result, or the message of an error.
     ///
-    /// A call that asks is then answered and repeated until it is done, in either era.
+    /// A call that asks is then answered and repeated until it is done, in either era. In the stateless era an error
+    /// ends that: the reply is the one that asks.
     ///
     /// ```
     /// # use mcp_runtime::testing::TestServer;

@@ -70,6 +70,8 @@ pub use reply::{
     Structured, ToolError,
 };
 pub use server::{Error, Result, Server, ServerBuilder, ServerHandle, Tools};
+#[cfg(feature = "http")]
+pub use session::{EventStore, StoredEvent};
 
 /// Starts a server with the name and version of the calling crate; see [`ServerBuilder`].
 #[macro_export]

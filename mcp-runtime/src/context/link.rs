@@ -6,6 +6,7 @@ use std::{
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context as TaskContext, Poll},
+    time::Duration,
 };
 
 use tokio::sync::{oneshot, watch};
@@ -19,6 +20,12 @@ pub(crate) trait Link: Send + Sync {
     /// # Errors
     /// Why this client cannot be asked.
     fn expect(&self) -> Result<Expected, &'static str>;
+
+    /// Closes the connection that waits for this call, whose client comes back after `retry`; `false` where a client
+    /// cannot come back.
+    fn close_stream(&self, _retry: Duration) -> bool {
+        false
+    }
 
     /// Why clients cannot be asked at all here, where that is so.
     fn never(&self) -> Option<&'static str> {

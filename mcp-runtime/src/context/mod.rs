@@ -168,6 +168,37 @@ impl Context {
         Progress::new(self, progress)
     }
 
+    /// Closes the connection on which the client waits for this call, and has it come back for the result: whether
+    /// that is so.
+    ///
+    /// For work that takes long, where a connection that is open all the while would be a burden, or would not live.
+    /// The function goes on. The client comes back after `retry`, as often as it takes, and gets what was sent in the
+    /// meantime; a connection that it has come back with can be closed in the same way.
+    ///
+    /// Only a client of revision 2025-11-25, over HTTP, in a session, comes back. For every other this does nothing and
+    /// gives `false`: the connection stays open. It also stays open if the result is there first, or too many calls go
+    /// on without a connection.
+    ///
+    /// ```
+    /// # use mcp_runtime::prelude::*;
+    /// # use std::time::Duration;
+    /// /// Builds the project.
+    /// #[mcp_tool]
+    /// async fn build(ctx: &Context) -> &'static str {
+    ///     ctx.close_stream(Duration::from_secs(5));
+    ///     // ... minutes later
+    ///     "built"
+    /// }
+    /// ```
+    ///
+    /// See [sending messages](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#sending-messages-to-the-server).
+    pub fn close_stream(&self, retry: Duration) -> bool {
+        let Peer { outlet, link, .. } = &self.0.peer;
+        // without an outlet there is no stream
+        let link = link.as_ref().filter(|_| outlet.is_some() && self.0.cancel.is_running());
+        link.is_some_and(|link| link.close_stream(retry))
+    }
+
     /// Whether the client gave up on this request.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {

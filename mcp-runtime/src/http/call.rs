@@ -14,6 +14,7 @@ use super::{
     endpoint::{Endpoint, Permit},
     exchange::Exchange,
     head::Accepts,
+    pump,
     queue::{Queue, event},
     reply::{self, Reply},
     running::Registration,
@@ -74,6 +75,15 @@ impl Calls {
         self.exchange.queue()
     }
 
+    pub(super) fn endpoint(&self) -> &Arc<Endpoint> {
+        self.permit.endpoint()
+    }
+
+    /// The calls go on, but are not served any more.
+    pub(super) fn leave(&mut self) {
+        self.permit.leave();
+    }
+
     /// Polls every member; ready when none is running any more.
     fn poll_parts(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut all = Poll::Ready(());
@@ -94,14 +104,25 @@ impl Calls {
         all
     }
 
-    /// Polls every member and appends what can be sent as events: notifications first, then results.
+    /// Polls every member and appends what can be sent as events.
     pub(super) fn poll_events(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<()> {
+        let mut messages = Vec::new();
+        let polled = self.poll_messages(cx, &mut messages);
+        for message in messages {
+            event(out, &message);
+        }
+        polled
+    }
+
+    /// Polls every member and appends what can be sent: notifications first, then results. Ready when nothing more
+    /// will come.
+    pub(super) fn poll_messages(&mut self, cx: &mut Context<'_>, out: &mut Vec<Vec<u8>>) -> Poll<()> {
         loop {
             let polled = self.poll_parts(cx);
-            self.queue().drain(out);
+            out.extend(self.queue().take());
             for part in &mut self.parts {
                 if let Part::Done(bytes) = part {
-                    event(out, bytes);
+                    out.push(std::mem::take(bytes));
                     *part = Part::Gone;
                 }
             }
@@ -197,10 +218,10 @@ fn detach(endpoint: &Arc<Endpoint>, pending: Vec<Pending>) {
 }
 
 /// A place among the detached calls.
-struct Detached(Arc<Endpoint>);
+pub(super) struct Detached(Arc<Endpoint>);
 
 impl Detached {
-    fn enter(endpoint: &Arc<Endpoint>) -> Option<Self> {
+    pub(super) fn enter(endpoint: &Arc<Endpoint>) -> Option<Self> {
         let limit = endpoint.options.max_detached;
         let enter = |n: usize| (n < limit).then_some(n + 1);
         endpoint.detached.fetch_update(Ordering::Relaxed, Ordering::Relaxed, enter).ok()?;
@@ -231,11 +252,14 @@ impl Future for Answer {
         if calls.poll_parts(cx).is_ready() {
             return Poll::Ready(calls.finish());
         }
-        let quiet = calls.queue().wake_on_message(cx);
+        let quiet = calls.queue().wake_on_message(cx) && !calls.exchange.closes();
         if quiet && calls.accepts.json {
             self.0 = Some(calls);
             return Poll::Pending;
         }
-        Poll::Ready(reply::events(Reply::Stream(Box::new(Stream::new(calls)))))
+        Poll::Ready(match calls.exchange.feed().cloned() {
+            Some(feed) => pump::start(calls, feed),
+            None => reply::events(Reply::Stream(Box::new(Stream::new(calls)))),
+        })
     }
 }

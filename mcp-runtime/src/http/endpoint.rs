@@ -2,6 +2,7 @@
 
 use std::{
     any::Any,
+    fmt,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -16,6 +17,7 @@ use super::{
     call::{Answer, Calls, Part, Pending, whole},
     cors,
     exchange::Exchange,
+    feed::{Feed, session_name},
     guard::Guard,
     head::{Accepts, Field, Head},
     options::HttpOptions,
@@ -24,12 +26,12 @@ use super::{
     running::RunningCalls,
 };
 use crate::{
-    context::{Caller, ClientData, Ending, Mailbox, Peer, Slots},
+    context::{Caller, Ending, Mailbox, Peer, Slots},
     dispatch::Begun,
     jsonrpc::{Message, RequestId},
     protocol::Revision,
     server::Server,
-    session::{Revoked, Session, Token},
+    session::{EventStore, Revoked, Session, Table, Token},
 };
 
 /// One server behind one path.
@@ -41,6 +43,10 @@ pub(crate) struct Endpoint {
     /// Absent in stateless mode.
     pub(super) sessions: Option<Sessions>,
     pub(super) detached: AtomicUsize,
+    /// Standing streams, and those that were taken up again.
+    pub(super) streams: Arc<AtomicUsize>,
+    /// Standing streams that wait for their clients.
+    pub(super) waiting: Arc<AtomicUsize>,
     in_flight: AtomicUsize,
     no_slots: Arc<Slots>,
     /// Fires when the server is told to stop.
@@ -48,13 +54,22 @@ pub(crate) struct Endpoint {
 }
 
 /// What little there is to know of sessions.
-#[derive(Debug)]
 pub(super) struct Sessions {
     pub(super) token: Token,
     pub(super) revoked: Revoked,
     pub(super) running: RunningCalls,
     /// Requests of ours that wait for their responses.
     pub(super) mailbox: Mailbox,
+    /// What is kept beside the ids.
+    pub(super) table: Arc<Table<Arc<Feed>>>,
+    /// Where events are kept, if they have ids.
+    pub(super) store: Option<Arc<dyn EventStore>>,
+}
+
+impl fmt::Debug for Sessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sessions")
+    }
 }
 
 /// What the steps of one request share.
@@ -97,12 +112,16 @@ impl Endpoint {
             revoked: Revoked::new(options.max_revoked),
             running: RunningCalls::default(),
             mailbox: Mailbox::default(),
+            table: Table::new(options.max_sessions, server.hub().clone()),
+            store: options.resumable.then(|| options.events()),
         });
         Arc::new(Self {
             server: server.clone(),
             guard: Guard::new(&options),
             sessions,
             detached: AtomicUsize::new(0),
+            streams: Arc::default(),
+            waiting: Arc::default(),
             in_flight: AtomicUsize::new(0),
             no_slots: Arc::default(),
             ending: Ending::default(),
@@ -124,7 +143,8 @@ impl Endpoint {
         }
         let mut response = match parts.method {
             Method::POST => self.post(&exchange, &head, body).await,
-            Method::DELETE => self.delete(parts, &head),
+            Method::GET => self.listen(&exchange, &head).await,
+            Method::DELETE => self.delete(parts, &head).await,
             Method::OPTIONS => cors::preflight(&parts.headers, self.allow(&head)),
             _ => reply::not_allowed(self.allow(&head)),
         };
@@ -139,11 +159,12 @@ impl Endpoint {
         self.ending.fire();
         if let Some(sessions) = &self.sessions {
             sessions.mailbox.close_all();
+            sessions.table.end_all();
         }
     }
 
-    fn allow(&self, head: &Head<'_>) -> &'static str {
-        if self.sessions.is_some() && !head.is_modern() { "POST, DELETE" } else { "POST" }
+    pub(super) fn allow(&self, head: &Head<'_>) -> &'static str {
+        if self.sessions.is_some() && !head.is_modern() { "GET, POST, DELETE" } else { "POST" }
     }
 
     async fn post<B>(self: &Arc<Self>, exchange: &Arc<Exchange>, head: &Head<'_>, body: B) -> Response<Reply>
@@ -168,7 +189,7 @@ impl Endpoint {
     }
 
     /// Ends a session.
-    fn delete(&self, parts: &Parts, head: &Head<'_>) -> Response<Reply> {
+    async fn delete(&self, parts: &Parts, head: &Head<'_>) -> Response<Reply> {
         let Some(sessions) = self.sessions.as_ref().filter(|_| !head.is_modern()) else {
             return reply::not_allowed(self.allow(head));
         };
@@ -184,10 +205,14 @@ impl Endpoint {
         }
         sessions.running.cancel_all(&session.sid);
         sessions.mailbox.close(&session.sid);
+        sessions.table.end(&session.sid);
+        if let Some(store) = &sessions.store {
+            store.forget(&session_name(&session.sid)).await;
+        }
         reply::empty(StatusCode::NO_CONTENT)
     }
 
-    fn caller(&self, parts: &Parts) -> Option<Arc<Caller>> {
+    pub(super) fn caller(&self, parts: &Parts) -> Option<Arc<Caller>> {
         self.options.caller.as_ref().and_then(|find| find(parts)).map(Arc::new)
     }
 
@@ -228,7 +253,7 @@ impl Endpoint {
             Arc::new(slots)
         };
         if let Some(session) = session {
-            exchange.belongs_to(session.sid);
+            exchange.belongs_to(session);
         }
         Peer {
             outlet: accepts.stream.then(|| Arc::clone(exchange) as _),
@@ -247,7 +272,7 @@ impl Endpoint {
         self: &Arc<Self>,
         message: &Message<'_>,
         revision: Revision,
-        session: Option<Session>,
+        session: Option<&Session>,
         request: &Received<'_>,
     ) -> Started {
         let accepts = request.accepts();
@@ -255,8 +280,8 @@ impl Endpoint {
             return Refusal::not_acceptable().reply(message.id()).into();
         }
         let Some(permit) = Permit::enter(self, 1) else { return Refusal::busy().reply(message.id()).into() };
-        let sid = session.as_ref().map(|session| session.sid);
-        let peer = self.peer(request, session.as_ref(), accepts, revision);
+        let sid = session.map(|session| session.sid);
+        let peer = self.peer(request, session, accepts, revision);
         let mut out = Vec::with_capacity(256);
         match self.server.begin(message, revision, &peer, &mut out) {
             Begun::Done(status) => whole(status, out, request.exchange.queue(), accepts).into(),
@@ -305,6 +330,11 @@ impl Permit {
 
     pub(super) fn endpoint(&self) -> &Arc<Endpoint> {
         &self.endpoint
+    }
+
+    /// Gives the place up before it is dropped.
+    pub(super) fn leave(&mut self) {
+        self.endpoint.in_flight.fetch_sub(std::mem::take(&mut self.places), Ordering::Relaxed);
     }
 }
 

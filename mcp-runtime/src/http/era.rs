@@ -133,7 +133,7 @@ impl Endpoint {
             self.notified(message, &method, session.as_ref());
             return reply::empty(StatusCode::ACCEPTED).into();
         }
-        self.call(message, revision, session, request)
+        self.call(message, revision, session.as_ref(), request)
     }
 
     /// The session of a legacy message, where there are sessions, and its revision.

@@ -57,6 +57,7 @@ pub(super) struct Head<'a> {
     accept: Field<'a>,
     pub(super) version: Field<'a>,
     pub(super) session: Field<'a>,
+    pub(super) last_event: Field<'a>,
     pub(super) method: Field<'a>,
     pub(super) name: Field<'a>,
     /// The client waits for `100 Continue` before it sends its body.
@@ -77,6 +78,7 @@ impl<'a> Head<'a> {
                 "accept" => head.accept.add(value),
                 "mcp-protocol-version" => head.version.add(value),
                 "mcp-session-id" => head.session.add(value),
+                "last-event-id" => head.last_event.add(value),
                 "mcp-method" => head.method.add(value),
                 "mcp-name" => head.name.add(value),
                 "expect" => head.expects = true,
@@ -106,6 +108,7 @@ impl<'a> Head<'a> {
         for (field, name) in [
             (self.version, "MCP-Protocol-Version"),
             (self.session, "Mcp-Session-Id"),
+            (self.last_event, "Last-Event-ID"),
             (self.method, "Mcp-Method"),
             (self.name, "Mcp-Name"),
         ] {

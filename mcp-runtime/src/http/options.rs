@@ -14,6 +14,7 @@ use crate::{
     context::Caller,
     registry::Problem,
     server::{RequestType, ServerBuilder},
+    session::{Bounds, EventStore, Events},
 };
 
 type FindCaller = Arc<dyn Fn(&Parts) -> Option<Caller> + Send + Sync>;
@@ -40,6 +41,16 @@ pub(crate) struct HttpOptions {
     pub(super) body_timeout: Duration,
     pub(super) stateless: bool,
     pub(super) session_lifetime: Duration,
+    /// Sessions of which more is kept than their ids say.
+    pub(super) max_sessions: usize,
+    /// Streams that are opened with GET.
+    pub(super) max_streams: usize,
+    /// Whether events have ids.
+    pub(super) resumable: bool,
+    /// What is kept of them in memory.
+    pub(super) event_bounds: Bounds,
+    /// Kept there instead.
+    pub(super) event_store: Option<Arc<dyn EventStore>>,
     pub(super) caller: Option<FindCaller>,
 }
 
@@ -59,6 +70,11 @@ impl Default for HttpOptions {
             body_timeout: Duration::from_secs(60),
             stateless: false,
             session_lifetime: Duration::from_secs(24 * 60 * 60),
+            max_sessions: 10_000,
+            max_streams: 4096,
+            resumable: true,
+            event_bounds: Bounds::default(),
+            event_store: None,
             caller: None,
         }
     }
@@ -77,6 +93,11 @@ impl fmt::Debug for HttpOptions {
 }
 
 impl HttpOptions {
+    /// Where events are kept.
+    pub(super) fn events(&self) -> Arc<dyn EventStore> {
+        self.event_store.clone().unwrap_or_else(|| Arc::new(Events::new(self.event_bounds)))
+    }
+
     /// Everything that cannot be served. The builder calls it once.
     pub(crate) fn check(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
@@ -158,6 +179,46 @@ impl ServerBuilder {
     /// Sets how long a session of the handshake era lasts, from `initialize` on; 24 hours by default.
     pub fn session_lifetime(mut self, lifetime: Duration) -> Self {
         self.options.http.session_lifetime = lifetime;
+        self
+    }
+
+    /// Sets of how many handshake-era sessions something may be remembered: log levels, subscriptions, open streams;
+    /// 10 000 by default.
+    ///
+    /// A session costs no memory otherwise. Of one too many the session that has been idle for longest is forgotten:
+    /// it goes on, without what it had set. Sessions with open streams are not forgotten.
+    pub fn max_sessions(mut self, sessions: usize) -> Self {
+        self.options.http.max_sessions = sessions.max(1);
+        self
+    }
+
+    /// Sets how many event streams may be open with `GET`; 4096 by default. More are answered `503`.
+    pub fn max_streams(mut self, streams: usize) -> Self {
+        self.options.http.max_streams = streams;
+        self
+    }
+
+    /// Sets whether clients of the handshake era can take up event streams whose connection broke; `true` by default.
+    ///
+    /// Without it events have no ids and are not kept, and [`Context::close_stream`](crate::Context::close_stream)
+    /// does nothing.
+    pub fn resumable(mut self, resumable: bool) -> Self {
+        self.options.http.resumable = resumable;
+        self
+    }
+
+    /// Sets how much of event streams is kept in memory for clients that come back: bytes of all events, streams, and
+    /// events of one stream; 16 MiB, 4096 and 1024 by default.
+    ///
+    /// What is oldest goes first.
+    pub fn max_events(mut self, bytes: usize, streams: usize, events: usize) -> Self {
+        self.options.http.event_bounds = Bounds { bytes, streams, events };
+        self
+    }
+
+    /// Keeps the events of streams in that store, instead of in memory.
+    pub fn event_store(mut self, store: impl EventStore + 'static) -> Self {
+        self.options.http.event_store = Some(Arc::new(store));
         self
     }
 

@@ -36,12 +36,18 @@ impl Queue {
         self.state().messages.is_empty()
     }
 
+    /// Takes what is there.
+    pub(super) fn take(&self) -> VecDeque<Vec<u8>> {
+        let mut state = self.state();
+        state.bytes = 0;
+        std::mem::take(&mut state.messages)
+    }
+
     /// Takes what is there, as events.
     pub(super) fn drain(&self, out: &mut Vec<u8>) {
-        let mut state = self.state();
-        out.reserve(state.bytes + state.messages.len() * 8);
-        state.bytes = 0;
-        for message in state.messages.drain(..) {
+        let messages = self.take();
+        out.reserve(messages.iter().map(|message| message.len() + 8).sum());
+        for message in messages {
             event(out, &message);
         }
     }
@@ -82,6 +88,14 @@ impl Queue {
             waker.wake();
         }
         true
+    }
+
+    /// Has whoever is about to look look at once.
+    pub(super) fn wake(&self) {
+        let waker = self.state().waker.take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
     }
 
     /// Nobody reads any more: what waits is lost, and nothing is taken.

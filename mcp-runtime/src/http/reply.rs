@@ -10,7 +10,7 @@ use std::{
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 
-use super::stream::Stream;
+use super::{feed::Events, stream::Stream};
 use crate::{
     dispatch::Status,
     jsonrpc::{ProtocolError, error_reply},
@@ -27,6 +27,8 @@ pub(crate) enum Reply {
     Whole(Bytes),
     /// Events of calls that are still running.
     Stream(Box<Stream>),
+    /// Events of a stream that outlives its connection.
+    Events(Events),
 }
 
 impl Body for Reply {
@@ -41,6 +43,7 @@ impl Body for Reply {
             Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Self::Stream(stream) => stream.poll_next(cx).map(|events| events.map(|e| Ok(Frame::data(e)))),
+            Self::Events(events) => events.poll_recv(cx).map(|events| events.map(|e| Ok(Frame::data(e)))),
         }
     }
 
@@ -48,13 +51,15 @@ impl Body for Reply {
         match self {
             Self::Whole(bytes) => bytes.is_empty(),
             Self::Stream(stream) => stream.is_over(),
+            // whether more will come is not known before the end
+            Self::Events(_) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Self::Stream(_) => SizeHint::default(),
+            Self::Stream(_) | Self::Events(_) => SizeHint::default(),
         }
     }
 }
@@ -140,6 +145,17 @@ impl Refusal {
         )
     }
 
+    pub(super) fn no_stream() -> Self {
+        Self::invalid(
+            StatusCode::NOT_ACCEPTABLE,
+            "`Accept` excludes what would be sent\naccept `text/event-stream`",
+        )
+    }
+
+    pub(super) fn no_event() -> Self {
+        Self::bad_request("`Last-Event-ID` names no event that this session can go on from")
+    }
+
     pub(super) fn wrong_type() -> Self {
         Self::invalid(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body is not declared as `application/json`")
     }
@@ -157,6 +173,14 @@ impl Refusal {
             StatusCode::SERVICE_UNAVAILABLE,
             INTERNAL_ERROR,
             "too many requests are being served\ntry again",
+        )
+    }
+
+    pub(super) fn too_many_streams() -> Self {
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            INTERNAL_ERROR,
+            "too many event streams are open\ntry again",
         )
     }
 

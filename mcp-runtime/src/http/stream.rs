@@ -13,7 +13,7 @@ use tokio::time::{Instant, Sleep, sleep};
 use super::call::Calls;
 
 /// After that much silence a comment is sent, so that nothing on the way takes the connection for dead.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// The events of one request's calls.
 #[derive(Debug)]

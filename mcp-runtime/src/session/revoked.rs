@@ -16,7 +16,14 @@ pub(crate) struct Revoked {
     limit: usize,
     /// Set with the first revocation, so that servers without one never take the lock.
     any: AtomicBool,
-    until: RwLock<HashMap<Sid, u64>>,
+    until: RwLock<Until>,
+}
+
+#[derive(Debug, Default)]
+struct Until {
+    sessions: HashMap<Sid, u64>,
+    /// The first of these times, so that a full set is not searched in vain.
+    next: u64,
 }
 
 impl Revoked {
@@ -27,20 +34,22 @@ impl Revoked {
     /// Ends a session; `false` when there is no room to remember it.
     pub(crate) fn revoke(&self, sid: Sid, expires: u64, now: u64) -> bool {
         let mut until = self.until.write().unwrap_or_else(PoisonError::into_inner);
-        if until.len() >= self.limit {
-            until.retain(|_, expires| *expires > now);
+        if until.sessions.len() >= self.limit && until.next <= now {
+            until.sessions.retain(|_, expires| *expires > now);
+            until.next = until.sessions.values().min().copied().unwrap_or(u64::MAX);
         }
-        if until.len() >= self.limit {
+        if until.sessions.len() >= self.limit {
             return false;
         }
-        until.insert(sid, expires);
+        until.next = if until.sessions.is_empty() { expires } else { until.next.min(expires) };
+        until.sessions.insert(sid, expires);
         self.any.store(true, Ordering::Release);
         true
     }
 
     pub(crate) fn contains(&self, sid: &Sid) -> bool {
         self.any.load(Ordering::Acquire)
-            && self.until.read().unwrap_or_else(PoisonError::into_inner).contains_key(sid)
+            && self.until.read().unwrap_or_else(PoisonError::into_inner).sessions.contains_key(sid)
     }
 }
 

@@ -48,6 +48,13 @@ impl Filter {
         self.uris.write().unwrap_or_else(PoisonError::into_inner).remove(&normalise(uri));
     }
 
+    /// How many resources, and the bytes of their URIs.
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP keeps many subscribers"))]
+    pub(crate) fn size(&self) -> (usize, usize) {
+        let uris = self.uris.read().unwrap_or_else(PoisonError::into_inner);
+        (uris.len(), uris.iter().map(|(key, uri)| key.len() + uri.len()).sum())
+    }
+
     /// The change as this subscriber is told of it, if it wants to be. URIs of changes are normalised; what is told
     /// is the subscriber's own spelling, since it may compare as text.
     pub(super) fn wants(&self, change: &Change) -> Option<Change> {

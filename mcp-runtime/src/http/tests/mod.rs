@@ -1,6 +1,8 @@
 //! Tests of the endpoint in one process, without sockets: with questions to clients, floods, and what no client sees.
 
 mod ask;
+mod flood;
+mod stream;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 

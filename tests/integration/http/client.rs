@@ -167,6 +167,8 @@ impl Reply {
 pub(crate) fn messages(text: &str) -> Vec<Value> {
     text.lines()
         .filter_map(|l| l.strip_prefix("data: "))
+        // an event without a message only says where the stream is
+        .filter(|l| !l.is_empty())
         .map(|l| serde_json::from_str(l).expect("one line"))
         .collect()
 }

@@ -256,6 +256,24 @@ async fn test_input_required_result_capabilities(ctx: &Context) -> Result<String
     Ok(ctx.sample("name").user("Make up a name").max_tokens(50).await?.text())
 }
 
+/// Logs three times, in about a tenth of a second.
+#[mcp_tool]
+async fn test_tool_with_logging(ctx: &Context) -> &'static str {
+    ctx.log(LogLevel::Info, "Tool execution started").send();
+    sleep(Duration::from_millis(50)).await;
+    ctx.log(LogLevel::Info, "Tool processing data").send();
+    sleep(Duration::from_millis(50)).await;
+    ctx.log(LogLevel::Info, "Tool execution completed").send();
+    "Logged three times."
+}
+
+/// Logs to clients that ask for it with their request.
+#[mcp_tool]
+fn test_logging_tool(ctx: &Context) -> &'static str {
+    ctx.log(LogLevel::Info, json!({ "event": "called" })).logger("everything").send();
+    "Logged for those who asked."
+}
+
 /// Takes an argument that HTTP clients mirror into the header `Mcp-Param-Value`.
 #[mcp_tool(read_only)]
 fn test_custom_header(#[mcp(header = "Value")] value: String) -> String {
@@ -375,5 +393,5 @@ async fn test_input_required_result_prompt(ctx: &Context) -> Result<String, Tool
 }
 
 fn main() -> mcp_runtime::Result<()> {
-    mcp_runtime::server!().name("everything").discover().add_tool(json_schema_tool()).run()
+    mcp_runtime::server!().name("everything").discover().add_tool(json_schema_tool()).logging().run()
 }

@@ -26,6 +26,8 @@ mod docs {
     struct State;
     #[doc = include_str!("../docs/apps.md")]
     struct Apps;
+    #[doc = include_str!("../docs/context.md")]
+    struct Request;
     #[doc = include_str!("../docs/transports.md")]
     struct Transports;
     #[doc = include_str!("../docs/testing.md")]

@@ -57,8 +57,10 @@ pub use content::{
     ResourceContents, ResourceLink, ResourceResult, Role, Text, ToolResult,
 };
 pub use context::{
-    AskError, Caller, Cancelled, ClientFeature, ClientInfo, Context, LogLevel, Progress, SingleUse,
+    AskError, Caller, Cancelled, ClientFeature, ClientInfo, Context, Log, LogLevel, Progress, SingleUse,
 };
+#[cfg(feature = "tracing")]
+pub use context::{ClientLayer, client_layer};
 pub use def::{Hints, Prompt, Resource, RuntimeTool as ToolDef, Service, Tool, ToolBuilder, ToolCall};
 pub use extract::{Completion, FromContext, ListedResource};
 pub use jsonrpc::ProtocolError;

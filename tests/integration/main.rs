@@ -8,6 +8,7 @@ mod command_line;
 mod common;
 mod examples;
 mod http;
+mod logging;
 mod matrix;
 mod memory;
 mod prompts;

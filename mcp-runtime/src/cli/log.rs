@@ -1,5 +1,6 @@
 //! A `tracing` subscriber of a few lines, so that private errors are seen in programs that have none. `run` installs
-//! it; whoever wants spans, targets or JSON installs their own first.
+//! it; whoever wants spans, targets or JSON installs their own first. Where the server says so, it sends the events of
+//! calls to their clients as well.
 
 use std::{
     fmt::{self, Write as _},
@@ -13,14 +14,23 @@ use tracing::{
     span,
 };
 
-struct ToStderr(LevelFilter);
+use crate::context::{forward, is_wanted, register_forwarder};
+
+struct ToStderr {
+    level: LevelFilter,
+    /// Whether events go to clients, too.
+    forwards: bool,
+}
 
 /// Installs it, unless the program has a subscriber.
-pub(super) fn install() {
+pub(super) fn install(forwards: bool) {
     if !tracing::dispatcher::has_been_set() {
         let level = ["MCP_LOG", "RUST_LOG"].into_iter().find_map(|key| level(&std::env::var(key).ok()?));
+        let subscriber = ToStderr { level: level.unwrap_or(LevelFilter::WARN), forwards };
         // another thread may have been faster; its subscriber is as good
-        let _first = tracing::subscriber::set_global_default(ToStderr(level.unwrap_or(LevelFilter::WARN)));
+        if tracing::subscriber::set_global_default(subscriber).is_ok() && forwards {
+            register_forwarder();
+        }
     }
 }
 
@@ -31,17 +41,23 @@ fn level(variable: &str) -> Option<LevelFilter> {
 
 impl Subscriber for ToStderr {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        !metadata.is_span() && *metadata.level() <= self.0
+        let forwarded = self.forwards && is_wanted(metadata);
+        !metadata.is_span() && (*metadata.level() <= self.level || forwarded)
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
-        Some(self.0)
+        Some(if self.forwards { self.level.max(LevelFilter::DEBUG) } else { self.level })
     }
 
     fn event(&self, event: &Event<'_>) {
-        let line = line(event.metadata(), |fields| event.record(fields));
-        // without stderr there is nobody to tell
-        let _lost = std::io::stderr().write_all(line.as_bytes());
+        if *event.metadata().level() <= self.level {
+            let line = line(event.metadata(), |fields| event.record(fields));
+            // without stderr there is nobody to tell
+            let _lost = std::io::stderr().write_all(line.as_bytes());
+        }
+        if self.forwards {
+            forward(event);
+        }
     }
 
     // spans are not enabled, so none of these is called with one of ours
@@ -104,9 +120,12 @@ mod tests {
 
     #[test]
     fn what_is_below_the_level_is_not_enabled() {
-        tracing::subscriber::with_default(ToStderr(LevelFilter::WARN), || {
+        tracing::subscriber::with_default(ToStderr { level: LevelFilter::WARN, forwards: false }, || {
             assert!(tracing::enabled!(Level::ERROR) && tracing::enabled!(Level::WARN));
             assert!(!tracing::enabled!(Level::INFO));
+        });
+        tracing::subscriber::with_default(ToStderr { level: LevelFilter::WARN, forwards: true }, || {
+            assert!(tracing::enabled!(target: "my_server", Level::DEBUG), "a client may want it");
         });
     }
 }

@@ -29,7 +29,7 @@ impl ServerBuilder {
     /// # Errors
     /// The server cannot be built or served.
     pub fn run(self) -> Result<()> {
-        log::install();
+        log::install(self.options.forward_events);
         let command = match Command::parse(std::env::args_os().skip(1)) {
             Ok(command) => command,
             Err(message) => {

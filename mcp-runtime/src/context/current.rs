@@ -1,26 +1,53 @@
-//! Which call the running thread is polling. Dispatch enters a context around each poll of a user's function.
+//! Which call the running thread works for. Dispatch enters a context around each poll of a user's function; asking
+//! looks whether it is inside, and events find their client by it.
 
 use std::cell::RefCell;
 
 use super::Context;
 
 thread_local! {
-    static CURRENT: RefCell<Option<Context>> = const { RefCell::new(None) };
+    static CURRENT: RefCell<Option<Current>> = const { RefCell::new(None) };
+}
+
+#[derive(Debug, Clone)]
+struct Current {
+    context: Context,
+    /// Whether the call's own future is polled, and not just something that it waits for.
+    polled: bool,
 }
 
 /// Until it is dropped, this thread works for one call.
 #[derive(Debug)]
-pub(crate) struct Entered(Option<Context>);
+pub(crate) struct Entered(Option<Current>);
 
 impl Context {
     /// Marks this call as the one that the thread works for.
     pub(crate) fn enter(&self) -> Entered {
-        Entered(CURRENT.replace(Some(self.clone())))
+        self.enter_as(true)
     }
 
-    /// Whether the thread works for this call right now.
+    /// The same for a thread that the call waits for: it cannot ask, but its events belong to the call.
+    pub(crate) fn enter_beside(&self) -> Entered {
+        self.enter_as(false)
+    }
+
+    fn enter_as(&self, polled: bool) -> Entered {
+        Entered(CURRENT.replace(Some(Current { context: self.clone(), polled })))
+    }
+
+    /// Whether the thread polls this call right now.
     pub(crate) fn is_current(&self) -> bool {
-        CURRENT.with_borrow(|current| current.as_ref().is_some_and(|context| context.is(self)))
+        CURRENT.with_borrow(|current| {
+            current.as_ref().is_some_and(|current| current.polled && current.context.is(self))
+        })
+    }
+
+    /// The call that the thread works for.
+    pub(crate) fn current() -> Option<Self> {
+        // an event may come from the end of a thread, when this is gone already
+        let current =
+            CURRENT.try_with(|current| current.try_borrow().ok()?.as_ref().map(|c| c.context.clone()));
+        current.ok().flatten()
     }
 }
 

@@ -1,6 +1,18 @@
 //! Log messages of one call, for its client.
 
-use std::fmt;
+use std::{
+    borrow::Cow,
+    fmt,
+    sync::atomic::{AtomicU8, Ordering},
+};
+
+use serde::Serialize;
+
+use super::Context;
+use crate::jsonrpc::notification;
+
+/// What a client of the handshake era gets before it has set a level; the specification leaves that to servers.
+const UNASKED: LogLevel = LogLevel::Info;
 
 /// How serious a log message is: the syslog levels of RFC 5424, least serious first.
 ///
@@ -63,5 +75,123 @@ impl LogLevel {
 impl fmt::Display for LogLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+/// The level that a client has set for all that it will call, once it has set one.
+#[derive(Debug)]
+pub(crate) struct Threshold(AtomicU8);
+
+impl Threshold {
+    const UNSET: u8 = u8::MAX;
+
+    pub(crate) fn get(&self) -> Option<LogLevel> {
+        LogLevel::ALL.get(usize::from(self.0.load(Ordering::Relaxed))).copied()
+    }
+
+    pub(crate) fn set(&self, level: LogLevel) {
+        self.0.store(level as u8, Ordering::Relaxed);
+    }
+}
+
+impl Default for Threshold {
+    fn default() -> Self {
+        Self(AtomicU8::new(Self::UNSET))
+    }
+}
+
+/// A log message under construction; see [`Context::log`].
+#[must_use = "nothing is logged before `.send()`"]
+pub struct Log<'a, T> {
+    context: &'a Context,
+    level: LogLevel,
+    data: T,
+    logger: Option<Cow<'a, str>>,
+}
+
+impl<'a, T: Serialize> Log<'a, T> {
+    /// Names the part of the program that speaks: the wire's `logger`.
+    pub fn logger(mut self, name: impl Into<Cow<'a, str>>) -> Self {
+        self.logger = Some(name.into());
+        self
+    }
+
+    /// Sends it: at once, without waiting, and only to a client that wants messages of this level.
+    pub fn send(self) {
+        let settings = &self.context.inner().settings;
+        if !settings.logging {
+            if !settings.hinted.swap(true, Ordering::Relaxed) {
+                tracing::debug!("`ctx.log` reaches no client: the server is built without `.logging()`");
+            }
+            return;
+        }
+        if self.context.log_threshold().is_none_or(|least| self.level < least) {
+            return;
+        }
+        match serde_json::to_vec(&self.data) {
+            Ok(data) => self.context.send_log(self.level, self.logger.as_deref(), &data),
+            Err(error) => tracing::warn!(%error, "the data of a log message are not JSON"),
+        }
+    }
+}
+
+impl<T> fmt::Debug for Log<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Log")
+            .field("level", &self.level)
+            .field("logger", &self.logger)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Context {
+    /// Tells the client what goes on: `ctx.log(LogLevel::Info, "started").send()`; the data may be anything that
+    /// serde can write.
+    ///
+    /// The server must be built with [`.logging()`](crate::ServerBuilder::logging). A client of 2026-07-28 gets what it
+    /// asks for with each request, and nothing if it asks for nothing. One of an earlier revision gets what it asked
+    /// for last; before that, messages of [`LogLevel::Info`] and above.
+    ///
+    /// See [logging](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/logging).
+    ///
+    /// ```
+    /// use mcp_runtime::{Context, LogLevel};
+    /// use serde_json::json;
+    ///
+    /// fn import(rows: usize, ctx: &Context) {
+    ///     ctx.log(LogLevel::Info, "import started").send();
+    ///     ctx.log(LogLevel::Debug, json!({ "rows": rows })).logger("import").send();
+    /// }
+    /// # import(3, &Context::for_test());
+    /// ```
+    pub fn log<T: Serialize>(&self, level: LogLevel, data: T) -> Log<'_, T> {
+        Log { context: self, level, data, logger: None }
+    }
+
+    /// The least level that the client of this call gets; `None` if it gets nothing.
+    fn log_threshold(&self) -> Option<LogLevel> {
+        self.asked_level().or_else(|| {
+            let inner = self.inner();
+            (inner.settings.logging && !inner.revision.is_modern()).then_some(UNASKED)
+        })
+    }
+
+    /// The least level that the client of this call has asked for.
+    pub(super) fn asked_level(&self) -> Option<LogLevel> {
+        let inner = self.inner();
+        if !inner.settings.logging {
+            return None;
+        }
+        if inner.revision.is_modern() { inner.log_level } else { inner.peer.session_level() }
+    }
+
+    /// Sends raw JSON, unless the call is over.
+    pub(super) fn send_log(&self, level: LogLevel, logger: Option<&str>, data: &[u8]) {
+        let inner = self.inner();
+        let Some(outlet) = inner.peer.outlet.as_ref().filter(|_| inner.cancel.is_running()) else { return };
+        outlet.notify(notification("notifications/message", |params| {
+            params.str("level", level.as_str()).opt_str("logger", logger);
+            params.key("data").extend_from_slice(data);
+        }));
     }
 }

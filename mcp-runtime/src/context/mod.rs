@@ -4,6 +4,7 @@
 mod ask;
 mod cancel;
 mod current;
+mod event;
 mod link;
 mod log;
 mod peer;
@@ -11,7 +12,12 @@ mod progress;
 mod single_use;
 mod slots;
 
-use std::{any::TypeId, fmt, sync::Arc, time::Duration};
+use std::{
+    any::TypeId,
+    fmt,
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use serde_json::Value;
 
@@ -21,8 +27,12 @@ pub(crate) use ask::{
 pub use ask::{AskError, ClientFeature};
 pub(crate) use cancel::Cancel;
 pub use cancel::Cancelled;
+#[cfg(feature = "tracing")]
+pub use event::{ClientLayer, client_layer};
+pub(crate) use event::{any_forwarder, forward, is_wanted, register_forwarder};
 pub(crate) use link::{Ending, Expected, Link, Mailbox, Owner, Response, Session};
-pub use log::LogLevel;
+pub(crate) use log::Threshold;
+pub use log::{Log, LogLevel};
 pub use peer::{Caller, ClientInfo};
 pub(crate) use peer::{ClientData, Headers, Outlet, Peer, Viewer};
 pub(crate) use progress::Channel;
@@ -47,6 +57,8 @@ pub(crate) struct Inner {
     /// Raw JSON of the request's `_meta`.
     pub(crate) meta: Option<Box<str>>,
     pub(crate) progress: Option<Channel>,
+    /// The least level of the log messages that this request asks for.
+    pub(crate) log_level: Option<LogLevel>,
     pub(crate) cancel: Cancel,
     pub(crate) asks: Asks,
     pub(crate) settings: Arc<Settings>,
@@ -59,6 +71,10 @@ pub(crate) struct Settings {
     pub(crate) single_use: Box<dyn SingleUse>,
     /// What the server itself lets functions take, beside their state.
     pub(crate) own: Slots,
+    /// Whether clients may get log messages.
+    pub(crate) logging: bool,
+    /// Whether somebody was told that they get none.
+    pub(crate) hinted: AtomicBool,
 }
 
 impl Default for Settings {
@@ -67,6 +83,8 @@ impl Default for Settings {
             ask_timeout: Duration::from_secs(5 * 60),
             single_use: Box::new(Used::new(10_000)),
             own: Slots::default(),
+            logging: false,
+            hinted: AtomicBool::new(false),
         }
     }
 }
@@ -93,6 +111,7 @@ impl Context {
             client: ClientData::default(),
             meta: None,
             progress: None,
+            log_level: None,
             cancel: Cancel::default(),
             asks: Asks::new(Way::Never("it is a test")),
             settings: Arc::default(),

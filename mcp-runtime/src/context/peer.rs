@@ -6,7 +6,7 @@ use std::{fmt, sync::Arc};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Link, Slots};
+use super::{Link, LogLevel, Slots};
 
 /// Where messages to the client go, beside the reply to its request. A transport implements it.
 pub(crate) trait Outlet: Send + Sync {
@@ -42,6 +42,11 @@ impl Peer {
     /// What this side may see and call.
     pub(crate) fn viewer(&self) -> Viewer<'_> {
         Viewer::new(self.caller.as_deref(), self.restricted)
+    }
+
+    /// The least level of log messages that a client of the handshake era has asked for.
+    pub(crate) fn session_level(&self) -> Option<LogLevel> {
+        self.link.as_ref()?.session()?.level()
     }
 }
 

@@ -36,8 +36,9 @@ impl Server {
         let subject = Subject::new("prompts/get", &name, written);
         let round = self.resume(&request, &subject)?;
         let context = || request.context(self, &entry.state, MayAsk::Yes(round.clone()));
-        let this = entry.this.as_ref();
-        let (outcome, context) = enter_text(entry.def.handler, common.args, &arguments, this, &context);
+        let (this, watched) = (entry.this.as_ref(), request.is_watched(self));
+        let (outcome, context) =
+            enter_text(entry.def.handler, common.args, &arguments, this, watched, &context);
         let (server, revision) = (self.clone(), request.revision);
         let going = Drive { server: self, frame: request.frame(), context, limit: None, subject };
         Ok(drive(outcome, going, out, move |result, id, out| {

@@ -15,6 +15,9 @@ impl Server {
             if offers.completions && revision >= Revision::V2025_03_26 {
                 c.raw("completions", "{}");
             }
+            if self.settings().logging {
+                c.raw("logging", "{}");
+            }
             for (key, offered) in
                 [("prompts", offers.prompts), ("resources", offers.resources), ("tools", offers.tools)]
             {

@@ -5,6 +5,7 @@ mod complete;
 mod get;
 mod hello;
 mod lists;
+mod logging;
 mod read;
 mod reply;
 mod round;
@@ -122,6 +123,7 @@ impl Server {
                 ProtocolError::invalid_params("`progressToken` is neither a string nor an integer").into()
             );
         }
+        request.log_level()?;
         let offers = self.offers(revision);
         match method {
             "tools/call" if offers.tools => self.call_tool(request, out),
@@ -136,6 +138,9 @@ impl Server {
             "prompts/list" if offers.prompts => self.list(request, ListKind::Prompts, out),
             "completion/complete" if offers.completions => self.complete(request, out),
             "server/discover" if revision.is_modern() => Ok(self.discover(request, out)),
+            "logging/setLevel" if !revision.is_modern() && self.settings().logging => {
+                self.set_level(request, out)
+            }
             "ping" if !revision.is_modern() => {
                 reply::result(out, request, self, None, |_| {});
                 Ok(Begun::Done(Status::Ok))
@@ -208,6 +213,8 @@ impl Request<'_> {
             client,
             meta: self.params.meta.map(|raw| raw.get().into()),
             progress: self.meta.progress_token.map(|token| crate::context::Channel::new(token.get())),
+            // an unknown one was refused before
+            log_level: self.log_level().unwrap_or_default(),
             cancel: crate::context::Cancel::default(),
             asks: Asks::new(way),
             settings: server.settings().clone(),

@@ -38,8 +38,9 @@ impl Server {
         // what was made of a client's answers is for nobody else, and for no other time
         let cacheable = round.is_none();
         let context = || request.context(self, &entry.state, MayAsk::Yes(round.clone()));
-        let this = entry.this.as_ref();
-        let (outcome, context) = enter_text(entry.def.handler, common.args, &variables, this, &context);
+        let (this, watched) = (entry.this.as_ref(), request.is_watched(self));
+        let (outcome, context) =
+            enter_text(entry.def.handler, common.args, &variables, this, watched, &context);
         let (server, of) = (self.clone(), uri.clone().into_owned());
         let going = Drive { server: self, frame: request.frame(), context, limit: None, subject };
         Ok(drive(outcome, going, out, move |result, id, out| {

@@ -154,10 +154,18 @@ fn panicked(panic: Box<dyn Any + Send>) -> Failure {
 }
 
 /// Enters a handler; what it panics with is a private failure. Also gives the context, if one was made.
-pub(super) fn enter<R>(handler: Handler<R>, parts: CallParts<'_>) -> (Outcome<R>, Option<Context>) {
+///
+/// A call that is watched has a context in any case, so that what a plain function records is known to belong to it.
+pub(super) fn enter<R>(
+    handler: Handler<R>,
+    parts: CallParts<'_>,
+    watched: bool,
+) -> (Outcome<R>, Option<Context>) {
     let mut call = Call::new(parts);
+    let entered = watched.then(|| call.context().enter());
     let outcome =
         catch_unwind(AssertUnwindSafe(|| handler(&mut call))).unwrap_or_else(|panic| Err(panicked(panic)));
+    drop(entered);
     (outcome, call.into_context())
 }
 
@@ -167,10 +175,12 @@ pub(super) fn enter_text<R>(
     args: &[&'static dyn AnyArg],
     values: &[(String, Variable)],
     this: Option<&Arc<dyn Any + Send + Sync>>,
+    watched: bool,
     context: &dyn Fn() -> Context,
 ) -> (Outcome<R>, Option<Context>) {
     let input = Input::Text(values);
-    enter(handler, CallParts { input, args, strict: false, tool: None, validator: None, this, context })
+    let parts = CallParts { input, args, strict: false, tool: None, validator: None, this, context };
+    enter(handler, parts, watched)
 }
 
 /// How a call goes on after its handler was entered.

@@ -59,7 +59,7 @@ impl Server {
     ) -> Begun {
         let frame = request.frame();
         let context = || request.context(self, &entry.state, MayAsk::Yes(round.clone()));
-        let (outcome, context) = run(entry, &subject.arguments, &context);
+        let (outcome, context) = run(entry, &subject.arguments, request.is_watched(self), &context);
         let (server, entry) = (self.clone(), entry.clone());
         let going = Drive { server: self, frame, context, limit: time_limit(&entry), subject };
         let revision = frame.revision;
@@ -78,13 +78,14 @@ impl Server {
         round: Option<Arc<Round>>,
         limit: Arc<Semaphore>,
     ) -> Begun {
+        let watched = request.is_watched(self);
         let context = request.context(self, &entry.state, MayAsk::Yes(round));
         let cancel = context.inner().cancel.clone();
         let (server, id, subject) = (self.clone(), request.id.to_owned(), subject.into_owned());
         let revision = request.revision;
         let turn = async move {
             let permit = limit.acquire_owned().await;
-            let (outcome, _) = run(&entry, &subject.arguments, &|| context.clone());
+            let (outcome, _) = run(&entry, &subject.arguments, watched, &|| context.clone());
             let result = complete(outcome, time_limit(&entry), &context).await;
             drop(permit);
             let mut bytes = Vec::with_capacity(256);
@@ -156,6 +157,7 @@ fn time_limit(entry: &ToolEntry) -> Option<(std::time::Duration, String)> {
 fn run(
     entry: &ToolEntry,
     arguments: &str,
+    watched: bool,
     context: &dyn Fn() -> Context,
 ) -> (Outcome<ToolResult>, Option<Context>) {
     match &entry.body {
@@ -169,7 +171,7 @@ fn run(
                 this: this.as_ref(),
                 context,
             };
-            enter(def.handler, parts)
+            enter(def.handler, parts, watched)
         }
         ToolBody::Runtime(tool) => {
             let context = context();

@@ -6,7 +6,11 @@ use super::{
     AnyArg, Rejected, Slot, Slots, report,
     slot::{keys, scan},
 };
-use crate::{context::Context, reply::Failure, schema::Validator};
+use crate::{
+    context::{Context, any_forwarder},
+    reply::Failure,
+    schema::Validator,
+};
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -44,6 +48,11 @@ pub fn pending<R>(future: impl Future<Output = Result<R, Failure>> + Send + 'sta
 /// None; the type is that of handlers.
 pub fn blocking<R: Send + 'static>(body: impl FnOnce() -> Result<R, Failure> + Send + 'static) -> Outcome<R> {
     pending(async move {
+        let context = any_forwarder().then(Context::current).flatten();
+        let body = move || {
+            let _entered = context.as_ref().map(Context::enter_beside);
+            body()
+        };
         match tokio::task::spawn_blocking(body).await {
             Ok(result) => result,
             Err(e) => match e.try_into_panic() {

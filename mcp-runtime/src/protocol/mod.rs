@@ -34,6 +34,8 @@ pub(crate) const META_PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocol
 pub(crate) const META_CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 /// `_meta` key of the server's name and version on results.
 pub(crate) const META_SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+/// `_meta` key of the log messages that a request asks for.
+pub(crate) const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
 /// The extension of skills (SEP-2640).
 pub(crate) const SKILLS_EXTENSION: &str = "io.modelcontextprotocol/skills";

@@ -302,6 +302,26 @@ impl ServerBuilder {
         self
     }
 
+    /// Lets functions send log messages to clients with [`Context::log`](crate::Context::log), and declares that: the
+    /// wire's `logging` capability.
+    ///
+    /// The specification deprecates logging to clients from 2026-07-28 on, in favour of stderr and OpenTelemetry.
+    pub fn logging(mut self) -> Self {
+        self.settings.logging = true;
+        self
+    }
+
+    /// Lets [`run`](Self::run) send the `tracing` events of a call to its client, if that has asked for log messages;
+    /// switches [`logging`](Self::logging) on.
+    ///
+    /// Every event at level `DEBUG` or above that is recorded while a thread works for the call is sent, whichever crate it
+    /// comes from, except those of `mcp_runtime` itself: see to it that no secret is in them. This is for programs
+    /// without a `tracing` subscriber of their own; add `client_layer()` (feature `tracing`) to one's own.
+    pub fn forward_events(mut self) -> Self {
+        self.options.forward_events = true;
+        self.logging()
+    }
+
     /// Shows the cause of every failure to the client; for trusted deployments.
     pub fn detailed_errors(mut self, show: bool) -> Self {
         self.options.detailed_errors = show;

@@ -25,6 +25,8 @@ pub(crate) struct Options {
     pub(crate) keys: Option<crate::seal::Ring>,
     /// Whether failures show their cause to the client.
     pub(crate) detailed_errors: bool,
+    /// Whether the subscriber that `run` installs sends the events of calls to their clients.
+    pub(crate) forward_events: bool,
     #[cfg(feature = "http")]
     pub(crate) http: crate::http::HttpOptions,
 }
@@ -42,6 +44,7 @@ impl Default for Options {
             authenticates: false,
             keys: None,
             detailed_errors: false,
+            forward_events: false,
             #[cfg(feature = "http")]
             http: crate::http::HttpOptions::default(),
         }

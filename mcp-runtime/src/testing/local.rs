@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::Reply;
 use crate::{
-    context::{Ending, Expected, Link, Mailbox, Outlet, Owner, Peer, Session},
+    context::{Ending, Expected, Link, LogLevel, Mailbox, Outlet, Owner, Peer, Session, Threshold},
     dispatch::Begun,
     jsonrpc::parse,
     protocol::{META_CLIENT_CAPABILITIES, META_PROTOCOL_VERSION, Revision},
@@ -71,6 +71,7 @@ const NOBODY_ELSE: Owner = [0; 16];
 struct Connected {
     mailbox: Mailbox,
     ending: Ending,
+    level: Threshold,
 }
 
 impl Link for Connected {
@@ -83,8 +84,26 @@ impl Link for Connected {
     }
 
     fn session(&self) -> Option<&dyn Session> {
-        None
+        Some(self)
     }
+}
+
+impl Session for Connected {
+    fn level(&self) -> Option<LogLevel> {
+        self.level.get()
+    }
+
+    fn set_level(&self, level: LogLevel) -> bool {
+        self.level.set(level);
+        true
+    }
+
+    fn subscribe(&self, _: &str) -> bool {
+        // it reads what belongs to its requests, and nothing else
+        false
+    }
+
+    fn unsubscribe(&self, _: &str) {}
 }
 
 impl Local {
@@ -124,7 +143,7 @@ impl Local {
             local.peer.client = handshake.client;
         }
         local.handshake = Reply::read(&out, Vec::new()).into_value();
-        let connected = Connected { mailbox: local.mailbox.clone(), ending: Ending::default() };
+        let connected = Connected { mailbox: local.mailbox.clone(), ..Connected::default() };
         local.peer.link = Some(Arc::new(connected));
         local
     }

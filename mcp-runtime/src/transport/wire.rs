@@ -3,14 +3,11 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU8, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use crate::{
-    context::{Ending, Expected, Link, LogLevel, Mailbox, Owner, Session},
+    context::{Ending, Expected, Link, LogLevel, Mailbox, Owner, Session, Threshold},
     jsonrpc::Message,
 };
 
@@ -18,15 +15,13 @@ use crate::{
 const MAX_SUBSCRIPTIONS: usize = 1024;
 /// There is one client only.
 const CLIENT: Owner = [0; 16];
-/// No level was set.
-const UNSET: u8 = u8::MAX;
 
 /// One connection, for as long as it lasts.
 #[derive(Debug)]
 pub(super) struct Wire {
     mailbox: Mailbox,
     ending: Ending,
-    level: AtomicU8,
+    level: Threshold,
     subscriptions: Mutex<BTreeSet<Box<str>>>,
 }
 
@@ -35,7 +30,7 @@ impl Wire {
         Arc::new(Self {
             mailbox: Mailbox::default(),
             ending: Ending::default(),
-            level: AtomicU8::new(UNSET),
+            level: Threshold::default(),
             subscriptions: Mutex::default(),
         })
     }
@@ -72,11 +67,11 @@ impl Link for Wire {
 
 impl Session for Wire {
     fn level(&self) -> Option<LogLevel> {
-        LogLevel::ALL.get(usize::from(self.level.load(Ordering::Relaxed))).copied()
+        self.level.get()
     }
 
     fn set_level(&self, level: LogLevel) -> bool {
-        self.level.store(level as u8, Ordering::Relaxed);
+        self.level.set(level);
         true
     }
 

@@ -162,14 +162,14 @@ pub(super) fn builder(probe: &Probe) -> ServerBuilder {
 }
 
 /// A server that is being served.
-pub(super) struct Served {
-    pub(super) at: SocketAddr,
+pub(crate) struct Served {
+    pub(crate) at: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     over: JoinHandle<mcp_runtime::Result<()>>,
 }
 
 impl Served {
-    pub(super) async fn start(builder: ServerBuilder) -> Self {
+    pub(crate) async fn start(builder: ServerBuilder) -> Self {
         let server = builder.build().expect("a server");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let at = listener.local_addr().expect("an address");

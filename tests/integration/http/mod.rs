@@ -2,7 +2,7 @@
 
 mod batch;
 pub(crate) mod client;
-mod fixture;
+pub(crate) mod fixture;
 mod guard;
 mod legacy;
 mod lifetime;

@@ -1,0 +1,268 @@
+//! Log messages for clients: who gets which, in both eras and over each wire.
+
+mod event;
+
+use std::sync::{Mutex, PoisonError};
+
+use mcp_runtime::{
+    Context, LogLevel, Revision, ServerBuilder, ToolDef, mcp_prompt, mcp_resource, mcp_tool,
+    testing::{Reply, TestServer},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    child,
+    common::{LEGACY, refusal, serve},
+    http::{
+        client::{Ask, within},
+        fixture::Served,
+    },
+};
+
+/// Says something at every level
+#[mcp_tool]
+fn talk(ctx: &Context) -> &'static str {
+    for level in LogLevel::ALL {
+        ctx.log(level, level.as_str()).send();
+    }
+    "talked"
+}
+
+/// Logs things of all kinds
+#[mcp_tool]
+async fn kinds(ctx: &Context) {
+    ctx.log(LogLevel::Error, json!({ "a": [1, null] })).logger("db").send();
+    ctx.log(LogLevel::Error, Some(1.5)).logger(format!("db {}", 2)).send();
+    // what is no JSON is not sent
+    ctx.log(LogLevel::Error, std::collections::BTreeMap::from([((1, 2), 3)])).send();
+    tokio::task::yield_now().await;
+    ctx.log(LogLevel::Error, "last\nline").send();
+}
+
+static LEFT: Mutex<Option<Context>> = Mutex::new(None);
+
+/// Leaves its request to others
+#[mcp_tool]
+fn leave(ctx: &Context) {
+    *LEFT.lock().unwrap_or_else(PoisonError::into_inner) = Some(ctx.clone());
+    ctx.log(LogLevel::Error, "in time").send();
+}
+
+/// Logs for a call that is over
+#[mcp_tool]
+fn late() -> bool {
+    let left = LEFT.lock().unwrap_or_else(PoisonError::into_inner).take();
+    left.inspect(|ctx| ctx.log(LogLevel::Error, "too late").send()).is_some()
+}
+
+#[mcp_resource(uri = "log://one")]
+fn read(ctx: &Context) -> &'static str {
+    ctx.log(LogLevel::Notice, "read").send();
+    "one"
+}
+
+#[mcp_prompt]
+fn prompt(ctx: &Context) -> &'static str {
+    ctx.log(LogLevel::Notice, "prompted").send();
+    "one"
+}
+
+fn builder() -> ServerBuilder {
+    let quiet = ToolDef::builder("quiet").handler(|call: mcp_runtime::ToolCall| async move {
+        call.context.log(LogLevel::Debug, "quiet").send();
+    });
+    mcp_runtime::server!()
+        .tool::<talk>()
+        .tool::<kinds>()
+        .tool::<leave>()
+        .tool::<late>()
+        .resource::<read>()
+        .prompt::<prompt>()
+        .add_tool(quiet)
+}
+
+fn on() -> TestServer {
+    serve(builder().logging())
+}
+
+const LEVEL: &str = "io.modelcontextprotocol/logLevel";
+
+/// Parameters of a call of the stateless era, which asks for that level.
+fn asking(name: &str, level: &str) -> Value {
+    json!({ "name": name, "_meta": { LEVEL: level } })
+}
+
+/// Levels of the messages, which must be nothing else.
+fn levels(reply: &Reply) -> Vec<&str> {
+    reply.expect_ok();
+    let level = |message: &'_ Value| {
+        assert_eq!(message["method"], "notifications/message", "{reply}");
+        assert!(message.get("id").is_none(), "{reply}");
+    };
+    reply.notifications().iter().for_each(level);
+    reply.notifications().iter().map(|m| m["params"]["level"].as_str().expect("a level")).collect()
+}
+
+const ALL: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
+#[tokio::test]
+async fn a_modern_client_gets_what_its_request_asks_for() {
+    let server = on();
+    for (at, level) in ALL.into_iter().enumerate() {
+        let reply = server.request("tools/call", asking("talk", level)).await;
+        assert_eq!(levels(&reply), ALL[at..], "{level}");
+    }
+    assert!(levels(&server.call("talk", json!({})).await).is_empty(), "nobody asked");
+    let params = json!({ "uri": "log://one", "_meta": { LEVEL: "info" } });
+    assert_eq!(levels(&server.request("resources/read", params).await), ["notice"]);
+    assert_eq!(levels(&server.request("prompts/get", asking("prompt", "info")).await), ["notice"]);
+    assert_eq!(levels(&server.request("tools/call", asking("quiet", "debug")).await), ["debug"]);
+}
+
+#[tokio::test]
+async fn an_unknown_level_is_refused() {
+    let server = on();
+    for level in [json!("trace"), json!("Info"), json!(3), json!(null)] {
+        let params = json!({ "name": "talk", "_meta": { LEVEL: level } });
+        let (code, text) = refusal(&server.request("tools/call", params).await);
+        assert_eq!(code, -32602);
+        assert!(text.contains("logLevel") && text.contains("debug, info, notice"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn data_are_what_serde_writes() {
+    let reply = on().request("tools/call", asking("kinds", "error")).await;
+    let params: Vec<_> = reply.notifications().iter().map(|m| m["params"].clone()).collect();
+    let expected = [
+        json!({ "level": "error", "logger": "db", "data": { "a": [1, null] } }),
+        json!({ "level": "error", "logger": "db 2", "data": 1.5 }),
+        json!({ "level": "error", "data": "last\nline" }),
+    ];
+    assert_eq!(params, expected);
+}
+
+#[tokio::test]
+async fn a_legacy_client_sets_a_level_for_its_session() {
+    for revision in LEGACY {
+        let server = on().legacy(revision);
+        assert_eq!(
+            levels(&server.call("talk", json!({})).await),
+            ALL[1..],
+            "info, before it has said anything"
+        );
+        for (at, level) in ALL.into_iter().enumerate() {
+            let reply = server.request("logging/setLevel", json!({ "level": level })).await;
+            assert_eq!(*reply.value(), json!({}), "{revision}");
+            assert_eq!(levels(&server.call("talk", json!({})).await), ALL[at..], "{revision}");
+        }
+        for params in [json!({}), json!({ "level": "loud" }), json!({ "level": 1 }), json!({ "level": null })]
+        {
+            assert_eq!(refusal(&server.request("logging/setLevel", params).await).0, -32602, "{revision}");
+        }
+        assert_eq!(levels(&server.call("talk", json!({})).await), ["emergency"], "{revision}");
+        // what is a rule of the stateless era means nothing here
+        let reply = server.request("tools/call", asking("talk", "nonsense")).await;
+        assert_eq!(levels(&reply), ["emergency"]);
+    }
+}
+
+#[tokio::test]
+async fn protocol_11_logging_is_declared_where_it_is_on() {
+    for revision in Revision::ALL {
+        let server = if revision.is_modern() { on() } else { on().legacy(revision) };
+        assert_eq!(server.capabilities().await["logging"], json!({}), "{revision}");
+        let off = serve(builder());
+        let off = if revision.is_modern() { off } else { off.legacy(revision) };
+        assert_eq!(off.capabilities().await.get("logging"), None, "{revision}");
+        assert!(levels(&off.request("tools/call", asking("talk", "debug")).await).is_empty());
+        assert_eq!(refusal(&off.request("logging/setLevel", json!({ "level": "info" })).await).0, -32601);
+    }
+    let removed = on().request("logging/setLevel", json!({ "level": "info" })).await;
+    assert_eq!(refusal(&removed).0, -32601, "the stateless era has no such method");
+}
+
+#[test]
+fn nothing_is_logged_for_a_call_that_is_over() {
+    let mut server = child::Server::legacy("2025-11-25");
+    assert_eq!(server.ask(&set_level("set", "debug"))["result"], json!({}));
+    // `hang` logs once it has been cancelled; `ask` fails when anything but its answer comes
+    server.send(&child::legacy_call("never", "hang", &json!({})));
+    server.send(&child::cancel("never"));
+    server.until_counted("fired 1");
+    server.ask(&child::ping("after"));
+}
+
+#[tokio::test]
+async fn a_context_that_outlives_its_call_logs_nothing() {
+    let server = Served::start(builder().logging()).await;
+    within(async {
+        let left = Ask::modern(1, "tools/call", asking("leave", "debug")).send(server.at).await.events();
+        assert_eq!((left.len(), &left[0]["params"]["data"]), (2, &json!("in time")));
+        let reply = Ask::modern(2, "tools/call", asking("late", "debug")).send(server.at).await;
+        assert_eq!(reply.json()["result"]["content"][0]["text"], "true");
+    })
+    .await;
+}
+
+fn set_level(id: &str, level: &str) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "method": "logging/setLevel", "params": { "level": level } })
+}
+
+#[test]
+fn a_level_lasts_as_long_as_its_connection() {
+    let mut server = child::Server::legacy("2025-06-18");
+    let messages = |server: &mut child::Server, id: &str| {
+        server.send(&child::legacy_call(id, "chatter", &json!({})));
+        let mut seen = Vec::new();
+        loop {
+            let message = server.receive();
+            if message["id"] == id {
+                return seen;
+            }
+            seen.push(message["params"]["data"].clone());
+        }
+    };
+    // `run` sends events only where somebody has asked for them
+    assert_eq!(messages(&mut server, "a"), [json!("logged")]);
+    assert_eq!(server.ask(&set_level("b", "debug"))["result"], json!({}));
+    let recorded = json!({ "message": "recorded", "answer": 42 });
+    assert_eq!(messages(&mut server, "c"), [recorded, json!("logged")]);
+    assert_eq!(server.ask(&set_level("d", "warning"))["result"], json!({}));
+    assert_eq!(messages(&mut server, "e"), [json!("logged")]);
+    assert_eq!(server.ask(&set_level("f", "error"))["result"], json!({}));
+    assert!(messages(&mut server, "g").is_empty());
+    assert_eq!(server.ask(&set_level("h", "x"))["error"]["code"], -32602);
+    // a modern request on the same connection speaks for itself
+    server.ask(&child::call("i", "chatter", &json!({})));
+}
+
+#[tokio::test]
+async fn over_http_messages_come_before_the_result() {
+    let server = Served::start(builder().logging()).await;
+    within(async {
+        for name in ["talk", "kinds"] {
+            let quiet = Ask::modern(1, "tools/call", json!({ "name": name })).send(server.at).await;
+            assert_eq!(quiet.json()["result"]["isError"], json!(null), "JSON, since nothing comes first");
+        }
+        let events = Ask::modern(2, "tools/call", asking("talk", "alert")).send(server.at).await.events();
+        let data: Vec<_> = events.iter().map(|event| &event["params"]["data"]).collect();
+        assert_eq!(data, [&json!("alert"), &json!("emergency"), &json!(null)]);
+        assert_eq!(events[2]["result"]["content"][0]["text"], "talked");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn without_a_session_a_level_cannot_be_set() {
+    let server = Served::start(builder().logging().stateless()).await;
+    within(async {
+        let reply = Ask::post(set_level("a", "info").to_string())
+            .header("MCP-Protocol-Version", "2025-11-25")
+            .send(server.at)
+            .await;
+        assert_eq!((reply.status, reply.code()), (200, -32603), "{}", reply.text());
+        assert!(reply.text().contains("session"), "{}", reply.text());
+    })
+    .await;
+}

@@ -64,6 +64,14 @@ async fn test_tool_with_progress(ctx: &Context) -> &'static str {
     "Progress test completed"
 }
 
+/// Has its client come back for the result.
+#[mcp_tool]
+async fn test_reconnection(ctx: &Context) -> &'static str {
+    ctx.close_stream(Duration::from_millis(500));
+    sleep(Duration::from_millis(100)).await;
+    "Reconnection test completed"
+}
+
 /// Asks the client's model.
 #[mcp_tool]
 async fn test_sampling(prompt: String, ctx: &Context) -> Result<String, ToolError> {

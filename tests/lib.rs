@@ -30,6 +30,8 @@ mod docs {
     struct Request;
     #[doc = include_str!("../docs/transports.md")]
     struct Transports;
+    #[doc = include_str!("../docs/sessions.md")]
+    struct Sessions;
     #[doc = include_str!("../docs/testing.md")]
     struct Testing;
     #[doc = include_str!("../docs/architecture.md")]

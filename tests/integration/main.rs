@@ -13,6 +13,7 @@ mod matrix;
 mod memory;
 mod prompts;
 mod protocol;
+mod replicas;
 mod resources;
 mod rounds;
 mod skills;

@@ -87,6 +87,14 @@ impl Ask {
         self.without(name).header(name, value)
     }
 
+    /// The same with another body.
+    pub(crate) fn map_body(mut self, edit: impl FnOnce(&mut Value)) -> Self {
+        let mut body = serde_json::from_slice(&self.body).expect("JSON");
+        edit(&mut body);
+        self.body = body.to_string().into_bytes();
+        self
+    }
+
     pub(crate) fn at(mut self, path: &str) -> Self {
         self.path = path.into();
         self

@@ -85,11 +85,11 @@ fn greet(name: String) -> String {
 
 /// What becomes of calls to `hold`.
 #[derive(Clone, Default)]
-pub(super) struct Probe(Arc<Seen>);
+pub(super) struct Probe(pub(super) Arc<Seen>);
 
-struct Seen {
-    entered: Semaphore,
-    let_go: Semaphore,
+pub(super) struct Seen {
+    pub(super) entered: Semaphore,
+    pub(super) let_go: Semaphore,
     dropped: AtomicUsize,
     finished: AtomicUsize,
     ended: Notify,
@@ -170,7 +170,10 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) async fn start(builder: ServerBuilder) -> Self {
-        let server = builder.build().expect("a server");
+        Self::of(builder.build().expect("a server")).await
+    }
+
+    pub(crate) async fn of(server: Server) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let at = listener.local_addr().expect("an address");
         let (stop, stopped) = oneshot::channel::<()>();

@@ -9,5 +9,6 @@ mod lifetime;
 mod modern;
 mod router;
 mod scopes;
+mod sessions;
 mod skills;
 mod stream;

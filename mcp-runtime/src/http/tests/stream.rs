@@ -1,6 +1,7 @@
 //! Streams of sessions: what is said unasked, and what is taken up again after a connection broke.
 
 use std::{
+    pin::Pin,
     sync::{Arc, atomic::AtomicBool, atomic::Ordering},
     time::Duration,
 };
@@ -13,6 +14,7 @@ use super::{Client, Coming, Endpoint, Reply, ask, said, server};
 use crate::{
     def::{RuntimeTool, ToolCall},
     server::ServerBuilder,
+    session::{Bounds, EventStore, Events, StoredEvent},
 };
 
 /// Lets calls to `hold` go.
@@ -300,4 +302,55 @@ async fn a_cancelled_call_leaves_nothing_to_wait_for() {
     while let Some(event) = resumed.event().await {
         assert!(!event.data.contains("result"));
     }
+}
+
+/// A store that two servers share.
+#[derive(Clone)]
+struct Shared(Arc<Events>);
+
+type Kept<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+impl EventStore for Shared {
+    fn append<'a>(&'a self, session: &'a str, stream: &'a str, event: StoredEvent) -> Kept<'a, ()> {
+        self.0.append(session, stream, event)
+    }
+
+    fn read<'a>(
+        &'a self,
+        session: &'a str,
+        stream: &'a str,
+        after: u64,
+    ) -> Kept<'a, Option<Vec<StoredEvent>>> {
+        self.0.read(session, stream, after)
+    }
+
+    fn forget<'a>(&'a self, session: &'a str) -> Kept<'a, ()> {
+        self.0.forget(session)
+    }
+}
+
+#[tokio::test]
+async fn with_a_store_that_replicas_share_any_of_them_resumes() {
+    let gate = Gate::new();
+    let store = Shared(Arc::new(Events::new(Bounds::default())));
+    let one = endpoint(&gate, server().event_store(store.clone()));
+    let two = endpoint(&gate, server().event_store(store.clone()));
+    let client = Client::with_session(&one, "2025-11-25").await;
+    let elsewhere = Client { endpoint: two, ..client.clone() };
+    let mut coming = Coming::new(client.call(1, "hold").await);
+    let first = coming.event().await.unwrap().id.unwrap();
+    let second = coming.event().await.unwrap();
+    // still running: what there is, and when to come back
+    let mut resumed = Coming::new(elsewhere.resume(&first).await);
+    assert_eq!(resumed.event().await.as_ref(), Some(&second));
+    assert_eq!(resumed.event().await.unwrap().retry, Some(1000));
+    assert!(resumed.event().await.is_none());
+    gate.go.add_permits(1);
+    while coming.event().await.is_some() {}
+    let mut resumed = Coming::new(elsewhere.resume(&second.id.unwrap()).await);
+    assert_eq!(resumed.message().await["params"]["progress"], 2);
+    assert_eq!(said(&resumed.message().await), "held");
+    assert!(resumed.event().await.is_none());
+    assert_eq!(client.delete().await, 204);
+    assert_eq!(store.0.size(), (0, 0));
 }

@@ -24,6 +24,7 @@ use super::{
     receive::receive,
     reply::{self, Refusal, Reply},
     running::RunningCalls,
+    sse::Connections,
 };
 use crate::{
     context::{Caller, Ending, Mailbox, Peer, Slots},
@@ -51,6 +52,8 @@ pub(crate) struct Endpoint {
     no_slots: Arc<Slots>,
     /// Fires when the server is told to stop.
     pub(super) ending: Ending,
+    /// Clients of the transport of 2024-11-05.
+    pub(super) old: Connections,
 }
 
 /// What little there is to know of sessions.
@@ -125,6 +128,7 @@ impl Endpoint {
             in_flight: AtomicUsize::new(0),
             no_slots: Arc::default(),
             ending: Ending::default(),
+            old: Connections::default(),
             options,
         })
     }
@@ -141,11 +145,13 @@ impl Endpoint {
         if let Err(refusal) = self.guard.check(parts, &head) {
             return refusal.into();
         }
+        let old = self.options.sse_path.as_deref() == Some(parts.uri.path());
         let mut response = match parts.method {
+            Method::OPTIONS => cors::preflight(&parts.headers, self.allow(&head)),
+            _ if old => self.old(&exchange, &head, body).await,
             Method::POST => self.post(&exchange, &head, body).await,
             Method::GET => self.listen(&exchange, &head).await,
             Method::DELETE => self.delete(parts, &head).await,
-            Method::OPTIONS => cors::preflight(&parts.headers, self.allow(&head)),
             _ => reply::not_allowed(self.allow(&head)),
         };
         if let Field::One(origin) = head.origin {
@@ -232,6 +238,20 @@ impl Endpoint {
         session.filter(|session| !sessions.revoked.contains(&session.sid)).ok_or_else(Refusal::no_session)
     }
 
+    /// What middleware has put into a request.
+    pub(super) fn slots(&self, exchange: &Exchange) -> Arc<Slots> {
+        let declared = self.server.request_types();
+        if declared.is_empty() {
+            return self.no_slots.clone();
+        }
+        let mut slots = Slots::default();
+        let extensions: &dyn Any = &exchange.parts().extensions;
+        for declared in declared {
+            (declared.extract)(extensions, &mut slots);
+        }
+        Arc::new(slots)
+    }
+
     /// The other side of a request, for dispatch.
     pub(super) fn peer(
         &self,
@@ -241,23 +261,12 @@ impl Endpoint {
         revision: Revision,
     ) -> Peer {
         let exchange = request.exchange;
-        let declared = self.server.request_types();
-        let slots = if declared.is_empty() {
-            self.no_slots.clone()
-        } else {
-            let mut slots = Slots::default();
-            let extensions: &dyn Any = &exchange.parts().extensions;
-            for declared in declared {
-                (declared.extract)(extensions, &mut slots);
-            }
-            Arc::new(slots)
-        };
         if let Some(session) = session {
             exchange.belongs_to(session);
         }
         Peer {
             outlet: accepts.stream.then(|| Arc::clone(exchange) as _),
-            request: slots,
+            request: self.slots(exchange),
             caller: request.caller.clone(),
             restricted: self.options.caller.is_some(),
             client: session.map(|session| session.client.clone()).unwrap_or_default(),

@@ -112,6 +112,11 @@ impl Reader {
         events.is_empty() || self.sender.send(events.into()).await.is_ok()
     }
 
+    /// Waits until nobody reads any more.
+    pub(super) async fn gone(&self) {
+        self.sender.closed().await;
+    }
+
     /// Sends a comment, if there is room, so that nothing on the way takes the connection for dead.
     pub(super) fn keep_alive(&self) {
         // whoever has something to read already needs none
@@ -228,7 +233,7 @@ impl Feed {
     pub(super) async fn gone(&self) {
         match self.reader() {
             Some(reader) => {
-                reader.sender.closed().await;
+                reader.gone().await;
                 self.detach(&reader);
             }
             None => std::future::pending().await,

@@ -17,6 +17,7 @@ mod receive;
 mod reply;
 mod running;
 mod serve;
+mod sse;
 mod stream;
 #[cfg(test)]
 mod tests;

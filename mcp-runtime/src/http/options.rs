@@ -23,6 +23,8 @@ type FindCaller = Arc<dyn Fn(&Parts) -> Option<Caller> + Send + Sync>;
 #[derive(Clone)]
 pub(crate) struct HttpOptions {
     pub(super) path: String,
+    /// Where the transport of 2024-11-05 is served.
+    pub(super) sse_path: Option<String>,
     pub(super) allowed_hosts: Vec<String>,
     pub(super) allowed_origins: Vec<String>,
     pub(super) any_host: bool,
@@ -58,6 +60,7 @@ impl Default for HttpOptions {
     fn default() -> Self {
         Self {
             path: "/mcp".into(),
+            sse_path: None,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             any_host: false,
@@ -93,6 +96,16 @@ impl fmt::Debug for HttpOptions {
 }
 
 impl HttpOptions {
+    /// The paths of all endpoints.
+    pub(super) fn paths(&self) -> Vec<String> {
+        std::iter::once(&self.path).chain(&self.sse_path).cloned().collect()
+    }
+
+    /// Whether there is an endpoint at that path.
+    pub(super) fn serves(&self, path: &str) -> bool {
+        self.path == path || self.sse_path.as_deref() == Some(path)
+    }
+
     /// Where events are kept.
     pub(super) fn events(&self) -> Arc<dyn EventStore> {
         self.event_store.clone().unwrap_or_else(|| Arc::new(Events::new(self.event_bounds)))
@@ -101,8 +114,14 @@ impl HttpOptions {
     /// Everything that cannot be served. The builder calls it once.
     pub(crate) fn check(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
-        if !self.path.starts_with('/') || self.path.contains(['{', '}', '*', '?', '#']) {
-            problems.push(format!("`{}` is no path for an endpoint\nwrite one such as `/mcp`", self.path));
+        for path in std::iter::once(&self.path).chain(&self.sse_path) {
+            if !path.starts_with('/') || path.contains(['{', '}', '*', '?', '#']) {
+                problems.push(format!("`{path}` is no path for an endpoint\nwrite one such as `/mcp`"));
+            }
+        }
+        if self.sse_path.as_ref() == Some(&self.path) {
+            problems
+                .push(format!("`{}` is the path of both transports\nserve HTTP+SSE at `/sse`", self.path));
         }
         for host in &self.allowed_hosts {
             if split(host).is_none() || host.contains(['/', '*', '@']) {
@@ -246,6 +265,23 @@ impl ServerBuilder {
                 }
             }),
         });
+        self
+    }
+
+    /// Serves HTTP+SSE as well, the transport of 2024-11-05 that newer revisions have replaced, at a path of its own.
+    ///
+    /// For clients that know no other; not at all by default. A client opens an event stream there with GET, and
+    /// sends its messages to the URL that the first event names. The stream is its session: it ends when the
+    /// connection does, and is not shared between replicas.
+    ///
+    /// ```
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// let server = mcp_runtime::server!().legacy_sse("/sse").build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn legacy_sse(mut self, path: impl Into<String>) -> Self {
+        self.options.http.sse_path = Some(path.into());
         self
     }
 

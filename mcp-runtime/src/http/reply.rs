@@ -152,6 +152,10 @@ impl Refusal {
         )
     }
 
+    pub(super) fn no_old_session() -> Self {
+        Self::invalid(StatusCode::NOT_FOUND, "there is no such event stream\nopen another one with GET")
+    }
+
     pub(super) fn no_event() -> Self {
         Self::bad_request("`Last-Event-ID` names no event that this session can go on from")
     }

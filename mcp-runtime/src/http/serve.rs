@@ -23,12 +23,12 @@ impl Server {
     /// a public server needs [`allowed_hosts`](crate::ServerBuilder::allowed_hosts).
     pub fn into_router(self) -> Router {
         let endpoint = Endpoint::new(&self);
-        let path = endpoint.options.path.clone();
+        let paths = endpoint.options.paths();
         let answer = move |request: Request| {
             let endpoint = endpoint.clone();
             async move { endpoint.answer(request).await.map(Body::new) }
         };
-        Router::new().route(&path, any(answer))
+        paths.iter().fold(Router::new(), |router, path| router.route(path, any(answer.clone())))
     }
 
     /// The path of the endpoint.
@@ -153,7 +153,7 @@ async fn serve(
     let service = service_fn(move |request| {
         let endpoint = endpoint.clone();
         async move {
-            Ok::<_, Infallible>(if endpoint.options.path == request.uri().path() {
+            Ok::<_, Infallible>(if endpoint.options.serves(request.uri().path()) {
                 endpoint.answer(request).await
             } else {
                 reply::empty(StatusCode::NOT_FOUND)

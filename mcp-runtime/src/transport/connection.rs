@@ -66,11 +66,11 @@ enum Served {
 }
 
 impl Connection {
-    pub(super) fn new(server: Server, calls: Arc<Calls>, sink: Arc<Sink>) -> Self {
+    pub(super) fn new(server: Server, calls: Arc<Calls>, sink: Arc<Sink>, peer: Peer) -> Self {
         let wire = calls.wire();
         let link: Arc<dyn Link> = Arc::clone(wire) as _;
         let outlet = Arc::new(Notices(Arc::clone(&sink)));
-        let peer = Peer { outlet: Some(outlet), link: Some(link), ..Peer::default() };
+        let peer = Peer { outlet: Some(outlet), link: Some(link), ..peer };
         Self { server, calls, sink, handshake: None, legacy: peer.clone(), modern: peer }
     }
 

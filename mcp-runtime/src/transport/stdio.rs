@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     Result,
+    context::Peer,
     server::{Server, ServerBuilder},
 };
 
@@ -41,7 +42,8 @@ impl Server {
         let sink = Sink::new(output()?);
         let runtime = Handle::current();
         let calls = Calls::new(self.clone(), Arc::clone(&sink), runtime.clone());
-        let connection = Connection::new(self.clone(), Arc::clone(&calls), Arc::clone(&sink));
+        let connection =
+            Connection::new(self.clone(), Arc::clone(&calls), Arc::clone(&sink), Peer::default());
         let (ended, reader) = oneshot::channel();
         let (limit, port) = (self.options().max_line, Arc::clone(&sink));
         std::thread::Builder::new().name("mcp-stdin".into()).spawn(move || {

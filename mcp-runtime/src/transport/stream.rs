@@ -15,7 +15,7 @@ use super::{
     sink::{Piece, Port, Sink},
     supervise,
 };
-use crate::{Result, server::Server};
+use crate::{Result, context::Peer, server::Server};
 
 impl Server {
     /// Serves one connection, a line a message, until `reader` ends.
@@ -32,9 +32,18 @@ impl Server {
         R: AsyncRead + Send,
         W: AsyncWrite + Send,
     {
+        self.serve_peer(reader, writer, Peer::default()).await
+    }
+
+    /// The same for a client of whom something is known already.
+    pub(crate) async fn serve_peer<R, W>(&self, reader: R, writer: W, peer: Peer) -> Result<()>
+    where
+        R: AsyncRead + Send,
+        W: AsyncWrite + Send,
+    {
         crate::server::report_forgotten();
         let (reader, writer) = (pin!(reader), pin!(writer));
-        serve(self, reader, writer).await
+        serve(self, reader, writer, peer).await
     }
 }
 
@@ -44,10 +53,11 @@ async fn serve(
     server: &Server,
     mut reader: Pinned<'_, dyn AsyncRead + Send + '_>,
     mut writer: Pinned<'_, dyn AsyncWrite + Send + '_>,
+    peer: Peer,
 ) -> Result<()> {
     let sink = Sink::new(Port::Backlog);
     let calls = Calls::new(server.clone(), Arc::clone(&sink), Handle::current());
-    let mut connection = Connection::new(server.clone(), Arc::clone(&calls), Arc::clone(&sink));
+    let mut connection = Connection::new(server.clone(), Arc::clone(&calls), Arc::clone(&sink), peer);
     let mut failed = None;
     let read = async {
         let mut lines = Lines::new(server.options().max_line);

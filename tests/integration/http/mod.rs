@@ -11,4 +11,5 @@ mod router;
 mod scopes;
 mod sessions;
 mod skills;
+mod sse;
 mod stream;

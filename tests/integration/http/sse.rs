@@ -26,10 +26,11 @@ fn whoami(ctx: &Context) -> String {
     ctx.caller().map_or_else(|| "nobody".into(), |caller| caller.subject.clone())
 }
 
-/// Never ends
+/// Takes its time
 #[mcp_tool]
-async fn hang() -> String {
-    std::future::pending().await
+async fn nap() -> &'static str {
+    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    "napped"
 }
 
 struct Served {
@@ -53,7 +54,7 @@ async fn serve(builder: ServerBuilder) -> Served {
 }
 
 fn builder() -> ServerBuilder {
-    mcp_runtime::server!().tool::<echo>().tool::<consult>().tool::<whoami>().tool::<hang>().legacy_sse("/sse")
+    mcp_runtime::server!().tool::<echo>().tool::<consult>().tool::<whoami>().tool::<nap>().legacy_sse("/sse")
 }
 
 /// A client of the old transport.
@@ -214,12 +215,13 @@ async fn the_old_path_is_guarded_and_there_only_on_request() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_ends_its_old_streams() {
-    let mut served = serve(builder().drain(std::time::Duration::from_millis(200))).await;
+async fn a_server_that_stops_answers_and_ends_its_old_streams() {
+    let mut served = serve(builder()).await;
     let mut client = Client::open(served.address, None).await;
     client.shake_hands().await;
-    client.call(1, "hang", &json!({})).await;
+    client.call(1, "nap", &json!({})).await;
     drop(served.stop.take());
+    assert_eq!(said(&client.message().await), "napped");
     assert_eq!(client.event().await, None);
     within(served.task).await.unwrap();
 }

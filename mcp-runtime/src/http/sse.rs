@@ -12,7 +12,7 @@ use std::{
 use axum::http::{Method, Response, StatusCode};
 use hyper::body::{Body, Bytes};
 use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, ReadHalf, SimplexStream, simplex},
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, ReadHalf, SimplexStream, WriteHalf, simplex},
     sync::mpsc,
     time::{Instant, sleep_until, timeout},
 };
@@ -135,17 +135,19 @@ impl Endpoint {
         if !reader.send(first.into_bytes()).await {
             return;
         }
-        let (input, feed) = simplex(PIPE);
+        let (input, mut feed) = simplex(PIPE);
         let (said, output) = simplex(PIPE);
         let until = Instant::now() + self.options.session_lifetime;
         let fill = async {
             tokio::select! {
-                () = fill(messages, feed) => {}
+                () = fill(messages, &mut feed) => {}
                 // the end of its input lets the connection end as it does on stdio
                 () = self.ending.fired() => {}
                 () = sleep_until(until) => {}
             }
             drop(named);
+            // dropping one half of a pipe does not close it
+            let _gone = feed.shutdown().await;
         };
         let serve = self.server.serve_peer(input, output, peer);
         let tell = tell(said, &reader);
@@ -201,7 +203,7 @@ impl Endpoint {
 }
 
 /// Whole lines into a pipe: a message that is given up half-way must not spoil the next.
-async fn fill(mut messages: mpsc::Receiver<Vec<u8>>, mut feed: tokio::io::WriteHalf<SimplexStream>) {
+async fn fill(mut messages: mpsc::Receiver<Vec<u8>>, feed: &mut WriteHalf<SimplexStream>) {
     while let Some(line) = messages.recv().await {
         if feed.write_all(&line).await.is_err() {
             return;

@@ -22,6 +22,8 @@ mod docs {
     struct Results;
     #[doc = include_str!("../docs/asking.md")]
     struct Asking;
+    #[doc = include_str!("../docs/tasks.md")]
+    struct Tasks;
     #[doc = include_str!("../docs/state.md")]
     struct State;
     #[doc = include_str!("../docs/apps.md")]

@@ -17,14 +17,20 @@ pub(crate) fn closure<K: Kind>(item: &Item<K>) -> TokenStream {
     let this = item.this.as_ref().filter(|_| item.takes_this);
     let this = this.map(|this| quote_spanned!(site=> let __this = __call.this::<#this>()?;));
     let injected: Vec<&Param> = item.params.iter().filter(|param| param.argument().is_none()).collect();
-    let context = (!injected.is_empty()).then(|| quote_spanned!(site=> let __ctx = __call.context();));
+    let starts = item.own.starts_task();
+    let context =
+        (starts || !injected.is_empty()).then(|| quote_spanned!(site=> let __ctx = __call.context();));
     let lets = injected.iter().map(|param| injection(param));
     let is_deferred = item.is_async || item.params.iter().any(|param| matches!(param.role, Role::Made));
     let reply = reply(item);
-    let body = quote_spanned!(site=> #(#lets)* __OUT.reply(#reply));
+    let start =
+        (starts && !item.own.is_blocking()).then(|| quote_spanned!(site=> __rt::start_task(&__ctx).await;));
+    let body = quote_spanned!(site=> #(#lets)* #start __OUT.reply(#reply));
     // At the function's name: a future that cannot be sent is one readable error there.
     let span = at(item.ident.span());
-    let run = if item.own.is_blocking() {
+    let run = if item.own.is_blocking() && starts {
+        quote_spanned!(span=> __rt::blocking_task(__rt::Clone::clone(&__ctx), move || { #body }))
+    } else if item.own.is_blocking() {
         quote_spanned!(span=> __rt::blocking(move || { #body }))
     } else if is_deferred {
         quote_spanned!(span=> __rt::pending(async move { #body }))

@@ -81,6 +81,11 @@ pub(crate) trait Kind: Default {
     fn is_blocking(&self) -> bool {
         false
     }
+
+    /// Whether a call goes on as a task before the function begins.
+    fn starts_task(&self) -> bool {
+        false
+    }
 }
 
 /// The options that every kind of item takes.

@@ -24,6 +24,7 @@ pub(crate) const TOOL: &[&str] = &[
     "output",
     "unlisted",
     "ui",
+    "task",
     "crate",
 ];
 pub(crate) const RESOURCE: &[&str] = &[
@@ -180,6 +181,7 @@ pub(crate) fn usage(option: &str) -> String {
         "timeout" => "timeout = \"5s\"",
         "max_concurrency" => "max_concurrency = 2",
         "output" => "output = Report",
+        "task" => "task = required",
         "uri" => "uri = \"docs://pages/{id}\"",
         "mime" => "mime = \"application/json\"",
         "audience" => "audience(\"user\", \"assistant\")",
@@ -224,7 +226,7 @@ mod tests {
             ("colour", TOOL, None),
             ("x", TOOL, None),
             ("uri", TOOL_UI, Some("resource")),
-            ("task", TOOL, None),
+            ("tasks", TOOL, Some("task")),
             ("requires", TOOL, None),
         ] {
             assert_eq!(nearest(word, known), meant, "{word}");

@@ -28,6 +28,15 @@ pub(crate) struct Tool {
     unlisted: bool,
     output: Option<Type>,
     ui: Page,
+    task: Option<(Span, Task)>,
+}
+
+/// How calls become tasks; named as the runtime's `TaskMode`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Task {
+    Capable,
+    Required,
+    Manual,
 }
 
 impl Kind for Tool {
@@ -49,6 +58,7 @@ impl Kind for Tool {
             "strict" => self.strict = entry.flag(errors).unwrap_or_default(),
             "unlisted" => self.unlisted = entry.flag(errors).unwrap_or_default(),
             "ui" => self.ui = ui::of_tool(entry, errors),
+            "task" => self.task = task(entry, errors).map(|mode| (entry.span(), mode)),
             "output" => match &entry.form {
                 Form::Type(ty) => self.output = Some(ty.clone()),
                 _ => entry.wrong("a type", errors),
@@ -59,6 +69,16 @@ impl Kind for Tool {
     }
 
     fn check(&mut self, function: &Function, params: &[Param], errors: &Errors) {
+        if let Some((span, mode)) = self.task
+            && !function.is_async()
+            && (self.blocking.is_none() || mode == Task::Manual)
+        {
+            let text = match mode {
+                Task::Manual => "`task = manual` needs to wait for `ctx.start_task()`\nmake it an `async fn`",
+                _ => "`task` cannot let go of a plain `fn`\nmake it an `async fn`, or add `blocking`",
+            };
+            errors.at_span(span, text);
+        }
         if let Some(blocking) = &self.blocking {
             if function.is_async() {
                 errors.at(blocking, "`blocking` is for a plain `fn`\nremove it, or the `async`");
@@ -107,6 +127,15 @@ impl Kind for Tool {
             let visibility = &self.ui.visibility;
             calls.extend(quote!(.visibility(&[#(#visibility),*])));
         }
+        if let Some((_, mode)) = self.task {
+            let mode = match mode {
+                Task::Capable => "Capable",
+                Task::Required => "Required",
+                Task::Manual => "Manual",
+            };
+            let mode = Ident::new(mode, Span::mixed_site());
+            calls.extend(quote_spanned!(Span::mixed_site()=> .task(__rt::TaskMode::#mode)));
+        }
         if let Some(output) = &self.output {
             calls.extend(quote_spanned!(at(output.span())=> .output_type(__rt::OutputType::of::<#output>())));
         }
@@ -116,6 +145,25 @@ impl Kind for Tool {
     fn is_blocking(&self) -> bool {
         self.blocking.is_some()
     }
+
+    fn starts_task(&self) -> bool {
+        self.task.is_some_and(|(_, mode)| mode != Task::Manual)
+    }
+}
+
+/// `task`, `task = required` or `task = manual`.
+fn task(entry: &Entry, errors: &Errors) -> Option<Task> {
+    match &entry.form {
+        Form::Word => return Some(Task::Capable),
+        Form::Value(Expr::Lit(ExprLit { lit: Lit::Bool(on), .. })) => {
+            return on.value.then_some(Task::Capable);
+        }
+        Form::Value(Expr::Path(path)) if path.path.is_ident("required") => return Some(Task::Required),
+        Form::Value(Expr::Path(path)) if path.path.is_ident("manual") => return Some(Task::Manual),
+        _ => {}
+    }
+    entry.wrong("nothing, `required` or `manual`", errors);
+    None
 }
 
 fn limit(entry: &Entry, errors: &Errors) -> Option<TokenStream> {

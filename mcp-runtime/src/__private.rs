@@ -2,8 +2,8 @@
 //! macros, which are pinned to this exact version.
 
 pub use core::{
-    column, concat, convert::Into, default::Default, file, line, module_path, ops::Bound, option::Option,
-    result::Result,
+    clone::Clone, column, concat, convert::Into, default::Default, file, line, module_path, ops::Bound,
+    option::Option, result::Result,
 };
 
 pub use inventory;
@@ -14,15 +14,20 @@ pub use crate::{
     content::{PromptResult, ResourceResult, ToolResult},
     def::{
         AnyPromptOut, AnyResourceOut, AnyToolOut, IconDef, Linked, Location, OutputType, Prompt, PromptDef,
-        PromptOut, Resource, ResourceDef, ResourceOut, Service, Tool, ToolDef, ToolOut, prompt_out,
+        PromptOut, Resource, ResourceDef, ResourceOut, Service, TaskMode, Tool, ToolDef, ToolOut, prompt_out,
         resource_out, tool_out,
     },
     extract::{
         AnyArg, ArgDef, Call, HeaderArg, Inject, Maker, Outcome, Pattern, Probe, ProbeDyn, Rejected, Rules,
-        Slots, blocking, complete, done, flatten, json, list, maker, pending, text,
+        Slots, blocking, blocking_task, complete, done, flatten, json, list, maker, pending, text,
     },
     reply::Failure,
 };
+
+/// Goes on as a task from here, if the call may.
+pub async fn start_task(context: &crate::Context) {
+    context.start_task().await;
+}
 
 /// Runs an async `main`.
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {

@@ -38,6 +38,7 @@ mod session;
 #[cfg_attr(not(feature = "skills"), expect(dead_code, reason = "only the feature reads any"))]
 mod skill;
 mod subscribe;
+mod task;
 mod transport;
 
 /// The JSON library that this crate is built on, for values and `json!` in tests and run-time schemas.
@@ -61,7 +62,9 @@ pub use context::{
 };
 #[cfg(feature = "tracing")]
 pub use context::{ClientLayer, client_layer};
-pub use def::{Hints, Prompt, Resource, RuntimeTool as ToolDef, Service, Tool, ToolBuilder, ToolCall};
+pub use def::{
+    Hints, Prompt, Resource, RuntimeTool as ToolDef, Service, TaskMode, Tool, ToolBuilder, ToolCall,
+};
 pub use extract::{Completion, FromContext, ListedResource};
 pub use jsonrpc::ProtocolError;
 #[cfg(feature = "macros")]
@@ -74,6 +77,7 @@ pub use reply::{
 pub use server::{Error, Result, Server, ServerBuilder, ServerHandle, Tools};
 #[cfg(feature = "http")]
 pub use session::{EventStore, StoredEvent};
+pub use task::{MemoryTasks, Stored, TaskRecord, TaskStore};
 
 /// Starts a server with the name and version of the calling crate; see [`ServerBuilder`].
 #[macro_export]

@@ -19,5 +19,6 @@ mod rounds;
 mod skills;
 mod stdio;
 mod stream;
+mod tasks;
 mod tools;
 mod wire;

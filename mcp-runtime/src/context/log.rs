@@ -189,6 +189,10 @@ impl Context {
     pub(super) fn send_log(&self, level: LogLevel, logger: Option<&str>, data: &[u8]) {
         let inner = self.inner();
         let Some(outlet) = inner.peer.outlet.as_ref().filter(|_| inner.cancel.is_running()) else { return };
+        // the reply to the call has been sent, and tasks have no log
+        if inner.asks.task().is_some() {
+            return;
+        }
         outlet.notify(notification("notifications/message", |params| {
             params.str("level", level.as_str()).opt_str("logger", logger);
             params.key("data").extend_from_slice(data);

@@ -11,6 +11,7 @@ mod peer;
 mod progress;
 mod single_use;
 mod slots;
+mod task;
 
 use std::{
     any::TypeId,

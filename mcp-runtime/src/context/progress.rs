@@ -47,8 +47,17 @@ impl<'a> Progress<'a> {
     }
 
     /// Sends it: at once, without waiting, and only to a client that asked.
+    ///
+    /// In a [task](crate::Context::start_task) it becomes the task's status message instead, whether the client asked
+    /// for progress or not: the message, or else the values.
     pub fn send(self) {
         let inner = self.context.inner();
+        if let Some(task) = inner.asks.task() {
+            if self.progress.is_finite() && inner.cancel.is_running() {
+                task.report(self.progress, self.total, self.message);
+            }
+            return;
+        }
         let (Some(channel), Some(outlet)) = (&inner.progress, &inner.peer.outlet) else { return };
         // a call that is over or cancelled may go on in a task of its own, but nothing is sent for it any more
         if !self.progress.is_finite() || !inner.cancel.is_running() {

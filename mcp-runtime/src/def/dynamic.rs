@@ -5,7 +5,7 @@ use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::Hints;
+use super::{Hints, TaskMode};
 use crate::{
     content::ToolResult,
     context::Context,
@@ -89,6 +89,7 @@ pub struct ToolBuilder {
     pub(crate) max_concurrency: Option<usize>,
     pub(crate) strict: bool,
     pub(crate) ui: Option<String>,
+    pub(crate) task: Option<TaskMode>,
 }
 
 impl ToolBuilder {
@@ -157,6 +158,12 @@ impl ToolBuilder {
     /// See [MCP Apps](https://github.com/modelcontextprotocol/ext-apps).
     pub fn ui(mut self, resource: impl Into<String>) -> Self {
         self.ui = Some(resource.into());
+        self
+    }
+
+    /// Sets how its calls become tasks; without this they do not.
+    pub fn task(mut self, mode: TaskMode) -> Self {
+        self.task = Some(mode);
         self
     }
 

@@ -9,7 +9,7 @@ mod tool;
 pub use dynamic::{Tool as RuntimeTool, ToolBuilder, ToolCall};
 pub use prompt::{AnyPromptOut, PromptDef, PromptOut, prompt_out};
 pub use resource::{AnyResourceOut, ResourceDef, ResourceOut, resource_out};
-pub use tool::{AnyToolOut, Hints, OutputType, ToolDef, ToolOut, tool_out};
+pub use tool::{AnyToolOut, Hints, OutputType, TaskMode, ToolDef, ToolOut, tool_out};
 
 use crate::extract::{AnyArg, Call, Inject, Outcome};
 

@@ -27,6 +27,20 @@ pub struct Hints {
     pub open_world: Option<bool>,
 }
 
+/// How the calls of a tool become tasks, for clients that declare `io.modelcontextprotocol/tasks`.
+///
+/// For all others such a tool runs in line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TaskMode {
+    /// Every call becomes a task before its function begins.
+    Capable,
+    /// The same, and clients of 2026-07-28 that do not declare the extension are refused.
+    Required,
+    /// The function decides, with [`Context::start_task`](crate::Context::start_task).
+    Manual,
+}
+
 /// One annotated tool.
 #[derive(Clone, Copy)]
 pub struct ToolDef {
@@ -40,6 +54,7 @@ pub struct ToolDef {
     pub(crate) ui: Option<&'static str>,
     /// Who may call it: `model`, `app` or both; empty for the default.
     pub(crate) visibility: &'static [&'static str],
+    pub(crate) task: Option<TaskMode>,
     pub(crate) out: Option<&'static dyn AnyToolOut>,
     pub(crate) output_type: Option<OutputType>,
     pub(crate) handler: Handler<ToolResult>,
@@ -62,6 +77,7 @@ impl ToolDef {
             strict: false,
             ui: None,
             visibility: &[],
+            task: None,
             out: None,
             output_type: None,
             handler: unset,
@@ -135,6 +151,13 @@ impl ToolDef {
     #[must_use]
     pub const fn visibility(mut self, callers: &'static [&'static str]) -> Self {
         self.visibility = callers;
+        self
+    }
+
+    /// Sets how its calls become tasks.
+    #[must_use]
+    pub const fn task(mut self, mode: TaskMode) -> Self {
+        self.task = Some(mode);
         self
     }
 

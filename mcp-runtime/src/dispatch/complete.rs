@@ -100,7 +100,7 @@ impl Server {
                 Ok(Flow::Pending(completer(completion, request.context(self, state, MayAsk::No))))
             }
         };
-        let (server, revision, what) = (self.clone(), request.revision, what.clone());
+        let (revision, what) = (request.revision, what.clone());
         let going = Drive {
             server: self,
             frame: request.frame(),
@@ -108,7 +108,7 @@ impl Server {
             limit: None,
             subject: Subject::NONE,
         };
-        Ok(drive(outcome, going, out, move |result, id, out| {
+        Ok(drive(outcome, going, out, move |server, result, id, out| {
             server.finish_completion(&what, Frame { id, revision }, result, out)
         }))
     }

@@ -39,9 +39,9 @@ impl Server {
         let (this, watched) = (entry.this.as_ref(), request.is_watched(self));
         let (outcome, context) =
             enter_text(entry.def.handler, common.args, &arguments, this, watched, &context);
-        let (server, revision) = (self.clone(), request.revision);
+        let revision = request.revision;
         let going = Drive { server: self, frame: request.frame(), context, limit: None, subject };
-        Ok(drive(outcome, going, out, move |result, id, out| {
+        Ok(drive(outcome, going, out, move |server, result, id, out| {
             server.finish_prompt(&entry, Frame { id, revision }, result, out)
         }))
     }

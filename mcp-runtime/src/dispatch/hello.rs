@@ -25,8 +25,10 @@ impl Server {
                     c.raw(key, "{}");
                 }
             }
+            let tasks = offers.tasks && revision.is_modern();
             let extensions = [
                 (protocol::SKILLS_EXTENSION, protocol::SKILLS_SETTINGS, offers.skills),
+                (protocol::TASKS_EXTENSION, "{}", tasks),
                 (protocol::UI_EXTENSION, protocol::UI_SETTINGS, offers.pages),
             ];
             if extensions.iter().any(|(_, _, offered)| *offered) {

@@ -77,7 +77,6 @@ impl Server {
             }
             Ok(found)
         };
-        let server = self.clone();
         let going = Drive {
             server: self,
             frame: request.frame(),
@@ -85,7 +84,7 @@ impl Server {
             limit: None,
             subject: Subject::NONE,
         };
-        drive(Ok(Flow::Pending(Box::pin(gather))), going, out, move |result, id, out| {
+        drive(Ok(Flow::Pending(Box::pin(gather))), going, out, move |server, result, id, out| {
             server.finish_instances(Frame { id, revision }, entries, cursor.as_deref(), result, out)
         })
     }

@@ -11,6 +11,7 @@ mod reply;
 mod round;
 mod run;
 mod skill;
+mod task;
 mod tool;
 
 pub(crate) use reply::Status;
@@ -136,6 +137,9 @@ impl Server {
             "skills/get" if offers.skills => self.get_skill(request, out),
             "prompts/get" if offers.prompts => self.get_prompt(request, out),
             "prompts/list" if offers.prompts => self.list(request, ListKind::Prompts, out),
+            "tasks/get" if offers.tasks && revision.is_modern() => self.get_task(request),
+            "tasks/update" if offers.tasks && revision.is_modern() => self.update_task(request),
+            "tasks/cancel" if offers.tasks && revision.is_modern() => self.cancel_task(request),
             "completion/complete" if offers.completions => self.complete(request, out),
             "server/discover" if revision.is_modern() => Ok(self.discover(request, out)),
             "logging/setLevel" if !revision.is_modern() && self.settings().logging => {

@@ -41,9 +41,9 @@ impl Server {
         let (this, watched) = (entry.this.as_ref(), request.is_watched(self));
         let (outcome, context) =
             enter_text(entry.def.handler, common.args, &variables, this, watched, &context);
-        let (server, of) = (self.clone(), uri.clone().into_owned());
+        let of = uri.clone().into_owned();
         let going = Drive { server: self, frame: request.frame(), context, limit: None, subject };
-        Ok(drive(outcome, going, out, move |result, id, out| {
+        Ok(drive(outcome, going, out, move |server, result, id, out| {
             server.finish_read(&entry, &of, cacheable, Frame { id, revision }, result, out)
         }))
     }

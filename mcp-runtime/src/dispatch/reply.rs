@@ -119,8 +119,8 @@ pub(super) fn refused(
     absent: impl FnOnce() -> ProtocolError,
 ) -> ProtocolError {
     match failure {
-        // a call that can have rounds has ended one before this
-        Failure::NotFound | Failure::Unanswered => absent(),
+        // a call that can have rounds has ended one before this, and only tools become tasks
+        Failure::NotFound | Failure::Unanswered | Failure::Task => absent(),
         Failure::Arguments(report) => wrong(report),
         Failure::Protocol(error) => error,
         Failure::Body(error) => shown(server, kind, name, error)

@@ -19,6 +19,7 @@ use crate::{
     def::Handler,
     extract::{AnyArg, Call, CallParts, Flow, Input, Outcome, Variable},
     jsonrpc::{ProtocolError, error_reply},
+    protocol::Revision,
     reply::{Failure, ToolError},
     server::Server,
 };
@@ -103,10 +104,16 @@ impl fmt::Debug for Running {
 }
 
 /// Polls with every panic turned into a private failure, and drops without any; ends when the function waits for
-/// answers that only another request can bring.
+/// answers that only another request can bring, and pauses where it goes on as a task.
 pub(super) struct Contained<R> {
     future: Option<BoxFuture<Result<R, Failure>>>,
     context: Option<Context>,
+}
+
+impl<R> Contained<R> {
+    pub(super) fn new(future: BoxFuture<Result<R, Failure>>, context: Option<Context>) -> Self {
+        Self { future: Some(future), context }
+    }
 }
 
 impl<R> Future for Contained<R> {
@@ -118,8 +125,15 @@ impl<R> Future for Contained<R> {
         let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx)))
             .unwrap_or_else(|panic| Poll::Ready(Err(panicked(panic))));
         drop(entered);
-        if polled.is_pending() && context.as_ref().is_some_and(|context| context.inner().asks.ends_round()) {
-            return Poll::Ready(Err(Failure::Unanswered));
+        if polled.is_pending()
+            && let Some(context) = context
+        {
+            if context.inner().asks.ends_round() {
+                return Poll::Ready(Err(Failure::Unanswered));
+            }
+            if context.starts_task() {
+                return Poll::Ready(Err(Failure::Task));
+            }
         }
         polled
     }
@@ -198,7 +212,7 @@ pub(super) fn drive<R: Send + 'static>(
     outcome: Outcome<R>,
     drive: Drive<'_>,
     out: &mut Vec<u8>,
-    finish: impl FnOnce(Result<R, Failure>, &str, &mut Vec<u8>) -> Status + Send + 'static,
+    finish: impl FnOnce(&Server, Result<R, Failure>, &str, &mut Vec<u8>) -> Status + Send + 'static,
 ) -> Begun {
     let Drive { server, frame, context, limit, subject } = drive;
     // most functions are ready at once; they need no task, no timer and no copy of the id
@@ -206,10 +220,11 @@ pub(super) fn drive<R: Send + 'static>(
         Ok(Flow::Ready(result)) => Ok(Ok(result)),
         Err(failure) => Ok(Err(failure)),
         Ok(Flow::Pending(future)) => {
-            let mut future = Contained { future: Some(future), context: context.clone() };
+            let mut future = Contained::new(future, context.clone());
             match Pin::new(&mut future).poll(&mut TaskContext::from_waker(Waker::noop())) {
+                // the next poll says so once more
+                Poll::Ready(Err(Failure::Task)) | Poll::Pending => Err(future),
                 Poll::Ready(result) => Ok(result),
-                Poll::Pending => Err(future),
             }
         }
     };
@@ -218,26 +233,50 @@ pub(super) fn drive<R: Send + 'static>(
         Err(future) => future,
         Ok(result) => return Begun::Done(end.settle(finish, result, out)),
     };
-    let id: Box<str> = frame.id.into();
-    let revision = frame.revision;
     // only a call that may ask needs to be known again
-    let rounds = context.is_some() && revision.is_modern();
+    let rounds = context.is_some() && frame.revision.is_modern();
     let subject = if rounds { subject.into_owned() } else { Subject::NONE };
-    let server = server.clone();
     let cancel = context.as_ref().map(|context| context.inner().cancel.clone()).unwrap_or_default();
-    let token = cancel.clone();
-    Begun::Running(Running::new(
-        frame.id,
-        async move {
-            let result = limited(future, limit, &token).await;
-            let mut bytes = Vec::with_capacity(256);
-            let frame = Frame { id: &id, revision };
-            let end = End { server: &server, frame, context: context.as_ref(), subject: &subject };
-            let status = end.settle(finish, result, &mut bytes);
-            Finished { bytes, status }
-        },
-        cancel,
-    ))
+    let (server, id, revision) = (server.clone(), frame.id.into(), frame.revision);
+    let going = Going { server, id, revision, context, subject, limit, future, finish };
+    Begun::Running(Running::new(frame.id, going.end(), cancel))
+}
+
+/// A call that goes on in a future of its own.
+pub(super) struct Going<R, F> {
+    pub(super) server: Server,
+    /// Raw JSON.
+    pub(super) id: Box<str>,
+    pub(super) revision: Revision,
+    pub(super) context: Option<Context>,
+    pub(super) subject: Subject<'static>,
+    pub(super) limit: Option<(Duration, String)>,
+    pub(super) future: Contained<R>,
+    pub(super) finish: F,
+}
+
+impl<R, F> Going<R, F>
+where
+    R: Send + 'static,
+    F: FnOnce(&Server, Result<R, Failure>, &str, &mut Vec<u8>) -> Status + Send + 'static,
+{
+    /// Runs it to its reply, which comes early if it goes on as a task.
+    pub(super) async fn end(mut self) -> Finished {
+        let cancel = self.context.as_ref().map(|context| context.inner().cancel.clone()).unwrap_or_default();
+        let result = limited(&mut self.future, self.limit.as_ref(), &cancel).await;
+        if matches!(result, Err(Failure::Task)) {
+            return self.become_task().await;
+        }
+        self.settle(result)
+    }
+
+    fn settle(self, result: Result<R, Failure>) -> Finished {
+        let mut bytes = Vec::with_capacity(256);
+        let frame = Frame { id: &self.id, revision: self.revision };
+        let end = End { server: &self.server, frame, context: self.context.as_ref(), subject: &self.subject };
+        let status = end.settle(self.finish, result, &mut bytes);
+        Finished { bytes, status }
+    }
 }
 
 /// The end of a call.
@@ -252,7 +291,7 @@ impl End<'_> {
     /// Writes the reply; a panic in it (an error's own `Display`, say) costs this reply and nothing else.
     pub(super) fn settle<R>(
         &self,
-        finish: impl FnOnce(Result<R, Failure>, &str, &mut Vec<u8>) -> Status,
+        finish: impl FnOnce(&Server, Result<R, Failure>, &str, &mut Vec<u8>) -> Status,
         result: Result<R, Failure>,
         out: &mut Vec<u8>,
     ) -> Status {
@@ -264,7 +303,7 @@ impl End<'_> {
             (Err(Failure::Unanswered), Some(context)) => {
                 self.server.end_round(context, self.subject, self.frame, out)
             }
-            (result, _) => finish(result, id, out),
+            (result, _) => finish(self.server, result, id, out),
         }));
         written.unwrap_or_else(|panic| {
             out.truncate(start);
@@ -284,16 +323,16 @@ fn lost(id: &str, panic: &(dyn Any + Send), out: &mut Vec<u8>) -> Status {
 
 /// Waits for a future, at most as long as its limit; time that the client takes for answers does not count. A thread
 /// that outlives the limit sees its token fire.
-async fn limited<R>(
-    mut future: Contained<R>,
-    limit: Option<(Duration, String)>,
+pub(super) async fn limited<R>(
+    future: &mut Contained<R>,
+    limit: Option<&(Duration, String)>,
     cancel: &Cancel,
 ) -> Result<R, Failure> {
     let Some((limit, what)) = limit else { return future.await };
-    let mut timer = std::pin::pin!(sleep(limit));
+    let mut timer = std::pin::pin!(sleep(*limit));
     let mut waiting_since = None;
     let in_time = std::future::poll_fn(|cx| {
-        if let Poll::Ready(result) = Pin::new(&mut future).poll(cx) {
+        if let Poll::Ready(result) = Pin::new(&mut *future).poll(cx) {
             return Poll::Ready(Some(result));
         }
         let waits = future.context.as_ref().is_some_and(|context| context.inner().asks.is_waiting());
@@ -313,17 +352,11 @@ async fn limited<R>(
     })
 }
 
-/// Runs an outcome to its end, for calls that had to wait before they were entered.
-pub(super) async fn complete<R>(
-    outcome: Outcome<R>,
-    limit: Option<(Duration, String)>,
-    context: &Context,
-) -> Result<R, Failure> {
-    match outcome? {
-        Flow::Ready(result) => Ok(result),
-        Flow::Pending(future) => {
-            let future = Contained { future: Some(future), context: Some(context.clone()) };
-            limited(future, limit, &context.inner().cancel).await
-        }
+/// The future of an outcome, for calls that had to wait before they were entered.
+pub(super) fn future_of<R: Send + 'static>(outcome: Outcome<R>) -> BoxFuture<Result<R, Failure>> {
+    match outcome {
+        Ok(Flow::Pending(future)) => future,
+        Ok(Flow::Ready(result)) => Box::pin(std::future::ready(Ok(result))),
+        Err(failure) => Box::pin(std::future::ready(Err(failure))),
     }
 }

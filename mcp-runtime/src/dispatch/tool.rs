@@ -9,12 +9,13 @@ use super::{
     MayAsk, Refusal, Request, Status,
     reply::{Frame, framed, shown},
     round::Subject,
-    run::{Begun, Drive, End, Finished, Running, complete, drive, enter},
+    run::{Begun, Contained, Drive, Going, Running, drive, enter, future_of},
+    task::{knows_tasks, lacks_tasks},
 };
 use crate::{
     content::{Content, ToolResult, tool_result},
-    context::{Context, Round},
-    def::{RuntimeTool, ToolCall},
+    context::Context,
+    def::{RuntimeTool, TaskMode, ToolCall},
     extract::{CallParts, Flow, Input, Outcome, argument_report, whole_numbers},
     jsonrpc::{ProtocolError, error_reply, text_of},
     registry::{ToolBody, ToolEntry},
@@ -38,13 +39,26 @@ impl Server {
             return Err(invalid(&unknown("tool", &name, near)).into());
         };
         let subject = Subject::new("tools/call", &name, arguments);
+        let task = may_be_task(&entry, &request)?;
+        // a task that starts by itself waits for its turn there, with its client already answered
+        let (here, there) = match task {
+            Some(TaskMode::Capable | TaskMode::Required) => (None, entry.limit.clone()),
+            Some(TaskMode::Manual) | None => (entry.limit.clone(), None),
+        };
         let round = self.resume(&request, &subject)?;
-        let Some(limit) = entry.limit.clone() else {
-            return Ok(self.enter_tool(&entry, request, subject, round, None, out));
+        let context = || {
+            let context = request.context(self, &entry.state, MayAsk::Yes(round.clone()));
+            if task.is_some() {
+                context.may_start_task(there.clone());
+            }
+            context
+        };
+        let Some(limit) = here else {
+            return Ok(self.enter_tool(&entry, request, subject, &context, None, out));
         };
         match limit.clone().try_acquire_owned() {
-            Ok(permit) => Ok(self.enter_tool(&entry, request, subject, round, Some(permit), out)),
-            Err(_) => Ok(self.queue_tool(entry, request, subject, round, limit)),
+            Ok(permit) => Ok(self.enter_tool(&entry, request, subject, &context, Some(permit), out)),
+            Err(_) => Ok(self.queue_tool(&entry, request, subject, context(), limit)),
         }
     }
 
@@ -53,17 +67,16 @@ impl Server {
         entry: &Arc<ToolEntry>,
         request: Request<'_>,
         subject: Subject<'_>,
-        round: Option<Arc<Round>>,
+        context: &dyn Fn() -> Context,
         permit: Option<OwnedSemaphorePermit>,
         out: &mut Vec<u8>,
     ) -> Begun {
         let frame = request.frame();
-        let context = || request.context(self, &entry.state, MayAsk::Yes(round.clone()));
-        let (outcome, context) = run(entry, &subject.arguments, request.is_watched(self), &context);
-        let (server, entry) = (self.clone(), entry.clone());
+        let (outcome, context) = run(entry, &subject.arguments, request.is_watched(self), context);
+        let entry = entry.clone();
         let going = Drive { server: self, frame, context, limit: time_limit(&entry), subject };
         let revision = frame.revision;
-        drive(outcome, going, out, move |result, id, out| {
+        drive(outcome, going, out, move |server, result, id, out| {
             drop(permit);
             server.finish_tool(&entry, Frame { id, revision }, result, out)
         })
@@ -72,28 +85,27 @@ impl Server {
     /// Waits for its turn; a waiter that is dropped frees its place.
     fn queue_tool(
         &self,
-        entry: Arc<ToolEntry>,
+        entry: &Arc<ToolEntry>,
         request: Request<'_>,
         subject: Subject<'_>,
-        round: Option<Arc<Round>>,
+        context: Context,
         limit: Arc<Semaphore>,
     ) -> Begun {
         let watched = request.is_watched(self);
-        let context = request.context(self, &entry.state, MayAsk::Yes(round));
         let cancel = context.inner().cancel.clone();
-        let (server, id, subject) = (self.clone(), request.id.to_owned(), subject.into_owned());
-        let revision = request.revision;
+        let (server, id, revision) = (self.clone(), request.id.into(), request.revision);
+        let (entry, subject) = (entry.clone(), subject.into_owned());
         let turn = async move {
             let permit = limit.acquire_owned().await;
             let (outcome, _) = run(&entry, &subject.arguments, watched, &|| context.clone());
-            let result = complete(outcome, time_limit(&entry), &context).await;
-            drop(permit);
-            let mut bytes = Vec::with_capacity(256);
-            let frame = Frame { id: &id, revision };
-            let end = End { server: &server, frame, context: Some(&context), subject: &subject };
-            let finish = |result, _: &str, out: &mut Vec<u8>| server.finish_tool(&entry, frame, result, out);
-            let status = end.settle(finish, result, &mut bytes);
-            Finished { bytes, status }
+            let (future, limit) = (future_of(outcome), time_limit(&entry));
+            let finish = move |server: &Self, result, id: &str, out: &mut Vec<u8>| {
+                drop(permit);
+                server.finish_tool(&entry, Frame { id, revision }, result, out)
+            };
+            let future = Contained::new(future, Some(context.clone()));
+            let context = Some(context);
+            Going { server, id, revision, context, subject, limit, future, finish }.end().await
         };
         Begun::Running(Running::new(request.id, turn, cancel))
     }
@@ -115,8 +127,8 @@ impl Server {
         let result = match result {
             Ok(result) => result,
             Err(Failure::Arguments(report)) => failed(report, Vec::new()),
-            // a round has ended before this
-            Err(Failure::NotFound | Failure::Unanswered) => {
+            // a round has ended before this, and a task begun
+            Err(Failure::NotFound | Failure::Unanswered | Failure::Task) => {
                 failed(format!("tool '{name}' found nothing"), Vec::new())
             }
             Err(Failure::Protocol(error)) => {
@@ -135,6 +147,18 @@ impl Server {
         let meta = result.meta.as_deref();
         framed(out, frame, self, meta, |object| tool_result(object, &result, frame.revision, wrap));
         Status::Ok
+    }
+}
+
+/// How a call may go on as a task, if it may.
+///
+/// # Errors
+/// The tool is nothing but a task, and the client knows none.
+fn may_be_task(entry: &ToolEntry, request: &Request<'_>) -> Result<Option<TaskMode>, Refusal> {
+    match entry.task().filter(|_| request.revision.is_modern()) {
+        Some(mode) if knows_tasks(&request.meta) => Ok(Some(mode)),
+        Some(TaskMode::Required) => Err(lacks_tasks()),
+        _ => Ok(None),
     }
 }
 
@@ -191,7 +215,17 @@ fn run_time(entry: &ToolEntry, tool: &RuntimeTool, text: &str, context: &Context
         arguments = argument_report(&entry.input, text, entry.strict())?;
     }
     let call = ToolCall { arguments, context: context.clone() };
-    Ok(Flow::Pending((tool.handler)(call)))
+    let body = (tool.handler)(call);
+    Ok(Flow::Pending(match tool.spec.task {
+        None | Some(TaskMode::Manual) => body,
+        Some(TaskMode::Capable | TaskMode::Required) => {
+            let context = context.clone();
+            Box::pin(async move {
+                context.start_task().await;
+                body.await
+            })
+        }
+    }))
 }
 
 /// A structured result that does not fit the published schema is a private error, in every build.

@@ -47,21 +47,39 @@ pub fn pending<R>(future: impl Future<Output = Result<R, Failure>> + Send + 'sta
 /// # Errors
 /// None; the type is that of handlers.
 pub fn blocking<R: Send + 'static>(body: impl FnOnce() -> Result<R, Failure> + Send + 'static) -> Outcome<R> {
+    pending(in_pool(body))
+}
+
+/// The same, as a task if the call may go on as one.
+///
+/// # Errors
+/// None; the type is that of handlers.
+pub fn blocking_task<R: Send + 'static>(
+    context: Context,
+    body: impl FnOnce() -> Result<R, Failure> + Send + 'static,
+) -> Outcome<R> {
     pending(async move {
-        let context = any_forwarder().then(Context::current).flatten();
-        let body = move || {
-            let _entered = context.as_ref().map(Context::enter_beside);
-            body()
-        };
-        match tokio::task::spawn_blocking(body).await {
-            Ok(result) => result,
-            Err(e) => match e.try_into_panic() {
-                // contained where every panic is
-                Ok(panic) => std::panic::resume_unwind(panic),
-                Err(e) => Err(Failure::Body(e.into())),
-            },
-        }
+        context.start_task().await;
+        in_pool(body).await
     })
+}
+
+async fn in_pool<R: Send + 'static>(
+    body: impl FnOnce() -> Result<R, Failure> + Send + 'static,
+) -> Result<R, Failure> {
+    let context = any_forwarder().then(Context::current).flatten();
+    let body = move || {
+        let _entered = context.as_ref().map(Context::enter_beside);
+        body()
+    };
+    match tokio::task::spawn_blocking(body).await {
+        Ok(result) => result,
+        Err(e) => match e.try_into_panic() {
+            // contained where every panic is
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(e) => Err(Failure::Body(e.into())),
+        },
+    }
 }
 
 /// The values that a client sent, before they are typed.

@@ -12,7 +12,7 @@ mod text;
 
 pub use arg::{AnyArg, ArgDef, HeaderArg, flatten, json, text};
 pub(crate) use call::Flow;
-pub use call::{Call, Outcome, blocking, done, pending};
+pub use call::{Call, Outcome, blocking, blocking_task, done, pending};
 pub(crate) use call::{CallParts, Input, Variable};
 pub(crate) use complete::{CompleteFn, ListFn, prefixed};
 pub use complete::{Completion, ListedResource, complete, list};

@@ -42,7 +42,7 @@ pub(crate) struct Endpoint {
     pub(super) options: HttpOptions,
     guard: Guard,
     /// Absent in stateless mode.
-    pub(super) sessions: Option<Sessions>,
+    pub(super) sessions: Option<Arc<Sessions>>,
     pub(super) detached: AtomicUsize,
     /// Standing streams, and those that were taken up again.
     pub(super) streams: Arc<AtomicUsize>,
@@ -110,13 +110,15 @@ impl From<Refusal> for Started {
 impl Endpoint {
     pub(crate) fn new(server: &Server) -> Arc<Self> {
         let options = server.options().http.clone();
-        let sessions = (!options.stateless).then(|| Sessions {
-            token: Token::new(server.keys(), options.session_lifetime.as_secs(), server.name()),
-            revoked: Revoked::new(options.max_revoked),
-            running: RunningCalls::default(),
-            mailbox: Mailbox::default(),
-            table: Table::new(options.max_sessions, server.hub().clone()),
-            store: options.resumable.then(|| options.events()),
+        let sessions = (!options.stateless).then(|| {
+            Arc::new(Sessions {
+                token: Token::new(server.keys(), options.session_lifetime.as_secs(), server.name()),
+                revoked: Revoked::new(options.max_revoked),
+                running: RunningCalls::default(),
+                mailbox: Mailbox::default(),
+                table: Table::new(options.max_sessions, server.hub().clone()),
+                store: options.resumable.then(|| options.events()),
+            })
         });
         Arc::new(Self {
             server: server.clone(),
@@ -139,7 +141,7 @@ impl Endpoint {
         B: Body<Data = Bytes> + Unpin,
     {
         let (parts, body) = request.into_parts();
-        let exchange = Exchange::new(self.clone(), parts);
+        let exchange = Exchange::new(self, parts);
         let parts = exchange.parts();
         let head = Head::read(&parts.headers);
         if let Err(refusal) = self.guard.check(parts, &head) {

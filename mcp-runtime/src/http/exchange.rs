@@ -24,7 +24,9 @@ const NO_SESSIONS: &str = "this server keeps no sessions, so that no answer woul
 
 /// One request, for as long as anything of it is left. One allocation, whatever its calls want of it.
 pub(super) struct Exchange {
-    endpoint: Arc<Endpoint>,
+    // not the endpoint: a call may go on as a task, which must not hold its server
+    sessions: Option<Arc<Sessions>>,
+    ending: Ending,
     parts: Parts,
     queue: Queue,
     /// Set once the session of the request is known.
@@ -34,9 +36,10 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    pub(super) fn new(endpoint: Arc<Endpoint>, parts: Parts) -> Arc<Self> {
+    pub(super) fn new(endpoint: &Endpoint, parts: Parts) -> Arc<Self> {
         Arc::new(Self {
-            endpoint,
+            sessions: endpoint.sessions.clone(),
+            ending: endpoint.ending.clone(),
             parts,
             queue: Queue::default(),
             place: OnceLock::new(),
@@ -60,13 +63,13 @@ impl Exchange {
     }
 
     fn session(&self) -> Option<(&Sessions, &Sid)> {
-        Some((self.endpoint.sessions.as_ref()?, &self.place.get()?.0))
+        Some((self.sessions.as_deref()?, &self.place.get()?.0))
     }
 
     /// The stream that its calls become when something comes before their results; `None` if it cannot be resumed.
     pub(super) fn feed(&self) -> Option<&Arc<Feed>> {
         let made = self.feed.get_or_init(|| {
-            let sessions = self.endpoint.sessions.as_ref()?;
+            let sessions = self.sessions.as_deref()?;
             let (sid, revision) = self.place.get()?;
             let store = sessions.store.clone()?;
             Feed::new(Kind::Call, sessions.table.open(*sid)?, *revision, Some(store))
@@ -101,7 +104,7 @@ impl Link for Exchange {
         let (sessions, sid) = Exchange::session(self).ok_or(NO_SESSIONS)?;
         let expected = sessions.mailbox.expect(*sid)?;
         // looked at last: whoever stops the server closes the mailbox after this has fired
-        if self.endpoint.ending.has_fired() { Err("the server is stopping") } else { Ok(expected) }
+        if self.ending.has_fired() { Err("the server is stopping") } else { Ok(expected) }
     }
 
     fn never(&self) -> Option<&'static str> {
@@ -110,7 +113,7 @@ impl Link for Exchange {
 
     fn ending(&self) -> Ending {
         let memory = Exchange::session(self).and_then(|(sessions, sid)| sessions.table.find(sid));
-        memory.map_or_else(|| self.endpoint.ending.clone(), |memory| memory.ending.clone())
+        memory.map_or_else(|| self.ending.clone(), |memory| memory.ending.clone())
     }
 
     fn session(&self) -> Option<&dyn Session> {

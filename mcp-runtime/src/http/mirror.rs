@@ -30,6 +30,7 @@ pub(super) fn standard(message: &Message<'_>, method: &str, head: &Head<'_>) -> 
     let (named, member) = match method {
         "tools/call" | "prompts/get" => (params.name, "name"),
         "resources/read" => (params.uri, "uri"),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => (params.task_id, "taskId"),
         _ => return Ok(()),
     };
     match (named.and_then(text_of), head.name) {

@@ -9,6 +9,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     net::{TcpListener, TcpStream, ToSocketAddrs},
     sync::{OwnedSemaphorePermit, Semaphore, watch},
+    time::{Instant, timeout_at},
 };
 
 use super::{endpoint::Endpoint, reply};
@@ -125,11 +126,17 @@ async fn accept(endpoint: Arc<Endpoint>, listener: TcpListener, stop: impl Futur
         }
     }
     drop((listener, told));
+    let deadline = Instant::now() + endpoint.server.options().drain;
     endpoint.stop();
     drop(stopping);
     // each connection ends by itself within the drain time
     let all = u32::try_from(endpoint.options.max_connections).unwrap_or(u32::MAX);
     let _all_closed = places.acquire_many(all).await;
+    let tasks = endpoint.server.tasks();
+    if timeout_at(deadline, tasks.ended()).await.is_err() {
+        tracing::warn!("tasks were still running when the time to end was over; they were cancelled");
+        tasks.stop();
+    }
 }
 
 /// Accepting failed: for one connection, or because the process has no more file descriptors.

@@ -41,3 +41,6 @@ pub(crate) const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 pub(crate) const SKILLS_EXTENSION: &str = "io.modelcontextprotocol/skills";
 /// What is declared under it: directories can be read.
 pub(crate) const SKILLS_SETTINGS: &str = r#"{"directoryRead":true}"#;
+
+/// Extension: calls that go on as tasks (SEP-2663).
+pub(crate) const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";

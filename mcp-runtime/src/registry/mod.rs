@@ -46,6 +46,8 @@ pub(crate) struct Registry {
     pub(crate) completes: bool,
     /// Whether some resource is a page.
     pub(crate) has_pages: bool,
+    /// Whether some tool's calls may become tasks.
+    pub(crate) has_tasks: bool,
 }
 
 impl Registry {
@@ -66,6 +68,7 @@ impl Registry {
         templates.sort_by_key(|n| std::cmp::Reverse(resources[*n].template.specificity()));
         let completes = prompts.iter().any(|p| p.completes()) || resources.iter().any(|r| r.completes());
         let has_pages = resources.iter().any(|r| protocol::is_page(&r.uri));
+        let has_tasks = tools.iter().any(|tool| tool.task().is_some());
         Self {
             tools,
             tool_index,
@@ -78,6 +81,7 @@ impl Registry {
             lists: Lists::default(),
             completes,
             has_pages,
+            has_tasks,
         }
     }
 

@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 use super::{Problem, heading::heading};
 use crate::{
     context::Slots,
-    def::{Common, Hints, RuntimeTool, ToolDef},
+    def::{Common, Hints, RuntimeTool, TaskMode, ToolDef},
     extract::{AnyArg, ToolInput},
     jsonrpc::Object,
     protocol::Revision,
@@ -121,6 +121,14 @@ impl ToolEntry {
             body: ToolBody::Runtime(tool),
             page: None,
         })
+    }
+
+    /// How its calls become tasks.
+    pub(crate) fn task(&self) -> Option<TaskMode> {
+        match &self.body {
+            ToolBody::Annotated { def, .. } => def.task,
+            ToolBody::Runtime(tool) => tool.spec.task,
+        }
     }
 
     pub(crate) fn strict(&self) -> bool {

@@ -141,6 +141,8 @@ pub enum Failure {
     NotFound,
     /// The function waits for answers that only another request can bring.
     Unanswered,
+    /// The function goes on as a task.
+    Task,
 }
 
 impl From<ToolError> for Failure {

@@ -19,6 +19,7 @@ use crate::{
     seal::{Key, Ring, Seal},
     skill::Shelf,
     subscribe::Hub,
+    task::Tasks,
 };
 
 /// Sets the state of calls apart from everything else that is sealed.
@@ -421,6 +422,7 @@ impl ServerBuilder {
                 items: RwLock::new(items),
                 registry: RwLock::new(Arc::new(registry)),
                 hub: Hub::new(options.subscriptions),
+                tasks: Tasks::new(options.tasks.clone()),
                 handled: AtomicBool::new(handled),
                 options,
             }

@@ -5,9 +5,10 @@ mod error;
 mod handle;
 mod notice;
 mod options;
+mod task;
 
 use std::sync::{
-    Arc, RwLock,
+    Arc, RwLock, Weak,
     atomic::{AtomicBool, Ordering},
 };
 
@@ -24,6 +25,7 @@ use crate::{
     registry::{Registered, Registry},
     seal::{Ring, Seal},
     subscribe::{Hub, Lists},
+    task::Tasks,
 };
 
 /// A server, ready to be served over any transport, any number of times; clones are the same server.
@@ -42,8 +44,25 @@ struct Shared {
     items: RwLock<Vec<Registered>>,
     registry: RwLock<Arc<Registry>>,
     hub: Hub,
+    tasks: Arc<Tasks>,
     /// Whether a handle was given out, so that there may be tools later on, and changes to tell of.
     handled: AtomicBool,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // nobody can ask for them any more
+        self.tasks.stop();
+    }
+}
+
+/// A server, unless nobody holds it any more. What runs without a connection has this.
+pub(crate) struct WeakServer(Weak<Shared>);
+
+impl WeakServer {
+    pub(crate) fn upgrade(&self) -> Option<Server> {
+        self.0.upgrade().map(Server)
+    }
 }
 
 /// What a server says of itself.
@@ -120,6 +139,8 @@ pub(crate) struct Offers {
     /// The lists whose changes are told to whoever can be told.
     pub(crate) changes: Lists,
     pub(crate) skills: bool,
+    /// The extension: calls may become tasks.
+    pub(crate) tasks: bool,
 }
 
 impl Server {
@@ -175,6 +196,15 @@ impl Server {
         &self.0.states
     }
 
+    /// Its calls that go on as tasks.
+    pub(crate) fn tasks(&self) -> &Arc<Tasks> {
+        &self.0.tasks
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakServer {
+        WeakServer(Arc::downgrade(&self.0))
+    }
+
     /// Declared types that middleware puts into requests.
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has middleware"))]
     pub(crate) fn request_types(&self) -> &[RequestType] {
@@ -219,6 +249,7 @@ impl Server {
             pages: registry.has_pages,
             changes: Lists { tools: handled, prompts: handled && prompts, resources: handled && resources },
             skills,
+            tasks: registry.has_tasks,
         }
     }
 

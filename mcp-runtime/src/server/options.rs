@@ -23,6 +23,8 @@ pub(crate) struct Options {
     pub(crate) authenticates: bool,
     /// What clients carry for us is sealed with these; read from the environment if they are not set.
     pub(crate) keys: Option<crate::seal::Ring>,
+    /// Calls that go on as tasks.
+    pub(crate) tasks: crate::task::TaskOptions,
     /// Whether failures show their cause to the client.
     pub(crate) detailed_errors: bool,
     /// Whether the subscriber that `run` installs sends the events of calls to their clients.
@@ -43,6 +45,7 @@ impl Default for Options {
             list_ttl: Duration::ZERO,
             authenticates: false,
             keys: None,
+            tasks: crate::task::TaskOptions::default(),
             detailed_errors: false,
             forward_events: false,
             #[cfg(feature = "http")]

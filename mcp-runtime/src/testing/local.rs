@@ -4,6 +4,7 @@ use std::sync::{
     Arc, Mutex, PoisonError,
     atomic::{AtomicU64, Ordering},
 };
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -12,7 +13,7 @@ use crate::{
     context::{Ending, Expected, Link, LogLevel, Mailbox, Outlet, Owner, Peer, Session, Threshold},
     dispatch::Begun,
     jsonrpc::parse,
-    protocol::{META_CLIENT_CAPABILITIES, META_PROTOCOL_VERSION, Revision},
+    protocol::{META_CLIENT_CAPABILITIES, META_PROTOCOL_VERSION, Revision, TASKS_EXTENSION},
     server::Server,
 };
 
@@ -62,6 +63,9 @@ impl Outlet for Seen {
         true
     }
 }
+
+/// How long to wait before a task is looked at again.
+const POLL: Duration = Duration::from_millis(5);
 
 /// There is one client only.
 const NOBODY_ELSE: Owner = [0; 16];
@@ -186,19 +190,53 @@ impl Local {
     /// The request that answers what a reply asks for; `None` if it asks for nothing, or not all of it is answered.
     fn answered(&self, params: &Value, reply: &Reply) -> Option<Value> {
         let answers = self.answers.as_ref()?;
-        let asked = reply.value().get("inputRequests")?.as_object()?;
+        // a task shows what it asks as well, but is answered in its own way
+        reply.value().get("resultType").filter(|kind| *kind == "input_required")?;
         let mut params = params.clone();
-        // a client that cannot answer everything does not come back
-        let mut responses = serde_json::Map::new();
-        for (key, request) in asked {
-            let answer = answers(request["method"].as_str()?, &request["params"]).ok()?;
-            responses.insert(key.clone(), answer);
-        }
-        params["inputResponses"] = Value::Object(responses);
+        params["inputResponses"] = answers_to(reply.value(), answers)?;
         if let Some(state) = reply.value().get("requestState") {
             params["requestState"] = state.clone();
         }
         Some(params)
+    }
+
+    /// Calls a tool as a task, answers what it asks and waits for its end: then this is what the call would have been
+    /// answered with.
+    pub(crate) async fn task(&self, mut params: Value) -> Reply {
+        let mut capabilities = self.capabilities.clone();
+        capabilities["extensions"][TASKS_EXTENSION] = json!({});
+        let meta = json!({ META_CLIENT_CAPABILITIES: capabilities });
+        params["_meta"] = meta.clone();
+        let call = self.request("tools/call", params).await;
+        if call.value()["resultType"] != "task" {
+            return call;
+        }
+        let id = call.value()["taskId"].clone();
+        loop {
+            let reply = self.request("tasks/get", json!({ "taskId": id, "_meta": meta })).await;
+            let task = reply.value();
+            let member = match task["status"].as_str() {
+                Some("completed") => "result",
+                Some("failed") => "error",
+                Some("input_required") => {
+                    let answers = self.answers.as_ref().and_then(|answers| answers_to(task, answers));
+                    let Some(answers) = answers else { return reply };
+                    let params = json!({ "taskId": id, "inputResponses": answers, "_meta": meta });
+                    let update = self.request("tasks/update", params).await;
+                    if update.error().is_some() {
+                        return update;
+                    }
+                    continue;
+                }
+                Some("working") => {
+                    tokio::time::sleep(POLL).await;
+                    continue;
+                }
+                _ => return reply,
+            };
+            let end = json!({ "jsonrpc": "2.0", "id": 0, member: task[member] });
+            return Reply::read(end.to_string().as_bytes(), Vec::new());
+        }
     }
 
     async fn round(&self, method: &str, params: &Value) -> Reply {
@@ -242,6 +280,13 @@ impl Local {
             }
         }
     }
+}
+
+/// What the client says to the `inputRequests` of a result; one that cannot answer everything does not come back.
+fn answers_to(result: &Value, answers: &Answers) -> Option<Value> {
+    let asked = result.get("inputRequests")?.as_object()?;
+    let answer = |request: &Value| answers(request["method"].as_str()?, &request["params"]).ok();
+    asked.iter().map(|(key, request)| Some((key.clone(), answer(request)?))).collect()
 }
 
 /// Arguments as prompts take them: every value a string.

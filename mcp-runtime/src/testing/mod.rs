@@ -133,6 +133,35 @@ impl TestServer {
         self.request("tools/call", params).await
     }
 
+    /// Calls a tool as a client that knows tasks: if the call becomes one, its questions are answered and its end is
+    /// waited for. The reply is the one that the call would have had in line; that of a task which was cancelled, or
+    /// which asks what nobody answers, is the last reply of `tasks/get`.
+    ///
+    /// ```
+    /// # use mcp_runtime::{prelude::*, testing::TestServer};
+    /// # use serde_json::json;
+    /// /// Builds everything.
+    /// #[mcp_tool(task)]
+    /// async fn build(ctx: &Context) -> String {
+    ///     ctx.progress(1.0).message("compiling").send();
+    ///     "built".to_owned()
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> mcp_runtime::Result<()> {
+    /// let server = TestServer::new(mcp_runtime::server!().tool::<build>())?;
+    /// server.call_task("build", json!({})).await.expect_text("built");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn call_task(&self, tool: &str, arguments: Value) -> Reply {
+        let mut params = json!({ "name": tool });
+        if !arguments.is_null() {
+            params["arguments"] = arguments;
+        }
+        self.local.task(params).await
+    }
+
     /// Reads a resource.
     pub async fn read(&self, uri: &str) -> Reply {
         self.request("resources/read", json!({ "uri": uri, "_meta": { "progressToken": "test" } })).await

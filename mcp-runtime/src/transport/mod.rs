@@ -20,14 +20,25 @@ use sink::Sink;
 /// Bytes of replies that go out even though more requests are at hand.
 const BURST: usize = 64 << 10;
 
-/// Looks after a connection until its reader has ended, its calls have had their time and their replies are written.
-async fn supervise(sink: &Arc<Sink>, calls: &Arc<Calls>, reader: impl Future<Output = ()>, drain: Duration) {
+/// Looks after a connection until its reader has ended, its calls and `rest` have had their time and the replies are
+/// written.
+async fn supervise(
+    sink: &Arc<Sink>,
+    calls: &Arc<Calls>,
+    reader: impl Future<Output = ()>,
+    rest: impl Future<Output = ()>,
+    drain: Duration,
+) {
     let owner = Owner(Arc::clone(calls));
     let mut work = pin!(async {
         reader.await;
         calls.wire().end();
         calls.stop();
-        if timeout(drain, calls.ended()).await.is_err() {
+        let ended = async {
+            calls.ended().await;
+            rest.await;
+        };
+        if timeout(drain, ended).await.is_err() {
             tracing::warn!("calls were still running {drain:?} after the input had ended; they were stopped");
         }
     });

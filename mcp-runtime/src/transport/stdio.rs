@@ -60,7 +60,8 @@ impl Server {
                 () = terminated() => {}
             }
         };
-        supervise(&sink, &calls, stopped, self.options().drain).await;
+        supervise(&sink, &calls, stopped, self.tasks().ended(), self.options().drain).await;
+        self.tasks().stop();
         Ok(())
     }
 }

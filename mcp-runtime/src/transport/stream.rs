@@ -1,6 +1,6 @@
 //! Any pair of byte streams: sockets, pipes, an in-memory duplex. Programs call `Server::serve` for each connection.
 
-use std::{pin::pin, sync::Arc};
+use std::{future::ready, pin::pin, sync::Arc};
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
@@ -100,7 +100,7 @@ async fn serve(
         std::future::pending::<()>().await;
     };
     tokio::select! {
-        () = supervise(&sink, &calls, read, server.options().drain) => {}
+        () = supervise(&sink, &calls, read, ready(()), server.options().drain) => {}
         () = write => {}
     }
     // the other side may be gone already

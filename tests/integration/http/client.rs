@@ -44,10 +44,17 @@ impl Ask {
 
     /// A request of 2026-07-28 with all that it has to say.
     pub(crate) fn modern(id: impl Into<Value>, method: &str, mut params: Value) -> Self {
-        let name = params.get("name").or(params.get("uri")).and_then(Value::as_str).map(str::to_owned);
+        let name = params
+            .get("name")
+            .or(params.get("uri"))
+            .or(params.get("taskId"))
+            .and_then(Value::as_str)
+            .map(str::to_owned);
         let meta = params.as_object_mut().expect("params").entry("_meta").or_insert_with(|| json!({}));
         meta["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
-        meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+        if meta.get("io.modelcontextprotocol/clientCapabilities").is_none() {
+            meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+        }
         let body = json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params});
         let ask = Self::post(body.to_string())
             .header("MCP-Protocol-Version", "2026-07-28")

@@ -184,17 +184,17 @@ impl Served {
     }
 
     /// The server of most tests.
-    pub(super) async fn plain() -> Self {
+    pub(crate) async fn plain() -> Self {
         Self::start(builder(&Probe::default())).await
     }
 
     /// Tells it to stop.
-    pub(super) fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.stop = None;
     }
 
     /// Waits until it has stopped.
-    pub(super) async fn over(self) {
+    pub(crate) async fn over(self) {
         self.over.await.expect("no panic").expect("no error");
     }
 }

@@ -14,14 +14,14 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 pub(crate) use asking::Asking;
 pub use error::AskError;
@@ -51,10 +51,13 @@ impl Question {
     }
 }
 
-/// Where a task shows its questions.
+/// A task, as its function sees it.
 pub(crate) trait Inputs: Send + Sync {
     /// Shows a question until it is answered with raw JSON, or nobody waits for that any more.
     fn ask(&self, question: &Question) -> oneshot::Receiver<Box<str>>;
+
+    /// Shows how far the function has come; a value that does not increase is dropped.
+    fn report(&self, progress: f64, total: Option<f64>, message: Option<String>);
 }
 
 /// How a call gets answers.
@@ -74,10 +77,16 @@ pub(crate) struct Asks {
     state: Mutex<State>,
     /// Questions whose answers are waited for in place.
     waiting: AtomicUsize,
+    /// Set if the call may go on as a task: what it waits for then, before it does.
+    pub(super) turn: OnceLock<Option<Arc<Semaphore>>>,
+    /// Whether the function wants that now.
+    pub(super) starts: AtomicBool,
 }
 
 struct State {
     way: Way,
+    /// What came with the request that has become a task.
+    past: Option<Arc<Round>>,
     /// Keys of questions and saved results; each once.
     used: BTreeSet<Box<str>>,
     /// Found to fit in this run.
@@ -100,6 +109,7 @@ impl Asks {
         Self {
             state: Mutex::new(State {
                 way,
+                past: None,
                 used: BTreeSet::new(),
                 answers: BTreeMap::new(),
                 saved: BTreeMap::new(),
@@ -107,6 +117,8 @@ impl Asks {
                 missing: Vec::new(),
             }),
             waiting: AtomicUsize::new(0),
+            turn: OnceLock::new(),
+            starts: AtomicBool::new(false),
         }
     }
 
@@ -116,7 +128,18 @@ impl Asks {
 
     /// From now on questions are shown by a task.
     pub(crate) fn become_task(&self, inputs: Arc<dyn Inputs>) {
-        self.state().way = Way::Inputs(inputs);
+        let mut state = self.state();
+        if let Way::Rounds(round) = std::mem::replace(&mut state.way, Way::Inputs(inputs)) {
+            state.past = round;
+        }
+    }
+
+    /// The task that the call has become.
+    pub(crate) fn task(&self) -> Option<Arc<dyn Inputs>> {
+        match &self.state().way {
+            Way::Inputs(inputs) => Some(Arc::clone(inputs)),
+            _ => None,
+        }
     }
 
     /// Whether a function that is pending waits for answers which only another request can bring.
@@ -154,6 +177,14 @@ impl Asks {
             questions.push(question);
         }
         Unanswered::Asked(questions, memory)
+    }
+
+    /// What came back with the request, also after it has become a task.
+    fn round(state: &State) -> Option<&Arc<Round>> {
+        match &state.way {
+            Way::Rounds(round) => round.as_ref(),
+            _ => state.past.as_ref(),
+        }
     }
 
     fn claim(state: &mut State, key: &str) -> Result<(), AskError> {
@@ -246,12 +277,8 @@ impl Context {
     pub(crate) fn saved(&self, key: &str) -> Result<Option<Raw>, AskError> {
         let mut state = self.inner().asks.state();
         Asks::claim(&mut state, key)?;
-        Ok(match &state.way {
-            Way::Rounds(Some(round)) => {
-                round.memory.as_ref().and_then(|memory| memory.saved.get(key)).cloned()
-            }
-            _ => None,
-        })
+        let memory = Asks::round(&state).and_then(|round| round.memory.as_ref());
+        Ok(memory.and_then(|memory| memory.saved.get(key)).cloned())
     }
 
     /// Whether results are worth saving: there may be a later round.
@@ -266,13 +293,11 @@ impl Context {
 
     /// What this call's rounds have in common.
     pub(crate) fn chain(&self) -> Chain {
-        match &self.inner().asks.state().way {
-            Way::Rounds(Some(round)) => match &round.memory {
-                Some(memory) => Chain::Known(memory.chain.clone(), memory.expires),
-                None if round.responses.is_empty() => Chain::First,
-                None => Chain::Lost,
-            },
-            _ => Chain::First,
+        let Some(round) = Asks::round(&self.inner().asks.state()).cloned() else { return Chain::First };
+        match &round.memory {
+            Some(memory) => Chain::Known(memory.chain.clone(), memory.expires),
+            None if round.responses.is_empty() => Chain::First,
+            None => Chain::Lost,
         }
     }
 }

@@ -1,0 +1,71 @@
+//! From a call to a task: the point in a function from which on it no longer holds up its client. Generated code and
+//! functions call it; dispatch sees what they want after polling them.
+
+use std::{
+    future::poll_fn,
+    sync::{Arc, atomic::Ordering},
+    task::Poll,
+};
+
+use tokio::sync::Semaphore;
+
+use super::Context;
+
+impl Context {
+    /// Goes on as a task: the client gets its reply now, and the rest of the function runs on without it. Whether this
+    /// is a task from here on.
+    ///
+    /// For tools with `task = manual`, which begin in the call itself: they may ask their client first and start once
+    /// they know enough. Tools with `task` start by themselves before their first line. It is `false`, and nothing
+    /// happens, if the client knows no tasks (all clients before 2026-07-28, and those that do not declare the
+    /// extension), if the tool has no `task` option, or outside of the function that the client called; then the
+    /// function goes on in line.
+    ///
+    /// From here on questions wait with the task until the client answers them, and progress is the task's status
+    /// message.
+    ///
+    /// ```
+    /// use mcp_runtime::prelude::*;
+    ///
+    /// /// Moves everything to another region.
+    /// #[mcp_tool(task = manual)]
+    /// async fn migrate(ctx: &Context) -> Result<String, ToolError> {
+    ///     let region: String = ctx.elicit("region", "Where to?").await?;
+    ///     ctx.start_task().await;
+    ///     ctx.progress(1.0).message("copying").send();
+    ///     Ok(format!("everything is in {region}"))
+    /// }
+    /// ```
+    pub async fn start_task(&self) -> bool {
+        poll_fn(|cx| {
+            let asks = &self.inner().asks;
+            if asks.task().is_some() {
+                return Poll::Ready(true);
+            }
+            if asks.turn.get().is_none() || !self.is_current() {
+                return Poll::Ready(false);
+            }
+            // whoever polls the function looks at this next, and polls again once there is a task
+            asks.starts.store(true, Ordering::Relaxed);
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Lets the call go on as a task, which has to wait for its turn if there is something to wait for.
+    pub(crate) fn may_start_task(&self, turn: Option<Arc<Semaphore>>) {
+        // a context is made for one call, so nobody else has said so
+        let _again = self.inner().asks.turn.set(turn);
+    }
+
+    /// What the task waits for before it goes on.
+    pub(crate) fn turn(&self) -> Option<Arc<Semaphore>> {
+        self.inner().asks.turn.get().cloned().flatten()
+    }
+
+    /// Whether the function, which is pending, wants to go on as a task; it is asked once.
+    pub(crate) fn starts_task(&self) -> bool {
+        self.inner().asks.starts.swap(false, Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,383 @@
+//! A task whose function is running: what it shows, what it asks, who may stop it. `Tasks` hands it out, its driver in
+//! dispatch ends it, its function reports to it through the context.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use serde::Deserialize;
+use tokio::{
+    sync::{Notify, oneshot},
+    time::{Instant, sleep_until},
+};
+
+use super::{TaskRecord, time::iso};
+use crate::{
+    context::{Inputs, Question},
+    jsonrpc::{Object, ProtocolError, string},
+};
+
+/// A task whose function is running, or has just ended.
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub(super) id: Arc<str>,
+    pub(super) owner: Option<Arc<str>>,
+    created: SystemTime,
+    ttl: Duration,
+    poll_interval: Duration,
+    state: Mutex<State>,
+    /// There is something to keep.
+    changed: Notify,
+    /// Somebody has ended it who is not its function.
+    stopped: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    updated: SystemTime,
+    expires: Instant,
+    /// What is kept says so.
+    kept_until: Instant,
+    message: Option<String>,
+    progress: f64,
+    /// In the order in which they were asked.
+    questions: Vec<Open>,
+    /// Every key that a question ever had.
+    issued: BTreeSet<Box<str>>,
+    ended: Option<Ended>,
+}
+
+/// A question without an answer.
+#[derive(Debug)]
+struct Open {
+    key: Box<str>,
+    method: &'static str,
+    params: Box<str>,
+    answer: oneshot::Sender<Box<str>>,
+}
+
+/// How a task ended.
+#[derive(Debug, Clone)]
+pub(crate) enum Ended {
+    /// Raw JSON of the result that the call would have had.
+    Completed(Box<str>),
+    /// Raw JSON of the error that the call would have had.
+    Failed(Box<str>),
+    Cancelled,
+    /// Nobody asked for it any more.
+    Expired,
+}
+
+/// What is to be done about a task that has changed.
+#[derive(Debug)]
+pub(crate) enum Keep {
+    /// It goes on.
+    Running(TaskRecord),
+    /// It has ended like this.
+    Ended(TaskRecord),
+    /// It is to be forgotten.
+    Nothing,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    message: String,
+}
+
+impl Ended {
+    pub(crate) fn failed(error: &ProtocolError) -> Self {
+        let mut json = Vec::new();
+        let mut object = Object::new(&mut json);
+        object.value("code", &error.code).str("message", &error.message);
+        if let Some(data) = &error.data {
+            object.value("data", data);
+        }
+        object.end();
+        Self::Failed(text(json))
+    }
+}
+
+fn text(json: Vec<u8>) -> Box<str> {
+    // it was written as text, so nothing is lost
+    String::from_utf8(json).unwrap_or_default().into()
+}
+
+impl State {
+    fn status(&self) -> &'static str {
+        match &self.ended {
+            None if self.questions.is_empty() => "working",
+            None => "input_required",
+            Some(Ended::Completed(_)) => "completed",
+            Some(Ended::Failed(_) | Ended::Expired) => "failed",
+            Some(Ended::Cancelled) => "cancelled",
+        }
+    }
+
+    /// The message that the task shows: why it failed, or how far it has come.
+    fn message(&self) -> Option<String> {
+        match &self.ended {
+            None => self.message.clone(),
+            Some(Ended::Failed(error)) => serde_json::from_str(error).ok().map(|Message { message }| message),
+            Some(Ended::Expired) => Some("nobody asked for the task any more".into()),
+            Some(Ended::Completed(_) | Ended::Cancelled) => None,
+        }
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Live {
+    pub(super) fn new(id: Arc<str>, owner: Option<Arc<str>>, ttl: Duration, poll_interval: Duration) -> Self {
+        let (now, expires) = (SystemTime::now(), Instant::now() + ttl);
+        let state = State {
+            updated: now,
+            expires,
+            kept_until: expires,
+            message: None,
+            progress: f64::NEG_INFINITY,
+            questions: Vec::new(),
+            issued: BTreeSet::new(),
+            ended: None,
+        };
+        let (changed, stopped) = (Notify::new(), Notify::new());
+        Self { id, owner, created: now, ttl, poll_interval, state: Mutex::new(state), changed, stopped }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    pub(super) fn has_expired(&self) -> bool {
+        matches!(self.state().ended, Some(Ended::Expired))
+    }
+
+    /// Something about it is new.
+    fn touch(&self, state: &mut State) {
+        state.updated = SystemTime::now();
+        state.expires = Instant::now() + self.ttl;
+        self.changed.notify_one();
+    }
+
+    /// A client has asked for it, so it is kept for longer, unless it has ended.
+    pub(crate) fn asked_for(&self) {
+        let mut state = self.state();
+        if state.ended.is_some() {
+            return;
+        }
+        state.expires = Instant::now() + self.ttl;
+        // not worth telling the store each time
+        if state.expires.duration_since(state.kept_until) > self.ttl / 4 {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Writes what every task shows.
+    fn write_head(&self, state: &State, task: &mut Object<'_>) {
+        let left = state.expires.saturating_duration_since(Instant::now());
+        let age = SystemTime::now().duration_since(self.created).unwrap_or_default();
+        task.str("taskId", &self.id)
+            .str("status", state.status())
+            .opt_str("statusMessage", state.message().as_deref())
+            .str("createdAt", &iso(self.created))
+            .str("lastUpdatedAt", &iso(state.updated))
+            .value("ttlMs", &millis(age.saturating_add(left)))
+            .value("pollIntervalMs", &millis(self.poll_interval));
+    }
+
+    /// Writes what the reply to the call shows: no question and no result.
+    pub(crate) fn write_seed(&self, task: &mut Object<'_>) {
+        self.write_head(&self.state(), task);
+    }
+
+    /// Writes all that there is to see.
+    pub(crate) fn write(&self, task: &mut Object<'_>) {
+        self.write_whole(&self.state(), task);
+    }
+
+    fn write_whole(&self, state: &State, task: &mut Object<'_>) {
+        self.write_head(state, task);
+        match &state.ended {
+            None if state.questions.is_empty() => {}
+            None => {
+                task.object("inputRequests", |requests| {
+                    for Open { key, method, params, .. } in &state.questions {
+                        let request = requests.any_key(key);
+                        request.extend_from_slice(br#"{"method":"#);
+                        string(request, method);
+                        request.extend_from_slice(br#","params":"#);
+                        request.extend_from_slice(params.as_bytes());
+                        request.push(b'}');
+                    }
+                });
+            }
+            Some(Ended::Completed(result)) => {
+                task.raw("result", result);
+            }
+            Some(Ended::Failed(error)) => {
+                task.raw("error", error);
+            }
+            Some(Ended::Expired) => {
+                let error = ProtocolError::internal("nobody asked for the task any more");
+                task.object("error", |e| {
+                    e.value("code", &error.code).str("message", &error.message);
+                });
+            }
+            Some(Ended::Cancelled) => {}
+        }
+    }
+
+    /// What the store has to keep of it.
+    pub(crate) fn keep(&self) -> Keep {
+        let mut state = self.state();
+        if matches!(state.ended, Some(Ended::Expired)) {
+            return Keep::Nothing;
+        }
+        state.kept_until = state.expires;
+        let mut json = Vec::with_capacity(256);
+        let mut task = Object::new(&mut json);
+        self.write_whole(&state, &mut task);
+        task.end();
+        let left = state.expires.saturating_duration_since(Instant::now());
+        let running = state.ended.is_none();
+        let record = TaskRecord::new(
+            self.id.clone(),
+            self.owner.clone(),
+            text(json),
+            running,
+            SystemTime::now() + left,
+        );
+        if running { Keep::Running(record) } else { Keep::Ended(record) }
+    }
+
+    /// Waits for something to keep.
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Ends it, unless it has ended before.
+    pub(crate) fn end(&self, how: Ended) {
+        let mut state = self.state();
+        if state.ended.is_none() {
+            state.ended = Some(how);
+            state.questions.clear();
+            self.touch(&mut state);
+        }
+    }
+
+    /// Ends it like this instead, since its true end cannot be kept.
+    pub(crate) fn end_instead(&self, how: Ended) {
+        self.state().ended = Some(how);
+    }
+
+    /// Ends it, unless it has ended before; its function is dropped.
+    pub(crate) fn stop(&self, how: Ended) {
+        self.end(how);
+        self.stopped.notify_one();
+    }
+
+    /// Waits until somebody stops it, or nobody has asked for it for too long.
+    pub(crate) async fn given_up(&self) {
+        let expired = async {
+            loop {
+                let expires = self.state().expires;
+                if expires <= Instant::now() {
+                    return;
+                }
+                sleep_until(expires).await;
+            }
+        };
+        tokio::select! {
+            () = self.stopped.notified() => {}
+            () = expired => self.end(Ended::Expired),
+        }
+    }
+
+    /// After its function was polled: questions that nobody waits for any more are not shown.
+    pub(crate) fn polled(&self) {
+        let mut state = self.state();
+        let before = state.questions.len();
+        state.questions.retain(|question| !question.answer.is_closed());
+        if state.questions.len() != before {
+            self.touch(&mut state);
+        }
+    }
+
+    /// Hands answers to whoever waits for them; those that nobody asked for are ignored.
+    pub(crate) fn answer(&self, answers: impl IntoIterator<Item = (String, Box<str>)>) {
+        let mut state = self.state();
+        for (key, answer) in answers {
+            let Some(at) = state.questions.iter().position(|question| *question.key == *key) else {
+                continue;
+            };
+            let question = state.questions.remove(at);
+            // the function may have given up on it in this moment
+            let _gone = question.answer.send(answer);
+            self.touch(&mut state);
+        }
+    }
+}
+
+impl Inputs for Live {
+    fn ask(&self, question: &Question) -> oneshot::Receiver<Box<str>> {
+        let (answer, receiver) = oneshot::channel();
+        let mut state = self.state();
+        if state.ended.is_some() {
+            return receiver;
+        }
+        let key = unused(&state.issued, &question.key);
+        state.issued.insert(key.clone());
+        let params = String::from_utf8_lossy(&question.params).into();
+        state.questions.push(Open { key, method: question.method, params, answer });
+        self.touch(&mut state);
+        receiver
+    }
+
+    fn report(&self, progress: f64, total: Option<f64>, message: Option<String>) {
+        let mut state = self.state();
+        if state.ended.is_some() || progress <= state.progress {
+            return;
+        }
+        state.progress = progress;
+        state.message = Some(message.unwrap_or_else(|| match total {
+            Some(total) => format!("{progress} of {total}"),
+            None => progress.to_string(),
+        }));
+        self.touch(&mut state);
+    }
+}
+
+/// A key is never used again while a task lives, not even for the same question.
+fn unused(issued: &BTreeSet<Box<str>>, key: &str) -> Box<str> {
+    if !issued.contains(key) {
+        return key.into();
+    }
+    let numbered = (2..).map(|n: u32| format!("{key}-{n}"));
+    numbered.into_iter().find(|key| !issued.contains(key.as_str())).unwrap_or_default().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_used_once() {
+        let mut issued = BTreeSet::new();
+        let mut next = |key: &str| {
+            let key = unused(&issued, key);
+            issued.insert(key.clone());
+            key
+        };
+        assert_eq!(&*next("name"), "name");
+        assert_eq!(&*next("name-2"), "name-2");
+        assert_eq!(&*next("name"), "name-3");
+        assert_eq!(&*next("name-2"), "name-2-2");
+    }
+}

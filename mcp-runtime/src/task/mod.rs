@@ -1,0 +1,225 @@
+//! Calls that go on as tasks: which of them run, whose they are, how long they are known. Dispatch starts and ends
+//! them and answers for them; functions report to theirs through the context.
+//!
+//! A running function is in this process only; what is known of a task is in the [`TaskStore`] as well.
+//!
+//! See the [Tasks extension](https://github.com/modelcontextprotocol/ext-tasks).
+
+mod live;
+mod store;
+mod time;
+
+use std::{
+    collections::HashMap,
+    fmt,
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::Notify;
+
+pub(crate) use live::{Ended, Keep, Live};
+pub use store::{MemoryTasks, Stored, TaskRecord, TaskStore};
+
+use crate::{context::Caller, jsonrpc::ProtocolError};
+
+/// Random bytes of an id.
+const ID: usize = 18;
+
+/// The bounds of a server's tasks.
+#[derive(Clone)]
+pub(crate) struct TaskOptions {
+    /// How long a task is known after somebody has asked for it, or it has ended.
+    pub(crate) ttl: Duration,
+    /// How often clients may ask.
+    pub(crate) poll_interval: Duration,
+    /// How many may run at once.
+    pub(crate) max_running: usize,
+    pub(crate) store: Arc<dyn TaskStore>,
+}
+
+impl Default for TaskOptions {
+    fn default() -> Self {
+        Self {
+            ttl: Duration::from_secs(10 * 60),
+            poll_interval: Duration::from_secs(1),
+            max_running: 1024,
+            store: Arc::new(MemoryTasks::default()),
+        }
+    }
+}
+
+impl fmt::Debug for TaskOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskOptions").field("ttl", &self.ttl).finish_non_exhaustive()
+    }
+}
+
+/// A server's tasks.
+#[derive(Debug)]
+pub(crate) struct Tasks {
+    running: Mutex<HashMap<Arc<str>, Arc<Live>>>,
+    options: TaskOptions,
+    /// The last one has ended.
+    idle: Notify,
+}
+
+/// A task's place among those that run; dropping it gives the place up.
+#[derive(Debug)]
+pub(crate) struct Place {
+    tasks: Arc<Tasks>,
+    pub(crate) live: Arc<Live>,
+}
+
+/// A task, as a request finds it.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// It runs in this process.
+    Here(Arc<Live>),
+    /// This is known of it.
+    Kept(TaskRecord),
+}
+
+/// Tells one caller's tasks from another's.
+pub(crate) fn owner(caller: Option<&Caller>) -> Option<Arc<str>> {
+    let Caller { issuer, subject, .. } = caller?;
+    let length = (issuer.len() as u64).to_le_bytes();
+    let digest = Sha256::new().chain_update(length).chain_update(issuer).chain_update(subject).finalize();
+    Some(URL_SAFE_NO_PAD.encode(digest).into())
+}
+
+impl Tasks {
+    pub(crate) fn new(options: TaskOptions) -> Arc<Self> {
+        Arc::new(Self { running: Mutex::default(), options, idle: Notify::new() })
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Live>>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a task of that owner.
+    ///
+    /// # Errors
+    /// Too many of them run, or there is no randomness for an id that nobody can guess.
+    pub(crate) fn begin(self: &Arc<Self>, owner: Option<Arc<str>>) -> Result<Place, ProtocolError> {
+        let mut random = [0; ID];
+        getrandom::fill(&mut random).map_err(|_| ProtocolError::internal("there is no randomness"))?;
+        let id: Arc<str> = URL_SAFE_NO_PAD.encode(random).into();
+        let TaskOptions { ttl, poll_interval, max_running, .. } = &self.options;
+        let live = Arc::new(Live::new(id.clone(), owner, *ttl, *poll_interval));
+        let mut running = self.running();
+        if running.len() >= *max_running {
+            return Err(ProtocolError::internal("too many tasks are running; try again later"));
+        }
+        running.insert(id, live.clone());
+        Ok(Place { tasks: self.clone(), live })
+    }
+
+    /// The task of that id, if it is this owner's and runs here.
+    pub(crate) fn here(&self, id: &str, owner: Option<&str>) -> Option<Arc<Live>> {
+        let live = self.running().get(id).cloned()?;
+        (live.owner.as_deref() == owner && !live.has_expired()).then_some(live)
+    }
+
+    /// The task of that id, if it is this owner's.
+    ///
+    /// # Errors
+    /// The store cannot be asked.
+    pub(crate) async fn find(&self, id: &str, owner: Option<&str>) -> Result<Option<Found>, ProtocolError> {
+        if let Some(live) = self.here(id, owner) {
+            return Ok(Some(Found::Here(live)));
+        }
+        match self.options.store.get(id).await {
+            Ok(found) => Ok(found.filter(|record| record.owner() == owner).map(Found::Kept)),
+            Err(error) => {
+                tracing::error!(error = %error, "the store of tasks cannot be read");
+                Err(ProtocolError::internal("tasks cannot be looked up at the moment"))
+            }
+        }
+    }
+
+    /// Cancels everything: nobody can ask for it any more.
+    pub(crate) fn stop(&self) {
+        for live in self.running().values() {
+            live.stop(Ended::Cancelled);
+        }
+    }
+
+    /// Waits until none is running.
+    pub(crate) async fn ended(&self) {
+        loop {
+            let mut idle = pin!(self.idle.notified());
+            idle.as_mut().enable();
+            if self.running().is_empty() {
+                return;
+            }
+            idle.await;
+        }
+    }
+}
+
+impl Place {
+    /// Keeps the new task, so that it can be asked for.
+    ///
+    /// # Errors
+    /// The store has no room, or cannot be reached.
+    pub(crate) async fn keep(&self) -> Result<(), ProtocolError> {
+        let Keep::Running(record) = self.live.keep() else { return Ok(()) };
+        self.tasks.options.store.put(record).await.map_err(|error| {
+            tracing::error!(error = %error, "a task cannot be kept");
+            ProtocolError::internal("the task cannot be kept; try again later")
+        })
+    }
+
+    /// Keeps what changes about the task, until it has ended.
+    pub(crate) async fn keep_up(&self) {
+        let (live, store) = (&self.live, &self.tasks.options.store);
+        loop {
+            live.changed().await;
+            match live.keep() {
+                Keep::Running(record) => {
+                    if let Err(error) = store.put(record).await {
+                        // the next change is as good, and it is this process that is asked first
+                        tracing::debug!(error = %error, "a task's progress cannot be kept");
+                    }
+                }
+                Keep::Ended(record) => {
+                    if let Err(error) = store.put(record).await {
+                        tracing::error!(error = %error, "a task's result cannot be kept");
+                        let lost = ProtocolError::internal("the result could not be kept");
+                        live.end_instead(Ended::failed(&lost));
+                        self.keep_failure().await;
+                    }
+                    return;
+                }
+                Keep::Nothing => {
+                    if let Err(error) = store.remove(live.id()).await {
+                        tracing::debug!(error = %error, "a task that has expired cannot be forgotten");
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    async fn keep_failure(&self) {
+        if let Keep::Ended(record) = self.live.keep()
+            && let Err(error) = self.tasks.options.store.put(record).await
+        {
+            tracing::error!(error = %error, "nor can it be kept that it is lost");
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut running = self.tasks.running();
+        running.remove(&self.live.id);
+        if running.is_empty() {
+            self.tasks.idle.notify_waiters();
+        }
+    }
+}

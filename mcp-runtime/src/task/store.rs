@@ -1,0 +1,229 @@
+//! Where tasks are kept: the trait, and the store in memory. `Tasks` writes to it and reads from it.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    fmt,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::SystemTime,
+};
+
+/// What a [`TaskStore`] gives: it may have to wait for a network.
+pub type Stored<'a, T> =
+    Pin<Box<dyn Future<Output = Result<T, Box<dyn std::error::Error + Send + Sync>>> + Send + 'a>>;
+
+/// One task as it is kept.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TaskRecord {
+    id: Arc<str>,
+    owner: Option<Arc<str>>,
+    json: Arc<str>,
+    running: bool,
+    expires: SystemTime,
+}
+
+impl TaskRecord {
+    /// A record of these parts, as a store reads it back; see the methods for what they are.
+    #[must_use]
+    pub fn new(
+        id: impl Into<Arc<str>>,
+        owner: Option<Arc<str>>,
+        json: impl Into<Arc<str>>,
+        running: bool,
+        expires: SystemTime,
+    ) -> Self {
+        Self { id: id.into(), owner, json: json.into(), running, expires }
+    }
+
+    /// The wire's `taskId`: random, and a secret wherever callers are not told apart.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// A digest of the caller that the task belongs to; absent where callers are not told apart.
+    #[must_use]
+    pub fn owner(&self) -> Option<&str> {
+        self.owner.as_deref()
+    }
+
+    /// The task as `tasks/get` shows it: a JSON object.
+    #[must_use]
+    pub fn json(&self) -> &str {
+        &self.json
+    }
+
+    /// Whether its function has not ended yet. Only the process that it runs in can take answers to its questions, or
+    /// cancel it.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.running
+    }
+
+    /// From then on it may be forgotten.
+    #[must_use]
+    pub fn expires(&self) -> SystemTime {
+        self.expires
+    }
+
+    /// What it takes in memory, about.
+    fn bytes(&self) -> usize {
+        size_of::<Self>()
+            + 2 * self.id.len()
+            + self.owner.as_ref().map_or(0, |owner| owner.len())
+            + self.json.len()
+    }
+}
+
+impl fmt::Debug for TaskRecord {
+    /// Without the id and the result, which are secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { running, expires, .. } = self;
+        f.debug_struct("TaskRecord")
+            .field("running", running)
+            .field("expires", expires)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Keeps tasks, so that clients can ask for them until they expire.
+///
+/// The server's own store is [`MemoryTasks`]. With one that replicas share, each of them can tell how any task is
+/// doing, and results outlive the process. A running function stays where it runs: answers to its questions and
+/// `tasks/cancel` must reach that process, which the `Mcp-Name` header is for (it repeats the task's id).
+pub trait TaskStore: Send + Sync {
+    /// Keeps a task, new or changed. Once this has ended well, `get` must find it from everywhere.
+    fn put(&self, task: TaskRecord) -> Stored<'_, ()>;
+
+    /// The task of that id; `None` when there is none, or it has expired.
+    fn get<'a>(&'a self, id: &'a str) -> Stored<'a, Option<TaskRecord>>;
+
+    /// Forgets a task.
+    fn remove<'a>(&'a self, id: &'a str) -> Stored<'a, ()>;
+}
+
+/// Tasks in this process's memory, so many and so many bytes of them; when it is full, no task can begin before
+/// another expires.
+#[derive(Debug)]
+pub struct MemoryTasks {
+    max_tasks: usize,
+    max_bytes: usize,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    records: HashMap<Arc<str>, TaskRecord>,
+    by_expiry: BTreeSet<(SystemTime, Arc<str>)>,
+    bytes: usize,
+}
+
+impl Default for MemoryTasks {
+    /// Up to 10 000 tasks and 64 MiB.
+    fn default() -> Self {
+        Self::new(10_000, 64 << 20)
+    }
+}
+
+impl MemoryTasks {
+    /// A store for at most so many tasks, which together have at most so many bytes.
+    #[must_use]
+    pub fn new(max_tasks: usize, max_bytes: usize) -> Self {
+        Self { max_tasks, max_bytes, kept: Mutex::default() }
+    }
+
+    /// What is kept, without that which has expired.
+    fn kept(&self, now: SystemTime) -> MutexGuard<'_, Kept> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some((expires, id)) = kept.by_expiry.first()
+            && *expires <= now
+        {
+            let id = Arc::clone(id);
+            kept.remove(&id);
+        }
+        kept
+    }
+
+    fn put_at(&self, task: TaskRecord, now: SystemTime) -> Result<(), String> {
+        let mut kept = self.kept(now);
+        let before = kept.records.get(&task.id).map_or(0, TaskRecord::bytes);
+        if before == 0 && kept.records.len() >= self.max_tasks {
+            return Err(format!("{} tasks are kept, and no more", self.max_tasks));
+        }
+        if kept.bytes - before + task.bytes() > self.max_bytes {
+            return Err(format!("the tasks that are kept have {} bytes, and no more fit", self.max_bytes));
+        }
+        kept.remove(&task.id);
+        kept.bytes += task.bytes();
+        kept.by_expiry.insert((task.expires, Arc::clone(&task.id)));
+        kept.records.insert(Arc::clone(&task.id), task);
+        Ok(())
+    }
+}
+
+impl Kept {
+    fn remove(&mut self, id: &str) {
+        if let Some(record) = self.records.remove(id) {
+            self.bytes -= record.bytes();
+            self.by_expiry.remove(&(record.expires, record.id));
+        }
+    }
+}
+
+impl TaskStore for MemoryTasks {
+    fn put(&self, task: TaskRecord) -> Stored<'_, ()> {
+        let put = self.put_at(task, SystemTime::now());
+        Box::pin(std::future::ready(put.map_err(Into::into)))
+    }
+
+    fn get<'a>(&'a self, id: &'a str) -> Stored<'a, Option<TaskRecord>> {
+        let found = self.kept(SystemTime::now()).records.get(id).cloned();
+        Box::pin(std::future::ready(Ok(found)))
+    }
+
+    fn remove<'a>(&'a self, id: &'a str) -> Stored<'a, ()> {
+        self.kept(SystemTime::now()).remove(id);
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use super::*;
+
+    fn at(seconds: u64) -> SystemTime {
+        UNIX_EPOCH + Duration::from_secs(seconds)
+    }
+
+    fn task(id: &str, bytes: usize, expires: u64) -> TaskRecord {
+        TaskRecord::new(id, None, "x".repeat(bytes), false, at(expires))
+    }
+
+    #[test]
+    fn a_full_store_takes_nothing_new_until_something_expires() {
+        let store = MemoryTasks::new(2, 1 << 20);
+        store.put_at(task("a", 10, 100), at(0)).unwrap();
+        store.put_at(task("b", 10, 200), at(0)).unwrap();
+        store.put_at(task("c", 10, 300), at(99)).expect_err("full");
+        store.put_at(task("b", 20, 200), at(99)).expect("it is there already");
+        store.put_at(task("c", 10, 300), at(100)).expect("`a` has expired");
+        let kept = store.kept(at(100));
+        assert_eq!(kept.records.len(), 2);
+        assert!(!kept.records.contains_key("a"));
+    }
+
+    #[test]
+    fn bytes_are_counted_and_given_back() {
+        let store = MemoryTasks::new(100, 10_000);
+        store.put_at(task("a", 6_000, 100), at(0)).unwrap();
+        store.put_at(task("b", 6_000, 100), at(0)).expect_err("full");
+        store.put_at(task("a", 10, 100), at(0)).unwrap();
+        store.put_at(task("b", 6_000, 100), at(0)).expect("`a` has shrunk");
+        let mut kept = store.kept(at(0));
+        kept.remove("a");
+        kept.remove("b");
+        assert_eq!((kept.bytes, kept.by_expiry.len()), (0, 0));
+    }
+}

@@ -1,0 +1,142 @@
+//! Questions: before a task begins they are the call's, afterwards the task's.
+
+use mcp_runtime::testing::TestServer;
+use serde_json::{Value, json};
+
+use super::{Client, Probe, builder, code};
+
+fn keys(task: &Value) -> Vec<&str> {
+    task["inputRequests"]
+        .as_object()
+        .map_or_else(Vec::new, |asked| asked.keys().map(String::as_str).collect())
+}
+
+#[tokio::test]
+async fn questions_of_a_task_wait_for_answers_one_by_one() {
+    let client = Client::new(&Probe::new());
+    let created = client.call("ask", json!({})).await;
+    assert!(created.value().get("inputRequests").is_none(), "{created}");
+    let id = created.value()["taskId"].as_str().unwrap();
+    let task = client.until_status(id, "input_required").await;
+    assert_eq!(keys(&task), ["first", "second"]);
+    assert_eq!(task["inputRequests"]["first"]["method"], "elicitation/create");
+    assert_eq!(task["inputRequests"]["first"]["params"]["message"], "First name?");
+    assert!(task.get("requestState").is_none() && task.get("result").is_none(), "{task}");
+    // asking again changes nothing
+    assert_eq!(keys(&client.get(id).await), ["first", "second"]);
+
+    // nobody asked for that, and it is no mistake
+    client.answer(id, &[("third", json!("Eve"))]).await;
+    assert_eq!(keys(&client.get(id).await), ["first", "second"]);
+
+    client.answer(id, &[("second", json!("Lovelace")), ("third", json!("Eve"))]).await;
+    let task = client.get(id).await;
+    assert_eq!((&task["status"], keys(&task)), (&json!("input_required"), vec!["first"]));
+    // it has its answer
+    client.answer(id, &[("second", json!("Byron"))]).await;
+    client.answer(id, &[("first", json!("Ada"))]).await;
+    let task = client.until_status(id, "completed").await;
+    assert_eq!(task["result"]["content"][0]["text"], "Ada Lovelace");
+    assert!(task.get("inputRequests").is_none());
+    client.answer(id, &[("first", json!("Eve"))]).await;
+}
+
+#[tokio::test]
+async fn protocol_36_a_key_is_never_used_again() {
+    let client = Client::new(&Probe::new());
+    let id = client.start("ask", json!({})).await;
+    client.until_status(&id, "input_required").await;
+    client.answer(&id, &[("second", json!("Lovelace")), ("first", json!(1815))]).await;
+    let task = client.until(&id, |task| !keys(task).is_empty()).await;
+    assert_eq!(keys(&task), ["first-2"], "the answer did not fit");
+    client.answer(&id, &[("first", json!("Eve"))]).await;
+    assert_eq!(keys(&client.get(&id).await), ["first-2"], "the old key is over");
+    client.answer(&id, &[("first-2", json!("Ada"))]).await;
+    let task = client.until_status(&id, "completed").await;
+    assert_eq!(task["result"]["content"][0]["text"], "Ada Lovelace");
+
+    let id = client.start("ask", json!({})).await;
+    client.until_status(&id, "input_required").await;
+    client.answer(&id, &[("second", json!("Lovelace"))]).await;
+    for key in ["first", "first-2", "first-3", "first-4"] {
+        client.until(&id, |task| keys(task) == [key]).await;
+        client.answer(&id, &[(key, json!([]))]).await;
+    }
+    let task = client.until_status(&id, "completed").await;
+    assert_eq!(task["result"]["isError"], true, "three times at most: {task}");
+}
+
+#[tokio::test]
+async fn protocol_36_what_is_asked_before_is_asked_in_the_call() {
+    let probe = Probe::new();
+    let client = Client::new(&probe);
+    let first = client.call("injected", json!({})).await;
+    assert_eq!(first.value()["resultType"], "input_required", "{first}");
+    assert_eq!(probe.entered(), 0);
+    let params = json!({
+        "name": "injected",
+        "arguments": {},
+        "requestState": first.value()["requestState"],
+        "inputResponses": { "user": { "action": "accept", "content": { "name": "Ada" } } },
+    });
+    let second = client.request("tools/call", params.clone()).await;
+    assert_eq!(second.value()["resultType"], "task", "{second}");
+    let id = second.value()["taskId"].as_str().unwrap();
+    let done = client.until_status(id, "completed").await;
+    assert_eq!(done["result"]["content"][0]["text"], "Ada");
+    assert_eq!(probe.entered(), 1);
+    // its answers are used up
+    client.request("tools/call", params).await.expect_failure("used before");
+}
+
+#[tokio::test]
+async fn a_function_may_start_its_task_when_it_knows_enough() {
+    let probe = Probe::new();
+    let client = Client::new(&probe);
+    let first = client.call("manual", json!({})).await;
+    assert_eq!(first.value()["resultType"], "input_required", "{first}");
+    assert!(first.value()["inputRequests"].get("user").is_some());
+    let params = json!({
+        "name": "manual",
+        "arguments": {},
+        "requestState": first.value()["requestState"],
+        "inputResponses": { "user": { "action": "accept", "content": { "name": "Ada" } } },
+    });
+    let second = client.request("tools/call", params.clone()).await;
+    let id = second.value()["taskId"].as_str().unwrap_or_else(|| panic!("no task: {second}"));
+    let task = client.until_status(id, "input_required").await;
+    assert_eq!(keys(&task), ["more"]);
+    client.answer(id, &[("more", json!("Charles"))]).await;
+    let done = client.until_status(id, "completed").await;
+    assert_eq!(done["result"]["content"][0]["text"], "Ada Charles true");
+
+    // state that was used before is of no use in a task either
+    let replayed = client.request("tools/call", params).await;
+    let id = replayed.value()["taskId"].as_str().unwrap();
+    let task = client.until_status(id, "completed").await;
+    assert_eq!(task["result"]["isError"], true, "{task}");
+    assert_eq!(probe.entered(), 1);
+}
+
+#[tokio::test]
+async fn the_same_functions_ask_clients_without_tasks_in_the_call() {
+    let accept = |params: &Value| {
+        let name = params["message"].as_str().unwrap_or_default().replace(['?', ' '], "");
+        Ok(json!({ "action": "accept", "content": { "name": name } }))
+    };
+    let server = TestServer::new(builder(&Probe::new())).unwrap();
+    let server = server.answering(json!({ "elicitation": {} }), move |_, params| accept(params));
+    server.call("manual", json!({})).await.expect_text("Whoareyou Whoelse false");
+    server.call("ask", json!({})).await.expect_text("Firstname Secondname");
+    server.call_task("ask", json!({})).await.expect_text("Firstname Secondname");
+    server.call_task("manual", json!({})).await.expect_text("Whoareyou Whoelse true");
+    server.call_task("injected", json!({})).await.expect_text("Whoareyou");
+    server.call_task("plain", json!({})).await.expect_text("false");
+}
+
+#[tokio::test]
+async fn a_task_cannot_ask_for_what_its_client_cannot_do() {
+    let server = TestServer::new(builder(&Probe::new())).unwrap();
+    server.call_task("ask", json!({})).await.expect_failure("elicitation");
+    assert_eq!(code(&server.call_task("manual", json!({})).await), -32021);
+}

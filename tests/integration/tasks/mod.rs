@@ -1,0 +1,298 @@
+//! Calls that go on as tasks: when they do, what can be seen of them, what they ask, how they end and how long they
+//! are known. This file has the tools and what the tests have in common.
+
+mod asking;
+mod bounds;
+mod ending;
+mod starting;
+mod store;
+mod wires;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use mcp_runtime::{
+    FromContext, ProtocolError, ServerBuilder,
+    prelude::*,
+    testing::{Reply, TestServer},
+};
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+/// The extension's key.
+const TASKS: &str = "io.modelcontextprotocol/tasks";
+
+/// What tests do to the tools, and see of them.
+#[derive(Clone)]
+struct Probe(Arc<Seen>);
+
+struct Seen {
+    gate: Semaphore,
+    entered: AtomicUsize,
+    running: AtomicUsize,
+    cancelled: AtomicUsize,
+}
+
+/// Counts a function as running until it has ended or was dropped.
+struct Inside(Arc<Seen>);
+
+impl Probe {
+    fn new() -> Self {
+        let count = || AtomicUsize::new(0);
+        let gate = Semaphore::new(0);
+        Self(Arc::new(Seen { gate, entered: count(), running: count(), cancelled: count() }))
+    }
+
+    fn enter(&self) -> Inside {
+        self.0.entered.fetch_add(1, Ordering::SeqCst);
+        self.0.running.fetch_add(1, Ordering::SeqCst);
+        Inside(self.0.clone())
+    }
+
+    fn open(&self, calls: usize) {
+        self.0.gate.add_permits(calls);
+    }
+
+    async fn pass(&self) {
+        if let Ok(permit) = self.0.gate.acquire().await {
+            permit.forget();
+        }
+    }
+
+    fn entered(&self) -> usize {
+        self.0.entered.load(Ordering::SeqCst)
+    }
+
+    fn running(&self) -> usize {
+        self.0.running.load(Ordering::SeqCst)
+    }
+
+    fn cancelled(&self) -> usize {
+        self.0.cancelled.load(Ordering::SeqCst)
+    }
+
+    /// Waits until so many functions are inside.
+    async fn until_running(&self, calls: usize) {
+        until(|| self.running() == calls).await;
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Waits until something is so; a test that waits in vain fails.
+async fn until(mut so: impl FnMut() -> bool) {
+    for _ in 0..20_000 {
+        if so() {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    panic!("it never came to that");
+}
+
+/// Waits at the gate
+#[mcp_tool(task)]
+async fn wait(label: Option<String>, probe: &Probe, ctx: &Context) -> String {
+    let _inside = probe.enter();
+    let (cancelled, seen, over) = (ctx.cancelled(), probe.0.clone(), ctx.clone());
+    tokio::spawn(async move {
+        cancelled.await;
+        if over.is_cancelled() {
+            seen.cancelled.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    probe.pass().await;
+    format!("waited{}", label.unwrap_or_default())
+}
+
+/// Waits at the gate, as a task only
+#[mcp_tool(task = required)]
+async fn must(probe: &Probe) -> &'static str {
+    let _inside = probe.enter();
+    probe.pass().await;
+    "done"
+}
+
+/// Reports as often as it may pass the gate
+#[mcp_tool(task)]
+async fn report(ctx: &Context, probe: &Probe) -> &'static str {
+    let _inside = probe.enter();
+    ctx.progress(1.0).total(4.0).send();
+    probe.pass().await;
+    ctx.progress(2.0).message("half of it").send();
+    probe.pass().await;
+    ctx.progress(2.0).message("the same").send();
+    ctx.progress(1.0).message("back").send();
+    probe.pass().await;
+    ctx.progress(3.5).send();
+    probe.pass().await;
+    "reported"
+}
+
+/// Fails as its client wants it to
+#[mcp_tool(task)]
+async fn fail(how: String) -> Result<String, ToolError> {
+    match how.as_str() {
+        "public" => Err(ToolError::new("out of paper")),
+        "protocol" => Err(ProtocolError::new(-32050, "out of ink").with_data(json!({ "left": 0 })).into()),
+        "panic" => panic!("secret of the panic"),
+        _ => Err(ToolError::private("secret of the error")),
+    }
+}
+
+#[mcp_type]
+struct Name {
+    name: String,
+}
+
+/// Asks two things at once
+#[mcp_tool(task)]
+async fn ask(ctx: &Context) -> Result<String, ToolError> {
+    let (first, second) = tokio::join!(
+        ctx.elicit::<Name>("first", "First name?"),
+        ctx.elicit::<Name>("second", "Second name?")
+    );
+    Ok(format!("{} {}", first?.name, second?.name))
+}
+
+/// Who was asked for before the call began.
+struct Asked(String);
+
+impl FromContext for Asked {
+    type Error = ToolError;
+
+    async fn from_context(ctx: &Context) -> Result<Self, ToolError> {
+        let Name { name } = ctx.elicit("user", "Who are you?").await?;
+        ctx.consume_once().await?;
+        Ok(Self(name))
+    }
+}
+
+/// Needs to know the user before anything else
+#[mcp_tool(task)]
+async fn injected(#[mcp(inject)] user: Asked, probe: &Probe) -> String {
+    let _inside = probe.enter();
+    user.0
+}
+
+/// Asks in the call, goes on as a task, and asks again
+#[mcp_tool(task = manual)]
+async fn manual(ctx: &Context, probe: &Probe) -> Result<String, ToolError> {
+    let user: Name = ctx.elicit("user", "Who are you?").await?;
+    let is_task = ctx.start_task().await;
+    if is_task {
+        ctx.consume_once().await?;
+    }
+    let _inside = probe.enter();
+    let more: Name = ctx.elicit("more", "Who else?").await?;
+    Ok(format!("{} {} {is_task}", user.name, more.name))
+}
+
+/// Works where it may block
+#[mcp_tool(task, blocking)]
+fn crunch(ctx: &Context) -> &'static str {
+    ctx.progress(1.0).message("crunching").send();
+    "crunched"
+}
+
+/// Is no task
+#[mcp_tool]
+async fn plain(ctx: &Context) -> String {
+    ctx.start_task().await.to_string()
+}
+
+fn builder(probe: &Probe) -> ServerBuilder {
+    mcp_runtime::server!()
+        .tool::<wait>()
+        .tool::<must>()
+        .tool::<report>()
+        .tool::<fail>()
+        .tool::<ask>()
+        .tool::<injected>()
+        .tool::<manual>()
+        .tool::<crunch>()
+        .tool::<plain>()
+        .state(probe.clone())
+}
+
+/// A client that declares the extension, and can be asked.
+struct Client(TestServer);
+
+impl Client {
+    fn of(builder: ServerBuilder) -> Self {
+        Self(TestServer::new(builder).expect("a server"))
+    }
+
+    fn new(probe: &Probe) -> Self {
+        Self::of(builder(probe))
+    }
+
+    async fn request(&self, method: &str, mut params: Value) -> Reply {
+        params["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
+            json!({ "elicitation": {}, "extensions": { TASKS: {} } });
+        self.0.request(method, params).await
+    }
+
+    async fn call(&self, tool: &str, arguments: Value) -> Reply {
+        self.request("tools/call", json!({ "name": tool, "arguments": arguments })).await
+    }
+
+    /// Calls a tool; its task's id.
+    async fn start(&self, tool: &str, arguments: Value) -> String {
+        let reply = self.call(tool, arguments).await;
+        assert_eq!(reply.value()["resultType"], "task", "{reply}");
+        reply.value()["taskId"].as_str().expect("an id").to_owned()
+    }
+
+    async fn get(&self, id: &str) -> Value {
+        let reply = self.request("tasks/get", json!({ "taskId": id })).await;
+        assert!(reply.error().is_none(), "{reply}");
+        assert_eq!(reply.value()["resultType"], "complete");
+        reply.value().clone()
+    }
+
+    /// The task, once it is so.
+    async fn until(&self, id: &str, mut so: impl FnMut(&Value) -> bool) -> Value {
+        for _ in 0..20_000 {
+            let task = self.get(id).await;
+            if so(&task) {
+                return task;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        panic!("it never came to that: {}", self.get(id).await);
+    }
+
+    async fn until_status(&self, id: &str, status: &str) -> Value {
+        self.until(id, |task| task["status"] == status).await
+    }
+
+    /// Answers with names, by key.
+    async fn answer(&self, id: &str, names: &[(&str, Value)]) {
+        let accept = |value: &Value| json!({ "action": "accept", "content": { "name": value } });
+        let answers: Value = names.iter().map(|(key, value)| ((*key).to_owned(), accept(value))).collect();
+        is_ack(&self.request("tasks/update", json!({ "taskId": id, "inputResponses": answers })).await);
+    }
+
+    async fn cancel(&self, id: &str) {
+        is_ack(&self.request("tasks/cancel", json!({ "taskId": id })).await);
+    }
+}
+
+/// An acknowledgement says nothing else.
+fn is_ack(reply: &Reply) {
+    let mut keys: Vec<_> = reply.value().as_object().expect("a result").keys().collect();
+    keys.sort();
+    assert_eq!(keys, ["_meta", "resultType"], "{reply}");
+    assert_eq!(reply.value()["resultType"], "complete");
+}
+
+fn code(reply: &Reply) -> i64 {
+    reply.error().unwrap_or_else(|| panic!("no error: {reply}")).code
+}

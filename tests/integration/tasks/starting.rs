@@ -1,0 +1,151 @@
+//! When a call becomes a task, and what the reply says of it.
+
+use std::time::Duration;
+
+use mcp_runtime::{Revision, TaskMode, ToolDef, testing::TestServer};
+use serde_json::json;
+
+use super::{Client, Probe, TASKS, builder, code, plain};
+
+#[tokio::test]
+async fn protocol_36_only_a_server_with_task_tools_declares_tasks_and_only_to_modern_clients() {
+    let server = TestServer::new(builder(&Probe::new())).unwrap();
+    assert_eq!(server.capabilities().await["extensions"], json!({ TASKS: {} }));
+    for tool in server.list_tools().await {
+        assert!(tool.get("execution").is_none() && tool.get("_meta").is_none(), "{tool}");
+    }
+    for revision in [Revision::V2025_11_25, Revision::V2024_11_05] {
+        let legacy = TestServer::new(builder(&Probe::new())).unwrap().legacy(revision);
+        let capabilities = legacy.capabilities().await;
+        assert!(capabilities.get("extensions").is_none() && capabilities.get("tasks").is_none());
+    }
+
+    let without = TestServer::new(mcp_runtime::server!().tool::<plain>()).unwrap();
+    assert!(without.capabilities().await.get("extensions").is_none());
+    let reply = Client(without).request("tasks/get", json!({ "taskId": "x" })).await;
+    assert_eq!(code(&reply), -32601);
+}
+
+#[tokio::test]
+async fn protocol_36_handshake_clients_get_results_in_line() {
+    for revision in [Revision::V2025_11_25, Revision::V2025_03_26] {
+        let probe = Probe::new();
+        probe.open(2);
+        let server = TestServer::new(builder(&probe)).unwrap().legacy(revision);
+        let params = json!({ "name": "wait", "arguments": {}, "task": { "ttl": 60_000 } });
+        server.request("tools/call", params).await.expect_text("waited");
+        server.call("must", json!({})).await.expect_text("done");
+        for method in ["tasks/get", "tasks/list", "tasks/result", "tasks/cancel"] {
+            assert_eq!(code(&server.request(method, json!({ "taskId": "x" })).await), -32601);
+        }
+    }
+}
+
+#[tokio::test]
+async fn clients_that_know_no_tasks_get_results_in_line_or_are_refused() {
+    let probe = Probe::new();
+    probe.open(1);
+    let server = TestServer::new(builder(&probe)).unwrap();
+    server.call("wait", json!({ "label": "!" })).await.expect_text("waited!");
+    server.call("crunch", json!({})).await.expect_text("crunched");
+    server.call("plain", json!({})).await.expect_text("false");
+
+    let refused = server.call("must", json!({})).await.error().expect("an error");
+    assert_eq!(refused.code, -32021);
+    let required = json!({ "requiredCapabilities": { "extensions": { TASKS: {} } } });
+    assert_eq!(refused.data, Some(required.clone()));
+    assert_eq!(probe.entered(), 1, "the refused function did not run");
+    // also for a task that does not exist
+    for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+        let refused = server.request(method, json!({ "taskId": "x" })).await.error().expect("an error");
+        assert_eq!((refused.code, refused.data), (-32021, Some(required.clone())), "{method}");
+    }
+}
+
+#[tokio::test]
+async fn the_reply_is_the_task_itself_and_it_can_be_asked_for_at_once() {
+    let probe = Probe::new();
+    let client = Client::of(
+        builder(&probe).task_ttl(Duration::from_secs(60)).task_poll_interval(Duration::from_millis(250)),
+    );
+    let reply = client.call("wait", json!({ "label": "!" })).await;
+    let created = reply.value();
+    let mut keys: Vec<_> = created.as_object().unwrap().keys().map(String::as_str).collect();
+    keys.sort_unstable();
+    let expected =
+        ["_meta", "createdAt", "lastUpdatedAt", "pollIntervalMs", "resultType", "status", "taskId", "ttlMs"];
+    assert_eq!(keys, expected);
+    assert_eq!((&created["resultType"], &created["status"]), (&json!("task"), &json!("working")));
+    assert_eq!(created["pollIntervalMs"], 250);
+    let ttl = created["ttlMs"].as_u64().unwrap();
+    assert!((59_000..=61_000).contains(&ttl), "{ttl}");
+    let at = created["createdAt"].as_str().unwrap();
+    assert!(at.len() == 24 && at.starts_with("20") && at.ends_with('Z') && at.contains('T'), "{at}");
+    // 128 bits need more than 21 letters of base64
+    let id = created["taskId"].as_str().unwrap();
+    assert!(id.len() > 21 && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'), "{id}");
+
+    assert_eq!(client.get(id).await["status"], "working");
+    probe.open(1);
+    let done = client.until_status(id, "completed").await;
+    assert_eq!(done["createdAt"], created["createdAt"]);
+
+    // what the call would have had in line
+    probe.open(1);
+    let in_line = client.0.call("wait", json!({ "label": "!" })).await;
+    assert_eq!(&done["result"], in_line.value());
+}
+
+#[tokio::test]
+async fn ids_differ_and_unknown_ones_are_wrong_params() {
+    let client = Client::new(&Probe::new());
+    let first = client.start("wait", json!({})).await;
+    let second = client.start("wait", json!({})).await;
+    assert_ne!(first, second);
+    for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+        for id in [json!(""), json!("nope"), json!(7), json!(null), json!({})] {
+            let params = json!({ "taskId": id, "inputResponses": {} });
+            assert_eq!(code(&client.request(method, params).await), -32602, "{method} {id}");
+        }
+    }
+    let update = json!({ "taskId": first, "inputResponses": [] });
+    assert_eq!(code(&client.request("tasks/update", update).await), -32602);
+    for method in ["tasks/list", "tasks/result"] {
+        assert_eq!(code(&client.request(method, json!({ "taskId": first })).await), -32601);
+    }
+}
+
+#[tokio::test]
+async fn arguments_are_read_before_there_is_a_task() {
+    let client = Client::new(&Probe::new());
+    client.call("wait", json!({ "label": 7.5 })).await.expect_failure("label");
+    client.call("fail", json!({})).await.expect_failure("how");
+}
+
+#[tokio::test]
+async fn tools_made_at_run_time_become_tasks() {
+    let probe = Probe::new();
+    let seen = probe.clone();
+    let tool = ToolDef::builder("made").task(TaskMode::Required).handler(move |_| {
+        let seen = seen.clone();
+        async move {
+            seen.pass().await;
+            "made"
+        }
+    });
+    let client = Client::of(mcp_runtime::server!().add_tool(tool));
+    assert_eq!(code(&client.0.call("made", json!({})).await), -32021);
+    let id = client.start("made", json!({})).await;
+    assert_eq!(client.get(&id).await["status"], "working");
+    probe.open(1);
+    let done = client.until_status(&id, "completed").await;
+    assert_eq!(done["result"]["content"][0]["text"], "made");
+}
+
+#[tokio::test]
+async fn a_blocking_function_becomes_a_task() {
+    let client = Client::new(&Probe::new());
+    let id = client.start("crunch", json!({})).await;
+    let done = client.until_status(&id, "completed").await;
+    assert_eq!(done["result"]["content"][0]["text"], "crunched");
+}

@@ -1,0 +1,98 @@
+//! A store of one's own, which two servers share.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+};
+
+use mcp_runtime::{Stored, TaskRecord, TaskStore};
+use serde_json::json;
+
+use super::{Client, Probe, builder, code};
+
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<HashMap<String, TaskRecord>>>);
+
+impl TaskStore for Shared {
+    fn put(&self, task: TaskRecord) -> Stored<'_, ()> {
+        Box::pin(async move {
+            // as one that is far away
+            tokio::task::yield_now().await;
+            self.0.lock().unwrap().insert(task.id().to_owned(), task);
+            Ok(())
+        })
+    }
+
+    fn get<'a>(&'a self, id: &'a str) -> Stored<'a, Option<TaskRecord>> {
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            Ok(self.0.lock().unwrap().get(id).cloned())
+        })
+    }
+
+    fn remove<'a>(&'a self, id: &'a str) -> Stored<'a, ()> {
+        Box::pin(async move {
+            self.0.lock().unwrap().remove(id);
+            Ok(())
+        })
+    }
+}
+
+#[tokio::test]
+async fn replicas_that_share_a_store_know_each_others_tasks() {
+    let (probe, shared) = (Probe::new(), Shared::default());
+    let here = Client::of(builder(&probe).task_store(shared.clone()));
+    let there = Client::of(builder(&probe).task_store(shared.clone()));
+    let id = here.start("report", json!({})).await;
+    // what goes on here can be seen there
+    there.until(&id, |task| task["statusMessage"] == "1 of 4").await;
+    let record = shared.0.lock().unwrap()[&id].clone();
+    assert!(record.is_running() && record.owner().is_none());
+    assert!(!format!("{record:?}").contains(&id), "an id is a secret");
+    // but only its own process can stop it
+    for (method, params) in [
+        ("tasks/cancel", json!({ "taskId": id })),
+        ("tasks/update", json!({ "taskId": id, "inputResponses": {} })),
+    ] {
+        assert_eq!(code(&there.request(method, params).await), -32603);
+    }
+    probe.open(4);
+    let task = there.until_status(&id, "completed").await;
+    assert_eq!(task["result"]["content"][0]["text"], "reported");
+    there.cancel(&id).await;
+    drop(here);
+    assert_eq!(there.get(&id).await, task);
+    // a store reads its records back in parts
+    let record = shared.0.lock().unwrap()[&id].clone();
+    let again = TaskRecord::new(record.id(), None, record.json(), record.is_running(), record.expires());
+    assert_eq!(again, record);
+}
+
+struct Broken;
+
+impl TaskStore for Broken {
+    fn put(&self, _: TaskRecord) -> Stored<'_, ()> {
+        Box::pin(async { Err("secret of the store".into()) })
+    }
+
+    fn get<'a>(&'a self, _: &'a str) -> Stored<'a, Option<TaskRecord>> {
+        Box::pin(async { Err("secret of the store".into()) })
+    }
+
+    fn remove<'a>(&'a self, _: &'a str) -> Stored<'a, ()> {
+        Box::pin(async { Err("secret of the store".into()) })
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_fails_is_not_the_clients_business() {
+    let probe = Probe::new();
+    let client = Client::of(builder(&probe).task_store(Broken));
+    let refused = client.call("wait", json!({})).await;
+    assert_eq!(code(&refused), -32603);
+    assert!(!refused.to_string().contains("secret"), "{refused}");
+    assert_eq!(probe.entered(), 0);
+    let unknown = client.request("tasks/get", json!({ "taskId": "x" })).await;
+    assert_eq!(code(&unknown), -32603);
+    assert!(!unknown.to_string().contains("secret"), "{unknown}");
+}

@@ -282,6 +282,12 @@ fn test_logging_tool(ctx: &Context) -> &'static str {
     "Logged for those who asked."
 }
 
+/// Runs only for clients with a model.
+#[mcp_tool(requires(sampling))]
+fn test_missing_capability() -> &'static str {
+    "Success"
+}
+
 /// Takes an argument that HTTP clients mirror into the header `Mcp-Param-Value`.
 #[mcp_tool(read_only)]
 fn test_custom_header(#[mcp(header = "Value")] value: String) -> String {

@@ -2,7 +2,7 @@
 //!
 //! Called by `lib` for free functions and by `service` for methods; `expand` writes the model out.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{LitStr, Path, ReturnType, Type};
 
@@ -16,6 +16,7 @@ use crate::misplaced;
 use crate::names;
 use crate::params::{self, Param};
 use crate::ty;
+use crate::ui;
 use crate::uri;
 
 /// Which kind of item a function becomes.
@@ -98,6 +99,8 @@ pub(crate) struct Common {
     icons: Vec<LitStr>,
     meta: Option<Meta>,
     scopes: Vec<LitStr>,
+    /// What the client must be able to do.
+    requires: Vec<&'static str>,
 }
 
 impl Common {
@@ -121,6 +124,7 @@ impl Common {
             }
             "meta" => self.meta = meta::read(entry, errors),
             "scopes" => self.scopes = entry.strings(errors).unwrap_or_default(),
+            "requires" => self.requires = ui::words(entry, names::FEATURES, errors),
             _ => return false,
         }
         true
@@ -152,6 +156,11 @@ impl Common {
         if !self.scopes.is_empty() {
             let scopes = &self.scopes;
             calls.extend(quote!(.scopes(&[#(#scopes),*])));
+        }
+        if !self.requires.is_empty() {
+            let features =
+                self.requires.iter().map(|word| Ident::new(&names::pascal(word), Span::mixed_site()));
+            calls.extend(quote!(.requires(&[#(__rt::ClientFeature::#features),*])));
         }
         calls
     }

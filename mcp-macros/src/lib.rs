@@ -39,8 +39,8 @@ use proc_macro::TokenStream;
 /// name, for `.tool::<name>()`.
 ///
 /// Options: `name`, `title`, `description`, `read_only`, `destructive`, `idempotent`, `open_world`, `icon`,
-/// `meta(..)`, `timeout`, `max_concurrency`, `blocking`, `scopes(..)`, `tags(..)`, `strict`,
-/// `output = Type`, `unlisted`, `crate`. On a parameter, in `#[mcp(..)]`: `name`, `description`, `default`,
+/// `meta(..)`, `timeout`, `max_concurrency`, `blocking`, `scopes(..)`, `requires(..)`, `tags(..)`,
+/// `strict`, `output = Type`, `unlisted`, `crate`. On a parameter, in `#[mcp(..)]`: `name`, `description`, `default`,
 /// `range`, `length`, `pattern`, `one_of`, `example`, `header`, `flatten`, `inject`.
 #[proc_macro_attribute]
 pub fn mcp_tool(options: TokenStream, item: TokenStream) -> TokenStream {
@@ -52,8 +52,8 @@ pub fn mcp_tool(options: TokenStream, item: TokenStream) -> TokenStream {
 /// The variables of `uri` are the function's owned parameters.
 ///
 /// Options: `uri`, `name`, `title`, `description`, `mime`, `icon`, `audience`, `priority`, `size`,
-/// `cache(ttl = "60s", public)`, `list`, `scopes(..)`, `meta(..)`, `crate`. On a parameter, in `#[mcp(..)]`:
-/// `name`, `description`, `default`, `range`, `length`, `pattern`, `one_of`, `example`, `complete`, `raw`,
+/// `cache(ttl = "60s", public)`, `list`, `scopes(..)`, `requires(..)`, `meta(..)`, `crate`. On a parameter, in
+/// `#[mcp(..)]`: `name`, `description`, `default`, `range`, `length`, `pattern`, `one_of`, `example`, `complete`, `raw`,
 /// `inject`.
 #[proc_macro_attribute]
 pub fn mcp_resource(options: TokenStream, item: TokenStream) -> TokenStream {
@@ -62,9 +62,9 @@ pub fn mcp_resource(options: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Makes a function a prompt of the server.
 ///
-/// Options: `name`, `title`, `description`, `icon`, `meta(..)`, `scopes(..)`, `crate`. On a parameter, in
-/// `#[mcp(..)]`: `name`, `description`, `default`, `range`, `length`, `pattern`, `one_of`, `example`,
-/// `complete`, `inject`.
+/// Options: `name`, `title`, `description`, `icon`, `meta(..)`, `scopes(..)`, `requires(..)`, `crate`. On a
+/// parameter, in `#[mcp(..)]`: `name`, `description`, `default`, `range`, `length`, `pattern`, `one_of`,
+/// `example`, `complete`, `inject`.
 #[proc_macro_attribute]
 pub fn mcp_prompt(options: TokenStream, item: TokenStream) -> TokenStream {
     kind::free_function::<prompt::Prompt>(options.into(), item.into()).into()

@@ -19,6 +19,7 @@ pub(crate) const TOOL: &[&str] = &[
     "max_concurrency",
     "blocking",
     "scopes",
+    "requires",
     "tags",
     "strict",
     "output",
@@ -40,11 +41,15 @@ pub(crate) const RESOURCE: &[&str] = &[
     "cache",
     "list",
     "scopes",
+    "requires",
     "meta",
     "ui",
     "crate",
 ];
-pub(crate) const PROMPT: &[&str] = &["name", "title", "description", "icon", "meta", "scopes", "crate"];
+pub(crate) const PROMPT: &[&str] =
+    &["name", "title", "description", "icon", "meta", "scopes", "requires", "crate"];
+pub(crate) const FEATURES: &[&str] =
+    &["elicitation", "elicitation_url", "sampling", "sampling_tools", "roots"];
 pub(crate) const PARAMETER: &[&str] = &[
     "name",
     "description",
@@ -83,6 +88,10 @@ const RENAMED: &[(&str, &str)] = &[
     ("template", "uri"),
     ("state", "inject"),
     ("concurrency", "max_concurrency"),
+    ("require", "requires"),
+    ("needs", "requires"),
+    ("elicit", "elicitation"),
+    ("sample", "sampling"),
     ("uri", "resource"),
 ];
 
@@ -167,6 +176,22 @@ fn distance(from: &str, to: &str) -> usize {
     last.last().copied().unwrap_or(0)
 }
 
+/// A word of an option as a variant is named: `sampling_tools` is `SamplingTools`.
+pub(crate) fn pascal(word: &str) -> String {
+    let mut up = true;
+    let mut name = String::new();
+    for c in word.chars() {
+        if c == '_' {
+            up = true;
+        } else if std::mem::take(&mut up) {
+            name.push(c.to_ascii_uppercase());
+        } else {
+            name.push(c);
+        }
+    }
+    name
+}
+
 /// One example of each option, for the second line of a message.
 pub(crate) fn usage(option: &str) -> String {
     let example = match option {
@@ -176,6 +201,7 @@ pub(crate) fn usage(option: &str) -> String {
         "icon" => "icon = \"https://example.org/icon.png\"",
         "meta" => "meta(model = \"m\", tags = [\"a\"])",
         "scopes" => "scopes(\"read\", \"write\")",
+        "requires" => "requires(elicitation, sampling)",
         "tags" => "tags(\"billing\")",
         "crate" => "crate = path::to::mcp_runtime",
         "timeout" => "timeout = \"5s\"",
@@ -227,7 +253,7 @@ mod tests {
             ("x", TOOL, None),
             ("uri", TOOL_UI, Some("resource")),
             ("tasks", TOOL, Some("task")),
-            ("requires", TOOL, None),
+            ("needs", TOOL, Some("requires")),
         ] {
             assert_eq!(nearest(word, known), meant, "{word}");
         }

@@ -95,7 +95,7 @@ fn is_readable(uri: &LitStr, errors: &Errors) -> bool {
 }
 
 /// A list of known words, as words or as strings.
-fn words(entry: &Entry, known: &'static [&'static str], errors: &Errors) -> Vec<&'static str> {
+pub(crate) fn words(entry: &Entry, known: &'static [&'static str], errors: &Errors) -> Vec<&'static str> {
     let parser = |input: ParseStream<'_>| Punctuated::<Word, Token![,]>::parse_terminated(input);
     let written = match &entry.form {
         Form::List(list) => parser.parse2(list.clone()).ok().filter(|words| !words.is_empty()),

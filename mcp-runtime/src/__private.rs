@@ -12,6 +12,7 @@ pub use serde;
 
 pub use crate::{
     content::{PromptResult, ResourceResult, ToolResult},
+    context::ClientFeature,
     def::{
         AnyPromptOut, AnyResourceOut, AnyToolOut, IconDef, Linked, Location, OutputType, Prompt, PromptDef,
         PromptOut, Resource, ResourceDef, ResourceOut, Service, TaskMode, Tool, ToolDef, ToolOut, prompt_out,

@@ -14,6 +14,7 @@ mod memory;
 mod prompts;
 mod protocol;
 mod replicas;
+mod requires;
 mod resources;
 mod rounds;
 mod skills;

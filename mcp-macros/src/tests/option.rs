@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn every_tool_option_is_accepted() {
     no_mistake(&tool(
-        r#"name = "x.y-z_1", title = "T", description = DESCRIPTION, read_only, destructive = false, idempotent = true, open_world, icon = ["https://a.example/i.png", "data:image/png;base64,AA"], meta(model = "m", n = 1), timeout = "5s", max_concurrency = 2, scopes("a", "b"), tags("x"), strict, output = HashMap<String, u32>, unlisted, ui(resource = "ui://a/b.html", visibility(model, "app")), crate = renamed::runtime,"#,
+        r#"name = "x.y-z_1", title = "T", description = DESCRIPTION, read_only, destructive = false, idempotent = true, open_world, icon = ["https://a.example/i.png", "data:image/png;base64,AA"], meta(model = "m", n = 1), timeout = "5s", max_concurrency = 2, scopes("a", "b"), requires(elicitation, elicitation_url, sampling, sampling_tools, "roots"), tags("x"), strict, output = HashMap<String, u32>, unlisted, ui(resource = "ui://a/b.html", visibility(model, "app")), crate = renamed::runtime,"#,
         "async fn x() {}",
     ));
     no_mistake(&tool(r#"blocking, timeout = "1h", max_concurrency = LIMIT"#, "fn x() {}"));
@@ -14,7 +14,7 @@ fn every_tool_option_is_accepted() {
 #[test]
 fn every_resource_and_prompt_option_is_accepted() {
     no_mistake(&resource(
-        r#"uri = "a://b/{id}{?q}", name = "any name", title = "T", description = "d", mime = "text/plain; charset=utf-8", icon = "https://a.example/i.png", audience("user", "assistant"), priority = 1, size = 10, cache(ttl = "60s", public), list = all, scopes = "a", meta(x = [1, 2]), crate = crate,"#,
+        r#"uri = "a://b/{id}{?q}", name = "any name", title = "T", description = "d", mime = "text/plain; charset=utf-8", icon = "https://a.example/i.png", audience("user", "assistant"), priority = 1, size = 10, cache(ttl = "60s", public), list = all, scopes = "a", requires(roots), meta(x = [1, 2]), crate = crate,"#,
         "fn x(#[mcp(raw)] id: String, q: Option<u32>) -> String {}",
     ));
     let page = resource(
@@ -87,7 +87,13 @@ fn a_tool_option_that_is_wrong_is_one_mistake() {
             ("ui(visibility(user))", "it takes `model`, `app`"),
             ("ui(visibility(app, app))", "given twice"),
             (r#"ui(resource = "ui://a/b"), meta(ui(resourceUri = "ui://a/c"))"#, "as well"),
-            (r#"requires("x")"#, "it takes `name`"),
+            (r#"requires("x")"#, "it takes `elicitation`, `elicitation_url`, `sampling`"),
+            ("requires(root)", "did you mean `roots`?"),
+            ("requires(elicit)", "did you mean `elicitation`?"),
+            ("requires()", "a list of words"),
+            ("requires = roots", "write `requires(elicitation, sampling)`"),
+            ("require(roots)", "did you mean `requires`?"),
+            ("requires(roots, roots)", "given twice"),
             (r#"title = "a", title = "b""#, "given twice"),
             ("title = 5", "takes a string"),
             ("title", "takes a string"),

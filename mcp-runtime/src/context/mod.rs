@@ -5,6 +5,7 @@ mod ask;
 mod cancel;
 mod current;
 mod event;
+mod head;
 mod link;
 mod log;
 mod peer;

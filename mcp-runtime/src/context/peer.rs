@@ -71,6 +71,15 @@ impl<'a> Viewer<'a> {
         self.caller.is_none() && !self.restricted
     }
 
+    /// What has been granted, each once and in order.
+    pub(crate) fn scopes(self) -> Vec<&'a str> {
+        let granted = self.caller.into_iter().flat_map(|caller| &caller.scopes);
+        let mut scopes: Vec<&str> = granted.map(String::as_str).collect();
+        scopes.sort_unstable();
+        scopes.dedup();
+        scopes
+    }
+
     /// Whether an item with these scopes is there.
     pub(crate) fn sees(self, scopes: &[&str]) -> bool {
         match self.caller {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Hints, TaskMode};
 use crate::{
     content::ToolResult,
-    context::Context,
+    context::{ClientFeature, Context},
     reply::{Failure, IntoToolResult, ToolError},
 };
 
@@ -85,6 +85,7 @@ pub struct ToolBuilder {
     pub(crate) hints: Hints,
     pub(crate) meta: Option<Value>,
     pub(crate) scopes: Vec<String>,
+    pub(crate) requires: Vec<ClientFeature>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_concurrency: Option<usize>,
     pub(crate) strict: bool,
@@ -132,6 +133,12 @@ impl ToolBuilder {
     /// Sets what a caller must have been granted.
     pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.scopes = scopes.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets what the client must be able to do; a call by any other is refused before it begins.
+    pub fn requires(mut self, features: impl IntoIterator<Item = ClientFeature>) -> Self {
+        self.requires = features.into_iter().collect();
         self
     }
 

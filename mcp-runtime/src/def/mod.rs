@@ -11,6 +11,7 @@ pub use prompt::{AnyPromptOut, PromptDef, PromptOut, prompt_out};
 pub use resource::{AnyResourceOut, ResourceDef, ResourceOut, resource_out};
 pub use tool::{AnyToolOut, Hints, OutputType, TaskMode, ToolDef, ToolOut, tool_out};
 
+use crate::context::ClientFeature;
 use crate::extract::{AnyArg, Call, Inject, Outcome};
 
 /// A handler of results `R`.
@@ -68,6 +69,8 @@ pub(crate) struct Common {
     /// JSON text of `_meta`.
     pub(crate) meta: Option<&'static str>,
     pub(crate) scopes: &'static [&'static str],
+    /// What the client must be able to do.
+    pub(crate) requires: &'static [ClientFeature],
     pub(crate) args: &'static [&'static dyn AnyArg],
     pub(crate) injects: &'static [Inject],
     pub(crate) at: Location,
@@ -84,6 +87,7 @@ impl Common {
             icons: &[],
             meta: None,
             scopes: &[],
+            requires: &[],
             args: &[],
             injects: &[],
             at,
@@ -134,6 +138,13 @@ macro_rules! common_setters {
             #[must_use]
             pub const fn scopes(mut self, scopes: &'static [&'static str]) -> Self {
                 self.common.scopes = scopes;
+                self
+            }
+
+            /// Sets what the client must be able to do.
+            #[must_use]
+            pub const fn requires(mut self, features: &'static [crate::context::ClientFeature]) -> Self {
+                self.common.requires = features;
                 self
             }
 

@@ -34,6 +34,7 @@ impl Server {
         };
         let common = &entry.def.common;
         let subject = Subject::new("prompts/get", &name, written);
+        request.check_features(common.requires)?;
         let round = self.resume(&request, &subject)?;
         let context = || request.context(self, &entry.state, MayAsk::Yes(round.clone()));
         let (this, watched) = (entry.this.as_ref(), request.is_watched(self));

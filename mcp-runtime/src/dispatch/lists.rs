@@ -4,6 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use super::{
     MayAsk, Refusal, Request, Status,
+    cursor::{View, bad_cursor},
     reply::{Frame, framed, nothing, refused},
     round::Subject,
     run::{Begun, Drive, drive},
@@ -28,31 +29,45 @@ impl Server {
     ) -> Result<Begun, Refusal> {
         let registry = self.registry();
         let cursor = request.cursor()?;
+        let view = || View::new(self, &request, kind.key());
         if kind == ListKind::Resources && registry.resources.iter().any(|r| r.def.list.is_some()) {
-            return Ok(self.list_instances(request, &registry, cursor.map(|c| c.into_owned()), out));
+            let view = view();
+            let start = self.start_of(cursor.as_deref(), &view)?;
+            return Ok(self.list_instances(request, &registry, start, view, out));
         }
         let frame = Frame { id: request.id, revision: request.revision };
         let size = self.options().page_size;
         if cursor.is_none() && request.viewer().sees_all() {
             let page = registry.first_page(kind, request.revision, size);
-            self.write_page(kind.key(), frame, &page, out);
+            self.write_page(kind.key(), frame, &page, view, out)?;
             return Ok(Begun::Done(Status::Ok));
         }
+        let view = view();
         let entries = registry.entries(kind, request.revision, request.viewer());
-        let page = page_of(kind.key(), &entries, cursor.as_deref(), size).ok_or_else(bad_cursor)?;
-        self.write_page(kind.key(), frame, &page, out);
+        let start = self.start_of(cursor.as_deref(), &view)?;
+        let page = page_of(&entries, start, size).ok_or_else(bad_cursor)?;
+        self.write_page(kind.key(), frame, &page, || view, out)?;
         Ok(Begun::Done(Status::Ok))
     }
 
     /// A page, under that member of the result.
-    pub(super) fn write_page(&self, key: &str, frame: Frame<'_>, page: &Page, out: &mut Vec<u8>) {
+    pub(super) fn write_page(
+        &self,
+        key: &str,
+        frame: Frame<'_>,
+        page: &Page,
+        view: impl FnOnce() -> View,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ProtocolError> {
+        let next = self.cursor_after(page, view)?;
         framed(out, frame, self, None, |object| {
             object.key(key).extend_from_slice(&page.entries);
-            object.opt_str("nextCursor", page.next.as_deref());
+            object.opt_str("nextCursor", next);
             if frame.revision.is_modern() {
                 self.cache_hints(object);
             }
         });
+        Ok(())
     }
 
     /// Templates with a `list` function show their instances beside the plain resources.
@@ -60,7 +75,8 @@ impl Server {
         &self,
         request: Request<'_>,
         registry: &Registry,
-        cursor: Option<String>,
+        start: usize,
+        view: View,
         out: &mut Vec<u8>,
     ) -> Begun {
         let revision = request.revision;
@@ -85,7 +101,7 @@ impl Server {
             subject: Subject::NONE,
         };
         drive(Ok(Flow::Pending(Box::pin(gather))), going, out, move |server, result, id, out| {
-            server.finish_instances(Frame { id, revision }, entries, cursor.as_deref(), result, out)
+            server.finish_instances(Frame { id, revision }, entries, (start, view), result, out)
         })
     }
 
@@ -93,7 +109,7 @@ impl Server {
         &self,
         frame: Frame<'_>,
         mut entries: Vec<Vec<u8>>,
-        cursor: Option<&str>,
+        (start, view): (usize, View),
         result: Result<Vec<Instances>, Failure>,
         out: &mut Vec<u8>,
     ) -> Status {
@@ -106,12 +122,11 @@ impl Server {
                         out
                     }));
                 }
-                match page_of(ListKind::Resources.key(), &entries, cursor, self.options().page_size) {
-                    Some(page) => {
-                        self.write_page(ListKind::Resources.key(), frame, &page, out);
-                        return Status::Ok;
-                    }
-                    None => bad_cursor(),
+                let page = page_of(&entries, start, self.options().page_size).ok_or_else(bad_cursor);
+                let key = ListKind::Resources.key();
+                match page.and_then(|page| self.write_page(key, frame, &page, || view, out)) {
+                    Ok(()) => return Status::Ok,
+                    Err(error) => error,
                 }
             }
             Err(failure) => refused(self, "list of", "resources", failure, ProtocolError::internal, nothing),
@@ -131,8 +146,4 @@ impl<'a> Request<'a> {
                 .ok_or_else(|| ProtocolError::invalid_params("`cursor` is not a string")),
         }
     }
-}
-
-pub(super) fn bad_cursor() -> ProtocolError {
-    ProtocolError::invalid_params("`cursor` is none of this list's")
 }

@@ -2,6 +2,7 @@
 //! futures, and writes what they gave. Transports call [`Server::begin`].
 
 mod complete;
+mod cursor;
 mod get;
 mod hello;
 mod lists;
@@ -204,17 +205,11 @@ impl Request<'_> {
             },
             MayAsk::No => Way::Never("only tools, resources and prompts may ask"),
         };
-        let owned = |raw: Option<&serde_json::value::RawValue>| raw.map(|raw| Arc::from(raw.get()));
-        let client = if self.revision.is_modern() {
-            ClientData { info: owned(self.meta.client_info), capabilities: owned(self.meta.capabilities) }
-        } else {
-            self.peer.client.clone()
-        };
         Context::new(Inner {
             revision: self.revision,
             state: state.clone(),
             peer: self.peer.clone(),
-            client,
+            client: self.client(),
             meta: self.params.meta.map(|raw| raw.get().into()),
             progress: self.meta.progress_token.map(|token| crate::context::Channel::new(token.get())),
             // an unknown one was refused before
@@ -223,6 +218,15 @@ impl Request<'_> {
             asks: Asks::new(way),
             settings: server.settings().clone(),
         })
+    }
+
+    /// What the client says of itself.
+    fn client(&self) -> ClientData {
+        if !self.revision.is_modern() {
+            return self.peer.client.clone();
+        }
+        let owned = |raw: Option<&serde_json::value::RawValue>| raw.map(|raw| Arc::from(raw.get()));
+        ClientData { info: owned(self.meta.client_info), capabilities: owned(self.meta.capabilities) }
     }
 
     fn viewer(&self) -> crate::context::Viewer<'_> {

@@ -34,6 +34,7 @@ impl Server {
         let entry = entry.clone();
         let common = &entry.def.common;
         let subject = Subject::new("resources/read", &uri, "{}");
+        request.check_features(common.requires)?;
         let round = self.resume(&request, &subject)?;
         // what was made of a client's answers is for nobody else, and for no other time
         let cacheable = round.is_none();

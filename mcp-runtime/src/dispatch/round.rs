@@ -14,7 +14,7 @@ use serde_json::{json, value::RawValue};
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    Request, Status,
+    Refusal, Request, Status,
     reply::{Frame, framed_as},
 };
 use crate::{
@@ -246,10 +246,33 @@ fn largest(memory: &Memory) -> &str {
     answers.chain(saved).max_by_key(|(_, bytes)| *bytes).map_or("", |(key, _)| key)
 }
 
+impl Request<'_> {
+    /// Refuses a call of something that needs more than the client can do.
+    pub(super) fn check_features(&self, required: &[ClientFeature]) -> Result<(), Refusal> {
+        if required.is_empty() {
+            return Ok(());
+        }
+        let capabilities = self.client().capabilities();
+        let missing: Vec<_> =
+            required.iter().copied().filter(|feature| !feature.is_in(&capabilities)).collect();
+        if missing.is_empty() {
+            Ok(())
+        } else if self.revision.is_modern() {
+            Err(Refusal::bad_request(lacking(&missing)))
+        } else {
+            Err(ProtocolError::internal(undeclared(&missing)).into())
+        }
+    }
+}
+
+fn undeclared(features: &[ClientFeature]) -> String {
+    let names: Vec<_> = features.iter().map(|feature| format!("`{feature}`")).collect();
+    format!("the client does not declare {}, which this request needs", names.join(", "))
+}
+
 /// `-32021`: what the client would have to declare.
 pub(super) fn lacking(features: &[ClientFeature]) -> ProtocolError {
-    let names: Vec<_> = features.iter().map(|feature| format!("`{feature}`")).collect();
-    let text = format!("the client does not declare {}, which this request needs", names.join(", "));
+    let text = undeclared(features);
     ProtocolError::new(MISSING_CLIENT_CAPABILITY, text)
         .with_data(json!({ "requiredCapabilities": ClientFeature::required(features) }))
 }

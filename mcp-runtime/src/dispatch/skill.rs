@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{
     Refusal, Request, Status,
-    lists::bad_cursor,
+    cursor::{View, bad_cursor},
     reply::{Frame, result},
     run::Begun,
 };
@@ -47,10 +47,11 @@ impl Server {
         // a cursor is of one directory
         let list = format!("directory {}", skill.uri(folder));
         let size = self.options().page_size;
-        let page = page_of(&list, &skill_children(skill, folder), request.cursor()?.as_deref(), size)
-            .ok_or_else(bad_cursor)?;
+        let view = View::new(self, &request, &list);
+        let start = self.start_of(request.cursor()?.as_deref(), &view)?;
+        let page = page_of(&skill_children(skill, folder), start, size).ok_or_else(bad_cursor)?;
         let frame = Frame { id: request.id, revision: request.revision };
-        self.write_page("resources", frame, &page, out);
+        self.write_page("resources", frame, &page, || view, out)?;
         Ok(Begun::Done(Status::Ok))
     }
 

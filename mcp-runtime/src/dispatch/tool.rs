@@ -39,6 +39,17 @@ impl Server {
             return Err(invalid(&unknown("tool", &name, near)).into());
         };
         let subject = Subject::new("tools/call", &name, arguments);
+        if let Err(refusal) = request.check_features(entry.requires()) {
+            if request.revision.is_modern() {
+                return Err(refusal);
+            }
+            // models of the handshake era see results, not errors
+            let result = ToolResult::error(refusal.error.message.clone());
+            framed(out, request.frame(), self, None, |object| {
+                tool_result(object, &result, request.revision, false);
+            });
+            return Ok(Begun::Done(Status::Ok));
+        }
         let task = may_be_task(&entry, &request)?;
         // a task that starts by itself waits for its turn there, with its client already answered
         let (here, there) = match task {

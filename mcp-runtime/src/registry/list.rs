@@ -1,8 +1,6 @@
-//! Lists as bytes: rendered once for each revision and kept, cut into pages by opaque cursors.
+//! Lists as bytes: rendered once for each revision and kept, cut into pages.
 
 use std::sync::{Arc, OnceLock};
-
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
 use super::Registry;
 use crate::{context::Viewer, protocol::Revision};
@@ -38,7 +36,10 @@ pub(crate) struct Lists([[OnceLock<Arc<Page>>; 5]; 5]);
 #[derive(Debug, Clone)]
 pub(crate) struct Page {
     pub(crate) entries: Vec<u8>,
-    pub(crate) next: Option<String>,
+    /// How many entries of the list come before the next page.
+    pub(crate) next: Option<usize>,
+    /// The cursor of the next page, once it has been sealed.
+    pub(crate) cursor: OnceLock<String>,
 }
 
 impl Registry {
@@ -78,45 +79,29 @@ impl Registry {
         let kept = self.lists.0.get(kind as usize).and_then(|revisions| revisions.get(revision.index()));
         let render = || {
             Arc::new(
-                page_of(kind.key(), &self.entries(kind, revision, Viewer::TRUSTED), None, size)
-                    .unwrap_or(Page { entries: b"[]".to_vec(), next: None }),
+                page_of(&self.entries(kind, revision, Viewer::TRUSTED), 0, size).unwrap_or_else(Page::empty),
             )
         };
         kept.map_or_else(render, |page| page.get_or_init(render).clone())
     }
 }
 
-/// The page after `cursor`; `None` if the cursor is none of the list of that name.
-pub(crate) fn page_of(list: &str, entries: &[Vec<u8>], cursor: Option<&str>, size: usize) -> Option<Page> {
-    let start = match cursor {
-        None => 0,
-        Some(cursor) => read_cursor(list, cursor).filter(|at| *at <= entries.len())?,
-    };
-    let end = start.saturating_add(size.max(1)).min(entries.len());
-    let mut page =
-        Vec::with_capacity(entries[start..end].iter().map(|entry| entry.len() + 1).sum::<usize>() + 2);
+impl Page {
+    fn empty() -> Self {
+        Self { entries: b"[]".to_vec(), next: None, cursor: OnceLock::new() }
+    }
+}
+
+/// The page that begins after so many entries; `None` if there are not as many.
+pub(crate) fn page_of(entries: &[Vec<u8>], start: usize, size: usize) -> Option<Page> {
+    let rest = entries.get(start..)?;
+    let shown = rest.get(..size.max(1)).unwrap_or(rest);
+    let mut page = Vec::with_capacity(shown.iter().map(|entry| entry.len() + 1).sum::<usize>() + 2);
     page.push(b'[');
-    page.extend_from_slice(&entries[start..end].join(&b','));
+    page.extend_from_slice(&shown.join(&b','));
     page.push(b']');
-    Some(Page { entries: page, next: (end < entries.len()).then(|| write_cursor(list, end)) })
-}
-
-/// A cursor names its list, so that one list's cannot be used on another.
-fn write_cursor(list: &str, at: usize) -> String {
-    let body = format!("{list}:{at}");
-    URL_SAFE_NO_PAD.encode(format!("{body}:{:08x}", checksum(&body)))
-}
-
-fn read_cursor(list: &str, cursor: &str) -> Option<usize> {
-    let text = String::from_utf8(URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
-    let (body, sum) = text.rsplit_once(':')?;
-    let (own, at) = body.rsplit_once(':')?;
-    (own == list && format!("{:08x}", checksum(body)) == sum).then(|| at.parse().ok())?
-}
-
-/// FNV-1a: a cursor is checked against accidents, it guards nothing.
-fn checksum(text: &str) -> u32 {
-    text.bytes().fold(0x811c_9dc5, |sum, byte| (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+    let next = (shown.len() < rest.len()).then_some(start + shown.len());
+    Some(Page { entries: page, next, ..Page::empty() })
 }
 
 #[cfg(test)]
@@ -124,17 +109,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cursors_walk_their_own_list_only() {
+    fn pages_follow_each_other() {
         let entries: Vec<Vec<u8>> = (0..5).map(|n: u8| vec![b'0' + n]).collect();
-        let first = page_of("tools", &entries, None, 2).expect("page");
-        assert_eq!(first.entries, b"[0,1]");
-        let cursor = first.next.expect("more");
-        let second = page_of("tools", &entries, Some(&cursor), 2).expect("page");
-        assert_eq!(second.entries, b"[2,3]");
-        let last = page_of("tools", &entries, second.next.as_deref(), 2).expect("page");
-        assert_eq!((last.entries.as_slice(), last.next), (&b"[4]"[..], None));
-        assert!(page_of("prompts", &entries, Some(&cursor), 2).is_none());
-        assert!(page_of("tools", &entries, Some("bm9wZQ"), 2).is_none());
-        assert!(page_of("tools", &entries, Some(""), 2).is_none());
+        let pages = [(0, "[0,1]", Some(2)), (2, "[2,3]", Some(4)), (4, "[4]", None), (5, "[]", None)];
+        for (start, text, next) in pages {
+            let page = page_of(&entries, start, 2).expect("a page");
+            assert_eq!((page.entries.as_slice(), page.next), (text.as_bytes(), next));
+        }
+        assert!(page_of(&entries, 6, 2).is_none());
+        assert!(page_of(&entries, usize::MAX, usize::MAX).is_none());
     }
 }

@@ -7,7 +7,7 @@ use tokio::sync::Semaphore;
 
 use super::{Problem, heading::heading};
 use crate::{
-    context::Slots,
+    context::{ClientFeature, Slots},
     def::{Common, Hints, RuntimeTool, TaskMode, ToolDef},
     extract::{AnyArg, ToolInput},
     jsonrpc::Object,
@@ -149,6 +149,14 @@ impl ToolEntry {
         match &self.body {
             ToolBody::Annotated { def, .. } => def.common.scopes.to_vec(),
             ToolBody::Runtime(tool) => tool.spec.scopes.iter().map(String::as_str).collect(),
+        }
+    }
+
+    /// What the client must be able to do.
+    pub(crate) fn requires(&self) -> &[ClientFeature] {
+        match &self.body {
+            ToolBody::Annotated { def, .. } => def.common.requires,
+            ToolBody::Runtime(tool) => &tool.spec.requires,
         }
     }
 

@@ -24,6 +24,8 @@ use crate::{
 
 /// Sets the state of calls apart from everything else that is sealed.
 const STATE: [u8; 24] = *b"mcp-runtime call state 1";
+/// The same for cursors.
+const CURSOR: [u8; 24] = *b"mcp-runtime list cursor1";
 
 /// Reads one type from the transport's own request extensions.
 type Extract = Arc<dyn Fn(&dyn Any, &mut Slots) + Send + Sync>;
@@ -416,6 +418,7 @@ impl ServerBuilder {
                 identity,
                 settings: Arc::new(settings),
                 states: Seal::new(&keys, STATE),
+                cursors: Seal::new(&keys, CURSOR),
                 keys,
                 request_types: self.request_types,
                 require_docs: self.require_docs,

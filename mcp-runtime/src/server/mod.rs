@@ -39,6 +39,8 @@ struct Shared {
     keys: Ring,
     /// Seals the state of calls that wait for input.
     states: Seal,
+    /// Seals cursors of lists.
+    cursors: Seal,
     request_types: Vec<RequestType>,
     require_docs: bool,
     items: RwLock<Vec<Registered>>,
@@ -203,6 +205,11 @@ impl Server {
 
     pub(crate) fn downgrade(&self) -> WeakServer {
         WeakServer(Arc::downgrade(&self.0))
+    }
+
+    /// Seals and opens cursors of lists.
+    pub(crate) fn cursors(&self) -> &Seal {
+        &self.0.cursors
     }
 
     /// Declared types that middleware puts into requests.

@@ -11,7 +11,7 @@ use super::{
 };
 
 /// Starts a session.
-pub(super) async fn session(server: &Served, version: &str) -> String {
+pub(crate) async fn session(server: &Served, version: &str) -> String {
     let reply = Ask::initialize(version).send(server.at).await;
     assert_eq!((reply.status, &reply.json()["result"]["protocolVersion"]), (200, &json!(version)));
     reply.header("mcp-session-id").expect("a session").to_owned()

@@ -16,6 +16,7 @@ use crate::{
     http::{
         client::{Ask, within},
         fixture::Served,
+        legacy::session,
     },
 };
 
@@ -249,6 +250,24 @@ async fn over_http_messages_come_before_the_result() {
         let data: Vec<_> = events.iter().map(|event| &event["params"]["data"]).collect();
         assert_eq!(data, [&json!("alert"), &json!("emergency"), &json!(null)]);
         assert_eq!(events[2]["result"]["content"][0]["text"], "talked");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn over_http_a_session_has_its_level() {
+    let server = Served::start(builder().logging()).await;
+    within(async {
+        let [mine, other] = [session(&server, "2025-11-25").await, session(&server, "2025-11-25").await];
+        let set = json!({ "level": "alert" });
+        let reply = Ask::legacy(&mine, 1, "logging/setLevel", &set).send(server.at).await;
+        assert_eq!(reply.json()["result"], json!({}));
+        for (session, count) in [(&mine, 2), (&other, 7)] {
+            let call = Ask::legacy(session, 2, "tools/call", &json!({ "name": "talk" }));
+            let messages = call.send(server.at).await.events();
+            let logged = messages.iter().filter(|message| message["method"] == "notifications/message");
+            assert_eq!(logged.count(), count, "{messages:?}");
+        }
     })
     .await;
 }

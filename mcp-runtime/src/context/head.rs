@@ -1,0 +1,69 @@
+//! What came beside a request: the headers of its HTTP request, and the trace that it is part of.
+
+use std::borrow::Cow;
+
+use super::Context;
+
+impl Context {
+    /// The value of the first HTTP header of that name, in any case; nothing over other transports, or if it is not
+    /// text.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.inner().peer.headers.as_deref()?.get(name)
+    }
+
+    /// The trace that the request is part of, in the format of W3C Trace Context: the `traceparent` of its `_meta`, or
+    /// else the HTTP header of that name. One that is malformed counts as absent.
+    ///
+    /// What goes with it is there as `ctx.meta("tracestate")` and `ctx.meta("baggage")`.
+    ///
+    /// See [trace context](https://modelcontextprotocol.io/specification/2026-07-28/basic/index#meta).
+    #[must_use]
+    pub fn traceparent(&self) -> Option<Cow<'_, str>> {
+        let said = match self.meta("traceparent") {
+            Some(serde_json::Value::String(text)) => Some(Cow::Owned(text)),
+            _ => None,
+        };
+        let said = said.filter(|text| is_traceparent(text));
+        said.or_else(|| self.header("traceparent").filter(|text| is_traceparent(text)).map(Cow::Borrowed))
+    }
+}
+
+/// `version-trace-parent-flags` in lower-case hexadecimal digits; versions after the first may say more.
+fn is_traceparent(text: &str) -> bool {
+    let mut parts = text.split('-');
+    let mut next = |length: usize| {
+        let part = parts.next().unwrap_or_default();
+        let digits = part.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+        (part.len() == length && digits).then_some(part)
+    };
+    let (Some(version), Some(trace), Some(parent), Some(_)) = (next(2), next(32), next(16), next(2)) else {
+        return false;
+    };
+    let is_set = |id: &str| id.bytes().any(|b| b != b'0');
+    version != "ff" && is_set(trace) && is_set(parent) && (version != "00" || parts.next().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_traceparent;
+
+    #[test]
+    fn a_trace_has_the_format_of_its_version() {
+        let good = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
+        assert!(is_traceparent(good));
+        assert!(is_traceparent(&format!("01{}-more", &good[2..])));
+        for bad in [
+            "",
+            "00",
+            &good.to_uppercase(),
+            &good[..54],
+            &format!("{good}-more"),
+            &format!("ff{}", &good[2..]),
+            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+            "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
+        ] {
+            assert!(!is_traceparent(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What functions see of the HTTP request, and which trace it belongs to.
+
+use mcp_runtime::{ServerBuilder, prelude::*};
+use serde_json::{Value, json};
+
+use super::{
+    client::{Ask, said, within},
+    fixture::Served,
+    legacy::session,
+};
+use crate::common::serve;
+
+/// Says a header
+#[mcp_tool]
+fn header(name: String, ctx: &Context) -> String {
+    ctx.header(&name).unwrap_or("none").to_owned()
+}
+
+/// Says its trace
+#[mcp_tool]
+async fn trace(ctx: &Context) -> String {
+    tokio::task::yield_now().await;
+    ctx.traceparent().map_or_else(|| "none".into(), |trace| trace.into_owned())
+}
+
+fn builder() -> ServerBuilder {
+    mcp_runtime::server!().tool::<header>().tool::<trace>()
+}
+
+const ONE: &str = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
+const OTHER: &str = "00-11111111111111111111111111111111-2222222222222222-00";
+
+#[tokio::test]
+async fn headers_are_there_over_http_alone() {
+    let server = Served::start(builder()).await;
+    within(async {
+        let legacy = session(&server, "2025-06-18").await;
+        let params = json!({ "name": "header", "arguments": { "name": "x-TEAM" } });
+        let asks =
+            [Ask::modern(1, "tools/call", params.clone()), Ask::legacy(&legacy, 1, "tools/call", &params)];
+        for ask in asks {
+            assert_eq!(said(&ask.send(server.at).await.json()), "none");
+            let reply = ask.header("X-Team", "a").header("X-Team", "b").send(server.at).await;
+            assert_eq!(said(&reply.json()), "a");
+        }
+    })
+    .await;
+    serve(builder()).call("header", json!({ "name": "host" })).await.expect_text("none");
+}
+
+#[tokio::test]
+async fn the_trace_of_the_message_comes_before_the_one_of_the_header() {
+    let server = Served::start(builder()).await;
+    within(async {
+        let ask = |meta: Value| Ask::modern(1, "tools/call", json!({ "name": "trace", "_meta": meta }));
+        let sent = async |ask: Ask| said(&ask.send(server.at).await.json()).to_owned();
+        assert_eq!(sent(ask(json!({}))).await, "none");
+        assert_eq!(sent(ask(json!({})).header("traceparent", OTHER)).await, OTHER);
+        assert_eq!(sent(ask(json!({ "traceparent": ONE })).header("traceparent", OTHER)).await, ONE);
+        assert_eq!(sent(ask(json!({ "traceparent": "nonsense" })).header("traceparent", OTHER)).await, OTHER);
+        assert_eq!(sent(ask(json!({ "traceparent": 1 })).header("traceparent", "nonsense")).await, "none");
+    })
+    .await;
+    let params = json!({ "name": "trace", "_meta": { "traceparent": ONE } });
+    serve(builder()).request("tools/call", params).await.expect_text(ONE);
+}

@@ -1,0 +1,98 @@
+//! Cursors: sealed, and of use for nothing but the list and the view that they were made for.
+
+use mcp_runtime::{Caller, Server, ServerBuilder, ToolDef, testing::TestServer};
+use serde_json::{Value, json};
+
+use crate::{
+    common::{LEGACY, refusal, serve},
+    http::{
+        client::{Ask, within},
+        fixture::Served,
+    },
+};
+
+fn tools(builder: ServerBuilder) -> ServerBuilder {
+    (0..5).fold(builder.page_size(2), |builder, n| {
+        let tool = ToolDef::builder(format!("tool_{n}")).handler(|_| async {});
+        let hidden = ToolDef::builder(format!("hidden_{n}")).scopes(["admin"]).handler(|_| async {});
+        builder.add_tool(tool).add_tool(hidden)
+    })
+}
+
+fn named(name: &str, key: u8) -> ServerBuilder {
+    tools(Server::builder(name, "1").keys([[key; 32]]))
+}
+
+async fn page(server: &TestServer, cursor: &str) -> mcp_runtime::testing::Reply {
+    server.request("tools/list", json!({ "cursor": cursor })).await
+}
+
+async fn first(server: &TestServer) -> String {
+    let reply = server.request("tools/list", json!({})).await;
+    reply.value()["nextCursor"].as_str().expect("more").to_owned()
+}
+
+#[tokio::test]
+async fn protocol_24_a_cursor_belongs_to_its_server_list_and_revision() {
+    let server = serve(named("a", 1));
+    let cursor = first(&server).await;
+    page(&server, &cursor).await.expect_ok();
+    assert_eq!(first(&server).await, cursor, "sealed once for all who see everything");
+    // a restart, or another replica, with the same keys
+    page(&serve(named("a", 1)), &cursor).await.expect_ok();
+    for other in [serve(named("b", 1)), serve(named("a", 2)), serve(named("a", 1)).legacy(LEGACY[3])] {
+        let (code, text) = refusal(&page(&other, &cursor).await);
+        assert_eq!((code, text.as_str()), (-32602, "`cursor` is none of this list's"));
+    }
+    for method in ["resources/list", "prompts/list"] {
+        // an empty list has no cursors, and the method may be absent
+        assert!(server.request(method, json!({ "cursor": cursor })).await.is_error());
+    }
+}
+
+#[tokio::test]
+async fn protocol_24_a_cursor_cannot_be_made_or_changed() {
+    let server = serve(named("a", 1));
+    let cursor = first(&server).await;
+    for at in [0, cursor.len() / 2, cursor.len() - 1] {
+        let mut bytes = cursor.clone().into_bytes();
+        bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
+        let changed = String::from_utf8(bytes).expect("ASCII");
+        assert_eq!(refusal(&page(&server, &changed).await).0, -32602, "{at}");
+    }
+    for made in ["", "2", "dG9vbHM6Mg", &cursor[..cursor.len() - 4]] {
+        assert_eq!(refusal(&page(&server, made).await).0, -32602, "{made}");
+    }
+}
+
+#[tokio::test]
+async fn protocol_12_a_cursor_belongs_to_what_its_caller_sees() {
+    let builder = named("a", 1).caller(|parts| {
+        let scopes = parts.headers.get("x-scopes")?.to_str().ok()?;
+        Some(Caller::new("test", "somebody").scopes(scopes.split(' ')))
+    });
+    let server = Served::start(builder).await;
+    within(async {
+        let list = async |scopes: Option<&str>, cursor: Option<&str>| -> Value {
+            let params = cursor.map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
+            let ask = Ask::modern(1, "tools/list", params);
+            let ask = scopes.into_iter().fold(ask, |ask, scopes| ask.header("X-Scopes", scopes));
+            ask.send(server.at).await.json()
+        };
+        let names = |reply: &Value| -> Vec<String> {
+            let tools = reply["result"]["tools"].as_array().unwrap_or_else(|| panic!("no tools: {reply}"));
+            tools.iter().filter_map(|tool| tool["name"].as_str()).map(str::to_owned).collect()
+        };
+        let admin = list(Some("b admin"), None).await;
+        assert_eq!(names(&admin), ["tool_0", "hidden_0"]);
+        let cursor = admin["result"]["nextCursor"].as_str();
+        assert_eq!(names(&list(Some("admin b admin"), cursor).await), ["tool_1", "hidden_1"]);
+        for scopes in [Some("b"), Some("admin"), None] {
+            assert_eq!(list(scopes, cursor).await["error"]["code"], -32602, "{scopes:?}");
+        }
+        let nobody = list(None, None).await;
+        assert_eq!(names(&nobody), ["tool_0", "tool_1"]);
+        assert_eq!(names(&list(None, nobody["result"]["nextCursor"].as_str()).await), ["tool_2", "tool_3"]);
+    })
+    .await;
+}

@@ -1,0 +1,152 @@
+//! `requires(..)`: calls of clients that cannot do what a function needs are refused before it runs.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use mcp_runtime::{
+    ClientFeature, ServerBuilder, ToolDef, mcp_prompt, mcp_resource, mcp_tool, testing::TestServer,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    common::{LEGACY, failure, refusal, serve},
+    http::{
+        client::{Ask, within},
+        fixture::Served,
+        legacy::session,
+    },
+};
+
+#[derive(Default)]
+struct Runs(AtomicUsize);
+
+impl Runs {
+    fn next(&self) -> usize {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// Needs much
+#[mcp_tool(requires(elicitation, elicitation_url, sampling_tools))]
+fn much(runs: &Runs) -> usize {
+    runs.next()
+}
+
+/// Needs a model
+#[mcp_tool(requires(sampling))]
+fn model(n: u32) -> u32 {
+    n
+}
+
+/// Needs folders, one call at a time
+#[mcp_tool(requires(roots), max_concurrency = 1)]
+async fn folders(ctx: &mcp_runtime::Context) {
+    ctx.cancelled().await;
+}
+
+#[mcp_resource(uri = "needs://roots", requires(roots))]
+fn resource(runs: &Runs) -> String {
+    runs.next().to_string()
+}
+
+#[mcp_prompt(requires(roots))]
+fn prompt(runs: &Runs) -> String {
+    runs.next().to_string()
+}
+
+fn builder() -> ServerBuilder {
+    let dynamic = ToolDef::builder("dynamic").requires([ClientFeature::Roots]).handler(|_| async { "ran" });
+    mcp_runtime::server!()
+        .tool::<much>()
+        .tool::<model>()
+        .tool::<folders>()
+        .resource::<resource>()
+        .prompt::<prompt>()
+        .add_tool(dynamic)
+        .state(Runs::default())
+}
+
+fn declaring(capabilities: Value) -> TestServer {
+    serve(builder()).answering(capabilities, |_, _| Err("nobody asks".into()))
+}
+
+/// What the error says the client would have to declare.
+fn required(reply: &mcp_runtime::testing::Reply) -> Value {
+    let error = reply.error().expect("an error");
+    assert_eq!(error.code, -32021, "{reply}");
+    error.data.expect("data")["requiredCapabilities"].clone()
+}
+
+#[tokio::test]
+async fn protocol_25_what_is_missing_is_told_in_full() {
+    let bare = serve(builder());
+    let all = json!({ "elicitation": { "form": {}, "url": {} }, "sampling": { "tools": {} } });
+    assert_eq!(required(&bare.call("much", json!({})).await), all);
+    let some = declaring(json!({ "elicitation": {}, "sampling": {} }));
+    let rest = json!({ "elicitation": { "url": {} }, "sampling": { "tools": {} } });
+    assert_eq!(required(&some.call("much", json!({})).await), rest);
+    some.call("model", json!({ "n": 3 })).await.expect_json(&json!(3));
+    let whole = declaring(all);
+    whole.call("much", json!({})).await.expect_json(&json!(0));
+
+    let roots = json!({ "roots": {} });
+    assert_eq!(required(&bare.call("dynamic", json!({})).await), roots);
+    assert_eq!(required(&bare.read("needs://roots").await), roots);
+    assert_eq!(required(&bare.prompt("prompt", json!({})).await), roots);
+    let able = declaring(roots);
+    able.call("dynamic", json!({})).await.expect_text("ran");
+    able.read("needs://roots").await.expect_text("0");
+    able.prompt("prompt", json!({})).await.expect_text("1");
+}
+
+#[tokio::test]
+async fn protocol_25_legacy_models_see_a_failed_tool() {
+    for revision in LEGACY {
+        let bare = serve(builder()).legacy(revision);
+        let text = failure(&bare.call("much", json!({})).await);
+        assert!(text.contains("`elicitation`, `elicitation.url`, `sampling.tools`"), "{text}");
+        for reply in [bare.read("needs://roots").await, bare.prompt("prompt", json!({})).await] {
+            let (code, text) = refusal(&reply);
+            assert!(code == -32603 && text.contains("`roots`"), "{reply}");
+        }
+        let able = declaring(json!({ "roots": {}, "sampling": {} })).legacy(revision);
+        able.call("model", json!({ "n": 3 })).await.expect_json(&json!(3));
+        able.read("needs://roots").await.expect_text("0");
+    }
+}
+
+#[tokio::test]
+async fn protocol_12_what_a_client_lacks_hides_nothing() {
+    let bare = serve(builder());
+    assert_eq!(bare.list_tools().await.len(), 4);
+    assert_eq!((bare.list_resources().await.len(), bare.list_prompts().await.len()), (1, 1));
+}
+
+#[tokio::test]
+async fn a_call_that_is_refused_waits_for_no_turn() {
+    let server = builder().build().expect("a server");
+    let able = TestServer::of(&server).answering(json!({ "roots": {} }), |_, _| Err("nobody asks".into()));
+    let mut running = Box::pin(able.call("folders", json!({})));
+    let first =
+        std::future::poll_fn(|cx| std::task::Poll::Ready(running.as_mut().poll(cx).is_pending())).await;
+    assert!(first, "it has the only turn, for as long as it is not given up");
+    assert_eq!(required(&TestServer::of(&server).call("folders", json!({})).await), json!({ "roots": {} }));
+}
+
+#[tokio::test]
+async fn over_http_the_status_tells_as_well() {
+    let server = Served::start(builder()).await;
+    within(async {
+        let params = json!({ "name": "model", "arguments": { "n": 1 } });
+        let reply = Ask::modern(1, "tools/call", params.clone()).send(server.at).await;
+        assert_eq!((reply.status, reply.code()), (400, -32021), "{}", reply.text());
+        let legacy = session(&server, "2025-11-25").await;
+        let reply = Ask::legacy(&legacy, 1, "tools/call", &params).send(server.at).await;
+        assert_eq!(
+            (reply.status, &reply.json()["result"]["isError"]),
+            (200, &json!(true)),
+            "{}",
+            reply.text()
+        );
+    })
+    .await;
+}

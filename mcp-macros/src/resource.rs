@@ -26,6 +26,7 @@ pub(crate) struct Resource {
     size: Option<u64>,
     cache: Option<Cache>,
     list: Option<(TokenStream, Span)>,
+    subscribe: Option<(TokenStream, Span)>,
     /// The key, and JSON text of what a page asks of its host.
     ui: Option<(Ident, Option<String>)>,
     /// Whether there is a URI, be it malformed.
@@ -61,6 +62,7 @@ impl Kind for Resource {
             "cache" => self.cache = cache(entry, errors),
             "ui" => self.ui = Some((entry.key.clone(), ui::of_resource(entry, errors))),
             "list" => self.list = entry.function(errors).map(|path| (path, entry.span())),
+            "subscribe" => self.subscribe = entry.function(errors).map(|path| (path, entry.span())),
             _ => return false,
         }
         true
@@ -116,6 +118,9 @@ impl Kind for Resource {
         }
         if let Some((list, key)) = &self.list {
             calls.extend(quote_spanned!(at(*key)=> .list(|__x| __rt::list(#list, __x))));
+        }
+        if let Some((check, key)) = &self.subscribe {
+            calls.extend(quote_spanned!(at(*key)=> .subscribe(|__u, __x| __rt::subscribe(#check, __u, __x))));
         }
         calls
     }

@@ -20,7 +20,7 @@ pub use crate::{
     },
     extract::{
         AnyArg, ArgDef, Call, HeaderArg, Inject, Maker, Outcome, Pattern, Probe, ProbeDyn, Rejected, Rules,
-        Slots, blocking, blocking_task, complete, done, flatten, json, list, maker, pending, text,
+        Slots, blocking, blocking_task, complete, done, flatten, json, list, maker, pending, subscribe, text,
     },
     reply::Failure,
 };

@@ -65,7 +65,7 @@ pub use context::{ClientLayer, client_layer};
 pub use def::{
     Hints, Prompt, Resource, RuntimeTool as ToolDef, Service, TaskMode, Tool, ToolBuilder, ToolCall,
 };
-pub use extract::{Completion, FromContext, ListedResource};
+pub use extract::{Completion, FromContext, ListedResource, Subscription};
 pub use jsonrpc::ProtocolError;
 #[cfg(feature = "macros")]
 pub use mcp_macros::{main, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type};

@@ -2,8 +2,8 @@
 
 pub use crate::{
     Answer, Audio, Completion, Content, Context, Embedded, FromContext, Image, Json, ListedResource,
-    LogLevel, Message, PromptResult, ProtocolError, ResourceContents, ResourceLink, ResultExt, Text, ToolDef,
-    ToolError, ToolResult,
+    LogLevel, Message, PromptResult, ProtocolError, ResourceContents, ResourceLink, ResultExt, ServerHandle,
+    Subscription, Text, ToolDef, ToolError, ToolResult,
 };
 #[cfg(feature = "macros")]
 pub use crate::{mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type};

@@ -14,7 +14,7 @@ fn every_tool_option_is_accepted() {
 #[test]
 fn every_resource_and_prompt_option_is_accepted() {
     no_mistake(&resource(
-        r#"uri = "a://b/{id}{?q}", name = "any name", title = "T", description = "d", mime = "text/plain; charset=utf-8", icon = "https://a.example/i.png", audience("user", "assistant"), priority = 1, size = 10, cache(ttl = "60s", public), list = all, scopes = "a", requires(roots), meta(x = [1, 2]), crate = crate,"#,
+        r#"uri = "a://b/{id}{?q}", name = "any name", title = "T", description = "d", mime = "text/plain; charset=utf-8", icon = "https://a.example/i.png", audience("user", "assistant"), priority = 1, size = 10, cache(ttl = "60s", public), list = all, subscribe = may, scopes = "a", requires(roots), meta(x = [1, 2]), crate = crate,"#,
         "fn x(#[mcp(raw)] id: String, q: Option<u32>) -> String {}",
     ));
     let page = resource(
@@ -147,6 +147,7 @@ fn a_resource_and_its_template_agree() {
         (r#"cache(ttl = "1s", privat)"#, "", "unknown option `privat` of `cache(..)`"),
         ("cache", "", "takes a list"),
         (r#"list = "x""#, "", "takes a path"),
+        (r#"subscribe = true"#, "", "takes a path"),
         (r#"timeout = "5s""#, "", "it is an option of `#[mcp_tool]`"),
         (r#"uri = "docs://a", ui(prefers_border)"#, "", "whose URIs start with `ui://`"),
         ("ui(prefers_border)", "", "add a URI"),

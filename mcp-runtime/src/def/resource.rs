@@ -3,7 +3,7 @@
 use super::{Common, Handler, Location, common_setters};
 use crate::{
     content::ResourceResult,
-    extract::{Call, ListFn, Outcome},
+    extract::{Call, ListFn, Outcome, SubscribeFn},
     protocol,
     reply::{Failure, IntoResourceResult},
 };
@@ -20,6 +20,7 @@ pub struct ResourceDef {
     /// Milliseconds, and whether caches may share it.
     pub(crate) cache: Option<(u64, bool)>,
     pub(crate) list: Option<ListFn>,
+    pub(crate) subscribe: Option<SubscribeFn>,
     /// JSON text of what a page asks of its host: `_meta.ui`.
     pub(crate) ui: Option<&'static str>,
     pub(crate) out: Option<&'static dyn AnyResourceOut>,
@@ -43,6 +44,7 @@ impl ResourceDef {
             size: None,
             cache: None,
             list: None,
+            subscribe: None,
             ui: None,
             out: None,
             handler: unset,
@@ -102,6 +104,13 @@ impl ResourceDef {
     #[must_use]
     pub const fn ui(mut self, json: &'static str) -> Self {
         self.ui = Some(json);
+        self
+    }
+
+    /// Sets the function that decides who may subscribe.
+    #[must_use]
+    pub const fn subscribe(mut self, check: SubscribeFn) -> Self {
+        self.subscribe = Some(check);
         self
     }
 

@@ -9,7 +9,8 @@ use crate::{
 };
 
 impl Server {
-    fn write_capabilities(&self, object: &mut Object<'_>, revision: Revision) {
+    /// `told`: whether this client can be told of changes.
+    fn write_capabilities(&self, object: &mut Object<'_>, revision: Revision, told: bool) {
         let offers = self.offers(revision);
         object.object("capabilities", |c| {
             if offers.completions && revision >= Revision::V2025_03_26 {
@@ -18,11 +19,20 @@ impl Server {
             if self.settings().logging {
                 c.raw("logging", "{}");
             }
-            for (key, offered) in
-                [("prompts", offers.prompts), ("resources", offers.resources), ("tools", offers.tools)]
-            {
+            for (key, offered, changes, subscribe) in [
+                ("prompts", offers.prompts, offers.changes.prompts, false),
+                ("resources", offers.resources, offers.changes.resources, offers.changes.resources),
+                ("tools", offers.tools, offers.changes.tools, false),
+            ] {
                 if offered {
-                    c.raw(key, "{}");
+                    c.object(key, |c| {
+                        if told && changes {
+                            c.raw("listChanged", "true");
+                        }
+                        if told && subscribe {
+                            c.raw("subscribe", "true");
+                        }
+                    });
                 }
             }
             let tasks = offers.tasks && revision.is_modern();
@@ -53,15 +63,20 @@ impl Server {
     pub(super) fn discover(&self, request: Request<'_>, out: &mut Vec<u8>) -> Begun {
         result(out, request, self, None, |object| {
             array(object.key("supportedVersions"), [Revision::LATEST], |out, r| string(out, r.as_str()));
-            self.write_capabilities(object, request.revision);
+            self.write_capabilities(object, request.revision, true);
             object.opt_str("instructions", self.instructions());
             self.cache_hints(object);
         });
         Begun::Done(Status::Ok)
     }
 
-    /// Serves `initialize`; `None` when it was refused.
-    pub(crate) fn initialize(&self, message: &Message<'_>, out: &mut Vec<u8>) -> Option<Handshake> {
+    /// Serves `initialize`; `None` when it was refused. `told`: whether this client can be told of changes.
+    pub(crate) fn initialize(
+        &self,
+        message: &Message<'_>,
+        told: bool,
+        out: &mut Vec<u8>,
+    ) -> Option<Handshake> {
         let id = message.id()?;
         let params = message.params();
         let Some(asked) = params.protocol_version.and_then(text_of) else {
@@ -76,7 +91,7 @@ impl Server {
         out.extend_from_slice(br#","result":"#);
         let mut object = Object::new(out);
         object.str("protocolVersion", revision.as_str());
-        self.write_capabilities(&mut object, revision);
+        self.write_capabilities(&mut object, revision, told);
         object.raw("serverInfo", self.info_json(revision));
         object.opt_str("instructions", self.instructions());
         object.end();

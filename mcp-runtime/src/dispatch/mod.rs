@@ -5,6 +5,7 @@ mod complete;
 mod cursor;
 mod get;
 mod hello;
+mod listen;
 mod lists;
 mod logging;
 mod read;
@@ -12,9 +13,11 @@ mod reply;
 mod round;
 mod run;
 mod skill;
+mod subscribe;
 mod task;
 mod tool;
 
+pub(crate) use listen::Listening;
 pub(crate) use reply::Status;
 pub(crate) use run::{Begun, Running};
 
@@ -69,6 +72,10 @@ impl Refusal {
     fn unknown_method(method: &str) -> Self {
         let error = ProtocolError::new(protocol::METHOD_NOT_FOUND, format!("unknown method `{method}`"));
         Self { error, status: Status::NotFound }
+    }
+
+    fn unavailable(text: &'static str) -> Self {
+        Self { error: ProtocolError::internal(text), status: Status::Unavailable }
     }
 
     fn bad_request(error: ProtocolError) -> Self {
@@ -127,6 +134,7 @@ impl Server {
         }
         request.log_level()?;
         let offers = self.offers(revision);
+        let subscribes = !revision.is_modern() && offers.changes.resources && request.has_session();
         match method {
             "tools/call" if offers.tools => self.call_tool(request, out),
             "tools/list" if offers.tools => self.list(request, ListKind::Tools, out),
@@ -141,6 +149,9 @@ impl Server {
             "tasks/get" if offers.tasks && revision.is_modern() => self.get_task(request),
             "tasks/update" if offers.tasks && revision.is_modern() => self.update_task(request),
             "tasks/cancel" if offers.tasks && revision.is_modern() => self.cancel_task(request),
+            "resources/subscribe" if subscribes => self.subscribe(request, out),
+            "resources/unsubscribe" if subscribes => self.unsubscribe(request, out),
+            "subscriptions/listen" if revision.is_modern() => self.listen(request),
             "completion/complete" if offers.completions => self.complete(request, out),
             "server/discover" if revision.is_modern() => Ok(self.discover(request, out)),
             "logging/setLevel" if !revision.is_modern() && self.settings().logging => {
@@ -227,6 +238,11 @@ impl Request<'_> {
         }
         let owned = |raw: Option<&serde_json::value::RawValue>| raw.map(|raw| Arc::from(raw.get()));
         ClientData { info: owned(self.meta.client_info), capabilities: owned(self.meta.capabilities) }
+    }
+
+    /// Whether something is kept between this client's requests.
+    fn has_session(&self) -> bool {
+        self.peer.link.as_deref().is_some_and(|link| link.session().is_some())
     }
 
     fn viewer(&self) -> crate::context::Viewer<'_> {

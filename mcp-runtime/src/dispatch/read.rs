@@ -98,7 +98,7 @@ impl<'a> Request<'a> {
 }
 
 /// `-32602` in the stateless era, `-32002` before.
-fn not_found(uri: &str, revision: Revision) -> ProtocolError {
+pub(super) fn not_found(uri: &str, revision: Revision) -> ProtocolError {
     let code = if revision.is_modern() { protocol::INVALID_PARAMS } else { protocol::RESOURCE_NOT_FOUND };
     ProtocolError::new(code, format!("no resource is `{uri}`")).with_data(json!({ "uri": uri }))
 }

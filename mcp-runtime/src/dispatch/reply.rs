@@ -19,6 +19,8 @@ pub(crate) enum Status {
     BadRequest,
     /// 404
     NotFound,
+    /// 503
+    Unavailable,
 }
 
 /// Where a reply goes and in which revision, apart from the request that it answers.

@@ -13,7 +13,7 @@ use std::{
 
 use tokio::time::{Instant, sleep};
 
-use super::{Status, reply::Frame, round::Subject};
+use super::{Listening, Status, reply::Frame, round::Subject};
 use crate::{
     context::{Cancel, Context},
     def::Handler,
@@ -33,6 +33,8 @@ pub(crate) enum Begun {
     Done(#[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has statuses"))] Status),
     /// The function is still running.
     Running(Running),
+    /// The client listens from now on; it is answered when that ends.
+    Listening(Listening),
 }
 
 /// The reply of a call that took its time.
@@ -161,7 +163,7 @@ fn discard<T>(value: T) {
     }
 }
 
-fn panicked(panic: Box<dyn Any + Send>) -> Failure {
+pub(super) fn panicked(panic: Box<dyn Any + Send>) -> Failure {
     let error = ToolError::private(format!("panicked: {}", message_of(&*panic)));
     discard(panic);
     Failure::Body(error)

@@ -8,6 +8,7 @@ mod inject;
 mod report;
 mod rules;
 mod slot;
+mod subscribe;
 mod text;
 
 pub use arg::{AnyArg, ArgDef, HeaderArg, flatten, json, text};
@@ -21,3 +22,5 @@ pub(crate) use report::{ToolInput, repaired as argument_report, whole as whole_n
 pub use rules::{Pattern, Rules};
 pub(crate) use slot::Slot;
 pub use slot::{Rejected, Slots};
+pub(crate) use subscribe::SubscribeFn;
+pub use subscribe::{Subscription, subscribe};

@@ -286,6 +286,9 @@ impl Endpoint {
         session: Option<&Session>,
         request: &Received<'_>,
     ) -> Started {
+        if revision.is_modern() && message.method().as_deref() == Some("subscriptions/listen") {
+            return self.subscription(message, request);
+        }
         let accepts = request.accepts();
         if !accepts.json && !accepts.stream {
             return Refusal::not_acceptable().reply(message.id()).into();
@@ -304,6 +307,7 @@ impl Endpoint {
                 let exchange = request.exchange.clone();
                 Started::Running(Calls { parts, batch: false, status, exchange, accepts, detaches, permit })
             }
+            Begun::Listening(listening) => self.follow(listening).into(),
         }
     }
 

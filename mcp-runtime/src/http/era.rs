@@ -155,7 +155,7 @@ impl Endpoint {
             return Refusal::not_acceptable().reply(message.id()).into();
         }
         let mut out = Vec::with_capacity(512);
-        let handshake = self.server.initialize(message, &mut out);
+        let handshake = self.server.initialize(message, self.sessions.is_some(), &mut out);
         let mut response = super::call::whole(Status::Ok, out, request.exchange.queue(), accepts);
         if let (Some(handshake), Some(sessions)) = (handshake, &self.sessions) {
             let caller = request.caller.as_deref();
@@ -274,6 +274,8 @@ impl Endpoint {
                 let cancel = self.cancellable(sid, message, &running);
                 Part::Running(Pending { running, cancel })
             }
+            // not in this era
+            Begun::Listening(listening) => Part::Done(listening.result()),
         }
     }
 }

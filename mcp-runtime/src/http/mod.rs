@@ -19,6 +19,7 @@ mod running;
 mod serve;
 mod sse;
 mod stream;
+mod subscription;
 #[cfg(test)]
 mod tests;
 

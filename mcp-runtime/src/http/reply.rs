@@ -10,7 +10,7 @@ use std::{
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 
-use super::{feed::Events, stream::Stream};
+use super::{feed::Events, stream::Stream, subscription};
 use crate::{
     dispatch::Status,
     jsonrpc::{ProtocolError, error_reply},
@@ -29,6 +29,8 @@ pub(crate) enum Reply {
     Stream(Box<Stream>),
     /// Events of a stream that outlives its connection.
     Events(Events),
+    /// Events of a subscription.
+    Listen(Box<subscription::Stream>),
 }
 
 impl Body for Reply {
@@ -44,6 +46,7 @@ impl Body for Reply {
             Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Self::Stream(stream) => stream.poll_next(cx).map(|events| events.map(|e| Ok(Frame::data(e)))),
             Self::Events(events) => events.poll_recv(cx).map(|events| events.map(|e| Ok(Frame::data(e)))),
+            Self::Listen(stream) => stream.poll_next(cx).map(|events| events.map(|e| Ok(Frame::data(e)))),
         }
     }
 
@@ -53,13 +56,14 @@ impl Body for Reply {
             Self::Stream(stream) => stream.is_over(),
             // whether more will come is not known before the end
             Self::Events(_) => false,
+            Self::Listen(stream) => stream.is_over(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Self::Stream(_) | Self::Events(_) => SizeHint::default(),
+            Self::Stream(_) | Self::Events(_) | Self::Listen(_) => SizeHint::default(),
         }
     }
 }
@@ -76,6 +80,9 @@ pub(super) fn json(status: StatusCode, body: Vec<u8>) -> Response<Reply> {
     let mut response = Response::new(Reply::Whole(body.into()));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, JSON);
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
     response
 }
 
@@ -95,6 +102,7 @@ pub(super) fn status(status: Status) -> StatusCode {
         Status::Ok => StatusCode::OK,
         Status::BadRequest => StatusCode::BAD_REQUEST,
         Status::NotFound => StatusCode::NOT_FOUND,
+        Status::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
     }
 }
 
@@ -190,11 +198,7 @@ impl Refusal {
 
     /// The reply to the request of that id.
     pub(super) fn reply(&self, id: Option<&str>) -> Response<Reply> {
-        let mut response = error(self.status, id, &ProtocolError::new(self.code, self.message.clone()));
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-        }
-        response
+        error(self.status, id, &ProtocolError::new(self.code, self.message.clone()))
     }
 }
 

@@ -8,13 +8,17 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Reply;
+use super::{
+    Reply,
+    changes::{Changes, Source},
+};
 use crate::{
     context::{Ending, Expected, Link, LogLevel, Mailbox, Outlet, Owner, Peer, Session, Threshold},
     dispatch::Begun,
     jsonrpc::parse,
     protocol::{META_CLIENT_CAPABILITIES, META_PROTOCOL_VERSION, Revision, TASKS_EXTENSION},
     server::Server,
+    subscribe::{Filter, Lists},
 };
 
 /// A client in the same process.
@@ -71,11 +75,12 @@ const POLL: Duration = Duration::from_millis(5);
 const NOBODY_ELSE: Owner = [0; 16];
 
 /// The connection of a client that has shaken hands.
-#[derive(Default)]
 struct Connected {
     mailbox: Mailbox,
     ending: Ending,
     level: Threshold,
+    /// Takes what is subscribed to; what is told of it is told to [`Changes`].
+    filter: Arc<Filter>,
 }
 
 impl Link for Connected {
@@ -102,12 +107,13 @@ impl Session for Connected {
         true
     }
 
-    fn subscribe(&self, _: &str) -> bool {
-        // it reads what belongs to its requests, and nothing else
-        false
+    fn subscribe(&self, uri: &str) -> bool {
+        self.filter.subscribe(uri)
     }
 
-    fn unsubscribe(&self, _: &str) {}
+    fn unsubscribe(&self, uri: &str) {
+        self.filter.unsubscribe(uri);
+    }
 }
 
 impl Local {
@@ -141,13 +147,18 @@ impl Local {
         .to_string();
         let mut out = Vec::new();
         if let Ok(message) = parse(message.as_bytes())
-            && let Some(handshake) = local.server.initialize(&message, &mut out)
+            && let Some(handshake) = local.server.initialize(&message, true, &mut out)
         {
             local.revision = handshake.revision;
             local.peer.client = handshake.client;
         }
         local.handshake = Reply::read(&out, Vec::new()).into_value();
-        let connected = Connected { mailbox: local.mailbox.clone(), ..Connected::default() };
+        let connected = Connected {
+            mailbox: local.mailbox.clone(),
+            ending: Ending::default(),
+            level: Threshold::default(),
+            filter: local.server.hub().filter(Lists::default()),
+        };
         local.peer.link = Some(Arc::new(connected));
         local
     }
@@ -173,17 +184,76 @@ impl Local {
 
     /// Sends one request, as text, and waits for its reply.
     pub(crate) async fn request(&self, method: &str, mut params: Value) -> Reply {
+        self.complete(&mut params);
+        loop {
+            let reply = self.round(method, &params).await;
+            let Some(answered) = self.answered(&params, &reply) else { return reply };
+            params = answered;
+        }
+    }
+
+    /// Adds what every request of the era carries.
+    fn complete(&self, params: &mut Value) {
         if self.revision.is_modern()
-            && let Value::Object(params) = &mut params
+            && let Value::Object(params) = params
             && let Value::Object(meta) = params.entry("_meta").or_insert_with(|| json!({}))
         {
             meta.entry(META_PROTOCOL_VERSION).or_insert_with(|| self.revision.as_str().into());
             meta.entry(META_CLIENT_CAPABILITIES).or_insert_with(|| self.capabilities.clone());
         }
-        loop {
-            let reply = self.round(method, &params).await;
-            let Some(answered) = self.answered(&params, &reply) else { return reply };
-            params = answered;
+    }
+
+    /// Listens to what the filter wants.
+    ///
+    /// # Errors
+    /// The reply that refuses.
+    pub(crate) async fn listen(&self, filter: Value) -> Result<Changes, Reply> {
+        if !self.revision.is_modern() {
+            return Ok(self.follow(&filter).await);
+        }
+        let mut params = json!({ "notifications": filter });
+        self.complete(&mut params);
+        let mut out = Vec::new();
+        let begun = self.begin("subscriptions/listen", &params, &self.peer, &mut out)?;
+        let Begun::Listening(listening) = begun else { return Err(Reply::read(&out, Vec::new())) };
+        let mut changes = Changes::new(Source::Stream(Box::new(listening)), Value::Null);
+        changes.acknowledge();
+        Ok(changes)
+    }
+
+    /// The same for a client that has shaken hands: its subscriptions are requests of their own.
+    async fn follow(&self, wanted: &Value) -> Changes {
+        let can = self.server.offers(self.revision).changes;
+        let lists = Lists {
+            tools: can.tools && wanted["toolsListChanged"] == true,
+            prompts: can.prompts && wanted["promptsListChanged"] == true,
+            resources: can.resources && wanted["resourcesListChanged"] == true,
+        };
+        let filter = self.server.hub().filter(lists);
+        let mut acknowledged = json!({});
+        for (key, honoured) in [
+            ("toolsListChanged", lists.tools),
+            ("promptsListChanged", lists.prompts),
+            ("resourcesListChanged", lists.resources),
+        ] {
+            if honoured {
+                acknowledged[key] = true.into();
+            }
+        }
+        let uris = wanted["resourceSubscriptions"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let mut honoured = Vec::new();
+        for uri in uris.iter().filter_map(Value::as_str) {
+            let reply = self.request("resources/subscribe", json!({ "uri": uri })).await;
+            if !reply.is_error() && filter.subscribe(uri) {
+                honoured.push(uri);
+            }
+        }
+        if !honoured.is_empty() {
+            acknowledged["resourceSubscriptions"] = honoured.into();
+        }
+        match self.server.hub().follow(filter, self.peer.caller.clone(), self.peer.restricted) {
+            Some(follower) => Changes::new(Source::Session(follower), acknowledged),
+            None => panic!("the server has too many subscribers"),
         }
     }
 
@@ -239,9 +309,16 @@ impl Local {
         }
     }
 
-    async fn round(&self, method: &str, params: &Value) -> Reply {
+    fn begin(&self, method: &str, params: &Value, peer: &Peer, out: &mut Vec<u8>) -> Result<Begun, Reply> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let text = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string();
+        match parse(text.as_bytes()) {
+            Ok(message) => Ok(self.server.begin(&message, self.revision, peer, out)),
+            Err(malformed) => Err(Reply::refused(&malformed.error)),
+        }
+    }
+
+    async fn round(&self, method: &str, params: &Value) -> Reply {
         let seen = Arc::new(Seen {
             messages: Mutex::default(),
             answers: self.answers.clone(),
@@ -249,12 +326,12 @@ impl Local {
         });
         let peer = Peer { outlet: Some(seen.clone()), ..self.peer.clone() };
         let mut out = Vec::new();
-        let begun = match parse(text.as_bytes()) {
-            Ok(message) => self.server.begin(&message, self.revision, &peer, &mut out),
-            Err(malformed) => return Reply::refused(&malformed.error),
-        };
-        if let Begun::Running(running) = begun {
-            out = running.await.bytes;
+        match self.begin(method, params, &peer, &mut out) {
+            Ok(Begun::Running(running)) => out = running.await.bytes,
+            // only `listen` keeps a subscription
+            Ok(Begun::Listening(listening)) => out = listening.result(),
+            Ok(Begun::Done(_)) => {}
+            Err(refused) => return refused,
         }
         let seen = std::mem::take(&mut *seen.messages.lock().unwrap_or_else(PoisonError::into_inner));
         Reply::read(&out, seen)

@@ -1,6 +1,7 @@
 //! Tests of servers, in memory: every message is real JSON, no process and no socket is involved. For users' tests;
 //! the command line calls servers through it as well.
 
+mod changes;
 mod local;
 mod reply;
 
@@ -8,6 +9,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
+pub use changes::Changes;
 pub(crate) use local::{Local, prompt_arguments};
 pub use reply::Reply;
 
@@ -216,6 +218,45 @@ impl TestServer {
         match self.local.list(method, member).await {
             Ok(entries) => entries,
             Err(reply) => panic!("`{method}` was refused: {reply}"),
+        }
+    }
+
+    /// Listens for changes: `filter` is the wire's `notifications` of `subscriptions/listen`.
+    ///
+    /// A client that has shaken hands sends `resources/subscribe` for each of the URIs instead.
+    ///
+    /// ```
+    /// use mcp_runtime::{ServerHandle, prelude::*, testing::TestServer};
+    /// use serde_json::json;
+    ///
+    /// /// Fills the cup.
+    /// #[mcp_tool]
+    /// fn fill(server: &ServerHandle) {
+    ///     server.resource_updated("cup://mine");
+    /// }
+    ///
+    /// /// The cup.
+    /// #[mcp_resource(uri = "cup://mine")]
+    /// fn cup() -> &'static str {
+    ///     "full"
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> mcp_runtime::Result<()> {
+    /// let server = TestServer::new(mcp_runtime::server!().tool::<fill>().resource::<cup>())?;
+    /// let mut changes = server.listen(json!({ "resourceSubscriptions": ["cup://mine"] })).await;
+    /// server.call("fill", json!({})).await.expect_ok();
+    /// assert_eq!(changes.next().await["params"]["uri"], "cup://mine");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    /// The server refuses the request.
+    pub async fn listen(&self, filter: Value) -> Changes {
+        match self.local.listen(filter).await {
+            Ok(changes) => changes,
+            Err(reply) => panic!("`subscriptions/listen` was refused: {reply}"),
         }
     }
 

@@ -5,17 +5,19 @@ use std::{
     collections::{HashMap, VecDeque},
     pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
 };
 
 use tokio::{runtime::Handle, sync::Notify, task::AbortHandle};
 
-use super::{sink::Sink, wire::Wire};
+use super::{sink::Sink, tell, wire::Wire};
 use crate::{
-    context::Peer,
-    dispatch::{Begun, Running},
+    context::{Link, Peer},
+    dispatch::{Begun, Listening, Running},
     jsonrpc::{RequestId, parse},
     protocol::Revision,
     server::Server,
+    subscribe::Follower,
 };
 
 /// A connection's calls.
@@ -33,6 +35,10 @@ pub(super) struct Calls {
 struct Table {
     running: HashMap<RequestId, Place>,
     queue: VecDeque<Queued>,
+    /// Subscriptions, which take no place: by id, with their serials.
+    listening: HashMap<RequestId, (u64, AbortHandle)>,
+    /// Tells a client of the handshake era of changes.
+    telling: Option<AbortHandle>,
     /// Calls whose ids are free again while their replies are being sent.
     ending: usize,
     /// Tells a call from a later one of the same id.
@@ -41,8 +47,19 @@ struct Table {
 }
 
 impl Table {
+    /// Whether a request of that id is not answered yet.
+    fn holds(&self, id: &str) -> bool {
+        if self.running.is_empty() && self.queue.is_empty() && self.listening.is_empty() {
+            return false;
+        }
+        let id = RequestId::of(id);
+        self.running.contains_key(&id)
+            || self.listening.contains_key(&id)
+            || self.queue.iter().any(|queued| queued.id == id)
+    }
+
     fn is_idle(&self) -> bool {
-        self.running.is_empty() && self.queue.is_empty() && self.ending == 0
+        self.running.is_empty() && self.queue.is_empty() && self.listening.is_empty() && self.ending == 0
     }
 }
 
@@ -142,11 +159,8 @@ impl Calls {
         if table.stopping {
             return Admission::Stopping;
         }
-        if !table.running.is_empty() || !table.queue.is_empty() {
-            let id = RequestId::of(id);
-            if table.running.contains_key(&id) || table.queue.iter().any(|queued| queued.id == id) {
-                return Admission::Duplicate;
-            }
+        if table.holds(id) {
+            return Admission::Duplicate;
         }
         if table.queue.is_empty() && self.has_place(&table) {
             Admission::Now
@@ -154,6 +168,18 @@ impl Calls {
             Admission::Queue
         } else {
             Admission::Busy
+        }
+    }
+
+    /// What may become of a request to listen, which waits for nobody.
+    pub(super) fn admit_listening(&self, id: &str) -> Admission {
+        let table = self.table();
+        if table.stopping {
+            Admission::Stopping
+        } else if table.holds(id) {
+            Admission::Duplicate
+        } else {
+            Admission::Now
         }
     }
 
@@ -187,8 +213,40 @@ impl Calls {
                 match begun {
                     Begun::Done(_) => out,
                     Begun::Running(running) => running.await.bytes,
+                    // it does not wait, so it is not here
+                    Begun::Listening(listening) => listening.result(),
                 }
             });
+        }
+    }
+
+    /// Takes a subscription; its acknowledgement goes out at once.
+    pub(super) fn listen(self: &Arc<Self>, id: &str, mut listening: Listening) {
+        let mut cx = Context::from_waker(Waker::noop());
+        if let Poll::Ready(Some(acknowledgement)) = listening.poll_next(&mut cx) {
+            tell::line(&self.sink, acknowledgement, 0);
+        }
+        let mut table = self.table();
+        table.serial += 1;
+        let serial = table.serial;
+        let id = RequestId::of(id);
+        let (calls, key) = (Arc::clone(self), id.clone());
+        let task = self.runtime.spawn(async move {
+            tell::subscription(listening, calls.wire.ending(), Arc::clone(&calls.sink)).await;
+            let mut table = calls.table();
+            if table.listening.get(&key).is_some_and(|(held, _)| *held == serial) {
+                table.listening.remove(&key);
+            }
+            calls.left(table);
+        });
+        table.listening.insert(id, (serial, task.abort_handle()));
+    }
+
+    /// Tells a client of the handshake era what a follower learns, from now on.
+    pub(super) fn tell(&self, follower: Follower) {
+        let task = self.runtime.spawn(tell::changes(follower, Arc::clone(&self.sink)));
+        if let Some(before) = self.table().telling.replace(task.abort_handle()) {
+            before.abort();
         }
     }
 
@@ -244,6 +302,10 @@ impl Calls {
     /// Stops a call, or takes it out of the queue; it gets no reply.
     pub(super) fn cancel(self: &Arc<Self>, id: &RequestId) {
         let mut table = self.table();
+        if let Some((_, task)) = table.listening.remove(id) {
+            task.abort();
+            return self.left(table);
+        }
         let way = if let Some(place) = table.running.remove(id) {
             place.task.abort();
             place.way
@@ -293,13 +355,13 @@ pub(super) struct Owner(pub(super) Arc<Calls>);
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        let (running, queue) = {
+        let Table { running, queue, listening, telling, .. } = {
             let mut table = self.0.table();
-            table.stopping = true;
-            (std::mem::take(&mut table.running), std::mem::take(&mut table.queue))
+            std::mem::replace(&mut *table, Table { stopping: true, ..Table::default() })
         };
-        for place in running.values() {
-            place.task.abort();
+        let subscriptions = listening.into_values().map(|(_, task)| task).chain(telling);
+        for task in running.values().map(|place| place.task.clone()).chain(subscriptions) {
+            task.abort();
         }
         drop((running, queue));
         self.0.idle.notify_waiters();

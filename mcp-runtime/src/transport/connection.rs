@@ -16,6 +16,7 @@ use crate::{
     jsonrpc::{Malformed, Message, Meta, ProtocolError, RequestId, batch, error_reply, parse},
     protocol::Revision,
     server::Server,
+    subscribe::{Filter, Lists},
 };
 
 /// The most that an array of messages may hold.
@@ -56,6 +57,8 @@ pub(super) struct Connection {
     handshake: Option<Revision>,
     legacy: Peer,
     modern: Peer,
+    /// What a client that has shaken hands wants to be told of, until it shows that it has our reply.
+    told: Option<Arc<Filter>>,
 }
 
 /// How a request is to be served.
@@ -71,7 +74,7 @@ impl Connection {
         let link: Arc<dyn Link> = Arc::clone(wire) as _;
         let outlet = Arc::new(Notices(Arc::clone(&sink)));
         let peer = Peer { outlet: Some(outlet), link: Some(link), ..peer };
-        Self { server, calls, sink, handshake: None, legacy: peer.clone(), modern: peer }
+        Self { server, calls, sink, handshake: None, legacy: peer.clone(), modern: peer, told: None }
     }
 
     /// Serves one line.
@@ -124,6 +127,9 @@ impl Connection {
             return;
         }
         let method = message.method().unwrap_or_default();
+        if let Some(filter) = self.told.take() {
+            self.follow(filter, out);
+        }
         let Some(id) = message.id() else {
             if method == "notifications/cancelled"
                 && let Some(id) = message.params().request_id.and_then(RequestId::from_raw)
@@ -144,12 +150,17 @@ impl Connection {
             Served::Already => return end(way, start, out),
         };
         // a ping tells whether the server is alive: it is answered however busy that is
-        let admission = if method == "ping" { Admission::Now } else { self.calls.admit(id) };
+        let admission = match &*method {
+            "ping" => Admission::Now,
+            "subscriptions/listen" => self.calls.admit_listening(id),
+            _ => self.calls.admit(id),
+        };
         let peer = if revision.is_modern() { &self.modern } else { &self.legacy };
         let refusal = match admission {
             Admission::Now => match self.server.begin_with(message, meta, revision, peer, &mut out.bytes) {
                 Begun::Done(_) => return end(way, start, out),
                 Begun::Running(running) => return self.calls.run(id, running, way.clone()),
+                Begun::Listening(listening) => return self.calls.listen(id, listening),
             },
             Admission::Queue => return self.calls.queue(id, text, revision, peer, way.clone()),
             Admission::Busy => {
@@ -162,6 +173,17 @@ impl Connection {
         };
         error_reply(&mut out.bytes, Some(id), &refusal);
         end(way, start, out);
+    }
+
+    /// Tells a client of changes from now on: it goes on after `initialize`, whose reply must come first.
+    fn follow(&self, filter: Arc<Filter>, out: &mut Replies) {
+        out.flush(&self.sink);
+        match self.server.hub().follow(filter, self.legacy.caller.clone(), self.legacy.restricted) {
+            Some(follower) => self.calls.tell(follower),
+            None => tracing::warn!(
+                "a client is not told of changes: there are too many subscribers\nraise `max_subscribers`"
+            ),
+        }
     }
 
     /// Which revision a request is written in; `initialize` is served here.
@@ -177,9 +199,13 @@ impl Connection {
             Ok(Some(version)) if version == Revision::LATEST.as_str() => return Served::As(Revision::LATEST),
             Ok(Some(version)) => self.server.unsupported_version(&version),
             Ok(None) if method == "initialize" => {
-                if let Some(handshake) = self.server.initialize(message, &mut out.bytes) {
+                if let Some(handshake) = self.server.initialize(message, true, &mut out.bytes) {
                     self.handshake = Some(handshake.revision);
                     self.legacy.client = handshake.client;
+                    let changes = self.server.offers(handshake.revision).changes;
+                    if changes != Lists::default() {
+                        self.told = self.calls.wire().follows(self.server.hub().filter(changes));
+                    }
                 }
                 return Served::Already;
             }

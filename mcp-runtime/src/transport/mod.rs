@@ -8,6 +8,7 @@ mod sink;
 #[cfg(feature = "stdio")]
 mod stdio;
 mod stream;
+mod tell;
 mod wire;
 
 use std::{pin::pin, sync::Arc, time::Duration};

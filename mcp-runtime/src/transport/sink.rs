@@ -228,6 +228,11 @@ impl Sink {
         self.until(|state| state.bytes <= FULL / 2).await;
     }
 
+    /// Waits until the client keeps up with what it is sent, or is gone.
+    pub(super) async fn quiet(&self) {
+        self.until(|state| state.bytes <= NO_NOTIFICATIONS).await;
+    }
+
     /// Waits until everything has been written, or the other side is gone.
     pub(super) async fn flushed(&self) {
         self.until(|state| state.bytes == 0).await;

@@ -1,18 +1,14 @@
 //! What one connection keeps between its requests: who is asked what, what a client of the handshake era has set, and
 //! when it ends. Calls see it as their [`Link`].
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::{Arc, OnceLock};
 
 use crate::{
     context::{Ending, Expected, Link, LogLevel, Mailbox, Owner, Session, Threshold},
     jsonrpc::Message,
+    subscribe::Filter,
 };
 
-/// Resources that one client may subscribe to.
-const MAX_SUBSCRIPTIONS: usize = 1024;
 /// There is one client only.
 const CLIENT: Owner = [0; 16];
 
@@ -22,7 +18,8 @@ pub(super) struct Wire {
     mailbox: Mailbox,
     ending: Ending,
     level: Threshold,
-    subscriptions: Mutex<BTreeSet<Box<str>>>,
+    /// What it is told of, once it has shaken hands with a server that tells of changes.
+    filter: OnceLock<Arc<Filter>>,
 }
 
 impl Wire {
@@ -31,7 +28,7 @@ impl Wire {
             mailbox: Mailbox::default(),
             ending: Ending::default(),
             level: Threshold::default(),
-            subscriptions: Mutex::default(),
+            filter: OnceLock::new(),
         })
     }
 
@@ -39,6 +36,11 @@ impl Wire {
     pub(super) fn respond(&self, message: &Message<'_>) -> bool {
         let (Some(id), Some(response)) = (message.id(), message.response()) else { return false };
         self.mailbox.deliver(&CLIENT, id, response.map(Into::into).map_err(Into::into))
+    }
+
+    /// What the client is told of from now on; `None` if it was settled before.
+    pub(super) fn follows(&self, filter: Arc<Filter>) -> Option<Arc<Filter>> {
+        self.filter.set(filter.clone()).ok().map(|()| filter)
     }
 
     /// Nothing more will come from the client: whoever waits for that must know.
@@ -76,15 +78,12 @@ impl Session for Wire {
     }
 
     fn subscribe(&self, uri: &str) -> bool {
-        let mut subscriptions = self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = subscriptions.len() < MAX_SUBSCRIPTIONS || subscriptions.contains(uri);
-        if room {
-            subscriptions.insert(uri.into());
-        }
-        room
+        self.filter.get().is_some_and(|filter| filter.subscribe(uri))
     }
 
     fn unsubscribe(&self, uri: &str) {
-        self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner).remove(uri);
+        if let Some(filter) = self.filter.get() {
+            filter.unsubscribe(uri);
+        }
     }
 }

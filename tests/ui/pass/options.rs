@@ -174,6 +174,7 @@ fn computed() -> Option<String> {
     size = 1024,
     cache(ttl = "60s", public),
     list = pages,
+    subscribe = may_subscribe,
     scopes("read"),
     meta(a = 1),
 )]
@@ -187,6 +188,10 @@ pub fn page(
     db: &Db,
 ) -> Option<String> {
     Some(format!("{section:?}{path}{lang}{page:?}{db:?}"))
+}
+
+fn may_subscribe(wanted: &Subscription, _: &Db, ctx: &Context) -> bool {
+    wanted.variables.contains_key("section") && ctx.caller().is_none()
 }
 
 async fn pages(_: &Db) -> Vec<ListedResource> {

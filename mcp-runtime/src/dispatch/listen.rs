@@ -1,0 +1,157 @@
+//! `subscriptions/listen`: what is honoured of a client's filter, and the messages of the stream that it opens.
+//! Transports poll [`Listening`] for as long as the client listens; dropping it ends the subscription.
+//!
+//! See [subscriptions](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions).
+
+use std::{
+    collections::BTreeSet,
+    fmt,
+    task::{Context, Poll},
+};
+
+use serde::Deserialize;
+
+use super::{Refusal, Request, Status, run::Begun};
+use crate::{
+    jsonrpc::{Object, ProtocolError, array, notification, string},
+    protocol::{META_SERVER_INFO, META_SUBSCRIPTION_ID, Revision},
+    server::Server,
+    subscribe::{Follower, Lists},
+};
+
+/// What a client asks for.
+#[derive(Deserialize, Debug, Default)]
+#[serde(rename_all = "camelCase")]
+struct Wanted {
+    tools_list_changed: Option<bool>,
+    prompts_list_changed: Option<bool>,
+    resources_list_changed: Option<bool>,
+    resource_subscriptions: Option<Vec<String>>,
+}
+
+/// A stream that a client listens on.
+pub(crate) struct Listening {
+    server: Server,
+    /// Raw JSON of the request's id, which is the subscription's.
+    id: Box<str>,
+    follower: Follower,
+    /// Goes before everything else.
+    acknowledgement: Option<Vec<u8>>,
+}
+
+impl Server {
+    pub(super) fn listen(&self, request: Request<'_>) -> Result<Begun, Refusal> {
+        let Wanted {
+            tools_list_changed,
+            prompts_list_changed,
+            resources_list_changed,
+            resource_subscriptions,
+        } = wanted(&request)?;
+        let can = self.offers(request.revision).changes;
+        let lists = Lists {
+            tools: can.tools && tools_list_changed == Some(true),
+            prompts: can.prompts && prompts_list_changed == Some(true),
+            resources: can.resources && resources_list_changed == Some(true),
+        };
+        let filter = self.hub().filter(lists);
+        let mut uris = BTreeSet::new();
+        let mut honoured = resource_subscriptions.unwrap_or_default();
+        honoured.retain(|uri| {
+            let known = can.resources
+                && uris.insert(uri.clone())
+                && self.may_subscribe(&request, uri).is_ok()
+                && filter.subscribe(uri);
+            if !known {
+                tracing::debug!(uri, "a subscription was not honoured");
+            }
+            known
+        });
+        let peer = request.peer;
+        let Some(follower) = self.hub().follow(filter, peer.caller.clone(), peer.restricted) else {
+            tracing::warn!("a subscription was refused: there are too many\nraise `max_subscribers`");
+            return Err(Refusal::unavailable("too many subscriptions are open\ntry again"));
+        };
+        let acknowledgement = notification("notifications/subscriptions/acknowledged", |params| {
+            subscription(params, request.id);
+            params.object("notifications", |n| {
+                for (key, honoured) in [
+                    ("toolsListChanged", lists.tools),
+                    ("promptsListChanged", lists.prompts),
+                    ("resourcesListChanged", lists.resources),
+                ] {
+                    if honoured {
+                        n.raw(key, "true");
+                    }
+                }
+                if !honoured.is_empty() {
+                    array(n.key("resourceSubscriptions"), &honoured, |out, uri| string(out, uri));
+                }
+            });
+        });
+        Ok(Begun::Listening(Listening {
+            server: self.clone(),
+            id: request.id.into(),
+            follower,
+            acknowledgement: Some(acknowledgement),
+        }))
+    }
+}
+
+fn wanted(request: &Request<'_>) -> Result<Wanted, ProtocolError> {
+    let raw = request
+        .params
+        .notifications
+        .filter(|raw| raw.get().starts_with('{'))
+        .ok_or_else(|| ProtocolError::invalid_params("`notifications` is not an object"))?;
+    serde_json::from_str(raw.get())
+        .map_err(|error| ProtocolError::invalid_params(format!("`notifications`: {error}")))
+}
+
+/// The `_meta` that every message of a stream carries.
+fn subscription(params: &mut Object<'_>, id: &str) {
+    params.object("_meta", |meta| {
+        meta.raw(META_SUBSCRIPTION_ID, id);
+    });
+}
+
+impl Listening {
+    /// The next message to the client, one line without its end; `None` when the server ends the subscription.
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
+        if let Some(acknowledgement) = self.acknowledgement.take() {
+            return Poll::Ready(Some(acknowledgement));
+        }
+        match self.follower.poll(cx) {
+            Poll::Ready(change) => Poll::Ready(Some(change.notification(|p| subscription(p, &self.id)))),
+            Poll::Pending if self.follower.is_over() => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    /// The result of the request, with which the server ends the subscription.
+    pub(crate) fn result(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(256);
+        let mut reply = Object::new(&mut out);
+        reply.raw("jsonrpc", "\"2.0\"").raw("id", &self.id).object("result", |result| {
+            result.str("resultType", "complete").object("_meta", |meta| {
+                meta.raw(META_SUBSCRIPTION_ID, &self.id);
+                meta.raw(META_SERVER_INFO, self.server.info_json(Revision::LATEST));
+            });
+        });
+        reply.end();
+        out
+    }
+
+    /// What goes before the result where all subscriptions share one channel.
+    pub(crate) fn cancelled(&self) -> Vec<u8> {
+        notification("notifications/cancelled", |params| {
+            subscription(params, &self.id);
+            params.raw("requestId", &self.id).str("reason", "the server ends this subscription");
+        })
+    }
+}
+
+impl fmt::Debug for Listening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listening").field("id", &self.id).finish_non_exhaustive()
+    }
+}

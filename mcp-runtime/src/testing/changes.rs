@@ -1,0 +1,119 @@
+//! What a server tells a client that listens, one change after the other.
+
+use std::{
+    fmt,
+    future::poll_fn,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use serde_json::Value;
+
+use crate::{dispatch::Listening, subscribe::Follower};
+
+/// How long a change may take in a test; publishing is immediate, so that only the publisher takes time.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A subscription of a [`TestServer`](super::TestServer): the notifications of changes, oldest first.
+///
+/// Dropping it ends the subscription.
+#[must_use = "dropping it ends the subscription"]
+pub struct Changes {
+    source: Source,
+    acknowledged: Value,
+}
+
+pub(super) enum Source {
+    Stream(Box<Listening>),
+    /// Of a client that has shaken hands.
+    Session(Follower),
+}
+
+impl Changes {
+    pub(super) fn new(source: Source, acknowledged: Value) -> Self {
+        Self { source, acknowledged }
+    }
+
+    /// Takes the first message.
+    pub(super) fn acknowledge(&mut self) {
+        if let Poll::Ready(mut message) = self.poll(&mut Context::from_waker(Waker::noop())) {
+            self.acknowledged = message["params"]["notifications"].take();
+        }
+    }
+
+    /// What the server agreed to tell of: the part of the filter that it honours.
+    #[must_use]
+    pub fn acknowledged(&self) -> &Value {
+        &self.acknowledged
+    }
+
+    /// Waits for the next notification.
+    ///
+    /// # Panics
+    /// None comes within 10 seconds, or the server has ended the subscription.
+    pub async fn next(&mut self) -> Value {
+        match self.within(PATIENCE).await {
+            Some(message) if message.get("method").is_some() => message,
+            Some(result) => panic!("the server has ended the subscription: {result}"),
+            None => panic!("no change was published within {PATIENCE:?}"),
+        }
+    }
+
+    /// The next notification, if there is one now. What was published before is there.
+    ///
+    /// # Panics
+    /// The server has ended the subscription.
+    #[must_use]
+    pub fn try_next(&mut self) -> Option<Value> {
+        match self.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(message) if message.get("method").is_some() => Some(message),
+            Poll::Ready(result) => panic!("the server has ended the subscription: {result}"),
+            Poll::Pending => None,
+        }
+    }
+
+    /// Waits for the server to end the subscription, and gives the result that it ends with. Changes before that are
+    /// left out.
+    ///
+    /// # Panics
+    /// It does not end within 10 seconds.
+    pub async fn ended(mut self) -> Value {
+        loop {
+            match self.within(PATIENCE).await {
+                Some(mut message) if message.get("method").is_none() => {
+                    return message.get_mut("result").map_or(Value::Null, Value::take);
+                }
+                Some(_) => {}
+                None => panic!("the server did not end the subscription within {PATIENCE:?}"),
+            }
+        }
+    }
+
+    async fn within(&mut self, limit: Duration) -> Option<Value> {
+        tokio::time::timeout(limit, poll_fn(|cx| self.poll(cx))).await.ok()
+    }
+
+    /// The next message; a reply when the subscription has ended.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Value> {
+        let bytes = match &mut self.source {
+            Source::Stream(listening) => match listening.poll_next(cx) {
+                Poll::Ready(Some(message)) => message,
+                Poll::Ready(None) => listening.result(),
+                Poll::Pending => return Poll::Pending,
+            },
+            Source::Session(follower) => match follower.poll(cx) {
+                Poll::Ready(change) => change.notification(|_| {}),
+                Poll::Pending => return Poll::Pending,
+            },
+        };
+        Poll::Ready(serde_json::from_slice(&bytes).unwrap_or_else(|error| {
+            Value::String(format!("not JSON ({error}): {}", String::from_utf8_lossy(&bytes)))
+        }))
+    }
+}
+
+impl fmt::Debug for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Changes").field("acknowledged", &self.acknowledged).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,12 @@
+use mcp_runtime::{Subscription, mcp_resource};
+
+async fn may(wanted: &Subscription) -> bool {
+    wanted.uri.len() > 5
+}
+
+#[mcp_resource(uri = "docs://{id}", subscribe = may)]
+fn page(id: u32) -> u32 {
+    id
+}
+
+fn main() {}

@@ -20,6 +20,7 @@ mod rounds;
 mod skills;
 mod stdio;
 mod stream;
+mod subscriptions;
 mod tasks;
 mod tools;
 mod wire;

@@ -11,7 +11,7 @@ use std::{
 
 use serde::Deserialize;
 
-use super::{Refusal, Request, Status, run::Begun};
+use super::{Refusal, Request, run::Begun};
 use crate::{
     jsonrpc::{Object, ProtocolError, array, notification, string},
     protocol::{META_SERVER_INFO, META_SUBSCRIPTION_ID, Revision},
@@ -56,6 +56,8 @@ impl Server {
         let filter = self.hub().filter(lists);
         let mut uris = BTreeSet::new();
         let mut honoured = resource_subscriptions.unwrap_or_default();
+        // so that a long list is not a long check either
+        honoured.truncate(self.hub().max_uris());
         honoured.retain(|uri| {
             let known = can.resources
                 && uris.insert(uri.clone())

@@ -3,8 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use super::Probe;
-use crate::{context::Context, reply::Failure};
+use super::{Probe, ProbeDyn};
+use crate::{
+    context::{Context, Slots},
+    reply::Failure,
+};
 
 /// A check behind its type.
 pub(crate) type SubscribeFn = fn(&Subscription, &Context) -> Result<bool, Failure>;
@@ -47,6 +50,11 @@ pub trait SubscriptionCheck<M> {
     fn run(self, wanted: &Subscription, context: &Context) -> Result<bool, Failure>;
 }
 
+/// The value for a parameter, which may be the context itself, held by `own`.
+fn find<'c, S: ?Sized + 'static>(context: &'c Context, own: &'c Slots) -> Result<&'c S, Failure> {
+    own.get().map_or_else(|| ProbeDyn::find(&Probe::<S>::new(), context), Ok)
+}
+
 macro_rules! shapes {
     ($($(($s:ident $v:ident))*;)*) => {$(
         impl<F, $($s: ?Sized + 'static),*> SubscriptionCheck<($(fn(&$s),)*)> for F
@@ -55,7 +63,9 @@ macro_rules! shapes {
         {
             #[allow(unused_variables)]
             fn run(self, wanted: &Subscription, context: &Context) -> Result<bool, Failure> {
-                $(let $v = crate::extract::ProbeDyn::find(&Probe::<$s>::new(), context)?;)*
+                let mut own = Slots::default();
+                own.put(context.clone());
+                $(let $v = find::<$s>(context, &own)?;)*
                 Ok(self(wanted, $($v),*))
             }
         }

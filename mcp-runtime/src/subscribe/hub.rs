@@ -98,6 +98,11 @@ impl Hub {
         Arc::new(Filter::new(lists, self.0.limits.uris))
     }
 
+    /// How many resources one follower may have.
+    pub(crate) fn max_uris(&self) -> usize {
+        self.0.limits.uris
+    }
+
     /// Tells everyone who wants to know; never waits for them.
     pub(crate) fn publish(&self, change: Change) {
         self.publish_to(change, |_| true);
@@ -150,6 +155,7 @@ impl Hub {
     }
 
     /// How many follow.
+    #[cfg(test)]
     pub(crate) fn followers(&self) -> usize {
         self.0.places.read().unwrap_or_else(PoisonError::into_inner).len()
     }

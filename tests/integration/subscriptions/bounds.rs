@@ -1,0 +1,233 @@
+//! The bounds of subscriptions: nobody costs more than this, and nobody who is gone costs anything.
+
+use mcp_runtime::{Revision, testing::TestServer};
+use serde_json::json;
+use tokio::runtime::Handle;
+
+use super::client::{Events, Pipe, Served, builder, listening, meta};
+use crate::http::client::{Ask, said, within};
+
+#[tokio::test]
+async fn a_thousand_subscriptions_in_memory_are_bounded_and_leave_nothing() {
+    let server = builder().max_subscribers(1000).build().unwrap();
+    let client = TestServer::of(&server);
+    for _ in 0..3 {
+        let mut streams = Vec::new();
+        for _ in 0..1000 {
+            streams.push(client.listen(json!({ "toolsListChanged": true })).await);
+        }
+        let params = json!({ "notifications": {} });
+        client.request("subscriptions/listen", params).await.expect_code(-32603);
+        drop(streams.split_off(500));
+        server.handle().tools_changed();
+        assert!(streams.iter_mut().all(|stream| stream.try_next().is_some()));
+    }
+}
+
+#[tokio::test]
+async fn a_thousand_subscriptions_of_one_connection_leave_no_task() {
+    within(async {
+        let server = builder().max_subscribers(1000).build().unwrap();
+        let mut pipe = Pipe::open(&server, 1 << 16);
+        pipe.request("warm", "tools/list", json!({ "_meta": meta() })).await;
+        pipe.message().await;
+        let tasks = Handle::current().metrics().num_alive_tasks();
+        for id in 0..1000 {
+            pipe.listen(&format!("s{id}"), json!({ "toolsListChanged": true })).await;
+        }
+        assert_eq!(Handle::current().metrics().num_alive_tasks(), tasks + 1000);
+        let params = json!({ "notifications": {}, "_meta": meta() });
+        assert_eq!(pipe.ask("over", "subscriptions/listen", params).await["error"]["code"], -32603);
+        for id in 0..500 {
+            let params = json!({ "requestId": format!("s{id}") });
+            pipe.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }))
+                .await;
+        }
+        while Handle::current().metrics().num_alive_tasks() > tasks + 500 {
+            tokio::task::yield_now().await;
+        }
+        // the rest ends with the connection
+        pipe.served.abort();
+        while Handle::current().metrics().num_alive_tasks() >= tasks {
+            tokio::task::yield_now().await;
+        }
+        let mut streams = Vec::new();
+        for _ in 0..1000 {
+            streams.push(TestServer::of(&server).listen(json!({})).await);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_thousand_streams_over_http_leave_nothing() {
+    within(async {
+        let server = builder().max_subscribers(100).build().unwrap();
+        let served = Served::start(&server).await;
+        let tasks = Handle::current().metrics().num_alive_tasks();
+        let filter = json!({ "toolsListChanged": true });
+        for _ in 0..10 {
+            let mut streams = Vec::new();
+            while streams.len() < 100 {
+                // those of the last round go as soon as the server has seen that they are gone
+                match Events::open(listening("s", &filter), served.at).await {
+                    Ok(events) => streams.push(events),
+                    Err((status, refused)) => {
+                        assert_eq!((status, &refused["error"]["code"]), (503, &json!(-32603)), "{refused}");
+                    }
+                }
+            }
+            let refused = Events::open(listening("over", &filter), served.at).await.err().unwrap();
+            assert_eq!(refused.0, 503);
+            // requests go on
+            let list = Ask::modern(1, "tools/list", json!({})).send(served.at).await;
+            assert_eq!(list.status, 200);
+        }
+        while Handle::current().metrics().num_alive_tasks() > tasks {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+/// Each is long, so that what is kept of them can be seen.
+fn uris() -> Vec<String> {
+    (0..10).map(|n| format!("item://{n}?q={}", "x".repeat(1000))).collect()
+}
+
+/// Publishes 100 000 updates, 100 MB in all if each were sent.
+async fn flood(server: &mcp_runtime::Server, uris: &[String]) {
+    let handle = server.handle();
+    for n in 0..10_000 {
+        for uri in uris {
+            handle.resource_updated(uri);
+        }
+        if n % 4 == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// What a client that did not read may find at most: full buffers on the way, and each change once.
+const MOST: usize = 16 << 20;
+
+/// A template that takes anything as its query
+#[mcp_runtime::mcp_resource(uri = "item://{id}{?q}")]
+fn queried(id: u32, q: Option<String>) -> String {
+    format!("{id}{q:?}")
+}
+
+fn flooded() -> mcp_runtime::Server {
+    mcp_runtime::server!().resource::<queried>().with_handle(drop).build().unwrap()
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_its_connection_costs_little() {
+    within(async {
+        let (server, uris) = (flooded(), uris());
+        let mut slow = Pipe::open(&server, 1 << 16);
+        let mut legacy = Pipe::open(&server, 1 << 16);
+        slow.listen("s", json!({ "resourceSubscriptions": uris })).await;
+        legacy.shake_hands("2025-11-25").await;
+        for uri in &uris {
+            legacy.ask("sub", "resources/subscribe", json!({ "uri": uri })).await;
+        }
+        flood(&server, &uris).await;
+        let mut other = Pipe::open(&server, 1 << 16);
+        other.ask("alive", "resources/templates/list", json!({ "_meta": meta() })).await;
+        server.handle().resources_changed();
+        // the last update of each is not lost; nor is the server
+        slow.request("end", "resources/templates/list", json!({ "_meta": meta() })).await;
+        legacy.request("end", "resources/templates/list", json!({})).await;
+        for pipe in [&mut slow, &mut legacy] {
+            let mut bytes = 0;
+            let mut seen = std::collections::BTreeSet::new();
+            loop {
+                let message = pipe.message().await;
+                bytes += message.to_string().len();
+                if let Some(uri) = message["params"]["uri"].as_str() {
+                    seen.insert(uri.to_owned());
+                }
+                if message["id"] == "end" {
+                    break;
+                }
+            }
+            assert!(bytes < MOST, "{bytes} bytes were kept");
+            assert_eq!(seen.len(), uris.len());
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_its_stream_costs_little() {
+    within(async {
+        let (server, uris) = (flooded(), uris());
+        let served = Served::start(&server).await;
+        let filter = json!({ "resourceSubscriptions": uris });
+        let mut slow = Events::open(listening("s", &filter), served.at).await.unwrap();
+        slow.next().await.unwrap();
+        flood(&server, &uris).await;
+        let list = Ask::modern(1, "resources/templates/list", json!({})).send(served.at).await;
+        assert_eq!(list.status, 200);
+        server.handle().end_subscriptions();
+        let mut bytes = 0;
+        while let Some(message) = slow.next().await {
+            bytes += message.to_string().len();
+        }
+        assert!(bytes < MOST, "{bytes} bytes were kept");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn one_subscriber_has_so_many_resources_only() {
+    let server = builder().max_subscriptions(2).build().unwrap();
+    let three = json!({ "resourceSubscriptions": ["item://1", "item://2", "item://3"] });
+    let changes = TestServer::of(&server).listen(three.clone()).await;
+    assert_eq!(changes.acknowledged(), &json!({ "resourceSubscriptions": ["item://1", "item://2"] }));
+
+    let mut pipe = Pipe::open(&server, 1 << 16);
+    pipe.shake_hands("2025-11-25").await;
+    for (uri, code) in
+        [("item://1", None), ("item://2", None), ("item://3", Some(-32603)), ("item://1", None)]
+    {
+        let reply = pipe.ask("sub", "resources/subscribe", json!({ "uri": uri })).await;
+        assert_eq!(reply["error"]["code"].as_i64(), code, "{reply}");
+    }
+    pipe.ask("un", "resources/unsubscribe", json!({ "uri": "item://2" })).await;
+    let reply = pipe.ask("sub", "resources/subscribe", json!({ "uri": "item://3" })).await;
+    assert_eq!(reply["result"], json!({}));
+}
+
+#[tokio::test]
+async fn a_stream_that_loses_a_change_ends_and_says_so() {
+    let server = builder().max_pending_changes(2).build().unwrap();
+    let three = json!({ "resourceSubscriptions": ["item://1", "item://2", "item://3"] });
+    let modern = TestServer::of(&server);
+    let mut changes = modern.listen(three.clone()).await;
+    let legacy = TestServer::of(&server).legacy(Revision::V2025_11_25);
+    let mut session = legacy.listen(three).await;
+    for uri in ["item://1", "item://2", "item://3"] {
+        server.handle().resource_updated(uri);
+    }
+    for stream in [&mut changes, &mut session] {
+        assert_eq!(stream.next().await["params"]["uri"], "item://1");
+        assert_eq!(stream.next().await["params"]["uri"], "item://2");
+    }
+    assert_eq!(changes.ended().await["resultType"], "complete");
+    // a session has no stream to end: it goes on
+    assert_eq!(session.try_next(), None);
+    server.handle().resource_updated("item://3");
+    assert_eq!(session.next().await["params"]["uri"], "item://3");
+}
+
+#[tokio::test]
+async fn a_connection_without_a_place_is_served_all_the_same() {
+    let server = builder().max_subscribers(0).build().unwrap();
+    let mut pipe = Pipe::open(&server, 1 << 16);
+    pipe.shake_hands("2025-11-25").await;
+    let params = json!({ "name": "publish", "arguments": { "what": "tools" } });
+    let reply = pipe.ask("call", "tools/call", params).await;
+    assert_eq!(said(&reply), "published");
+}

@@ -1,0 +1,96 @@
+//! What a server says of the changes that it tells of: nothing, unless something can publish them.
+
+use mcp_runtime::{Revision, ServerHandle, prelude::*};
+use serde_json::{Value, json};
+
+use super::client::{Pipe, Served, builder, item, tool};
+use crate::{
+    common::{LEGACY, serve},
+    http::client::Ask,
+};
+
+fn silent() -> mcp_runtime::ServerBuilder {
+    mcp_runtime::server!().resource::<item>()
+}
+
+fn told(capabilities: &Value) -> [&Value; 4] {
+    [
+        &capabilities["tools"]["listChanged"],
+        &capabilities["prompts"]["listChanged"],
+        &capabilities["resources"]["listChanged"],
+        &capabilities["resources"]["subscribe"],
+    ]
+}
+
+#[tokio::test]
+async fn protocol_11_without_a_handle_nothing_is_told() {
+    let server = serve(silent());
+    assert_eq!(server.capabilities().await, json!({ "resources": {} }));
+    let wanted = json!({ "toolsListChanged": true, "resourcesListChanged": true, "resourceSubscriptions": ["item://1"] });
+    assert_eq!(server.listen(wanted).await.acknowledged(), &json!({}));
+    let legacy = server.legacy(Revision::V2025_06_18);
+    assert_eq!(legacy.capabilities().await, json!({ "resources": {} }));
+    legacy.request("resources/subscribe", json!({ "uri": "item://1" })).await.expect_code(-32601);
+}
+
+#[tokio::test]
+async fn protocol_11_a_handle_makes_everything_that_is_offered_change() {
+    let server = serve(builder());
+    let yes = &json!(true);
+    assert_eq!(told(&server.capabilities().await), [yes; 4]);
+    let mut server = server;
+    for revision in LEGACY {
+        server = server.legacy(revision);
+        assert_eq!(told(&server.capabilities().await), [yes; 4], "{revision}");
+    }
+}
+
+#[tokio::test]
+async fn protocol_11_each_way_to_a_handle_counts_and_only_what_is_offered() {
+    /// Perhaps tells of changes
+    #[mcp_tool]
+    fn perhaps(server: Option<&ServerHandle>) -> bool {
+        server.is_some()
+    }
+    let expected =
+        json!({ "resources": { "listChanged": true, "subscribe": true }, "tools": { "listChanged": true } });
+
+    let by_function = serve(silent().tool::<perhaps>());
+    by_function.call("perhaps", json!({})).await.expect_text("true");
+    assert_eq!(by_function.capabilities().await, expected);
+
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let given = serve(silent().with_handle(move |handle| sender.send(handle).unwrap()));
+    assert_eq!(given.capabilities().await, expected);
+    receiver.recv().unwrap().add_tool(tool("late")).unwrap();
+    assert_eq!(given.list_tools().await.len(), 1);
+
+    let mounted = serve(mcp_runtime::server!().mount("inner", silent().with_handle(drop)));
+    assert_eq!(mounted.capabilities().await, expected);
+
+    let server = silent().build().unwrap();
+    let _handle = server.handle();
+    assert_eq!(mcp_runtime::testing::TestServer::of(&server).capabilities().await, expected);
+}
+
+#[tokio::test]
+async fn protocol_11_a_connection_after_a_handshake_is_a_channel() {
+    let server = builder().build().unwrap();
+    for revision in LEGACY {
+        let mut pipe = Pipe::open(&server, 1 << 16);
+        let hello = pipe.shake_hands(revision.as_str()).await;
+        assert_eq!(told(&hello["capabilities"]), [&json!(true); 4], "{revision}");
+    }
+}
+
+#[tokio::test]
+async fn protocol_19_without_sessions_nobody_can_be_told() {
+    let server = Served::start(&builder().stateless().build().unwrap()).await;
+    let hello = Ask::initialize("2025-11-25").send(server.at).await.json();
+    assert_eq!(told(&hello["result"]["capabilities"]), [&Value::Null; 4]);
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": { "uri": "item://1" } });
+    let reply = Ask::post(body.to_string()).send(server.at).await;
+    assert_eq!((reply.status, reply.code()), (200, -32601));
+    let modern = Ask::modern(1, "server/discover", json!({})).send(server.at).await.json();
+    assert_eq!(told(&modern["result"]["capabilities"]), [&json!(true); 4]);
+}

@@ -1,0 +1,130 @@
+//! Who may subscribe: scopes, and a resource's own check.
+
+use mcp_runtime::{Caller, Revision, prelude::*};
+use serde_json::{Value, json};
+
+use super::client::{Events, Served, builder, listening};
+use crate::{
+    common::{LEGACY, serve},
+    http::client::within,
+};
+
+struct Live(Vec<u32>);
+
+fn live(wanted: &Subscription, live: &Live) -> bool {
+    wanted.variables["id"].parse().is_ok_and(|id| live.0.contains(&id))
+}
+
+fn bare(wanted: &Subscription) -> bool {
+    assert_ne!(wanted.uri, "bare://panic", "secret");
+    wanted.uri.ends_with("yes")
+}
+
+fn of_nobody(wanted: &Subscription, ctx: &Context, live: &Live) -> bool {
+    wanted.variables.is_empty() && ctx.caller().is_none() && !live.0.is_empty()
+}
+
+/// Some instances change
+#[mcp_resource(uri = "live://{id}", subscribe = live)]
+fn some(id: u32) -> String {
+    id.to_string()
+}
+
+/// Decided by the URI alone
+#[mcp_resource(uri = "bare://{name}", subscribe = bare)]
+fn named(name: String) -> String {
+    name
+}
+
+/// Decided by who asks
+#[mcp_resource(uri = "own://one", subscribe = of_nobody)]
+fn own() -> &'static str {
+    "own"
+}
+
+/// Tells of changes
+#[mcp_tool]
+fn tell(server: &ServerHandle) {
+    server.resource_updated("live://1");
+}
+
+fn checked() -> mcp_runtime::ServerBuilder {
+    mcp_runtime::server!()
+        .tool::<tell>()
+        .resource::<some>()
+        .resource::<named>()
+        .resource::<own>()
+        .state(Live(vec![1, 3]))
+}
+
+#[tokio::test]
+async fn a_check_decides_on_each_subscription_of_a_listen_stream() {
+    let wanted = [
+        "live://1",
+        "live://2",
+        "live://3",
+        "live://x",
+        "bare://yes",
+        "bare://no",
+        "bare://panic",
+        "own://one",
+    ];
+    let changes = serve(checked()).listen(json!({ "resourceSubscriptions": wanted })).await;
+    let honoured = json!(["live://1", "live://3", "bare://yes", "own://one"]);
+    assert_eq!(changes.acknowledged()["resourceSubscriptions"], honoured);
+}
+
+#[tokio::test]
+async fn a_check_decides_on_each_subscription_of_a_session() {
+    for revision in LEGACY {
+        let server = serve(checked()).legacy(revision);
+        let subscribe = async |uri: &str| server.request("resources/subscribe", json!({ "uri": uri })).await;
+        for uri in ["live://1", "bare://yes", "own://one"] {
+            assert_eq!(subscribe(uri).await.expect_ok().value(), &json!({}));
+        }
+        let refused = subscribe("live://2").await.error().expect("an error");
+        assert_eq!((refused.code, refused.data), (-32602, Some(json!({ "uri": "live://2" }))));
+        let broken = subscribe("bare://panic").await.error().expect("an error");
+        assert_eq!(broken.code, -32603);
+        assert!(!broken.message.contains("secret"), "{broken}");
+    }
+}
+
+#[tokio::test]
+async fn a_template_of_a_mount_is_checked_with_its_own_state() {
+    let server = serve(mcp_runtime::server!().state(Live(Vec::new())).mount("inner", checked()));
+    let wanted = json!({ "resourceSubscriptions": ["live://inner/1", "live://inner/2", "live://1"] });
+    let changes = server.listen(wanted).await;
+    assert_eq!(changes.acknowledged(), &json!({ "resourceSubscriptions": ["live://inner/1"] }));
+}
+
+#[tokio::test]
+async fn what_a_caller_cannot_see_cannot_be_subscribed_to() {
+    within(async {
+        let caller = |parts: &axum::http::request::Parts| {
+            let name = parts.headers.get("x-user")?.to_str().ok()?.to_owned();
+            Some(Caller::new("test", name.as_str()).scopes([name.clone()]))
+        };
+        let server = builder().caller(caller).build().unwrap();
+        let served = Served::start(&server).await;
+        let filter = json!({ "resourceSubscriptions": ["secret://one", "item://1"] });
+        for (user, expected) in
+            [("secret", json!(["secret://one", "item://1"])), ("guest", json!(["item://1"]))]
+        {
+            let ask = listening("s", &filter).header("x-user", user);
+            let first: Value = Events::open(ask, served.at).await.unwrap().next().await.unwrap();
+            assert_eq!(first["params"]["notifications"]["resourceSubscriptions"], expected);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_revision_without_listen_does_not_know_it_and_the_other_way_round() {
+    let legacy = serve(builder()).legacy(Revision::V2025_11_25);
+    legacy.request("subscriptions/listen", json!({ "notifications": {} })).await.expect_code(-32601);
+    let modern = serve(builder());
+    for method in ["resources/subscribe", "resources/unsubscribe"] {
+        modern.request(method, json!({ "uri": "item://1" })).await.expect_code(-32601);
+    }
+}

@@ -1,0 +1,233 @@
+//! How subscriptions end: by the server, with a result; by the client, without; with the connection.
+
+use std::time::Duration;
+
+use mcp_runtime::testing::TestServer;
+use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::client::{Events, Pipe, SUBSCRIPTION, Served, builder, listening, meta, tool};
+use crate::{
+    child::{self, fixture},
+    http::client::{Ask, said, within},
+};
+
+/// The result that ends the subscription `id`.
+#[track_caller]
+fn assert_result(message: &Value, id: &Value) {
+    assert_eq!(&message["id"], id, "{message}");
+    assert_eq!(message["result"]["resultType"], "complete", "{message}");
+    assert_eq!(&message["result"]["_meta"][SUBSCRIPTION], id, "{message}");
+}
+
+/// What goes before it on a shared channel.
+#[track_caller]
+fn assert_cancelled(message: &Value, id: &Value) {
+    assert_eq!(message["method"], "notifications/cancelled", "{message}");
+    assert_eq!(&message["params"]["requestId"], id, "{message}");
+    assert!(message.get("id").is_none(), "{message}");
+}
+
+#[tokio::test]
+async fn protocol_33_a_subscription_in_memory_ends_with_its_result() {
+    let server = builder().build().unwrap();
+    let mut changes = TestServer::of(&server).listen(json!({ "toolsListChanged": true })).await;
+    server.handle().tools_changed();
+    server.handle().end_subscriptions();
+    assert_eq!(changes.next().await["method"], "notifications/tools/list_changed");
+    let result = changes.ended().await;
+    assert_eq!((&result["resultType"], &result["_meta"][SUBSCRIPTION]), (&json!("complete"), &json!(1)));
+}
+
+#[tokio::test]
+async fn protocol_33_over_http_the_result_comes_and_the_stream_ends() {
+    within(async {
+        let server = builder().build().unwrap();
+        let mut served = Served::start(&server).await;
+        let filter = json!({ "toolsListChanged": true });
+        let mut first = Events::open(listening("first", &filter), served.at).await.unwrap();
+        first.next().await.unwrap();
+        server.handle().end_subscriptions();
+        assert_result(&first.next().await.unwrap(), &json!("first"));
+        assert_eq!(first.next().await, None);
+        // the connection is as good as before, for another stream or any request
+        first.wire.write(&listening("again", &filter).bytes()).await;
+        assert_eq!(first.wire.head().await.status, 200);
+        let mut second = Events::open(listening("second", &filter), served.at).await.unwrap();
+        second.next().await.unwrap();
+        served.stop();
+        assert_result(&second.next().await.unwrap(), &json!("second"));
+        assert_eq!(second.next().await, None);
+        served.over().await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn protocol_33_on_a_shared_channel_the_cancellation_comes_first() {
+    let server = builder().build().unwrap();
+    let mut pipe = Pipe::open(&server, 1 << 16);
+    for id in ["a", "b"] {
+        pipe.listen(id, json!({ "toolsListChanged": true })).await;
+    }
+    server.handle().end_subscriptions();
+    let mut messages = Vec::new();
+    for _ in 0..4 {
+        messages.push(pipe.message().await);
+    }
+    for id in [json!("a"), json!("b")] {
+        let of_id = |m: &&Value| m["params"]["requestId"] == id || m["id"] == id;
+        let mine: Vec<_> = messages.iter().filter(of_id).collect();
+        assert_cancelled(mine[0], &id);
+        assert_result(mine[1], &id);
+    }
+    pipe.listen("a", json!({ "toolsListChanged": true })).await;
+    // numbers are ids as well
+    let params = json!({ "notifications": {}, "_meta": meta() });
+    pipe.request(7, "subscriptions/listen", params).await;
+    assert_eq!(pipe.message().await["params"]["_meta"], json!({ SUBSCRIPTION: 7 }));
+}
+
+#[tokio::test]
+async fn protocol_33_the_client_cancels_and_gets_no_reply() {
+    let server = builder().max_subscribers(1).build().unwrap();
+    let handle = server.handle();
+    let mut pipe = Pipe::open(&server, 1 << 16);
+    pipe.listen("a", json!({ "toolsListChanged": true })).await;
+    let params = json!({ "notifications": {}, "_meta": meta() });
+    let twice = pipe.ask("a", "subscriptions/listen", params.clone()).await;
+    assert_eq!(twice["error"]["code"], -32600, "the id is in use: {twice}");
+    let cancelled =
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": "a" } });
+    pipe.send(&cancelled).await;
+    // its place is free, as soon as its task is gone
+    let again = within(async {
+        loop {
+            pipe.request("b", "subscriptions/listen", params.clone()).await;
+            let message = pipe.message().await;
+            if message.get("error").is_none() {
+                return message;
+            }
+        }
+    });
+    assert_eq!(again.await["params"]["_meta"], json!({ SUBSCRIPTION: "b" }));
+    handle.tools_changed();
+    let list = json!({ "_meta": meta() });
+    pipe.ask("after", "tools/list", list).await;
+}
+
+#[tokio::test]
+async fn protocol_34_at_the_end_of_input_listeners_hold_nothing_up() {
+    within(async {
+        // a subscription that counted as a call would be waited for
+        let server = builder().drain(Duration::from_secs(3600)).build().unwrap();
+        let mut pipe = Pipe::open(&server, 1 << 16);
+        pipe.listen("a", json!({ "toolsListChanged": true })).await;
+        pipe.close().await;
+        assert_cancelled(&pipe.message().await, &json!("a"));
+        assert_result(&pipe.message().await, &json!("a"));
+        assert_eq!(pipe.next().await, None);
+        pipe.served.await.unwrap().unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn protocol_34_listeners_take_no_place_of_calls() {
+    within(async {
+        let server = builder().max_in_flight(1).max_queued(0).max_requests(1).build().unwrap();
+        let mut pipe = Pipe::open(&server, 1 << 16);
+        for id in ["a", "b", "c"] {
+            pipe.listen(id, json!({ "toolsListChanged": true })).await;
+        }
+        let params = json!({ "name": "publish", "arguments": { "what": "prompts" }, "_meta": meta() });
+        assert_eq!(pipe.ask("call", "tools/call", params).await["result"]["isError"], json!(null));
+
+        let served = Served::start(&server).await;
+        let mut streams = Vec::new();
+        for id in ["a", "b", "c"] {
+            let filter = json!({ "promptsListChanged": true });
+            let mut events = Events::open(listening(id, &filter), served.at).await.unwrap();
+            events.next().await.unwrap();
+            streams.push(events);
+        }
+        let call =
+            Ask::modern(1, "tools/call", json!({ "name": "publish", "arguments": { "what": "prompts" } }));
+        assert_eq!(said(&call.send(served.at).await.json()), "published");
+        for events in &mut streams {
+            assert_eq!(events.next().await.unwrap()["method"], "notifications/prompts/list_changed");
+        }
+    })
+    .await;
+}
+
+#[test]
+fn protocol_34_a_process_ends_with_its_input() {
+    let mut server = child::Server::start();
+    let params = json!({ "notifications": { "toolsListChanged": true }, "_meta": meta() });
+    server.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params }));
+    let acknowledged = server.receive();
+    assert_eq!(
+        acknowledged["params"]["notifications"],
+        json!({ "toolsListChanged": true }),
+        "{acknowledged}"
+    );
+    server.send(&child::call("go", "announce", &json!({})));
+    let both = [server.receive(), server.receive()];
+    assert!(both.iter().any(|m| m["id"] == "go"), "{both:?}");
+    assert!(both.iter().any(|m| m["method"] == "notifications/tools/list_changed"), "{both:?}");
+    server.close_input();
+    assert_cancelled(&server.receive(), &json!(1));
+    assert_result(&server.receive(), &json!(1));
+    assert_eq!(server.receive_or_end(), None);
+    assert!(server.end().0.success());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn h8_sigterm_ends_listen_streams_with_their_results() {
+    within(async {
+        let free = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let at = free.local_addr().expect("an address");
+        drop(free);
+        let server = child::Server::spawn(fixture().args(["--http", &at.to_string()]));
+        while TcpStream::connect(at).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let mut streams = Vec::new();
+        for id in ["a", "b", "c"] {
+            let filter = json!({ "toolsListChanged": true });
+            let mut events = Events::open(listening(id, &filter), at).await.unwrap();
+            events.next().await.unwrap();
+            streams.push((id, events));
+        }
+        let nap = || Ask::modern(1, "tools/call", json!({ "name": "nap", "arguments": { "ms": 1000 } }));
+        let naps: Vec<_> = (0..100).map(|_| tokio::spawn(async move { nap().send(at).await })).collect();
+        let count = || Ask::modern(1, "tools/call", json!({ "name": "count" }));
+        while !said(&count().send(at).await.json()).starts_with("waiting 100 ") {
+            tokio::task::yield_now().await;
+        }
+        server.signal_to_stop();
+        for (id, events) in &mut streams {
+            assert_result(&events.next().await.unwrap(), &json!(id));
+            assert_eq!(events.next().await, None);
+        }
+        for nap in naps {
+            assert_eq!(said(&nap.await.expect("no panic").json()), "napped");
+        }
+        let (status, _) = tokio::task::spawn_blocking(|| server.end()).await.expect("no panic");
+        assert_eq!(status.code(), Some(0));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_stream_that_only_takes_json_is_refused() {
+    let server = builder().build().unwrap();
+    let served = Served::start(&server).await;
+    let ask = listening("s", &json!({})).with("Accept", "application/json");
+    assert_eq!(ask.send(served.at).await.status, 406);
+    let ask = Ask::modern("s", "subscriptions/listen", json!({ "notifications": 1 }));
+    let refused = ask.send(served.at).await;
+    assert_eq!(refused.code(), -32602);
+    server.handle().add_tool(tool("after")).unwrap();
+}

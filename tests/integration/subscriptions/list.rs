@@ -1,0 +1,148 @@
+//! Lists that change: one notification for each batch, to those who asked for it and may know.
+
+use mcp_runtime::{Caller, prelude::*};
+use serde_json::json;
+
+use super::client::{Events, Listener, Served, WAYS, builder, listening, tool};
+use crate::{common::serve, http::client::within};
+
+fn everything() -> serde_json::Value {
+    json!({ "toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true })
+}
+
+#[tokio::test]
+async fn t35_a_batch_of_tools_is_one_change() {
+    for way in WAYS {
+        let server = builder().build().unwrap();
+        let handle = server.handle();
+        let filter = json!({ "toolsListChanged": true, "resourceSubscriptions": ["item://1"] });
+        let mut listener = Listener::open(&server, way, filter.clone()).await;
+        assert_eq!(listener.acknowledged, filter, "{way:?}");
+        handle
+            .update(|tools| {
+                tools.add(tool("a"));
+                tools.add(tool("b"));
+                tools.add(tool("a"));
+                assert!(tools.remove("b") && !tools.remove("b"));
+            })
+            .unwrap();
+        listener.expect("tools/list_changed").await;
+        handle.resource_updated("item://1");
+        listener.expect_updated("item://1").await;
+        assert!(handle.remove_tool("a").unwrap());
+        listener.expect("tools/list_changed").await;
+    }
+}
+
+#[tokio::test]
+async fn t35_what_changes_nothing_is_no_change() {
+    for way in WAYS {
+        let server = builder().build().unwrap();
+        let handle = server.handle();
+        let filter = json!({ "toolsListChanged": true, "promptsListChanged": true });
+        let mut listener = Listener::open(&server, way, filter).await;
+        assert!(!handle.remove_tool("absent").unwrap());
+        assert!(handle.add_tool(tool("publish")).is_err(), "an annotated tool has this name");
+        assert!(handle.update(|_| {}).is_ok());
+        handle.prompts_changed();
+        listener.expect("prompts/list_changed").await;
+    }
+}
+
+#[tokio::test]
+async fn t35_lists_are_told_to_those_only_who_asked() {
+    for way in WAYS {
+        let server = builder().build().unwrap();
+        let handle = server.handle();
+        let mut all = Listener::open(&server, way, everything()).await;
+        let mut prompts = Listener::open(&server, way, json!({ "promptsListChanged": true })).await;
+        assert_eq!(prompts.acknowledged, json!({ "promptsListChanged": true }));
+        for (publish, method) in [
+            (ServerHandle::tools_changed as fn(&ServerHandle), "tools/list_changed"),
+            (ServerHandle::resources_changed, "resources/list_changed"),
+            (ServerHandle::prompts_changed, "prompts/list_changed"),
+        ] {
+            publish(&handle);
+            all.expect(method).await;
+        }
+        prompts.expect("prompts/list_changed").await;
+    }
+}
+
+#[tokio::test]
+async fn t35_whoever_cannot_see_a_tool_is_not_told_of_it() {
+    within(async {
+        let caller = |parts: &axum::http::request::Parts| {
+            let name = parts.headers.get("x-user")?.to_str().ok()?.to_owned();
+            Some(Caller::new("test", name.as_str()).scopes([name.clone()]))
+        };
+        let server = builder().caller(caller).build().unwrap();
+        let handle = server.handle();
+        let served = Served::start(&server).await;
+        let filter = json!({ "toolsListChanged": true, "promptsListChanged": true });
+        let mut streams = Vec::new();
+        for user in ["admin", "guest"] {
+            let ask = listening("s", &filter).header("x-user", user);
+            let mut events = Events::open(ask, served.at).await.unwrap();
+            events.next().await.unwrap();
+            streams.push(events);
+        }
+        let hidden = ToolDef::builder("hidden").scopes(["admin"]).handler(|_| async { "done" });
+        handle.add_tool(hidden).unwrap();
+        handle.prompts_changed();
+        let method = |message: Option<serde_json::Value>| message.unwrap()["method"].clone();
+        assert_eq!(method(streams[0].next().await), "notifications/tools/list_changed");
+        assert_eq!(method(streams[0].next().await), "notifications/prompts/list_changed");
+        assert_eq!(method(streams[1].next().await), "notifications/prompts/list_changed");
+        handle.remove_tool("hidden").unwrap();
+        handle.add_tool(tool("open")).unwrap();
+        assert_eq!(method(streams[1].next().await), "notifications/tools/list_changed");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_function_publishes_with_a_handle_that_it_takes() {
+    for way in WAYS {
+        let server = builder().build().unwrap();
+        let mut listener = Listener::open(&server, way, everything()).await;
+        let client = mcp_runtime::testing::TestServer::of(&server);
+        for list in ["tools", "prompts", "resources"] {
+            client.call("publish", json!({ "what": list })).await.expect_text("published");
+            listener.expect(&format!("{list}/list_changed")).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_handle_does_not_keep_its_server() {
+    /// Takes state and a handle
+    #[mcp_tool]
+    fn both(_kept: &std::sync::Arc<()>, server: &ServerHandle) {
+        server.tools_changed();
+    }
+    let kept = std::sync::Arc::new(());
+    let server = mcp_runtime::server!().tool::<both>().state(kept.clone()).build().unwrap();
+    let handle = server.handle();
+    let client = mcp_runtime::testing::TestServer::of(&server);
+    client.call("both", json!({})).await.expect_ok();
+    drop((server, client));
+    assert_eq!(std::sync::Arc::strong_count(&kept), 1);
+    handle.tools_changed();
+    assert!(handle.add_tool(tool("late")).unwrap_err().to_string().contains("gone"));
+    both(&kept, &ServerHandle::for_test());
+}
+
+#[tokio::test]
+async fn a_filter_that_cannot_be_read_is_refused() {
+    let server = serve(builder());
+    for filter in
+        [json!(null), json!([]), json!({ "toolsListChanged": 1 }), json!({ "resourceSubscriptions": "a" })]
+    {
+        let reply = server.request("subscriptions/listen", json!({ "notifications": filter })).await;
+        reply.expect_code(-32602);
+    }
+    server.request("subscriptions/listen", json!({})).await.expect_code(-32602);
+    let nothing = server.listen(json!({ "toolsListChanged": false, "unknown": 1 })).await;
+    assert_eq!(nothing.acknowledged(), &json!({}));
+}

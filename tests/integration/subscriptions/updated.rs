@@ -1,0 +1,71 @@
+//! Resources that change: whoever subscribed to one is told, and nobody else.
+
+use mcp_runtime::testing::TestServer;
+use serde_json::json;
+
+use super::client::{Listener, WAYS, builder};
+
+#[tokio::test]
+async fn r14_an_update_reaches_the_subscribers_of_its_uri_only() {
+    for way in WAYS {
+        let server = builder().build().unwrap();
+        let handle = server.handle();
+        let filter = |uris: &[&str]| json!({ "resourceSubscriptions": uris });
+        let mut one = Listener::open(&server, way, filter(&["item://1", "item://2"])).await;
+        let mut other = Listener::open(&server, way, filter(&["item://2"])).await;
+        let mut none = Listener::open(&server, way, json!({ "resourcesListChanged": true })).await;
+        for uri in ["item://1", "item://3", "item://2"] {
+            handle.resource_updated(uri);
+        }
+        handle.resources_changed();
+        one.expect_updated("item://1").await;
+        one.expect_updated("item://2").await;
+        other.expect_updated("item://2").await;
+        none.expect("resources/list_changed").await;
+        // a function publishes as well
+        TestServer::of(&server).call("publish", json!({ "what": "item://1" })).await.expect_ok();
+        one.expect_updated("item://1").await;
+    }
+}
+
+#[tokio::test]
+async fn r14_only_resources_that_are_there_are_acknowledged() {
+    for way in WAYS {
+        let server = builder().build().unwrap();
+        let wanted = ["item://1", "item://x/y", "nothing://here", "item://1", "http://EXAMPLE.ORG/one"];
+        let listener = Listener::open(&server, way, json!({ "resourceSubscriptions": wanted })).await;
+        let honoured = json!({ "resourceSubscriptions": ["item://1", "http://EXAMPLE.ORG/one"] });
+        assert_eq!(listener.acknowledged, honoured, "{way:?}");
+        let unknown = json!({ "toolsListChanged": true, "resourceSubscriptions": ["nothing://here"] });
+        let listener = Listener::open(&server, way, unknown).await;
+        assert_eq!(listener.acknowledged, json!({ "toolsListChanged": true }), "{way:?}");
+    }
+}
+
+#[tokio::test]
+async fn r14_scheme_and_host_match_in_any_case_and_the_client_reads_its_own() {
+    for way in WAYS {
+        let server = builder().build().unwrap();
+        let filter = json!({ "resourceSubscriptions": ["hTTp://example.ORG/one"] });
+        let mut listener = Listener::open(&server, way, filter).await;
+        server.handle().resource_updated("http://example.org/ONE");
+        server.handle().resource_updated("HTTP://Example.org/one");
+        listener.expect_updated("hTTp://example.ORG/one").await;
+    }
+}
+
+#[tokio::test]
+async fn r14_a_change_that_nobody_has_read_yet_waits_once() {
+    let server = builder().build().unwrap();
+    let filter = json!({ "toolsListChanged": true, "resourceSubscriptions": ["item://1", "item://2"] });
+    let mut changes = TestServer::of(&server).listen(filter).await;
+    for _ in 0..1000 {
+        server.handle().resource_updated("item://2");
+        server.handle().tools_changed();
+        server.handle().resource_updated("item://1");
+    }
+    assert_eq!(changes.try_next().unwrap()["params"]["uri"], "item://2");
+    assert_eq!(changes.try_next().unwrap()["method"], "notifications/tools/list_changed");
+    assert_eq!(changes.try_next().unwrap()["params"]["uri"], "item://1");
+    assert_eq!(changes.try_next(), None);
+}

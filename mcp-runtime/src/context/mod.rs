@@ -23,16 +23,16 @@ use std::{
 
 use serde_json::Value;
 
-pub(crate) use ask::{
-    Answer, Asked, Asking, Asks, Chain, Inputs, MAX_ROUNDS, Memory, Question, Raw, Round, Unanswered, Way,
-};
 pub use ask::{AskError, ClientFeature};
+pub(crate) use ask::{
+    Asking, Asks, Chain, Inputs, MAX_ROUNDS, Memory, Question, Raw, Round, Unanswered, Way,
+};
 pub(crate) use cancel::Cancel;
 pub use cancel::Cancelled;
 #[cfg(feature = "tracing")]
 pub use event::{ClientLayer, client_layer};
 pub(crate) use event::{any_forwarder, forward, is_wanted, register_forwarder};
-pub(crate) use link::{Ending, Expected, Link, Mailbox, Owner, Response, Session};
+pub(crate) use link::{Ending, Expected, Link, Mailbox, Owner, Session};
 pub(crate) use log::Threshold;
 pub use log::{Log, LogLevel};
 pub use peer::{Caller, ClientInfo};

@@ -78,6 +78,12 @@ impl Server {
         }
         crate::server::report_forgotten();
         tracing::info!(%address, path = options.path, "serving over HTTP");
+        if self.keys().is_random() {
+            tracing::info!(
+                "sessions and unfinished calls end with this process, since its key is random\n\
+                 set `MCP_SERVER_KEYS` or `.keys(..)` so that restarts and replicas know them"
+            );
+        }
         accept(endpoint, listener, stop).await;
         Ok(())
     }

@@ -91,6 +91,7 @@ impl Ring {
     }
 
     /// Whether what is sealed can be opened by this process alone.
+    #[cfg_attr(not(feature = "http"), allow(dead_code))]
     pub(crate) fn is_random(&self) -> bool {
         self.random
     }

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use mcp_runtime::{Audio, ClientFeature, ToolCall, prelude::*};
+use mcp_runtime::{Answer, Audio, ClientFeature, LogLevel, ServerHandle, ToolCall, prelude::*};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -70,6 +70,20 @@ async fn test_reconnection(ctx: &Context) -> &'static str {
     ctx.close_stream(Duration::from_millis(500));
     sleep(Duration::from_millis(100)).await;
     "Reconnection test completed"
+}
+
+/// Says that the tools have changed.
+#[mcp_tool]
+fn test_trigger_tool_change(server: &ServerHandle) -> &'static str {
+    server.tools_changed();
+    "Told"
+}
+
+/// Says that the prompts have changed.
+#[mcp_tool]
+fn test_trigger_prompt_change(server: &ServerHandle) -> &'static str {
+    server.prompts_changed();
+    "Told"
 }
 
 /// Asks the client's model.
@@ -288,6 +302,74 @@ fn test_missing_capability() -> &'static str {
     "Success"
 }
 
+/// Greets at once, never as a task.
+#[mcp_tool]
+fn greet(name: String) -> String {
+    format!("Hello, {name}!")
+}
+
+/// Takes its time, as a task where the client knows tasks.
+#[mcp_tool(task)]
+async fn slow_compute(seconds: f64, label: Option<String>) -> String {
+    sleep(Duration::from_secs_f64(seconds.clamp(0.0, 3600.0))).await;
+    format!("{} done after {seconds} s", label.as_deref().unwrap_or("computation"))
+}
+
+/// Fails, as a task.
+#[mcp_tool(task = required)]
+async fn failing_job() -> Result<(), ToolError> {
+    sleep(Duration::from_millis(100)).await;
+    Err(ToolError::new("This job always fails"))
+}
+
+/// Ends in an error of the protocol.
+#[mcp_tool(task)]
+async fn protocol_error_job() -> Result<(), ToolError> {
+    sleep(Duration::from_millis(100)).await;
+    Err(ProtocolError::internal("The job broke").into())
+}
+
+#[mcp_type]
+struct Agreement {
+    confirm: bool,
+}
+
+/// Deletes a file once the user has agreed.
+#[mcp_tool(task)]
+async fn confirm_delete(filename: String, ctx: &Context) -> Result<String, ToolError> {
+    let answer = ctx.elicit("confirm", format!("Delete {filename}?")).answer().await?;
+    Ok(match answer {
+        Answer::Accept(Agreement { confirm: true }) => format!("Deleted {filename}"),
+        _ => format!("Kept {filename}"),
+    })
+}
+
+/// Asks for two things at once, as a task.
+#[mcp_tool(task)]
+async fn multi_input(ctx: &Context) -> Result<String, ToolError> {
+    let (user, agreement) = tokio::join!(
+        ctx.elicit::<UserName>("name", "What is your name?"),
+        ctx.elicit::<Agreement>("agreement", "Do you agree?"),
+    );
+    Ok(format!("{} agrees: {}", user?.name, agreement?.confirm))
+}
+
+/// Asked for before the task begins, since it is injected.
+impl FromContext for UserName {
+    type Error = ToolError;
+
+    async fn from_context(ctx: &Context) -> Result<Self, ToolError> {
+        Ok(ctx.elicit("user_name", "What is your name?").await?)
+    }
+}
+
+/// Asks for a name, then goes on as a task.
+#[mcp_tool(task)]
+async fn test_tool_with_task(#[mcp(inject)] user: UserName) -> String {
+    sleep(Duration::from_millis(100)).await;
+    format!("Hello, {}! The task is done.", user.name)
+}
+
 /// Takes an argument that HTTP clients mirror into the header `Mcp-Param-Value`.
 #[mcp_tool(read_only)]
 fn test_custom_header(#[mcp(header = "Value")] value: String) -> String {
@@ -407,5 +489,11 @@ async fn test_input_required_result_prompt(ctx: &Context) -> Result<String, Tool
 }
 
 fn main() -> mcp_runtime::Result<()> {
-    mcp_runtime::server!().name("everything").discover().add_tool(json_schema_tool()).logging().run()
+    mcp_runtime::server!()
+        .name("everything")
+        .discover()
+        .add_tool(json_schema_tool())
+        .skills(concat!(env!("CARGO_MANIFEST_DIR"), "/skills"))
+        .logging()
+        .run()
 }

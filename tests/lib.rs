@@ -36,6 +36,8 @@ mod docs {
     struct Sessions;
     #[doc = include_str!("../docs/testing.md")]
     struct Testing;
+    #[doc = include_str!("../docs/conformance.md")]
+    struct Conformance;
     #[doc = include_str!("../docs/architecture.md")]
     struct Architecture;
 }

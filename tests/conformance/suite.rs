@@ -23,7 +23,7 @@ const LIMIT: Duration = Duration::from_secs(300);
 
 /// A selection of scenarios that is run in one go.
 pub(crate) struct Set {
-    /// What it is called in `not-yet.txt`.
+    /// What its results are kept under.
     pub(crate) name: &'static str,
     run: &'static [&'static str],
     list: &'static [&'static str],
@@ -50,8 +50,6 @@ pub(crate) const ALL_2025_03_26: Set = Set {
     run: &["--suite", "all", "--spec-version", "2025-03-26"],
     list: &["--server", "--spec-version", "2025-03-26"],
 };
-pub(crate) const SETS: [Set; 5] =
-    [REQUIREMENTS_2025_11_25, REQUIREMENTS_2026_07_28, ALL, ALL_2025_06_18, ALL_2025_03_26];
 
 pub(crate) struct Suite {
     node: PathBuf,

@@ -11,12 +11,17 @@ use std::{
 
 use serde::Deserialize;
 
-use super::{Refusal, Request, run::Begun};
+use super::{
+    Refusal, Request,
+    run::Begun,
+    task::{knows_tasks, lacks_tasks},
+};
 use crate::{
     jsonrpc::{Object, ProtocolError, array, notification, string},
     protocol::{META_SERVER_INFO, META_SUBSCRIPTION_ID, Revision},
     server::Server,
     subscribe::{Follower, Lists},
+    task::owner,
 };
 
 /// What a client asks for.
@@ -27,6 +32,7 @@ struct Wanted {
     prompts_list_changed: Option<bool>,
     resources_list_changed: Option<bool>,
     resource_subscriptions: Option<Vec<String>>,
+    task_ids: Option<Vec<String>>,
 }
 
 /// A stream that a client listens on.
@@ -46,7 +52,12 @@ impl Server {
             prompts_list_changed,
             resources_list_changed,
             resource_subscriptions,
+            task_ids,
         } = wanted(&request)?;
+        let can_tasks = self.offers(request.revision).tasks;
+        if can_tasks && task_ids.is_some() && !knows_tasks(&request.meta) {
+            return Err(lacks_tasks());
+        }
         let can = self.offers(request.revision).changes;
         let lists = Lists {
             tools: can.tools && tools_list_changed == Some(true),
@@ -69,10 +80,15 @@ impl Server {
             known
         });
         let peer = request.peer;
-        let Some(follower) = self.hub().follow(filter, peer.caller.clone(), peer.restricted) else {
+        let Some(follower) = self.hub().follow(filter.clone(), peer.caller.clone(), peer.restricted) else {
             tracing::warn!("a subscription was refused: there are too many\nraise `max_subscribers`");
             return Err(Refusal::unavailable("too many subscriptions are open\ntry again"));
         };
+        let mut task_ids = task_ids.filter(|_| can_tasks).unwrap_or_default();
+        task_ids.truncate(self.hub().max_uris());
+        let mine = owner(peer.caller.as_deref());
+        // of a task that has ended there is nothing more to tell
+        task_ids.retain(|id| self.tasks().here(id, mine.as_deref()).is_some_and(|task| task.follow(&filter)));
         let acknowledgement = notification("notifications/subscriptions/acknowledged", |params| {
             subscription(params, request.id);
             params.object("notifications", |n| {
@@ -87,6 +103,9 @@ impl Server {
                 }
                 if !honoured.is_empty() {
                     array(n.key("resourceSubscriptions"), &honoured, |out, uri| string(out, uri));
+                }
+                if !task_ids.is_empty() {
+                    array(n.key("taskIds"), &task_ids, |out, id| string(out, id));
                 }
             });
         });

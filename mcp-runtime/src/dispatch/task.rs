@@ -19,6 +19,7 @@ use crate::{
     protocol::{MISSING_CLIENT_CAPABILITY, Revision, TASKS_EXTENSION},
     reply::Failure,
     server::{Server, WeakServer},
+    subscribe::Shown as _,
     task::{Ended, Found, Place, owner},
 };
 

@@ -409,6 +409,7 @@ impl ServerBuilder {
         let wanted = items.iter().any(|item| item.takes::<ServerHandle>());
         let handled = wanted || !self.handed.is_empty();
         let mut settings = self.settings;
+        let hub = Hub::new(options.subscriptions);
         let server = Server(Arc::new_cyclic(|this: &Weak<Shared>| {
             if handled {
                 // no cycle: it does not keep the server alive
@@ -424,8 +425,8 @@ impl ServerBuilder {
                 require_docs: self.require_docs,
                 items: RwLock::new(items),
                 registry: RwLock::new(Arc::new(registry)),
-                hub: Hub::new(options.subscriptions),
-                tasks: Tasks::new(options.tasks.clone()),
+                tasks: Tasks::new(options.tasks.clone(), hub.clone()),
+                hub,
                 handled: AtomicBool::new(handled),
                 options,
             }

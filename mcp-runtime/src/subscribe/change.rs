@@ -1,6 +1,10 @@
 //! One thing that has changed, and the notification that says so. The hub carries changes, followers write them.
 
-use std::sync::Arc;
+use std::{
+    fmt,
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
 
 use crate::jsonrpc::{Object, notification};
 
@@ -15,6 +19,41 @@ pub(crate) enum Change {
     Resources,
     /// The contents of the resource at this URI.
     Updated(Arc<str>),
+    /// This task.
+    Task(Told),
+}
+
+/// A task, as those who follow it are told of it.
+pub(crate) trait Shown: Send + Sync {
+    fn id(&self) -> &str;
+
+    /// Writes what there is to see at this moment.
+    fn write(&self, task: &mut Object<'_>);
+}
+
+/// A task that has changed: the same as any other of its id, since it is looked at when it is told of.
+#[derive(Clone)]
+pub(crate) struct Told(pub(crate) Arc<dyn Shown>);
+
+impl PartialEq for Told {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.id() == other.0.id()
+    }
+}
+
+impl Eq for Told {}
+
+impl Hash for Told {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.id().hash(state);
+    }
+}
+
+impl fmt::Debug for Told {
+    // its id is a secret
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Told")
+    }
 }
 
 impl Change {
@@ -25,11 +64,16 @@ impl Change {
             Self::Prompts => "notifications/prompts/list_changed",
             Self::Resources => "notifications/resources/list_changed",
             Self::Updated(_) => "notifications/resources/updated",
+            Self::Task(_) => "notifications/tasks",
         };
         notification(method, |params| {
             meta(params);
-            if let Self::Updated(uri) = self {
-                params.str("uri", uri);
+            match self {
+                Self::Tools | Self::Prompts | Self::Resources => {}
+                Self::Updated(uri) => {
+                    params.str("uri", uri);
+                }
+                Self::Task(Told(task)) => task.write(params),
             }
         })
     }

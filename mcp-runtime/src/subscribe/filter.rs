@@ -23,13 +23,15 @@ pub(crate) struct Filter {
     lists: Lists,
     /// The subscriber's own spelling, by the normalised URI.
     uris: RwLock<HashMap<String, Arc<str>>>,
+    /// What tells each task that it is followed, by its id.
+    tasks: RwLock<HashMap<Arc<str>, Arc<()>>>,
     max_uris: usize,
 }
 
 impl Filter {
     /// These lists, and no resource yet; [`Hub::filter`](super::Hub::filter) knows the bound.
     pub(super) fn new(lists: Lists, max_uris: usize) -> Self {
-        Self { lists, uris: RwLock::default(), max_uris }
+        Self { lists, uris: RwLock::default(), tasks: RwLock::default(), max_uris }
     }
 
     /// Adds a resource; `false` if there is no room for another.
@@ -55,6 +57,21 @@ impl Filter {
         (uris.len(), uris.iter().map(|(key, uri)| key.len() + uri.len()).sum())
     }
 
+    /// Adds a task, which knows by `followed` that it is followed; `false` if there is no room for another.
+    pub(crate) fn follow_task(&self, id: Arc<str>, followed: Arc<()>) -> bool {
+        let mut tasks = self.tasks.write().unwrap_or_else(PoisonError::into_inner);
+        let room = tasks.len() < self.max_uris || tasks.contains_key(&id);
+        if room {
+            tasks.insert(id, followed);
+        }
+        room
+    }
+
+    /// Removes a task.
+    pub(crate) fn leave_task(&self, id: &str) {
+        self.tasks.write().unwrap_or_else(PoisonError::into_inner).remove(id);
+    }
+
     /// The change as this subscriber is told of it, if it wants to be. URIs of changes are normalised; what is told
     /// is the subscriber's own spelling, since it may compare as text.
     pub(super) fn wants(&self, change: &Change) -> Option<Change> {
@@ -66,6 +83,9 @@ impl Filter {
             Change::Updated(uri) => {
                 let uris = self.uris.read().unwrap_or_else(PoisonError::into_inner);
                 uris.get(&**uri).cloned().map(Change::Updated)
+            }
+            Change::Task(task) => {
+                listed(self.tasks.read().unwrap_or_else(PoisonError::into_inner).contains_key(task.0.id()))
             }
         }
     }

@@ -5,6 +5,6 @@ mod change;
 mod filter;
 mod hub;
 
-pub(crate) use change::Change;
+pub(crate) use change::{Change, Shown, Told};
 pub(crate) use filter::{Filter, Lists};
 pub(crate) use hub::{Follower, Hub, Limits};

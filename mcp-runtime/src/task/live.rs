@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::{Duration, SystemTime},
 };
 
@@ -17,6 +17,7 @@ use super::{TaskRecord, time::iso};
 use crate::{
     context::{Inputs, Question},
     jsonrpc::{Object, ProtocolError, string},
+    subscribe::{Change, Filter, Hub, Shown, Told},
 };
 
 /// A task whose function is running, or has just ended.
@@ -32,6 +33,10 @@ pub(crate) struct Live {
     changed: Notify,
     /// Somebody has ended it who is not its function.
     stopped: Notify,
+    hub: Hub,
+    this: Weak<Self>,
+    /// Held by those who follow it as well.
+    followed: Arc<()>,
 }
 
 #[derive(Debug)]
@@ -131,7 +136,13 @@ fn millis(duration: Duration) -> u64 {
 }
 
 impl Live {
-    pub(super) fn new(id: Arc<str>, owner: Option<Arc<str>>, ttl: Duration, poll_interval: Duration) -> Self {
+    pub(super) fn new(
+        id: Arc<str>,
+        owner: Option<Arc<str>>,
+        ttl: Duration,
+        poll_interval: Duration,
+        hub: Hub,
+    ) -> Arc<Self> {
         let (now, expires) = (SystemTime::now(), Instant::now() + ttl);
         let state = State {
             updated: now,
@@ -144,15 +155,23 @@ impl Live {
             ended: None,
         };
         let (changed, stopped) = (Notify::new(), Notify::new());
-        Self { id, owner, created: now, ttl, poll_interval, state: Mutex::new(state), changed, stopped }
+        Arc::new_cyclic(|this| Self {
+            id,
+            owner,
+            created: now,
+            ttl,
+            poll_interval,
+            state: Mutex::new(state),
+            changed,
+            stopped,
+            hub,
+            this: this.clone(),
+            followed: Arc::default(),
+        })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn id(&self) -> &Arc<str> {
-        &self.id
     }
 
     pub(super) fn has_expired(&self) -> bool {
@@ -164,6 +183,25 @@ impl Live {
         state.updated = SystemTime::now();
         state.expires = Instant::now() + self.ttl;
         self.changed.notify_one();
+        // it is looked at later, by whoever tells of it
+        if let Some(this) = self.this.upgrade().filter(|_| self.is_followed()) {
+            self.hub.publish(Change::Task(Told(this)));
+        }
+    }
+
+    fn is_followed(&self) -> bool {
+        Arc::strong_count(&self.followed) > 1
+    }
+
+    /// Tells those of a filter of everything that changes from now on; `false` if nothing will, or there is no room.
+    pub(crate) fn follow(&self, filter: &Filter) -> bool {
+        // in this order, so that no change is lost between the two
+        let follows = filter.follow_task(self.id.clone(), self.followed.clone());
+        if follows && self.state().ended.is_some() {
+            filter.leave_task(&self.id);
+            return false;
+        }
+        follows
     }
 
     /// A client has asked for it, so it is kept for longer, unless it has ended.
@@ -195,11 +233,6 @@ impl Live {
     /// Writes what the reply to the call shows: no question and no result.
     pub(crate) fn write_seed(&self, task: &mut Object<'_>) {
         self.write_head(&self.state(), task);
-    }
-
-    /// Writes all that there is to see.
-    pub(crate) fn write(&self, task: &mut Object<'_>) {
-        self.write_whole(&self.state(), task);
     }
 
     fn write_whole(&self, state: &State, task: &mut Object<'_>) {
@@ -289,7 +322,10 @@ impl Live {
             loop {
                 let expires = self.state().expires;
                 if expires <= Instant::now() {
-                    return;
+                    if !self.is_followed() {
+                        return;
+                    }
+                    self.asked_for();
                 }
                 sleep_until(expires).await;
             }
@@ -322,6 +358,16 @@ impl Live {
             let _gone = question.answer.send(answer);
             self.touch(&mut state);
         }
+    }
+}
+
+impl Shown for Live {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn write(&self, task: &mut Object<'_>) {
+        self.write_whole(&self.state(), task);
     }
 }
 

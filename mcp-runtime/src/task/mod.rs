@@ -24,7 +24,7 @@ use tokio::sync::Notify;
 pub(crate) use live::{Ended, Keep, Live};
 pub use store::{MemoryTasks, Stored, TaskRecord, TaskStore};
 
-use crate::{context::Caller, jsonrpc::ProtocolError};
+use crate::{context::Caller, jsonrpc::ProtocolError, subscribe::Hub};
 
 /// Random bytes of an id.
 const ID: usize = 18;
@@ -65,6 +65,7 @@ pub(crate) struct Tasks {
     options: TaskOptions,
     /// The last one has ended.
     idle: Notify,
+    hub: Hub,
 }
 
 /// A task's place among those that run; dropping it gives the place up.
@@ -92,8 +93,9 @@ pub(crate) fn owner(caller: Option<&Caller>) -> Option<Arc<str>> {
 }
 
 impl Tasks {
-    pub(crate) fn new(options: TaskOptions) -> Arc<Self> {
-        Arc::new(Self { running: Mutex::default(), options, idle: Notify::new() })
+    /// Those who follow a task are told of it by the hub.
+    pub(crate) fn new(options: TaskOptions, hub: Hub) -> Arc<Self> {
+        Arc::new(Self { running: Mutex::default(), options, idle: Notify::new(), hub })
     }
 
     fn running(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Live>>> {
@@ -109,7 +111,7 @@ impl Tasks {
         getrandom::fill(&mut random).map_err(|_| ProtocolError::internal("there is no randomness"))?;
         let id: Arc<str> = URL_SAFE_NO_PAD.encode(random).into();
         let TaskOptions { ttl, poll_interval, max_running, .. } = &self.options;
-        let live = Arc::new(Live::new(id.clone(), owner, *ttl, *poll_interval));
+        let live = Live::new(id.clone(), owner, *ttl, *poll_interval, self.hub.clone());
         let mut running = self.running();
         if running.len() >= *max_running {
             return Err(ProtocolError::internal("too many tasks are running; try again later"));
@@ -196,7 +198,7 @@ impl Place {
                     return;
                 }
                 Keep::Nothing => {
-                    if let Err(error) = store.remove(live.id()).await {
+                    if let Err(error) = store.remove(&live.id).await {
                         tracing::debug!(error = %error, "a task that has expired cannot be forgotten");
                     }
                     return;
@@ -221,5 +223,60 @@ impl Drop for Place {
         if running.is_empty() {
             self.tasks.idle.notify_waiters();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Poll, Waker};
+
+    use serde_json::Value;
+
+    use super::*;
+    use crate::{
+        context::Inputs as _,
+        subscribe::{Follower, Lists},
+    };
+
+    fn told(follower: &mut Follower) -> Vec<Value> {
+        let mut cx = Context::from_waker(Waker::noop());
+        std::iter::from_fn(|| match follower.poll(&mut cx) {
+            Poll::Ready(change) => serde_json::from_slice(&change.notification(|_| {})).ok(),
+            Poll::Pending => None,
+        })
+        .collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_follows_a_task_is_told_how_it_is_then_and_keeps_it() {
+        let hub = Hub::default();
+        let options = TaskOptions { ttl: Duration::from_secs(60), ..TaskOptions::default() };
+        let tasks = Tasks::new(options, hub.clone());
+        let (followed, other) = (tasks.begin(None).unwrap(), tasks.begin(None).unwrap());
+        let filter = hub.filter(Lists::default());
+        let mut follower = hub.follow(filter.clone(), None, false).unwrap();
+        assert!(followed.live.follow(&filter));
+
+        other.live.report(1.0, None, None);
+        assert_eq!(told(&mut follower), [] as [Value; 0], "another task");
+        followed.live.report(1.0, None, Some("one".into()));
+        followed.live.report(2.0, None, Some("two".into()));
+        let messages = told(&mut follower);
+        assert_eq!(messages.len(), 1, "one notification tells of everything so far");
+        assert_eq!(messages[0]["method"], "notifications/tasks");
+        assert_eq!(messages[0]["params"]["statusMessage"], "two");
+        assert_eq!(messages[0]["params"]["taskId"], *followed.live.id);
+
+        let limit = Duration::from_secs(600);
+        assert!(tokio::time::timeout(limit, followed.live.given_up()).await.is_err(), "it is followed");
+        assert!(tokio::time::timeout(limit, other.live.given_up()).await.is_ok());
+        followed.live.end(Ended::Completed("{}".into()));
+        assert_eq!(told(&mut follower)[0]["params"]["status"], "completed");
+        assert!(!followed.live.follow(&filter), "nothing more will happen to it");
+
+        let third = tasks.begin(None).unwrap();
+        assert!(third.live.follow(&filter));
+        drop((follower, filter));
+        assert!(tokio::time::timeout(limit, third.live.given_up()).await.is_ok(), "nobody follows it now");
     }
 }

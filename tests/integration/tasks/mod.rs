@@ -4,6 +4,7 @@
 mod asking;
 mod bounds;
 mod ending;
+mod following;
 mod starting;
 mod store;
 mod wires;

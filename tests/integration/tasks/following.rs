@@ -1,0 +1,71 @@
+//! `subscriptions/listen` with `taskIds`: who is told of a task, and what.
+
+use mcp_runtime::testing::TestServer;
+use serde_json::{Value, json};
+
+use super::{Client, Probe, TASKS, builder};
+
+/// The same, but for where it came from.
+fn shown(mut task: Value) -> Value {
+    if let Some(task) = task.as_object_mut() {
+        for key in ["_meta", "resultType", "ttlMs"] {
+            task.remove(key);
+        }
+    }
+    task
+}
+
+#[tokio::test]
+async fn whoever_listens_is_told_all_that_tasks_get_would_show() {
+    let probe = Probe::new();
+    let server = TestServer::new(builder(&probe)).unwrap();
+    let declared = json!({ "elicitation": {}, "extensions": { TASKS: {} } });
+    let client = Client(server.answering(declared, |_, _| Err("nobody is there".into())));
+    let ended = client.start("crunch", json!({})).await;
+    client.until_status(&ended, "completed").await;
+    let reported = client.start("report", json!({})).await;
+    client.until(&reported, |task| task["statusMessage"] == "1 of 4").await;
+    let asking = client.start("ask", json!({})).await;
+    client.until_status(&asking, "input_required").await;
+
+    let mut changes = client.0.listen(json!({ "taskIds": ["x", ended, reported, asking] })).await;
+    // of one that has ended there is nothing to tell, and one that is unknown stays so
+    assert_eq!(changes.acknowledged(), &json!({ "taskIds": [reported, asking] }));
+    assert_eq!(changes.try_next(), None);
+
+    probe.open(1);
+    let told = changes.next().await;
+    assert_eq!(told["method"], "notifications/tasks");
+    assert!(told["params"]["_meta"].get("io.modelcontextprotocol/subscriptionId").is_some(), "{told}");
+    assert_eq!(told["params"]["statusMessage"], "half of it");
+    assert_eq!(shown(told["params"].clone()), shown(client.get(&reported).await));
+
+    client.answer(&asking, &[("first", json!("Ada"))]).await;
+    let told = changes.next().await;
+    assert_eq!(told["params"]["taskId"], asking);
+    assert_eq!(told["params"]["status"], "input_required");
+    assert_eq!(told["params"]["inputRequests"].as_object().map(|asked| asked.len()), Some(1), "{told}");
+    client.answer(&asking, &[("second", json!("Lovelace"))]).await;
+    let mut told = changes.next().await;
+    while told["params"]["status"] == "working" {
+        told = changes.next().await;
+    }
+    assert_eq!(told["params"]["result"]["content"][0]["text"], "Ada Lovelace");
+    assert_eq!(shown(told["params"].clone()), shown(client.get(&asking).await));
+
+    client.cancel(&reported).await;
+    let told = changes.next().await;
+    let told = (&told["params"]["taskId"], &told["params"]["status"]);
+    assert_eq!(told, (&json!(reported), &json!("cancelled")));
+}
+
+#[tokio::test]
+async fn only_a_client_that_declares_the_extension_may_follow() {
+    let client = Client::new(&Probe::new());
+    let id = client.start("wait", json!({})).await;
+    let filter = json!({ "notifications": { "taskIds": [id] } });
+    let refused = client.0.request("subscriptions/listen", filter).await.error().expect("an error");
+    assert_eq!(refused.code, -32021);
+    let required = json!({ "requiredCapabilities": { "extensions": { TASKS: {} } } });
+    assert_eq!(refused.data, Some(required));
+}

@@ -44,7 +44,7 @@ impl Server {
                 return Err(refusal);
             }
             // models of the handshake era see results, not errors
-            let result = ToolResult::error(refusal.error.message.clone());
+            let result = ToolResult::error(refusal.error.message);
             framed(out, request.frame(), self, None, |object| {
                 tool_result(object, &result, request.revision, false);
             });

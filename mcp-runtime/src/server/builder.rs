@@ -71,7 +71,9 @@ pub struct ServerBuilder {
 }
 
 /// Types that the server itself lets functions take.
-pub(super) const OWN: &[TypeId] = &[TypeId::of::<ServerHandle>()];
+pub(super) fn own() -> [TypeId; 1] {
+    [TypeId::of::<ServerHandle>()]
+}
 
 /// Takes the server's handle.
 pub(super) type Handed = Box<dyn FnOnce(ServerHandle) + Send>;
@@ -394,7 +396,7 @@ impl ServerBuilder {
             }
         };
         let skills = Arc::new(Skills::read(&self.shelves, &mut problems));
-        let registry = match assemble(&self.identity.name, &items, &skills, OWN, self.require_docs) {
+        let registry = match assemble(&self.identity.name, &items, &skills, &own(), self.require_docs) {
             Ok(registry) => registry,
             Err(found) => {
                 problems.extend(found);

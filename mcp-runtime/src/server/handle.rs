@@ -108,7 +108,7 @@ impl ServerHandle {
         }
         // what was read of skills stays as it was
         let skills = shared.registry.read().unwrap_or_else(PoisonError::into_inner).skills.clone();
-        let own = super::builder::OWN;
+        let own = &super::builder::own();
         let registry = assemble(&shared.identity.name, &changed, &skills, own, shared.require_docs)
             .map_err(|problems| super::builder::report(&problems))?;
         *items = changed;

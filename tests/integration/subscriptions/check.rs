@@ -103,7 +103,7 @@ async fn what_a_caller_cannot_see_cannot_be_subscribed_to() {
     within(async {
         let caller = |parts: &axum::http::request::Parts| {
             let name = parts.headers.get("x-user")?.to_str().ok()?.to_owned();
-            Some(Caller::new("test", name.as_str()).scopes([name.clone()]))
+            Some(Caller::new("test", name.as_str()).scopes([name]))
         };
         let server = builder().caller(caller).build().unwrap();
         let served = Served::start(&server).await;

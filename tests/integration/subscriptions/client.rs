@@ -232,7 +232,7 @@ pub(super) struct Listener {
 enum Line {
     Memory(Changes),
     Stdio(Box<Pipe>),
-    Http(Events, Served),
+    Http { events: Events, _served: Served },
 }
 
 impl Listener {
@@ -254,7 +254,7 @@ impl Listener {
                 assert_eq!(first["params"]["_meta"], json!({ SUBSCRIPTION: "s" }), "{first}");
                 Self {
                     acknowledged: first["params"]["notifications"].clone(),
-                    line: Line::Http(events, served),
+                    line: Line::Http { events, _served: served },
                 }
             }
         }
@@ -265,7 +265,7 @@ impl Listener {
         let (message, id) = match &mut self.line {
             Line::Memory(changes) => (changes.next().await, json!(1)),
             Line::Stdio(pipe) => (pipe.message().await, json!("s")),
-            Line::Http(events, _) => (within(events.next()).await.expect("a message"), json!("s")),
+            Line::Http { events, .. } => (within(events.next()).await.expect("a message"), json!("s")),
         };
         let params = &message["params"];
         assert_eq!(params["_meta"], json!({ SUBSCRIPTION: id }), "{message}");

@@ -74,7 +74,7 @@ async fn t35_whoever_cannot_see_a_tool_is_not_told_of_it() {
     within(async {
         let caller = |parts: &axum::http::request::Parts| {
             let name = parts.headers.get("x-user")?.to_str().ok()?.to_owned();
-            Some(Caller::new("test", name.as_str()).scopes([name.clone()]))
+            Some(Caller::new("test", name.as_str()).scopes([name]))
         };
         let server = builder().caller(caller).build().unwrap();
         let handle = server.handle();

@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, PoisonError, Weak};
 
-use super::{Error, Result, Shared};
+use super::{Error, Result, Server, Shared};
 use crate::{
     context::Viewer,
     def::RuntimeTool,
+    protocol::Revision,
     registry::{Registered, Source, assemble},
     subscribe::Change,
 };
@@ -159,8 +160,17 @@ impl ServerHandle {
     }
 
     fn publish(&self, change: impl FnOnce() -> Change) {
-        if let Some(shared) = self.0.upgrade() {
-            shared.hub.publish(change());
+        let Some(server) = self.0.upgrade().map(Server) else { return };
+        let change = change();
+        let offers = server.offers(Revision::LATEST);
+        // nobody was told that there is such a list
+        let offered = match &change {
+            Change::Prompts => offers.prompts,
+            Change::Resources => offers.resources,
+            _ => true,
+        };
+        if offered {
+            server.hub().publish(change);
         }
     }
 }

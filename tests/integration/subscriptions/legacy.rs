@@ -3,8 +3,11 @@
 use mcp_runtime::testing::TestServer;
 use serde_json::{Value, json};
 
-use super::client::{Pipe, builder, tool};
-use crate::common::LEGACY;
+use super::client::{Events, Pipe, Served, builder, tool};
+use crate::{
+    common::LEGACY,
+    http::client::{Ask, within},
+};
 
 async fn connected(server: &mcp_runtime::Server, revision: &str) -> Pipe {
     let mut pipe = Pipe::open(server, 1 << 16);
@@ -43,6 +46,61 @@ async fn every_legacy_revision_is_told_of_lists_and_of_subscribed_resources() {
         handle.resources_changed();
         assert_eq!(pipe.message().await, notification("resources/list_changed", &json!({})), "{revision}");
     }
+}
+
+/// A session over HTTP, and a standing stream of it.
+async fn standing(served: &Served, revision: &str) -> (String, Value, Events) {
+    let hello = Ask::initialize(revision).send(served.at).await;
+    let session = hello.header("mcp-session-id").expect("a session").to_owned();
+    let get = Ask::other("GET").header("Accept", "text/event-stream").header("Mcp-Session-Id", &session);
+    let events = Events::open(get, served.at).await.expect("a stream");
+    (session, hello.json()["result"]["capabilities"].clone(), events)
+}
+
+#[tokio::test]
+async fn a_session_over_http_is_told_on_its_standing_stream() {
+    within(async {
+        for revision in LEGACY {
+            let server = builder().build().unwrap();
+            let handle = server.handle();
+            let served = Served::start(&server).await;
+            let (session, capabilities, mut events) = standing(&served, revision.as_str()).await;
+            assert_eq!(capabilities["resources"], json!({ "listChanged": true, "subscribe": true }));
+            let send = async |method: &str, uri: &str| {
+                Ask::legacy(&session, 1, method, &json!({ "uri": uri })).send(served.at).await.json()
+            };
+            assert_eq!(send("resources/subscribe", "item://1").await["result"], json!({}), "{revision}");
+            assert_eq!(send("resources/subscribe", "nothing://here").await["error"]["code"], -32002);
+            for uri in ["item://2", "item://1"] {
+                handle.resource_updated(uri);
+            }
+            let updated = notification("resources/updated", &json!({ "uri": "item://1" }));
+            assert_eq!(events.next().await.unwrap(), updated, "{revision}");
+            assert_eq!(send("resources/unsubscribe", "item://1").await["result"], json!({}), "{revision}");
+            handle.resource_updated("item://1");
+            handle.add_tool(tool("late")).unwrap();
+            let listed = notification("tools/list_changed", &json!({}));
+            assert_eq!(events.next().await.unwrap(), listed, "{revision}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn protocol_11_what_is_not_declared_is_not_told() {
+    within(async {
+        // it has tools only
+        let server = mcp_runtime::server!().add_tool(tool("one")).build().unwrap();
+        let handle = server.handle();
+        let served = Served::start(&server).await;
+        let (_, capabilities, mut events) = standing(&served, "2025-11-25").await;
+        assert_eq!(capabilities, json!({ "tools": { "listChanged": true } }));
+        handle.prompts_changed();
+        handle.resources_changed();
+        handle.tools_changed();
+        assert_eq!(events.next().await.unwrap()["method"], "notifications/tools/list_changed");
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -86,6 +86,13 @@ fn test_trigger_prompt_change(server: &ServerHandle) -> &'static str {
     "Told"
 }
 
+/// Says that the watched resource has changed.
+#[mcp_tool]
+fn test_trigger_resource_change(server: &ServerHandle) -> &'static str {
+    server.resource_updated("test://watched-resource");
+    "Told"
+}
+
 /// Asks the client's model.
 #[mcp_tool]
 async fn test_sampling(prompt: String, ctx: &Context) -> Result<String, ToolError> {

@@ -45,8 +45,8 @@ pub(crate) enum Sdk {
 }
 
 impl Sdk {
-    /// Installs the SDK, if need be.
-    pub(crate) fn install(self) -> Result<Driver, Missing> {
+    /// Installs the SDK, if need be, and one of the scripts that use it.
+    pub(crate) fn install(self, script: &str) -> Result<Driver, Missing> {
         let read = |name: &str| {
             let path = sources().join("interop").join(name);
             fs::read_to_string(&path)
@@ -56,12 +56,16 @@ impl Sdk {
             Self::Python => Driver {
                 sdk: self,
                 interpreter: package::python(&read("python/requirements.txt"))?,
-                script: sources().join("interop/python/drive.py"),
+                script: sources().join(format!("interop/python/{script}.py")),
             },
             Self::TypeScript => {
                 // Node looks for packages beside the file that imports them.
-                let script = package::npm(&read("typescript/package.json"))?.join("drive.mjs");
-                package::write(&script, &read("typescript/drive.mjs"));
+                let dir = package::npm(&read("typescript/package.json"))?;
+                for name in ["connection", script] {
+                    let name = format!("{name}.mjs");
+                    package::write(&dir.join(&name), &read(&format!("typescript/{name}")));
+                }
+                let script = dir.join(format!("{script}.mjs"));
                 Driver { sdk: self, interpreter: package::node(LEAST_NODE)?, script }
             }
         })
@@ -86,6 +90,8 @@ impl Driver {
         let input = Value::Array(steps.iter().map(|step| step.send.clone()).collect()).to_string();
         let mut command = Command::new(&self.interpreter);
         command.arg(&self.script).args([transport, target, wanted]).current_dir(tree());
+        // Python would otherwise leave what it compiled beside the scripts.
+        command.env("PYTHONDONTWRITEBYTECODE", "1");
         let finished = child::run(&mut command, &input, LIMIT).expect("an installed interpreter can be run");
         let printed = finished.or_panic(&format!("{command:?}"));
         serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{error} in the report:\n{printed}"))

@@ -4,6 +4,7 @@
 
 mod content;
 mod driver;
+mod everything;
 mod expect;
 mod repo;
 
@@ -33,7 +34,8 @@ fn over_http(sdk: Sdk, example: &str, steps: Steps) {
 }
 
 fn installed(sdk: Sdk, example: &str) -> Option<Driver> {
-    sdk.install().map_err(|missing| skip(&format!("{sdk:?} drives {example}"), &missing)).ok()
+    let script = if example == "everything" { "everything" } else { "drive" };
+    sdk.install(script).map_err(|missing| skip(&format!("{sdk:?} drives {example}"), &missing)).ok()
 }
 
 fn drive(driver: &Driver, transport: &str, target: &str, example: &str, steps: Steps) {
@@ -81,4 +83,24 @@ fn typescript_drives_content_over_stdio() {
 #[test]
 fn typescript_drives_content_over_http() {
     over_http(Sdk::TypeScript, "content", content::steps);
+}
+
+#[test]
+fn python_drives_everything_over_stdio() {
+    over_stdio(Sdk::Python, "everything", everything::steps);
+}
+
+#[test]
+fn python_drives_everything_over_http() {
+    over_http(Sdk::Python, "everything", everything::steps);
+}
+
+#[test]
+fn typescript_drives_everything_over_stdio() {
+    over_stdio(Sdk::TypeScript, "everything", everything::steps);
+}
+
+#[test]
+fn typescript_drives_everything_over_http() {
+    over_http(Sdk::TypeScript, "everything", everything::steps);
 }

@@ -1,25 +1,11 @@
-"""Drives one server with the official Python SDK; called by `main.rs`, which holds every expectation.
+"""Asks one server for lists, calls, reads, prompts and completions; called by `driver.rs`.
 
-usage: drive.py stdio|http COMMAND|URL legacy|auto|VERSION < steps.json
-
-Reads a JSON array of steps, performs them in order on one connection, and prints one JSON line: what was
-negotiated, and for each step its result or its JSON-RPC error. Anything else that goes wrong is a traceback.
+The usage, the steps' form and the report are those of `connection.py`; every expectation is in the Rust modules.
 """
 
-import json
-import sys
-
-import anyio
-from mcp import Client, MCPError, StdioServerParameters
 from mcp_types import PromptReference, ResourceTemplateReference
 
-STEP_SECONDS = 20
-ALL_SECONDS = 60
-
-
-def plain(model):
-    """The wire form of an SDK object, without the members the server did not send."""
-    return model.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True)
+from connection import plain, run
 
 
 async def listed(page, key):
@@ -76,26 +62,5 @@ async def perform(client, step):
             raise ValueError(f"unknown step `{unknown}`")
 
 
-async def outcome(client, step):
-    try:
-        with anyio.fail_after(STEP_SECONDS):
-            return {"result": await perform(client, step)}
-    except MCPError as error:
-        return {"error": {"code": error.code, "message": error.message, "data": error.data}}
-
-
-async def main(transport, target, mode, steps):
-    server = target if transport == "http" else StdioServerParameters(command=target)
-    with anyio.fail_after(ALL_SECONDS):
-        async with Client(server, mode=mode, read_timeout_seconds=STEP_SECONDS) as client:
-            report = {
-                "version": client.protocol_version,
-                "server": plain(client.server_info) if client.server_info else None,
-                "capabilities": plain(client.server_capabilities),
-                "outcomes": [await outcome(client, step) for step in steps],
-            }
-    print(json.dumps(report))
-
-
 if __name__ == "__main__":
-    anyio.run(main, *sys.argv[1:4], json.load(sys.stdin))
+    run(perform)

@@ -1,15 +1,8 @@
-// Drives one server with the official TypeScript SDK; called by `main.rs`, which holds every expectation.
+// Asks one server for lists, calls, reads, prompts and completions; called by `driver.rs`.
 //
-// usage: node drive.mjs stdio|http COMMAND|URL legacy|auto|VERSION < steps.json
-//
-// Reads a JSON array of steps, performs them in order on one connection, and prints one JSON line: what was
-// negotiated, and for each step its result or its JSON-RPC error. Anything else that goes wrong is thrown.
+// The usage, the steps' form and the report are those of `connection.mjs`; every expectation is in the Rust modules.
 
-import { readFileSync } from 'node:fs';
-import { Client, ProtocolError, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
-
-const STEP = { timeout: 20_000 };
+import { STEP, run } from './connection.mjs';
 
 async function listed(page, key) {
   const entries = [];
@@ -57,41 +50,4 @@ function perform(client, step) {
   }
 }
 
-async function outcome(client, step) {
-  try {
-    return { result: await perform(client, step) };
-  } catch (error) {
-    if (!(error instanceof ProtocolError)) throw error;
-    return { error: { code: error.code, message: error.message, data: error.data } };
-  }
-}
-
-const [transport, target, mode] = process.argv.slice(2);
-const steps = JSON.parse(readFileSync(0, 'utf8'));
-const client = new Client(
-  { name: 'interop', version: '1.0.0' },
-  { versionNegotiation: { mode: mode === 'legacy' || mode === 'auto' ? mode : { pin: mode } } },
-);
-const connection =
-  transport === 'http' ? new StreamableHTTPClientTransport(new URL(target)) : new StdioClientTransport({ command: target });
-await client.connect(connection, STEP);
-
-// The SDK hands a progress notification to its listener one turn after it came, and forgets the listener as soon
-// as the result comes. What arrives in one read is therefore delivered one message a turn.
-const deliver = connection.onmessage;
-let delivered = Promise.resolve();
-connection.onmessage = (...message) => {
-  delivered = delivered.then(() => new Promise(setImmediate)).then(() => deliver(...message));
-};
-
-const outcomes = [];
-for (const step of steps) outcomes.push(await outcome(client, step));
-const report = {
-  version: client.getNegotiatedProtocolVersion(),
-  server: client.getServerVersion(),
-  capabilities: client.getServerCapabilities(),
-  outcomes,
-};
-if (transport === 'http' && client.getProtocolEra() === 'legacy') await connection.terminateSession();
-await client.close();
-console.log(JSON.stringify(report));
+await run(perform);

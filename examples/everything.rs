@@ -1,7 +1,6 @@
 //! What the protocol's conformance suite asks of a server, with attributes only.
 //!
 //! ```sh
-//! cargo run --example everything -- list
 //! cargo run --example everything -- --http 127.0.0.1:3000
 //! npx @modelcontextprotocol/conformance server --url http://127.0.0.1:3000/mcp
 //! ```
@@ -96,8 +95,7 @@ fn test_trigger_resource_change(server: &ServerHandle) -> &'static str {
 /// Asks the client's model.
 #[mcp_tool]
 async fn test_sampling(prompt: String, ctx: &Context) -> Result<String, ToolError> {
-    let answer = ctx.sample("answer").user(prompt).max_tokens(100).await?;
-    Ok(format!("LLM response: {}", answer.text()))
+    Ok(format!("LLM response: {}", ctx.sample("answer").user(prompt).max_tokens(100).await?.text()))
 }
 
 #[mcp_type]
@@ -214,23 +212,19 @@ struct UserName {
 /// Asks for a name.
 #[mcp_tool]
 async fn test_input_required_result_elicitation(ctx: &Context) -> Result<String, ToolError> {
-    let UserName { name } = ctx.elicit("user_name", "What is your name?").await?;
-    Ok(format!("Hello, {name}!"))
+    Ok(greet(ctx.elicit::<UserName>("user_name", "What is your name?").await?.name))
 }
 
 /// Asks the client's model for a capital.
 #[mcp_tool]
 async fn test_input_required_result_sampling(ctx: &Context) -> Result<String, ToolError> {
-    let answer =
-        ctx.sample("capital_question").user("What is the capital of France?").max_tokens(100).await?;
-    Ok(answer.text())
+    Ok(ctx.sample("capital_question").user("What is the capital of France?").max_tokens(100).await?.text())
 }
 
 /// Asks the client for its folders.
 #[mcp_tool]
 async fn test_input_required_result_list_roots(ctx: &Context) -> Result<String, ToolError> {
-    let roots = ctx.roots("client_roots").await?;
-    Ok(roots.iter().map(|root| root.uri.as_str()).collect::<Vec<_>>().join(", "))
+    Ok(ctx.roots("client_roots").await?.iter().map(|root| root.uri.as_str()).collect::<Vec<_>>().join(", "))
 }
 
 #[mcp_type]
@@ -241,8 +235,11 @@ struct Confirmation {
 /// Asks for a confirmation; what it knows of the call travels with the client.
 #[mcp_tool]
 async fn test_input_required_result_request_state(ctx: &Context) -> Result<&'static str, ToolError> {
-    let Confirmation { ok } = ctx.elicit("confirm", "Please confirm").await?;
-    Ok(if ok { "state-ok: confirmed" } else { "state-ok: not confirmed" })
+    Ok(if ctx.elicit::<Confirmation>("confirm", "Please confirm").await?.ok {
+        "state-ok: confirmed"
+    } else {
+        "state-ok: not confirmed"
+    })
 }
 
 /// Asks for a confirmation; a client that changes what travels with it is refused.
@@ -279,8 +276,7 @@ async fn test_input_required_result_multi_round(ctx: &Context) -> Result<String,
 #[mcp_tool]
 async fn test_input_required_result_capabilities(ctx: &Context) -> Result<String, ToolError> {
     if ctx.supports(ClientFeature::Elicitation) {
-        let UserName { name } = ctx.elicit("user_name", "What is your name?").await?;
-        return Ok(name);
+        return Ok(ctx.elicit::<UserName>("user_name", "What is your name?").await?.name);
     }
     Ok(ctx.sample("name").user("Make up a name").max_tokens(50).await?.text())
 }
@@ -332,7 +328,6 @@ async fn failing_job() -> Result<(), ToolError> {
 /// Ends in an error of the protocol.
 #[mcp_tool(task)]
 async fn protocol_error_job() -> Result<(), ToolError> {
-    sleep(Duration::from_millis(100)).await;
     Err(ProtocolError::internal("The job broke").into())
 }
 
@@ -373,7 +368,6 @@ impl FromContext for UserName {
 /// Asks for a name, then goes on as a task.
 #[mcp_tool(task)]
 async fn test_tool_with_task(#[mcp(inject)] user: UserName) -> String {
-    sleep(Duration::from_millis(100)).await;
     format!("Hello, {}! The task is done.", user.name)
 }
 
@@ -491,8 +485,8 @@ struct UserContext {
 /// A prompt that asks the user first.
 #[mcp_prompt]
 async fn test_input_required_result_prompt(ctx: &Context) -> Result<String, ToolError> {
-    let UserContext { context } = ctx.elicit("user_context", "What is this about?").await?;
-    Ok(format!("Please help with {context}."))
+    let about = ctx.elicit::<UserContext>("user_context", "What is this about?").await?;
+    Ok(format!("Please help with {}.", about.context))
 }
 
 fn main() -> mcp_runtime::Result<()> {

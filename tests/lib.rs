@@ -32,6 +32,8 @@ mod docs {
     struct Request;
     #[doc = include_str!("../docs/transports.md")]
     struct Transports;
+    #[doc = include_str!("../docs/subscriptions.md")]
+    struct Subscriptions;
     #[doc = include_str!("../docs/sessions.md")]
     struct Sessions;
     #[doc = include_str!("../docs/testing.md")]

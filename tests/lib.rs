@@ -22,6 +22,8 @@ mod docs {
     struct Results;
     #[doc = include_str!("../docs/asking.md")]
     struct Asking;
+    #[doc = include_str!("../docs/subscriptions.md")]
+    struct Subscriptions;
     #[doc = include_str!("../docs/tasks.md")]
     struct Tasks;
     #[doc = include_str!("../docs/state.md")]
@@ -32,8 +34,6 @@ mod docs {
     struct Request;
     #[doc = include_str!("../docs/transports.md")]
     struct Transports;
-    #[doc = include_str!("../docs/subscriptions.md")]
-    struct Subscriptions;
     #[doc = include_str!("../docs/sessions.md")]
     struct Sessions;
     #[doc = include_str!("../docs/testing.md")]

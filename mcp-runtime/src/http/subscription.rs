@@ -103,3 +103,41 @@ impl fmt::Debug for Stream {
         f.debug_struct("Stream").field("listening", &self.listening).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::http::Request;
+    use hyper::body::Body as _;
+
+    use super::*;
+    use crate::server::Server;
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_is_broken_by_comments_and_dropping_the_body_ends_the_subscription() {
+        let server = Server::builder("t", "1").build().unwrap();
+        let handle = server.handle();
+        let endpoint = Endpoint::new(&server);
+        let listen = r#"{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{
+            "notifications":{"toolsListChanged":true},"_meta":{
+            "io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+        let request = Request::post("/mcp")
+            .header("host", "localhost")
+            .header("content-type", "application/json")
+            .header("mcp-protocol-version", "2026-07-28")
+            .header("mcp-method", "subscriptions/listen")
+            .body(axum::body::Body::from(listen))
+            .unwrap();
+        let mut stream = endpoint.answer(request).await.into_body();
+        let mut next = async || {
+            let frame = std::future::poll_fn(|cx| Pin::new(&mut stream).poll_frame(cx)).await;
+            String::from_utf8(frame.unwrap().unwrap().into_data().unwrap().to_vec()).unwrap()
+        };
+        assert!(next().await.contains("acknowledged"));
+        assert_eq!([next().await, next().await], [":\n\n", ":\n\n"]);
+        handle.tools_changed();
+        assert!(next().await.contains("list_changed"));
+        assert_eq!(server.hub().followers(), 1);
+        drop(stream);
+        assert_eq!(server.hub().followers(), 0);
+    }
+}

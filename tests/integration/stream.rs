@@ -117,3 +117,52 @@ async fn t33_dropping_the_connection_stops_its_calls() {
     };
     tokio::time::timeout(std::time::Duration::from_secs(30), gone).await.expect("the call runs on");
 }
+
+#[tokio::test]
+async fn t33_ten_thousand_cancelled_calls_leave_none_running() {
+    struct Running(Arc<AtomicUsize>);
+    impl Drop for Running {
+        fn drop(&mut self) {
+            self.0.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+    let running = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&running);
+    let hang = ToolDef::builder("hang").handler(move |_: ToolCall| {
+        count.fetch_add(1, Ordering::Relaxed);
+        let running = Running(Arc::clone(&count));
+        async move {
+            std::future::pending::<()>().await;
+            drop(running);
+            "never"
+        }
+    });
+    let mut client = Client::of(builder().add_tool(hang), 1 << 20);
+    for round in 0..100_u64 {
+        let ids = round * 101..round * 101 + 100;
+        for id in ids.clone() {
+            client.send(&call(id, "hang", &json!({}))).await;
+        }
+        for id in ids.clone() {
+            let params = json!({ "requestId": id });
+            client
+                .send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }))
+                .await;
+        }
+        // cancelled calls get no reply, so the next line answers this
+        client.send(&call(ids.end, "echo", &json!({ "message": "here" }))).await;
+        let reply = client.receive().await.unwrap();
+        assert_eq!((&reply["id"], &reply["result"]["content"][0]["text"]), (&ids.end.into(), &"here".into()));
+    }
+    client.output.shutdown().await.unwrap();
+    assert_eq!(client.receive().await, None);
+    client.served.await.unwrap().unwrap();
+    // a task that was told to stop is dropped when its turn comes
+    for _ in 0..10_000 {
+        if running.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+    panic!("{} are left", running.load(Ordering::Relaxed));
+}

@@ -7,7 +7,6 @@ use serde::Deserialize;
 use super::{
     MayAsk, Refusal, Request, Status,
     reply::{Frame, framed, nothing, refused},
-    round::Subject,
     run::{Begun, Drive, drive},
     tool::unknown,
 };
@@ -101,13 +100,7 @@ impl Server {
             }
         };
         let (revision, what) = (request.revision, what.clone());
-        let going = Drive {
-            server: self,
-            frame: request.frame(),
-            context: None,
-            limit: None,
-            subject: Subject::NONE,
-        };
+        let going = Drive::without_rounds(self, request.frame());
         Ok(drive(outcome, going, out, move |server, result, id, out| {
             server.finish_completion(&what, Frame { id, revision }, result, out)
         }))

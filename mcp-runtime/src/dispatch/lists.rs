@@ -6,7 +6,6 @@ use super::{
     MayAsk, Refusal, Request, Status,
     cursor::{View, bad_cursor},
     reply::{Frame, framed, nothing, refused},
-    round::Subject,
     run::{Begun, Drive, drive},
 };
 use crate::{
@@ -93,13 +92,7 @@ impl Server {
             }
             Ok(found)
         };
-        let going = Drive {
-            server: self,
-            frame: request.frame(),
-            context: None,
-            limit: None,
-            subject: Subject::NONE,
-        };
+        let going = Drive::without_rounds(self, request.frame());
         drive(Ok(Flow::Pending(Box::pin(gather))), going, out, move |server, result, id, out| {
             server.finish_instances(Frame { id, revision }, entries, (start, view), result, out)
         })

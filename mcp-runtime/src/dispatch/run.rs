@@ -209,6 +209,13 @@ pub(super) struct Drive<'a> {
     pub(super) subject: Subject<'a>,
 }
 
+impl<'a> Drive<'a> {
+    /// For methods whose functions cannot ask, and have no limit of their own.
+    pub(super) fn without_rounds(server: &'a Server, frame: Frame<'a>) -> Self {
+        Self { server, frame, context: None, limit: None, subject: Subject::NONE }
+    }
+}
+
 /// Brings an outcome to its reply: `finish` writes it, now or when the future is done.
 pub(super) fn drive<R: Send + 'static>(
     outcome: Outcome<R>,

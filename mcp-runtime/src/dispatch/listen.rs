@@ -55,7 +55,7 @@ impl Server {
             task_ids,
         } = wanted(&request)?;
         let can_tasks = self.offers(request.revision).tasks;
-        if can_tasks && task_ids.is_some() && !knows_tasks(&request.meta) {
+        if can_tasks && task_ids.is_some() && !knows_tasks(&request.params.meta) {
             return Err(lacks_tasks());
         }
         let can = self.offers(request.revision).changes;

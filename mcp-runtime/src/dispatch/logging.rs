@@ -34,7 +34,7 @@ impl Server {
 impl Request<'_> {
     /// The least level of the messages that this request asks for.
     pub(super) fn log_level(&self) -> Result<Option<LogLevel>, ProtocolError> {
-        match self.meta.log_level {
+        match self.params.meta.log_level {
             Some(raw) if self.revision.is_modern() => level(raw, META_LOG_LEVEL).map(Some),
             _ => Ok(None),
         }
@@ -45,7 +45,7 @@ impl Request<'_> {
         server.settings().logging
             && any_forwarder()
             && if self.revision.is_modern() {
-                self.meta.log_level.is_some()
+                self.params.meta.log_level.is_some()
             } else {
                 self.peer.session_level().is_some()
             }

@@ -43,8 +43,7 @@ pub(crate) struct Handshake {
 struct Request<'a> {
     /// Raw JSON.
     id: &'a str,
-    params: Params<'a>,
-    meta: Meta<'a>,
+    params: &'a Params<'a>,
     revision: Revision,
     peer: &'a Peer,
 }
@@ -92,26 +91,11 @@ impl Server {
         peer: &Peer,
         out: &mut Vec<u8>,
     ) -> Begun {
-        self.begin_with(message, message.params().meta(), revision, peer, out)
-    }
-
-    /// The same, for a transport that has read the message's `_meta` already.
-    pub(crate) fn begin_with(
-        &self,
-        message: &Message<'_>,
-        meta: Result<Meta<'_>, ProtocolError>,
-        revision: Revision,
-        peer: &Peer,
-        out: &mut Vec<u8>,
-    ) -> Begun {
         let Some(id) = message.id() else { return Begun::Done(Status::Ok) };
         let method = message.method().unwrap_or_default();
         let start = out.len();
-        let params = message.params();
-        let routed = meta
-            .map_err(Refusal::bad_request)
-            .and_then(|meta| self.route(Request { id, params, meta, revision, peer }, &method, out));
-        match routed {
+        let request = Request { id, params: message.params(), revision, peer };
+        match self.route(request, method, out) {
             Ok(begun) => begun,
             Err(refusal) => {
                 out.truncate(start);
@@ -123,9 +107,9 @@ impl Server {
     }
 
     fn route(&self, request: Request<'_>, method: &str, out: &mut Vec<u8>) -> Result<Begun, Refusal> {
-        let Request { meta, revision, .. } = request;
+        let Request { params: Params { meta, .. }, revision, .. } = request;
         if revision.is_modern() {
-            check_meta(&meta)?;
+            check_meta(meta)?;
         }
         if meta.progress_token.is_some_and(|token| RequestId::from_raw(token).is_none()) {
             return Err(
@@ -221,8 +205,8 @@ impl Request<'_> {
             state: state.clone(),
             peer: self.peer.clone(),
             client: self.client(),
-            meta: self.params.meta.map(|raw| raw.get().into()),
-            progress: self.meta.progress_token.map(|token| crate::context::Channel::new(token.get())),
+            meta: self.params.meta.to_json(),
+            progress: self.params.meta.progress_token.map(|token| crate::context::Channel::new(token.get())),
             // an unknown one was refused before
             log_level: self.log_level().unwrap_or_default(),
             cancel: crate::context::Cancel::default(),
@@ -237,7 +221,8 @@ impl Request<'_> {
             return self.peer.client.clone();
         }
         let owned = |raw: Option<&serde_json::value::RawValue>| raw.map(|raw| Arc::from(raw.get()));
-        ClientData { info: owned(self.meta.client_info), capabilities: owned(self.meta.capabilities) }
+        let meta = &self.params.meta;
+        ClientData { info: owned(meta.client_info), capabilities: owned(meta.capabilities) }
     }
 
     /// Whether something is kept between this client's requests.

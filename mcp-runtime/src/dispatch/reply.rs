@@ -39,10 +39,10 @@ pub(super) fn framed(
     meta: Option<&Map<String, Value>>,
     fill: impl FnOnce(&mut Object<'_>),
 ) {
-    framed_as("complete", out, frame, server, meta, fill);
+    framed_as(r#""complete""#, out, frame, server, meta, fill);
 }
 
-/// The same for a result of that `resultType`.
+/// The same for a result of that `resultType`, which is raw JSON.
 pub(super) fn framed_as(
     kind: &str,
     out: &mut Vec<u8>,
@@ -56,7 +56,7 @@ pub(super) fn framed_as(
     out.extend_from_slice(br#","result":"#);
     let mut object = Object::new(out);
     if frame.revision.is_modern() {
-        object.str("resultType", kind);
+        object.raw("resultType", kind);
     }
     fill(&mut object);
     match meta {

@@ -278,7 +278,7 @@ pub(super) fn lacking(features: &[ClientFeature]) -> ProtocolError {
 }
 
 fn ask(out: &mut Vec<u8>, frame: Frame<'_>, server: &Server, questions: &[Question], state: &str) {
-    framed_as("input_required", out, frame, server, None, |object| {
+    framed_as(r#""input_required""#, out, frame, server, None, |object| {
         object.object("inputRequests", |requests| {
             for Question { key, method, params, .. } in questions {
                 let request = requests.any_key(key);

@@ -59,7 +59,7 @@ where
         match begun {
             Ok((place, context)) => {
                 let frame = Frame { id: &id, revision };
-                framed_as("task", &mut bytes, frame, &server, None, |task| place.live.write_seed(task));
+                framed_as(r#""task""#, &mut bytes, frame, &server, None, |task| place.live.write_seed(task));
                 let function = Function { place, context, revision, limit, future, finish };
                 // a server that nobody holds any more ends with its tasks, so they must not hold it
                 tokio::spawn(function.run(server.downgrade()));
@@ -186,7 +186,7 @@ impl Server {
         request: &Request<'_>,
         what: impl FnOnce(&Request<'_>) -> Result<Act, ProtocolError>,
     ) -> Result<Begun, Refusal> {
-        if !knows_tasks(&request.meta) {
+        if !knows_tasks(&request.params.meta) {
             return Err(lacks_tasks());
         }
         let task = request.params.task_id.and_then(text_of);

@@ -167,7 +167,7 @@ impl Server {
 /// The tool is nothing but a task, and the client knows none.
 fn may_be_task(entry: &ToolEntry, request: &Request<'_>) -> Result<Option<TaskMode>, Refusal> {
     match entry.task().filter(|_| request.revision.is_modern()) {
-        Some(mode) if knows_tasks(&request.meta) => Ok(Some(mode)),
+        Some(mode) if knows_tasks(&request.params.meta) => Ok(Some(mode)),
         Some(TaskMode::Required) => Err(lacks_tasks()),
         _ => Ok(None),
     }

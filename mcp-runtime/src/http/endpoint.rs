@@ -286,7 +286,7 @@ impl Endpoint {
         session: Option<&Session>,
         request: &Received<'_>,
     ) -> Started {
-        if revision.is_modern() && message.method().as_deref() == Some("subscriptions/listen") {
+        if revision.is_modern() && message.method() == Some("subscriptions/listen") {
             return self.subscription(message, request);
         }
         let accepts = request.accepts();

@@ -1,7 +1,7 @@
 //! Which era a message belongs to, and what each era wants to be checked before dispatch. The endpoint hands it every
 //! body.
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 use axum::http::{HeaderValue, StatusCode};
 use serde_json::value::RawValue;
@@ -16,7 +16,7 @@ use super::{
 use crate::{
     context::Viewer,
     dispatch::{Begun, Status},
-    jsonrpc::{self, Malformed, Message, Meta, ProtocolError, RequestId, error_reply, text_of},
+    jsonrpc::{self, Malformed, Message, ProtocolError, RequestId, error_reply, text_of},
     protocol::{HEADER_MISMATCH, INVALID_PARAMS, Revision},
     session::{Session, Sid},
 };
@@ -31,22 +31,15 @@ impl Endpoint {
             Ok(message) => message,
             Err(malformed) => return self.malformed(text, &malformed, request),
         };
-        let meta = message.params().meta();
-        let declares = meta.as_ref().is_ok_and(|meta| meta.version.is_some());
-        if declares || request.head.is_modern() {
-            self.modern(&message, meta, request)
+        if message.params().meta.version.is_some() || request.head.is_modern() {
+            self.modern(&message, request)
         } else {
             self.legacy(&message, request)
         }
     }
 
     /// A request of the stateless era: it says all that there is to know.
-    fn modern(
-        self: &Arc<Self>,
-        message: &Message<'_>,
-        meta: Result<Meta<'_>, ProtocolError>,
-        request: &Received<'_>,
-    ) -> Started {
+    fn modern(self: &Arc<Self>, message: &Message<'_>, request: &Received<'_>) -> Started {
         let head = request.head;
         let refuse =
             |error: &ProtocolError| reply::error(StatusCode::BAD_REQUEST, message.id(), error).into();
@@ -58,10 +51,7 @@ impl Endpoint {
             // no notification means anything here: a client cancels by closing its stream
             return reply::empty(StatusCode::ACCEPTED).into();
         }
-        let meta = match meta {
-            Ok(meta) => meta,
-            Err(error) => return refuse(&error),
-        };
+        let meta = &message.params().meta;
         let complete = meta.capabilities.is_some_and(|raw| raw.get().starts_with('{'));
         let Some(version) = meta.version.filter(|_| complete) else {
             // dispatch says what is missing
@@ -82,7 +72,7 @@ impl Endpoint {
             return refuse(&self.server.unsupported_version(&version));
         }
         let method = message.method().unwrap_or_default();
-        if let Err(error) = self.mirrored(message, &method, request) {
+        if let Err(error) = self.mirrored(message, method, request) {
             return refuse(&error);
         }
         self.call(message, Revision::LATEST, None, request)
@@ -130,7 +120,7 @@ impl Endpoint {
             };
         }
         if message.id().is_none() {
-            self.notified(message, &method, session.as_ref());
+            self.notified(message, method, session.as_ref());
             return reply::empty(StatusCode::ACCEPTED).into();
         }
         self.call(message, revision, session.as_ref(), request)
@@ -224,7 +214,7 @@ impl Endpoint {
             return Refusal::bad_request("an array holds 1 to 50 messages").into();
         }
         let messages: Vec<_> = messages.iter().map(|raw| jsonrpc::parse(raw.get().as_bytes())).collect();
-        if messages.iter().flatten().any(|message| message.method() == Some(Cow::Borrowed("initialize"))) {
+        if messages.iter().flatten().any(|message| message.method() == Some("initialize")) {
             return Refusal::bad_request("`initialize` stands alone, not in an array").into();
         }
         let accepts = request.accepts();
@@ -242,7 +232,7 @@ impl Endpoint {
                     unexpected |= !session.is_some_and(|session| self.answered(session, message));
                 }
                 Ok(message) if message.id().is_none() => {
-                    self.notified(message, &message.method().unwrap_or_default(), session);
+                    self.notified(message, message.method().unwrap_or_default(), session);
                 }
                 Ok(message) => parts.push(self.member(message, sid, &peer)),
                 Err(malformed) if malformed.silent => {}

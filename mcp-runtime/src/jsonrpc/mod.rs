@@ -2,9 +2,11 @@
 //! Transports read with it, dispatch writes with it.
 
 mod error;
+mod params;
 mod read;
 mod write;
 
 pub use error::ProtocolError;
-pub(crate) use read::{Malformed, Message, Meta, Params, RequestId, batch, parse, text_of};
+pub(crate) use params::{Meta, Params};
+pub(crate) use read::{Malformed, Message, RequestId, batch, parse, text_of};
 pub(crate) use write::{Object, array, error_reply, notification, string};

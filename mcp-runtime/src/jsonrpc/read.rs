@@ -5,32 +5,15 @@ use std::{borrow::Cow, collections::HashSet, fmt};
 
 use serde::{
     Deserialize, Deserializer,
-    de::{MapAccess, Visitor, value::MapAccessDeserializer},
+    de::{MapAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
-use super::ProtocolError;
+use super::{
+    ProtocolError,
+    params::{Params, params, present, text},
+};
 use crate::protocol;
-
-/// Unlike `Option<&RawValue>` alone, keeps `null` apart from an absent member.
-fn present<'de: 'a, 'a, D: Deserializer<'de>>(d: D) -> Result<Option<&'a RawValue>, D::Error> {
-    <&RawValue>::deserialize(d).map(Some)
-}
-
-/// By name only: a derived struct would also read an array, by position.
-fn params<'de: 'a, 'a, D: Deserializer<'de>>(d: D) -> Result<Option<Params<'a>>, D::Error> {
-    struct ByName;
-    impl<'de> Visitor<'de> for ByName {
-        type Value = Params<'de>;
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an object")
-        }
-        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-            Params::deserialize(MapAccessDeserializer::new(map))
-        }
-    }
-    d.deserialize_map(ByName).map(Some)
-}
 
 /// One message: a request, a notification, or a response to a request of ours.
 #[derive(Deserialize, Debug)]
@@ -39,84 +22,20 @@ pub(crate) struct Message<'a> {
     jsonrpc: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
     id: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    method: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "text")]
+    method: Option<Cow<'a, str>>,
     #[serde(borrow, default, deserialize_with = "params")]
-    params: Option<Params<'a>>,
+    params: Params<'a>,
     #[serde(borrow, default, deserialize_with = "present")]
     result: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
     error: Option<&'a RawValue>,
 }
 
-/// The members of `params` that any method of the protocol has, unread; a method takes those that are its own.
-#[derive(Deserialize, Debug, Default, Clone, Copy)]
-pub(crate) struct Params<'a> {
-    #[serde(borrow, default, deserialize_with = "present")]
-    pub(crate) name: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    pub(crate) uri: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    pub(crate) arguments: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present", rename = "_meta")]
-    pub(crate) meta: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    pub(crate) cursor: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present", rename = "ref")]
-    pub(crate) reference: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    pub(crate) argument: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    pub(crate) context: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present", rename = "requestId")]
-    pub(crate) request_id: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present", rename = "protocolVersion")]
-    pub(crate) protocol_version: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    pub(crate) capabilities: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present", rename = "clientInfo")]
-    pub(crate) client_info: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present", rename = "inputResponses")]
-    pub(crate) input_responses: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present", rename = "requestState")]
-    pub(crate) request_state: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    pub(crate) level: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present")]
-    pub(crate) notifications: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present", rename = "taskId")]
-    pub(crate) task_id: Option<&'a RawValue>,
-}
-
-/// The members of `_meta` that the protocol reserves on requests.
-#[derive(Deserialize, Debug, Default, Clone, Copy)]
-pub(crate) struct Meta<'a> {
-    #[serde(
-        borrow,
-        default,
-        deserialize_with = "present",
-        rename = "io.modelcontextprotocol/protocolVersion"
-    )]
-    pub(crate) version: Option<&'a RawValue>,
-    #[serde(
-        borrow,
-        default,
-        deserialize_with = "present",
-        rename = "io.modelcontextprotocol/clientCapabilities"
-    )]
-    pub(crate) capabilities: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present", rename = "io.modelcontextprotocol/clientInfo")]
-    pub(crate) client_info: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present", rename = "progressToken")]
-    pub(crate) progress_token: Option<&'a RawValue>,
-    #[serde(borrow, default, deserialize_with = "present", rename = "io.modelcontextprotocol/logLevel")]
-    pub(crate) log_level: Option<&'a RawValue>,
-}
-
 impl<'a> Message<'a> {
     /// The method; absent on a response.
-    pub(crate) fn method(&self) -> Option<Cow<'a, str>> {
-        self.method.and_then(text_of)
+    pub(crate) fn method(&self) -> Option<&str> {
+        self.method.as_deref()
     }
 
     /// The raw JSON of the id; absent on a notification.
@@ -124,8 +43,8 @@ impl<'a> Message<'a> {
         self.id.map(RawValue::get)
     }
 
-    pub(crate) fn params(&self) -> Params<'a> {
-        self.params.unwrap_or_default()
+    pub(crate) fn params(&self) -> &Params<'a> {
+        &self.params
     }
 
     /// Whether this answers a request of ours.
@@ -142,26 +61,10 @@ impl<'a> Message<'a> {
     }
 }
 
-impl<'a> Params<'a> {
-    /// The reserved members of `_meta`.
-    ///
-    /// # Errors
-    /// `_meta` is not an object, or has a reserved member twice.
-    pub(crate) fn meta(&self) -> Result<Meta<'a>, ProtocolError> {
-        match self.meta {
-            None => Ok(Meta::default()),
-            Some(raw) => Some(raw.get())
-                .filter(|json| json.starts_with('{'))
-                .and_then(|json| serde_json::from_str(json).ok())
-                .ok_or_else(|| ProtocolError::invalid_params("`_meta` is not an object with each key once")),
-        }
-    }
-}
-
 /// The text of a JSON string, borrowed where it has no escape; `None` for any other value.
 pub(crate) fn text_of(raw: &RawValue) -> Option<Cow<'_, str>> {
     let inner = raw.get().strip_prefix('"')?.strip_suffix('"')?;
-    if inner.contains('\\') {
+    if memchr::memchr(b'\\', inner.as_bytes()).is_some() {
         serde_json::from_str(raw.get()).ok().map(Cow::Owned)
     } else {
         Some(Cow::Borrowed(inner))
@@ -224,8 +127,8 @@ pub(crate) fn parse(text: &[u8]) -> Result<Message<'_>, Malformed> {
 fn well_formed(m: &Message<'_>) -> bool {
     m.jsonrpc.is_some_and(|v| v.get() == "\"2.0\"")
         && m.id.is_none_or(|id| id.get().starts_with('"') || is_integer(id.get()))
-        && match m.method {
-            Some(method) => method.get().starts_with('"') && m.result.is_none() && m.error.is_none(),
+        && match &m.method {
+            Some(_) => m.result.is_none() && m.error.is_none(),
             None => m.id.is_some() && (m.result.is_some() != m.error.is_some()),
         }
 }
@@ -319,6 +222,11 @@ fn diagnose(text: Option<&str>) -> Malformed {
                 if let Some(key) = params.duplicate() {
                     return invalid(format!("`{key}` stands twice in `params`"));
                 }
+                let meta = params.get("_meta").map(|meta| serde_json::from_str::<Members<'_>>(meta.get()));
+                if meta.is_some_and(|meta| meta.as_ref().map_or(true, |m| m.duplicate().is_some())) {
+                    let error = ProtocolError::invalid_params("`_meta` is not an object with each key once");
+                    return Malformed { id, error, silent };
+                }
             }
         }
     }
@@ -337,7 +245,7 @@ mod tests {
     fn good_messages_are_slices() {
         let m = parse(br#"{"jsonrpc":"2.0","id":"a\"b","method":"tools/call","params":{"name":"x","x":1}}"#)
             .unwrap();
-        assert_eq!((m.id(), m.method().as_deref()), (Some(r#""a\"b""#), Some("tools/call")));
+        assert_eq!((m.id(), m.method()), (Some(r#""a\"b""#), Some("tools/call")));
         assert_eq!(m.params().name.and_then(text_of).as_deref(), Some("x"));
         assert!(parse(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#).unwrap().is_response());
     }

@@ -32,6 +32,10 @@ pub(crate) const UNSUPPORTED_PROTOCOL_VERSION: i64 = -32022;
 pub(crate) const META_PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 /// `_meta` key of the client's capabilities.
 pub(crate) const META_CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// `_meta` key of the client's name and version on requests.
+pub(crate) const META_CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+/// `_meta` key of the token that a client wants to see on progress.
+pub(crate) const META_PROGRESS_TOKEN: &str = "progressToken";
 /// `_meta` key of the subscription that a message belongs to: the id of its `subscriptions/listen` request.
 pub(crate) const META_SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 /// `_meta` key of the server's name and version on results.

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     context::{Link, Peer},
     dispatch::Begun,
-    jsonrpc::{Malformed, Message, Meta, ProtocolError, RequestId, batch, error_reply, parse},
+    jsonrpc::{Malformed, Message, ProtocolError, RequestId, batch, error_reply, parse},
     protocol::Revision,
     server::Server,
     subscribe::{Filter, Lists},
@@ -139,8 +139,7 @@ impl Connection {
             return;
         };
         let start = out.bytes.len();
-        let meta = message.params().meta();
-        let revision = match self.era(message, &meta, id, &method, out) {
+        let revision = match self.era(message, id, method, out) {
             Served::As(revision) if revision.is_modern() && matches!(way, Way::Batch(_)) => {
                 let error = ProtocolError::invalid_request(format!("{revision} has no batches"));
                 error_reply(&mut out.bytes, Some(id), &error);
@@ -150,14 +149,14 @@ impl Connection {
             Served::Already => return end(way, start, out),
         };
         // a ping tells whether the server is alive: it is answered however busy that is
-        let admission = match &*method {
+        let admission = match method {
             "ping" => Admission::Now,
             "subscriptions/listen" => self.calls.admit_listening(id),
             _ => self.calls.admit(id),
         };
         let peer = if revision.is_modern() { &self.modern } else { &self.legacy };
         let refusal = match admission {
-            Admission::Now => match self.server.begin_with(message, meta, revision, peer, &mut out.bytes) {
+            Admission::Now => match self.server.begin(message, revision, peer, &mut out.bytes) {
                 Begun::Done(_) => return end(way, start, out),
                 Begun::Running(running) => return self.calls.run(id, running, way.clone()),
                 Begun::Listening(listening) => return self.calls.listen(id, listening),
@@ -187,15 +186,8 @@ impl Connection {
     }
 
     /// Which revision a request is written in; `initialize` is served here.
-    fn era(
-        &mut self,
-        message: &Message<'_>,
-        meta: &Result<Meta<'_>, ProtocolError>,
-        id: &str,
-        method: &str,
-        out: &mut Replies,
-    ) -> Served {
-        let error = match meta.as_ref().map_err(Clone::clone).and_then(Server::version_in) {
+    fn era(&mut self, message: &Message<'_>, id: &str, method: &str, out: &mut Replies) -> Served {
+        let error = match Server::version_in(&message.params().meta) {
             Ok(Some(version)) if version == Revision::LATEST.as_str() => return Served::As(Revision::LATEST),
             Ok(Some(version)) => self.server.unsupported_version(&version),
             Ok(None) if method == "initialize" => {
@@ -225,7 +217,7 @@ impl Connection {
 
     fn batch(&mut self, members: &[&str], out: &mut Replies) {
         let parsed: Vec<_> = members.iter().map(|text| (*text, parse(text.as_bytes()))).collect();
-        let initializes = |m: &Message<'_>| m.method().as_deref() == Some("initialize");
+        let initializes = |m: &Message<'_>| m.method() == Some("initialize");
         let refusal = if parsed.is_empty() || parsed.len() > MAX_BATCH {
             Some(format!("a batch holds 1 to {MAX_BATCH} messages"))
         } else if parsed.iter().any(|(_, m)| m.as_ref().is_ok_and(initializes)) {

@@ -1,0 +1,188 @@
+//! The members of a message's `params`, and of the `_meta` in it, as slices of its text. Reading a message fills them.
+
+use std::{borrow::Cow, fmt};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, MapAccess, Visitor, value::MapAccessDeserializer},
+};
+use serde_json::value::RawValue;
+
+use super::write::string;
+use crate::protocol::{
+    META_CLIENT_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_PROGRESS_TOKEN, META_PROTOCOL_VERSION,
+};
+
+/// Unlike `Option<&RawValue>` alone, keeps `null` apart from an absent member.
+pub(super) fn present<'de: 'a, 'a, D: Deserializer<'de>>(d: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(d).map(Some)
+}
+
+/// A string, borrowed where it has no escape.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// A member that is a string wherever it is there.
+pub(super) fn text<'de: 'a, 'a, D: Deserializer<'de>>(d: D) -> Result<Option<Cow<'a, str>>, D::Error> {
+    Text::deserialize(d).map(|text| Some(text.0))
+}
+
+/// The members of `params` that any method of the protocol has, unread; a method takes those that are its own.
+#[derive(Deserialize, Debug, Default)]
+pub(crate) struct Params<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(crate) name: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(crate) uri: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(crate) arguments: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "meta", rename = "_meta")]
+    pub(crate) meta: Meta<'a>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(crate) cursor: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present", rename = "ref")]
+    pub(crate) reference: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(crate) argument: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(crate) context: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present", rename = "requestId")]
+    pub(crate) request_id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present", rename = "protocolVersion")]
+    pub(crate) protocol_version: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(crate) capabilities: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present", rename = "clientInfo")]
+    pub(crate) client_info: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present", rename = "inputResponses")]
+    pub(crate) input_responses: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present", rename = "requestState")]
+    pub(crate) request_state: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(crate) level: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(crate) notifications: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present", rename = "taskId")]
+    pub(crate) task_id: Option<&'a RawValue>,
+}
+
+/// By name only: a derived struct would also read an array, by position.
+pub(super) fn params<'de: 'a, 'a, D: Deserializer<'de>>(d: D) -> Result<Params<'a>, D::Error> {
+    struct ByName;
+    impl<'de> Visitor<'de> for ByName {
+        type Value = Params<'de>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+            Params::deserialize(MapAccessDeserializer::new(map))
+        }
+    }
+    d.deserialize_map(ByName)
+}
+
+/// The `_meta` of a request: the members that the protocol reserves, and what else there is.
+#[derive(Debug, Default)]
+pub(crate) struct Meta<'a> {
+    pub(crate) version: Option<&'a RawValue>,
+    pub(crate) capabilities: Option<&'a RawValue>,
+    pub(crate) client_info: Option<&'a RawValue>,
+    pub(crate) progress_token: Option<&'a RawValue>,
+    pub(crate) log_level: Option<&'a RawValue>,
+    others: Vec<(Cow<'a, str>, &'a RawValue)>,
+}
+
+fn meta<'de: 'a, 'a, D: Deserializer<'de>>(d: D) -> Result<Meta<'a>, D::Error> {
+    struct Each;
+    impl<'de> Visitor<'de> for Each {
+        type Value = Meta<'de>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut meta = Meta::default();
+            while let Some(Text(key)) = map.next_key()? {
+                let value = map.next_value()?;
+                let member = match &*key {
+                    META_PROTOCOL_VERSION => &mut meta.version,
+                    META_CLIENT_CAPABILITIES => &mut meta.capabilities,
+                    META_CLIENT_INFO => &mut meta.client_info,
+                    META_PROGRESS_TOKEN => &mut meta.progress_token,
+                    META_LOG_LEVEL => &mut meta.log_level,
+                    _ => {
+                        meta.others.push((key, value));
+                        continue;
+                    }
+                };
+                if member.replace(value).is_some() {
+                    return Err(A::Error::custom("a key stands twice"));
+                }
+            }
+            Ok(meta)
+        }
+    }
+    d.deserialize_map(Each)
+}
+
+impl Meta<'_> {
+    /// The whole of it as one JSON text; absent if there is nothing in it.
+    pub(crate) fn to_json(&self) -> Option<Box<str>> {
+        let mut out = Vec::new();
+        let reserved = [
+            (META_PROTOCOL_VERSION, self.version),
+            (META_CLIENT_CAPABILITIES, self.capabilities),
+            (META_CLIENT_INFO, self.client_info),
+            (META_PROGRESS_TOKEN, self.progress_token),
+            (META_LOG_LEVEL, self.log_level),
+        ];
+        let reserved = reserved.into_iter().filter_map(|(key, value)| Some((key, value?)));
+        for (key, value) in reserved.chain(self.others.iter().map(|(key, value)| (&**key, *value))) {
+            out.push(if out.is_empty() { b'{' } else { b',' });
+            string(&mut out, key);
+            out.push(b':');
+            out.extend_from_slice(value.get().as_bytes());
+        }
+        if out.is_empty() {
+            return None;
+        }
+        out.push(b'}');
+        String::from_utf8(out).ok().map(Into::into)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jsonrpc::parse;
+
+    fn message(meta: &str) -> String {
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"_meta":{meta}}}}}"#)
+    }
+
+    #[test]
+    fn meta_is_read_and_kept_whole() {
+        let text = message(r#"{"progressToken":7,"a\u0062":{"x":[1, 2]},"traceparent":"00"}"#);
+        let message = parse(text.as_bytes()).expect("a message");
+        let meta = &message.params().meta;
+        assert_eq!(meta.progress_token.map(RawValue::get), Some("7"));
+        let json = meta.to_json().expect("members");
+        assert_eq!(&*json, r#"{"progressToken":7,"ab":{"x":[1, 2]},"traceparent":"00"}"#);
+    }
+
+    #[test]
+    fn no_meta_and_an_empty_one_are_the_same() {
+        assert!(Meta::default().to_json().is_none());
+        assert!(parse(message("{}").as_bytes()).expect("a message").params().meta.to_json().is_none());
+    }
+
+    #[test]
+    fn meta_is_an_object_with_each_key_once() {
+        for meta in ["null", "5", "[]", r#""x""#, r#"{"progressToken":1,"progressToken":2}"#] {
+            let malformed = parse(message(meta).as_bytes()).expect_err("malformed");
+            assert_eq!(malformed.error.code, -32602, "{meta}");
+            assert_eq!(malformed.error.message, "`_meta` is not an object with each key once");
+            assert_eq!(malformed.id.as_deref(), Some("1"));
+        }
+    }
+}

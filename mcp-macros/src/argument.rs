@@ -21,6 +21,7 @@ pub(crate) struct Argument {
     pub(crate) header: Option<LitStr>,
     /// Where `flatten` was written.
     pub(crate) flatten: Option<Span>,
+    title: Option<TokenStream>,
     description: Option<TokenStream>,
     default: Option<Value>,
     example: Option<Value>,
@@ -51,6 +52,7 @@ impl Argument {
             name_span,
             header: None,
             flatten: None,
+            title: None,
             description,
             default: None,
             example: None,
@@ -76,6 +78,11 @@ impl Argument {
                     self.name = name.value();
                 }
             }
+            "title" if place == Place::Resource => errors.at(
+                &entry.key,
+                "`title` is for tools and prompts: no list shows the variables of a URI\nremove it",
+            ),
+            "title" => self.title = entry.text(errors),
             "description" => self.description = entry.text(errors),
             "default" => self.default = value(entry, true, errors),
             "example" => self.example = value(entry, false, errors),
@@ -121,6 +128,9 @@ impl Argument {
     fn calls(&self, ty: &Type) -> TokenStream {
         let site = Span::mixed_site();
         let mut calls = TokenStream::new();
+        if let Some(text) = &self.title {
+            calls.extend(quote_spanned!(site=> .title(#text)));
+        }
         if let Some(text) = &self.description {
             calls.extend(quote_spanned!(site=> .description(#text)));
         }

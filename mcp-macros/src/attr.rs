@@ -55,11 +55,11 @@ pub(crate) fn entries(tokens: TokenStream, errors: &Errors) -> Vec<Entry> {
     found
 }
 
-/// Drops the second of two options of one name, and reports it.
+/// Drops the second of two options of one name, and reports it, unless the option may be repeated.
 pub(crate) fn refuse_duplicates(entries: &mut Vec<Entry>, errors: &Errors) {
     let mut seen: Vec<String> = Vec::new();
     entries.retain(|entry| {
-        let first = !seen.contains(&entry.name);
+        let first = !seen.contains(&entry.name) || names::REPEATABLE.contains(&entry.name.as_str());
         if first {
             seen.push(entry.name.clone());
         } else {

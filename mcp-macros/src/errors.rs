@@ -36,7 +36,12 @@ impl Errors {
     }
 
     pub(crate) fn any(&self) -> bool {
-        self.found.borrow().as_ref().is_some_and(|found| !found.is_empty())
+        self.count() > 0
+    }
+
+    /// How many there are so far: whether a part was read without any is then known.
+    pub(crate) fn count(&self) -> usize {
+        self.found.borrow().as_ref().map_or(0, Vec::len)
     }
 
     /// Ends the collection: one `compile_error!` for each mistake, nothing if there was none.

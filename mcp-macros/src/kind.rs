@@ -10,6 +10,7 @@ use crate::attr::{self, Entry};
 use crate::doc;
 use crate::errors::Errors;
 use crate::expand;
+use crate::icon::{self, Icon};
 use crate::item::{self, Function};
 use crate::meta::{self, Meta};
 use crate::misplaced;
@@ -17,7 +18,6 @@ use crate::names;
 use crate::params::{self, Param};
 use crate::ty;
 use crate::ui;
-use crate::uri;
 
 /// Which kind of item a function becomes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -96,7 +96,7 @@ pub(crate) struct Common {
     name: Option<LitStr>,
     title: Option<TokenStream>,
     description: Option<TokenStream>,
-    icons: Vec<LitStr>,
+    icons: Vec<Icon>,
     meta: Option<Meta>,
     scopes: Vec<LitStr>,
     /// What the client must be able to do.
@@ -110,18 +110,7 @@ impl Common {
             "name" => self.name = entry.string(errors),
             "title" => self.title = entry.text(errors),
             "description" => self.description = entry.text(errors),
-            "icon" => {
-                self.icons = entry.strings(errors).unwrap_or_default();
-                for icon in self.icons.iter().filter(|icon| !uri::has_scheme(&icon.value())) {
-                    errors.at(
-                        icon,
-                        format_args!(
-                            "`{}` is not an absolute URI\nwrite one that starts with `https:` or `data:`",
-                            icon.value()
-                        ),
-                    );
-                }
-            }
+            "icon" => self.icons.extend(icon::read(entry, errors)),
             "meta" => self.meta = meta::read(entry, errors),
             "scopes" => self.scopes = entry.strings(errors).unwrap_or_default(),
             "requires" => self.requires = ui::words(entry, names::FEATURES, errors),
@@ -148,7 +137,8 @@ impl Common {
         }
         if !self.icons.is_empty() {
             let icons = &self.icons;
-            calls.extend(quote!(.icons(&[#(__rt::IconDef::new(#icons)),*])));
+            // a type that owns memory needs a constant of its own to be `'static`
+            calls.extend(quote!(.icons(const { &[#(#icons),*] })));
         }
         if let Some(Meta { json, .. }) = &self.meta {
             calls.extend(quote!(.meta(#json)));

@@ -12,6 +12,7 @@ mod entry;
 mod errors;
 mod expand;
 mod handler;
+mod icon;
 mod item;
 mod kind;
 mod mcp_type;
@@ -40,8 +41,8 @@ use proc_macro::TokenStream;
 ///
 /// Options: `name`, `title`, `description`, `read_only`, `destructive`, `idempotent`, `open_world`, `icon`,
 /// `meta(..)`, `timeout`, `max_concurrency`, `blocking`, `scopes(..)`, `requires(..)`, `tags(..)`,
-/// `strict`, `output = Type`, `unlisted`, `crate`. On a parameter, in `#[mcp(..)]`: `name`, `description`, `default`,
-/// `range`, `length`, `pattern`, `one_of`, `example`, `header`, `flatten`, `inject`.
+/// `strict`, `output = Type`, `unlisted`, `crate`. On a parameter, in `#[mcp(..)]`: `name`, `title`, `description`,
+/// `default`, `range`, `length`, `pattern`, `one_of`, `example`, `header`, `flatten`, `inject`.
 #[proc_macro_attribute]
 pub fn mcp_tool(options: TokenStream, item: TokenStream) -> TokenStream {
     kind::free_function::<tool::Tool>(options.into(), item.into()).into()
@@ -63,7 +64,7 @@ pub fn mcp_resource(options: TokenStream, item: TokenStream) -> TokenStream {
 /// Makes a function a prompt of the server.
 ///
 /// Options: `name`, `title`, `description`, `icon`, `meta(..)`, `scopes(..)`, `requires(..)`, `crate`. On a
-/// parameter, in `#[mcp(..)]`: `name`, `description`, `default`, `range`, `length`, `pattern`, `one_of`,
+/// parameter, in `#[mcp(..)]`: `name`, `title`, `description`, `default`, `range`, `length`, `pattern`, `one_of`,
 /// `example`, `complete`, `inject`.
 #[proc_macro_attribute]
 pub fn mcp_prompt(options: TokenStream, item: TokenStream) -> TokenStream {

@@ -49,10 +49,15 @@ pub(crate) const RESOURCE: &[&str] = &[
 ];
 pub(crate) const PROMPT: &[&str] =
     &["name", "title", "description", "icon", "meta", "scopes", "requires", "crate"];
+/// Options that may be given several times.
+pub(crate) const REPEATABLE: &[&str] = &["icon"];
+pub(crate) const ICON: &[&str] = &["src", "mime", "sizes", "theme"];
+pub(crate) const THEMES: &[&str] = &["light", "dark"];
 pub(crate) const FEATURES: &[&str] =
     &["elicitation", "elicitation_url", "sampling", "sampling_tools", "roots"];
 pub(crate) const PARAMETER: &[&str] = &[
     "name",
+    "title",
     "description",
     "default",
     "range",
@@ -94,6 +99,10 @@ const RENAMED: &[(&str, &str)] = &[
     ("elicit", "elicitation"),
     ("sample", "sampling"),
     ("uri", "resource"),
+    ("uri", "src"),
+    ("url", "src"),
+    ("href", "src"),
+    ("size", "sizes"),
 ];
 
 /// Reports an option that the place does not take.
@@ -122,6 +131,7 @@ fn home(name: &str) -> Option<&'static str> {
         (RESOURCE, "`#[mcp_resource]`"),
         (TOOL_UI, "`ui(..)` of a tool"),
         (RESOURCE_UI, "`ui(..)` of a resource"),
+        (&["src", "sizes", "theme"], "`icon(..)`"),
     ];
     let mut found = homes.iter().filter(|(options, _)| options.contains(&name)).map(|(_, home)| *home);
     match (found.next(), found.next()) {
@@ -200,6 +210,9 @@ pub(crate) fn usage(option: &str) -> String {
         "title" => "title = \"Search\"",
         "description" => "description = \"Searches the catalogue.\"",
         "icon" => "icon = \"https://example.org/icon.png\"",
+        "src" => "src = \"https://example.org/icon.png\"",
+        "sizes" => "sizes(\"48x48\", \"any\")",
+        "theme" => "theme = \"dark\"",
         "meta" => "meta(model = \"m\", tags = [\"a\"])",
         "scopes" => "scopes(\"read\", \"write\")",
         "requires" => "requires(elicitation, sampling)",

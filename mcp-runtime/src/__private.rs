@@ -6,16 +6,18 @@ pub use core::{
     option::Option, result::Result,
 };
 
+pub use std::borrow::Cow;
+
 pub use inventory;
 pub use schemars;
 pub use serde;
 
 pub use crate::{
-    content::{PromptResult, ResourceResult, ToolResult},
+    content::{PromptResult, ResourceResult, Theme, ToolResult, icon},
     context::ClientFeature,
     def::{
-        AnyPromptOut, AnyResourceOut, AnyToolOut, IconDef, Linked, Location, OutputType, Prompt, PromptDef,
-        PromptOut, Resource, ResourceDef, ResourceOut, Service, TaskMode, Tool, ToolDef, ToolOut, prompt_out,
+        AnyPromptOut, AnyResourceOut, AnyToolOut, Linked, Location, OutputType, Prompt, PromptDef, PromptOut,
+        Resource, ResourceDef, ResourceOut, Service, TaskMode, Tool, ToolDef, ToolOut, prompt_out,
         resource_out, tool_out,
     },
     extract::{

@@ -54,8 +54,8 @@ pub use ask::{
     Sampled, SampledBlock, ToolChoice, ToolUse,
 };
 pub use content::{
-    Annotations, Audio, Bytes, Content, Embedded, Image, IntoContent, Message, PromptResult,
-    ResourceContents, ResourceLink, ResourceResult, Role, Text, ToolResult,
+    Annotations, Audio, Bytes, Content, Embedded, Icon, Image, IntoContent, Message, PromptResult,
+    ResourceContents, ResourceLink, ResourceResult, Role, Text, Theme, ToolResult,
 };
 pub use context::{
     AskError, Caller, Cancelled, ClientFeature, ClientInfo, Context, Log, LogLevel, Progress, SingleUse,

@@ -7,6 +7,7 @@ mod child;
 mod command_line;
 mod common;
 mod examples;
+mod heading;
 mod http;
 mod logging;
 mod matrix;

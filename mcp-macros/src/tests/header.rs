@@ -96,5 +96,7 @@ fn a_parameter_that_is_wrong_is_one_mistake() {
     );
     one_mistake(&prompt("", r#"fn x(#[mcp(header = "X")] a: u32) {}"#), "for tools");
     one_mistake(&prompt("", "fn x(#[mcp(flatten)] a: u32) {}"), "for tools");
+    one_mistake(&resource("", r#"fn x(#[mcp(title = "A")] a: u32) {}"#), "for tools and prompts");
+    one_mistake(&tool("", r#"fn x(#[mcp(flatten, title = "A")] a: All) {}"#), "beside `flatten`");
     one_mistake(&prompt("", "fn x(#[mcp(complete = 5)] a: u32) {}"), "a function or a list");
 }

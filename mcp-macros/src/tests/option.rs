@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn every_tool_option_is_accepted() {
     no_mistake(&tool(
-        r#"name = "x.y-z_1", title = "T", description = DESCRIPTION, read_only, destructive = false, idempotent = true, open_world, icon = ["https://a.example/i.png", "data:image/png;base64,AA"], meta(model = "m", n = 1), timeout = "5s", max_concurrency = 2, scopes("a", "b"), requires(elicitation, elicitation_url, sampling, sampling_tools, "roots"), tags("x"), strict, output = HashMap<String, u32>, unlisted, ui(resource = "ui://a/b.html", visibility(model, "app")), crate = renamed::runtime,"#,
+        r#"name = "x.y-z_1", title = "T", description = DESCRIPTION, read_only, destructive = false, idempotent = true, open_world, icon = ["https://a.example/i.png", "data:image/png;base64,AA"], icon(src = "https://a.example/d.svg", mime = "image/svg+xml", sizes("any"), theme = "dark"), icon(src = "https://a.example/l.png", sizes = ["48x48", "96x96"], theme = "light"), icon("https://a.example/j.png"), meta(model = "m", n = 1), timeout = "5s", max_concurrency = 2, scopes("a", "b"), requires(elicitation, elicitation_url, sampling, sampling_tools, "roots"), tags("x"), strict, output = HashMap<String, u32>, unlisted, ui(resource = "ui://a/b.html", visibility(model, "app")), crate = renamed::runtime,"#,
         "async fn x() {}",
     ));
     no_mistake(&tool(r#"blocking, timeout = "1h", max_concurrency = LIMIT"#, "fn x() {}"));
@@ -33,7 +33,7 @@ name = "p",
             meta(a = 1),
             scopes("a"),
             crate = a::b"#,
-        r#"async fn x(#[mcp(complete = ids)] a: u32, #[mcp(complete("x", "y"))] b: String) -> String {}"#,
+        r#"async fn x(#[mcp(complete = ids, title = TITLE)] a: u32, #[mcp(complete("x", "y"))] b: String) -> String {}"#,
     ));
 }
 
@@ -43,7 +43,7 @@ fn every_parameter_option_is_accepted() {
         "",
         r#"
 fn x(
-                #[mcp(name = "a-b", description = "d", default = 10, range(1..=100), example = 5, header = "Region")] a: u32,
+                #[mcp(name = "a-b", title = "A", description = "d", default = 10, range(1..=100), example = 5, header = "Region")] a: u32,
                 #[mcp(length(1..=200), pattern = "^a$", one_of("a", "b"))] b: String,
                 #[mcp(default)] c: Vec<u8>,
                 #[mcp(range(-0.5..))] #[mcp(one_of = [1, -2])] d: f64,
@@ -104,8 +104,27 @@ fn a_tool_option_that_is_wrong_is_one_mistake() {
             (r#"name = "a b""#, "a character that tool names cannot have"),
             (r#"name = "é""#, "a character that tool names cannot have"),
             (r#"read_only = "yes""#, "`true` or `false`"),
-            (r#"icon = "icon.png""#, "not an absolute URI"),
+            (r#"icon = "icon.png""#, "neither an `https:` nor a `data:` URI"),
+            (r#"icon("https://a.example/i.png", "http://a.example/i.png")"#, "clients reject every other"),
             ("icon = [1]", "string literals"),
+            ("icon", "string literals"),
+            ("icon()", "either URLs or options"),
+            (r#"icon("https://a.example/i.png", sizes("any"))"#, "either URLs or options"),
+            (r#"icon(sizes("any"))"#, "has no `src`"),
+            (r#"icon(scr = "https://a.example/i.png")"#, "did you mean `src`?"),
+            (r#"icon(src = "https://a.example", url = "https://a.example")"#, "did you mean `src`?"),
+            (r#"icon(src = "https://a.example", size = "any")"#, "did you mean `sizes`?"),
+            (r#"icon(src = "https://a.example", title = "x")"#, "it takes `src`, `mime`, `sizes`, `theme`"),
+            (r#"icon(src = "file:///i.png")"#, "clients reject every other"),
+            ("icon(src = ICON)", "write `src = \"https://example.org/icon.png\"`"),
+            (r#"icon(src = "https://a.example", src = "https://b.example")"#, "given twice"),
+            (r#"icon(src = "https://a.example", mime = "text/html")"#, "not the type of an image"),
+            (r#"icon(src = "https://a.example", sizes("48"))"#, "`48` is not a size"),
+            (r#"icon(src = "https://a.example", sizes(48))"#, "write `sizes(\"48x48\", \"any\")`"),
+            (r#"icon(src = "https://a.example", theme = "drak")"#, "did you mean `dark`?"),
+            (r#"icon(src = "https://a.example", theme = "blue")"#, "it takes `light`, `dark`"),
+            ("icon(src = \"https://a.example\", theme = dark)", "write `theme = \"dark\"`"),
+            (r#"sizes("48x48")"#, "it is an option of `icon(..)`"),
             ("meta = 1", "list of keys and values"),
             ("meta(a)", "has no value"),
             ("timeout = 5", "takes a string"),

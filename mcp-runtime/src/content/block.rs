@@ -180,6 +180,7 @@ pub struct ResourceLink {
     pub(crate) description: Option<String>,
     pub(crate) mime: Option<String>,
     pub(crate) size: Option<u64>,
+    pub(crate) icons: Vec<super::Icon>,
     pub(crate) extras: Extras,
 }
 
@@ -193,6 +194,7 @@ impl ResourceLink {
             description: None,
             mime: None,
             size: None,
+            icons: Vec::new(),
             extras: Extras::default(),
         }
     }
@@ -222,6 +224,13 @@ impl ResourceLink {
     #[must_use]
     pub fn size(mut self, bytes: u64) -> Self {
         self.size = Some(bytes);
+        self
+    }
+
+    /// Adds an icon: a URL, or an [`Icon`](super::Icon); clients before 2025-11-25 do not see it.
+    #[must_use]
+    pub fn icon(mut self, icon: impl Into<super::Icon>) -> Self {
+        self.icons.push(icon.into());
         self
     }
 }

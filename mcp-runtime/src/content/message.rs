@@ -1,5 +1,7 @@
 //! What getting a prompt gives.
 
+use serde_json::{Map, Value};
+
 use super::{Content, IntoContent, Role};
 
 /// One message of a prompt.
@@ -34,18 +36,26 @@ pub struct PromptResult {
     pub description: Option<String>,
     /// The wire's `messages`, in order.
     pub messages: Vec<Message>,
+    pub(crate) meta: Option<Box<Map<String, Value>>>,
 }
 
 impl PromptResult {
     /// An answer of these messages.
     pub fn new(messages: impl IntoIterator<Item = Message>) -> Self {
-        Self { description: None, messages: messages.into_iter().collect() }
+        Self { messages: messages.into_iter().collect(), ..Self::default() }
     }
 
     /// Sets the wire's `description`.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
         self.description = Some(description.into());
+        self
+    }
+
+    /// Adds a member to the result's `_meta`.
+    #[must_use]
+    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.meta.get_or_insert_default().insert(key.into(), value.into());
         self
     }
 }

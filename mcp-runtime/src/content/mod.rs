@@ -2,6 +2,7 @@
 //! User functions return them; dispatch writes them, lowered to what the client's revision knows.
 
 mod block;
+mod icon;
 mod into;
 mod message;
 mod resource;
@@ -9,6 +10,7 @@ mod tool_result;
 mod write;
 
 pub use block::{Annotations, Audio, Content, Embedded, Image, ResourceLink, Role, Text};
+pub use icon::{Icon, Theme, icon};
 pub use into::IntoContent;
 pub use message::{Message, PromptResult};
 pub use resource::{Bytes, ResourceContents, ResourceResult};

@@ -77,17 +77,25 @@ impl ResourceContents {
 pub struct ResourceResult {
     /// The wire's `contents`, in order.
     pub contents: Vec<ResourceContents>,
+    pub(crate) meta: Option<Box<Map<String, Value>>>,
 }
 
 impl ResourceResult {
     /// An answer of these items.
     pub fn new(contents: impl IntoIterator<Item = ResourceContents>) -> Self {
-        Self { contents: contents.into_iter().collect() }
+        Self { contents: contents.into_iter().collect(), meta: None }
+    }
+
+    /// Adds a member to the result's `_meta`; an item's own is set by [`ResourceContents::meta`].
+    #[must_use]
+    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.meta.get_or_insert_default().insert(key.into(), value.into());
+        self
     }
 }
 
 impl From<ResourceContents> for ResourceResult {
     fn from(contents: ResourceContents) -> Self {
-        Self { contents: vec![contents] }
+        Self { contents: vec![contents], meta: None }
     }
 }

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use serde_json::{Map, Value};
 
 use super::{
-    Annotations, Content, Message, PromptResult, ResourceContents, ResourceResult, ToolResult,
+    Annotations, Content, Icon, Message, PromptResult, ResourceContents, ResourceResult, Theme, ToolResult,
     block::{Data, Extras},
     resource::Body,
 };
@@ -55,6 +55,21 @@ impl Writer {
             if self.knows(Revision::V2025_06_18) {
                 a.opt_str("lastModified", annotations.last_modified.as_deref());
             }
+        });
+    }
+
+    pub(crate) fn icons(self, object: &mut Object<'_>, icons: &[Icon]) {
+        if icons.is_empty() || !self.knows(Revision::V2025_11_25) {
+            return;
+        }
+        array(object.key("icons"), icons, |out, icon| {
+            let mut object = Object::new(out);
+            object.str("src", &icon.src).opt_str("mimeType", icon.mime.as_deref());
+            if !icon.sizes.is_empty() {
+                object.value("sizes", &icon.sizes);
+            }
+            object.opt_str("theme", icon.theme.map(Theme::as_str));
+            object.end();
         });
     }
 
@@ -106,6 +121,7 @@ impl Writer {
                 if let Some(size) = link.size {
                     block.value("size", &size);
                 }
+                self.icons(&mut block, &link.icons);
                 self.extras(&mut block, &link.extras);
             }
             Content::ResourceLink(link) => {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Hints, TaskMode};
 use crate::{
-    content::ToolResult,
+    content::{Icon, ToolResult},
     context::{ClientFeature, Context},
     reply::{Failure, IntoToolResult, ToolError},
 };
@@ -80,6 +80,7 @@ pub struct ToolBuilder {
     pub(crate) name: String,
     pub(crate) title: Option<String>,
     pub(crate) description: Option<String>,
+    pub(crate) icons: Vec<Icon>,
     pub(crate) input: Option<Value>,
     pub(crate) output: Option<Value>,
     pub(crate) hints: Hints,
@@ -103,6 +104,12 @@ impl ToolBuilder {
     /// Sets the wire's `description`.
     pub fn description(mut self, text: impl Into<String>) -> Self {
         self.description = Some(text.into());
+        self
+    }
+
+    /// Adds an icon: a URL, or an [`Icon`]. One that clients would reject is an error when the tool is added.
+    pub fn icon(mut self, icon: impl Into<Icon>) -> Self {
+        self.icons.push(icon.into());
         self
     }
 

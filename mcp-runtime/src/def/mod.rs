@@ -11,6 +11,7 @@ pub use prompt::{AnyPromptOut, PromptDef, PromptOut, prompt_out};
 pub use resource::{AnyResourceOut, ResourceDef, ResourceOut, resource_out};
 pub use tool::{AnyToolOut, Hints, OutputType, TaskMode, ToolDef, ToolOut, tool_out};
 
+use crate::content::Icon;
 use crate::context::ClientFeature;
 use crate::extract::{AnyArg, Call, Inject, Outcome};
 
@@ -45,27 +46,13 @@ impl std::fmt::Display for Location {
     }
 }
 
-/// An icon, as generated code declares it.
-#[derive(Debug, Clone, Copy)]
-pub struct IconDef {
-    pub(crate) src: &'static str,
-}
-
-impl IconDef {
-    /// The icon at this URL.
-    #[must_use]
-    pub const fn new(src: &'static str) -> Self {
-        Self { src }
-    }
-}
-
 /// What every kind of item has.
 #[derive(Clone, Copy)]
 pub(crate) struct Common {
     pub(crate) name: &'static str,
     pub(crate) title: Option<&'static str>,
     pub(crate) description: Option<&'static str>,
-    pub(crate) icons: &'static [IconDef],
+    pub(crate) icons: &'static [Icon],
     /// JSON text of `_meta`.
     pub(crate) meta: Option<&'static str>,
     pub(crate) scopes: &'static [&'static str],
@@ -122,7 +109,7 @@ macro_rules! common_setters {
 
             /// Sets the wire's `icons`.
             #[must_use]
-            pub const fn icons(mut self, icons: &'static [crate::def::IconDef]) -> Self {
+            pub const fn icons(mut self, icons: &'static [crate::content::Icon]) -> Self {
                 self.common.icons = icons;
                 self
             }

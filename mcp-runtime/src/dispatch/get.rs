@@ -57,7 +57,7 @@ impl Server {
         let error = match result {
             Ok(result) => {
                 let description = entry.def.common.description;
-                framed(out, frame, self, None, |object| {
+                framed(out, frame, self, result.meta.as_deref(), |object| {
                     prompt_result(object, &result, frame.revision, description);
                 });
                 return Status::Ok;

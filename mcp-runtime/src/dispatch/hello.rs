@@ -1,10 +1,10 @@
 //! What a server says of itself: `server/discover` in the stateless era, `initialize` before it.
 
-use super::{Handshake, Request, Status, reply::result, run::Begun};
+use super::{Handshake, Request, Status, reply::enveloped, run::Begun};
 use crate::{
     context::ClientData,
     jsonrpc::{Message, Object, ProtocolError, array, error_reply, string, text_of},
-    protocol::{self, Revision},
+    protocol::{self, META_SERVER_INFO, Revision},
     server::Server,
 };
 
@@ -61,11 +61,16 @@ impl Server {
     }
 
     pub(super) fn discover(&self, request: Request<'_>, out: &mut Vec<u8>) -> Begun {
-        result(out, request, self, None, |object| {
+        enveloped(out, request.id, |object| {
+            object.raw("resultType", "\"complete\"");
             array(object.key("supportedVersions"), [Revision::LATEST], |out, r| string(out, r.as_str()));
             self.write_capabilities(object, request.revision, true);
             object.opt_str("instructions", self.instructions());
             self.cache_hints(object);
+            // other results only say who the server is; here clients look for what to show of it
+            object.object("_meta", |meta| {
+                meta.raw(META_SERVER_INFO, self.info_json(request.revision));
+            });
         });
         Begun::Done(Status::Ok)
     }
@@ -86,16 +91,12 @@ impl Server {
         };
         let revision =
             Revision::from_wire(&asked).filter(|asked| !asked.is_modern()).unwrap_or(Revision::LATEST_LEGACY);
-        out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-        out.extend_from_slice(id.as_bytes());
-        out.extend_from_slice(br#","result":"#);
-        let mut object = Object::new(out);
-        object.str("protocolVersion", revision.as_str());
-        self.write_capabilities(&mut object, revision, told);
-        object.raw("serverInfo", self.info_json(revision));
-        object.opt_str("instructions", self.instructions());
-        object.end();
-        out.push(b'}');
+        enveloped(out, id, |object| {
+            object.str("protocolVersion", revision.as_str());
+            self.write_capabilities(object, revision, told);
+            object.raw("serverInfo", self.info_json(revision));
+            object.opt_str("instructions", self.instructions());
+        });
         let owned = |raw: Option<&serde_json::value::RawValue>| raw.map(|raw| raw.get().into());
         let client = ClientData { info: owned(params.client_info), capabilities: owned(params.capabilities) };
         Some(Handshake { revision, client })

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     jsonrpc::{Object, ProtocolError, array, notification, string},
-    protocol::{META_SERVER_INFO, META_SUBSCRIPTION_ID, Revision},
+    protocol::{META_SERVER_INFO, META_SUBSCRIPTION_ID},
     server::Server,
     subscribe::{Follower, Lists},
     task::owner,
@@ -155,7 +155,7 @@ impl Listening {
         reply.raw("jsonrpc", "\"2.0\"").raw("id", &self.id).object("result", |result| {
             result.str("resultType", "complete").object("_meta", |meta| {
                 meta.raw(META_SUBSCRIPTION_ID, &self.id);
-                meta.raw(META_SERVER_INFO, self.server.info_json(Revision::LATEST));
+                meta.raw(META_SERVER_INFO, self.server.brief_info());
             });
         });
         reply.end();

@@ -60,7 +60,7 @@ impl Server {
     ) -> Status {
         let error = match result {
             Ok(result) => {
-                framed(out, frame, self, None, |object| {
+                framed(out, frame, self, result.meta.as_deref(), |object| {
                     let own = ResourceDefaults { uri, mime: entry.def.mime_type(), ui: entry.def.ui };
                     resource_result(object, &result, frame.revision, own);
                     if frame.revision.is_modern() {

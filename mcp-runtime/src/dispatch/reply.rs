@@ -51,30 +51,37 @@ pub(super) fn framed_as(
     meta: Option<&Map<String, Value>>,
     fill: impl FnOnce(&mut Object<'_>),
 ) {
+    enveloped(out, frame.id, |object| {
+        if frame.revision.is_modern() {
+            object.raw("resultType", kind);
+        }
+        fill(object);
+        match meta {
+            None if frame.revision.is_modern() => {
+                object.raw("_meta", server.identity());
+            }
+            None => {}
+            Some(meta) => {
+                object.object("_meta", |m| {
+                    if frame.revision.is_modern() {
+                        m.raw(META_SERVER_INFO, server.brief_info());
+                    }
+                    for (key, value) in meta.iter().filter(|(key, _)| *key != META_SERVER_INFO) {
+                        m.any_value(key, value);
+                    }
+                });
+            }
+        }
+    });
+}
+
+/// Appends a result whose members are all written by `fill`; `id` is raw JSON.
+pub(super) fn enveloped(out: &mut Vec<u8>, id: &str, fill: impl FnOnce(&mut Object<'_>)) {
     out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-    out.extend_from_slice(frame.id.as_bytes());
+    out.extend_from_slice(id.as_bytes());
     out.extend_from_slice(br#","result":"#);
     let mut object = Object::new(out);
-    if frame.revision.is_modern() {
-        object.raw("resultType", kind);
-    }
     fill(&mut object);
-    match meta {
-        None if frame.revision.is_modern() => {
-            object.raw("_meta", server.identity());
-        }
-        None => {}
-        Some(meta) => {
-            object.object("_meta", |m| {
-                if frame.revision.is_modern() {
-                    m.raw(META_SERVER_INFO, server.info_json(frame.revision));
-                }
-                for (key, value) in meta.iter().filter(|(key, _)| *key != META_SERVER_INFO) {
-                    m.any_value(key, value);
-                }
-            });
-        }
-    }
     object.end();
     out.push(b'}');
 }

@@ -64,6 +64,7 @@ enum Kind {
 #[allow(missing_debug_implementations)] // a table of function pointers
 pub struct ArgDef<T: 'static> {
     name: &'static str,
+    title: Option<&'static str>,
     description: Option<&'static str>,
     kind: Kind,
     decode: fn(Slot<'_>) -> Result<T, String>,
@@ -105,6 +106,7 @@ impl<T: 'static> ArgDef<T> {
     {
         Self {
             name,
+            title: None,
             description: None,
             kind,
             decode,
@@ -119,6 +121,13 @@ impl<T: 'static> ArgDef<T> {
             choices: &[],
             complete: None,
         }
+    }
+
+    /// Sets the `title`.
+    #[must_use]
+    pub const fn title(mut self, title: &'static str) -> Self {
+        self.title = Some(title);
+        self
     }
 
     /// Sets the `description`.
@@ -254,6 +263,8 @@ pub trait AnyArg: Sync {
     #[doc(hidden)]
     fn is_flatten(&self) -> bool;
     #[doc(hidden)]
+    fn title(&self) -> Option<&'static str>;
+    #[doc(hidden)]
     fn description(&self) -> Option<&'static str>;
     #[doc(hidden)]
     fn header(&self) -> Option<&'static str>;
@@ -283,6 +294,9 @@ impl<T: 'static> AnyArg for ArgDef<T> {
         let mut set = |key: &str, value: Value| {
             schema.insert(key.to_owned(), value);
         };
+        if let Some(text) = self.title {
+            set("title", text.into());
+        }
         if let Some(text) = self.description {
             set("description", text.into());
         }
@@ -314,6 +328,10 @@ impl<T: 'static> AnyArg for ArgDef<T> {
 
     fn is_flatten(&self) -> bool {
         self.kind == Kind::Flatten
+    }
+
+    fn title(&self) -> Option<&'static str> {
+        self.title
     }
 
     fn description(&self) -> Option<&'static str> {

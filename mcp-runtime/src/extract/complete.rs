@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, future::Future, pin::Pin};
 
-use super::Probe;
+use super::{ListedResource, Probe};
 use crate::{context::Context, reply::Failure};
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -25,78 +25,6 @@ pub struct Completion {
     pub value: String,
     /// The other arguments that are chosen already, by wire name.
     pub arguments: BTreeMap<String, String>,
-}
-
-/// An instance of a template, as `resources/list` shows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ListedResource {
-    /// The wire's `uri`.
-    pub uri: String,
-    /// The wire's `name`; the URI if not set.
-    pub name: Option<String>,
-    /// The wire's `title`.
-    pub title: Option<String>,
-    /// The wire's `description`; the template's if not set.
-    pub description: Option<String>,
-    /// The wire's `mimeType`; the template's if not set.
-    pub mime: Option<String>,
-    /// The wire's `size`, in bytes.
-    pub size: Option<u64>,
-}
-
-impl ListedResource {
-    /// The instance at `uri`.
-    pub fn new(uri: impl Into<String>) -> Self {
-        Self { uri: uri.into(), name: None, title: None, description: None, mime: None, size: None }
-    }
-
-    /// Sets the wire's `name`.
-    #[must_use]
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.name = Some(name.into());
-        self
-    }
-
-    /// Sets the wire's `title`.
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.title = Some(title.into());
-        self
-    }
-
-    /// Sets the wire's `description`.
-    #[must_use]
-    pub fn description(mut self, description: impl Into<String>) -> Self {
-        self.description = Some(description.into());
-        self
-    }
-
-    /// Sets the wire's `mimeType`.
-    #[must_use]
-    pub fn mime(mut self, mime: impl Into<String>) -> Self {
-        self.mime = Some(mime.into());
-        self
-    }
-
-    /// Sets the wire's `size`, in bytes.
-    #[must_use]
-    pub fn size(mut self, bytes: u64) -> Self {
-        self.size = Some(bytes);
-        self
-    }
-}
-
-impl From<String> for ListedResource {
-    fn from(uri: String) -> Self {
-        Self::new(uri)
-    }
-}
-
-impl From<&str> for ListedResource {
-    fn from(uri: &str) -> Self {
-        Self::new(uri)
-    }
 }
 
 /// Functions that `complete = path` can name; `M` tells their shapes apart.

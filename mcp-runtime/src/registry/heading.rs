@@ -1,8 +1,8 @@
 //! What the entries of all four lists have in common.
 
 use crate::{
-    def::IconDef,
-    jsonrpc::{Object, array},
+    content::{Icon, Writer},
+    jsonrpc::Object,
     protocol::Revision,
 };
 
@@ -12,17 +12,11 @@ pub(super) fn heading(
     revision: Revision,
     title: Option<&str>,
     description: Option<&str>,
-    icons: &[IconDef],
+    icons: &[Icon],
 ) {
     if revision >= Revision::V2025_06_18 {
         entry.opt_str("title", title);
     }
     entry.opt_str("description", description);
-    if revision >= Revision::V2025_11_25 && !icons.is_empty() {
-        array(entry.key("icons"), icons, |out, icon| {
-            let mut object = Object::new(out);
-            object.str("src", icon.src);
-            object.end();
-        });
-    }
+    Writer(revision).icons(entry, icons);
 }

@@ -58,7 +58,11 @@ impl PromptEntry {
         if !common.args.is_empty() {
             array(entry.key("arguments"), common.args, |out, arg| {
                 let mut argument = Object::new(out);
-                argument.str("name", arg.name()).opt_str("description", arg.description());
+                argument.str("name", arg.name());
+                if revision >= Revision::V2025_06_18 {
+                    argument.opt_str("title", arg.title());
+                }
+                argument.opt_str("description", arg.description());
                 argument.value("required", &arg.required());
                 argument.end();
             });

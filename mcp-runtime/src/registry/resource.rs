@@ -2,7 +2,7 @@
 
 use std::{any::Any, sync::Arc};
 
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use super::{
     Problem,
@@ -74,31 +74,41 @@ impl ResourceEntry {
         self.template.bind(uri, |name| self.def.common.args.iter().any(|a| a.is_raw() && a.name() == name))
     }
 
-    fn annotations(&self, entry: &mut Object<'_>, revision: Revision) {
+    /// Of an instance, its own `annotations` come first, each by itself.
+    fn annotations(&self, entry: &mut Object<'_>, revision: Revision, own: &Annotations) {
         let role = |name: &&str| if *name == "assistant" { Role::Assistant } else { Role::User };
-        let annotations = Annotations {
-            audience: self.def.audience.iter().map(role).collect(),
-            priority: self.def.priority.map(|p| p.to_string().parse().unwrap_or(f64::from(p))),
-            last_modified: None,
+        let audience = match own.audience.as_slice() {
+            [] => self.def.audience.iter().map(role).collect(),
+            own => own.to_vec(),
         };
+        let priority = self.def.priority.map(|p| p.to_string().parse().unwrap_or(f64::from(p)));
+        let last_modified = own.last_modified.clone().filter(|_| revision >= Revision::V2025_06_18);
+        let annotations = Annotations { audience, priority: own.priority.or(priority), last_modified };
         if annotations != Annotations::default() {
             Writer(revision).annotations(entry, &annotations);
         }
+    }
+
+    /// Of an instance, its own `_meta` wins over the template's, member by member.
+    fn meta(&self, entry: &mut Object<'_>, revision: Revision, own: &Map<String, Value>) {
         if revision < Revision::V2025_06_18 {
             return;
         }
         match (self.def.common.meta, self.def.ui) {
-            (None, None) => {}
-            (Some(meta), None) => {
+            (None, None) if own.is_empty() => {}
+            (Some(meta), None) if own.is_empty() => {
                 entry.raw("_meta", meta);
             }
-            (meta, Some(ui)) => {
+            (meta, ui) => {
                 entry.object("_meta", |all| {
                     let meta = meta.and_then(|meta| serde_json::from_str::<Map<_, _>>(meta).ok());
-                    for (key, value) in meta.iter().flatten() {
+                    let of_template = meta.iter().flatten().filter(|(key, _)| !own.contains_key(*key));
+                    for (key, value) in of_template.chain(own) {
                         all.any_value(key, value);
                     }
-                    all.raw("ui", ui);
+                    if let Some(ui) = ui.filter(|_| !own.contains_key("ui")) {
+                        all.raw("ui", ui);
+                    }
                 });
             }
         }
@@ -115,7 +125,8 @@ impl ResourceEntry {
         if let Some(size) = self.def.size.filter(|_| exact) {
             entry.value("size", &size);
         }
-        self.annotations(&mut entry, revision);
+        self.annotations(&mut entry, revision, &Annotations::default());
+        self.meta(&mut entry, revision, &Map::new());
         entry.end();
     }
 
@@ -127,12 +138,14 @@ impl ResourceEntry {
         let uri = prefixed(&instance.uri, &self.prefix);
         entry.str("uri", &uri).str("name", instance.name.as_deref().unwrap_or(&uri));
         let description = instance.description.as_deref().or(self.def.common.description);
-        heading(&mut entry, revision, instance.title.as_deref(), description, self.def.common.icons);
+        let icons = if instance.icons.is_empty() { self.def.common.icons } else { &instance.icons };
+        heading(&mut entry, revision, instance.title.as_deref(), description, icons);
         entry.opt_str("mimeType", instance.mime.as_deref().or(self.def.mime_type()));
         if let Some(size) = instance.size {
             entry.value("size", &size);
         }
-        self.annotations(&mut entry, revision);
+        self.annotations(&mut entry, revision, &instance.annotations);
+        self.meta(&mut entry, revision, &instance.meta);
         entry.end();
     }
 }

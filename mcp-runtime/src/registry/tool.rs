@@ -7,6 +7,7 @@ use tokio::sync::Semaphore;
 
 use super::{Problem, heading::heading};
 use crate::{
+    content::Icon,
     context::{ClientFeature, Slots},
     def::{Common, Hints, RuntimeTool, TaskMode, ToolDef},
     extract::{AnyArg, ToolInput},
@@ -104,6 +105,9 @@ impl ToolEntry {
             return Err(problem("a tool's name is 1 to 128 of `A-Z a-z 0-9 _ . -`".into()));
         }
         let spec = &tool.spec;
+        if let Some(bad) = spec.icons.iter().find_map(Icon::problem) {
+            return Err(problem(bad));
+        }
         let schema = spec.input.clone().unwrap_or_else(|| json!({"type": "object"}));
         if schema.get("type") != Some(&Value::from("object")) {
             return Err(problem("an input schema has `\"type\": \"object\"` at its root".into()));
@@ -171,7 +175,7 @@ impl ToolEntry {
             ToolBody::Runtime(tool) => {
                 let spec = &tool.spec;
                 let texts = (spec.title.as_deref(), spec.description.as_deref());
-                (texts.0, texts.1, &[][..], spec.meta.clone(), spec.hints, &[][..])
+                (texts.0, texts.1, &spec.icons[..], spec.meta.clone(), spec.hints, &[][..])
             }
         };
         let mut entry = Object::new(out);
@@ -186,8 +190,11 @@ impl ToolEntry {
                 schema => entry.value("outputSchema", schema),
             };
         }
-        if revision >= Revision::V2025_03_26 && hints != Hints::default() {
+        // the only revision with titles for tools alone has them among the hints
+        let title = title.filter(|_| revision == Revision::V2025_03_26);
+        if revision >= Revision::V2025_03_26 && (hints != Hints::default() || title.is_some()) {
             entry.object("annotations", |a| {
+                a.opt_str("title", title);
                 let hints = [
                     ("readOnlyHint", hints.read_only),
                     ("destructiveHint", hints.destructive),

@@ -57,7 +57,7 @@ pub(crate) struct RequestType {
 /// ```
 #[must_use = "a builder does nothing before `.run()` or `.build()`"]
 pub struct ServerBuilder {
-    identity: Identity,
+    pub(super) identity: Identity,
     module: &'static str,
     pub(crate) options: Options,
     settings: Settings,
@@ -105,42 +105,6 @@ impl ServerBuilder {
             require_docs: false,
             handed: Vec::new(),
         }
-    }
-
-    /// Sets the name: the wire's `serverInfo.name`.
-    pub fn name(mut self, name: impl Into<String>) -> Self {
-        self.identity.name = name.into();
-        self
-    }
-
-    /// Sets the version: the wire's `serverInfo.version`.
-    pub fn version(mut self, version: impl Into<String>) -> Self {
-        self.identity.version = version.into();
-        self
-    }
-
-    /// Sets the name for people: the wire's `serverInfo.title`.
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.identity.title = Some(title.into());
-        self
-    }
-
-    /// Sets the wire's `serverInfo.websiteUrl`.
-    pub fn website(mut self, url: impl Into<String>) -> Self {
-        self.identity.website = Some(url.into());
-        self
-    }
-
-    /// Adds an icon by its URL: the wire's `serverInfo.icons`.
-    pub fn icon(mut self, url: impl Into<String>) -> Self {
-        self.identity.icons.push(url.into());
-        self
-    }
-
-    /// Sets what models are told about the server's use: the wire's `instructions`.
-    pub fn instructions(mut self, text: impl Into<String>) -> Self {
-        self.identity.instructions = Some(text.into());
-        self
     }
 
     /// Offers every annotated function of the crate that called `server!()`.
@@ -385,6 +349,7 @@ impl ServerBuilder {
         let requested: Arc<[TypeId]> = self.request_types.iter().map(|t| t.id).collect();
         let items: Vec<_> = self.items.into_iter().map(|item| item.registered(&state, &requested)).collect();
         let mut problems = self.problems;
+        problems.extend(self.identity.problem());
         let options = self.options;
         #[cfg(feature = "http")]
         problems.extend(options.http.check());

@@ -1,8 +1,9 @@
-//! A server: what it offers, what it says of itself, its bounds. Made by [`ServerBuilder`], served by transports.
+//! A server: what it offers and its bounds. Made by [`ServerBuilder`], served by transports.
 
 mod builder;
 mod error;
 mod handle;
+mod identity;
 mod notice;
 mod options;
 mod task;
@@ -16,12 +17,12 @@ pub use builder::ServerBuilder;
 pub(crate) use builder::{RequestType, report_forgotten};
 pub use error::{Error, Result};
 pub use handle::{ServerHandle, Tools};
+use identity::Identity;
 pub(crate) use options::Options;
 
 use crate::{
     context::{Settings, Viewer},
-    jsonrpc::{Object, array},
-    protocol::{META_SERVER_INFO, Revision},
+    protocol::Revision,
     registry::{Registered, Registry},
     seal::{Ring, Seal},
     subscribe::{Hub, Lists},
@@ -64,68 +65,6 @@ pub(crate) struct WeakServer(Weak<Shared>);
 impl WeakServer {
     pub(crate) fn upgrade(&self) -> Option<Server> {
         self.0.upgrade().map(Server)
-    }
-}
-
-/// What a server says of itself.
-#[derive(Debug, Clone)]
-pub(crate) struct Identity {
-    pub(crate) name: String,
-    pub(crate) version: String,
-    pub(crate) title: Option<String>,
-    pub(crate) website: Option<String>,
-    pub(crate) icons: Vec<String>,
-    pub(crate) instructions: Option<String>,
-    /// The wire's `serverInfo` for each revision.
-    info: Vec<String>,
-    /// The `_meta` of results in the stateless era.
-    meta: String,
-}
-
-impl Identity {
-    pub(crate) fn new(name: String, version: String) -> Self {
-        Self {
-            name,
-            version,
-            title: None,
-            website: None,
-            icons: Vec::new(),
-            instructions: None,
-            info: Vec::new(),
-            meta: String::new(),
-        }
-    }
-
-    fn render(&mut self) {
-        self.info = Revision::ALL.iter().map(|revision| self.info_json(*revision)).collect();
-        // on every result, so only what identifies the server
-        let mut brief = Vec::new();
-        let mut object = Object::new(&mut brief);
-        object.str("name", &self.name).str("version", &self.version);
-        object.end();
-        self.meta = format!("{{\"{META_SERVER_INFO}\":{}}}", String::from_utf8_lossy(&brief));
-    }
-
-    fn info_json(&self, revision: Revision) -> String {
-        let mut out = Vec::new();
-        let mut object = Object::new(&mut out);
-        object.str("name", &self.name);
-        if revision >= Revision::V2025_06_18 {
-            object.opt_str("title", self.title.as_deref());
-        }
-        object.str("version", &self.version);
-        if revision >= Revision::V2025_11_25 {
-            if !self.icons.is_empty() {
-                array(object.key("icons"), &self.icons, |out, icon| {
-                    let mut object = Object::new(out);
-                    object.str("src", icon);
-                    object.end();
-                });
-            }
-            object.opt_str("websiteUrl", self.website.as_deref());
-        }
-        object.end();
-        String::from_utf8_lossy(&out).into_owned()
     }
 }
 
@@ -234,12 +173,17 @@ impl Server {
 
     /// The `_meta` of every result in the stateless era, as JSON.
     pub(crate) fn identity(&self) -> &str {
-        &self.0.identity.meta
+        self.0.identity.meta()
     }
 
     /// The wire's `serverInfo`, as JSON.
     pub(crate) fn info_json(&self, revision: Revision) -> &str {
-        self.0.identity.info.get(revision.index()).map_or("{}", String::as_str)
+        self.0.identity.info(revision)
+    }
+
+    /// The name and version in it, as JSON.
+    pub(crate) fn brief_info(&self) -> &str {
+        self.0.identity.brief()
     }
 
     pub(crate) fn offers(&self, revision: Revision) -> Offers {

@@ -76,11 +76,14 @@ async fn h02_every_modern_result_says_who_and_what() {
     for (method, params) in requests().into_iter().chain([("server/discover", json!({}))]) {
         let reply = server.request(method, params).await;
         assert_eq!(reply.value()["resultType"], "complete", "{method}: {reply}");
-        assert_eq!(
-            reply.value()["_meta"],
-            json!({ "io.modelcontextprotocol/serverInfo": { "name": "n", "version": "1.2.3" } }),
-            "{method}"
-        );
+        let mut info = json!({ "name": "n", "version": "1.2.3" });
+        if method == "server/discover" {
+            info["title"] = "T".into();
+            info["websiteUrl"] = "https://example.org".into();
+            info["icons"] = json!([{ "src": "https://example.org/i.png" }]);
+        }
+        let meta = json!({ "io.modelcontextprotocol/serverInfo": info });
+        assert_eq!(reply.value()["_meta"], meta, "{method}");
         let cacheable = method.ends_with("/list") || ["resources/read", "server/discover"].contains(&method);
         assert_eq!(reply.value().get("ttlMs").is_some(), cacheable, "{method}: {reply}");
         assert_eq!(reply.value().get("cacheScope").is_some(), cacheable, "{method}: {reply}");

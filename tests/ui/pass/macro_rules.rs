@@ -29,6 +29,15 @@ tools! {
     second: u32 = 2, "second";
 }
 
+macro_rules! iconic {
+    ($name:ident, $plain:literal, $captured:expr) => {
+        #[mcp_tool(icon($plain, $captured), icon(src = $captured, sizes("any")), icon = $captured)]
+        fn $name() {}
+    };
+}
+
+iconic!(pictured, "https://a.example/i.png", "https://a.example/j.png");
+
 macro_rules! wrapped {
     ($item:item) => {
         #[mcp_tool(read_only)]

@@ -13,6 +13,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 use mcp_runtime::prelude::*;
 
 const DESCRIPTION: &str = "Described elsewhere.";
+const TITLE: &str = "What to look for";
 const CALLS: usize = 3;
 const LIMIT: u64 = 7;
 
@@ -84,6 +85,8 @@ pub struct Report {
     idempotent = true,
     open_world = false,
     icon = ["https://a.example/i.png", "data:image/png;base64,AA"],
+    icon(src = "https://a.example/d.svg", mime = "image/svg+xml", sizes("any"), theme = "dark"),
+    icon(theme = "light", sizes = ["48x48", "96x96"], src = "https://a.example/l.png"),
     meta(model = "m", n = 1, rate = -0.5, beta = true, tags = ["a"], nested(x = 1), "org.example/kind" = "k"),
     timeout = "250ms",
     max_concurrency = 2,
@@ -96,7 +99,7 @@ pub struct Report {
 )]
 pub async fn search(
     /// Words
-    #[mcp(length(1..=200), pattern = "^[a-z]+$", example = "tea")]
+    #[mcp(title = TITLE, length(1..=200), pattern = "^[a-z]+$", example = "tea")]
     query: String,
     #[mcp(name = "max-hits", description = "How many", default = 10, range(1..=100), header = "Limit")] limit: u32,
     #[mcp(default = LIMIT, range(..=9_007_199_254_740_991))] wide: u64,
@@ -205,9 +208,16 @@ async fn by_name(id: Option<u32>) -> Json<Report> {
 }
 
 /// A review.
-#[mcp_prompt(name = "review", title = "Review", icon = "https://a.example/i.png", meta(a = 1), scopes("read"))]
+#[mcp_prompt(
+    name = "review",
+    title = "Review",
+    icon("https://a.example/i.png"),
+    icon(src = "https://a.example/j.png"),
+    meta(a = 1),
+    scopes("read")
+)]
 pub async fn review(
-    #[mcp(complete = ids, range(1..))] id: u64,
+    #[mcp(complete = ids, range(1..), title = "Number")] id: u64,
     #[mcp(default = Tone::Plain)] tone: Tone,
     db: &Db,
 ) -> Result<String, ToolError> {

@@ -22,6 +22,9 @@ pub struct Default;
 pub struct Into;
 pub struct Tool;
 pub struct Json;
+pub struct Cow;
+pub struct Icon;
+pub struct Theme;
 pub trait Fn {}
 pub trait Send {}
 
@@ -58,6 +61,7 @@ pub enum Tone {
     title = "T",
     read_only,
     icon = "https://a.example/i.png",
+    icon(src = "https://a.example/d.svg", mime = "image/svg+xml", sizes("any"), theme = "dark"),
     meta(a = 1),
     timeout = "5s",
     max_concurrency = 2,

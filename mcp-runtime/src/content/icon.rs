@@ -1,0 +1,161 @@
+//! Icons of tools, resources, prompts, links and of the server itself. Attributes and builders make them; `write` puts
+//! them on the wire.
+
+use std::borrow::Cow;
+
+/// The background that an icon is made for: the wire's `theme`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Theme {
+    /// `light`
+    Light,
+    /// `dark`
+    Dark,
+}
+
+impl Theme {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Light => "light",
+            Self::Dark => "dark",
+        }
+    }
+}
+
+/// A picture that a client may show beside a name, for clients of 2025-11-25 and later.
+///
+/// Clients reject every URI but `https:` and `data:` ones, and may reject those of another origin than the server's.
+/// All of them can show `image/png` and `image/jpeg`. Where several icons are given, they take what suits them best.
+///
+/// ```
+/// use mcp_runtime::{Icon, Theme};
+///
+/// let small = Icon::new("https://example.com/48.png").mime("image/png").sizes(["48x48"]);
+/// let night = Icon::new("https://example.com/night.svg").sizes(["any"]).theme(Theme::Dark);
+/// let server = mcp_runtime::server!().icon(small).icon(night).icon("https://example.com/any.png");
+/// ```
+///
+/// See [icons](https://modelcontextprotocol.io/specification/2026-07-28/basic#icons).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Icon {
+    pub(crate) src: Cow<'static, str>,
+    pub(crate) mime: Option<Cow<'static, str>>,
+    pub(crate) sizes: Cow<'static, [Cow<'static, str>]>,
+    pub(crate) theme: Option<Theme>,
+}
+
+impl Icon {
+    /// The icon at an `https:` URL, or in a `data:` URI.
+    pub fn new(src: impl Into<Cow<'static, str>>) -> Self {
+        Self { src: src.into(), mime: None, sizes: Cow::Borrowed(&[]), theme: None }
+    }
+
+    /// Sets the wire's `mimeType`, for a source that does not tell its type, or not exactly.
+    #[must_use]
+    pub fn mime(mut self, mime: impl Into<Cow<'static, str>>) -> Self {
+        self.mime = Some(mime.into());
+        self
+    }
+
+    /// Sets the wire's `sizes`, in pixels: `48x48`, or `any` for what scales; without it, every size suits it.
+    #[must_use]
+    pub fn sizes<S: Into<Cow<'static, str>>>(mut self, sizes: impl IntoIterator<Item = S>) -> Self {
+        self.sizes = sizes.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets the background that it is made for; without it, every background suits it.
+    #[must_use]
+    pub fn theme(mut self, theme: Theme) -> Self {
+        self.theme = Some(theme);
+        self
+    }
+
+    /// What clients would reject it for; the macros say the same of what attributes hold.
+    pub(crate) fn problem(&self) -> Option<String> {
+        if !is_source(&self.src) {
+            return Some(format!(
+                "icon `{}` is neither an `https:` nor a `data:` URI, and clients reject every other\n\
+                 give one, such as `https://example.org/icon.png`",
+                self.src
+            ));
+        }
+        let size = self.sizes.iter().find(|size| !is_size(size))?;
+        Some(format!(
+            "icon `{}` has `{size}` among its sizes\nwrite width and height in pixels, such as `48x48`, or `any`",
+            self.src
+        ))
+    }
+}
+
+impl From<&str> for Icon {
+    fn from(src: &str) -> Self {
+        Self::new(src.to_owned())
+    }
+}
+
+impl From<String> for Icon {
+    fn from(src: String) -> Self {
+        Self::new(src)
+    }
+}
+
+/// An icon as an attribute declares it.
+#[must_use]
+pub const fn icon(
+    src: &'static str,
+    mime: Option<&'static str>,
+    sizes: &'static [Cow<'static, str>],
+    theme: Option<Theme>,
+) -> Icon {
+    let mime = match mime {
+        Some(mime) => Some(Cow::Borrowed(mime)),
+        None => None,
+    };
+    Icon { src: Cow::Borrowed(src), mime, sizes: Cow::Borrowed(sizes), theme }
+}
+
+fn is_source(src: &str) -> bool {
+    let Some((scheme, rest)) = src.split_once(':') else { return false };
+    let is_clean = !rest.contains(|c: char| c.is_whitespace() || c.is_control());
+    let is_https = || rest.strip_prefix("//").is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'));
+    is_clean
+        && (scheme.eq_ignore_ascii_case("https") && is_https()
+            || scheme.eq_ignore_ascii_case("data") && rest.contains(','))
+}
+
+fn is_size(text: &str) -> bool {
+    let is_length = |digits: &str| {
+        digits.bytes().next().is_some_and(|first| (b'1'..=b'9').contains(&first))
+            && digits.bytes().all(|b| b.is_ascii_digit())
+    };
+    text == "any" || text.split_once('x').is_some_and(|(width, height)| is_length(width) && is_length(height))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_clients_reject_is_a_problem() {
+        for src in ["https://a.example/i.png", "HTTPS://a", "data:image/png;base64,AA"] {
+            assert_eq!(Icon::new(src).sizes(["any", "48x96"]).problem(), None, "{src}");
+        }
+        for src in [
+            "",
+            "i.png",
+            "http://a/i.png",
+            "https://",
+            "https:///a",
+            "https://a b",
+            "data:image/png",
+            "file:///i",
+        ] {
+            let problem = Icon::from(src).problem().expect(src);
+            assert!(problem.contains("clients reject every other"), "{problem}");
+        }
+        for size in ["", "48", "0x48", "48x", "x", "48X48", "48x48x48", "+4x4"] {
+            let problem = Icon::new("https://a.example").sizes(["any", size]).problem().expect(size);
+            assert!(problem.contains("among its sizes"), "{problem}");
+        }
+    }
+}

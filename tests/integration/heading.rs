@@ -1,0 +1,380 @@
+//! Icons, titles and `_meta`: everywhere where a revision has them, in everything that a server says of itself and of
+//! what it offers, and nowhere else.
+
+use mcp_runtime::{
+    Icon, Revision, Role, ServerBuilder, Theme, ToolCall, ToolDef,
+    prelude::*,
+    testing::{Reply, TestServer},
+};
+use serde_json::{Value, json};
+
+use crate::common::{LEGACY, build_error, result, serve};
+
+/// A tool
+#[mcp_tool(
+    icon = "https://example.org/i.png",
+    icon(src = "https://example.org/d.svg", mime = "image/svg+xml", sizes("any"), theme = "dark"),
+    icon("data:image/png;base64,AA", "https://example.org/j.png"),
+    icon(theme = "light", sizes = ["48x48", "96x96"], src = "https://example.org/l.png")
+)]
+fn tool(#[mcp(title = "How many of them")] count: Option<u8>) -> Option<u8> {
+    count
+}
+
+/// A text
+#[mcp_resource(uri = "test://text", icon(src = "https://example.org/t.png", sizes("16x16")))]
+fn text() -> &'static str {
+    "text"
+}
+
+fn instances() -> Vec<ListedResource> {
+    let plain = ListedResource::new("test://page/plain").name("plain");
+    let own = ListedResource::new("test://page/own").name("own").title("Own page");
+    let own =
+        own.icon(Icon::new("https://example.org/own.png").theme(Theme::Light)).audience([Role::Assistant]);
+    vec![plain, own.last_modified("2026-01-01T00:00:00Z").meta("kind", "own").meta("more", 1)]
+}
+
+/// A page
+#[mcp_resource(
+    uri = "test://page/{name}",
+    title = "Pages",
+    icon(src = "https://example.org/p.png", mime = "image/png"),
+    audience("user"),
+    priority = 0.5,
+    meta(kind = "page", n = 1),
+    list = instances
+)]
+fn page(name: String) -> String {
+    name
+}
+
+/// A prompt
+#[mcp_prompt(icon(src = "https://example.org/m.png", theme = "light"))]
+fn prompt(
+    /// What about
+    #[mcp(title = "Subject matter")]
+    topic: String,
+    tone: Option<String>,
+) -> String {
+    format!("{topic} {tone:?}")
+}
+
+/// Links
+#[mcp_tool]
+fn link() -> ResourceLink {
+    ResourceLink::new("test://text", "text")
+        .title("A text")
+        .icon("https://example.org/k.png")
+        .icon(Icon::new("https://example.org/o.png").mime("image/png").sizes(["32x32"]).theme(Theme::Dark))
+        .meta("k", 1)
+}
+
+fn builder() -> ServerBuilder {
+    mcp_runtime::server!()
+        .discover_in(module_path!())
+        .name("n")
+        .version("1")
+        .title("Everything")
+        .description("All that there is.")
+        .website("https://example.org")
+        .icon("https://example.org/s.png")
+        .icon(
+            Icon::new("https://example.org/big.svg").mime("image/svg+xml").sizes(["any"]).theme(Theme::Dark),
+        )
+        .add_tool(
+            ToolDef::builder("made")
+                .icon("https://example.org/r.png")
+                .icon(Icon::new("https://example.org/x.png").sizes(["1x2"]))
+                .handler(|_: ToolCall| async {}),
+        )
+}
+
+fn entry(list: &[Value], name: &str) -> Value {
+    let found = list.iter().find(|entry| entry["name"] == name);
+    found.unwrap_or_else(|| panic!("no `{name}` in {list:?}")).clone()
+}
+
+/// The `icons` of everything that has a list entry, and of a link.
+async fn icons(server: &TestServer) -> Value {
+    let tools = server.list_tools().await;
+    let resources = server.list_resources().await;
+    let templates = server.list_templates().await;
+    let link = server.call("link", json!({})).await;
+    json!({
+        "tool": entry(&tools, "tool")["icons"],
+        "made": entry(&tools, "made")["icons"],
+        "text": entry(&resources, "text")["icons"],
+        "plain": entry(&resources, "plain")["icons"],
+        "own": entry(&resources, "own")["icons"],
+        "page": entry(&templates, "page")["icons"],
+        "prompt": entry(&server.list_prompts().await, "prompt")["icons"],
+        "link": link.value()["content"][0]["icons"],
+    })
+}
+
+#[tokio::test]
+async fn t07_every_member_of_an_icon_on_every_kind_of_item() {
+    let mut server = serve(builder());
+    let page = json!([{ "src": "https://example.org/p.png", "mimeType": "image/png" }]);
+    let all = json!({
+        "tool": [
+            { "src": "https://example.org/i.png" },
+            {
+                "src": "https://example.org/d.svg", "mimeType": "image/svg+xml", "sizes": ["any"],
+                "theme": "dark"
+            },
+            { "src": "data:image/png;base64,AA" },
+            { "src": "https://example.org/j.png" },
+            { "src": "https://example.org/l.png", "sizes": ["48x48", "96x96"], "theme": "light" }
+        ],
+        "made": [
+            { "src": "https://example.org/r.png" },
+            { "src": "https://example.org/x.png", "sizes": ["1x2"] }
+        ],
+        "text": [{ "src": "https://example.org/t.png", "sizes": ["16x16"] }],
+        "plain": page,
+        "own": [{ "src": "https://example.org/own.png", "theme": "light" }],
+        "page": page,
+        "prompt": [{ "src": "https://example.org/m.png", "theme": "light" }],
+        "link": [
+            { "src": "https://example.org/k.png" },
+            {
+                "src": "https://example.org/o.png", "mimeType": "image/png", "sizes": ["32x32"],
+                "theme": "dark"
+            }
+        ]
+    });
+    assert_eq!(icons(&server).await, all);
+    for revision in LEGACY {
+        server = server.legacy(revision);
+        if revision == Revision::V2025_11_25 {
+            assert_eq!(icons(&server).await, all, "{revision}");
+        } else {
+            let shown = icons(&server).await;
+            let none = shown.as_object().is_some_and(|all| all.values().all(Value::is_null));
+            assert!(none, "{revision}: {shown}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_says_of_itself_is_told_once_and_as_far_as_it_is_known() {
+    let server = builder().build().expect("a server");
+    let full = json!({
+        "name": "n",
+        "title": "Everything",
+        "version": "1",
+        "description": "All that there is.",
+        "icons": [
+            { "src": "https://example.org/s.png" },
+            {
+                "src": "https://example.org/big.svg", "mimeType": "image/svg+xml", "sizes": ["any"],
+                "theme": "dark"
+            }
+        ],
+        "websiteUrl": "https://example.org"
+    });
+    const INFO: &str = "io.modelcontextprotocol/serverInfo";
+    let modern = TestServer::of(&server);
+    let found = modern.request("server/discover", json!({})).await;
+    assert_eq!(found.value()["_meta"], json!({ INFO: full }));
+    // icons can be large, and nobody looks for them on every result
+    let reply = modern.call("tool", json!({})).await;
+    assert_eq!(reply.value()["_meta"], json!({ INFO: { "name": "n", "version": "1" } }));
+
+    for revision in LEGACY {
+        let mut known = full.clone();
+        let members = known.as_object_mut().expect("an object");
+        let from = [
+            (Revision::V2025_06_18, &["title"][..]),
+            (Revision::V2025_11_25, &["description", "icons", "websiteUrl"]),
+        ];
+        for (_, late) in from.iter().filter(|(since, _)| revision < *since) {
+            members.retain(|key, _| !late.contains(&key.as_str()));
+        }
+        assert_eq!(server_info(&server, revision).await, known, "{revision}");
+    }
+}
+
+/// The `serverInfo` of a handshake over a byte stream.
+async fn server_info(server: &mcp_runtime::Server, revision: Revision) -> Value {
+    let params = json!({
+        "protocolVersion": revision.as_str(), "capabilities": {}, "clientInfo": { "name": "t", "version": "1" }
+    });
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
+    let mut written = Vec::new();
+    server.serve(format!("{hello}\n").as_bytes(), &mut written).await.expect("it is served");
+    let reply: Value = serde_json::from_slice(&written).expect("one reply");
+    assert_eq!(reply["result"]["protocolVersion"], revision.as_str());
+    reply["result"]["serverInfo"].clone()
+}
+
+#[test]
+fn icons_that_clients_reject_are_no_part_of_a_server() {
+    for src in ["http://example.org/i.png", "i.png", "file:///i.png", "javascript:alert(1)", "data:image/png"]
+    {
+        let error = build_error(mcp_runtime::server!().icon(src));
+        let words = format!("the server's icon `{src}` is neither an `https:` nor a `data:` URI");
+        assert!(error.contains(&words), "{error}");
+    }
+    let icon = Icon::new("https://example.org/i.png").sizes(["48x48", "large"]);
+    let error = build_error(mcp_runtime::server!().icon(icon.clone()));
+    assert!(error.contains("has `large` among its sizes\nwrite width and height"), "{error}");
+
+    let tool = || ToolDef::builder("made").icon(icon.clone()).handler(|_: ToolCall| async {});
+    let error = build_error(mcp_runtime::server!().add_tool(tool()));
+    assert!(error.contains("tool `made`: icon `https://example.org/i.png` has `large`"), "{error}");
+    let server = mcp_runtime::server!().build().expect("a server");
+    let error = server.handle().add_tool(tool()).expect_err("it is refused");
+    assert!(error.to_string().contains("has `large` among its sizes"), "{error}");
+}
+
+#[tokio::test]
+async fn t05_a_title_of_a_tool_is_among_its_hints_where_it_has_no_other_place() {
+    #[mcp_tool(title = "A title", read_only)]
+    fn titled() {}
+    #[mcp_tool(title = "Nothing else")]
+    fn bare() {}
+
+    let mut server = serve(mcp_runtime::server!().tool::<titled>().tool::<bare>());
+    assert_eq!(server.list_tools().await[1].get("annotations"), None);
+    for (revision, hints, bare) in [
+        (Revision::V2024_11_05, Value::Null, Value::Null),
+        (
+            Revision::V2025_03_26,
+            json!({ "title": "A title", "readOnlyHint": true }),
+            json!({ "title": "Nothing else" }),
+        ),
+        (Revision::V2025_06_18, json!({ "readOnlyHint": true }), Value::Null),
+        (Revision::V2025_11_25, json!({ "readOnlyHint": true }), Value::Null),
+    ] {
+        server = server.legacy(revision);
+        let tools = server.list_tools().await;
+        assert_eq!((&tools[0]["annotations"], &tools[1]["annotations"]), (&hints, &bare), "{revision}");
+    }
+}
+
+#[tokio::test]
+async fn t05_p01_arguments_have_titles_of_their_own() {
+    let mut server = serve(builder());
+    let tools = server.list_tools().await;
+    assert_eq!(
+        entry(&tools, "tool")["inputSchema"]["properties"]["count"],
+        json!({ "type": "integer", "title": "How many of them", "minimum": 0, "maximum": 255 })
+    );
+    let arguments = json!([
+        { "name": "topic", "title": "Subject matter", "description": "What about", "required": true },
+        { "name": "tone", "required": false }
+    ]);
+    assert_eq!(entry(&server.list_prompts().await, "prompt")["arguments"], arguments);
+    for revision in LEGACY {
+        server = server.legacy(revision);
+        let shown = &entry(&server.list_prompts().await, "prompt")["arguments"][0]["title"];
+        let known = if revision >= Revision::V2025_06_18 { json!("Subject matter") } else { Value::Null };
+        assert_eq!(*shown, known, "{revision}");
+    }
+}
+
+#[tokio::test]
+async fn r13_an_instance_says_what_differs_from_its_template() {
+    let mut server = serve(builder());
+    let resources = server.list_resources().await;
+    let plain = json!({
+        "uri": "test://page/plain",
+        "name": "plain",
+        "description": "A page",
+        "icons": [{ "src": "https://example.org/p.png", "mimeType": "image/png" }],
+        "mimeType": "text/plain",
+        "annotations": { "audience": ["user"], "priority": 0.5 },
+        "_meta": { "kind": "page", "n": 1 }
+    });
+    assert_eq!(entry(&resources, "plain"), plain);
+    let own = json!({
+        "uri": "test://page/own",
+        "name": "own",
+        "title": "Own page",
+        "description": "A page",
+        "icons": [{ "src": "https://example.org/own.png", "theme": "light" }],
+        "mimeType": "text/plain",
+        "annotations": { "audience": ["assistant"], "priority": 0.5, "lastModified": "2026-01-01T00:00:00Z" },
+        "_meta": { "n": 1, "kind": "own", "more": 1 }
+    });
+    assert_eq!(entry(&resources, "own"), own);
+    for revision in LEGACY {
+        server = server.legacy(revision);
+        let mut known = own.clone();
+        let members = known.as_object_mut().expect("an object");
+        if revision < Revision::V2025_11_25 {
+            members.remove("icons");
+        }
+        if revision < Revision::V2025_06_18 {
+            members.retain(|key, _| key != "title" && key != "_meta");
+            members["annotations"] = json!({ "audience": ["assistant"], "priority": 0.5 });
+        }
+        assert_eq!(entry(&server.list_resources().await, "own"), known, "{revision}");
+    }
+}
+
+/// Says everything with `_meta`.
+#[mcp_resource(uri = "test://meta")]
+fn with_meta() -> mcp_runtime::ResourceResult {
+    let contents = ResourceContents::text("x").meta("of", "contents");
+    mcp_runtime::ResourceResult::new([contents]).meta("of", "result").meta("n", 1)
+}
+
+/// Says everything with `_meta`.
+#[mcp_prompt(name = "with_meta", meta(of = "entry"))]
+fn prompt_with_meta() -> PromptResult {
+    PromptResult::new([Message::user(Text::new("x").meta("of", "block"))]).meta("of", "result")
+}
+
+/// Says everything with `_meta`.
+#[mcp_tool(name = "with_meta", meta(of = "entry"))]
+fn tool_with_meta() -> ToolResult {
+    let embedded = Embedded::new(ResourceContents::text("x").uri("a://b").meta("of", "contents"));
+    ToolResult::text("x").with(embedded.meta("of", "block")).meta("of", "result")
+}
+
+#[tokio::test]
+async fn t08_results_have_meta_in_every_revision_and_what_is_in_them_since_2025_06_18() {
+    let server = serve(builder());
+    let of = async |server: &TestServer, meta: &dyn Fn(&Reply) -> Value| {
+        let read = server.read("test://meta").await;
+        let got = server.prompt("with_meta", json!({})).await;
+        let called = server.call("with_meta", json!({})).await;
+        let inner = json!([
+            read.value()["contents"][0]["_meta"]["of"],
+            got.value()["messages"][0]["content"]["_meta"]["of"],
+            called.value()["content"][1]["_meta"]["of"],
+            called.value()["content"][1]["resource"]["_meta"]["of"],
+        ]);
+        (json!([meta(&read), meta(&got), meta(&called)]), inner)
+    };
+    let outer = json!([{ "of": "result", "n": 1 }, { "of": "result" }, { "of": "result" }]);
+    let inner = json!(["contents", "block", "block", "contents"]);
+    let modern = of(&server, &|reply| result(reply)["_meta"].clone()).await;
+    assert_eq!(modern, (outer.clone(), inner.clone()));
+    let mut server = server;
+    for revision in LEGACY {
+        server = server.legacy(revision);
+        let known =
+            if revision >= Revision::V2025_06_18 { inner.clone() } else { json!([null, null, null, null]) };
+        let legacy = of(&server, &|reply| reply.value()["_meta"].clone()).await;
+        assert_eq!(legacy, (outer.clone(), known), "{revision}");
+    }
+}
+
+#[tokio::test]
+async fn a_function_cannot_say_that_it_is_another_server() {
+    #[mcp_tool]
+    fn pretends() -> ToolResult {
+        ToolResult::text("x")
+            .meta("io.modelcontextprotocol/serverInfo", json!({ "name": "other", "version": "9" }))
+    }
+    let server =
+        serve(mcp_runtime::server!().name("n").version("1").icon("https://a.example").tool::<pretends>());
+    let reply = server.call("pretends", json!({})).await;
+    let info = json!({ "io.modelcontextprotocol/serverInfo": { "name": "n", "version": "1" } });
+    assert_eq!(reply.value()["_meta"], info);
+}

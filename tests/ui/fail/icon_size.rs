@@ -1,0 +1,8 @@
+use mcp_runtime::mcp_tool;
+
+#[mcp_tool(icon(src = "https://a.example/i.png", sizes("any", "48")))]
+fn search(query: String) -> String {
+    query
+}
+
+fn main() {}

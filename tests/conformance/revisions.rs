@@ -2,11 +2,14 @@
 //! in it.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     sync::{Arc, Mutex},
 };
 
-use mcp_runtime::{Audio, Revision, Role, ServerBuilder, prelude::*, testing::TestServer};
+use mcp_runtime::{
+    Audio, Icon, ResourceResult, Revision, Role, Server, ServerBuilder, Theme, prelude::*,
+    testing::TestServer,
+};
 use mcp_tests::outside::skip;
 use serde_json::{Value, json};
 
@@ -24,10 +27,15 @@ struct Weather {
     read_only,
     destructive = false,
     icon = "https://example.com/icon.png",
+    icon(src = "https://example.com/dark.svg", mime = "image/svg+xml", sizes("any", "48x48"), theme = "dark"),
     meta(model = "m", tags = ["a"])
 )]
 fn all_of_it(city: String, #[mcp(default = 3)] days: u8) -> Json<Weather> {
     Json(Weather { degrees: f64::from(days), city })
+}
+
+fn icon() -> Icon {
+    Icon::new("https://example.com/light.png").mime("image/png").sizes(["48x48"]).theme(Theme::Light)
 }
 
 /// Every kind of block
@@ -37,8 +45,18 @@ fn blocks() -> Vec<Content> {
         Text::new("text").audience([Role::User]).priority(0.5).last_modified("2026-01-01T00:00:00Z").into(),
         Image::new(b"png".to_vec(), "image/png").meta("k", 1).into(),
         Audio::new(b"wav".to_vec(), "audio/wav").into(),
-        ResourceLink::new("test://link", "link").title("A link").size(3).mime("text/plain").into(),
-        Embedded::text("test://embedded", "text/plain", "embedded").into(),
+        ResourceLink::new("test://link", "link")
+            .title("A link")
+            .description("Leads somewhere")
+            .size(3)
+            .mime("text/plain")
+            .icon(icon())
+            .priority(1.0)
+            .meta("k", 1)
+            .into(),
+        Embedded::new(ResourceContents::text("embedded").uri("test://embedded").meta("k", 1))
+            .meta("k", 1)
+            .into(),
         Embedded::blob("test://blob", "image/png", b"png".to_vec()).into(),
     ]
 }
@@ -119,8 +137,29 @@ fn text() -> &'static str {
     "text"
 }
 
+/// Text with everything that it can have
+#[mcp_resource(uri = "test://meta")]
+fn with_meta() -> ResourceResult {
+    ResourceResult::new([ResourceContents::text("x").meta("k", 1)]).meta("k", 1)
+}
+
+fn instances() -> Vec<ListedResource> {
+    let full =
+        ListedResource::new("test://bytes/one").name("one").title("One").description("1").mime("a/b").size(1);
+    let full =
+        full.icon(icon()).audience([Role::Assistant]).priority(0.5).last_modified("2026-01-01T00:00:00Z");
+    vec![full.meta("k", 1), ListedResource::new("test://bytes/two")]
+}
+
 /// Bytes
-#[mcp_resource(uri = "test://bytes/{name}")]
+#[mcp_resource(
+    uri = "test://bytes/{name}",
+    title = "Bytes",
+    icon(src = "https://example.com/icon.png", theme = "light"),
+    priority = 0.5,
+    meta(k = 1),
+    list = instances
+)]
 fn bytes(#[mcp(complete("one", "two"))] name: String) -> Vec<u8> {
     name.into_bytes()
 }
@@ -129,12 +168,12 @@ fn bytes(#[mcp(complete("one", "two"))] name: String) -> Vec<u8> {
 #[mcp_prompt(title = "Messages", icon = "https://example.com/icon.png", meta(k = 1))]
 fn messages(
     /// A topic
-    #[mcp(complete("tea", "coffee"))]
+    #[mcp(title = "What about", complete("tea", "coffee"))]
     topic: String,
-) -> Vec<Message> {
+) -> PromptResult {
     let mut all: Vec<Message> = blocks().into_iter().map(Message::user).collect();
     all.push(Message::assistant(topic));
-    all
+    PromptResult::new(all).description("Made for the test").meta("k", 1)
 }
 
 fn builder() -> ServerBuilder {
@@ -142,7 +181,9 @@ fn builder() -> ServerBuilder {
         .discover_in(module_path!())
         .title("Everything")
         .website("https://example.com")
+        .description("All that there is")
         .icon("https://example.com/icon.png")
+        .icon(icon())
         .instructions("Use it.")
         .page_size(2)
 }
@@ -157,11 +198,24 @@ fn request_of(method: &str) -> &'static str {
     }
 }
 
+/// The result of the handshake.
+async fn hello(server: &Server, revision: Revision) -> Value {
+    let params = json!({
+        "protocolVersion": revision.as_str(), "capabilities": {}, "clientInfo": { "name": "t", "version": "1" }
+    });
+    let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
+    let mut written = Vec::new();
+    server.serve(format!("{request}\n").as_bytes(), &mut written).await.expect("it is served");
+    let reply: Value = serde_json::from_slice(&written).expect("one reply");
+    reply["result"].clone()
+}
+
 /// Everything that the server says in a revision: what it ought to be, and what it is.
 async fn said(revision: Revision) -> Vec<(&'static str, Value)> {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let keep = Arc::clone(&asked);
-    let server = TestServer::of(&builder().build().expect("a server"))
+    let built = builder().build().expect("a server");
+    let server = TestServer::of(&built)
         .answering(json!({ "elicitation": {}, "sampling": {}, "roots": {} }), move |method, params| {
             let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
             keep.lock().expect("unpoisoned").push((request_of(method), request));
@@ -184,6 +238,7 @@ async fn said(revision: Revision) -> Vec<(&'static str, Value)> {
         ("CallToolResult", "tools/call", json!({ "name": "reports", "_meta": { "progressToken": 7 } })),
         ("ReadResourceResult", "resources/read", json!({ "uri": "test://text" })),
         ("ReadResourceResult", "resources/read", json!({ "uri": "test://bytes/x" })),
+        ("ReadResourceResult", "resources/read", json!({ "uri": "test://meta" })),
         ("GetPromptResult", "prompts/get", json!({ "name": "messages", "arguments": { "topic": "tea" } })),
         (
             "CompleteResult",
@@ -194,13 +249,20 @@ async fn said(revision: Revision) -> Vec<(&'static str, Value)> {
         ("Error", "resources/read", json!({ "uri": "test://nothing" })),
         ("CallToolResult", "tools/call", json!({ "name": "asks" })),
     ];
+    if !revision.is_modern() {
+        said.push(("InitializeResult", hello(&built, revision).await));
+    }
     said.push(if revision.is_modern() {
         ("DiscoverResult", server.request("server/discover", json!({})).await.value().clone())
     } else {
         ("EmptyResult", server.request("ping", json!({})).await.value().clone())
     });
-    for (what, method, params) in requests {
+    let mut requests = VecDeque::from(requests);
+    while let Some((what, method, params)) = requests.pop_front() {
         let reply = server.request(method, params).await;
+        if let Some(cursor) = reply.value().get("nextCursor").filter(|_| reply.error().is_none()) {
+            requests.push_front((what, method, json!({ "cursor": cursor })));
+        }
         let value = match (what, reply.error()) {
             ("Error", Some(error)) => {
                 json!({ "code": error.code, "message": error.message, "data": error.data })

@@ -231,31 +231,6 @@ fn icons_that_clients_reject_are_no_part_of_a_server() {
 }
 
 #[tokio::test]
-async fn t05_a_title_of_a_tool_is_among_its_hints_where_it_has_no_other_place() {
-    #[mcp_tool(title = "A title", read_only)]
-    fn titled() {}
-    #[mcp_tool(title = "Nothing else")]
-    fn bare() {}
-
-    let mut server = serve(mcp_runtime::server!().tool::<titled>().tool::<bare>());
-    assert_eq!(server.list_tools().await[1].get("annotations"), None);
-    for (revision, hints, bare) in [
-        (Revision::V2024_11_05, Value::Null, Value::Null),
-        (
-            Revision::V2025_03_26,
-            json!({ "title": "A title", "readOnlyHint": true }),
-            json!({ "title": "Nothing else" }),
-        ),
-        (Revision::V2025_06_18, json!({ "readOnlyHint": true }), Value::Null),
-        (Revision::V2025_11_25, json!({ "readOnlyHint": true }), Value::Null),
-    ] {
-        server = server.legacy(revision);
-        let tools = server.list_tools().await;
-        assert_eq!((&tools[0]["annotations"], &tools[1]["annotations"]), (&hints, &bare), "{revision}");
-    }
-}
-
-#[tokio::test]
 async fn t05_p01_arguments_have_titles_of_their_own() {
     let mut server = serve(builder());
     let tools = server.list_tools().await;

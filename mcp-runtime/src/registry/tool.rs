@@ -190,11 +190,8 @@ impl ToolEntry {
                 schema => entry.value("outputSchema", schema),
             };
         }
-        // the only revision with titles for tools alone has them among the hints
-        let title = title.filter(|_| revision == Revision::V2025_03_26);
-        if revision >= Revision::V2025_03_26 && (hints != Hints::default() || title.is_some()) {
+        if revision >= Revision::V2025_03_26 && hints != Hints::default() {
             entry.object("annotations", |a| {
-                a.opt_str("title", title);
                 let hints = [
                     ("readOnlyHint", hints.read_only),
                     ("destructiveHint", hints.destructive),

@@ -34,6 +34,8 @@ mod docs {
     struct Request;
     #[doc = include_str!("../docs/transports.md")]
     struct Transports;
+    #[doc = include_str!("../docs/versions.md")]
+    struct Versions;
     #[doc = include_str!("../docs/sessions.md")]
     struct Sessions;
     #[doc = include_str!("../docs/testing.md")]

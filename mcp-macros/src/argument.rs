@@ -162,9 +162,7 @@ impl Argument {
             None => {}
             Some(Complete::List(list)) => calls.extend(quote_spanned!(site=> .complete_list(&[#(#list),*]))),
             Some(Complete::Function(path, span)) => {
-                calls.extend(
-                    quote_spanned!(at(*span)=> .complete(|__k, __x| __rt::complete(#path, __k, __x))),
-                );
+                calls.extend(quote_spanned!(at(*span)=> .complete(|__x| __rt::complete(#path, __x))));
             }
         }
         if self.raw {

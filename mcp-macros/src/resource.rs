@@ -120,7 +120,7 @@ impl Kind for Resource {
             calls.extend(quote_spanned!(at(*key)=> .list(|__x| __rt::list(#list, __x))));
         }
         if let Some((check, key)) = &self.subscribe {
-            calls.extend(quote_spanned!(at(*key)=> .subscribe(|__u, __x| __rt::subscribe(#check, __u, __x))));
+            calls.extend(quote_spanned!(at(*key)=> .subscribe(|__x| __rt::subscribe(#check, __x))));
         }
         calls
     }

@@ -14,7 +14,12 @@ pub(crate) struct Slots(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
 impl Slots {
     /// Puts a value in; one of the same type is replaced.
     pub(crate) fn put<T: Any + Send + Sync>(&mut self, value: T) {
-        self.0.insert(TypeId::of::<Arc<T>>(), Arc::new(Arc::new(value)));
+        self.share(Arc::new(value));
+    }
+
+    /// Puts a value in that others hold as well; one of the same type is replaced.
+    pub(crate) fn share<T: Any + Send + Sync>(&mut self, value: Arc<T>) {
+        self.0.insert(TypeId::of::<Arc<T>>(), Arc::new(value));
     }
 
     /// The value for `T`.
@@ -27,6 +32,16 @@ impl Slots {
             return value.downcast_ref::<Arc<T>>().map(|v| &**v);
         }
         self.0.get(&TypeId::of::<Arc<Arc<T>>>())?.downcast_ref::<Arc<Arc<T>>>().map(|v| &***v)
+    }
+
+    /// These values before those of `others`.
+    pub(crate) fn over(&self, others: &Arc<Self>) -> Arc<Self> {
+        if self.0.is_empty() {
+            return others.clone();
+        }
+        let mut all = others.0.clone();
+        all.extend(self.0.iter().map(|(slot, value)| (*slot, value.clone())));
+        Arc::new(Self(all))
     }
 
     /// Whether there is a value whose slot is that of `Arc<T>` or of `Arc<Arc<T>>`.

@@ -232,6 +232,17 @@ impl Linked {
         }
     }
 
+    /// The functions that its attributes name, by option, and what each takes.
+    pub(crate) fn named(&self) -> Vec<(&'static str, Vec<Inject>)> {
+        let completers = self.common().args.iter().filter_map(|arg| arg.completer());
+        let mut named: Vec<_> = completers.map(|complete| ("complete", complete(None).takes)).collect();
+        if let Self::Resource(def) = self {
+            named.extend(def.list.map(|list| ("list", list(None).takes)));
+            named.extend(def.subscribe.map(|check| ("subscribe", check(None).takes)));
+        }
+        named
+    }
+
     /// Tells items apart: their place does not, since one `macro_rules!` call can make several.
     pub(crate) fn key(&self) -> usize {
         match self {

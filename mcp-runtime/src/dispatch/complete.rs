@@ -96,7 +96,9 @@ impl Server {
                     value: argument.value,
                     arguments: chosen.arguments,
                 };
-                Ok(Flow::Pending(completer(completion, request.context(self, state, MayAsk::No))))
+                let context = request.context(self, state, MayAsk::No);
+                let values = completer(Some((completion, context))).outcome;
+                Ok(values.map_or_else(|| Flow::Ready(Vec::new()), Flow::Pending))
             }
         };
         let (revision, what) = (request.revision, what.clone());

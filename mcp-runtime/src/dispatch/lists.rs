@@ -83,7 +83,10 @@ impl Server {
         let shown_to_caller = |r: &&Arc<ResourceEntry>| request.viewer().sees(r.def.common.scopes);
         let listed = registry.resources.iter().filter(shown_to_caller);
         let listers: Vec<_> = listed
-            .filter_map(|r| Some((r.clone(), r.def.list?(request.context(self, &r.state, MayAsk::No)))))
+            .filter_map(|r| {
+                let context = request.context(self, &r.state, MayAsk::No);
+                Some((r.clone(), r.def.list?(Some(context)).outcome?))
+            })
             .collect();
         let gather = async move {
             let mut found: Vec<Instances> = Vec::with_capacity(listers.len());

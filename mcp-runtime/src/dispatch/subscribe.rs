@@ -56,8 +56,9 @@ impl Server {
         let variables = variables.into_iter().map(|(name, value)| (name, text(value))).collect();
         let wanted = Subscription { uri: uri.to_owned(), variables };
         let context = request.context(self, &entry.state, MayAsk::No);
-        let allowed = catch_unwind(AssertUnwindSafe(|| check(&wanted, &context)))
-            .unwrap_or_else(|panic| Err(panicked(panic)));
+        let allowed = catch_unwind(AssertUnwindSafe(|| check(Some((&wanted, context))).outcome))
+            .unwrap_or_else(|panic| Some(Err(panicked(panic))))
+            .unwrap_or(Ok(false));
         let unknown = || not_found(uri, request.revision);
         match allowed {
             Ok(true) => Ok(()),

@@ -3,15 +3,19 @@
 
 use std::{collections::BTreeMap, future::Future, pin::Pin};
 
-use super::{ListedResource, Probe};
+use super::{
+    Inject, ListedResource,
+    named::{Named, Values},
+};
 use crate::{context::Context, reply::Failure};
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// A completer behind its type.
-pub(crate) type CompleteFn = fn(Completion, Context) -> BoxFuture<Result<Vec<String>, Failure>>;
-/// A lister behind its type.
-pub(crate) type ListFn = fn(Context) -> BoxFuture<Result<Vec<ListedResource>, Failure>>;
+/// A completer behind its type; without a call it only says what it takes.
+pub(crate) type CompleteFn =
+    fn(Option<(Completion, Context)>) -> Named<BoxFuture<Result<Vec<String>, Failure>>>;
+/// A lister behind its type; without a call it only says what it takes.
+pub(crate) type ListFn = fn(Option<Context>) -> Named<BoxFuture<Result<Vec<ListedResource>, Failure>>>;
 
 /// What is being completed: the text so far, and the arguments chosen before.
 ///
@@ -35,6 +39,8 @@ pub struct Completion {
 )]
 pub trait Completer<M>: Send + 'static {
     #[doc(hidden)]
+    fn takes() -> Vec<Inject>;
+    #[doc(hidden)]
     fn run(self, completion: Completion, context: Context) -> BoxFuture<Result<Vec<String>, Failure>>;
 }
 
@@ -45,6 +51,8 @@ pub trait Completer<M>: Send + 'static {
     note = "write `fn() -> Vec<ListedResource>`, sync or async; parameters `&State` are injected"
 )]
 pub trait Lister<M>: Send + 'static {
+    #[doc(hidden)]
+    fn takes() -> Vec<Inject>;
     #[doc(hidden)]
     fn run(self, context: Context) -> BoxFuture<Result<Vec<ListedResource>, Failure>>;
 }
@@ -81,10 +89,15 @@ macro_rules! shapes {
             R: IntoIterator<Item = I>,
             I: Into<String>,
         {
+            fn takes() -> Vec<Inject> {
+                vec![$(Inject::taken::<$s>()),*]
+            }
+
             #[allow(unused_variables)]
             fn run(self, completion: Completion, context: Context) -> BoxFuture<Result<Vec<String>, Failure>> {
                 Box::pin(async move {
-                    $(let $v = crate::extract::ProbeDyn::find(&Probe::<$s>::new(), &context)?;)*
+                    let values = Values::new(context);
+                    $(let $v = values.find::<$s>()?;)*
                     Ok(self(&completion, $($v),*).into_iter().map(Into::into).collect())
                 })
             }
@@ -96,10 +109,15 @@ macro_rules! shapes {
             R: IntoIterator<Item = I>,
             I: Into<String>,
         {
+            fn takes() -> Vec<Inject> {
+                vec![$(Inject::taken::<$s>()),*]
+            }
+
             #[allow(unused_variables)]
             fn run(self, completion: Completion, context: Context) -> BoxFuture<Result<Vec<String>, Failure>> {
                 elsewhere(move |handle| {
-                    $(let $v = crate::extract::ProbeDyn::find(&Probe::<$s>::new(), &context)?;)*
+                    let values = Values::new(context);
+                    $(let $v = values.find::<$s>()?;)*
                     let all = handle.block_on(self(&completion, $($v),*));
                     Ok(all.into_iter().map(Into::into).collect())
                 })
@@ -112,10 +130,15 @@ macro_rules! shapes {
             R: IntoIterator<Item = I>,
             I: Into<ListedResource>,
         {
+            fn takes() -> Vec<Inject> {
+                vec![$(Inject::taken::<$s>()),*]
+            }
+
             #[allow(unused_variables)]
             fn run(self, context: Context) -> BoxFuture<Result<Vec<ListedResource>, Failure>> {
                 Box::pin(async move {
-                    $(let $v = crate::extract::ProbeDyn::find(&Probe::<$s>::new(), &context)?;)*
+                    let values = Values::new(context);
+                    $(let $v = values.find::<$s>()?;)*
                     Ok(self($($v),*).into_iter().map(Into::into).collect())
                 })
             }
@@ -127,10 +150,15 @@ macro_rules! shapes {
             R: IntoIterator<Item = I>,
             I: Into<ListedResource>,
         {
+            fn takes() -> Vec<Inject> {
+                vec![$(Inject::taken::<$s>()),*]
+            }
+
             #[allow(unused_variables)]
             fn run(self, context: Context) -> BoxFuture<Result<Vec<ListedResource>, Failure>> {
                 elsewhere(move |handle| {
-                    $(let $v = crate::extract::ProbeDyn::find(&Probe::<$s>::new(), &context)?;)*
+                    let values = Values::new(context);
+                    $(let $v = values.find::<$s>()?;)*
                     let all = handle.block_on(self($($v),*));
                     Ok(all.into_iter().map(Into::into).collect())
                 })
@@ -148,18 +176,23 @@ shapes! {
 /// Runs the completer that an attribute names.
 pub fn complete<M, F: Completer<M>>(
     function: F,
-    completion: Completion,
-    context: Context,
-) -> BoxFuture<Result<Vec<String>, Failure>> {
-    function.run(completion, context)
+    call: Option<(Completion, Context)>,
+) -> Named<BoxFuture<Result<Vec<String>, Failure>>> {
+    match call {
+        Some((completion, context)) => Named::gave(function.run(completion, context)),
+        None => Named::takes(F::takes()),
+    }
 }
 
 /// Runs the lister that an attribute names.
 pub fn list<M, F: Lister<M>>(
     function: F,
-    context: Context,
-) -> BoxFuture<Result<Vec<ListedResource>, Failure>> {
-    function.run(context)
+    call: Option<Context>,
+) -> Named<BoxFuture<Result<Vec<ListedResource>, Failure>>> {
+    match call {
+        Some(context) => Named::gave(function.run(context)),
+        None => Named::takes(F::takes()),
+    }
 }
 
 /// The choices that begin with `value`, ignoring case.

@@ -27,7 +27,9 @@ impl<T: ?Sized + Send + Sync + 'static> State for T {}
 /// An injected parameter, as generated code declares it.
 #[derive(Debug, Clone, Copy)]
 pub struct Inject {
-    pub(crate) name: &'static str,
+    /// As it was written; absent for the parameters of a function that an attribute names.
+    written: Option<&'static str>,
+    name: fn() -> &'static str,
     pub(crate) optional: bool,
     /// The slots that it may be found in, and whether it is the context itself.
     slots: fn() -> [TypeId; 2],
@@ -38,12 +40,23 @@ impl Inject {
     /// A parameter `&T`.
     #[must_use]
     pub const fn of<T: ?Sized + State>(name: &'static str) -> Self {
+        Self { written: Some(name), ..Self::taken::<T>() }
+    }
+
+    /// A parameter `&T` of a function that an attribute names.
+    pub(super) const fn taken<T: ?Sized + 'static>() -> Self {
         Self {
-            name,
+            written: None,
+            name: type_name::<T>,
             optional: false,
             slots: || [TypeId::of::<Arc<T>>(), TypeId::of::<Arc<Arc<T>>>()],
             this: TypeId::of::<T>,
         }
+    }
+
+    /// The type's name, for people.
+    pub(crate) fn name(&self) -> &'static str {
+        self.written.unwrap_or_else(self.name)
     }
 
     /// A parameter `Option<&T>`.

@@ -6,6 +6,7 @@ mod call;
 mod complete;
 mod inject;
 mod listed;
+mod named;
 mod report;
 mod rules;
 mod slot;

@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use super::{Probe, ProbeDyn};
-use crate::{
-    context::{Context, Slots},
-    reply::Failure,
+use super::{
+    Inject,
+    named::{Named, Values},
 };
+use crate::{context::Context, reply::Failure};
 
-/// A check behind its type.
-pub(crate) type SubscribeFn = fn(&Subscription, &Context) -> Result<bool, Failure>;
+/// A check behind its type; without a call it only says what it takes.
+pub(crate) type SubscribeFn = fn(Option<(&Subscription, Context)>) -> Named<Result<bool, Failure>>;
 
 /// What a client wants to be told of: a resource, or an instance of a template.
 ///
@@ -47,12 +47,9 @@ pub struct Subscription {
 )]
 pub trait SubscriptionCheck<M> {
     #[doc(hidden)]
-    fn run(self, wanted: &Subscription, context: &Context) -> Result<bool, Failure>;
-}
-
-/// The value for a parameter, which may be the context itself, held by `own`.
-fn find<'c, S: ?Sized + 'static>(context: &'c Context, own: &'c Slots) -> Result<&'c S, Failure> {
-    own.get().map_or_else(|| ProbeDyn::find(&Probe::<S>::new(), context), Ok)
+    fn takes() -> Vec<Inject>;
+    #[doc(hidden)]
+    fn run(self, wanted: &Subscription, context: Context) -> Result<bool, Failure>;
 }
 
 macro_rules! shapes {
@@ -61,11 +58,14 @@ macro_rules! shapes {
         where
             F: Fn(&Subscription, $(&$s),*) -> bool,
         {
+            fn takes() -> Vec<Inject> {
+                vec![$(Inject::taken::<$s>()),*]
+            }
+
             #[allow(unused_variables)]
-            fn run(self, wanted: &Subscription, context: &Context) -> Result<bool, Failure> {
-                let mut own = Slots::default();
-                own.put(context.clone());
-                $(let $v = find::<$s>(context, &own)?;)*
+            fn run(self, wanted: &Subscription, context: Context) -> Result<bool, Failure> {
+                let values = Values::new(context);
+                $(let $v = values.find::<$s>()?;)*
                 Ok(self(wanted, $($v),*))
             }
         }
@@ -79,13 +79,12 @@ shapes! {
 }
 
 /// Runs the check that an attribute names.
-///
-/// # Errors
-/// It takes state that is not there.
 pub fn subscribe<M, F: SubscriptionCheck<M>>(
     check: F,
-    wanted: &Subscription,
-    context: &Context,
-) -> Result<bool, Failure> {
-    check.run(wanted, context)
+    call: Option<(&Subscription, Context)>,
+) -> Named<Result<bool, Failure>> {
+    match call {
+        Some((wanted, context)) => Named::gave(check.run(wanted, context)),
+        None => Named::takes(F::takes()),
+    }
 }

@@ -58,7 +58,9 @@ pub(crate) enum Source {
 impl Registered {
     /// Whether its function takes a `&T`.
     pub(crate) fn takes<T: 'static>(&self) -> bool {
-        matches!(&self.source, Source::Annotated(item) if item.common().injects.iter().any(Inject::is::<T>))
+        let Source::Annotated(item) = &self.source else { return false };
+        let is_there = |injects: &[Inject]| injects.iter().any(Inject::is::<T>);
+        is_there(item.common().injects) || item.named().iter().any(|(_, takes)| is_there(takes))
     }
 
     fn name(&self) -> String {
@@ -100,18 +102,32 @@ pub(crate) fn assemble(
             Source::Annotated(linked) => *linked,
         };
         let common = linked.common();
-        let provided = |inject: &&Inject| {
-            own.contains(&inject.target()) || inject.is_provided(&item.state, &item.requested)
+        let missing = |inject: &&Inject| {
+            !own.contains(&inject.target()) && !inject.is_provided(&item.state, &item.requested)
         };
-        for inject in common.injects.iter().filter(|inject| !provided(inject)) {
+        for inject in common.injects.iter().filter(missing) {
+            let ty = inject.name();
+            let or =
+                if ty.starts_with("dyn ") { "" } else { "\nif the client should send it, take it by value" };
             problems.push(Problem::at(
                 common.at,
                 format!(
-                    "{} `{name}` takes `&{ty}`, and no state of that type is registered\nadd `.state(..)` to the server, or `.from_request::<{ty}>()` if middleware provides it",
+                    "{} `{name}` takes `&{ty}`, and no state of that type is registered\nadd `.state(..)` to the server, or `.from_request::<{ty}>()` if middleware provides it{or}",
                     linked.kind(),
-                    ty = inject.name
                 ),
             ));
+        }
+        for (option, takes) in linked.named() {
+            for inject in takes.iter().filter(missing) {
+                let ty = inject.name();
+                problems.push(Problem::at(
+                    common.at,
+                    format!(
+                        "the `{option}` function of {} `{name}` takes `&{ty}`, and no state of that type is registered\nadd `.state(..)` to the server, or `.from_request::<{ty}>()` if middleware provides it",
+                        linked.kind(),
+                    ),
+                ));
+            }
         }
         if require_docs && common.description.is_none() {
             let text = format!("{} `{name}` has no description\nwrite a doc comment on it", linked.kind());

@@ -11,11 +11,11 @@ use std::{
     time::Duration,
 };
 
-use super::{Error, Identity, Options, Result, Server, ServerHandle, Shared};
+use super::{Error, Identity, Options, Result, Server, ServerHandle, Shared, item::Item};
 use crate::{
     context::{Settings, SingleUse, Slots},
     def::{Linked, Location, Prompt, Resource, RuntimeTool, Service, Tool},
-    registry::{Problem, Registered, Skills, Source, assemble},
+    registry::{Problem, Skills, Source, assemble},
     seal::{Key, Ring, Seal},
     skill::Shelf,
     subscribe::Hub,
@@ -78,17 +78,6 @@ pub(super) fn own() -> [TypeId; 1] {
 /// Takes the server's handle.
 pub(super) type Handed = Box<dyn FnOnce(ServerHandle) + Send>;
 
-/// One item, before the builder's state is complete.
-enum Item {
-    Own {
-        source: Source,
-        prefix: String,
-        this: Option<Arc<dyn Any + Send + Sync>>,
-    },
-    /// Of a mounted builder, with its own state.
-    Mounted(Registered),
-}
-
 impl ServerBuilder {
     #[doc(hidden)]
     pub fn new(name: impl Into<String>, version: impl Into<String>, module: &'static str) -> Self {
@@ -140,34 +129,34 @@ impl ServerBuilder {
         for item in Linked::all() {
             // discovering twice, or discovering what was named, is no second registration
             if wanted(&item.common().at) && !taken.contains(&item.key()) {
-                self.push(Source::Annotated(item), String::new(), None);
+                self.push(Source::Annotated(item));
             }
         }
         self
     }
 
-    fn push(&mut self, source: Source, prefix: String, this: Option<Arc<dyn Any + Send + Sync>>) {
+    fn push(&mut self, source: Source) {
         if let Source::Annotated(item) = &source {
             named().lock().unwrap_or_else(PoisonError::into_inner).insert(item.key());
         }
-        self.items.push(Item::Own { source, prefix, this });
+        self.items.push(Item::new(source));
     }
 
     /// Offers one annotated tool.
     pub fn tool<T: Tool>(mut self) -> Self {
-        self.push(Source::Annotated(Linked::Tool(T::DEF)), String::new(), None);
+        self.push(Source::Annotated(Linked::Tool(T::DEF)));
         self
     }
 
     /// Offers one annotated resource or template.
     pub fn resource<T: Resource>(mut self) -> Self {
-        self.push(Source::Annotated(Linked::Resource(T::DEF)), String::new(), None);
+        self.push(Source::Annotated(Linked::Resource(T::DEF)));
         self
     }
 
     /// Offers one annotated prompt.
     pub fn prompt<T: Prompt>(mut self) -> Self {
-        self.push(Source::Annotated(Linked::Prompt(T::DEF)), String::new(), None);
+        self.push(Source::Annotated(Linked::Prompt(T::DEF)));
         self
     }
 
@@ -183,16 +172,19 @@ impl ServerBuilder {
     }
 
     fn add_service<S: Service>(mut self, service: S, prefix: &str) -> Self {
-        let this: Arc<dyn Any + Send + Sync> = Arc::new(service);
+        let service = Arc::new(service);
         for item in S::ITEMS {
-            self.push(Source::Annotated(*item), prefix.to_owned(), Some(this.clone()));
+            self.push(Source::Annotated(*item));
+            if let Some(item) = self.items.last_mut() {
+                item.belong_to(&service, prefix);
+            }
         }
         self
     }
 
     /// Offers a tool made at run time.
     pub fn add_tool(mut self, tool: RuntimeTool) -> Self {
-        self.push(Source::Runtime(Arc::new(tool)), String::new(), None);
+        self.push(Source::Runtime(Arc::new(tool)));
         self
     }
 
@@ -402,24 +394,6 @@ impl ServerBuilder {
             take(ServerHandle::new(Arc::downgrade(&server.0)));
         }
         Ok(server)
-    }
-}
-
-impl Item {
-    fn key(&self) -> Option<usize> {
-        match self {
-            Self::Own { source: Source::Annotated(item), .. } => Some(item.key()),
-            _ => None,
-        }
-    }
-
-    fn registered(self, state: &Arc<Slots>, requested: &Arc<[TypeId]>) -> Registered {
-        match self {
-            Self::Own { source, prefix, this } => {
-                Registered { source, prefix, this, state: state.clone(), requested: requested.clone() }
-            }
-            Self::Mounted(item) => item,
-        }
     }
 }
 

@@ -4,6 +4,7 @@ mod builder;
 mod error;
 mod handle;
 mod identity;
+mod item;
 mod notice;
 mod options;
 mod task;

@@ -1,5 +1,6 @@
 //! Resources: what is written, what a client lists, reads and gets.
 
 mod lists;
+mod named;
 mod reading;
 mod templates;

@@ -76,7 +76,8 @@ fn fails() -> Result<(), ToolError> {
 /// Reports
 #[mcp_tool]
 fn reports(ctx: &Context) -> ToolResult {
-    ctx.progress(1.0).total(2.0).message("half").send();
+    ctx.progress(1.0).total(2.0).message("half").meta("k", 1).send();
+    ctx.log(LogLevel::Warning, "careful").logger("test").meta("k", 1).send();
     ToolResult::text("done").meta("k", "v")
 }
 
@@ -108,15 +109,16 @@ impl Default for Order {
 #[mcp_tool]
 async fn asks(ctx: &Context) -> String {
     let (order, model, roots) = tokio::join!(
-        ctx.elicit::<Order>("order", "What would you like?"),
+        ctx.elicit::<Order>("order", "What would you like?").meta("k", 1),
         ctx.sample("model")
             .system("Be brief.")
             .user("Hi")
             .assistant("Hello")
             .user("And?")
             .max_tokens(5)
-            .model("m"),
-        ctx.roots("roots"),
+            .model("m")
+            .meta("k", 1),
+        ctx.roots("roots").meta("k", 1),
     );
     format!("{} {} {}", order.is_ok(), model.is_ok(), roots.is_ok())
 }
@@ -185,6 +187,7 @@ fn builder() -> ServerBuilder {
         .icon("https://example.com/icon.png")
         .icon(icon())
         .instructions("Use it.")
+        .logging()
         .page_size(2)
 }
 
@@ -235,7 +238,13 @@ async fn said(revision: Revision) -> Vec<(&'static str, Value)> {
         ("CallToolResult", "tools/call", json!({ "name": "blocks" })),
         ("CallToolResult", "tools/call", json!({ "name": "list" })),
         ("CallToolResult", "tools/call", json!({ "name": "fails" })),
-        ("CallToolResult", "tools/call", json!({ "name": "reports", "_meta": { "progressToken": 7 } })),
+        (
+            "CallToolResult",
+            "tools/call",
+            json!({ "name": "reports", "_meta": {
+            "progressToken": 7, "io.modelcontextprotocol/logLevel": "info"
+        } }),
+        ),
         ("ReadResourceResult", "resources/read", json!({ "uri": "test://text" })),
         ("ReadResourceResult", "resources/read", json!({ "uri": "test://bytes/x" })),
         ("ReadResourceResult", "resources/read", json!({ "uri": "test://meta" })),
@@ -276,6 +285,7 @@ async fn said(revision: Revision) -> Vec<(&'static str, Value)> {
         for notification in reply.notifications().iter().filter(|message| message.get("id").is_none()) {
             said.push(match notification["method"].as_str() {
                 Some("notifications/progress") => ("ProgressNotification", notification.clone()),
+                Some("notifications/message") => ("LoggingMessageNotification", notification.clone()),
                 other => panic!("unexpected {other:?}"),
             });
         }
@@ -317,7 +327,9 @@ async fn x4_every_kind_of_reply_is_valid_in_its_own_revision_and_has_nothing_new
             Revision::V2025_03_26 => &["CreateMessageRequest", "ListRootsRequest"],
             _ => &["CreateMessageRequest", "ListRootsRequest", "ElicitRequest"],
         };
-        for expected in asks.iter().chain(&["ProgressNotification", "CompleteResult"]) {
+        for expected in
+            asks.iter().chain(&["ProgressNotification", "LoggingMessageNotification", "CompleteResult"])
+        {
             assert!(kinds.contains(expected), "{revision}: nothing said is a {expected}: {kinds:?}");
         }
     }

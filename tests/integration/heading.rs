@@ -1,6 +1,8 @@
 //! Icons, titles and `_meta`: everywhere where a revision has them, in everything that a server says of itself and of
 //! what it offers, and nowhere else.
 
+use std::sync::{Arc, Mutex};
+
 use mcp_runtime::{
     Icon, Revision, Role, ServerBuilder, Theme, ToolCall, ToolDef,
     prelude::*,
@@ -352,4 +354,73 @@ async fn a_function_cannot_say_that_it_is_another_server() {
     let reply = server.call("pretends", json!({})).await;
     let info = json!({ "io.modelcontextprotocol/serverInfo": { "name": "n", "version": "1" } });
     assert_eq!(reply.value()["_meta"], info);
+}
+
+#[tokio::test]
+async fn t08_notifications_have_meta_since_2025_11_25() {
+    #[mcp_tool]
+    fn tells(ctx: &Context) {
+        ctx.progress(1.0).meta("of", "progress").meta("n", 1).send();
+        ctx.log(LogLevel::Warning, "careful").meta("of", "log").send();
+        ctx.log(LogLevel::Warning, "plain").send();
+    }
+    let mut server = serve(mcp_runtime::server!().logging().tool::<tells>());
+    let params = json!({
+        "name": "tells", "_meta": { "progressToken": 1, "io.modelcontextprotocol/logLevel": "info" }
+    });
+    let told = async |server: &TestServer| {
+        let reply = server.request("tools/call", params.clone()).await;
+        Value::from_iter(reply.notifications().iter().map(|told| told["params"]["_meta"].clone()))
+    };
+    let all = json!([{ "of": "progress", "n": 1 }, { "of": "log" }, null]);
+    assert_eq!(told(&server).await, all);
+    for revision in LEGACY {
+        server = server.legacy(revision);
+        let known = if revision >= Revision::V2025_11_25 { all.clone() } else { json!([null, null, null]) };
+        assert_eq!(told(&server).await, known, "{revision}");
+    }
+}
+
+#[tokio::test]
+async fn t08_questions_that_are_requests_have_meta_in_2025_11_25() {
+    #[mcp_tool]
+    async fn asks(ctx: &Context) -> String {
+        let (form, visit, model, roots) = tokio::join!(
+            ctx.elicit::<bool>("form", "Sure?").meta("of", "form").answer(),
+            ctx.elicit_url("visit", "Go there.", "https://a.example").meta("of", "visit"),
+            ctx.sample("model").user("Hi").meta("of", "model"),
+            ctx.roots("roots").meta("of", "roots"),
+        );
+        format!("{} {} {} {}", form.is_ok(), visit.is_ok(), model.is_ok(), roots.is_ok())
+    }
+    let built = mcp_runtime::server!().tool::<asks>().build().expect("a server");
+    for revision in LEGACY.into_iter().chain([Revision::LATEST]) {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let keep = Arc::clone(&asked);
+        let features = json!({ "elicitation": { "form": {}, "url": {} }, "sampling": {}, "roots": {} });
+        let server = TestServer::of(&built)
+            .answering(features, move |method, params| {
+                keep.lock().expect("unpoisoned").push(params["_meta"]["of"].clone());
+                Ok(match method {
+                    "elicitation/create" => json!({ "action": "decline" }),
+                    "roots/list" => json!({ "roots": [] }),
+                    _ => json!({ "role": "assistant", "model": "m", "content": { "type": "text", "text": "Hi" } }),
+                })
+            })
+            .legacy(revision);
+        server.call("asks", json!({})).await.expect_ok();
+        let mut asked = asked.lock().expect("unpoisoned").clone();
+        asked.sort_by_key(Value::to_string);
+        let known = match revision {
+            Revision::V2025_11_25 => json!(["form", "model", "roots", "visit"]),
+            Revision::V2025_06_18 => json!([null, null, null]),
+            Revision::V2024_11_05 | Revision::V2025_03_26 => json!([null, null]),
+            _ => Value::Array(asked.clone()),
+        };
+        assert_eq!(Value::Array(asked.clone()), known, "{revision}");
+        assert!(
+            revision == Revision::V2025_11_25 || asked.iter().all(Value::is_null),
+            "{revision}: {asked:?}"
+        );
+    }
 }

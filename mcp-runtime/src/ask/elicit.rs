@@ -11,9 +11,9 @@ use std::{
 
 use schemars::JsonSchema;
 use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::{form::Form, lower};
+use super::{form::Form, lower, with_meta};
 use crate::context::{AskError, Asking, ClientFeature, Context, Question};
 
 /// Types that a user can be asked for.
@@ -77,11 +77,23 @@ impl<T> Answer<T> {
 /// Awaited, it gives the value, and an error if the user declined or dismissed it; [`answer`](Self::answer) tells
 /// these apart without an error. Nothing is sent before it is polled.
 #[must_use = "nobody is asked before `.await`"]
-pub struct Elicit<'c, T>(Answering<'c, T>);
+pub struct Elicit<'c, T> {
+    ctx: &'c Context,
+    key: Cow<'c, str>,
+    message: Cow<'c, str>,
+    meta: Map<String, Value>,
+    answering: Option<Answering<'c, T>>,
+}
 
 impl<'c, T: Elicitable> Elicit<'c, T> {
     pub(super) fn new(ctx: &'c Context, key: Cow<'c, str>, message: Cow<'c, str>) -> Self {
-        Self(Answering::new(key, move |key| ask(ctx, key, &message)))
+        Self { ctx, key, message, meta: Map::new(), answering: None }
+    }
+
+    /// Adds a member to the `_meta` of the request, which only clients of 2025-11-25 see.
+    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.meta.insert(key.into(), value.into());
+        self
     }
 
     /// The same question, whose refusal is an answer and no error.
@@ -97,7 +109,13 @@ impl<'c, T: Elicitable> Elicit<'c, T> {
     /// # }
     /// ```
     pub fn answer(self) -> Answering<'c, T> {
-        self.0
+        match self.answering {
+            Some(answering) => answering,
+            None => {
+                let Self { ctx, key, message, meta, .. } = self;
+                Answering::new(key, move |key| ask(ctx, key, &message, &meta))
+            }
+        }
     }
 }
 
@@ -105,12 +123,22 @@ impl<T: Elicitable> Future for Elicit<'_, T> {
     type Output = Result<T, AskError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Self::Output> {
-        let answer = task::ready!(Pin::new(&mut self.0).poll(cx));
-        Poll::Ready(answer.and_then(|answer| answer.into_result(self.0.key())))
+        let this = &mut *self;
+        let answering = this.answering.get_or_insert_with(|| {
+            let (ctx, message, meta) = (this.ctx, this.message.clone(), std::mem::take(&mut this.meta));
+            Answering::new(this.key.clone(), move |key| ask(ctx, key, &message, &meta))
+        });
+        let answer = task::ready!(Pin::new(answering).poll(cx));
+        Poll::Ready(answer.and_then(|answer| answer.into_result(&this.key)))
     }
 }
 
-fn ask<T: Elicitable>(ctx: &Context, key: &str, message: &str) -> Asking<Answer<T>> {
+fn ask<T: Elicitable>(
+    ctx: &Context,
+    key: &str,
+    message: &str,
+    meta: &Map<String, Value>,
+) -> Asking<Answer<T>> {
     let form = Form::of::<T>();
     let params = form.as_ref().map_err(Clone::clone);
     let params = params.and_then(|form| lower::form(message, form, ctx.revision()));
@@ -118,7 +146,7 @@ fn ask<T: Elicitable>(ctx: &Context, key: &str, message: &str) -> Asking<Answer<
         key: key.into(),
         needs: ClientFeature::Elicitation,
         method: "elicitation/create",
-        params,
+        params: with_meta(params, meta, ctx.revision()),
     });
     ctx.ask(question, move |result| match &form {
         Ok(form) => read(result, |content| form.decode(content)),
@@ -145,10 +173,6 @@ enum Step<'c, T> {
 impl<'c, T> Answering<'c, T> {
     pub(super) fn new(key: Cow<'c, str>, ask: impl FnOnce(&str) -> Asking<Answer<T>> + Send + 'c) -> Self {
         Self { key, step: Step::Start(Some(Box::new(ask))) }
-    }
-
-    pub(super) fn key(&self) -> &str {
-        &self.key
     }
 }
 
@@ -198,7 +222,7 @@ pub(super) fn read<T>(
 
 impl<T> fmt::Debug for Elicit<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Elicit").field("key", &self.0.key).finish_non_exhaustive()
+        f.debug_struct("Elicit").field("key", &self.key).finish_non_exhaustive()
     }
 }
 

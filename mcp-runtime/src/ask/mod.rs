@@ -19,6 +19,8 @@ mod tests;
 
 use std::borrow::Cow;
 
+use serde_json::{Map, Value};
+
 pub use elicit::{Answer, Answering, Elicit, Elicitable};
 pub use request::{SampleContext, ToolChoice};
 pub use root::{Root, Roots};
@@ -28,7 +30,7 @@ pub use url::ElicitUrl;
 
 use crate::{
     context::{AskError, Context},
-    jsonrpc::notification,
+    jsonrpc::{Object, notification},
     protocol::Revision,
 };
 
@@ -48,6 +50,25 @@ impl Refusal {
             Self::Revision(what) => AskError::Revision { what },
         }
     }
+}
+
+/// Adds `_meta` to the params of a question, where the revision has it: the questions of the stateless era are parts of
+/// a result, and older ones have none.
+fn with_meta(mut params: Vec<u8>, meta: &Map<String, Value>, revision: Revision) -> Vec<u8> {
+    if revision == Revision::V2025_11_25 && !meta.is_empty() && params.pop() == Some(b'}') {
+        let mut own = Vec::new();
+        let mut object = Object::new(&mut own);
+        object.value("_meta", meta);
+        object.end();
+        match params.as_slice() {
+            [b'{'] => params = own,
+            _ => {
+                params.push(b',');
+                params.extend_from_slice(&own[1..]);
+            }
+        }
+    }
+    params
 }
 
 impl Context {

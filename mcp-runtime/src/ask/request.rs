@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::{
     Refusal,
     turn::{self, Turn},
+    with_meta,
 };
 use crate::{
     context::ClientFeature,
@@ -57,6 +58,7 @@ pub(super) struct Request {
     pub(super) max_tokens: u32,
     pub(super) stop: Vec<String>,
     pub(super) metadata: Map<String, Value>,
+    pub(super) meta: Map<String, Value>,
     pub(super) tools: Vec<Tool>,
     pub(super) tool_choice: Option<ToolChoice>,
 }
@@ -84,6 +86,7 @@ impl Request {
             max_tokens: MAX_TOKENS,
             stop: Vec::new(),
             metadata: Map::new(),
+            meta: Map::new(),
             tools: Vec::new(),
             tool_choice: None,
         }
@@ -134,7 +137,7 @@ impl Request {
         }
         self.tools(&mut params);
         params.end();
-        Ok(out)
+        Ok(with_meta(out, &self.meta, revision))
     }
 
     fn check(&self) -> Result<(), Refusal> {

@@ -10,7 +10,9 @@ use std::{
 };
 
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
+use super::with_meta;
 use crate::context::{AskError, Asking, ClientFeature, Context, Question};
 
 /// A folder, or a file, that a client's user works in.
@@ -30,12 +32,19 @@ pub struct Root {
 pub struct Roots<'c> {
     ctx: &'c Context,
     key: Cow<'c, str>,
+    meta: Map<String, Value>,
     asking: Option<Asking<Vec<Root>>>,
 }
 
 impl<'c> Roots<'c> {
     pub(super) fn new(ctx: &'c Context, key: Cow<'c, str>) -> Self {
-        Self { ctx, key, asking: None }
+        Self { ctx, key, meta: Map::new(), asking: None }
+    }
+
+    /// Adds a member to the `_meta` of the request, which only clients of 2025-11-25 see.
+    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.meta.insert(key.into(), value.into());
+        self
     }
 }
 
@@ -66,7 +75,7 @@ impl Future for Roots<'_> {
                 key: this.key.as_ref().into(),
                 needs: ClientFeature::Roots,
                 method: "roots/list",
-                params: b"{}".to_vec(),
+                params: with_meta(b"{}".to_vec(), &this.meta, this.ctx.revision()),
             };
             this.ctx.ask(Ok(question), read)
         });

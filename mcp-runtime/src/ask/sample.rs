@@ -176,6 +176,12 @@ impl<'c> Sample<'c> {
         self
     }
 
+    /// Adds a member to the `_meta` of the request, which only clients of 2025-11-25 see.
+    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.request.meta.insert(key.into(), value.into());
+        self
+    }
+
     /// Adds a tool that the model may ask for, with a struct for its arguments.
     ///
     /// It need not be a tool of the server: whatever the model wants used comes back as a [`ToolUse`](crate::ToolUse).

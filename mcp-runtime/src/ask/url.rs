@@ -9,10 +9,12 @@ use std::{
     task::{self, Poll},
 };
 
+use serde_json::{Map, Value};
+
 use super::{
     Refusal,
     elicit::{Answer, Answering, read},
-    lower,
+    lower, with_meta,
 };
 use crate::context::{AskError, Asking, ClientFeature, Context, Question};
 
@@ -27,12 +29,13 @@ pub struct ElicitUrl<'c> {
     message: Cow<'c, str>,
     url: Cow<'c, str>,
     id: Option<Cow<'c, str>>,
+    meta: Map<String, Value>,
     answering: Option<Answering<'c, ()>>,
 }
 
 impl<'c> ElicitUrl<'c> {
     pub(super) fn new(ctx: &'c Context, key: Cow<'c, str>, message: Cow<'c, str>, url: Cow<'c, str>) -> Self {
-        Self { ctx, key, message, url, id: None, answering: None }
+        Self { ctx, key, message, url, id: None, meta: Map::new(), answering: None }
     }
 
     /// Sets the wire's `elicitationId`, which only 2025-11-25 has; without this it is random.
@@ -43,19 +46,32 @@ impl<'c> ElicitUrl<'c> {
         self
     }
 
+    /// Adds a member to the `_meta` of the request, which only clients of 2025-11-25 see.
+    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.meta.insert(key.into(), value.into());
+        self
+    }
+
     /// The same question, whose refusal is an answer and no error.
     pub fn answer(self) -> Answering<'c, ()> {
         match self.answering {
             Some(answering) => answering,
             None => {
-                let Self { ctx, key, message, url, id, .. } = self;
-                Answering::new(key, move |key| ask(ctx, key, &message, &url, id))
+                let Self { ctx, key, message, url, id, meta, .. } = self;
+                Answering::new(key, move |key| ask(ctx, key, &message, &url, id, &meta))
             }
         }
     }
 }
 
-fn ask(ctx: &Context, key: &str, message: &str, url: &str, id: Option<Cow<'_, str>>) -> Asking<Answer<()>> {
+fn ask(
+    ctx: &Context,
+    key: &str,
+    message: &str,
+    url: &str,
+    id: Option<Cow<'_, str>>,
+    meta: &Map<String, Value>,
+) -> Asking<Answer<()>> {
     let params = visitable(url).and_then(|()| {
         let id = match id {
             Some(id) => id,
@@ -67,7 +83,7 @@ fn ask(ctx: &Context, key: &str, message: &str, url: &str, id: Option<Cow<'_, st
         key: key.into(),
         needs: ClientFeature::ElicitationUrl,
         method: "elicitation/create",
-        params,
+        params: with_meta(params, meta, ctx.revision()),
     });
     ctx.ask(question, |result| read(result, |_| Ok(())))
 }
@@ -101,8 +117,8 @@ impl Future for ElicitUrl<'_> {
         let this = &mut *self;
         let answering = this.answering.get_or_insert_with(|| {
             let (ctx, message, url) = (this.ctx, this.message.clone(), this.url.clone());
-            let id = this.id.take();
-            Answering::new(this.key.clone(), move |key| ask(ctx, key, &message, &url, id))
+            let (id, meta) = (this.id.take(), std::mem::take(&mut this.meta));
+            Answering::new(this.key.clone(), move |key| ask(ctx, key, &message, &url, id, &meta))
         });
         let answer = task::ready!(Pin::new(answering).poll(cx));
         Poll::Ready(answer.and_then(|answer| answer.into_result(&this.key)))

@@ -67,7 +67,7 @@ pub(crate) fn forward(event: &Event<'_>) {
     let mut fields = Fields(Map::new());
     event.record(&mut fields);
     if let Ok(data) = serde_json::to_vec(&fields.0) {
-        context.send_log(level, Some(metadata.target()), &data);
+        context.send_log(level, Some(metadata.target()), &data, &Map::new());
     }
 }
 

@@ -7,8 +7,9 @@ use std::{
 };
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 
-use super::Context;
+use super::{Context, notification_meta};
 use crate::jsonrpc::notification;
 
 /// What a client of the handshake era gets before it has set a level; the specification leaves that to servers.
@@ -107,12 +108,19 @@ pub struct Log<'a, T> {
     level: LogLevel,
     data: T,
     logger: Option<Cow<'a, str>>,
+    meta: Map<String, Value>,
 }
 
 impl<'a, T: Serialize> Log<'a, T> {
     /// Names the part of the program that speaks: the wire's `logger`.
     pub fn logger(mut self, name: impl Into<Cow<'a, str>>) -> Self {
         self.logger = Some(name.into());
+        self
+    }
+
+    /// Adds a member to the notification's `_meta`; clients before 2025-11-25 do not see it.
+    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.meta.insert(key.into(), value.into());
         self
     }
 
@@ -129,7 +137,7 @@ impl<'a, T: Serialize> Log<'a, T> {
             return;
         }
         match serde_json::to_vec(&self.data) {
-            Ok(data) => self.context.send_log(self.level, self.logger.as_deref(), &data),
+            Ok(data) => self.context.send_log(self.level, self.logger.as_deref(), &data, &self.meta),
             Err(error) => tracing::warn!(%error, "the data of a log message are not JSON"),
         }
     }
@@ -165,7 +173,7 @@ impl Context {
     /// # import(3, &Context::for_test());
     /// ```
     pub fn log<T: Serialize>(&self, level: LogLevel, data: T) -> Log<'_, T> {
-        Log { context: self, level, data, logger: None }
+        Log { context: self, level, data, logger: None, meta: Map::new() }
     }
 
     /// The least level that the client of this call gets; `None` if it gets nothing.
@@ -186,7 +194,13 @@ impl Context {
     }
 
     /// Sends raw JSON, unless the call is over.
-    pub(super) fn send_log(&self, level: LogLevel, logger: Option<&str>, data: &[u8]) {
+    pub(super) fn send_log(
+        &self,
+        level: LogLevel,
+        logger: Option<&str>,
+        data: &[u8],
+        meta: &Map<String, Value>,
+    ) {
         let inner = self.inner();
         let Some(outlet) = inner.peer.outlet.as_ref().filter(|_| inner.cancel.is_running()) else { return };
         // the reply to the call has been sent, and tasks have no log
@@ -196,6 +210,7 @@ impl Context {
         outlet.notify(notification("notifications/message", |params| {
             params.str("level", level.as_str()).opt_str("logger", logger);
             params.key("data").extend_from_slice(data);
+            notification_meta(params, meta, inner.revision);
         }));
     }
 }

@@ -21,7 +21,7 @@ use std::{
     time::Duration,
 };
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub use ask::{AskError, ClientFeature};
 pub(crate) use ask::{
@@ -43,7 +43,7 @@ pub use single_use::SingleUse;
 pub(crate) use single_use::Used;
 pub(crate) use slots::Slots;
 
-use crate::protocol::Revision;
+use crate::{jsonrpc::Object, protocol::Revision};
 
 /// The request that a function is answering.
 ///
@@ -250,6 +250,13 @@ impl Context {
 
     pub(crate) fn as_any<T: 'static>(&self) -> Option<&T> {
         (TypeId::of::<T>() == TypeId::of::<Self>()).then_some(self as &dyn std::any::Any)?.downcast_ref()
+    }
+}
+
+/// The `_meta` that a function gives a notification, as far as the revision has it.
+fn notification_meta(params: &mut Object<'_>, meta: &Map<String, Value>, revision: Revision) {
+    if revision >= Revision::V2025_11_25 && !meta.is_empty() {
+        params.value("_meta", meta);
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::sync::Mutex;
 
-use super::Context;
+use serde_json::{Map, Value};
+
+use super::{Context, notification_meta};
 use crate::{jsonrpc::notification, protocol::Revision};
 
 /// The token that the client chose, and the last value sent with it.
@@ -27,11 +29,12 @@ pub struct Progress<'a> {
     progress: f64,
     total: Option<f64>,
     message: Option<String>,
+    meta: Map<String, Value>,
 }
 
 impl<'a> Progress<'a> {
     pub(super) fn new(context: &'a Context, progress: f64) -> Self {
-        Self { context, progress, total: None, message: None }
+        Self { context, progress, total: None, message: None, meta: Map::new() }
     }
 
     /// The value at which the work is done: the wire's `total`.
@@ -43,6 +46,12 @@ impl<'a> Progress<'a> {
     /// What is being done: the wire's `message`; clients before 2025-03-26 do not see it.
     pub fn message(mut self, message: impl Into<String>) -> Self {
         self.message = Some(message.into());
+        self
+    }
+
+    /// Adds a member to the notification's `_meta`; clients before 2025-11-25 do not see it.
+    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.meta.insert(key.into(), value.into());
         self
     }
 
@@ -77,6 +86,7 @@ impl<'a> Progress<'a> {
             if inner.revision >= Revision::V2025_03_26 {
                 params.opt_str("message", self.message.as_deref());
             }
+            notification_meta(params, &self.meta, inner.revision);
         }));
     }
 }

@@ -13,7 +13,7 @@ use super::guard::split;
 use crate::{
     context::Caller,
     registry::Problem,
-    server::{RequestType, ServerBuilder},
+    server::{LONGEST, RequestType, ServerBuilder},
     session::{Bounds, EventStore, Events},
 };
 
@@ -195,9 +195,10 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets how long a session of the handshake era lasts, from `initialize` on; 24 hours by default.
+    /// Sets how long a session of the handshake era lasts, from `initialize` on; 24 hours by default, a year
+    /// at most.
     pub fn session_lifetime(mut self, lifetime: Duration) -> Self {
-        self.options.http.session_lifetime = lifetime;
+        self.options.http.session_lifetime = lifetime.min(LONGEST);
         self
     }
 

@@ -61,6 +61,11 @@ pub(crate) struct Output {
     pub(crate) validator: Validator,
 }
 
+/// How many calls of a tool may run at once.
+fn places(calls: usize) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(calls.clamp(1, Semaphore::MAX_PERMITS)))
+}
+
 impl ToolEntry {
     /// Makes an annotated tool's entry.
     pub(crate) fn annotated(
@@ -91,7 +96,7 @@ impl ToolEntry {
             state,
             nested,
             output,
-            limit: def.max_concurrency.map(|calls| Arc::new(Semaphore::new(calls))),
+            limit: def.max_concurrency.map(places),
             timeout: def.timeout,
             body: ToolBody::Annotated { def, this },
             page: None,
@@ -120,7 +125,7 @@ impl ToolEntry {
             state,
             nested: Some(nested),
             output,
-            limit: spec.max_concurrency.map(|calls| Arc::new(Semaphore::new(calls.max(1)))),
+            limit: spec.max_concurrency.map(places),
             timeout: spec.timeout,
             body: ToolBody::Runtime(tool),
             page: None,

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Error, Identity, Options, Result, Server, ServerHandle, Shared, item::Item};
+use super::{Error, Identity, LONGEST, Options, Result, Server, ServerHandle, Shared, item::Item};
 use crate::{
     context::{Settings, SingleUse, Slots},
     def::{Linked, Location, Prompt, Resource, RuntimeTool, Service, Tool},
@@ -325,9 +325,10 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets how long calls may go on after the input has ended or the process was told to stop; 10 s by default.
+    /// Sets how long calls may go on after the input has ended or the process was told to stop; 10 s by default,
+    /// a year at most.
     pub fn drain(mut self, limit: Duration) -> Self {
-        self.options.drain = limit;
+        self.options.drain = limit.min(LONGEST);
         self
     }
 

@@ -19,7 +19,7 @@ pub(crate) use builder::{RequestType, report_forgotten};
 pub use error::{Error, Result};
 pub use handle::{ServerHandle, Tools};
 use identity::Identity;
-pub(crate) use options::Options;
+pub(crate) use options::{LONGEST, Options};
 
 use crate::{
     context::{Settings, Viewer},

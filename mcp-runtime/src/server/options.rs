@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// Beyond this nobody waits for anything, and the end of a time that is no longer can be told.
+pub(crate) const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
 /// The bounds and switches of one server.
 #[derive(Debug, Clone)]
 pub(crate) struct Options {

@@ -2,11 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::ServerBuilder;
+use super::{LONGEST, ServerBuilder};
 use crate::task::TaskStore;
-
-/// Beyond this nobody waits for anything.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 impl ServerBuilder {
     /// Sets how long a task is known: 10 minutes by default, a year at most.

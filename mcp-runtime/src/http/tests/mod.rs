@@ -1,6 +1,7 @@
 //! Tests of the endpoint in one process, without sockets: with questions to clients, floods, and what no client sees.
 
 mod ask;
+mod extreme;
 mod flood;
 mod stream;
 

@@ -100,8 +100,10 @@ impl Endpoint {
 
     /// A message of the handshake era.
     fn legacy(self: &Arc<Self>, message: &Message<'_>, request: &Received<'_>) -> Started {
+        // a response is not answered: the id in it is one of ours
+        let id = message.id().filter(|_| !message.is_response());
         if let Err(name) = request.head.once() {
-            return request.head.repeated(name).reply(message.id()).into();
+            return request.head.repeated(name).reply(id).into();
         }
         let method = message.method().unwrap_or_default();
         if method == "initialize" && message.id().is_some() {
@@ -109,7 +111,7 @@ impl Endpoint {
         }
         let (session, revision) = match self.place(request) {
             Ok(place) => place,
-            Err(refusal) => return refusal.reply(message.id()).into(),
+            Err(refusal) => return refusal.reply(id).into(),
         };
         if message.is_response() {
             return match session {
@@ -226,6 +228,7 @@ impl Endpoint {
         let peer = self.peer(request, session, accepts, Revision::V2025_03_26);
         let mut parts = Vec::new();
         let mut unexpected = false;
+        let mut unreadable = None;
         for message in &messages {
             match message {
                 Ok(message) if message.is_response() => {
@@ -236,12 +239,20 @@ impl Endpoint {
                 }
                 Ok(message) => parts.push(self.member(message, sid, &peer)),
                 Err(malformed) if malformed.silent => {}
-                Err(malformed) => {
-                    let mut out = Vec::new();
-                    error_reply(&mut out, malformed.id.as_deref(), &malformed.error);
-                    parts.push(Part::Done(out));
-                }
+                Err(malformed) => match malformed.id.as_deref() {
+                    Some(id) => parts.push(refused(id, &malformed.error)),
+                    // this revision has no reply without an id
+                    None => {
+                        tracing::warn!(error = %malformed.error, "a message in an array could not be read");
+                        unreadable.get_or_insert(&malformed.error);
+                    }
+                },
             }
+        }
+        if parts.is_empty()
+            && let Some(error) = unreadable
+        {
+            return reply::error(StatusCode::BAD_REQUEST, None, error).into();
         }
         if parts.is_empty() && unexpected {
             return Refusal::no_request().into();
@@ -257,6 +268,12 @@ impl Endpoint {
     }
 
     fn member(&self, message: &Message<'_>, sid: Option<Sid>, peer: &crate::context::Peer) -> Part {
+        if message.params().meta().is_ok_and(|meta| meta.version.is_some())
+            && let Some(id) = message.id()
+        {
+            let text = "a request that names its revision in `_meta` stands alone, not in an array";
+            return refused(id, &ProtocolError::invalid_request(text));
+        }
         let mut out = Vec::with_capacity(256);
         match self.server.begin(message, Revision::V2025_03_26, peer, &mut out) {
             Begun::Done(_) => Part::Done(out),
@@ -268,6 +285,12 @@ impl Endpoint {
             Begun::Listening(listening) => Part::Done(listening.result()),
         }
     }
+}
+
+fn refused(id: &str, error: &ProtocolError) -> Part {
+    let mut out = Vec::new();
+    error_reply(&mut out, Some(id), error);
+    Part::Done(out)
 }
 
 fn awaits_reply(message: &Result<Message<'_>, Malformed>) -> bool {

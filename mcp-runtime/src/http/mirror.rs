@@ -3,7 +3,7 @@
 //!
 //! See [request metadata](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#request-metadata).
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashMap};
 
 use axum::http::{HeaderMap, HeaderValue};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -13,6 +13,7 @@ use super::head::{Field, Head, PARAM_PREFIX};
 use crate::{
     jsonrpc::{Message, ProtocolError, text_of},
     protocol::HEADER_MISMATCH,
+    registry::Mirrored,
 };
 
 fn mismatch(text: impl Into<String>) -> ProtocolError {
@@ -44,24 +45,23 @@ pub(super) fn standard(message: &Message<'_>, method: &str, head: &Head<'_>) -> 
     }
 }
 
-/// Checks the headers that a tool's arguments are mirrored into: pairs of header name and argument name.
+/// Checks the headers that a tool's arguments are mirrored into.
 pub(super) fn arguments(
-    mirrored: &[(String, String)],
+    mirrored: &[Mirrored],
     arguments: Option<&RawValue>,
     headers: &HeaderMap,
 ) -> Result<(), ProtocolError> {
-    let members: std::collections::HashMap<Cow<'_, str>, &RawValue> =
-        arguments.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
-    for (header, argument) in mirrored {
+    let members = arguments.map(members).unwrap_or_default();
+    for Mirrored { header, path } in mirrored {
         let sent = headers.get(format!("{PARAM_PREFIX}{header}"));
-        let value = members.get(argument.as_str()).filter(|raw| raw.get() != "null");
-        match (sent, value) {
+        match (sent, value_at(&members, path, header)?) {
             (None, None) => {}
             (Some(sent), Some(value)) => {
                 let Some(sent) = decode(sent) else {
                     return Err(mismatch(format!("`Mcp-Param-{header}` is not a valid header value")));
                 };
                 if !same(&sent, value) {
+                    let argument = path.join(".");
                     return Err(mismatch(format!("`Mcp-Param-{header}` is not the argument `{argument}`")));
                 }
             }
@@ -71,12 +71,39 @@ pub(super) fn arguments(
             (None, Some(_)) => return Err(mismatch(format!("`Mcp-Param-{header}` is missing"))),
             (Some(_), None) => {
                 return Err(mismatch(format!(
-                    "`Mcp-Param-{header}` is sent, but the argument `{argument}` is not"
+                    "`Mcp-Param-{header}` is sent, but the argument `{}` is not",
+                    path.join(".")
                 )));
             }
         }
     }
     Ok(())
+}
+
+type Members<'a> = HashMap<Cow<'a, str>, &'a RawValue>;
+
+fn members(object: &RawValue) -> Members<'_> {
+    serde_json::from_str(object.get()).unwrap_or_default()
+}
+
+/// The argument that a path of names leads to; `null` is as good as absent.
+fn value_at<'a>(
+    arguments: &Members<'a>,
+    path: &[String],
+    header: &str,
+) -> Result<Option<&'a RawValue>, ProtocolError> {
+    let Some((first, rest)) = path.split_first() else { return Ok(None) };
+    let present = |raw: &&RawValue| raw.get() != "null";
+    let mut value = arguments.get(first.as_str()).copied().filter(present);
+    for name in rest {
+        // an object as text is taken for the object later on, so the header would not tell what is in it
+        if value.is_some_and(|raw| raw.get().starts_with('"')) {
+            let argument = path.join(".");
+            return Err(mismatch(format!("`Mcp-Param-{header}` cannot be compared with `{argument}`")));
+        }
+        value = value.and_then(|raw| members(raw).get(name.as_str()).copied()).filter(present);
+    }
+    Ok(value)
 }
 
 /// A header's value: plain ASCII, or UTF-8 as `=?base64?…?=`.
@@ -134,12 +161,17 @@ mod tests {
     use super::*;
 
     fn check(header: Option<&str>, body: &str) -> Result<(), i64> {
+        check_at("value", header, body)
+    }
+
+    fn check_at(path: &str, header: Option<&str>, body: &str) -> Result<(), i64> {
         let mut headers = HeaderMap::new();
         if let Some(header) = header {
             headers.insert("mcp-param-value", HeaderValue::from_str(header).expect("a header value"));
         }
         let body: Box<RawValue> = serde_json::from_str(body).expect("json");
-        arguments(&[("Value".into(), "value".into())], Some(&body), &headers).map_err(|e| e.code)
+        let path = path.split('/').map(str::to_owned).collect();
+        arguments(&[Mirrored { header: "Value".into(), path }], Some(&body), &headers).map_err(|e| e.code)
     }
 
     #[test]
@@ -169,6 +201,21 @@ mod tests {
         assert_eq!(check(Some("x"), "{}"), Err(-32020));
         assert_eq!(check(Some("null"), r#"{"value":null}"#), Err(-32020));
         assert_eq!(check(None, r#"{"value":{}}"#), Ok(()));
+    }
+
+    #[test]
+    fn nested_arguments_are_found_by_their_path() {
+        assert_eq!(check_at("a/b", Some("x"), r#"{"a":{"b":"x"}}"#), Ok(()));
+        assert_eq!(check_at("a/b", Some("y"), r#"{"a":{"b":"x"}}"#), Err(-32020));
+        assert_eq!(check_at("a/b", None, r#"{"a":{"b":"x"}}"#), Err(-32020));
+        for without in
+            ["{}", r#"{"a":null}"#, r#"{"a":{}}"#, r#"{"a":{"b":null}}"#, r#"{"a":[1]}"#, r#"{"b":"x"}"#]
+        {
+            assert_eq!(check_at("a/b", None, without), Ok(()), "{without}");
+            assert_eq!(check_at("a/b", Some("x"), without), Err(-32020), "{without}");
+        }
+        let as_text = r#"{"a":"{\"b\":\"x\"}"}"#;
+        assert_eq!(check_at("a/b", None, as_text), Err(-32020));
     }
 
     #[test]

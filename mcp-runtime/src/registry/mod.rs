@@ -4,6 +4,7 @@
 mod build;
 mod heading;
 mod list;
+mod mirror;
 mod page;
 mod prompt;
 mod resource;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 
 pub(crate) use build::{Problem, Registered, Source, assemble};
 pub(crate) use list::{ListKind, Lists, Page, page_of};
+pub(crate) use mirror::Mirrored;
 pub(crate) use prompt::PromptEntry;
 pub(crate) use resource::ResourceEntry;
 pub(crate) use skill::{Found, Skills, children as skill_children, write_entry as write_skill};

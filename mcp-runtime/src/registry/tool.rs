@@ -5,7 +5,11 @@ use std::{any::Any, sync::Arc, time::Duration};
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
-use super::{Problem, heading::heading};
+use super::{
+    Problem,
+    heading::heading,
+    mirror::{Mirrored, mirrored},
+};
 use crate::{
     content::Icon,
     context::{ClientFeature, Slots},
@@ -29,8 +33,8 @@ pub(crate) struct ToolEntry {
     pub(crate) output: Option<Output>,
     pub(crate) limit: Option<Arc<Semaphore>>,
     pub(crate) timeout: Option<Duration>,
-    /// Headers that arguments are mirrored into: the header's name without its prefix, the argument's name.
-    pub(crate) mirrored: Arc<[(String, String)]>,
+    /// Headers that arguments are mirrored into.
+    pub(crate) mirrored: Arc<[Mirrored]>,
     /// The URI of its page, as it is registered here; known when all resources are.
     pub(super) page: Option<String>,
 }
@@ -91,7 +95,7 @@ impl ToolEntry {
         };
         let output = output_schema(def).map_err(&problem)?;
         Ok(Self {
-            mirrored: mirrored(&schema),
+            mirrored: mirrored(&schema).map_err(&problem)?,
             input: ToolInput::typed(name.to_owned(), schema),
             state,
             nested,
@@ -120,7 +124,7 @@ impl ToolEntry {
         let nested = Validator::compile(&schema).map_err(|e| problem(e.to_string()))?;
         let output = spec.output.clone().map(Output::new).transpose().map_err(&problem)?;
         Ok(Self {
-            mirrored: mirrored(&schema),
+            mirrored: mirrored(&schema).map_err(&problem)?,
             input: ToolInput::written(name.to_owned(), schema),
             state,
             nested: Some(nested),
@@ -271,14 +275,6 @@ fn write_input(out: &mut Vec<u8>, schema: &Value, args: &[&'static dyn AnyArg]) 
         root.any_value(key, value);
     }
     root.end();
-}
-
-fn mirrored(schema: &Value) -> Arc<[(String, String)]> {
-    let properties = schema.get("properties").and_then(Value::as_object);
-    let header = |(name, property): (&String, &Value)| {
-        Some((property.get("x-mcp-header")?.as_str()?.to_owned(), name.clone()))
-    };
-    properties.into_iter().flatten().filter_map(header).collect()
 }
 
 /// Whether a name may be a tool's: the specification's advice, which clients enforce.

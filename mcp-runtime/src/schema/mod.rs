@@ -36,3 +36,4 @@ pub(crate) use signature::signature;
 pub(crate) use suggest::nearest;
 pub(crate) use validate::Validator;
 pub(crate) use violation::{Violation, path_of, shorten};
+pub(crate) use walk::children as subschemas;

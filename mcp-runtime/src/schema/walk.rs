@@ -25,7 +25,7 @@ const LISTS: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
 const MAPS: [&str; 5] = ["properties", "patternProperties", "dependentSchemas", "$defs", "definitions"];
 
 /// Visits the direct subschemas of a schema with the JSON pointer that leads to each.
-pub(super) fn children<'a>(schema: &'a Map<String, Value>, mut visit: impl FnMut(String, &'a Value)) {
+pub(crate) fn children<'a>(schema: &'a Map<String, Value>, mut visit: impl FnMut(String, &'a Value)) {
     for (keyword, value) in schema {
         let name = keyword.as_str();
         match value {

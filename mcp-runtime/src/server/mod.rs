@@ -24,7 +24,7 @@ pub(crate) use options::{LONGEST, Options};
 use crate::{
     context::{Settings, Viewer},
     protocol::Revision,
-    registry::{Registered, Registry},
+    registry::{Mirrored, Registered, Registry},
     seal::{Ring, Seal},
     subscribe::{Hub, Lists},
     task::Tasks,
@@ -205,9 +205,9 @@ impl Server {
         }
     }
 
-    /// Headers that a tool's arguments are mirrored into: the header's name without its prefix, the argument's name.
+    /// Headers that a tool's arguments are mirrored into.
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has headers"))]
-    pub(crate) fn mirrored(&self, tool: &str, viewer: Viewer<'_>) -> Arc<[(String, String)]> {
+    pub(crate) fn mirrored(&self, tool: &str, viewer: Viewer<'_>) -> Arc<[Mirrored]> {
         let registry = self.registry();
         // a tool that is hidden must not be told from one that is not there
         registry

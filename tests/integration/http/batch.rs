@@ -65,6 +65,44 @@ async fn a_batch_with_notifications_is_one_stream() {
 }
 
 #[tokio::test]
+async fn protocol_5_members_without_a_readable_id_get_no_reply_of_their_own() {
+    within(async {
+        let server = Served::plain().await;
+        let id = session(&server, "2025-03-26").await;
+        let send = async |body: Value| {
+            Ask::post(body.to_string()).header("Mcp-Session-Id", &id).send(server.at).await
+        };
+        // replies of this revision have ids
+        let replies =
+            send(json!([1, said_back(2), { "jsonrpc": "2.0", "id": null, "method": "ping" }])).await.json();
+        assert_eq!(replies.as_array().map(Vec::len), Some(1));
+        assert_eq!((said(&replies[0]), &replies[0]["id"]), ("m2", &json!(2)));
+        let reply = send(json!([1, [said_back(2)]])).await;
+        assert_eq!((reply.status, reply.code()), (400, -32600));
+        assert_eq!(reply.json().get("id"), None);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn protocol_4_a_request_that_names_its_revision_stands_alone() {
+    within(async {
+        let server = Served::plain().await;
+        let id = session(&server, "2025-03-26").await;
+        let mut modern = said_back(1);
+        modern["params"]["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let body = json!([modern, said_back(2)]).to_string();
+        let replies = Ask::post(body).header("Mcp-Session-Id", &id).send(server.at).await.json();
+        assert_eq!(replies[0]["error"]["code"], -32600, "as on stdio");
+        assert_eq!(said(&replies[1]), "m2");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn h4_an_array_is_refused_by_every_other_revision() {
     within(async {
         let server = Served::plain().await;

@@ -59,6 +59,26 @@ async fn h1_a_session_has_its_version_and_no_modern_fields() {
 }
 
 #[tokio::test]
+async fn protocol_18_the_refusal_of_a_response_has_no_id() {
+    within(async {
+        let server = Served::plain().await;
+        let id = session(&server, "2025-11-25").await;
+        // the id is one of ours: a client would look for a request of its own with it
+        let response = || Ask::post(json!({ "jsonrpc": "2.0", "id": 1, "result": {} }).to_string());
+        for (sent, status) in [
+            (response(), 400),
+            (response().header("Mcp-Session-Id", "unknown"), 404),
+            (response().header("Mcp-Session-Id", &id), 400),
+            (response().header("Mcp-Session-Id", &id).header("Mcp-Session-Id", &id), 400),
+        ] {
+            let reply = sent.send(server.at).await;
+            assert_eq!((reply.status, reply.json().get("id")), (status, None));
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn h1_the_session_remembers_what_its_client_said() {
     within(async {
         let server = Served::plain().await;

@@ -1,5 +1,6 @@
 //! 2026-07-28: what is checked, in which order, and what comes back.
 
+use mcp_runtime::{ToolCall, ToolDef, prelude::*};
 use serde_json::{Value, json};
 
 use super::{
@@ -147,6 +148,46 @@ async fn h2_param_headers_are_compared_with_the_raw_arguments() {
         bad(json!({}), &[("Mcp-Param-Region", "eu")]).await;
         bad(json!({"region": "Hello"}), &[("Mcp-Param-Region", "=?base64?SGVs!!!bG8=?=")]).await;
         bad(json!({"dry": true}), &[("Mcp-Param-Dry", "1")]).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn protocol_31_nested_arguments_are_compared_with_their_headers() {
+    #[mcp_type]
+    struct Place {
+        #[schemars(extend("x-mcp-header" = "Region"))]
+        region: Option<String>,
+    }
+    /// Says where
+    #[mcp_tool]
+    fn nested(place: Place) -> String {
+        format!("{:?}", place.region)
+    }
+    let schema = json!({ "type": "object", "properties": { "place": {
+        "type": "object", "properties": { "region": { "type": "string", "x-mcp-header": "Region" } },
+    } } });
+    let dynamic = ToolDef::builder("dynamic").input_schema(schema).handler(|call: ToolCall| async move {
+        Ok::<_, ToolError>(format!("{:?}", call.arguments["place"]["region"].as_str()))
+    });
+    within(async {
+        let server = Served::start(builder(&Probe::default()).tool::<nested>().add_tool(dynamic)).await;
+        for tool in ["nested", "dynamic"] {
+            let send = async |place: Value, header: Option<&str>| {
+                let ask = call(tool, &json!({ "place": place }));
+                let ask = header.into_iter().fold(ask, |ask, value| ask.header("Mcp-Param-Region", value));
+                ask.send(server.at).await
+            };
+            let eu = || json!({ "region": "eu" });
+            assert_eq!(said(&send(eu(), Some("eu")).await.json()), "Some(\"eu\")", "{tool}");
+            assert_eq!(said(&send(json!({}), None).await.json()), "None", "{tool}");
+            for (place, header) in
+                [(eu(), Some("us")), (eu(), None), (json!({}), Some("eu")), (json!(eu().to_string()), None)]
+            {
+                let reply = send(place, header).await;
+                assert_eq!((reply.status, reply.code()), (400, -32020), "{tool} {header:?}");
+            }
+        }
     })
     .await;
 }

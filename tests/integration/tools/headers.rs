@@ -68,6 +68,38 @@ fn t29_an_enum_that_is_no_string_is_a_build_error() {
     );
 }
 
+#[test]
+fn t29_a_header_that_clients_would_refuse_is_a_build_error() {
+    #[mcp_type]
+    struct Weight {
+        #[schemars(extend("x-mcp-header" = "Grams"))]
+        grams: f64,
+    }
+    #[mcp_type]
+    struct Stop {
+        #[schemars(extend("x-mcp-header" = "Stop"))]
+        name: String,
+    }
+    #[mcp_tool]
+    fn weigh(weight: Weight) -> String {
+        weight.grams.to_string()
+    }
+    #[mcp_tool]
+    fn travel(stops: Vec<Stop>) -> String {
+        stops.iter().map(|stop| &*stop.name).collect()
+    }
+    #[mcp_tool]
+    fn halt(#[mcp(header = "stop")] at: String, next: Stop) -> String {
+        at + &next.name
+    }
+    let error = build_error(mcp_runtime::server!().tool::<weigh>());
+    assert!(error.contains("tool `weigh`: `weight.grams`") && error.contains("headers.rs:"), "{error}");
+    let error = build_error(mcp_runtime::server!().tool::<travel>());
+    assert!(error.contains("tool `travel`: the header `Stop`"), "{error}");
+    let error = build_error(mcp_runtime::server!().tool::<halt>());
+    assert!(error.contains("stands for two arguments"), "{error}");
+}
+
 #[tokio::test]
 async fn t29_in_memory_and_on_stdio_there_are_no_headers_to_compare() {
     #[mcp_tool]

@@ -58,7 +58,7 @@ fn visit(schema: &Value, path: Option<&[String]>, found: &mut Vec<Mirrored>) -> 
         found.push(Mirrored { header: header.to_owned(), path: path.to_vec() });
     }
     for (name, property) in keywords.get("properties").and_then(Value::as_object).into_iter().flatten() {
-        let path = path.map(|path| [path, &[name.clone()]].concat());
+        let path = path.map(|path| [path, std::slice::from_ref(name)].concat());
         visit(property, path.as_deref(), found)?;
     }
     let mut rest = Ok(());

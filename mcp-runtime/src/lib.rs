@@ -51,7 +51,7 @@ pub mod testing;
 
 pub use ask::{
     Answer, Answering, Elicit, ElicitUrl, Elicitable, Root, Roots, Sample, SampleArgs, SampleContext,
-    Sampled, SampledBlock, ToolChoice, ToolUse,
+    Sampled, SampledBlock, ToolChoice, ToolUse, UrlElicitation,
 };
 pub use content::{
     Annotations, Audio, Bytes, Content, Embedded, Icon, Image, IntoContent, Message, PromptResult,

@@ -8,6 +8,7 @@ mod lower;
 mod once;
 mod order;
 mod request;
+mod required;
 mod root;
 mod sample;
 mod sampled;
@@ -23,6 +24,8 @@ use serde_json::{Map, Value};
 
 pub use elicit::{Answer, Answering, Elicit, Elicitable};
 pub use request::{SampleContext, ToolChoice};
+pub use required::UrlElicitation;
+pub(crate) use required::required;
 pub use root::{Root, Roots};
 pub use sample::{Sample, SampleArgs};
 pub use sampled::{Sampled, SampledBlock, ToolUse};

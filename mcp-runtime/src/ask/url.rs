@@ -89,7 +89,7 @@ fn ask(
 }
 
 /// Whether a browser can be sent there, and shows where that is.
-fn visitable(url: &str) -> Result<(), Refusal> {
+pub(super) fn visitable(url: &str) -> Result<(), Refusal> {
     let lower = url.to_ascii_lowercase();
     let rest = lower.strip_prefix("https://").or_else(|| lower.strip_prefix("http://"));
     let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();

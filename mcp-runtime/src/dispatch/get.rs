@@ -36,12 +36,13 @@ impl Server {
         let subject = Subject::new("prompts/get", &name, written);
         request.check_features(common.requires)?;
         let round = self.resume(&request, &subject)?;
-        let context = || request.context(self, &entry.state, MayAsk::Yes(round.clone()));
+        let make = || request.context(self, &entry.state, MayAsk::Yes(round.clone()));
         let (this, watched) = (entry.this.as_ref(), request.is_watched(self));
-        let (outcome, context) =
-            enter_text(entry.def.handler, common.args, &arguments, this, watched, &context);
+        let (outcome, context) = enter_text(entry.def.handler, common.args, &arguments, this, watched, &make);
         let revision = request.revision;
-        let going = Drive { server: self, frame: request.frame(), context, limit: None, subject };
+        let going =
+            Drive { server: self, frame: request.frame(), context, make: Some(&make), limit: None, subject };
+        let entry = entry.clone();
         Ok(drive(outcome, going, out, move |server, result, id, out| {
             server.finish_prompt(&entry, Frame { id, revision }, result, out)
         }))

@@ -38,12 +38,13 @@ impl Server {
         let round = self.resume(&request, &subject)?;
         // what was made of a client's answers is for nobody else, and for no other time
         let cacheable = round.is_none();
-        let context = || request.context(self, &entry.state, MayAsk::Yes(round.clone()));
+        let make = || request.context(self, &entry.state, MayAsk::Yes(round.clone()));
         let (this, watched) = (entry.this.as_ref(), request.is_watched(self));
-        let (outcome, context) =
-            enter_text(entry.def.handler, common.args, &variables, this, watched, &context);
+        let (outcome, context) = enter_text(entry.def.handler, common.args, &variables, this, watched, &make);
         let of = uri.clone().into_owned();
-        let going = Drive { server: self, frame: request.frame(), context, limit: None, subject };
+        let going =
+            Drive { server: self, frame: request.frame(), context, make: Some(&make), limit: None, subject };
+        let entry = entry.clone();
         Ok(drive(outcome, going, out, move |server, result, id, out| {
             server.finish_read(&entry, &of, cacheable, Frame { id, revision }, result, out)
         }))

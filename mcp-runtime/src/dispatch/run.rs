@@ -15,11 +15,12 @@ use tokio::time::{Instant, sleep};
 
 use super::{Listening, Status, reply::Frame, round::Subject};
 use crate::{
+    ask::required,
     context::{Cancel, Context},
     def::Handler,
     extract::{AnyArg, Call, CallParts, Flow, Input, Outcome, Variable},
     jsonrpc::{ProtocolError, error_reply},
-    protocol::Revision,
+    protocol::{Revision, URL_ELICITATION_REQUIRED},
     reply::{Failure, ToolError},
     server::Server,
 };
@@ -205,6 +206,8 @@ pub(super) struct Drive<'a> {
     pub(super) frame: Frame<'a>,
     /// Absent if the function did not ask for it.
     pub(super) context: Option<Context>,
+    /// Makes one for a function that fails with what only a context can tell its client.
+    pub(super) make: Option<&'a dyn Fn() -> Context>,
     pub(super) limit: Option<(Duration, String)>,
     pub(super) subject: Subject<'a>,
 }
@@ -212,7 +215,7 @@ pub(super) struct Drive<'a> {
 impl<'a> Drive<'a> {
     /// For methods whose functions cannot ask, and have no limit of their own.
     pub(super) fn without_rounds(server: &'a Server, frame: Frame<'a>) -> Self {
-        Self { server, frame, context: None, limit: None, subject: Subject::NONE }
+        Self { server, frame, context: None, make: None, limit: None, subject: Subject::NONE }
     }
 }
 
@@ -223,7 +226,7 @@ pub(super) fn drive<R: Send + 'static>(
     out: &mut Vec<u8>,
     finish: impl FnOnce(&Server, Result<R, Failure>, &str, &mut Vec<u8>) -> Status + Send + 'static,
 ) -> Begun {
-    let Drive { server, frame, context, limit, subject } = drive;
+    let Drive { server, frame, mut context, make, limit, subject } = drive;
     // most functions are ready at once; they need no task, no timer and no copy of the id
     let ready = match outcome {
         Ok(Flow::Ready(result)) => Ok(Ok(result)),
@@ -237,6 +240,15 @@ pub(super) fn drive<R: Send + 'static>(
             }
         }
     };
+    let known = match &ready {
+        Ok(Ok(_)) => true,
+        Ok(Err(failure)) => !requires_visits(failure),
+        // what it fails with is not known yet
+        Err(_) => frame.revision < Revision::V2025_11_25,
+    };
+    if !known && context.is_none() {
+        context = make.map(|make| make());
+    }
     let end = End { server, frame, context: context.as_ref(), subject: &subject };
     let future = match ready {
         Err(future) => future,
@@ -308,7 +320,7 @@ impl End<'_> {
             context.inner().cancel.end();
         }
         let (id, start) = (self.frame.id, out.len());
-        let written = catch_unwind(AssertUnwindSafe(|| match (result, self.context) {
+        let written = catch_unwind(AssertUnwindSafe(|| match (self.told(result), self.context) {
             (Err(Failure::Unanswered), Some(context)) => {
                 self.server.end_round(context, self.subject, self.frame, out)
             }
@@ -321,6 +333,20 @@ impl End<'_> {
             status
         })
     }
+}
+
+impl End<'_> {
+    /// The same, but for a failure that clients hear of in different ways.
+    fn told<R>(&self, result: Result<R, Failure>) -> Result<R, Failure> {
+        result.map_err(|failure| match failure.protocol().filter(|_| requires_visits(&failure)) {
+            Some(error) => required(error.clone(), self.context),
+            None => failure,
+        })
+    }
+}
+
+fn requires_visits(failure: &Failure) -> bool {
+    failure.protocol().is_some_and(|error| error.code == URL_ELICITATION_REQUIRED)
 }
 
 /// Answers a call whose reply was lost to a panic.

@@ -83,9 +83,10 @@ impl Server {
         out: &mut Vec<u8>,
     ) -> Begun {
         let frame = request.frame();
+        let make = Some(context);
         let (outcome, context) = run(entry, &subject.arguments, request.is_watched(self), context);
         let entry = entry.clone();
-        let going = Drive { server: self, frame, context, limit: time_limit(&entry), subject };
+        let going = Drive { server: self, frame, context, make, limit: time_limit(&entry), subject };
         let revision = frame.revision;
         drive(outcome, going, out, move |server, result, id, out| {
             drop(permit);

@@ -268,7 +268,7 @@ impl Endpoint {
     }
 
     fn member(&self, message: &Message<'_>, sid: Option<Sid>, peer: &crate::context::Peer) -> Part {
-        if message.params().meta().is_ok_and(|meta| meta.version.is_some())
+        if message.params().meta.version.is_some()
             && let Some(id) = message.id()
         {
             let text = "a request that names its revision in `_meta` stands alone, not in an array";

@@ -20,6 +20,8 @@ pub(crate) const INVALID_PARAMS: i64 = -32602;
 pub(crate) const INTERNAL_ERROR: i64 = -32603;
 /// Handshake revisions only: no resource has this URI.
 pub(crate) const RESOURCE_NOT_FOUND: i64 = -32002;
+/// 2025-11-25 only: the user must visit URLs before the request can be served.
+pub(crate) const URL_ELICITATION_REQUIRED: i64 = -32042;
 /// 2026-07-28: a mirrored header does not match the body.
 #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has headers"))]
 pub(crate) const HEADER_MISMATCH: i64 = -32020;

@@ -145,6 +145,16 @@ pub enum Failure {
     Task,
 }
 
+impl Failure {
+    /// The JSON-RPC error that the function asked for.
+    pub(crate) fn protocol(&self) -> Option<&ProtocolError> {
+        match self {
+            Self::Protocol(error) | Self::Body(ToolError(Kind::Protocol(error))) => Some(error),
+            _ => None,
+        }
+    }
+}
+
 impl From<ToolError> for Failure {
     fn from(error: ToolError) -> Self {
         Self::Body(error)

@@ -3,4 +3,5 @@
 mod client;
 mod forms;
 mod models;
+mod required;
 mod urls;

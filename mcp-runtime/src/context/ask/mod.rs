@@ -267,6 +267,30 @@ impl Context {
         Asking::new(self.clone(), question, Box::new(read))
     }
 
+    /// Puts a question that a function needs answered, but does not wait for: one that it has failed with. In the
+    /// handshake era nothing is put. `read` says what stands in the way of asking once more, or what is wrong with
+    /// the answer.
+    pub(crate) fn require_answer(
+        &self,
+        question: Question,
+        read: impl FnOnce(&str) -> Result<Option<AskError>, String>,
+    ) -> Result<(), AskError> {
+        let tries = match self.put(&question)? {
+            Put::Pending | Put::Request => return Ok(()),
+            Put::Shown(_) => return Err(AskError::Unavailable { why: "the call has gone on as a task" }),
+            Put::Answered(raw, tries) => match read(raw.get()) {
+                Ok(Some(refusal)) => return Err(refusal),
+                Ok(None) => 0,
+                Err(reason) if tries >= MAX_TRIES => {
+                    return Err(AskError::Malformed { key: question.key, reason });
+                }
+                Err(_) => tries + 1,
+            },
+        };
+        self.put_again(&question, tries);
+        Ok(())
+    }
+
     /// Whether the client of this request said that it can do this.
     #[must_use]
     pub fn supports(&self, feature: ClientFeature) -> bool {

@@ -81,7 +81,7 @@ mod tests {
 
     use super::*;
 
-    fn of(properties: Value) -> Result<Vec<(String, String)>, String> {
+    fn of(properties: &Value) -> Result<Vec<(String, String)>, String> {
         let found = mirrored(&json!({ "type": "object", "properties": properties }))?;
         Ok(found.iter().map(|one| (one.header.clone(), one.path.join("/"))).collect())
     }
@@ -90,21 +90,21 @@ mod tests {
     fn headers_are_found_at_any_depth_of_properties() {
         let deep =
             json!({ "type": "object", "properties": { "b/c": { "type": "integer", "x-mcp-header": "B" } } });
-        let found = of(json!({ "a": deep, "x-mcp-header": { "type": "string", "x-mcp-header": "A" } }));
+        let found = of(&json!({ "a": deep, "x-mcp-header": { "type": "string", "x-mcp-header": "A" } }));
         let pair = |header: &str, path: &str| (header.to_owned(), path.to_owned());
         assert_eq!(found, Ok(vec![pair("B", "a/b/c"), pair("A", "x-mcp-header")]));
-        assert_eq!(of(json!({ "a": { "const": { "x-mcp-header": 1 } } })), Ok(vec![]));
+        assert_eq!(of(&json!({ "a": { "const": { "x-mcp-header": 1 } } })), Ok(vec![]));
     }
 
     #[test]
     fn what_clients_would_drop_the_tool_for_is_refused() {
         let text = |header: Value| json!({ "type": "string", "x-mcp-header": header });
         for bad in [json!(""), json!(1), json!("A B"), json!("A\r\nB"), json!("Ä"), json!("A:")] {
-            assert!(of(json!({ "a": text(bad.clone()) })).is_err(), "{bad}");
+            assert!(of(&json!({ "a": text(bad.clone()) })).is_err(), "{bad}");
         }
         for kind in [json!("number"), json!("object"), json!(["string", "null"]), json!(null)] {
             let property = json!({ "type": kind, "x-mcp-header": "A" });
-            assert!(of(json!({ "a": property })).is_err(), "{kind}");
+            assert!(of(&json!({ "a": property })).is_err(), "{kind}");
         }
         let a = text(json!("A"));
         for unreachable in [
@@ -114,11 +114,11 @@ mod tests {
             json!({ "additionalProperties": a }),
             json!({ "anyOf": [{ "properties": { "b": a } }] }),
         ] {
-            assert!(of(json!({ "a": unreachable })).is_err(), "{unreachable}");
+            assert!(of(&json!({ "a": unreachable })).is_err(), "{unreachable}");
         }
         assert!(mirrored(&json!({ "type": "object", "$defs": { "a": a } })).is_err());
         assert!(mirrored(&a).is_err());
-        let twice = of(json!({ "a": a, "b": { "properties": { "c": text(json!("a")) } } }));
+        let twice = of(&json!({ "a": a, "b": { "properties": { "c": text(json!("a")) } } }));
         assert!(twice.is_err_and(|error| error.contains("two arguments")));
     }
 }

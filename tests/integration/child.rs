@@ -60,7 +60,12 @@ impl Server {
 
     /// Shakes hands in that revision.
     pub(crate) fn legacy(revision: &str) -> Self {
-        let mut server = Self::start();
+        Self::start().greeted(revision)
+    }
+
+    /// The same server, after a handshake in that revision.
+    pub(crate) fn greeted(self, revision: &str) -> Self {
+        let mut server = self;
         server.send(&json!({ "jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": {
             "protocolVersion": revision, "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
         }}));

@@ -139,36 +139,6 @@ fn with(state: &Value, responses: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn x2_state_that_was_changed_or_belongs_elsewhere_is_refused_before_the_function_runs() {
-    let (server, runs) = server();
-    let ten = || json!({ "amount": 10 });
-    let state = asked(&server, "pay", ten()).await;
-    let text = state.as_str().unwrap();
-    let answers = named("payee", "Bob");
-    let before = runs.so_far();
-    let tampered = [
-        json!(format!("{text}-TAMPERED")),
-        json!(text.chars().rev().collect::<String>()),
-        json!(&text[..text.len() - 1]),
-        json!(""),
-        json!(17),
-        json!(null),
-    ];
-    for state in tampered {
-        let reply = send(&server, "pay", ten(), with(&state, &answers)).await;
-        assert_eq!(refusal(&reply).0, -32602, "{state}: {reply}");
-    }
-    let whole = with(&state, &answers);
-    for (tool, arguments) in [("tip", ten()), ("pay", json!({ "amount": 11 })), ("pay", json!({}))] {
-        let reply = send(&server, tool, arguments.clone(), whole.clone()).await;
-        assert_eq!(refusal(&reply).0, -32602, "{tool} {arguments}: {reply}");
-    }
-    assert_eq!(runs.so_far(), before, "no function has run");
-    // the same arguments in other words are the same arguments
-    send(&server, "pay", json!({ "amount": 10.0 }), whole).await.expect_text("paid 10 to Bob");
-}
-
-#[tokio::test]
 async fn x2_state_of_one_server_is_of_no_use_to_another_unless_they_share_a_key() {
     let arguments = || json!({ "amount": 1 });
     let serve_with = |keys: &[u8]| serve(builder(&Arc::default()).keys(keys.iter().map(|key| [*key; 32])));

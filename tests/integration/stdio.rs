@@ -105,18 +105,6 @@ fn s3_an_idle_server_ends_with_stdin() {
     assert!(server.end().0.success());
 }
 
-#[cfg(unix)]
-#[test]
-fn s3_sigterm_lets_calls_end() {
-    let mut server = Server::start();
-    server.send(&call("slow", "slow", &json!({ "ms": 300 })));
-    // its answer shows that the slow call was begun
-    server.ask(&ping("begun"));
-    server.signal_to_stop();
-    assert_eq!(text(&server.receive()), "slept");
-    assert!(server.end().0.success());
-}
-
 #[test]
 fn s4_a_ping_overtakes_slow_calls_which_run_side_by_side() {
     let mut server = Server::start();
@@ -128,26 +116,6 @@ fn s4_a_ping_overtakes_slow_calls_which_run_side_by_side() {
     let mut ids = [(); 3].map(|()| server.receive()["id"].as_str().unwrap().to_owned());
     ids.sort();
     assert_eq!(ids, ["a", "b", "open"]);
-}
-
-#[test]
-fn t32_progress_comes_before_the_result_and_only_with_a_token() {
-    for legacy in [false, true] {
-        let mut server = if legacy { Server::legacy("2025-11-25") } else { Server::start() };
-        let mut request = if legacy { legacy_call } else { call }("with", "steps", &json!({}));
-        request["params"]["_meta"]["progressToken"] = json!(42);
-        server.send(&request);
-        for step in 1..=3 {
-            let notification = server.receive();
-            assert_eq!(notification["method"], "notifications/progress");
-            assert_eq!(
-                notification["params"],
-                json!({ "progressToken": 42, "progress": step, "total": 3, "message": "working" })
-            );
-        }
-        assert_eq!(server.receive()["id"], "with");
-        server.ask(&if legacy { legacy_call } else { call }("without", "steps", &json!({})));
-    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use mcp_runtime::Caller;
 use serde_json::json;
 
 use super::{
-    client::{Ask, Reply, Wire, said, within},
+    client::{Ask, Reply, said, within},
     fixture::{Probe, Served, builder},
 };
 
@@ -245,30 +245,6 @@ async fn t33_a_legacy_call_is_cancelled_within_its_session_and_gets_no_reply() {
         let reply = held.await.expect("no panic");
         assert_eq!((reply.status, reply.events().len()), (200, 0));
         probe.ended(1, 0).await;
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn t33_a_legacy_client_that_hangs_up_does_not_cancel() {
-    within(async {
-        let probe = Probe::default();
-        let server = Served::start(builder(&probe)).await;
-        let id = session(&server, "2025-11-25").await;
-        let mut wire = Wire::open(server.at).await;
-        wire.write(&Ask::legacy(&id, 1, "tools/call", &json!({"name": "hold"})).bytes()).await;
-        probe.entered(1).await;
-        drop(wire);
-        // a stream as well as a reply that has not begun
-        let mut wire = Wire::open(server.at).await;
-        let params = json!({"name": "hold", "_meta": {"progressToken": 1}});
-        wire.write(&Ask::legacy(&id, 2, "tools/call", &params).bytes()).await;
-        wire.head().await;
-        probe.entered(1).await;
-        drop(wire);
-        assert_eq!(list(&server, &id).await.status, 200);
-        probe.let_go(2);
-        probe.ended(0, 2).await;
     })
     .await;
 }

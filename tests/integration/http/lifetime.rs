@@ -1,9 +1,7 @@
 //! Stopping: what is in flight is answered, what is idle is closed.
 
 use serde_json::json;
-use tokio::net::{TcpListener, TcpStream};
-
-use crate::child::{Server, fixture};
+use tokio::net::TcpStream;
 
 use super::{
     client::{Ask, Wire, said, within},
@@ -68,31 +66,6 @@ async fn connections_over_the_limit_wait() {
         assert_eq!(said(&first.reply().await.json()), "done");
         drop(first);
         assert_eq!(said(&second.reply().await.json()), "done");
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn h8_sigterm_with_a_hundred_calls_in_flight() {
-    within(async {
-        let free = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let at = free.local_addr().expect("an address");
-        drop(free);
-        let server = Server::spawn(fixture().args(["--http", &at.to_string()]));
-        while TcpStream::connect(at).await.is_err() {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
-        let nap = || Ask::modern(1, "tools/call", json!({"name": "nap", "arguments": {"ms": 1000}}));
-        let naps: Vec<_> = (0..100).map(|_| tokio::spawn(async move { nap().send(at).await })).collect();
-        while !said(&call("count").send(at).await.json()).starts_with("waiting 100 ") {
-            tokio::task::yield_now().await;
-        }
-        server.signal_to_stop();
-        for nap in naps {
-            assert_eq!(said(&nap.await.expect("no panic").json()), "napped");
-        }
-        let (status, _) = tokio::task::spawn_blocking(|| server.end()).await.expect("no panic");
-        assert_eq!(status.code(), Some(0));
     })
     .await;
 }

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use super::{
     client::{Ask, Wire, messages, said, within},
     fixture::{Probe, Served, builder},
-    legacy::session,
 };
 
 fn call(name: &str, token: Option<Value>) -> Ask {
@@ -17,25 +16,6 @@ fn progress(events: &[Value]) -> Vec<(Value, f64)> {
     let sent = events.iter().filter(|e| e["method"] == "notifications/progress");
     sent.map(|e| (e["params"]["progressToken"].clone(), e["params"]["progress"].as_f64().expect("a number")))
         .collect()
-}
-
-#[tokio::test]
-async fn t32_progress_comes_before_the_result_and_never_goes_back() {
-    within(async {
-        let server = Served::plain().await;
-        let legacy = session(&server, "2025-06-18").await;
-        for token in [json!("t-1"), json!(7)] {
-            let params = json!({"name": "steps", "_meta": {"progressToken": token}});
-            let asks = [call("steps", Some(token.clone())), Ask::legacy(&legacy, 1, "tools/call", &params)];
-            for ask in asks {
-                let events = ask.send(server.at).await.events();
-                let expected: Vec<_> = [10.0, 50.0, 100.0].map(|at| (token.clone(), at)).into();
-                assert_eq!(progress(&events), expected);
-                assert_eq!((events.len(), said(events.last().expect("a result"))), (4, "done"));
-            }
-        }
-    })
-    .await;
 }
 
 #[tokio::test]
@@ -103,27 +83,6 @@ async fn accept_decides_what_may_be_sent() {
         let note =
             Ask::notification("notifications/x", &json!({})).header("MCP-Protocol-Version", "2026-07-28");
         assert_eq!(note.with("Accept", "text/html").send(server.at).await.status, 202);
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn t33_a_modern_client_that_hangs_up_cancels_its_call() {
-    within(async {
-        let probe = Probe::default();
-        let server = Served::start(builder(&probe)).await;
-        let mut wire = Wire::open(server.at).await;
-        wire.write(&call("hold", None).bytes()).await;
-        probe.entered(1).await;
-        drop(wire);
-        probe.ended(1, 0).await;
-        let mut wire = Wire::open(server.at).await;
-        wire.write(&call("hold", Some(json!(1))).bytes()).await;
-        wire.head().await;
-        probe.entered(1).await;
-        drop(wire);
-        probe.ended(2, 0).await;
-        assert_eq!(said(&call("burst", None).send(server.at).await.json()), "done");
     })
     .await;
 }

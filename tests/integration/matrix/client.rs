@@ -1,43 +1,22 @@
-//! One client for every way into a server: in memory, over a pair of streams, over HTTP, in either era. It answers
+//! One client for every way into a server: in memory, over a pair of streams, over HTTP, in any revision. It answers
 //! what functions ask as a host would. The matrix drives every feature through it.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{collections::VecDeque, net::SocketAddr, time::Duration};
 
-use mcp_runtime::{Revision, Server, testing::TestServer};
-use serde_json::{Value, json};
-use tokio::{
-    io::{
-        AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf, duplex, split,
-    },
-    net::TcpListener,
-    sync::oneshot,
-    task::JoinHandle,
-    time::timeout,
+use mcp_runtime::{
+    Revision, Server,
+    testing::{Changes, TestServer},
 };
+use serde_json::{Value, json};
 
-use crate::http::client::{Ask, Wire, messages};
-
-/// Nothing here takes nearly as long, unless it hangs.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Era {
-    Legacy,
-    Modern,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
-    Memory,
-    Stdio,
-    Http,
-}
-
-/// Every combination.
-pub(super) fn all() -> impl Iterator<Item = (Way, Era)> {
-    let ways = [Way::Memory, Way::Stdio, Way::Http];
-    ways.into_iter().flat_map(|way| [(way, Era::Legacy), (way, Era::Modern)])
-}
+use super::{Cell, Era, Way};
+use crate::{
+    http::{
+        client::{Ask, Wire, messages, within},
+        fixture::Served,
+    },
+    subscriptions::client::{Events, Pipe},
+};
 
 /// What the client says to a question: method and params in, the result out.
 pub(super) type Answers = fn(&str, &Value) -> Value;
@@ -60,120 +39,122 @@ impl Exchange {
         self.reply["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text in {}", self.reply))
     }
 
+    /// The params of the messages of that method.
     pub(super) fn of(&self, method: &str) -> Vec<&Value> {
         self.seen.iter().filter(|m| m["method"] == method).map(|m| &m["params"]).collect()
     }
 }
 
 pub(super) struct Client {
-    era: Era,
+    revision: Revision,
     capabilities: Value,
     answers: Answers,
     next: u64,
+    /// What came for nobody's request, while another one was waited for.
+    told: VecDeque<Value>,
+    /// Who it says it is, over HTTP.
+    user: Option<&'static str>,
     line: Line,
 }
 
 enum Line {
-    Memory(Box<TestServer>),
-    Stdio {
-        lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
-        output: WriteHalf<DuplexStream>,
-        _served: Served,
+    Memory {
+        server: Box<TestServer>,
+        changes: Option<Changes>,
     },
+    Stdio(Box<Pipe>),
     Http {
-        address: SocketAddr,
+        at: SocketAddr,
         session: String,
-        open: Vec<Wire>,
+        /// Of requests whose replies nobody waits for yet.
+        open: Vec<Sent>,
+        /// What it listens on.
+        events: Option<Events>,
         _served: Served,
-        _stop: oneshot::Sender<()>,
     },
 }
 
-/// Ends with the client.
-struct Served(JoinHandle<()>);
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+/// A request over HTTP, and its reply as far as it has come.
+struct Sent {
+    events: Events,
+    /// Whether the events of a stream are next.
+    begun: bool,
 }
 
 impl Client {
     /// Connects, with a handshake where the era has one.
     pub(super) async fn connect(
         server: &Server,
-        (way, era): (Way, Era),
+        (way, era): Cell,
+        capabilities: Value,
+        answers: Answers,
+    ) -> Self {
+        let revision = match era {
+            Era::Legacy => Revision::V2025_11_25,
+            Era::Modern => Revision::LATEST,
+        };
+        Self::speaking(server, way, revision, capabilities, answers).await
+    }
+
+    /// The same in that revision.
+    pub(super) async fn speaking(
+        server: &Server,
+        way: Way,
+        revision: Revision,
         capabilities: Value,
         answers: Answers,
     ) -> Self {
         let line = match way {
             Way::Memory => {
-                let answer = move |method: &str, params: &Value| Ok(answers(method, params));
                 let client = TestServer::of(server);
-                // in the stateless era the rounds are counted here
-                Line::Memory(Box::new(match era {
-                    Era::Legacy => {
-                        client.answering(capabilities.clone(), answer).legacy(Revision::V2025_11_25)
-                    }
-                    Era::Modern => client,
-                }))
+                let client = if revision.is_modern() {
+                    // rounds are counted here, so nobody answers there
+                    client.answering(capabilities.clone(), |_, _| Err("later".to_owned()))
+                } else {
+                    let answer = move |method: &str, params: &Value| Ok(answers(method, params));
+                    client.answering(capabilities.clone(), answer).legacy(revision)
+                };
+                Line::Memory { server: Box::new(client), changes: None }
             }
-            Way::Stdio => {
-                let (ours, theirs) = duplex(1 << 16);
-                let (reader, writer) = split(theirs);
-                let server = server.clone();
-                let served = tokio::spawn(async move { server.serve(reader, writer).await.expect("serve") });
-                let (input, output) = split(ours);
-                Line::Stdio { lines: BufReader::new(input).lines(), output, _served: Served(served) }
-            }
+            Way::Stdio => Line::Stdio(Box::new(Pipe::open(server, 1 << 16))),
             Way::Http => {
-                let listener = TcpListener::bind("127.0.0.1:0").await.expect("bind");
-                let address = listener.local_addr().expect("an address");
-                let (stop, stopped) = oneshot::channel();
-                let server = server.clone();
-                let served = tokio::spawn(async move {
-                    let until = async move {
-                        let _dropped = stopped.await;
-                    };
-                    server.serve_http_until(listener, until).await.expect("serve");
-                });
-                Line::Http {
-                    address,
-                    session: String::new(),
-                    open: Vec::new(),
-                    _served: Served(served),
-                    _stop: stop,
-                }
+                let served = Served::of(server.clone()).await;
+                let (session, open) = (String::new(), Vec::new());
+                Line::Http { at: served.at, session, open, events: None, _served: served }
             }
         };
-        let mut client = Self { era, capabilities, answers, next: 1, line };
-        if era == Era::Legacy && way != Way::Memory {
+        let (next, told) = (1, VecDeque::new());
+        let mut client = Self { revision, capabilities, answers, next, told, user: None, line };
+        if !revision.is_modern() {
             client.shake_hands().await;
         }
         client
     }
 
+    /// From now on it says that it is somebody.
+    pub(super) fn be(&mut self, user: &'static str) {
+        self.user = Some(user);
+    }
+
     async fn shake_hands(&mut self) {
         let params = json!({
-            "protocolVersion": "2025-11-25",
+            "protocolVersion": self.revision.as_str(),
             "capabilities": self.capabilities,
             "clientInfo": { "name": "matrix", "version": "1" },
         });
         let initialize = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
-        let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized", "params": {} });
         match &mut self.line {
-            Line::Memory(_) => {}
-            Line::Stdio { lines, output, .. } => {
-                output.write_all(format!("{initialize}\n{initialized}\n").as_bytes()).await.expect("write");
-                assert_eq!(next_line(lines).await["id"], 0);
+            Line::Memory { .. } => return,
+            Line::Stdio(pipe) => {
+                pipe.send(&initialize).await;
+                assert_eq!(pipe.message().await["result"]["protocolVersion"], self.revision.as_str());
             }
-            Line::Http { address, session, .. } => {
-                let reply = Ask::post(initialize.to_string()).send(*address).await;
+            Line::Http { at, session, .. } => {
+                let reply = Ask::post(initialize.to_string()).send(*at).await;
                 *session = reply.header("mcp-session-id").expect("a session").to_owned();
-                let done = Ask::post(initialized.to_string()).header("Mcp-Session-Id", session);
-                assert_eq!(done.send(*address).await.status, 202);
             }
         }
+        self.notify("notifications/initialized", &json!({})).await;
     }
 
     /// Calls a tool.
@@ -186,124 +167,127 @@ impl Client {
         let mut params = params;
         let (mut seen, mut rounds) = (Vec::new(), 0);
         loop {
-            let (more, reply) = timeout(PATIENCE, self.round(method, &params)).await.expect("no reply came");
+            let (more, reply) = self.round(method, params.clone()).await;
             seen.extend(more);
             rounds += 1;
-            let Some(questions) = reply.get("inputRequests").and_then(Value::as_object) else {
+            if reply["resultType"] != "input_required" {
                 return Exchange { seen, reply, rounds };
-            };
-            let answer = |question: &Value| {
-                (self.answers)(question["method"].as_str().expect("a method"), &question["params"])
-            };
-            params["inputResponses"] = questions.iter().map(|(key, q)| (key.clone(), answer(q))).collect();
+            }
+            params["inputResponses"] = self.answers_to(&reply);
             params["requestState"] = reply["requestState"].clone();
         }
     }
 
-    async fn round(&mut self, method: &str, params: &Value) -> (Vec<Value>, Value) {
-        let id = self.next;
-        self.next += 1;
-        let mut params = params.clone();
-        if self.era == Era::Modern {
-            self.declare(&mut params);
+    /// What it says to the questions of a reply.
+    pub(super) fn answers_to(&self, reply: &Value) -> Value {
+        let questions = reply["inputRequests"].as_object().expect("questions");
+        let answer =
+            |asked: &Value| (self.answers)(asked["method"].as_str().expect("a method"), &asked["params"]);
+        questions.iter().map(|(key, asked)| (key.clone(), answer(asked))).collect()
+    }
+
+    /// Every entry of a list, and how many pages they took.
+    pub(super) async fn list(&mut self, method: &str, member: &str) -> (Vec<Value>, usize) {
+        let (mut entries, mut pages, mut params) = (Vec::new(), 0, json!({}));
+        loop {
+            let mut page = self.request(method, params).await.reply;
+            pages += 1;
+            match page[member].take() {
+                Value::Array(found) => entries.extend(found),
+                _ => panic!("{method} was refused: {page}"),
+            }
+            match page.get("nextCursor") {
+                Some(cursor) => params = json!({ "cursor": cursor }),
+                None => return (entries, pages),
+            }
         }
-        let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-        let answers = self.answers;
-        let answered = |question: &Value| {
-            let result = answers(question["method"].as_str().expect("a method"), &question["params"]);
-            json!({ "jsonrpc": "2.0", "id": question["id"], "result": result })
-        };
-        let (mut seen, reply) = match &mut self.line {
-            Line::Memory(server) => {
-                let reply = server.request(method, params).await;
-                let seen = reply.notifications().to_vec();
-                let error = reply
-                    .error()
-                    .map(|e| json!({ "error": { "code": e.code, "message": e.message, "data": e.data } }));
-                return (seen, error.unwrap_or_else(|| reply.value().clone()));
-            }
-            Line::Stdio { lines, output, .. } => {
-                output.write_all(format!("{message}\n").as_bytes()).await.expect("write");
-                let mut seen = Vec::new();
-                loop {
-                    let line = next_line(lines).await;
-                    if line["id"] == id && line.get("method").is_none() {
-                        break (seen, line);
-                    }
-                    if line.get("id").is_some() {
-                        output.write_all(format!("{}\n", answered(&line)).as_bytes()).await.expect("write");
-                    }
-                    seen.push(line);
+    }
+
+    /// Sends one request: what came before its reply, and its reply.
+    pub(super) async fn round(&mut self, method: &str, params: Value) -> (Vec<Value>, Value) {
+        let mut seen = Vec::new();
+        let reply = if let Line::Memory { server, .. } = &self.line {
+            let reply = server.request(method, params).await;
+            seen.extend_from_slice(reply.notifications());
+            let error = |error: mcp_runtime::ProtocolError| {
+                let mut object = json!({ "code": error.code, "message": error.message });
+                if let Some(data) = error.data {
+                    object["data"] = data;
                 }
-            }
-            Line::Http { address, session, .. } => {
-                let ask = match self.era {
-                    Era::Legacy => Ask::legacy(session, id, method, &params),
-                    Era::Modern => modern(&message, method, &params),
-                };
-                let mut wire = Wire::open(*address).await;
-                wire.write(&ask.bytes()).await;
-                let head = wire.head().await;
-                if head.header("content-type") == Some("application/json") {
-                    let length =
-                        head.header("content-length").and_then(|l| l.parse().ok()).expect("a length");
-                    let reply = serde_json::from_slice(&wire.take(length).await).expect("JSON");
-                    (Vec::new(), reply)
+                json!({ "error": object })
+            };
+            return (seen, reply.error().map_or_else(|| reply.value().clone(), error));
+        } else {
+            let id = self.start(method, params).await;
+            loop {
+                let message = self.next_of_call().await;
+                if message["id"] == id && message.get("method").is_none() {
+                    break message;
+                }
+                if message.get("id").is_some() {
+                    self.answer(&message).await;
+                }
+                if is_change(&message) {
+                    self.told.push_back(message);
                 } else {
-                    let mut seen = Vec::new();
-                    let mut text = String::new();
-                    'stream: loop {
-                        let chunk = wire.chunk().await.expect("the stream ended without a reply");
-                        text.push_str(&String::from_utf8(chunk).expect("UTF-8"));
-                        while let Some(at) = text.find("\n\n") {
-                            let event: String = text.drain(..at + 2).collect();
-                            for message in messages(&event) {
-                                if message["id"] == id && message.get("method").is_none() {
-                                    seen.push(message);
-                                    break 'stream;
-                                }
-                                if message.get("id").is_some() {
-                                    let answer = Ask::post(answered(&message).to_string());
-                                    let answer =
-                                        answer.header("Mcp-Session-Id", session).send(*address).await;
-                                    assert_eq!(answer.status, 202, "{}", answer.text());
-                                }
-                                seen.push(message);
-                            }
-                        }
-                    }
-                    let reply = seen.pop().expect("the reply");
-                    (seen, reply)
+                    seen.push(message);
                 }
             }
         };
-        seen.retain(|message| !message.is_null());
-        let result = reply.get("result").cloned();
-        (seen, result.unwrap_or_else(|| json!({ "error": reply["error"] })))
+        if let Line::Http { open, .. } = &mut self.line {
+            open.pop();
+        }
+        (seen, reply.get("result").cloned().unwrap_or_else(|| json!({ "error": reply["error"] })))
+    }
+
+    /// The next message, over HTTP of the request that was sent last.
+    async fn next_of_call(&mut self) -> Value {
+        match &mut self.line {
+            Line::Memory { .. } => panic!("in memory a request and its reply are one call"),
+            Line::Stdio(pipe) => pipe.message().await,
+            Line::Http { open, .. } => {
+                let sent = open.last_mut().expect("a request");
+                within(sent.next()).await.expect("the stream ended without a reply")
+            }
+        }
+    }
+
+    /// Answers a question.
+    async fn answer(&mut self, question: &Value) {
+        let method = question["method"].as_str().expect("a method");
+        let result = (self.answers)(method, &question["params"]);
+        let answer = json!({ "jsonrpc": "2.0", "id": question["id"], "result": result });
+        self.send(&answer).await;
+    }
+
+    /// Sends a message that has no reply.
+    async fn send(&mut self, message: &Value) {
+        match &mut self.line {
+            Line::Memory { .. } => panic!("there is nobody to tell in memory"),
+            Line::Stdio(pipe) => pipe.send(message).await,
+            Line::Http { at, session, .. } => {
+                let sent = Ask::post(message.to_string()).header("Mcp-Session-Id", session).send(*at).await;
+                assert_eq!(sent.status, 202, "{}", sent.text());
+            }
+        }
     }
 
     /// Sends a request without waiting for its reply, and gives its id.
-    pub(super) async fn start(&mut self, method: &str, params: Value) -> u64 {
+    pub(super) async fn start(&mut self, method: &str, mut params: Value) -> u64 {
         let id = self.next;
         self.next += 1;
-        let mut params = params;
-        if self.era == Era::Modern {
-            self.declare(&mut params);
-        }
-        let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        self.declare(&mut params);
         match &mut self.line {
-            Line::Memory(_) => panic!("in memory a request and its reply are one call"),
-            Line::Stdio { output, .. } => {
-                output.write_all(format!("{message}\n").as_bytes()).await.expect("write");
-            }
-            Line::Http { address, session, open, .. } => {
-                let ask = match self.era {
-                    Era::Legacy => Ask::legacy(session, id, method, &params),
-                    Era::Modern => modern(&message, method, &params),
+            Line::Memory { .. } => panic!("in memory a request and its reply are one call"),
+            Line::Stdio(pipe) => pipe.request(id, method, params).await,
+            Line::Http { at, session, open, .. } => {
+                let ask = if self.revision.is_modern() {
+                    Ask::modern(id, method, params)
+                } else {
+                    Ask::legacy(session, id, method, &params)
                 };
-                let mut wire = Wire::open(*address).await;
-                wire.write(&ask.bytes()).await;
-                open.push(wire);
+                let ask = self.user.iter().fold(ask, |ask, user| ask.header("x-user", user));
+                open.push(Sent::of(&ask, *at).await);
             }
         }
         id
@@ -311,47 +295,118 @@ impl Client {
 
     /// What every request of the stateless era says.
     fn declare(&self, params: &mut Value) {
-        let meta = params.as_object_mut().expect("params").entry("_meta").or_insert_with(|| json!({}));
-        meta["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
-        meta["io.modelcontextprotocol/clientCapabilities"] = self.capabilities.clone();
+        if self.revision.is_modern() {
+            let meta = params.as_object_mut().expect("params").entry("_meta").or_insert_with(|| json!({}));
+            meta["io.modelcontextprotocol/protocolVersion"] = self.revision.as_str().into();
+            meta["io.modelcontextprotocol/clientCapabilities"] = self.capabilities.clone();
+        }
     }
 
     /// Sends a notification that belongs to the session.
     pub(super) async fn notify(&mut self, method: &str, params: &Value) {
-        let message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
-        match &mut self.line {
-            Line::Memory(_) => panic!("there is nobody to notify in memory"),
-            Line::Stdio { output, .. } => {
-                output.write_all(format!("{message}\n").as_bytes()).await.expect("write");
+        self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
+    }
+
+    /// Listens to what the filter wants, as the era does, and gives what the server will tell of.
+    pub(super) async fn listen(&mut self, filter: Value) -> Value {
+        if let Line::Memory { server, changes } = &mut self.line {
+            let listening = server.listen(filter).await;
+            let acknowledged = listening.acknowledged().clone();
+            *changes = Some(listening);
+            return acknowledged;
+        }
+        if self.revision.is_modern() {
+            self.start("subscriptions/listen", json!({ "notifications": filter })).await;
+            if let Line::Http { open, events, .. } = &mut self.line {
+                let mut stream = open.pop().expect("a request").events;
+                assert_eq!(stream.wire.head().await.header("content-type"), Some("text/event-stream"));
+                *events = Some(stream);
             }
-            Line::Http { address, session, .. } => {
-                let ask = Ask::post(message.to_string()).header("Mcp-Session-Id", session);
-                assert_eq!(ask.send(*address).await.status, 202);
+            let first = self.told().await;
+            assert_eq!(first["method"], "notifications/subscriptions/acknowledged", "{first}");
+            return first["params"]["notifications"].clone();
+        }
+        // a session is told of lists by itself, as soon as it goes on after the handshake
+        self.request("ping", json!({})).await;
+        if let Line::Http { at, session, events, .. } = &mut self.line {
+            let get = Ask::other("GET").header("Accept", "text/event-stream");
+            *events = Some(Events::open(get.header("Mcp-Session-Id", session), *at).await.expect("a stream"));
+        }
+        for uri in filter["resourceSubscriptions"].as_array().into_iter().flatten() {
+            let reply = self.request("resources/subscribe", json!({ "uri": uri })).await.reply;
+            assert_eq!(reply, json!({}));
+        }
+        filter
+    }
+
+    /// The next message that no request has asked for.
+    pub(super) async fn told(&mut self) -> Value {
+        if let Some(message) = self.told.pop_front() {
+            return message;
+        }
+        match &mut self.line {
+            Line::Memory { changes, .. } => changes.as_mut().expect("it listens").next().await,
+            Line::Stdio(pipe) => pipe.message().await,
+            Line::Http { events, .. } => {
+                within(events.as_mut().expect("it listens").next()).await.expect("the stream has ended")
             }
         }
     }
-}
 
-/// A request of 2026-07-28 with its mirrored headers; unlike [`Ask::modern`] it keeps the capabilities.
-fn modern(message: &Value, method: &str, params: &Value) -> Ask {
-    let ask = Ask::post(message.to_string())
-        .header("MCP-Protocol-Version", "2026-07-28")
-        .header("Mcp-Method", method);
-    let name = ["name", "uri", "taskId"].iter().find_map(|key| params[*key].as_str());
-    match name {
-        Some(name) => ask.header("Mcp-Name", name),
-        None => ask,
+    /// Goes away, as far as the server can see: its input ends, its connections close.
+    pub(super) async fn hang_up(&mut self) {
+        match &mut self.line {
+            Line::Memory { .. } => panic!("in memory a request is dropped"),
+            Line::Stdio(pipe) => pipe.close().await,
+            Line::Http { open, .. } => open.clear(),
+        }
+    }
+
+    /// What still comes after that, until the connection ends.
+    pub(super) async fn rest(mut self) -> Vec<Value> {
+        let Line::Stdio(pipe) = &mut self.line else { panic!("its connections are closed") };
+        let mut rest = Vec::new();
+        while let Some(message) = pipe.next().await {
+            rest.push(message);
+        }
+        rest
     }
 }
 
-async fn next_line(lines: &mut Lines<BufReader<ReadHalf<DuplexStream>>>) -> Value {
-    let line = timeout(PATIENCE, lines.next_line()).await.expect("no line came").expect("read");
-    serde_json::from_str(&line.expect("the connection ended")).expect("JSON")
+impl Sent {
+    async fn of(ask: &Ask, at: SocketAddr) -> Self {
+        let mut wire = Wire::open(at).await;
+        wire.write(&ask.bytes()).await;
+        Self { events: Events::of(wire), begun: false }
+    }
+
+    /// The next message; nothing at the end of a stream.
+    async fn next(&mut self) -> Option<Value> {
+        if !self.begun {
+            let head = self.events.wire.head().await;
+            // what was done at once comes as a whole
+            if let Some(length) = head.header("content-length").and_then(|length| length.parse().ok()) {
+                let body = self.events.wire.take(length).await;
+                if head.header("content-type") == Some("application/json") {
+                    return Some(serde_json::from_slice(&body).expect("JSON"));
+                }
+                self.events.waiting.extend(messages(std::str::from_utf8(&body).expect("UTF-8")));
+            }
+            self.begun = true;
+        }
+        self.events.next().await
+    }
+}
+
+/// Whether a message belongs to a subscription.
+fn is_change(message: &Value) -> bool {
+    let method = message["method"].as_str().unwrap_or_default();
+    ["/list_changed", "resources/updated", "notifications/tasks"].iter().any(|end| method.ends_with(end))
 }
 
 /// Whether something becomes true before long.
 pub(super) async fn soon(mut what: impl FnMut() -> bool) -> bool {
-    for _ in 0..1000 {
+    for _ in 0..4000 {
         if what() {
             return true;
         }

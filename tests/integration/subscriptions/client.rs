@@ -20,7 +20,7 @@ use tokio::{
 use crate::http::client::{Ask, Wire, messages, within};
 
 /// The key of `_meta` that says which subscription a message belongs to.
-pub(super) const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+pub(crate) const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// A resource
 #[mcp_resource(uri = "HTTP://Example.org/one")]
@@ -91,14 +91,14 @@ pub(super) fn meta() -> Value {
 }
 
 /// A connection over a pair of streams.
-pub(super) struct Pipe {
+pub(crate) struct Pipe {
     lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
     output: WriteHalf<DuplexStream>,
-    pub(super) served: JoinHandle<mcp_runtime::Result<()>>,
+    pub(crate) served: JoinHandle<mcp_runtime::Result<()>>,
 }
 
 impl Pipe {
-    pub(super) fn open(server: &Server, capacity: usize) -> Self {
+    pub(crate) fn open(server: &Server, capacity: usize) -> Self {
         let (ours, theirs) = duplex(capacity);
         let (reader, writer) = split(theirs);
         let server = server.clone();
@@ -107,26 +107,26 @@ impl Pipe {
         Self { lines: BufReader::new(input).lines(), output, served }
     }
 
-    pub(super) async fn send(&mut self, message: &Value) {
+    pub(crate) async fn send(&mut self, message: &Value) {
         self.output.write_all(format!("{message}\n").as_bytes()).await.expect("write");
     }
 
-    pub(super) async fn request(&mut self, id: impl Into<Value>, method: &str, params: Value) {
+    pub(crate) async fn request(&mut self, id: impl Into<Value>, method: &str, params: Value) {
         self.send(&json!({ "jsonrpc": "2.0", "id": id.into(), "method": method, "params": params })).await;
     }
 
     /// The next message; nothing at the end.
-    pub(super) async fn next(&mut self) -> Option<Value> {
+    pub(crate) async fn next(&mut self) -> Option<Value> {
         let line = within(self.lines.next_line()).await.expect("read")?;
         Some(serde_json::from_str(&line).expect("JSON"))
     }
 
-    pub(super) async fn message(&mut self) -> Value {
+    pub(crate) async fn message(&mut self) -> Value {
         self.next().await.expect("a message")
     }
 
     /// Sends a request, and waits for its answer, which must be the next message.
-    pub(super) async fn ask(&mut self, id: &str, method: &str, params: Value) -> Value {
+    pub(crate) async fn ask(&mut self, id: &str, method: &str, params: Value) -> Value {
         self.request(id, method, params).await;
         let reply = self.message().await;
         assert_eq!(reply["id"], id, "{reply}");
@@ -134,7 +134,7 @@ impl Pipe {
     }
 
     /// Listens, and gives the acknowledgement.
-    pub(super) async fn listen(&mut self, id: &str, filter: Value) -> Value {
+    pub(crate) async fn listen(&mut self, id: &str, filter: Value) -> Value {
         self.request(id, "subscriptions/listen", json!({ "notifications": filter, "_meta": meta() })).await;
         let first = self.message().await;
         assert_eq!(first["method"], "notifications/subscriptions/acknowledged", "{first}");
@@ -142,34 +142,39 @@ impl Pipe {
         first["params"]["notifications"].clone()
     }
 
-    pub(super) async fn shake_hands(&mut self, revision: &str) -> Value {
+    pub(crate) async fn shake_hands(&mut self, revision: &str) -> Value {
         let client = json!({ "name": "test", "version": "1" });
         let params = json!({ "protocolVersion": revision, "capabilities": {}, "clientInfo": client });
         self.ask("hello", "initialize", params).await["result"].clone()
     }
 
     /// Ends our side.
-    pub(super) async fn close(&mut self) {
+    pub(crate) async fn close(&mut self) {
         self.output.shutdown().await.expect("shut down");
     }
 }
 
 /// A listen stream over HTTP.
-pub(super) struct Events {
-    pub(super) wire: Wire,
-    waiting: std::collections::VecDeque<Value>,
+pub(crate) struct Events {
+    pub(crate) wire: Wire,
+    pub(crate) waiting: std::collections::VecDeque<Value>,
 }
 
 impl Events {
+    /// The body that follows a head which was read.
+    pub(crate) fn of(wire: Wire) -> Self {
+        Self { wire, waiting: std::collections::VecDeque::new() }
+    }
+
     /// Listens; the status is another than 200 where that is refused.
-    pub(super) async fn open(ask: Ask, at: SocketAddr) -> Result<Self, (u16, Value)> {
+    pub(crate) async fn open(ask: Ask, at: SocketAddr) -> Result<Self, (u16, Value)> {
         let mut wire = Wire::open(at).await;
         wire.write(&ask.bytes()).await;
         let mut reply = wire.head().await;
         if reply.status == 200 {
             assert_eq!(reply.header("content-type"), Some("text/event-stream"));
             assert_eq!(reply.header("x-accel-buffering"), Some("no"));
-            return Ok(Self { wire, waiting: std::collections::VecDeque::new() });
+            return Ok(Self::of(wire));
         }
         let length = reply.header("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
         if reply.status == 503 {
@@ -180,7 +185,7 @@ impl Events {
     }
 
     /// The next message; nothing at the end.
-    pub(super) async fn next(&mut self) -> Option<Value> {
+    pub(crate) async fn next(&mut self) -> Option<Value> {
         while self.waiting.is_empty() {
             let chunk = self.wire.chunk().await?;
             self.waiting.extend(messages(std::str::from_utf8(&chunk).expect("UTF-8")));

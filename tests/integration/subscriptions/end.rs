@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use mcp_runtime::testing::TestServer;
 use serde_json::{Value, json};
-use tokio::net::{TcpListener, TcpStream};
 
 use super::client::{Events, Pipe, SUBSCRIPTION, Served, builder, listening, meta, tool};
 use crate::{
-    child::{self, fixture},
+    child,
     http::client::{Ask, said, within},
 };
 
@@ -181,43 +180,6 @@ fn protocol_34_a_process_ends_with_its_input() {
     assert_result(&server.receive(), &json!(1));
     assert_eq!(server.receive_or_end(), None);
     assert!(server.end().0.success());
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn h8_sigterm_ends_listen_streams_with_their_results() {
-    within(async {
-        let free = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let at = free.local_addr().expect("an address");
-        drop(free);
-        let server = child::Server::spawn(fixture().args(["--http", &at.to_string()]));
-        while TcpStream::connect(at).await.is_err() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        let mut streams = Vec::new();
-        for id in ["a", "b", "c"] {
-            let filter = json!({ "toolsListChanged": true });
-            let mut events = Events::open(listening(id, &filter), at).await.unwrap();
-            events.next().await.unwrap();
-            streams.push((id, events));
-        }
-        let nap = || Ask::modern(1, "tools/call", json!({ "name": "nap", "arguments": { "ms": 1000 } }));
-        let naps: Vec<_> = (0..100).map(|_| tokio::spawn(async move { nap().send(at).await })).collect();
-        let count = || Ask::modern(1, "tools/call", json!({ "name": "count" }));
-        while !said(&count().send(at).await.json()).starts_with("waiting 100 ") {
-            tokio::task::yield_now().await;
-        }
-        server.signal_to_stop();
-        for (id, events) in &mut streams {
-            assert_result(&events.next().await.unwrap(), &json!(id));
-            assert_eq!(events.next().await, None);
-        }
-        for nap in naps {
-            assert_eq!(said(&nap.await.expect("no panic").json()), "napped");
-        }
-        let (status, _) = tokio::task::spawn_blocking(|| server.end()).await.expect("no panic");
-        assert_eq!(status.code(), Some(0));
-    })
-    .await;
 }
 
 #[tokio::test]

@@ -11,30 +11,6 @@ fn everything() -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn t35_a_batch_of_tools_is_one_change() {
-    for way in WAYS {
-        let server = builder().build().unwrap();
-        let handle = server.handle();
-        let filter = json!({ "toolsListChanged": true, "resourceSubscriptions": ["item://1"] });
-        let mut listener = Listener::open(&server, way, filter.clone()).await;
-        assert_eq!(listener.acknowledged, filter, "{way:?}");
-        handle
-            .update(|tools| {
-                tools.add(tool("a"));
-                tools.add(tool("b"));
-                tools.add(tool("a"));
-                assert!(tools.remove("b") && !tools.remove("b"));
-            })
-            .unwrap();
-        listener.expect("tools/list_changed").await;
-        handle.resource_updated("item://1");
-        listener.expect_updated("item://1").await;
-        assert!(handle.remove_tool("a").unwrap());
-        listener.expect("tools/list_changed").await;
-    }
-}
-
-#[tokio::test]
 async fn t35_what_changes_nothing_is_no_change() {
     for way in WAYS {
         let server = builder().build().unwrap();
@@ -46,26 +22,6 @@ async fn t35_what_changes_nothing_is_no_change() {
         assert!(handle.update(|_| {}).is_ok());
         handle.prompts_changed();
         listener.expect("prompts/list_changed").await;
-    }
-}
-
-#[tokio::test]
-async fn t35_lists_are_told_to_those_only_who_asked() {
-    for way in WAYS {
-        let server = builder().build().unwrap();
-        let handle = server.handle();
-        let mut all = Listener::open(&server, way, everything()).await;
-        let mut prompts = Listener::open(&server, way, json!({ "promptsListChanged": true })).await;
-        assert_eq!(prompts.acknowledged, json!({ "promptsListChanged": true }));
-        for (publish, method) in [
-            (ServerHandle::tools_changed as fn(&ServerHandle), "tools/list_changed"),
-            (ServerHandle::resources_changed, "resources/list_changed"),
-            (ServerHandle::prompts_changed, "prompts/list_changed"),
-        ] {
-            publish(&handle);
-            all.expect(method).await;
-        }
-        prompts.expect("prompts/list_changed").await;
     }
 }
 

@@ -3,7 +3,7 @@
 mod bounds;
 mod capability;
 mod check;
-mod client;
+pub(crate) mod client;
 mod end;
 mod legacy;
 mod list;

@@ -6,29 +6,6 @@ use serde_json::json;
 use super::client::{Listener, WAYS, builder};
 
 #[tokio::test]
-async fn r14_an_update_reaches_the_subscribers_of_its_uri_only() {
-    for way in WAYS {
-        let server = builder().build().unwrap();
-        let handle = server.handle();
-        let filter = |uris: &[&str]| json!({ "resourceSubscriptions": uris });
-        let mut one = Listener::open(&server, way, filter(&["item://1", "item://2"])).await;
-        let mut other = Listener::open(&server, way, filter(&["item://2"])).await;
-        let mut none = Listener::open(&server, way, json!({ "resourcesListChanged": true })).await;
-        for uri in ["item://1", "item://3", "item://2"] {
-            handle.resource_updated(uri);
-        }
-        handle.resources_changed();
-        one.expect_updated("item://1").await;
-        one.expect_updated("item://2").await;
-        other.expect_updated("item://2").await;
-        none.expect("resources/list_changed").await;
-        // a function publishes as well
-        TestServer::of(&server).call("publish", json!({ "what": "item://1" })).await.expect_ok();
-        one.expect_updated("item://1").await;
-    }
-}
-
-#[tokio::test]
 async fn r14_only_resources_that_are_there_are_acknowledged() {
     for way in WAYS {
         let server = builder().build().unwrap();

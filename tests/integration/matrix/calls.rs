@@ -1,0 +1,167 @@
+//! What comes while a call runs, and how it is given up: progress, log messages, cancellation, clients that go away.
+
+use std::sync::atomic::Ordering;
+
+use serde_json::{Value, json};
+
+use super::{Cell, Era, Way, cells, client::Client, connect};
+
+#[tokio::test]
+async fn t32_progress_comes_before_the_result_and_only_upwards() {
+    for cell in cells("T32 progress") {
+        let (mut client, _) = connect(cell).await;
+        for token in [json!("t"), json!(7)] {
+            let params = json!({ "name": "steps", "arguments": {}, "_meta": { "progressToken": token } });
+            let exchange = client.request("tools/call", params).await;
+            assert_eq!(exchange.text(), "done", "{cell:?}");
+            let report = |step: u32| json!({ "progressToken": token, "progress": step, "total": 3, "message": "working" });
+            assert_eq!(
+                exchange.of("notifications/progress"),
+                [&report(1), &report(2), &report(3)],
+                "{cell:?}"
+            );
+            assert_eq!(exchange.seen.len(), 3, "{cell:?}");
+        }
+        assert_eq!(
+            client.call("steps", json!({})).await.seen,
+            Vec::<Value>::new(),
+            "{cell:?}: without a token"
+        );
+    }
+}
+
+/// Levels of the messages that a call of `talk` logs.
+async fn logged(client: &mut Client, asked_for: Option<&str>) -> Vec<String> {
+    let mut params = json!({ "name": "talk", "arguments": {} });
+    if let Some(level) = asked_for {
+        params["_meta"] = json!({ "io.modelcontextprotocol/logLevel": level });
+    }
+    let exchange = client.request("tools/call", params).await;
+    assert_eq!(exchange.text(), "talked");
+    let messages = exchange.of("notifications/message");
+    assert_eq!(messages.len(), exchange.seen.len(), "{exchange:?}");
+    let level = |message: &&Value| {
+        assert_eq!((&message["logger"], &message["data"]), (&json!("talker"), &message["level"]));
+        message["level"].as_str().expect("a level").to_owned()
+    };
+    messages.iter().map(level).collect()
+}
+
+#[tokio::test]
+async fn messages_are_logged_before_the_result_from_the_level_that_the_client_asks_for() {
+    for cell in cells("logging") {
+        let (mut client, _) = connect(cell).await;
+        match cell.1 {
+            Era::Legacy => {
+                assert_eq!(
+                    logged(&mut client, None).await.len(),
+                    7,
+                    "{cell:?}: info, unless it says otherwise"
+                );
+                let set = client.request("logging/setLevel", json!({ "level": "alert" })).await.reply;
+                assert_eq!(set, json!({}), "{cell:?}");
+                // what requests of the other era say means nothing here
+                for asked_for in [None, Some("debug")] {
+                    assert_eq!(logged(&mut client, asked_for).await, ["alert", "emergency"], "{cell:?}");
+                }
+                let unknown = client.request("logging/setLevel", json!({ "level": "loud" })).await.reply;
+                assert_eq!(unknown["error"]["code"], -32602, "{cell:?}");
+            }
+            Era::Modern => {
+                assert_eq!(logged(&mut client, Some("alert")).await, ["alert", "emergency"], "{cell:?}");
+                assert_eq!(logged(&mut client, Some("debug")).await.len(), 8, "{cell:?}");
+                assert!(logged(&mut client, None).await.is_empty(), "{cell:?}: each request for itself");
+                let removed = client.request("logging/setLevel", json!({ "level": "alert" })).await.reply;
+                assert_eq!(removed["error"]["code"], -32601, "{cell:?}");
+            }
+        }
+    }
+}
+
+/// A call that waits: with a token it has reported something, so that over HTTP its reply has begun.
+fn hold(token: Option<u32>) -> Value {
+    let meta = token.map_or_else(|| json!({}), |token| json!({ "progressToken": token }));
+    json!({ "name": "hold", "arguments": {}, "_meta": meta })
+}
+
+#[tokio::test]
+async fn t33_a_call_that_its_client_gives_up_is_dropped_and_not_answered() {
+    for cell in cells("T33 cancellation") {
+        let (mut client, seen) = connect(cell).await;
+        for (calls, token) in [(1, None), (2, Some(1))] {
+            match cell {
+                // dropping the request is all that a client in memory can do, and one of modern HTTP: it disconnects
+                (Way::Memory, _) => {
+                    tokio::select! {
+                        _ = client.request("tools/call", hold(token)) => panic!("it ended"),
+                        () = seen.until_entered(calls) => {}
+                    }
+                }
+                (Way::Http, Era::Modern) => {
+                    client.start("tools/call", hold(token)).await;
+                    seen.until_entered(calls).await;
+                    client.hang_up().await;
+                }
+                _ => {
+                    let id = client.start("tools/call", hold(token)).await;
+                    seen.until_entered(calls).await;
+                    client.notify("notifications/cancelled", &json!({ "requestId": id })).await;
+                }
+            }
+            seen.until_dropped(calls).await;
+        }
+        let next = client.call("steps", json!({})).await;
+        assert_eq!(next.text(), "done", "{cell:?}");
+        let replies = next.seen.iter().filter(|message| message.get("method").is_none());
+        assert_eq!(replies.count(), 0, "{cell:?}: {:?}", next.seen);
+    }
+}
+
+/// What becomes of the calls of a client that goes away.
+fn goes_on((way, era): Cell) -> bool {
+    match (way, era) {
+        // what was asked for before the end of its input is answered (S3)
+        (Way::Stdio, _) => true,
+        // a connection is no session (protocol 20)
+        (Way::Http, Era::Legacy) => true,
+        (Way::Memory, _) | (Way::Http, Era::Modern) => false,
+    }
+}
+
+#[tokio::test]
+async fn h6_a_client_that_goes_away_cancels_its_calls_where_nobody_can_come_back_for_them() {
+    for cell in cells("H6 clients that go") {
+        let (mut client, seen) = connect(cell).await;
+        if cell.0 == Way::Memory {
+            tokio::select! {
+                _ = client.call("hold", json!({})) => panic!("it ended"),
+                () = seen.until_entered(1) => {}
+            }
+            seen.until_dropped(1).await;
+            continue;
+        }
+        for token in [None, Some(1)] {
+            client.start("tools/call", hold(token)).await;
+        }
+        seen.until_entered(2).await;
+        client.hang_up().await;
+        if !goes_on(cell) {
+            seen.until_dropped(2).await;
+            assert_eq!(client.call("steps", json!({})).await.text(), "done", "{cell:?}");
+            continue;
+        }
+        if cell.0 == Way::Http {
+            // the session is as good as before
+            assert_eq!(client.call("steps", json!({})).await.text(), "done", "{cell:?}");
+        }
+        seen.gate.add_permits(2);
+        seen.until_finished(2).await;
+        assert_eq!(seen.dropped.load(Ordering::SeqCst), 0, "{cell:?}");
+        if cell.0 == Way::Stdio {
+            let rest = client.rest().await;
+            let replies: Vec<_> = rest.iter().filter(|message| message.get("method").is_none()).collect();
+            assert_eq!(replies.len(), 2, "{cell:?}: {rest:?}");
+            assert!(replies.iter().all(|r| r["result"]["content"][0]["text"] == "let go"), "{rest:?}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What each revision is told: the same in every way, and nothing that it does not know. That it is valid against the
+//! schemas is tested by the conformance tests, with the same server.
+
+use std::collections::VecDeque;
+
+use mcp_runtime::Revision;
+use serde_json::{Value, json};
+
+use super::{Era, Way, cells, client::Client, connect, kinds};
+
+#[tokio::test]
+async fn h1_h2_each_era_gets_its_own_words() {
+    for cell in cells("H1 H2 eras") {
+        let (mut client, _) = connect(cell).await;
+        let reply = client.request("tools/list", json!({})).await.reply;
+        let modern = cell.1 == Era::Modern;
+        for member in ["resultType", "ttlMs", "cacheScope", "_meta"] {
+            assert_eq!(reply.get(member).is_some(), modern, "{cell:?}: `{member}` in {reply}");
+        }
+        if modern {
+            assert_eq!(reply["resultType"], "complete");
+            let info = &reply["_meta"]["io.modelcontextprotocol/serverInfo"];
+            assert!(info["name"].is_string() && info["version"].is_string(), "{info}");
+        }
+    }
+}
+
+fn answers(method: &str, _: &Value) -> Value {
+    match method {
+        "elicitation/create" => json!({ "action": "decline" }),
+        "sampling/createMessage" => {
+            json!({ "role": "assistant", "content": { "type": "text", "text": "4" }, "model": "m" })
+        }
+        _ => json!({ "roots": [] }),
+    }
+}
+
+/// Everything that the server says in a revision, without what is random in it.
+async fn said(server: &mcp_runtime::Server, way: Way, revision: Revision) -> Vec<Value> {
+    let capabilities = json!({ "elicitation": {}, "sampling": {}, "roots": {} });
+    let mut client = Client::speaking(server, way, revision, capabilities, answers).await;
+    let mut said = Vec::new();
+    let mut requests = VecDeque::from(kinds::requests());
+    while let Some((what, method, params)) = requests.pop_front() {
+        let (mut seen, mut reply) = client.round(method, params).await;
+        if let Some(cursor) = reply.get("nextCursor") {
+            requests.push_front((what, method, json!({ "cursor": cursor })));
+        }
+        for message in &mut seen {
+            if message.get("id").is_some() {
+                message["id"] = json!("random");
+            }
+        }
+        if reply.get("requestState").is_some() {
+            reply["requestState"] = json!("random");
+        }
+        said.extend(seen);
+        said.push(reply);
+    }
+    said
+}
+
+/// What came with each revision.
+const NEW: [(Revision, &[&str]); 4] = [
+    (
+        Revision::V2025_03_26,
+        &["\"readOnlyHint\"", "\"destructiveHint\"", "\"audio\"", "\"message\":\"half\""],
+    ),
+    (
+        Revision::V2025_06_18,
+        &[
+            "\"title\"",
+            "\"outputSchema\"",
+            "\"structuredContent\"",
+            "\"resource_link\"",
+            "\"lastModified\"",
+            "elicitation/create",
+        ],
+    ),
+    (Revision::V2025_11_25, &["\"icons\"", "\"oneOf\"", "\"mode\""]),
+    (Revision::V2026_07_28, &["\"resultType\"", "\"ttlMs\"", "\"cacheScope\"", "\"inputRequests\""]),
+];
+
+#[tokio::test]
+async fn x4_every_way_says_the_same_in_each_revision_and_nothing_newer() {
+    let server = kinds::builder().build().unwrap();
+    for revision in Revision::ALL {
+        let expected = said(&server, Way::Memory, revision).await;
+        let text = json!(expected).to_string();
+        for (since, members) in NEW {
+            for member in members {
+                assert_eq!(text.contains(member), since <= revision, "{revision}: {member} in {text}");
+            }
+        }
+        let era = if revision.is_modern() { Era::Modern } else { Era::Legacy };
+        for (way, _) in cells("X4 revisions").filter(|cell| cell.1 == era) {
+            for (said, expected) in said(&server, way, revision).await.iter().zip(&expected) {
+                assert_eq!(said, expected, "{way:?} {revision}");
+            }
+        }
+    }
+}

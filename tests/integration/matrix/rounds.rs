@@ -1,0 +1,99 @@
+//! What modern clients carry from round to round: of use for the call it was sealed for, by whom it was sealed for, and
+//! for nothing else. That it expires is tested where the clock can be told: in `dispatch/round.rs`.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use mcp_runtime::{Caller, ServerBuilder, prelude::*};
+use serde_json::{Value, json};
+
+use super::{Name, Way, capable, cells, client::Client};
+
+#[derive(Default)]
+struct Runs(AtomicUsize);
+
+/// Pays somebody
+#[mcp_tool]
+async fn pay(amount: f64, ctx: &Context, runs: &Arc<Runs>) -> Result<String, ToolError> {
+    runs.0.fetch_add(1, Ordering::SeqCst);
+    let Name { name } = ctx.elicit("payee", format!("Whom do you pay {amount}?")).await?;
+    Ok(format!("paid {amount} to {name}"))
+}
+
+/// Tips somebody, with the same question
+#[mcp_tool]
+async fn tip(amount: f64, ctx: &Context, runs: &Arc<Runs>) -> Result<String, ToolError> {
+    runs.0.fetch_add(1, Ordering::SeqCst);
+    let Name { name } = ctx.elicit("payee", format!("Whom do you pay {amount}?")).await?;
+    Ok(format!("tipped {name}"))
+}
+
+fn builder(runs: &Arc<Runs>) -> ServerBuilder {
+    mcp_runtime::server!().tool::<pay>().tool::<tip>().state(Arc::clone(runs))
+}
+
+fn answers(method: &str, _: &Value) -> Value {
+    assert_eq!(method, "elicitation/create");
+    json!({ "action": "accept", "content": { "name": "Bob" } })
+}
+
+/// A call with what came back from the round before it.
+fn call(tool: &str, arguments: &Value, state: &Value, answers: &Value) -> Value {
+    json!({ "name": tool, "arguments": arguments, "requestState": state, "inputResponses": answers })
+}
+
+#[tokio::test]
+async fn x2_state_that_was_changed_or_belongs_elsewhere_is_refused_before_the_function_runs() {
+    for cell in cells("X2 carried state") {
+        let runs = Arc::<Runs>::default();
+        let builder = builder(&runs).caller(|parts| {
+            let user = parts.headers.get("x-user")?.to_str().ok()?;
+            Some(Caller::new("test", user))
+        });
+        let server = builder.build().unwrap();
+        let mut client = Client::connect(&server, cell, capable(), answers).await;
+        client.be("ada");
+        let ten = json!({ "amount": 10 });
+        let (_, asked) = client.round("tools/call", json!({ "name": "pay", "arguments": ten })).await;
+        assert_eq!(asked["resultType"], "input_required", "{cell:?}");
+        let (state, responses) = (&asked["requestState"], client.answers_to(&asked));
+        let text = state.as_str().expect("a state");
+
+        let mut refused = vec![
+            call("tip", &ten, state, &responses),
+            call("pay", &json!({ "amount": 11 }), state, &responses),
+            call("pay", &json!({}), state, &responses),
+        ];
+        for tampered in [
+            json!(format!("{text}-TAMPERED")),
+            json!(text.chars().rev().collect::<String>()),
+            json!(&text[..text.len() - 1]),
+            json!(""),
+            json!(17),
+            json!(null),
+        ] {
+            refused.push(call("pay", &ten, &tampered, &responses));
+        }
+        for params in refused {
+            let (_, reply) = client.round("tools/call", params.clone()).await;
+            assert_eq!(reply["error"]["code"], -32602, "{cell:?} {params}: {reply}");
+        }
+        let whole = call("pay", &ten, state, &responses);
+        if cell.0 == Way::Http {
+            // elsewhere there is one caller
+            client.be("eve");
+            let (_, reply) = client.round("tools/call", whole.clone()).await;
+            assert_eq!(reply["error"]["code"], -32602, "{cell:?}: {reply}");
+            client.be("ada");
+        }
+        assert_eq!(runs.0.load(Ordering::SeqCst), 1, "{cell:?}: no function has run");
+        // the same arguments in other words are the same arguments
+        let again = call("pay", &json!({ "amount": 10.0 }), state, &responses);
+        for params in [whole, again] {
+            let (_, reply) = client.round("tools/call", params).await;
+            assert_eq!(reply["content"][0]["text"], "paid 10 to Bob", "{cell:?}: {reply}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! A process that is told to stop while clients wait and listen.
+
+use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::{Era, Way, cells};
+use crate::{
+    child::{Server, fixture},
+    http::client::{Ask, said, within},
+    subscriptions::client::{Events, SUBSCRIPTION},
+};
+
+/// Calls in flight.
+const CALLS: usize = 100;
+
+fn nap() -> Value {
+    json!({ "name": "nap", "arguments": { "ms": 1000 } })
+}
+
+fn counted(reply: &Value) -> bool {
+    said(reply).starts_with(&format!("waiting {CALLS} "))
+}
+
+/// A listen stream's result.
+#[track_caller]
+fn assert_result(message: &Value, id: &str) {
+    assert_eq!((&message["id"], &message["result"]["resultType"]), (&json!(id), &json!("complete")));
+    assert_eq!(message["result"]["_meta"][SUBSCRIPTION], id, "{message}");
+}
+
+fn over_stdio(era: Era) {
+    let mut server = Server::spawn(fixture().env("FIXTURE_IN_FLIGHT", "1000"));
+    if era == Era::Legacy {
+        server = server.greeted("2025-11-25");
+    }
+    let request = |id: Value, method: &str, mut params: Value| {
+        if era == Era::Modern {
+            params["_meta"] = crate::child::meta();
+        }
+        json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+    };
+    if era == Era::Modern {
+        let filter = json!({ "notifications": { "toolsListChanged": true } });
+        server.send(&request(json!("listen"), "subscriptions/listen", filter));
+        assert_eq!(server.receive()["method"], "notifications/subscriptions/acknowledged");
+    }
+    for call in 0..CALLS {
+        server.send(&request(json!(call), "tools/call", nap()));
+    }
+    let mut napped = 0;
+    loop {
+        server.send(&request(json!("count"), "tools/call", json!({ "name": "count" })));
+        let mut reply = server.receive();
+        while reply["id"] != "count" {
+            napped += usize::from(said(&reply) == "napped");
+            reply = server.receive();
+        }
+        if counted(&reply) {
+            break;
+        }
+    }
+    server.signal_to_stop();
+    let mut ends = Vec::new();
+    while let Some(message) = server.receive_or_end() {
+        if message["id"].is_u64() {
+            assert_eq!(said(&message), "napped");
+            napped += 1;
+        } else {
+            ends.push(message);
+        }
+    }
+    assert_eq!(napped, CALLS, "{era:?}");
+    match (era, ends.as_slice()) {
+        (Era::Legacy, []) => {}
+        (Era::Modern, [cancelled, result]) => {
+            assert_eq!(cancelled["method"], "notifications/cancelled");
+            assert_eq!(cancelled["params"]["requestId"], "listen");
+            assert_result(result, "listen");
+        }
+        (_, others) => panic!("{era:?}: {others:?}"),
+    }
+    assert_eq!(server.end().0.code(), Some(0), "{era:?}");
+}
+
+async fn over_http(era: Era) {
+    let free = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let at = free.local_addr().expect("an address");
+    drop(free);
+    let server = Server::spawn(fixture().args(["--http", &at.to_string()]));
+    while TcpStream::connect(at).await.is_err() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    let session = match era {
+        Era::Legacy => {
+            let hello = Ask::initialize("2025-11-25").send(at).await;
+            hello.header("mcp-session-id").expect("a session").to_owned()
+        }
+        Era::Modern => String::new(),
+    };
+    let mut streams = Vec::new();
+    for id in ["a", "b", "c"] {
+        let ask = match era {
+            Era::Legacy => {
+                Ask::other("GET").header("Accept", "text/event-stream").header("Mcp-Session-Id", &session)
+            }
+            Era::Modern => {
+                let filter = json!({ "notifications": { "toolsListChanged": true } });
+                Ask::modern(id, "subscriptions/listen", filter)
+            }
+        };
+        let mut events = Events::open(ask, at).await.expect("a stream");
+        if era == Era::Modern {
+            events.next().await.expect("an acknowledgement");
+        }
+        streams.push((id, events));
+    }
+    let call = |id: usize, params: Value| match era {
+        Era::Legacy => Ask::legacy(&session, id, "tools/call", &params),
+        Era::Modern => Ask::modern(id, "tools/call", params),
+    };
+    let naps: Vec<_> = (0..CALLS)
+        .map(|id| {
+            let ask = call(id, nap());
+            tokio::spawn(async move { ask.send(at).await })
+        })
+        .collect();
+    while !counted(&call(CALLS, json!({ "name": "count" })).send(at).await.json()) {
+        tokio::task::yield_now().await;
+    }
+    server.signal_to_stop();
+    for (id, events) in &mut streams {
+        if era == Era::Modern {
+            assert_result(&events.next().await.expect("a result"), id);
+        }
+        assert_eq!(events.next().await, None, "{era:?}");
+    }
+    for nap in naps {
+        assert_eq!(said(&nap.await.expect("no panic").json()), "napped");
+    }
+    let (status, _) = tokio::task::spawn_blocking(|| server.end()).await.expect("no panic");
+    assert_eq!(status.code(), Some(0), "{era:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn h8_a_hundred_calls_are_answered_and_streams_end_before_the_process_does() {
+    for (way, era) in cells("H8 stopping") {
+        match way {
+            Way::Memory => unreachable!("the table has no such cell"),
+            Way::Stdio => tokio::task::spawn_blocking(move || over_stdio(era)).await.expect("no panic"),
+            Way::Http => within(over_http(era)).await,
+        }
+    }
+}

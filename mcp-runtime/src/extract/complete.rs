@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, future::Future, pin::Pin};
 
 use super::{
     Inject, ListedResource,
-    named::{Named, Values},
+    named::{Named, Values, any_number_of_values},
 };
 use crate::{context::Context, reply::Failure};
 
@@ -166,12 +166,7 @@ macro_rules! shapes {
         }
     )*};
 }
-shapes! {
-    ;
-    (A a);
-    (A a)(B b);
-    (A a)(B b)(C c);
-}
+any_number_of_values!(shapes);
 
 /// Runs the completer that an attribute names.
 pub fn complete<M, F: Completer<M>>(

@@ -9,6 +9,19 @@ use crate::{
     reply::Failure,
 };
 
+/// Hands a macro how many values such a function may take: type and variable of each.
+macro_rules! any_number_of_values {
+    ($implement:ident) => {
+        $implement! {
+            ;
+            (A a);
+            (A a)(B b);
+            (A a)(B b)(C c);
+        }
+    };
+}
+pub(super) use any_number_of_values;
+
 /// What such a function gave; without a call to run in, only which state it takes.
 pub struct Named<T> {
     pub(crate) takes: Vec<Inject>,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{
     Inject,
-    named::{Named, Values},
+    named::{Named, Values, any_number_of_values},
 };
 use crate::{context::Context, reply::Failure};
 
@@ -71,12 +71,7 @@ macro_rules! shapes {
         }
     )*};
 }
-shapes! {
-    ;
-    (A a);
-    (A a)(B b);
-    (A a)(B b)(C c);
-}
+any_number_of_values!(shapes);
 
 /// Runs the check that an attribute names.
 pub fn subscribe<M, F: SubscriptionCheck<M>>(

@@ -40,6 +40,7 @@ mod skill;
 mod subscribe;
 mod task;
 mod transport;
+mod wire;
 
 /// The JSON library that this crate is built on, for values and `json!` in tests and run-time schemas.
 pub use serde_json;

@@ -32,11 +32,13 @@ pub use cancel::Cancelled;
 #[cfg(feature = "tracing")]
 pub use event::{ClientLayer, client_layer};
 pub(crate) use event::{any_forwarder, forward, is_wanted, register_forwarder};
-pub(crate) use link::{Ending, Expected, Link, Mailbox, Owner, Session};
+pub(crate) use link::{Ending, Expected, Link, Mailbox, Owner, Response, Session};
 pub(crate) use log::Threshold;
 pub use log::{Log, LogLevel};
+#[cfg(feature = "http")]
+pub(crate) use peer::Headers;
 pub use peer::{Caller, ClientInfo};
-pub(crate) use peer::{ClientData, Headers, Outlet, Peer, Viewer};
+pub(crate) use peer::{ClientData, Outlet, Peer, Viewer};
 pub(crate) use progress::Channel;
 pub use progress::Progress;
 pub use single_use::SingleUse;

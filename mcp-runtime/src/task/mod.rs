@@ -151,6 +151,10 @@ impl Tasks {
     }
 
     /// Waits until none is running.
+    #[cfg_attr(
+        not(any(feature = "stdio", feature = "http")),
+        expect(dead_code, reason = "only a process comes to its end")
+    )]
     pub(crate) async fn ended(&self) {
         loop {
             let mut idle = pin!(self.idle.notified());

@@ -13,12 +13,13 @@ use super::{
     changes::{Changes, Source},
 };
 use crate::{
-    context::{Ending, Expected, Link, LogLevel, Mailbox, Outlet, Owner, Peer, Session, Threshold},
+    context::{Outlet, Peer},
     dispatch::Begun,
     jsonrpc::parse,
     protocol::{META_CLIENT_CAPABILITIES, META_PROTOCOL_VERSION, Revision, TASKS_EXTENSION},
     server::Server,
-    subscribe::{Filter, Lists},
+    subscribe::Lists,
+    wire::Wire,
 };
 
 /// A client in the same process.
@@ -32,7 +33,8 @@ pub(crate) struct Local {
     answers: Option<Answers>,
     /// What it declares that it can do.
     capabilities: Value,
-    mailbox: Mailbox,
+    /// Its connection, as far as there is one in memory.
+    wire: Arc<Wire>,
 }
 
 /// What the client says to a question: the wire's `method` and `params` in, the result out, or an error's message.
@@ -42,7 +44,7 @@ pub(crate) type Answers = Arc<dyn Fn(&str, &Value) -> Result<Value, String> + Se
 struct Seen {
     messages: Mutex<Vec<Value>>,
     answers: Option<Answers>,
-    mailbox: Mailbox,
+    wire: Arc<Wire>,
 }
 
 impl Outlet for Seen {
@@ -61,7 +63,7 @@ impl Outlet for Seen {
                 Ok(result) => Ok(result.to_string().into()),
                 Err(text) => Err(json!({ "code": -1, "message": text }).to_string().into()),
             };
-            self.mailbox.deliver(&NOBODY_ELSE, &id, response);
+            self.wire.deliver(&id, response);
         }
         self.messages.lock().unwrap_or_else(PoisonError::into_inner).push(message);
         true
@@ -70,51 +72,6 @@ impl Outlet for Seen {
 
 /// How long to wait before a task is looked at again.
 const POLL: Duration = Duration::from_millis(5);
-
-/// There is one client only.
-const NOBODY_ELSE: Owner = [0; 16];
-
-/// The connection of a client that has shaken hands.
-struct Connected {
-    mailbox: Mailbox,
-    ending: Ending,
-    level: Threshold,
-    /// Takes what is subscribed to; what is told of it is told to [`Changes`].
-    filter: Arc<Filter>,
-}
-
-impl Link for Connected {
-    fn expect(&self) -> Result<Expected, &'static str> {
-        self.mailbox.expect(NOBODY_ELSE)
-    }
-
-    fn ending(&self) -> Ending {
-        self.ending.clone()
-    }
-
-    fn session(&self) -> Option<&dyn Session> {
-        Some(self)
-    }
-}
-
-impl Session for Connected {
-    fn level(&self) -> Option<LogLevel> {
-        self.level.get()
-    }
-
-    fn set_level(&self, level: LogLevel) -> bool {
-        self.level.set(level);
-        true
-    }
-
-    fn subscribe(&self, uri: &str) -> bool {
-        self.filter.subscribe(uri)
-    }
-
-    fn unsubscribe(&self, uri: &str) {
-        self.filter.unsubscribe(uri);
-    }
-}
 
 impl Local {
     /// A client of the stateless era.
@@ -127,7 +84,7 @@ impl Local {
             next: AtomicU64::new(1),
             answers: None,
             capabilities: json!({}),
-            mailbox: Mailbox::default(),
+            wire: Wire::new(),
         }
     }
 
@@ -153,13 +110,9 @@ impl Local {
             local.peer.client = handshake.client;
         }
         local.handshake = Reply::read(&out, Vec::new()).into_value();
-        let connected = Connected {
-            mailbox: local.mailbox.clone(),
-            ending: Ending::default(),
-            level: Threshold::default(),
-            filter: local.server.hub().filter(Lists::default()),
-        };
-        local.peer.link = Some(Arc::new(connected));
+        // it takes what is subscribed to; what there is to tell is told to `Changes`
+        local.wire.follows(local.server.hub().filter(Lists::default()));
+        local.peer.link = Some(local.wire.clone());
         local
     }
 
@@ -322,7 +275,7 @@ impl Local {
         let seen = Arc::new(Seen {
             messages: Mutex::default(),
             answers: self.answers.clone(),
-            mailbox: self.mailbox.clone(),
+            wire: self.wire.clone(),
         });
         let peer = Peer { outlet: Some(seen.clone()), ..self.peer.clone() };
         let mut out = Vec::new();

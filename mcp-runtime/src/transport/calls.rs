@@ -10,7 +10,7 @@ use std::{
 
 use tokio::{runtime::Handle, sync::Notify, task::AbortHandle};
 
-use super::{sink::Sink, tell, wire::Wire};
+use super::{sink::Sink, tell};
 use crate::{
     context::{Link, Peer},
     dispatch::{Begun, Listening, Running},
@@ -18,6 +18,7 @@ use crate::{
     protocol::Revision,
     server::Server,
     subscribe::Follower,
+    wire::Wire,
 };
 
 /// A connection's calls.

@@ -9,7 +9,6 @@ mod sink;
 mod stdio;
 mod stream;
 mod tell;
-mod wire;
 
 use std::{pin::pin, sync::Arc, time::Duration};
 

@@ -1,10 +1,11 @@
-//! What one connection keeps between its requests: who is asked what, what a client of the handshake era has set, and
-//! when it ends. Calls see it as their [`Link`].
+//! What the connection of one client keeps between its requests: who is asked what, what a client of the handshake era
+//! has set, and when it ends. Calls see it as their [`Link`]. Byte streams have one each, and so has the client in
+//! memory.
 
 use std::sync::{Arc, OnceLock};
 
 use crate::{
-    context::{Ending, Expected, Link, LogLevel, Mailbox, Owner, Session, Threshold},
+    context::{Ending, Expected, Link, LogLevel, Mailbox, Owner, Response, Session, Threshold},
     jsonrpc::Message,
     subscribe::Filter,
 };
@@ -14,7 +15,7 @@ const CLIENT: Owner = [0; 16];
 
 /// One connection, for as long as it lasts.
 #[derive(Debug)]
-pub(super) struct Wire {
+pub(crate) struct Wire {
     mailbox: Mailbox,
     ending: Ending,
     level: Threshold,
@@ -23,7 +24,7 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    pub(super) fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
             mailbox: Mailbox::default(),
             ending: Ending::default(),
@@ -33,18 +34,23 @@ impl Wire {
     }
 
     /// Hands a response to whoever asked; `false` if nobody did.
-    pub(super) fn respond(&self, message: &Message<'_>) -> bool {
+    pub(crate) fn respond(&self, message: &Message<'_>) -> bool {
         let (Some(id), Some(response)) = (message.id(), message.response()) else { return false };
-        self.mailbox.deliver(&CLIENT, id, response.map(Into::into).map_err(Into::into))
+        self.deliver(id, response.map(Into::into).map_err(Into::into))
+    }
+
+    /// The same, by the raw JSON of its id.
+    pub(crate) fn deliver(&self, id: &str, response: Response) -> bool {
+        self.mailbox.deliver(&CLIENT, id, response)
     }
 
     /// What the client is told of from now on; `None` if it was settled before.
-    pub(super) fn follows(&self, filter: Arc<Filter>) -> Option<Arc<Filter>> {
+    pub(crate) fn follows(&self, filter: Arc<Filter>) -> Option<Arc<Filter>> {
         self.filter.set(filter.clone()).ok().map(|()| filter)
     }
 
     /// Nothing more will come from the client: whoever waits for that must know.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         self.ending.fire();
         self.mailbox.close(&CLIENT);
     }

@@ -84,8 +84,10 @@ impl TestServer {
     /// Declares these client capabilities, and answers what functions ask: `answers` gets the wire's `method` and
     /// `params`, and gives the result, or the message of an error.
     ///
-    /// A call that asks is then answered and repeated until it is done, in either era. In the stateless era an error
-    /// ends that: the reply is the one that asks.
+    /// A call that asks is then answered and repeated until it is done, in either era. An error reaches a function
+    /// only after a handshake, as the [error](crate::AskError) of its question: in the stateless era
+    /// [`inputResponses`](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr) are results,
+    /// and a host without one gives the call up. So the reply is the one that asks then.
     ///
     /// ```
     /// # use mcp_runtime::testing::TestServer;

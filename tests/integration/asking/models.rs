@@ -179,4 +179,8 @@ async fn a_client_that_refuses_is_an_error_that_bodies_can_handle() {
         .legacy(Revision::V2025_11_25);
     let reply = server.call("polite", json!({})).await;
     reply.expect_text("stranger (the client refused `name`: not today (-1))");
+    // in the stateless era there is no way to say so: what cannot be answered is given up
+    let server = serve(mcp_runtime::server!().tool::<polite>())
+        .answering(everything(), |_, _| Err("not today".to_owned()));
+    assert_eq!(server.call("polite", json!({})).await.value()["resultType"], "input_required");
 }

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use axum::http::{Extensions, request::Parts};
+use axum::http::{Extensions, Method, Request, request::Parts};
 
 use super::guard::split;
 use crate::{
@@ -104,6 +104,11 @@ impl HttpOptions {
     /// Whether there is an endpoint at that path.
     pub(super) fn serves(&self, path: &str) -> bool {
         self.path == path || self.sse_path.as_deref() == Some(path)
+    }
+
+    /// Whether a request opens a stream of the transport of 2024-11-05.
+    pub(super) fn opens_old<B>(&self, request: &Request<B>) -> bool {
+        request.method() == Method::GET && self.sse_path.as_deref() == Some(request.uri().path())
     }
 
     /// Where events are kept.
@@ -213,6 +218,8 @@ impl ServerBuilder {
     }
 
     /// Sets how many event streams may be open with `GET`; 4096 by default. More are answered `503`.
+    ///
+    /// Their sessions count among the [subscribers](Self::max_subscribers) as well.
     pub fn max_streams(mut self, streams: usize) -> Self {
         self.options.http.max_streams = streams;
         self

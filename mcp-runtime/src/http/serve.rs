@@ -1,7 +1,16 @@
 //! Serves a server over HTTP: in a user's router, or with an accept loop of our own, which also bounds connections
 //! and header times and ends gracefully.
 
-use std::{convert::Infallible, io, pin::pin, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    io,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use axum::{Router, body::Body, extract::Request, http::StatusCode, routing::any};
 use hyper::{server::conn::http1, service::service_fn};
@@ -9,7 +18,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     net::{TcpListener, TcpStream, ToSocketAddrs},
     sync::{OwnedSemaphorePermit, Semaphore, watch},
-    time::{Instant, timeout_at},
+    time::{Instant, timeout, timeout_at},
 };
 
 use super::{endpoint::Endpoint, reply};
@@ -107,6 +116,10 @@ impl crate::ServerBuilder {
     }
 }
 
+/// How long a client of the old transport may take for the last words on its stream, after the calls there have had
+/// their time to end, and for the stream's end.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
 /// The accept loop.
 async fn accept(endpoint: Arc<Endpoint>, listener: TcpListener, stop: impl Future<Output = ()>) {
     let places = Arc::new(Semaphore::new(endpoint.options.max_connections.min(Semaphore::MAX_PERMITS)));
@@ -163,8 +176,12 @@ async fn serve(
 ) {
     let drain = endpoint.server.options().drain;
     let header_timeout = endpoint.options.header_timeout;
+    let old = Arc::new(AtomicBool::new(false));
+    let is_old = old.clone();
     let service = service_fn(move |request| {
         let endpoint = endpoint.clone();
+        // the only thing that a connection can bring from then on is its stream
+        is_old.fetch_or(endpoint.options.opens_old(&request), Ordering::Relaxed);
         async move {
             Ok::<_, Infallible>(if endpoint.options.serves(request.uri().path()) {
                 endpoint.answer(request).await
@@ -186,7 +203,10 @@ async fn serve(
         _ = told.changed() => {}
     }
     connection.as_mut().graceful_shutdown();
-    let _in_time = tokio::time::timeout(drain, connection).await;
+    let in_time = timeout(drain, connection.as_mut()).await.is_ok();
+    if !in_time && old.load(Ordering::Relaxed) {
+        let _in_time = timeout(LAST_WORDS, connection).await;
+    }
 }
 
 /// Ready when the process gets SIGTERM or Ctrl-C.

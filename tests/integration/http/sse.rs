@@ -33,6 +33,12 @@ async fn nap() -> &'static str {
     "napped"
 }
 
+/// Takes all the time there is
+#[mcp_tool]
+async fn hang() -> &'static str {
+    std::future::pending().await
+}
+
 struct Served {
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
@@ -54,7 +60,13 @@ async fn serve(builder: ServerBuilder) -> Served {
 }
 
 fn builder() -> ServerBuilder {
-    mcp_runtime::server!().tool::<echo>().tool::<consult>().tool::<whoami>().tool::<nap>().legacy_sse("/sse")
+    mcp_runtime::server!()
+        .tool::<echo>()
+        .tool::<consult>()
+        .tool::<whoami>()
+        .tool::<nap>()
+        .tool::<hang>()
+        .legacy_sse("/sse")
 }
 
 /// A client of the old transport.
@@ -222,6 +234,20 @@ async fn a_server_that_stops_answers_and_ends_its_old_streams() {
     client.call(1, "nap", &json!({})).await;
     drop(served.stop.take());
     assert_eq!(said(&client.message().await), "napped");
+    assert_eq!(client.event().await, None);
+    within(served.task).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_stream_whose_calls_take_all_the_time_there_is_ends_as_it_should() {
+    let mut served = serve(builder().drain(std::time::Duration::from_millis(100))).await;
+    let mut client = Client::open(served.address, None).await;
+    client.shake_hands().await;
+    client.call(1, "hang", &json!({})).await;
+    client.call(2, "echo", &json!({ "message": "it has begun" })).await;
+    assert_eq!(said(&client.message().await), "it has begun");
+    drop(served.stop.take());
+    // a connection that breaks off is no end, and fails here
     assert_eq!(client.event().await, None);
     within(served.task).await.unwrap();
 }

@@ -133,6 +133,20 @@ impl Calls {
         }
     }
 
+    /// Ready when the client has cancelled every member that still ran. Their functions are dropped, but not polled.
+    pub(super) fn poll_given_up(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut running = false;
+        for part in &mut self.parts {
+            let Part::Running(pending) = part else { continue };
+            let cancelled = pending.cancel.as_mut().map(|(cancelled, _)| Pin::new(cancelled).poll(cx));
+            match cancelled {
+                Some(Poll::Ready(())) => *part = Part::Gone,
+                _ => running = true,
+            }
+        }
+        if running { Poll::Pending } else { Poll::Ready(()) }
+    }
+
     /// The response of calls of which none is running.
     pub(super) fn finish(mut self) -> Response<Reply> {
         let mut replies: Vec<Vec<u8>> = self

@@ -248,6 +248,11 @@ impl Feed {
         }
     }
 
+    /// Nobody reads any more, whoever did: its connection ends with what it has got.
+    pub(super) fn drop_reader(&self) {
+        self.state().reader = None;
+    }
+
     /// Attaches a connection that has got everything up to that event; the one before it ends.
     pub(super) fn attach(&self, reader: &Reader, upto: u64) -> Attached {
         let mut state = self.state();

@@ -22,7 +22,7 @@ use crate::session::{Open, Session};
 /// How long what happens is kept together for a client that may come back.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Streams that wait for their clients.
-const MAX_WAITING: usize = 256;
+pub(super) const MAX_WAITING: usize = 256;
 /// When a client is to come back for a stream that goes on elsewhere.
 const ELSEWHERE: Duration = Duration::from_secs(1);
 
@@ -165,7 +165,12 @@ impl Standing {
                 biased;
                 () = &mut end => return,
                 change = poll_fn(|cx| memory.standing.poll(self.serial, cx)) => match change {
-                    Some(change) => feed.emit(change.notification(|_| {}), false).await,
+                    // a client that does not read holds this up, but not beyond the end of its session
+                    Some(change) => tokio::select! {
+                        biased;
+                        () = &mut end => return,
+                        () = feed.emit(change.notification(|_| {}), false) => {}
+                    },
                     None => return,
                 },
                 () = feed.gone() => {}

@@ -65,7 +65,21 @@ async fn run(mut calls: Calls, feed: Arc<Feed>, reader: Reader) {
         };
         let count = messages.len();
         for (n, message) in messages.into_iter().enumerate() {
-            feed.emit(message, over && n + 1 == count).await;
+            let emit = feed.emit(message, over && n + 1 == count);
+            // a client that does not read holds the calls up, but it can cancel them and end its session
+            if over {
+                tokio::select! {
+                    biased;
+                    () = emit => {}
+                    () = feed.memory().ending.fired() => return,
+                }
+            } else {
+                tokio::select! {
+                    biased;
+                    () = emit => {}
+                    () = poll_fn(|cx| calls.poll_given_up(cx)) => feed.drop_reader(),
+                }
+            }
         }
         if over {
             if count == 0 {

@@ -30,11 +30,12 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets how many subscribers a server has at once, over all transports; 2048 by default. More are refused: over
+    /// Sets how many subscribers a server has at once, over all transports; 5000 by default. More are refused: over
     /// HTTP with `503`.
     ///
-    /// Every open `subscriptions/listen` is one, and every connection or stream of a client of the handshake era
-    /// that is told of changes.
+    /// Every open `subscriptions/listen` is one, and every connection, or session with an open stream, of a client of
+    /// the handshake era that is told of changes. Over HTTP other bounds, which are lower by default, are met first:
+    /// `max_connections` and `max_streams`. Whoever raises those may have to raise this.
     pub fn max_subscribers(mut self, subscribers: usize) -> Self {
         self.options.subscriptions.followers = subscribers;
         self

@@ -28,8 +28,10 @@ pub(crate) struct Limits {
 }
 
 impl Default for Limits {
+    /// Room for whoever else may be there by default: one follower for each connection over HTTP, of which there are
+    /// 4096, and for each stream that waits there for its client. So it is another bound that is met first.
     fn default() -> Self {
-        Self { followers: 2048, uris: 1024, pending: 1024 }
+        Self { followers: 5000, uris: 1024, pending: 1024 }
     }
 }
 

@@ -10,11 +10,15 @@ use axum::http::Response;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::{Client, Coming, Endpoint, Reply, ask, said, server};
+use super::{
+    super::{listen::MAX_WAITING, options::HttpOptions},
+    Client, Coming, Endpoint, Reply, ask, said, server,
+};
 use crate::{
     def::{RuntimeTool, ToolCall},
     server::ServerBuilder,
     session::{Bounds, EventStore, Events, StoredEvent},
+    subscribe::Limits,
 };
 
 /// Lets calls to `hold` go.
@@ -353,4 +357,86 @@ async fn with_a_store_that_replicas_share_any_of_them_resumes() {
     assert!(resumed.event().await.is_none());
     assert_eq!(client.delete().await, 204);
     assert_eq!(store.0.size(), (0, 0));
+}
+
+/// Lets others work until it is so.
+async fn until(mut so: impl FnMut() -> bool) {
+    for _ in 0..100_000 {
+        if so() {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+    panic!("it never came to that");
+}
+
+#[tokio::test]
+async fn a_standing_stream_that_nobody_reads_ends_with_its_session() {
+    let endpoint = endpoint(&Gate::new(), server());
+    let client = Client::with_session(&endpoint, "2025-11-25").await;
+    let mut unread = Coming::new(client.get().await);
+    // more than can be on the way to a connection
+    for _ in 0..200 {
+        news(&endpoint);
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(endpoint.server.hub().followers(), 1);
+    assert_eq!(client.delete().await, 204);
+    until(|| endpoint.server.hub().followers() == 0).await;
+    let mut read = 0;
+    while unread.event().await.is_some() {
+        read += 1;
+    }
+    assert!((1..200).contains(&read), "it was held up: {read}");
+}
+
+#[tokio::test]
+async fn a_call_whose_stream_nobody_reads_can_be_cancelled() {
+    struct Inside(Arc<AtomicBool>);
+    impl Drop for Inside {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    for delete in [false, true] {
+        let dropped = Arc::<AtomicBool>::default();
+        let flag = dropped.clone();
+        let chatty = RuntimeTool::builder("chatty").handler(move |call: ToolCall| {
+            let inside = Inside(flag.clone());
+            async move {
+                let _inside = inside;
+                for step in 1..=200 {
+                    call.context.progress(f64::from(step)).send();
+                }
+                std::future::pending::<()>().await;
+            }
+        });
+        let endpoint = Endpoint::new(&server().add_tool(chatty).build().unwrap());
+        let client = Client::with_session(&endpoint, "2025-11-25").await;
+        let mut unread = Coming::new(client.call(1, "chatty").await);
+        for _ in 0..500 {
+            tokio::task::yield_now().await;
+        }
+        assert!(!dropped.load(Ordering::Relaxed));
+        if delete {
+            assert_eq!(client.delete().await, 204);
+        } else {
+            let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
+            assert_eq!(client.post(&cancel).await.status(), 202);
+        }
+        until(|| dropped.load(Ordering::Relaxed)).await;
+        let mut read = 0;
+        while unread.event().await.is_some() {
+            read += 1;
+        }
+        assert!((1..200).contains(&read), "it was held up: {read}");
+    }
+}
+
+#[test]
+fn by_default_streams_and_connections_are_bounded_before_subscribers_are() {
+    let http = HttpOptions::default();
+    let followers = Limits::default().followers;
+    assert!(followers >= http.max_connections + MAX_WAITING);
+    assert!(followers >= http.max_streams + MAX_WAITING);
 }

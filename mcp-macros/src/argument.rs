@@ -16,6 +16,8 @@ use crate::ty::{at, held};
 /// An argument that the client sends.
 pub(crate) struct Argument {
     pub(crate) name: String,
+    /// The parameter's own name.
+    pub(crate) ident: String,
     /// Where the name was written.
     pub(crate) name_span: Span,
     pub(crate) header: Option<LitStr>,
@@ -48,6 +50,7 @@ enum Complete {
 impl Argument {
     pub(crate) fn new(name: String, name_span: Span, description: Option<TokenStream>) -> Self {
         Self {
+            ident: name.clone(),
             name,
             name_span,
             header: None,

@@ -151,6 +151,10 @@ impl Entry {
     /// A string literal, or a constant expression that the compiler checks.
     pub(crate) fn text(&self, errors: &Errors) -> Option<TokenStream> {
         match &self.form {
+            Form::Value(value) if literal_string(value).is_some_and(|text| text.value().is_empty()) => {
+                errors.at(value, format_args!("`{}` is empty\nwrite something, or remove it", self.name));
+                None
+            }
             Form::Value(value) if literal_string(value).is_some() || !matches!(value, Expr::Lit(_)) => {
                 Some(value.to_token_stream())
             }

@@ -112,18 +112,23 @@ impl Common {
             "description" => self.description = entry.text(errors),
             "icon" => self.icons.extend(icon::read(entry, errors)),
             "meta" => self.meta = meta::read(entry, errors),
-            "scopes" => self.scopes = entry.strings(errors).unwrap_or_default(),
+            "scopes" => self.scopes = scopes(entry, errors),
             "requires" => self.requires = ui::words(entry, names::FEATURES, errors),
             _ => return false,
         }
         true
     }
 
-    /// `ui(..)` becomes a member of what `meta(..)` makes, which must leave it room.
+    /// `ui(..)` and `tags(..)` become members of what `meta(..)` makes, which must leave them room.
     fn check_ui(&self, entries: &[Entry], errors: &Errors) {
-        let written = self.meta.as_ref().is_some_and(|meta| meta.keys.iter().any(|key| key == "ui"));
-        if let Some(entry) = entries.iter().find(|entry| entry.name == "ui" && written) {
-            errors.at(&entry.key, "`ui` is a member of `meta(..)` as well\nkeep one of them");
+        for name in ["ui", "tags"] {
+            let written = self.meta.as_ref().is_some_and(|meta| meta.keys.iter().any(|key| key == name));
+            if let Some(entry) = entries.iter().find(|entry| entry.name == name && written) {
+                errors.at(
+                    &entry.key,
+                    format_args!("`{name}` is a member of `meta(..)` as well\nkeep one of them"),
+                );
+            }
         }
     }
 
@@ -253,6 +258,21 @@ pub(crate) fn free_function<K: Kind>(options: TokenStream, item: TokenStream) ->
         tokens.extend(expand::registration(&function, &item, &definition, !failed));
     }
     tokens
+}
+
+/// The scopes of an item; one that no caller can have would hide it from all.
+fn scopes(entry: &Entry, errors: &Errors) -> Vec<LitStr> {
+    let scopes = entry.strings(errors).unwrap_or_default();
+    for scope in scopes.iter().filter(|scope| !names::is_scope(&scope.value())) {
+        errors.at(
+            scope,
+            format_args!(
+                "`{}` cannot be a scope\nwrite each by itself: `scopes(\"read\", \"write\")`",
+                scope.value()
+            ),
+        );
+    }
+    scopes
 }
 
 fn check_name(place: Place, given: Option<&LitStr>, function: &Function, errors: &Errors) -> String {

@@ -158,7 +158,8 @@ fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let plain = |name: &str| name.replace('_', "").to_ascii_lowercase();
     let word = plain(word);
     let (distance, name) = known.iter().map(|name| (distance(&word, &plain(name)), *name)).min()?;
-    (distance <= word.len() / 3).then_some(name)
+    let abbreviated = || known.iter().copied().find(|name| word.len() > 2 && plain(name).starts_with(&word));
+    (distance <= word.len() / 3).then_some(name).or_else(abbreviated)
 }
 
 /// Edits (insert, delete, replace, swap of neighbours) that turn `from` into `to`.
@@ -185,6 +186,11 @@ fn distance(from: &str, to: &str) -> usize {
         older = std::mem::replace(&mut last, line);
     }
     last.last().copied().unwrap_or(0)
+}
+
+/// Whether a caller can have been granted it (RFC 6749, section 3.3).
+pub(crate) fn is_scope(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic() && b != b'"' && b != b'\\')
 }
 
 /// A word of an option as a variant is named: `sampling_tools` is `SamplingTools`.
@@ -268,6 +274,8 @@ mod tests {
             ("x", TOOL, None),
             ("uri", TOOL_UI, Some("resource")),
             ("tasks", TOOL, Some("task")),
+            ("desc", TOOL, Some("description")),
+            ("prio", RESOURCE, Some("priority")),
             ("needs", TOOL, Some("requires")),
         ] {
             assert_eq!(nearest(word, known), meant, "{word}");

@@ -133,6 +133,12 @@ fn param_at(
     };
     let mut argument = Argument::new(name.unraw().to_string(), name.span(), docs);
     let flat = options.iter().any(|option| option.name == "flatten");
+    if flat && ty::held(&param.ty).is_some() {
+        errors.at(
+            &param.ty,
+            "`flatten` takes a struct, since the arguments are always there\nmake its fields `Option`s instead",
+        );
+    }
     for option in &options {
         let name = option.name.as_str();
         if flat && names::PARAMETER.contains(&name) && !matches!(name, "flatten" | "description") {
@@ -199,14 +205,16 @@ fn predicate(attrs: &[Attribute]) -> Option<TokenStream> {
 
 /// Clients tell arguments apart by name, and headers ignoring case.
 fn check_names(params: &[Param], place: Place, errors: &Errors) {
-    let mut seen: HashMap<&str, bool> = HashMap::new();
+    let mut seen: HashMap<&str, (bool, &str)> = HashMap::new();
     let mut headers: Vec<String> = Vec::new();
     for param in params {
         let Some(argument) = param.argument() else { continue };
         // Two of one name under different `#[cfg]`s may exclude each other.
         let conditional = param.cfg.is_some();
-        if let Some(other) = seen.insert(&argument.name, conditional)
+        if let Some((other, ident)) = seen.insert(&argument.name, (conditional, &argument.ident))
             && !(conditional && other)
+            // which the compiler refuses itself
+            && *ident != argument.ident
         {
             errors.at_span(
                 argument.name_span,

@@ -23,7 +23,7 @@ pub(crate) struct Resource {
     mime: Option<LitStr>,
     audience: Vec<LitStr>,
     priority: Option<f32>,
-    size: Option<u64>,
+    size: Option<(u64, Span)>,
     cache: Option<Cache>,
     list: Option<(TokenStream, Span)>,
     subscribe: Option<(TokenStream, Span)>,
@@ -57,7 +57,8 @@ impl Kind for Resource {
             "priority" => self.priority = priority(entry, errors),
             "size" => {
                 let size = entry.integer(errors).map(|size| size.base10_parse::<u64>());
-                self.size = size.and_then(|size| size.map_err(|error| errors.add(error)).ok());
+                let size = size.and_then(|size| size.map_err(|error| errors.add(error)).ok());
+                self.size = size.map(|size| (size, entry.span()));
             }
             "cache" => self.cache = cache(entry, errors),
             "ui" => self.ui = Some((entry.key.clone(), ui::of_resource(entry, errors))),
@@ -70,6 +71,7 @@ impl Kind for Resource {
 
     fn check(&mut self, _: &Function, params: &[Param], errors: &Errors) {
         self.check_ui(errors);
+        self.check_instances(params, errors);
         let Some(Uri { text, variables }) = &self.uri else { return };
         let arguments: Vec<_> = params.iter().filter_map(Param::argument).collect();
         for variable in variables {
@@ -107,7 +109,7 @@ impl Kind for Resource {
             let priority = Literal::f32_unsuffixed(priority);
             calls.extend(quote!(.priority(#priority)));
         }
-        if let Some(size) = self.size {
+        if let Some((size, _)) = self.size {
             calls.extend(quote!(.size(#size)));
         }
         if let Some(Cache { ttl, public }) = self.cache {
@@ -127,6 +129,25 @@ impl Kind for Resource {
 }
 
 impl Resource {
+    /// A template has instances, each of a size of its own; a plain resource has one size, and no instances.
+    fn check_instances(&self, params: &[Param], errors: &Errors) {
+        let is_template = match &self.uri {
+            Some(Uri { variables, .. }) => !variables.is_empty(),
+            None if self.has_uri => return,
+            None => params.iter().any(|param| param.argument().is_some()),
+        };
+        match (&self.size, &self.list) {
+            (Some((_, key)), _) if is_template => {
+                errors.at_span(*key, "`size` is of one resource, and this is a template of many\nremove it");
+            }
+            (_, Some((_, key))) if !is_template => errors.at_span(
+                *key,
+                "`list` gives the instances of a template, and this is one resource\nremove it, or add a variable to the URI",
+            ),
+            _ => {}
+        }
+    }
+
     /// Only pages have `ui(..)`, and only one MIME type.
     fn check_ui(&self, errors: &Errors) {
         let Some((key, _)) = &self.ui else { return };

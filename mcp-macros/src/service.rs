@@ -63,7 +63,9 @@ pub(crate) fn expand(options: TokenStream, block: &TokenStream) -> TokenStream {
         constants = TokenStream::new();
         items.clear();
     }
-    let is_plain = block.trait_path.is_none() && block.generics.params.is_empty();
+    let is_plain = block.trait_path.is_none()
+        && block.generics.params.is_empty()
+        && ty::offence(block.this.to_token_stream()).is_none();
     let inner = quote_spanned! {Span::mixed_site()=>
         #constants
         impl __rt::Service for #this { const ITEMS: &'static [__rt::Linked] = &[#(#items),*]; }
@@ -158,6 +160,8 @@ impl Block {
         }
         if !self.generics.params.is_empty() {
             errors.at(&self.generics, "a service cannot be generic\nname the types, one `impl` each");
+        } else if let Some(found) = ty::offence(self.this.to_token_stream()) {
+            errors.at(found.tokens, "a service cannot borrow\nwrite a type that owns its data, or `'static`");
         }
     }
 

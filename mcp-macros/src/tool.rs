@@ -5,21 +5,21 @@
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Expr, ExprLit, Lit, LitStr, Type};
+use syn::{Expr, ExprLit, Lit, LitStr, ReturnType, Type};
 
 use crate::attr::{Entry, Form};
 use crate::errors::Errors;
 use crate::item::Function;
 use crate::kind::{Kind, Place};
 use crate::params::{Param, Role};
-use crate::ty::at;
+use crate::ty::{at, unit};
 use crate::ui::{self, Page};
 
 /// The options that only tools have.
 #[derive(Default)]
 pub(crate) struct Tool {
     /// Hints in the order in which they were written; only those go on the wire.
-    hints: Vec<(String, bool)>,
+    hints: Vec<(String, bool, Span)>,
     timeout: Option<(Span, u64)>,
     max_concurrency: Option<TokenStream>,
     blocking: Option<Ident>,
@@ -27,6 +27,8 @@ pub(crate) struct Tool {
     strict: bool,
     unlisted: bool,
     output: Option<Type>,
+    /// What the function returns.
+    returned: Option<Type>,
     ui: Page,
     task: Option<(Span, Task)>,
 }
@@ -45,7 +47,7 @@ impl Kind for Tool {
     fn option(&mut self, entry: &Entry, errors: &Errors) -> bool {
         match entry.name.as_str() {
             hint @ ("read_only" | "destructive" | "idempotent" | "open_world") => {
-                self.hints.extend(entry.flag(errors).map(|value| (hint.to_owned(), value)));
+                self.hints.extend(entry.flag(errors).map(|value| (hint.to_owned(), value, entry.span())));
             }
             "timeout" => {
                 self.timeout = entry.milliseconds(errors).map(|limit| (entry.span(), limit));
@@ -69,6 +71,14 @@ impl Kind for Tool {
     }
 
     fn check(&mut self, function: &Function, params: &[Param], errors: &Errors) {
+        self.returned = match &function.sig.output {
+            ReturnType::Type(_, ty) => Some((**ty).clone()),
+            ReturnType::Default => None,
+        };
+        let claims = |hint: &str| self.hints.iter().find(|(name, value, _)| *value && name == hint);
+        if let (Some(_), Some((_, _, key))) = (claims("read_only"), claims("destructive")) {
+            errors.at_span(*key, "a tool that is `read_only` destroys nothing\nkeep one of them");
+        }
         if let Some((span, mode)) = self.task
             && !function.is_async()
             && (self.blocking.is_none() || mode == Task::Manual)
@@ -100,7 +110,7 @@ impl Kind for Tool {
 
     fn calls(&self) -> TokenStream {
         let mut calls = TokenStream::new();
-        for (hint, value) in &self.hints {
+        for (hint, value, _) in &self.hints {
             let hint = Ident::new(hint, Span::mixed_site());
             calls.extend(quote!(.#hint(#value)));
         }
@@ -137,7 +147,10 @@ impl Kind for Tool {
             calls.extend(quote_spanned!(Span::mixed_site()=> .task(__rt::TaskMode::#mode)));
         }
         if let Some(output) = &self.output {
-            calls.extend(quote_spanned!(at(output.span())=> .output_type(__rt::OutputType::of::<#output>())));
+            let returned = self.returned.clone().unwrap_or_else(|| unit(output.span()));
+            calls.extend(
+                quote_spanned!(at(output.span())=> .output_type(__rt::OutputType::of::<#output, #returned>())),
+            );
         }
         calls
     }

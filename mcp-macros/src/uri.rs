@@ -87,11 +87,18 @@ fn check_literal(text: &str) -> Result<(), String> {
     if text.contains('}') {
         return Err(format!("`}}` closes nothing\n{FORMS}"));
     }
-    let bad = |c: char| c.is_whitespace() || c.is_control() || "\"<>\\^`|".contains(c);
-    match text.chars().find(|&c| bad(c)) {
-        Some(c) => Err(format!("a URI cannot contain `{}`\npercent-encode it", c.escape_default())),
-        None => Ok(()),
+    let bad = |c: char| !c.is_ascii_graphic() || "\"<>\\^`|".contains(c);
+    if let Some(c) = text.chars().find(|&c| bad(c)) {
+        let shown = if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+        return Err(format!("a URI cannot contain `{shown}`\npercent-encode it"));
     }
+    let is_encoded = |rest: &str| rest.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
+    if text.split('%').skip(1).any(|rest| !is_encoded(rest)) {
+        return Err(
+            "`%` is not followed by two hexadecimal digits\nwrite `%25` for a percent sign".to_owned()
+        );
+    }
+    Ok(())
 }
 
 enum Place {
@@ -185,6 +192,9 @@ mod tests {
             "docs://{{a}}",
             "docs://a b",
             "docs://a\n",
+            "docs://\u{e9}",
+            "docs://a%",
+            "docs://a%zz/{b}",
             "docs://é{é}",
         ] {
             assert!(variables(uri).is_err(), "{uri}");

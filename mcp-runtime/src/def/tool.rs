@@ -219,6 +219,17 @@ impl<R> AnyToolOut for ToolOut<R> {
     }
 }
 
+/// Return types that say nothing of the type of their structured content.
+#[diagnostic::on_unimplemented(
+    message = "`output` does not apply to a tool that returns `{Self}`",
+    label = "not a `ToolResult`",
+    note = "return `ToolResult`, or remove `output`: `Json<T>` publishes the schema of `T` by itself"
+)]
+pub trait Untyped {}
+impl Untyped for ToolResult {}
+#[diagnostic::do_not_recommend]
+impl<T: Untyped, E> Untyped for Result<T, E> {}
+
 /// A type named by `output = Type`.
 #[derive(Debug, Clone, Copy)]
 pub struct OutputType {
@@ -226,9 +237,9 @@ pub struct OutputType {
 }
 
 impl OutputType {
-    /// The schema of `T`.
+    /// The schema of `T`, for a function that returns `R`.
     #[must_use]
-    pub const fn of<T: Structured>() -> Self {
+    pub const fn of<T: Structured, R: Untyped>() -> Self {
         Self { schema: |generator| generator.subschema_for::<T>() }
     }
 }

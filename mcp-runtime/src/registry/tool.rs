@@ -79,6 +79,7 @@ impl ToolEntry {
         state: Arc<Slots>,
     ) -> Result<Self, Problem> {
         let problem = |text: String| Problem::at(def.common.at, format!("tool `{name}`: {text}"));
+        check_flatten(def.common.args).map_err(&problem)?;
         let (schema, unenforced) = input_schema(&def.common, def.strict);
         for arg in def.common.args {
             if let Some(bad) = arg.problems().into_iter().next() {
@@ -346,6 +347,29 @@ fn nested_only(schema: &Value, args: &[&'static dyn AnyArg]) -> Value {
         }
     }
     schema
+}
+
+/// What is the whole arguments object has to be an object.
+fn check_flatten(args: &[&'static dyn AnyArg]) -> Result<(), String> {
+    fn may_be_object(schema: &Value) -> bool {
+        let branches = || ["oneOf", "anyOf"].iter().find_map(|key| schema.get(*key)?.as_array());
+        match schema.get("type") {
+            Some(Value::String(name)) => name == "object",
+            Some(Value::Array(names)) => names.iter().any(|name| name == "object"),
+            _ => match branches() {
+                Some(branches) => branches.iter().any(may_be_object),
+                None => schema.get("enum").is_none() && schema.get("const").is_none(),
+            },
+        }
+    }
+    let Some(arg) = args.first().filter(|arg| arg.is_flatten()) else { return Ok(()) };
+    let mut generator = generator();
+    let mut schema = arg.property(&mut generator).to_value();
+    hoist_defs(&mut schema, generator.take_definitions(true));
+    if may_be_object(&schema) {
+        return Ok(());
+    }
+    Err(format!("`{}` with `flatten` is no object\nmake it a struct, or remove `flatten`", arg.name()))
 }
 
 /// An enum that is no string, or a type with bounds of its own, cannot be mirrored.

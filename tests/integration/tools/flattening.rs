@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use mcp_runtime::prelude::*;
 use serde_json::json;
 
-use crate::common::{failure, only_tool, serve};
+use crate::common::{build_error, failure, only_tool, serve};
 
 #[mcp_type]
 #[derive(Debug)]
@@ -126,4 +126,31 @@ async fn t16_wide_integers_survive_the_repair_of_their_neighbours() {
     let sent = json!({ "big": u64::MAX, "small": "7", "huge": i64::MIN });
     server.call("wide", sent).await.expect_text("18446744073709551615 7 Some(-9223372036854775808)");
     assert_eq!(only_tool(&server).await["inputSchema"]["properties"]["huge"], json!({ "type": "integer" }));
+}
+
+#[test]
+fn what_is_no_object_cannot_be_the_whole_of_it() {
+    #[mcp_type]
+    enum Level {
+        /// Little
+        Low,
+        High,
+    }
+    #[mcp_tool]
+    fn text(#[mcp(flatten)] text: String) -> String {
+        text
+    }
+    #[mcp_tool]
+    fn list(#[mcp(flatten)] list: Vec<u8>) -> usize {
+        list.len()
+    }
+    #[mcp_tool]
+    fn level(#[mcp(flatten)] level: Level) -> bool {
+        matches!(level, Level::Low)
+    }
+    let error = build_error(mcp_runtime::server!().tool::<text>().tool::<list>().tool::<level>());
+    for name in ["text", "list", "level"] {
+        let line = format!("tool `{name}`: `{name}` with `flatten` is no object");
+        assert!(error.contains(&line), "{error}");
+    }
 }

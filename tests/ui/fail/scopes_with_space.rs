@@ -1,0 +1,6 @@
+use mcp_runtime::prelude::*;
+
+#[mcp_tool(scopes("read write"))]
+fn secret() {}
+
+fn main() {}

@@ -14,9 +14,10 @@ fn every_tool_option_is_accepted() {
 #[test]
 fn every_resource_and_prompt_option_is_accepted() {
     no_mistake(&resource(
-        r#"uri = "a://b/{id}{?q}", name = "any name", title = "T", description = "d", mime = "text/plain; charset=utf-8", icon = "https://a.example/i.png", audience("user", "assistant"), priority = 1, size = 10, cache(ttl = "60s", public), list = all, subscribe = may, scopes = "a", requires(roots), meta(x = [1, 2]), crate = crate,"#,
+        r#"uri = "a://b/{id}{?q}", name = "any name", title = "T", description = "d", mime = "text/plain; charset=utf-8", icon = "https://a.example/i.png", audience("user", "assistant"), priority = 1, cache(ttl = "60s", public), list = all, subscribe = may, scopes = "a", requires(roots), meta(x = [1, 2]), crate = crate,"#,
         "fn x(#[mcp(raw)] id: String, q: Option<u32>) -> String {}",
     ));
+    no_mistake(&resource(r#"uri = "a://b", size = 10"#, "fn x() -> String {}"));
     let page = resource(
         r#"uri = "ui://a/{b}", mime = "text/html;profile=mcp-app", ui(csp(connect("https://a.example", "wss://b.example"), resource = "https://*.a.example", frame = ["https://c.example"], base_uri("https://d.example")), permissions(camera, microphone, geolocation, clipboard_write), prefers_border = false, domain = "a.b"), meta(x = 1)"#,
         "fn x(b: String) -> String {}",

@@ -87,7 +87,7 @@ pub struct Report {
     icon = ["https://a.example/i.png", "data:image/png;base64,AA"],
     icon(src = "https://a.example/d.svg", mime = "image/svg+xml", sizes("any"), theme = "dark"),
     icon(theme = "light", sizes = ["48x48", "96x96"], src = "https://a.example/l.png"),
-    meta(model = "m", n = 1, rate = -0.5, beta = true, tags = ["a"], nested(x = 1), "org.example/kind" = "k"),
+    meta(model = "m", n = 1, rate = -0.5, beta = true, list = ["a"], nested(x = 1), "org.example/kind" = "k"),
     timeout = "250ms",
     max_concurrency = 2,
     scopes("read", "write"),
@@ -174,7 +174,6 @@ fn computed() -> Option<String> {
     icon = "https://a.example/i.png",
     audience("user", "assistant"),
     priority = 0.5,
-    size = 1024,
     cache(ttl = "60s", public),
     list = pages,
     subscribe = may_subscribe,
@@ -199,6 +198,12 @@ fn may_subscribe(wanted: &Subscription, _: &Db, ctx: &Context) -> bool {
 
 async fn pages(_: &Db) -> Vec<ListedResource> {
     Vec::new()
+}
+
+/// Of a size that is known.
+#[mcp_resource(uri = "docs://index", size = 1024)]
+pub fn index() -> &'static [u8] {
+    &[0; 1024]
 }
 
 /// Without a URI.
@@ -248,6 +253,7 @@ fn main() {
         .tool::<nothing>()
         .tool::<computed>()
         .resource::<page>()
+        .resource::<index>()
         .resource::<by_name>()
         .prompt::<review>()
         .state(Db)

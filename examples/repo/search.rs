@@ -70,7 +70,7 @@ pub(crate) fn search(
     let query = Query::new(&pattern, &include, &exclude, ignore_case, limit).public()?;
     Ok(Json(query.run(root, |files| {
         if files > 0 && files % STEP == 0 {
-            ctx.progress(files as f64).message(format!("{files} files searched")).send();
+            ctx.progress(files).message(format!("{files} files searched")).send();
         }
         // nobody waits for the rest when the client has gone
         !ctx.is_cancelled()

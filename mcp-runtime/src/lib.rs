@@ -59,7 +59,8 @@ pub use content::{
     ResourceContents, ResourceLink, ResourceResult, Role, Text, Theme, ToolResult,
 };
 pub use context::{
-    AskError, Caller, Cancelled, ClientFeature, ClientInfo, Context, Log, LogLevel, Progress, SingleUse,
+    Amount, AskError, Caller, Cancelled, ClientFeature, ClientInfo, Context, Log, LogLevel, Progress,
+    SingleUse,
 };
 #[cfg(feature = "tracing")]
 pub use context::{ClientLayer, client_layer};

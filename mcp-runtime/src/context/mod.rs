@@ -40,7 +40,7 @@ pub(crate) use peer::Headers;
 pub use peer::{Caller, ClientInfo};
 pub(crate) use peer::{ClientData, Outlet, Peer, Viewer};
 pub(crate) use progress::Channel;
-pub use progress::Progress;
+pub use progress::{Amount, Progress};
 pub use single_use::SingleUse;
 pub(crate) use single_use::Used;
 pub(crate) use slots::Slots;
@@ -187,7 +187,7 @@ impl Context {
     ///
     /// See [progress](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/progress).
     #[must_use = "nothing is reported before `.send()`"]
-    pub fn progress(&self, progress: f64) -> Progress<'_> {
+    pub fn progress(&self, progress: impl Amount) -> Progress<'_> {
         Progress::new(self, progress)
     }
 

@@ -21,6 +21,30 @@ impl Channel {
     }
 }
 
+/// Numbers that say how far a call has come: floats and integers of every size.
+///
+/// The wire has one kind of number, a double, so integers beyond 2⁵³ are rounded.
+pub trait Amount: sealed::Amount {}
+
+mod sealed {
+    pub trait Amount {
+        fn amount(self) -> f64;
+    }
+}
+
+macro_rules! amounts {
+    ($($t:ty)*) => {$(
+        impl Amount for $t {}
+        impl sealed::Amount for $t {
+            #[allow(clippy::cast_lossless, clippy::cast_precision_loss)]
+            fn amount(self) -> f64 {
+                self as f64
+            }
+        }
+    )*};
+}
+amounts!(f32 f64 i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize);
+
 /// A progress report under construction; see [`Context::progress`].
 #[derive(Debug)]
 #[must_use = "nothing is reported before `.send()`"]
@@ -33,13 +57,13 @@ pub struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    pub(super) fn new(context: &'a Context, progress: f64) -> Self {
-        Self { context, progress, total: None, message: None, meta: Map::new() }
+    pub(super) fn new(context: &'a Context, progress: impl Amount) -> Self {
+        Self { context, progress: progress.amount(), total: None, message: None, meta: Map::new() }
     }
 
     /// The value at which the work is done: the wire's `total`.
-    pub fn total(mut self, total: f64) -> Self {
-        self.total = Some(total);
+    pub fn total(mut self, total: impl Amount) -> Self {
+        self.total = Some(total.amount());
         self
     }
 

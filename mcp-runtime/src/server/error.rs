@@ -5,7 +5,15 @@ use std::fmt;
 /// Why a server could not be built or run.
 ///
 /// Anything that is an error converts into it with `?`. `main` prints its `Debug`, which is the readable report: the
-/// message, then the causes.
+/// message, then the causes. It converts into a `Box<dyn std::error::Error>`, for a `main` that gives that:
+///
+/// ```
+/// fn main() -> Result<(), Box<dyn std::error::Error>> {
+///     let server = mcp_runtime::server!().build()?;
+///     # let _ = server;
+///     Ok(())
+/// }
+/// ```
 pub struct Error(Box<dyn std::error::Error + Send + Sync>);
 
 /// The result of starting and running a server.
@@ -14,6 +22,34 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl<E: Into<Box<dyn std::error::Error + Send + Sync>>> From<E> for Error {
     fn from(error: E) -> Self {
         Self(error.into())
+    }
+}
+
+/// For a `main` that gives a `Box<dyn Error>`; what it prints stays readable.
+impl From<Error> for Box<dyn std::error::Error> {
+    fn from(error: Error) -> Self {
+        Box::new(Report(error))
+    }
+}
+
+/// An [`Error`] as an error like others.
+struct Report(Error);
+
+impl fmt::Debug for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl std::error::Error for Report {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.0.source()
     }
 }
 

@@ -75,6 +75,13 @@ fn failures_go_to_stderr_with_a_code() {
 }
 
 #[test]
+fn nothing_is_served_where_it_is_refused() {
+    let (code, text) = failure(&["--http", "0.0.0.0:0"]);
+    assert_eq!(code, Some(1));
+    assert!(text.contains("`.allowed_hosts([..])`") && !text.contains("serving fixture"), "{text}");
+}
+
+#[test]
 fn without_arguments_a_pipe_is_served() {
     assert_eq!(stdout(&[]), "");
 }

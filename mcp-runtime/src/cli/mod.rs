@@ -89,12 +89,9 @@ fn serve_http(_: &Server, _: &str) -> Result<()> {
 fn serve_http(server: &Server, address: &str) -> Result<()> {
     block_on(Builder::new_multi_thread, async {
         let listener = tokio::net::TcpListener::bind(address).await?;
-        print::complain(&format!(
-            "serving {} at http://{}{}",
-            server.name(),
-            listener.local_addr()?,
-            server.path()
-        ));
+        let address = listener.local_addr()?;
+        server.may_serve(address)?;
+        print::complain(&format!("serving {} at http://{address}{}", server.name(), server.path()));
         server.clone().serve_http_on(listener).await
     })?
 }

@@ -20,7 +20,7 @@ use crate::{
     def::Handler,
     extract::{AnyArg, Call, CallParts, Flow, Input, Outcome, Variable},
     jsonrpc::{ProtocolError, error_reply},
-    protocol::{Revision, URL_ELICITATION_REQUIRED},
+    protocol::{INVALID_PARAMS, RESOURCE_NOT_FOUND, Revision, URL_ELICITATION_REQUIRED},
     reply::{Failure, ToolError},
     server::Server,
 };
@@ -338,9 +338,16 @@ impl End<'_> {
 impl End<'_> {
     /// The same, but for a failure that clients hear of in different ways.
     fn told<R>(&self, result: Result<R, Failure>) -> Result<R, Failure> {
-        result.map_err(|failure| match failure.protocol().filter(|_| requires_visits(&failure)) {
-            Some(error) => required(error.clone(), self.context),
-            None => failure,
+        result.map_err(|failure| {
+            let Some(error) = failure.protocol() else { return failure };
+            match error.code {
+                URL_ELICITATION_REQUIRED => required(error.clone(), self.context),
+                // the one code that has a successor; the function need not know who asks
+                RESOURCE_NOT_FOUND if self.frame.revision.is_modern() => {
+                    Failure::Protocol(ProtocolError { code: INVALID_PARAMS, ..error.clone() })
+                }
+                _ => failure,
+            }
         })
     }
 }

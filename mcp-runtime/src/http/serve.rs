@@ -4,6 +4,7 @@
 use std::{
     convert::Infallible,
     io,
+    net::SocketAddr,
     pin::pin,
     sync::{
         Arc,
@@ -76,15 +77,10 @@ impl Server {
         listener: TcpListener,
         stop: impl Future<Output = ()> + Send,
     ) -> Result<()> {
-        let endpoint = Endpoint::new(&self);
         let address = listener.local_addr()?;
+        self.may_serve(address)?;
+        let endpoint = Endpoint::new(&self);
         let options = &endpoint.options;
-        if !address.ip().is_loopback() && options.allowed_hosts.is_empty() && !options.any_host {
-            return Err(Error::from(format!(
-                "`{address}` can be reached from other machines\n\
-                 name the hosts to serve with `.allowed_hosts([..])`, or serve every host with `.any_host()`"
-            )));
-        }
         crate::server::report_forgotten();
         tracing::info!(%address, path = options.path, "serving over HTTP");
         if self.keys().is_random() {
@@ -95,6 +91,20 @@ impl Server {
         }
         accept(endpoint, listener, stop).await;
         Ok(())
+    }
+}
+
+impl Server {
+    /// Whether hosts are named, if others than this machine can reach an address.
+    pub(crate) fn may_serve(&self, address: SocketAddr) -> Result<()> {
+        let options = &self.options().http;
+        if address.ip().is_loopback() || options.any_host || !options.allowed_hosts.is_empty() {
+            return Ok(());
+        }
+        Err(Error::from(format!(
+            "`{address}` can be reached from other machines\n\
+             name the hosts to serve with `.allowed_hosts([..])`, or serve every host with `.any_host()`"
+        )))
     }
 }
 

@@ -216,6 +216,28 @@ async fn t22_panics_are_contained() {
 }
 
 #[tokio::test]
+async fn t23_a_code_that_the_stateless_era_must_not_see_has_its_successor() {
+    #[mcp_tool]
+    fn lost() -> Result<String, ProtocolError> {
+        Err(ProtocolError::new(-32002, "gone").with_data(json!({ "uri": "a://b" })))
+    }
+    #[mcp_resource(uri = "gone://{id}")]
+    async fn gone(id: String) -> Result<String, ToolError> {
+        tokio::task::yield_now().await;
+        Err(ProtocolError::new(-32002, id).into())
+    }
+    let mut server = serve(mcp_runtime::server!().tool::<lost>().resource::<gone>());
+    server.call("lost", json!({})).await.expect_code(-32602);
+    assert_eq!(server.call("lost", json!({})).await.error().expect("an error").message, "gone");
+    server.read("gone://x").await.expect_code(-32602);
+    for revision in LEGACY {
+        server = server.legacy(revision);
+        server.call("lost", json!({})).await.expect_code(-32002);
+        server.read("gone://x").await.expect_code(-32002);
+    }
+}
+
+#[tokio::test]
 async fn t23_protocol_errors_are_json_rpc_errors() {
     fn error() -> ProtocolError {
         ProtocolError::new(-32050, "no \"quota\"\n").with_data(json!({ "left": 0 }))

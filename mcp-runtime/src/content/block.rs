@@ -59,16 +59,13 @@ pub(crate) struct Extras {
     pub(crate) meta: Option<Box<Map<String, Value>>>,
 }
 
-macro_rules! extras {
-    ($($block:ident)*) => {$(
-        impl $block {
-            fn annotations(&mut self) -> &mut Annotations {
-                self.extras.annotations.get_or_insert_default()
-            }
-
+/// Setters of hints, for types with an `annotations(&mut self) -> &mut Annotations`.
+macro_rules! annotated {
+    ($($annotated:ident)*) => {$(
+        impl $annotated {
             /// For whom it is: the wire's `annotations.audience`.
             #[must_use]
-            pub fn audience(mut self, audience: impl IntoIterator<Item = Role>) -> Self {
+            pub fn audience(mut self, audience: impl IntoIterator<Item = $crate::content::Role>) -> Self {
                 self.annotations().audience = audience.into_iter().collect();
                 self
             }
@@ -80,11 +77,23 @@ macro_rules! extras {
                 self
             }
 
-            /// When it changed, as an ISO 8601 time: the wire's `annotations.lastModified`.
+            /// When it changed, as an ISO 8601 time: the wire's `annotations.lastModified`; clients before 2025-06-18
+            /// do not see it.
             #[must_use]
             pub fn last_modified(mut self, time: impl Into<String>) -> Self {
                 self.annotations().last_modified = Some(time.into());
                 self
+            }
+        }
+    )*};
+}
+pub(crate) use annotated;
+
+macro_rules! extras {
+    ($($block:ident)*) => {$(
+        impl $block {
+            fn annotations(&mut self) -> &mut Annotations {
+                self.extras.annotations.get_or_insert_default()
             }
 
             /// Adds a member to the block's `_meta`.
@@ -103,6 +112,7 @@ macro_rules! extras {
     )*};
 }
 extras!(Text Image Audio ResourceLink Embedded);
+annotated!(Text Image Audio ResourceLink Embedded);
 
 /// A text block.
 #[derive(Debug, Clone, PartialEq)]

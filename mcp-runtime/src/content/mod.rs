@@ -9,6 +9,7 @@ mod resource;
 mod tool_result;
 mod write;
 
+pub(crate) use block::annotated;
 pub use block::{Annotations, Audio, Content, Embedded, Image, ResourceLink, Role, Text};
 pub use icon::{Icon, Theme, icon};
 pub use into::IntoContent;

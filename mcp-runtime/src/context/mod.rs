@@ -25,7 +25,7 @@ use serde_json::{Map, Value};
 
 pub use ask::{AskError, ClientFeature};
 pub(crate) use ask::{
-    Asking, Asks, Chain, Inputs, MAX_ROUNDS, Memory, Question, Raw, Round, Unanswered, Way,
+    Asking, Asks, Chain, Inputs, MAX_ROUNDS, Memory, Question, Raw, Round, Unanswered, Way, input_request,
 };
 pub(crate) use cancel::Cancel;
 pub use cancel::Cancelled;

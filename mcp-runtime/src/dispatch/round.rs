@@ -18,7 +18,9 @@ use super::{
     reply::{Frame, framed_as},
 };
 use crate::{
-    context::{Caller, ClientFeature, Context, MAX_ROUNDS, Memory, Question, Raw, Round, Unanswered},
+    context::{
+        Caller, ClientFeature, Context, MAX_ROUNDS, Memory, Question, Raw, Round, Unanswered, input_request,
+    },
     jsonrpc::{ProtocolError, error_reply, string, text_of},
     protocol::MISSING_CLIENT_CAPABILITY,
     server::Server,
@@ -281,12 +283,7 @@ fn ask(out: &mut Vec<u8>, frame: Frame<'_>, server: &Server, questions: &[Questi
     framed_as(r#""input_required""#, out, frame, server, None, |object| {
         object.object("inputRequests", |requests| {
             for Question { key, method, params, .. } in questions {
-                let request = requests.any_key(key);
-                request.extend_from_slice(br#"{"method":"#);
-                string(request, method);
-                request.extend_from_slice(br#","params":"#);
-                request.extend_from_slice(params);
-                request.push(b'}');
+                input_request(requests, key, method, params);
             }
         });
         object.str("requestState", state);

@@ -64,7 +64,8 @@ pub fn blocking_task<R: Send + 'static>(
     })
 }
 
-async fn in_pool<R: Send + 'static>(
+/// Runs what blocks on the blocking pool; it still counts as its call's there.
+pub(super) async fn in_pool<R: Send + 'static>(
     body: impl FnOnce() -> Result<R, Failure> + Send + 'static,
 ) -> Result<R, Failure> {
     let context = any_forwarder().then(Context::current).flatten();

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, future::Future, pin::Pin};
 
 use super::{
     Inject, ListedResource,
+    call::in_pool,
     named::{Named, Values, any_number_of_values},
 };
 use crate::{context::Context, reply::Failure};
@@ -69,16 +70,7 @@ pub struct Async;
 fn elsewhere<T: Send + 'static>(
     body: impl FnOnce(&tokio::runtime::Handle) -> Result<T, Failure> + Send + 'static,
 ) -> BoxFuture<Result<T, Failure>> {
-    Box::pin(async move {
-        let handle = tokio::runtime::Handle::current();
-        match tokio::task::spawn_blocking(move || body(&handle)).await {
-            Ok(result) => result,
-            Err(e) => match e.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                Err(e) => Err(Failure::Body(e.into())),
-            },
-        }
-    })
+    Box::pin(in_pool(move || body(&tokio::runtime::Handle::current())))
 }
 
 macro_rules! shapes {

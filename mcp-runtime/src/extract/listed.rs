@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::content::{Annotations, Icon, Role};
+use crate::content::{Annotations, Icon, annotated};
 
 /// An instance of a template, as `resources/list` shows it; what is not set is the template's.
 ///
@@ -102,26 +102,8 @@ impl ListedResource {
         self
     }
 
-    /// Sets for whom it is: the wire's `annotations.audience`.
-    #[must_use]
-    pub fn audience(mut self, audience: impl IntoIterator<Item = Role>) -> Self {
-        self.annotations.audience = audience.into_iter().collect();
-        self
-    }
-
-    /// Sets how much it matters, from 0 to 1: the wire's `annotations.priority`.
-    #[must_use]
-    pub fn priority(mut self, priority: f64) -> Self {
-        self.annotations.priority = Some(priority.clamp(0.0, 1.0));
-        self
-    }
-
-    /// Sets when it changed, as an ISO 8601 time: the wire's `annotations.lastModified`; clients before 2025-06-18 do
-    /// not see it.
-    #[must_use]
-    pub fn last_modified(mut self, time: impl Into<String>) -> Self {
-        self.annotations.last_modified = Some(time.into());
-        self
+    fn annotations(&mut self) -> &mut Annotations {
+        &mut self.annotations
     }
 
     /// Adds a member to the entry's `_meta`; clients before 2025-06-18 do not see it.
@@ -131,6 +113,8 @@ impl ListedResource {
         self
     }
 }
+
+annotated!(ListedResource);
 
 impl From<String> for ListedResource {
     fn from(uri: String) -> Self {

@@ -18,6 +18,7 @@ use crate::{
     dispatch::{Begun, Status},
     jsonrpc::{self, Malformed, Message, ProtocolError, RequestId, error_reply, text_of},
     protocol::{HEADER_MISMATCH, INVALID_PARAMS, Revision},
+    server::Server,
     session::{Session, Sid},
 };
 
@@ -53,12 +54,11 @@ impl Endpoint {
         }
         let meta = &message.params().meta;
         let complete = meta.capabilities.is_some_and(|raw| raw.get().starts_with('{'));
-        let Some(version) = meta.version.filter(|_| complete) else {
+        let version = match Server::version_in(meta) {
+            Ok(Some(version)) if complete => version,
+            Err(error) if complete => return refuse(&error),
             // dispatch says what is missing
-            return self.call(message, Revision::LATEST, None, request);
-        };
-        let Some(version) = text_of(version) else {
-            return refuse(&ProtocolError::invalid_params("the protocol version in `_meta` is not a string"));
+            _ => return self.call(message, Revision::LATEST, None, request),
         };
         if let Err(name) = head.once() {
             return refuse(&mismatch(format!("`{name}` stands twice in the request")));

@@ -8,7 +8,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use super::write::string;
+use super::write::Object;
 use crate::protocol::{
     META_CLIENT_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_PROGRESS_TOKEN, META_PROTOCOL_VERSION,
 };
@@ -129,6 +129,7 @@ impl Meta<'_> {
     /// The whole of it as one JSON text; absent if there is nothing in it.
     pub(crate) fn to_json(&self) -> Option<Box<str>> {
         let mut out = Vec::new();
+        let mut object = Object::new(&mut out);
         let reserved = [
             (META_PROTOCOL_VERSION, self.version),
             (META_CLIENT_CAPABILITIES, self.capabilities),
@@ -136,18 +137,16 @@ impl Meta<'_> {
             (META_PROGRESS_TOKEN, self.progress_token),
             (META_LOG_LEVEL, self.log_level),
         ];
-        let reserved = reserved.into_iter().filter_map(|(key, value)| Some((key, value?)));
-        for (key, value) in reserved.chain(self.others.iter().map(|(key, value)| (&**key, *value))) {
-            out.push(if out.is_empty() { b'{' } else { b',' });
-            string(&mut out, key);
-            out.push(b':');
-            out.extend_from_slice(value.get().as_bytes());
+        for (key, value) in reserved {
+            if let Some(value) = value {
+                object.raw(key, value.get());
+            }
         }
-        if out.is_empty() {
-            return None;
+        for (key, value) in &self.others {
+            object.any_key(key).extend_from_slice(value.get().as_bytes());
         }
-        out.push(b'}');
-        String::from_utf8(out).ok().map(Into::into)
+        object.end();
+        String::from_utf8(out).ok().filter(|json| json != "{}").map(Into::into)
     }
 }
 

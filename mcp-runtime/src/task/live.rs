@@ -15,8 +15,8 @@ use tokio::{
 
 use super::{TaskRecord, time::iso};
 use crate::{
-    context::{Inputs, Question},
-    jsonrpc::{Object, ProtocolError, string},
+    context::{Inputs, Question, input_request},
+    jsonrpc::{Object, ProtocolError},
     subscribe::{Change, Filter, Hub, Shown, Told},
 };
 
@@ -242,12 +242,7 @@ impl Live {
             None => {
                 task.object("inputRequests", |requests| {
                     for Open { key, method, params, .. } in &state.questions {
-                        let request = requests.any_key(key);
-                        request.extend_from_slice(br#"{"method":"#);
-                        string(request, method);
-                        request.extend_from_slice(br#","params":"#);
-                        request.extend_from_slice(params.as_bytes());
-                        request.push(b'}');
+                        input_request(requests, key, method, params.as_bytes());
                     }
                 });
             }

@@ -30,6 +30,7 @@ use round::Known;
 pub(crate) use round::{Answer, Asked, MAX_ROUNDS, MAX_TRIES, Memory, Raw, Round};
 
 use super::Context;
+use crate::jsonrpc::Object;
 
 /// A question to the client.
 #[derive(Debug, Clone)]
@@ -49,6 +50,13 @@ impl Question {
             Sha256::new().chain_update(self.method).chain_update([0]).chain_update(&self.params).finalize();
         URL_SAFE_NO_PAD.encode(&hash[..16])
     }
+}
+
+/// Writes a question as a member of `inputRequests`; `params` is JSON.
+pub(crate) fn input_request(requests: &mut Object<'_>, key: &str, method: &str, params: &[u8]) {
+    let mut request = Object::new(requests.any_key(key));
+    request.str("method", method).key("params").extend_from_slice(params);
+    request.end();
 }
 
 /// A task, as its function sees it.

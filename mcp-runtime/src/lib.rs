@@ -17,15 +17,18 @@
 //! }
 //! ```
 
+mod admission;
 mod ask;
+mod blocking;
 mod cli;
+mod connection;
 mod content;
 mod context;
 mod def;
 mod dispatch;
+mod extensions;
 mod extract;
-#[cfg(feature = "http")]
-mod http;
+mod invoke;
 mod jsonrpc;
 mod protocol;
 mod registry;
@@ -33,14 +36,11 @@ mod reply;
 mod schema;
 mod seal;
 mod server;
-#[cfg(feature = "http")]
-mod session;
 #[cfg_attr(not(feature = "skills"), expect(dead_code, reason = "only the feature reads any"))]
 mod skill;
 mod subscribe;
 mod task;
 mod transport;
-mod wire;
 
 /// The JSON library that this crate is built on, for values and `json!` in tests and run-time schemas.
 pub use serde_json;
@@ -54,13 +54,13 @@ pub use ask::{
     Answer, Answering, Elicit, ElicitUrl, Elicitable, Root, Roots, Sample, SampleArgs, SampleContext,
     Sampled, SampledBlock, ToolChoice, ToolUse, UrlElicitation,
 };
+pub use connection::{Caller, ClientInfo};
 pub use content::{
     Annotations, Audio, Bytes, Content, Embedded, Icon, Image, IntoContent, Message, PromptResult,
     ResourceContents, ResourceLink, ResourceResult, Role, Text, Theme, ToolResult,
 };
 pub use context::{
-    Amount, AskError, Caller, Cancelled, ClientFeature, ClientInfo, Context, Log, LogLevel, Progress,
-    SingleUse,
+    Amount, AskError, Cancelled, ClientFeature, Context, Log, Progress, SingleUse,
 };
 #[cfg(feature = "tracing")]
 pub use context::{ClientLayer, client_layer};
@@ -71,14 +71,14 @@ pub use extract::{Completion, FromContext, ListedResource, Subscription};
 pub use jsonrpc::ProtocolError;
 #[cfg(feature = "macros")]
 pub use mcp_macros::{main, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type};
-pub use protocol::Revision;
+pub use protocol::{LogLevel, Revision};
 pub use reply::{
     IntoFailure, IntoMessage, IntoPromptResult, IntoResourceResult, IntoToolResult, Json, ResultExt,
     Structured, ToolError,
 };
 pub use server::{Error, Result, Server, ServerBuilder, ServerHandle, Tools};
 #[cfg(feature = "http")]
-pub use session::{EventStore, StoredEvent};
+pub use transport::http::{EventStore, HttpService, IntoPrincipal, ResponseBody, StoredEvent};
 pub use task::{MemoryTasks, Stored, TaskRecord, TaskStore};
 
 /// Starts a server with the name and version of the calling crate; see [`ServerBuilder`].

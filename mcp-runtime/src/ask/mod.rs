@@ -163,9 +163,9 @@ impl Context {
     /// See [completion notifications](https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#completion-notifications-for-url-mode-elicitation).
     pub fn elicitation_complete(&self, id: &str) {
         if self.revision() == Revision::V2025_11_25
-            && let Some(outlet) = &self.inner().peer.outlet
+            && let Some(connection) = &self.inner().request.connection
         {
-            outlet.notify(notification("notifications/elicitation/complete", |params| {
+            connection.notify(notification("notifications/elicitation/complete", |params| {
                 params.str("elicitationId", id);
             }));
         }

@@ -83,18 +83,14 @@ impl ProtocolError {
     }
 }
 
-/// What becomes of a failure that says which URLs must be visited; without a context for clients that know none.
-pub(crate) fn required(error: ProtocolError, context: Option<&Context>) -> Failure {
+/// What becomes of a failure that says which URLs must be visited. Clients of 2026-07-28 are asked to open them: that
+/// interrupts the call.
+pub(crate) fn required(error: ProtocolError, context: &Context) -> Failure {
     let Some(elicitations) = error.elicitations() else {
         let text = "-32042 without URLs\nmake it with `ProtocolError::url_elicitation_required`";
         return Failure::Body(ToolError::private(text));
     };
-    let asked = match context {
-        Some(context) => elicitations.iter().try_for_each(|one| context.require(one)),
-        None => Err(AskError::Revision { what: "elicitation by URL" }),
-    };
-    match asked {
-        Ok(()) if context.is_some_and(|context| context.inner().asks.ends_round()) => Failure::Unanswered,
+    match elicitations.iter().try_for_each(|one| context.require(one)) {
         Ok(()) => Failure::Protocol(error),
         Err(why) if why.is_public() => Failure::Body(ToolError::new(format!("{}\n{why}", error.message))),
         Err(why) => Failure::Body(ToolError::private(why)),

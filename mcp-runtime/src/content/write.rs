@@ -1,8 +1,6 @@
 //! Puts results on the wire, lowered to what the client's revision knows (protocol: older revisions must not see
 //! newer fields or kinds). Dispatch calls it with the result object open.
 
-use std::borrow::Cow;
-
 use base64::Engine as _;
 use serde_json::{Map, Value};
 
@@ -176,20 +174,11 @@ impl Writer {
     }
 }
 
-/// JSON that a user's type passes through as it is may have line ends between its tokens; a message must not.
-fn one_line(json: &str) -> Cow<'_, str> {
-    match memchr::memchr2(b'\n', b'\r', json.as_bytes()) {
-        None => Cow::Borrowed(json),
-        Some(_) => Cow::Owned(json.replace(['\n', '\r'], " ")),
-    }
-}
-
 /// The members of a tool's result; `wrap` puts the structured value under `result` for clients of older revisions.
 pub(crate) fn tool_result(object: &mut Object<'_>, result: &ToolResult, revision: Revision, wrap: bool) {
     let writer = Writer(revision);
     array(object.key("content"), &result.content, |out, block| writer.content(out, block));
     if let Some(json) = result.structured.as_deref().filter(|_| revision >= Revision::V2025_06_18) {
-        let json = &*one_line(json);
         if wrap && !revision.is_modern() {
             object.object("structuredContent", |s| {
                 s.raw("result", json);
@@ -234,23 +223,4 @@ pub(crate) fn prompt_result(
     let writer = Writer(revision);
     object.opt_str("description", result.description.as_deref().or(description));
     array(object.key("messages"), &result.messages, |out, message| writer.message(out, message));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_structured_value_stays_on_one_line() {
-        let pretty = serde_json::value::RawValue::from_string("{\n  \"a\":\r\n 1\n}".into()).expect("json");
-        let result = ToolResult::default().structured(&pretty).expect("json");
-        let mut out = Vec::new();
-        let mut object = Object::new(&mut out);
-        tool_result(&mut object, &result, Revision::LATEST, false);
-        object.end();
-        let text = String::from_utf8(out).expect("text");
-        assert!(!text.contains(['\n', '\r']), "{text}");
-        let value: Value = serde_json::from_str(&text).expect("json");
-        assert_eq!(value["structuredContent"], serde_json::json!({ "a": 1 }));
-    }
 }

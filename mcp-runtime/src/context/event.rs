@@ -13,7 +13,8 @@ use tracing::{
     field::{Field, Visit},
 };
 
-use super::{Context, LogLevel};
+use super::Context;
+use crate::protocol::LogLevel;
 
 /// What this crate itself says stays here: causes of private errors are in it.
 const OURS: &str = env!("CARGO_CRATE_NAME");

@@ -9,7 +9,7 @@ impl Context {
     /// text.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.inner().peer.headers.as_deref()?.get(name)
+        self.inner().request.connection.as_deref()?.header(name)
     }
 
     /// The trace that the request is part of, in the format of W3C Trace Context: the `traceparent` of its `_meta`, or

@@ -1,105 +1,15 @@
 //! Log messages of one call, for its client.
 
-use std::{
-    borrow::Cow,
-    fmt,
-    sync::atomic::{AtomicU8, Ordering},
-};
+use std::{borrow::Cow, fmt, sync::atomic::Ordering};
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{Context, notification_meta};
-use crate::jsonrpc::notification;
+use crate::{jsonrpc::notification, protocol::LogLevel};
 
 /// What a client of the handshake era gets before it has set a level; the specification leaves that to servers.
 const UNASKED: LogLevel = LogLevel::Info;
-
-/// How serious a log message is: the syslog levels of RFC 5424, least serious first.
-///
-/// See [logging](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/logging).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum LogLevel {
-    /// Details for those who look for a fault.
-    Debug,
-    /// What is going on.
-    Info,
-    /// Normal, but worth knowing.
-    Notice,
-    /// Something may be wrong.
-    Warning,
-    /// Something failed.
-    Error,
-    /// A component failed.
-    Critical,
-    /// Somebody must act at once.
-    Alert,
-    /// Nothing works.
-    Emergency,
-}
-
-impl LogLevel {
-    /// Every level, least serious first.
-    pub const ALL: [Self; 8] = [
-        Self::Debug,
-        Self::Info,
-        Self::Notice,
-        Self::Warning,
-        Self::Error,
-        Self::Critical,
-        Self::Alert,
-        Self::Emergency,
-    ];
-
-    /// The wire's name, such as `warning`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Debug => "debug",
-            Self::Info => "info",
-            Self::Notice => "notice",
-            Self::Warning => "warning",
-            Self::Error => "error",
-            Self::Critical => "critical",
-            Self::Alert => "alert",
-            Self::Emergency => "emergency",
-        }
-    }
-
-    /// The level of that wire name.
-    #[must_use]
-    pub fn from_wire(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|level| level.as_str() == name)
-    }
-}
-
-impl fmt::Display for LogLevel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// The level that a client has set for all that it will call, once it has set one.
-#[derive(Debug)]
-pub(crate) struct Threshold(AtomicU8);
-
-impl Threshold {
-    const UNSET: u8 = u8::MAX;
-
-    pub(crate) fn get(&self) -> Option<LogLevel> {
-        LogLevel::ALL.get(usize::from(self.0.load(Ordering::Relaxed))).copied()
-    }
-
-    pub(crate) fn set(&self, level: LogLevel) {
-        self.0.store(level as u8, Ordering::Relaxed);
-    }
-}
-
-impl Default for Threshold {
-    fn default() -> Self {
-        Self(AtomicU8::new(Self::UNSET))
-    }
-}
 
 /// A log message under construction; see [`Context::log`].
 #[must_use = "nothing is logged before `.send()`"]
@@ -190,7 +100,7 @@ impl Context {
         if !inner.settings.logging {
             return None;
         }
-        if inner.revision.is_modern() { inner.log_level } else { inner.peer.session_level() }
+        if inner.revision.is_modern() { inner.log_level } else { inner.request.session()?.level() }
     }
 
     /// Sends raw JSON, unless the call is over.
@@ -202,12 +112,14 @@ impl Context {
         meta: &Map<String, Value>,
     ) {
         let inner = self.inner();
-        let Some(outlet) = inner.peer.outlet.as_ref().filter(|_| inner.cancel.is_running()) else { return };
+        let Some(connection) = inner.request.connection.as_ref().filter(|_| inner.cancel.is_running()) else {
+            return;
+        };
         // the reply to the call has been sent, and tasks have no log
         if inner.asks.task().is_some() {
             return;
         }
-        outlet.notify(notification("notifications/message", |params| {
+        connection.notify(notification("notifications/message", |params| {
             params.str("level", level.as_str()).opt_str("logger", logger);
             params.key("data").extend_from_slice(data);
             notification_meta(params, meta, inner.revision);

@@ -6,12 +6,9 @@ mod cancel;
 mod current;
 mod event;
 mod head;
-mod link;
 mod log;
-mod peer;
 mod progress;
 mod single_use;
-mod slots;
 mod task;
 
 use std::{
@@ -25,27 +22,25 @@ use serde_json::{Map, Value};
 
 pub use ask::{AskError, ClientFeature};
 pub(crate) use ask::{
-    Asking, Asks, Chain, Inputs, MAX_ROUNDS, Memory, Question, Raw, Round, Unanswered, Way, input_request,
+    Asking, Asks, Chain, Inputs, MAX_ROUNDS, RequestState, Question, Raw, Round, Unanswered, Way, input_request,
 };
 pub(crate) use cancel::Cancel;
 pub use cancel::Cancelled;
 #[cfg(feature = "tracing")]
 pub use event::{ClientLayer, client_layer};
 pub(crate) use event::{any_forwarder, forward, is_wanted, register_forwarder};
-pub(crate) use link::{Ending, Expected, Link, Mailbox, Owner, Response, Session};
-pub(crate) use log::Threshold;
-pub use log::{Log, LogLevel};
-#[cfg(feature = "http")]
-pub(crate) use peer::Headers;
-pub use peer::{Caller, ClientInfo};
-pub(crate) use peer::{ClientData, Outlet, Peer, Viewer};
+pub use log::Log;
 pub(crate) use progress::Channel;
 pub use progress::{Amount, Progress};
 pub use single_use::SingleUse;
 pub(crate) use single_use::Used;
-pub(crate) use slots::Slots;
 
-use crate::{jsonrpc::Object, protocol::Revision};
+use crate::{
+    connection::{Caller, ClientData, ClientInfo, RequestContext},
+    extensions::Extensions,
+    jsonrpc::Object,
+    protocol::{LogLevel, Revision},
+};
 
 /// The request that a function is answering.
 ///
@@ -55,8 +50,8 @@ pub struct Context(Arc<Inner>);
 
 pub(crate) struct Inner {
     pub(crate) revision: Revision,
-    pub(crate) state: Arc<Slots>,
-    pub(crate) peer: Peer,
+    pub(crate) state: Arc<Extensions>,
+    pub(crate) request: RequestContext,
     pub(crate) client: ClientData,
     /// Raw JSON of the request's `_meta`.
     pub(crate) meta: Option<Box<str>>,
@@ -74,7 +69,7 @@ pub(crate) struct Settings {
     pub(crate) ask_timeout: Duration,
     pub(crate) single_use: Box<dyn SingleUse>,
     /// What the server itself lets functions take, beside their state.
-    pub(crate) own: Slots,
+    pub(crate) own: Extensions,
     /// Whether clients may get log messages.
     pub(crate) logging: bool,
     /// Whether somebody was told that they get none.
@@ -86,7 +81,7 @@ impl Default for Settings {
         Self {
             ask_timeout: Duration::from_secs(5 * 60),
             single_use: Box::new(Used::new(10_000)),
-            own: Slots::default(),
+            own: Extensions::default(),
             logging: false,
             hinted: AtomicBool::new(false),
         }
@@ -111,7 +106,7 @@ impl Context {
         Self::new(Inner {
             revision: Revision::LATEST,
             state: Arc::default(),
-            peer: Peer::default(),
+            request: RequestContext::default(),
             client: ClientData::default(),
             meta: None,
             progress: None,
@@ -163,7 +158,7 @@ impl Context {
     /// Who is calling, where the server authenticates its callers.
     #[must_use]
     pub fn caller(&self) -> Option<&Caller> {
-        self.0.peer.caller.as_deref()
+        self.0.request.caller.as_deref()
     }
 
     /// The value registered for `T`, as `&T` would inject it: this request's first, then the server's.
@@ -216,10 +211,8 @@ impl Context {
     ///
     /// See [sending messages](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#sending-messages-to-the-server).
     pub fn close_stream(&self, retry: Duration) -> bool {
-        let Peer { outlet, link, .. } = &self.0.peer;
-        // without an outlet there is no stream
-        let link = link.as_ref().filter(|_| outlet.is_some() && self.0.cancel.is_running());
-        link.is_some_and(|link| link.close_stream(retry))
+        let connection = self.0.request.connection.as_ref().filter(|_| self.0.cancel.is_running());
+        connection.is_some_and(|connection| connection.close_stream(retry))
     }
 
     /// Whether the client gave up on this request.
@@ -246,8 +239,8 @@ impl Context {
 
     /// The value registered for `T`: this request's first, then the server's.
     pub(crate) fn find<T: ?Sized + 'static>(&self) -> Option<&T> {
-        let Inner { peer, state, settings, .. } = &*self.0;
-        peer.request.get().or_else(|| state.get()).or_else(|| settings.own.get())
+        let Inner { request, state, settings, .. } = &*self.0;
+        request.extensions.get().or_else(|| state.get()).or_else(|| settings.own.get())
     }
 
     pub(crate) fn as_any<T: 'static>(&self) -> Option<&T> {

@@ -91,7 +91,7 @@ impl<'a> Progress<'a> {
             }
             return;
         }
-        let (Some(channel), Some(outlet)) = (&inner.progress, &inner.peer.outlet) else { return };
+        let (Some(channel), Some(connection)) = (&inner.progress, &inner.request.connection) else { return };
         // a call that is over or cancelled may go on in a task of its own, but nothing is sent for it any more
         if !self.progress.is_finite() || !inner.cancel.is_running() {
             return;
@@ -102,7 +102,7 @@ impl<'a> Progress<'a> {
         }
         *last = Some(self.progress);
         // sent under the lock, so that two threads cannot swap their values on the way out
-        outlet.notify(notification("notifications/progress", |params| {
+        connection.notify(notification("notifications/progress", |params| {
             params.raw("progressToken", &channel.token).value("progress", &Number(self.progress));
             if let Some(total) = self.total.filter(|t| t.is_finite()) {
                 params.value("total", &Number(total));

@@ -59,8 +59,8 @@ impl Context {
         let _again = self.inner().asks.turn.set(turn);
     }
 
-    /// What the task waits for before it goes on.
-    pub(crate) fn turn(&self) -> Option<Arc<Semaphore>> {
+    /// What the task waits for before its function begins.
+    pub(crate) fn permit_to_wait_for(&self) -> Option<Arc<Semaphore>> {
         self.inner().asks.turn.get().cloned().flatten()
     }
 

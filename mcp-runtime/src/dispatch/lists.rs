@@ -1,16 +1,20 @@
 //! `tools/list`, `resources/list`, `resources/templates/list` and `prompts/list`.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, convert::Infallible, sync::Arc};
 
 use super::{
-    MayAsk, Refusal, Request, Status,
-    cursor::{View, bad_cursor},
-    reply::{Frame, framed, nothing, refused},
-    run::{Begun, Drive, drive},
+    MayAsk, Request,
+    call::ItemCall,
+    pagination::{View, bad_cursor},
+    response::{Reply, Response, ResultBody},
 };
 use crate::{
-    extract::{Flow, ListedResource},
-    jsonrpc::{ProtocolError, error_reply, text_of},
+    context::Context,
+    extensions::Extensions,
+    extract::{Flow, ListFn, ListedResource},
+    invoke::{self, ClientError, Running, Started, Subject},
+    jsonrpc::{ProtocolError, text_of},
+    protocol::Revision,
     registry::{ListKind, Page, Registry, ResourceEntry, page_of},
     reply::Failure,
     server::Server,
@@ -19,116 +23,135 @@ use crate::{
 /// A template, and what its `list` function gave.
 type Instances = (Arc<ResourceEntry>, Vec<ListedResource>);
 
+/// `resources/list` where templates list their instances beside the plain resources.
+struct ListInstances {
+    /// The plain resources.
+    entries: Vec<Vec<u8>>,
+    listers: Vec<(Arc<ResourceEntry>, ListFn)>,
+    start: usize,
+    view: View,
+    /// What the functions' contexts have in common; each has its own state.
+    contexts: Vec<Context>,
+    state: Arc<Extensions>,
+}
+
 impl Server {
     pub(super) fn list(
         &self,
         request: Request<'_>,
+        registry: &Registry,
         kind: ListKind,
-        out: &mut Vec<u8>,
-    ) -> Result<Begun, Refusal> {
-        let registry = self.registry();
+    ) -> Result<Response, Reply> {
         let cursor = request.cursor()?;
         let view = || View::new(self, &request, kind.key());
         if kind == ListKind::Resources && registry.resources.iter().any(|r| r.def.list.is_some()) {
             let view = view();
             let start = self.start_of(cursor.as_deref(), &view)?;
-            return Ok(self.list_instances(request, &registry, start, view, out));
+            return Ok(self.list_instances(request, registry, start, view));
         }
-        let frame = Frame { id: request.id, revision: request.revision };
         let size = self.options().page_size;
-        if cursor.is_none() && request.viewer().sees_all() {
+        if cursor.is_none() && request.access().is_full() {
             let page = registry.first_page(kind, request.revision, size);
-            self.write_page(kind.key(), frame, &page, view, out)?;
-            return Ok(Begun::Done(Status::Ok));
+            return Ok(self.page_reply(kind.key(), page, view)?.into());
         }
         let view = view();
-        let entries = registry.entries(kind, request.revision, request.viewer());
+        let entries = registry.entries(kind, request.revision, request.access());
         let start = self.start_of(cursor.as_deref(), &view)?;
         let page = page_of(&entries, start, size).ok_or_else(bad_cursor)?;
-        self.write_page(kind.key(), frame, &page, || view, out)?;
-        Ok(Begun::Done(Status::Ok))
+        Ok(self.page_reply(kind.key(), page.into(), || view)?.into())
     }
 
     /// A page, under that member of the result.
-    pub(super) fn write_page(
+    pub(super) fn page_reply(
         &self,
-        key: &str,
-        frame: Frame<'_>,
-        page: &Page,
+        key: &'static str,
+        page: Arc<Page>,
         view: impl FnOnce() -> View,
-        out: &mut Vec<u8>,
-    ) -> Result<(), ProtocolError> {
-        let next = self.cursor_after(page, view)?;
-        framed(out, frame, self, None, |object| {
-            object.key(key).extend_from_slice(&page.entries);
-            object.opt_str("nextCursor", next);
-            if frame.revision.is_modern() {
-                self.cache_hints(object);
-            }
-        });
-        Ok(())
+    ) -> Result<Reply, Reply> {
+        let cursor = self.cursor_after(&page, view)?.map(str::to_owned);
+        Ok(ResultBody::List { key, page, cursor, cache: self.cache_hints() }.into())
     }
 
-    /// Templates with a `list` function show their instances beside the plain resources.
-    fn list_instances(
-        &self,
-        request: Request<'_>,
-        registry: &Registry,
-        start: usize,
-        view: View,
-        out: &mut Vec<u8>,
-    ) -> Begun {
-        let revision = request.revision;
-        let entries = registry.entries(ListKind::Resources, revision, request.viewer());
-        let shown_to_caller = |r: &&Arc<ResourceEntry>| request.viewer().sees(r.def.common.scopes);
-        let listed = registry.resources.iter().filter(shown_to_caller);
-        let listers: Vec<_> = listed
-            .filter_map(|r| {
-                let context = request.context(self, &r.state, MayAsk::No);
-                Some((r.clone(), r.def.list?(Some(context)).outcome?))
-            })
-            .collect();
+    fn list_instances(&self, request: Request<'_>, registry: &Registry, start: usize, view: View) -> Response {
+        let entries = registry.entries(ListKind::Resources, request.revision, request.access());
+        let visible = registry.resources.iter().filter(|r| request.access().allows(r.def.common.scopes));
+        let listers: Vec<_> = visible.filter_map(|r| Some((r.clone(), r.def.list?))).collect();
+        let contexts = listers.iter().map(|(r, _)| request.make_context(self, &r.state, MayAsk::No)).collect();
+        let call = ListInstances { entries, listers, start, view, contexts, state: Arc::default() };
+        self.perform(request, call)
+    }
+}
+
+impl ItemCall for ListInstances {
+    type Output = Vec<Instances>;
+    type Interruption = Infallible;
+    type Owned = Self;
+
+    fn into_owned(self) -> Self {
+        self
+    }
+
+    fn name(&self) -> &str {
+        "resources"
+    }
+
+    fn arguments(&self) -> &str {
+        "{}"
+    }
+
+    fn state(&self) -> &Arc<Extensions> {
+        &self.state
+    }
+
+    fn may_ask(&self) -> MayAsk {
+        MayAsk::No
+    }
+
+    fn start(&self, _: bool, context: &dyn Fn() -> Context) -> Started<Vec<Instances>, Infallible> {
+        let functions: Vec<_> = self.listers.iter().cloned().zip(self.contexts.iter().cloned()).collect();
         let gather = async move {
-            let mut found: Vec<Instances> = Vec::with_capacity(listers.len());
-            for (entry, lister) in listers {
-                found.push((entry, lister.await?));
+            let mut found: Vec<Instances> = Vec::with_capacity(functions.len());
+            for ((entry, list), context) in functions {
+                if let Some(instances) = list(Some(context)).outcome {
+                    found.push((entry, instances.await?));
+                }
             }
             Ok(found)
         };
-        let going = Drive::without_rounds(self, request.frame());
-        drive(Ok(Flow::Pending(Box::pin(gather))), going, out, move |server, result, id, out| {
-            server.finish_instances(Frame { id, revision }, entries, (start, view), result, out)
-        })
+        invoke::start_with(|| Ok(Flow::Pending(Box::pin(gather))), &context(), None)
     }
 
-    fn finish_instances(
-        &self,
-        frame: Frame<'_>,
-        mut entries: Vec<Vec<u8>>,
-        (start, view): (usize, View),
-        result: Result<Vec<Instances>, Failure>,
-        out: &mut Vec<u8>,
-    ) -> Status {
-        let error = match result {
+    fn reply(&self, server: &Server, revision: Revision, result: Result<Vec<Instances>, Failure>) -> Reply {
+        let failure = match result {
             Ok(found) => {
+                let mut entries = self.entries.clone();
                 for (entry, instances) in found {
                     entries.extend(instances.iter().map(|instance| {
                         let mut out = Vec::with_capacity(128);
-                        entry.write_instance(&mut out, frame.revision, instance);
+                        entry.write_instance(&mut out, revision, instance);
                         out
                     }));
                 }
-                let page = page_of(&entries, start, self.options().page_size).ok_or_else(bad_cursor);
+                let page = page_of(&entries, self.start, server.options().page_size);
+                let page = page.ok_or_else(|| Reply::from(bad_cursor()));
                 let key = ListKind::Resources.key();
-                match page.and_then(|page| self.write_page(key, frame, &page, || view, out)) {
-                    Ok(()) => return Status::Ok,
-                    Err(error) => error,
-                }
+                return page
+                    .and_then(|page| server.page_reply(key, page.into(), || self.view.clone()))
+                    .unwrap_or_else(|refusal| refusal);
             }
-            Err(failure) => refused(self, "list of", "resources", failure, ProtocolError::internal, nothing),
+            Err(failure) => failure,
         };
-        error_reply(out, Some(frame.id), &error);
-        Status::Ok
+        let of = Subject { kind: "list of", name: "resources", detailed: server.options().detailed_errors };
+        match failure.into_client_error(of, revision) {
+            ClientError::Arguments(text) | ClientError::Message(text, _) => ProtocolError::internal(text),
+            ClientError::NotFound => ProtocolError::internal("nothing was found"),
+            ClientError::Protocol(error) => error,
+        }
+        .into()
+    }
+
+    fn interrupted(self, _: &Server, _: Revision, why: Infallible, _: Running<Vec<Instances>>) -> Response {
+        match why {}
     }
 }
 

@@ -1,33 +1,30 @@
-//! Which log messages a client wants: `logging/setLevel` in the handshake era, `_meta` of each request after it.
+//! Which log messages a client wants: `logging/setLevel` before 2026-07-28, `_meta` of each request since.
 //!
 //! See [logging](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/logging).
 
 use serde_json::value::RawValue;
 
-use super::{Refusal, Request, Status, reply::result, run::Begun};
+use super::{
+    Request,
+    response::{Reply, ResultBody},
+};
 use crate::{
-    context::{LogLevel, any_forwarder},
+    context::any_forwarder,
     jsonrpc::{ProtocolError, text_of},
-    protocol::META_LOG_LEVEL,
+    protocol::{LogLevel, META_LOG_LEVEL},
     server::Server,
 };
 
 impl Server {
-    pub(super) fn set_level(&self, request: Request<'_>, out: &mut Vec<u8>) -> Result<Begun, Refusal> {
+    pub(super) fn set_level(&self, request: Request<'_>) -> Result<Reply, Reply> {
         let raw = request.params.level.ok_or_else(|| ProtocolError::invalid_params("`level` is missing"))?;
         let level = level(raw, "level")?;
-        let session = request.peer.link.as_deref().and_then(|link| link.session());
-        let Some(session) = session else {
-            let text =
-                "there is no session to remember the level in\nserve HTTP with sessions, or speak 2026-07-28";
-            return Err(ProtocolError::internal(text).into());
-        };
-        if !session.set_level(level) {
-            let text = "there is no room to remember the level\nask again later";
+        // without a session there is nothing to set, and some clients take an error for a broken server
+        if request.context.session().is_some_and(|session| !session.set_level(level)) {
+            let text = "there is no room to keep the level\ntry again later";
             return Err(ProtocolError::internal(text).into());
         }
-        result(out, request, self, None, |_| {});
-        Ok(Begun::Done(Status::Ok))
+        Ok(ResultBody::Empty.into())
     }
 }
 
@@ -47,7 +44,7 @@ impl Request<'_> {
             && if self.revision.is_modern() {
                 self.params.meta.log_level.is_some()
             } else {
-                self.peer.session_level().is_some()
+                self.context.session().is_some_and(|session| session.level().is_some())
             }
     }
 }
@@ -55,6 +52,6 @@ impl Request<'_> {
 fn level(raw: &RawValue, key: &str) -> Result<LogLevel, ProtocolError> {
     text_of(raw).and_then(|name| LogLevel::from_wire(&name)).ok_or_else(|| {
         let known = LogLevel::ALL.map(LogLevel::as_str).join(", ");
-        ProtocolError::invalid_params(format!("`{key}` is no level of log messages\nit is one of {known}"))
+        ProtocolError::invalid_params(format!("`{key}` is not a level of log messages\nit is one of {known}"))
     })
 }

@@ -1,212 +1,100 @@
-//! From one request to one reply, in any era, for any transport: routes methods, runs user functions in place or as
-//! futures, and writes what they gave. Transports call [`Server::begin`].
+//! From one request to its reply, in any revision, for any transport: routes methods, looks items up, checks what must
+//! hold before a function runs. Replies are values ([`response`]); functions run in [`invoke`](crate::invoke).
 
-mod complete;
-mod cursor;
-mod get;
-mod hello;
-mod listen;
+mod call;
+mod completion;
+mod connection_state;
+mod in_flight;
+mod inbound;
+mod layer;
+mod lifecycle;
 mod lists;
 mod logging;
-mod read;
-mod reply;
-mod round;
-mod run;
-mod skill;
-mod subscribe;
-mod task;
-mod tool;
+mod pagination;
+mod prompts;
+mod request_state;
+mod resources;
+mod response;
+mod skills;
+mod subscriptions;
+mod tasks;
+mod tools;
 
-pub(crate) use listen::Listening;
-pub(crate) use reply::Status;
-pub(crate) use run::{Begun, Running};
-
-use crate::{
-    context::{Asks, ClientData, Context, Inner, Peer, Round, Slots, Way},
-    jsonrpc::{Message, Meta, Params, ProtocolError, RequestId, error_reply, text_of},
-    protocol::{self, Revision},
-    registry::ListKind,
-    server::Server,
+pub(crate) use connection_state::{ConnectionState, THE_CLIENT};
+pub(crate) use in_flight::{InFlight, Registration};
+pub(crate) use inbound::{
+    Batch, Calls, Clients, Era, Messages, Received, RunningRequest, Subscribed, era, start_batch,
 };
+pub(crate) use layer::Layers;
+pub(crate) use lifecycle::Handshake;
+pub(crate) use response::{Pending, Reply, ResultBody, Status, encode};
+use response::{Listening, Response};
+pub(crate) use subscriptions::Subscription;
 
 use std::{borrow::Cow, sync::Arc};
 
-/// What a handshake settled.
-#[derive(Debug, Clone)]
-pub(crate) struct Handshake {
-    pub(crate) revision: Revision,
-    pub(crate) client: ClientData,
-}
+use crate::{
+    connection::{Access, ClientData, RequestContext},
+    context::{Asks, Context, Inner, Round, Way},
+    extensions::Extensions,
+    jsonrpc::{Message, Meta, Params, ProtocolError, is_id, text_of},
+    protocol::{self, Revision},
+    registry::{ListKind, Registry},
+    server::Server,
+};
 
 /// A request on its way through dispatch.
 #[derive(Clone, Copy)]
-struct Request<'a> {
+pub(crate) struct Request<'a> {
+    pub(crate) method: &'a str,
     /// Raw JSON.
-    id: &'a str,
-    params: &'a Params<'a>,
-    revision: Revision,
-    peer: &'a Peer,
+    pub(crate) id: &'a str,
+    pub(crate) params: &'a Params<'a>,
+    pub(crate) revision: Revision,
+    pub(crate) context: &'a RequestContext,
 }
 
-/// Whether a function may ask its client.
+/// Whether a function may send requests to its client.
 enum MayAsk {
-    /// This is what came back from earlier rounds.
+    /// This is what came back from earlier requests of the same call.
     Yes(Option<Arc<Round>>),
     No,
 }
 
-/// An error reply, and the HTTP status that goes with it.
-struct Refusal {
-    error: ProtocolError,
-    status: Status,
-}
-
-impl From<ProtocolError> for Refusal {
-    fn from(error: ProtocolError) -> Self {
-        Self { error, status: Status::Ok }
-    }
-}
-
-impl Refusal {
-    fn unknown_method(method: &str) -> Self {
-        let error = ProtocolError::new(protocol::METHOD_NOT_FOUND, format!("unknown method `{method}`"));
-        Self { error, status: Status::NotFound }
+impl<'a> Request<'a> {
+    /// The request that a message is; absent for notifications and responses.
+    pub(crate) fn of(message: &'a Message<'a>, revision: Revision, context: &'a RequestContext) -> Option<Self> {
+        let (id, method) = (message.id()?, message.method()?);
+        Some(Self { method, id, params: message.params(), revision, context })
     }
 
-    fn unavailable(text: &'static str) -> Self {
-        Self { error: ProtocolError::internal(text), status: Status::Unavailable }
+    /// Whether it opens a subscription, which is answered with a stream.
+    pub(crate) fn is_listen(&self) -> bool {
+        self.revision.is_modern() && self.method == "subscriptions/listen"
     }
 
-    fn bad_request(error: ProtocolError) -> Self {
-        Self { error, status: Status::BadRequest }
-    }
-}
-
-impl Server {
-    /// Serves one request; a message without id gets nothing.
-    pub(crate) fn begin(
-        &self,
-        message: &Message<'_>,
-        revision: Revision,
-        peer: &Peer,
-        out: &mut Vec<u8>,
-    ) -> Begun {
-        let Some(id) = message.id() else { return Begun::Done(Status::Ok) };
-        let method = message.method().unwrap_or_default();
-        let start = out.len();
-        let request = Request { id, params: message.params(), revision, peer };
-        match self.route(request, method, out) {
-            Ok(begun) => begun,
-            Err(refusal) => {
-                out.truncate(start);
-                error_reply(out, Some(id), &refusal.error);
-                // only the stateless era maps errors to HTTP statuses
-                Begun::Done(if revision.is_modern() { refusal.status } else { Status::Ok })
-            }
-        }
-    }
-
-    fn route(&self, request: Request<'_>, method: &str, out: &mut Vec<u8>) -> Result<Begun, Refusal> {
-        let Request { params: Params { meta, .. }, revision, .. } = request;
-        if revision.is_modern() {
-            check_meta(meta)?;
-        }
-        if meta.progress_token.is_some_and(|token| RequestId::from_raw(token).is_none()) {
-            return Err(
-                ProtocolError::invalid_params("`progressToken` is neither a string nor an integer").into()
-            );
-        }
-        request.log_level()?;
-        let offers = self.offers(revision);
-        let subscribes = !revision.is_modern() && offers.changes.resources && request.has_session();
-        match method {
-            "tools/call" if offers.tools => self.call_tool(request, out),
-            "tools/list" if offers.tools => self.list(request, ListKind::Tools, out),
-            "resources/read" if offers.resources => self.read_resource(request, out),
-            "resources/list" if offers.resources => self.list(request, ListKind::Resources, out),
-            "resources/templates/list" if offers.resources => self.list(request, ListKind::Templates, out),
-            "resources/directory/read" if offers.skills => self.read_directory(request, out),
-            "skills/list" if offers.skills => self.list(request, ListKind::Skills, out),
-            "skills/get" if offers.skills => self.get_skill(request, out),
-            "prompts/get" if offers.prompts => self.get_prompt(request, out),
-            "prompts/list" if offers.prompts => self.list(request, ListKind::Prompts, out),
-            "tasks/get" if offers.tasks && revision.is_modern() => self.get_task(request),
-            "tasks/update" if offers.tasks && revision.is_modern() => self.update_task(request),
-            "tasks/cancel" if offers.tasks && revision.is_modern() => self.cancel_task(request),
-            "resources/subscribe" if subscribes => self.subscribe(request, out),
-            "resources/unsubscribe" if subscribes => self.unsubscribe(request, out),
-            "subscriptions/listen" if revision.is_modern() => self.listen(request),
-            "completion/complete" if offers.completions => self.complete(request, out),
-            "server/discover" if revision.is_modern() => Ok(self.discover(request, out)),
-            "logging/setLevel" if !revision.is_modern() && self.settings().logging => {
-                self.set_level(request, out)
-            }
-            "ping" if !revision.is_modern() => {
-                reply::result(out, request, self, None, |_| {});
-                Ok(Begun::Done(Status::Ok))
-            }
-            _ => Err(Refusal::unknown_method(method)),
-        }
-    }
-
-    /// The version that a request's `_meta` names; none in the handshake era.
-    pub(crate) fn version_in<'a>(meta: &Meta<'a>) -> Result<Option<Cow<'a, str>>, ProtocolError> {
-        let Some(raw) = meta.version else { return Ok(None) };
-        text_of(raw)
-            .map(Some)
-            .ok_or_else(|| ProtocolError::invalid_params("the protocol version in `_meta` is not a string"))
-    }
-
-    /// `-32022`, listing what is served.
-    #[allow(clippy::unused_self)] // what is served may become a server's choice
-    pub(crate) fn unsupported_version(&self, requested: &str) -> ProtocolError {
-        ProtocolError::new(protocol::UNSUPPORTED_PROTOCOL_VERSION, "unsupported protocol version").with_data(
-            serde_json::json!({ "supported": [Revision::LATEST.as_str()], "requested": requested }),
-        )
-    }
-}
-
-/// Every request of the stateless era says what its client can do.
-fn check_meta(meta: &Meta<'_>) -> Result<(), Refusal> {
-    let missing = |key: &str| {
-        let text = format!("`_meta` lacks `{key}`\nevery request of 2026-07-28 carries its own metadata");
-        Err(Refusal::bad_request(ProtocolError::invalid_params(text)))
-    };
-    if meta.version.is_none() {
-        return missing(protocol::META_PROTOCOL_VERSION);
-    }
-    match meta.capabilities {
-        None => missing(protocol::META_CLIENT_CAPABILITIES),
-        Some(raw) if raw.get().starts_with('{') => Ok(()),
-        Some(_) => {
-            let text = format!("`{}` in `_meta` is not an object", protocol::META_CLIENT_CAPABILITIES);
-            Err(Refusal::bad_request(ProtocolError::invalid_params(text)))
-        }
-    }
-}
-
-impl Request<'_> {
-    fn frame(&self) -> reply::Frame<'_> {
-        reply::Frame { id: self.id, revision: self.revision }
+    fn access(&self) -> Access<'a> {
+        self.context.access()
     }
 
     /// The context of this request, for an item with that state.
-    fn context(&self, server: &Server, state: &Arc<Slots>, may_ask: MayAsk) -> Context {
+    fn make_context(&self, server: &Server, state: &Arc<Extensions>, may_ask: MayAsk) -> Context {
         let way = match may_ask {
             MayAsk::Yes(round) if self.revision.is_modern() => Way::Rounds(round),
-            MayAsk::Yes(_) => match self.peer.link.as_ref().and_then(|link| link.never()) {
+            MayAsk::Yes(_) => match self.context.connection.as_ref().and_then(|c| c.cannot_ask()) {
                 Some(why) => Way::Never(why),
                 None => Way::Requests,
             },
             MayAsk::No => Way::Never("only tools, resources and prompts may ask"),
         };
+        let meta = &self.params.meta;
         Context::new(Inner {
             revision: self.revision,
             state: state.clone(),
-            peer: self.peer.clone(),
+            request: self.context.clone(),
             client: self.client(),
-            meta: self.params.meta.to_json(),
-            progress: self.params.meta.progress_token.map(|token| crate::context::Channel::new(token.get())),
+            meta: meta.to_json(),
+            progress: meta.progress_token.map(|token| crate::context::Channel::new(token.get())),
             // an unknown one was refused before
             log_level: self.log_level().unwrap_or_default(),
             cancel: crate::context::Cancel::default(),
@@ -218,19 +106,106 @@ impl Request<'_> {
     /// What the client says of itself.
     fn client(&self) -> ClientData {
         if !self.revision.is_modern() {
-            return self.peer.client.clone();
+            return self.context.client.clone();
         }
         let owned = |raw: Option<&serde_json::value::RawValue>| raw.map(|raw| Arc::from(raw.get()));
         let meta = &self.params.meta;
         ClientData { info: owned(meta.client_info), capabilities: owned(meta.capabilities) }
     }
 
-    /// Whether something is kept between this client's requests.
-    fn has_session(&self) -> bool {
-        self.peer.link.as_deref().is_some_and(|link| link.session().is_some())
+    /// What every request must satisfy, whatever its method.
+    fn check(&self) -> Result<(), Reply> {
+        let meta = &self.params.meta;
+        if self.revision.is_modern() {
+            check_meta(meta)?;
+        }
+        if meta.progress_token.is_some_and(|token| !is_id(token)) {
+            let text =
+                format!("`progressToken` is neither a string nor an integer of at most {} bytes", crate::jsonrpc::MAX_ID);
+            return Err(ProtocolError::invalid_params(text).into());
+        }
+        self.log_level()?;
+        Ok(())
+    }
+}
+
+impl Server {
+    /// Answers one request, but not `subscriptions/listen`.
+    fn answer(&self, request: Request<'_>) -> Response {
+        self.route(request).unwrap_or_else(Response::Ready)
     }
 
-    fn viewer(&self) -> crate::context::Viewer<'_> {
-        self.peer.viewer()
+    /// Answers `subscriptions/listen`.
+    fn answer_listen(&self, request: Request<'_>) -> Listening {
+        match request.check().and_then(|()| self.listen(request)) {
+            Ok(subscription) => Listening::Stream(subscription),
+            Err(reply) => Listening::Refused(reply),
+        }
+    }
+
+    fn route(&self, request: Request<'_>) -> Result<Response, Reply> {
+        request.check()?;
+        let registry: &Arc<Registry> = &self.registry();
+        let revision = request.revision;
+        let modern = revision.is_modern();
+        let offers = self.offers_of(registry, revision);
+        let subscribes = || !modern && offers.changes.resources && request.context.session().is_some();
+        Ok(match request.method {
+            "tools/call" if offers.tools => self.call_tool(request, registry)?,
+            "tools/list" if offers.tools => self.list(request, registry, ListKind::Tools)?,
+            "resources/read" if offers.resources => self.read_resource(request, registry)?,
+            "resources/list" if offers.resources => self.list(request, registry, ListKind::Resources)?,
+            "resources/templates/list" if offers.resources => {
+                self.list(request, registry, ListKind::Templates)?
+            }
+            "resources/directory/read" if offers.skills => self.read_directory(request, registry)?.into(),
+            "skills/list" if offers.skills => self.list(request, registry, ListKind::Skills)?,
+            "skills/get" if offers.skills => self.get_skill(request, registry)?.into(),
+            "prompts/get" if offers.prompts => self.get_prompt(request, registry)?,
+            "prompts/list" if offers.prompts => self.list(request, registry, ListKind::Prompts)?,
+            "tasks/get" if offers.tasks && modern => self.get_task(request)?,
+            "tasks/update" if offers.tasks && modern => self.update_task(request)?,
+            "tasks/cancel" if offers.tasks && modern => self.cancel_task(request)?,
+            "resources/subscribe" if subscribes() => self.subscribe(request, registry)?.into(),
+            "resources/unsubscribe" if subscribes() => self.unsubscribe(request)?.into(),
+            "completion/complete" if offers.completions => self.complete(request, registry)?,
+            "server/discover" if modern => self.discover(request).into(),
+            "logging/setLevel" if !modern && self.settings().logging => self.set_level(request)?.into(),
+            "ping" if !modern => Reply::from(response::ResultBody::Empty).into(),
+            method => Reply::unknown_method(method).into(),
+        })
+    }
+
+    /// The version that a request's `_meta` names; absent before 2026-07-28.
+    pub(crate) fn version_in<'a>(meta: &Meta<'a>) -> Result<Option<Cow<'a, str>>, ProtocolError> {
+        let Some(raw) = meta.version else { return Ok(None) };
+        text_of(raw)
+            .map(Some)
+            .ok_or_else(|| ProtocolError::invalid_params("the protocol version in `_meta` is not a string"))
+    }
+}
+
+/// `-32022`, listing what is served.
+pub(crate) fn unsupported_version(requested: &str) -> ProtocolError {
+    ProtocolError::new(protocol::UNSUPPORTED_PROTOCOL_VERSION, "unsupported protocol version")
+        .with_data(serde_json::json!({ "supported": [Revision::LATEST.as_str()], "requested": requested }))
+}
+
+/// Every request of 2026-07-28 says what its client can do.
+fn check_meta(meta: &Meta<'_>) -> Result<(), Reply> {
+    let missing = |key: &str| {
+        let text = format!("`_meta` lacks `{key}`\nevery request of 2026-07-28 carries its own metadata");
+        Err(Reply::bad_request(ProtocolError::invalid_params(text)))
+    };
+    if meta.version.is_none() {
+        return missing(protocol::META_PROTOCOL_VERSION);
+    }
+    match meta.capabilities {
+        None => missing(protocol::META_CLIENT_CAPABILITIES),
+        Some(raw) if raw.get().starts_with('{') => Ok(()),
+        Some(_) => {
+            let text = format!("`{}` in `_meta` is not an object", protocol::META_CLIENT_CAPABILITIES);
+            Err(Reply::bad_request(ProtocolError::invalid_params(text)))
+        }
     }
 }

@@ -1,18 +1,17 @@
 //! One call on its way into a user's function. Dispatch makes a [`Call`], generated code takes it apart.
 
-use std::{any::Any, future::Future, pin::Pin, sync::Arc};
+use std::{any::Any, borrow::Cow, fmt, future::Future, pin::Pin, sync::Arc};
 
-use super::{
-    AnyArg, Rejected, Slot, Slots, report,
-    slot::{keys, scan},
+use serde::{
+    Deserializer as _,
+    de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor},
 };
-use crate::{
-    context::{Context, any_forwarder},
-    reply::Failure,
-    schema::Validator,
-};
+use serde_json::value::RawValue;
 
-type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+use super::{AnyArg, report};
+use crate::{blocking::run_blocking, context::Context, reply::Failure, schema::Validator};
+
+pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// What a handler gives back: a failure, a result, or a future of one.
 pub type Outcome<R> = Result<Flow<R>, Failure>;
@@ -47,7 +46,7 @@ pub fn pending<R>(future: impl Future<Output = Result<R, Failure>> + Send + 'sta
 /// # Errors
 /// None; the type is that of handlers.
 pub fn blocking<R: Send + 'static>(body: impl FnOnce() -> Result<R, Failure> + Send + 'static) -> Outcome<R> {
-    pending(in_pool(body))
+    pending(run_blocking(|_| body()))
 }
 
 /// The same, as a task if the call may go on as one.
@@ -60,27 +59,8 @@ pub fn blocking_task<R: Send + 'static>(
 ) -> Outcome<R> {
     pending(async move {
         context.start_task().await;
-        in_pool(body).await
+        run_blocking(|_| body()).await
     })
-}
-
-/// Runs what blocks on the blocking pool; it still counts as its call's there.
-pub(super) async fn in_pool<R: Send + 'static>(
-    body: impl FnOnce() -> Result<R, Failure> + Send + 'static,
-) -> Result<R, Failure> {
-    let context = any_forwarder().then(Context::current).flatten();
-    let body = move || {
-        let _entered = context.as_ref().map(Context::enter_beside);
-        body()
-    };
-    match tokio::task::spawn_blocking(body).await {
-        Ok(result) => result,
-        Err(e) => match e.try_into_panic() {
-            // contained where every panic is
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(e) => Err(Failure::Body(e.into())),
-        },
-    }
 }
 
 /// The values that a client sent, before they are typed.
@@ -133,9 +113,9 @@ impl<'a> Call<'a> {
         self.context.get_or_insert_with(self.parts.context).clone()
     }
 
-    /// The context, if anybody asked for it.
-    pub(crate) fn into_context(self) -> Option<Context> {
-        self.context
+    /// The context, if the function has asked for it.
+    pub(crate) fn made_context(&self) -> Option<Context> {
+        self.context.clone()
     }
 
     /// The instance that a method is called on.
@@ -236,4 +216,109 @@ impl<'a> Call<'a> {
         }
         Err(Failure::Arguments(report::tool(tool, parts.args, &said, &unknown)))
     }
+}
+
+/// One raw value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Slot<'a> {
+    /// JSON text, from a tool's `arguments`.
+    Json(&'a str),
+    /// A string: a prompt's argument, or a variable of a URI.
+    Text(&'a str),
+    /// A variable of a URI that explodes: `{/path*}`.
+    List(&'a [String]),
+}
+
+/// A parameter did not fit; what is wrong is found out by looking again.
+#[derive(Debug, Clone, Copy)]
+pub struct Rejected;
+
+/// The raw values of a call, one place for each argument of the function.
+#[derive(Debug)]
+pub struct Slots<'a> {
+    pub(crate) list: &'a [Option<Slot<'a>>],
+    /// The whole `arguments` object, for `flatten`.
+    pub(crate) whole: &'a str,
+    pub(crate) strict: bool,
+}
+
+/// Fills `places` from the JSON object `text`; `Ok(true)` if it has a member that no argument names.
+fn scan<'a>(
+    text: &'a str,
+    args: &[&dyn AnyArg],
+    places: &mut [Option<Slot<'a>>],
+) -> Result<bool, serde_json::Error> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    let unknown = json.deserialize_map(Fill { args, places })?;
+    json.end()?;
+    Ok(unknown)
+}
+
+struct Fill<'p, 'a> {
+    args: &'p [&'p dyn AnyArg],
+    places: &'p mut [Option<Slot<'a>>],
+}
+
+impl<'a> Visitor<'a> for Fill<'_, 'a> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<bool, A::Error> {
+        let mut unknown = false;
+        while let Some(found) = map.next_key_seed(Position(self.args))? {
+            match found.and_then(|n| self.places.get_mut(n)) {
+                Some(place) => *place = Some(Slot::Json(map.next_value::<&RawValue>()?.get())),
+                None => {
+                    unknown = true;
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(unknown)
+    }
+}
+
+/// Which argument a key names; compares in place, so that no key is copied.
+struct Position<'p>(&'p [&'p dyn AnyArg]);
+
+impl<'a> DeserializeSeed<'a> for Position<'_> {
+    type Value = Option<usize>;
+
+    fn deserialize<D: serde::Deserializer<'a>>(self, d: D) -> Result<Self::Value, D::Error> {
+        d.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Position<'_> {
+    type Value = Option<usize>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
+        Ok(self.0.iter().position(|arg| arg.name() == key))
+    }
+}
+
+/// The keys of a JSON object, in order.
+fn keys(text: &str) -> Vec<Cow<'_, str>> {
+    struct Keys;
+    impl<'a> Visitor<'a> for Keys {
+        type Value = Vec<Cow<'a, str>>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+        fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut keys = Vec::new();
+            while let Some((key, IgnoredAny)) = map.next_entry::<String, _>()? {
+                keys.push(Cow::Owned(key));
+            }
+            Ok(keys)
+        }
+    }
+    serde_json::Deserializer::from_str(text).deserialize_map(Keys).unwrap_or_default()
 }

@@ -3,12 +3,17 @@
 
 use std::{collections::BTreeMap, future::Future, pin::Pin};
 
+use tokio::runtime::Handle;
+
 use super::{
     Inject, ListedResource,
-    call::in_pool,
     named::{Named, Values, any_number_of_values},
 };
-use crate::{context::Context, reply::Failure};
+use crate::{
+    blocking::{GivenUp, run_blocking},
+    context::Context,
+    reply::{Failure, ToolError},
+};
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -68,9 +73,28 @@ pub struct Async;
 /// Runs a future that need not be `Send` on the blocking pool: an async function that borrows its parameters has no
 /// `Send` bound that can be written down.
 fn elsewhere<T: Send + 'static>(
-    body: impl FnOnce(&tokio::runtime::Handle) -> Result<T, Failure> + Send + 'static,
+    body: impl FnOnce(Waiting) -> Result<T, Failure> + Send + 'static,
 ) -> BoxFuture<Result<T, Failure>> {
-    Box::pin(in_pool(move || body(&tokio::runtime::Handle::current())))
+    Box::pin(run_blocking(move |given_up| body(Waiting { runtime: Handle::current(), given_up })))
+}
+
+/// A thread that waits for a future on behalf of a call.
+struct Waiting {
+    runtime: Handle,
+    given_up: GivenUp,
+}
+
+impl Waiting {
+    /// The future's output; it is dropped when the call is given up.
+    fn wait<T>(self, future: impl Future<Output = T>) -> Result<T, Failure> {
+        let Self { runtime, given_up } = self;
+        runtime.block_on(async {
+            tokio::select! {
+                output = future => Ok(output),
+                _ = given_up => Err(Failure::Body(ToolError::private("the call was given up"))),
+            }
+        })
+    }
 }
 
 macro_rules! shapes {
@@ -107,10 +131,10 @@ macro_rules! shapes {
 
             #[allow(unused_variables)]
             fn run(self, completion: Completion, context: Context) -> BoxFuture<Result<Vec<String>, Failure>> {
-                elsewhere(move |handle| {
+                elsewhere(move |thread| {
                     let values = Values::new(context);
                     $(let $v = values.find::<$s>()?;)*
-                    let all = handle.block_on(self(&completion, $($v),*));
+                    let all = thread.wait(self(&completion, $($v),*))?;
                     Ok(all.into_iter().map(Into::into).collect())
                 })
             }
@@ -148,10 +172,10 @@ macro_rules! shapes {
 
             #[allow(unused_variables)]
             fn run(self, context: Context) -> BoxFuture<Result<Vec<ListedResource>, Failure>> {
-                elsewhere(move |handle| {
+                elsewhere(move |thread| {
                     let values = Values::new(context);
                     $(let $v = values.find::<$s>()?;)*
-                    let all = handle.block_on(self($($v),*));
+                    let all = thread.wait(self($($v),*))?;
                     Ok(all.into_iter().map(Into::into).collect())
                 })
             }

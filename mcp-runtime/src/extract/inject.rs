@@ -10,7 +10,8 @@ use std::{
 };
 
 use crate::{
-    context::{Context, Slots},
+    context::Context,
+    extensions::Extensions,
     reply::{Failure, IntoFailure, ToolError},
 };
 
@@ -76,7 +77,7 @@ impl Inject {
     }
 
     /// Whether state or a declared request type can provide it.
-    pub(crate) fn is_provided(&self, state: &Slots, requested: &[TypeId]) -> bool {
+    pub(crate) fn is_provided(&self, state: &Extensions, requested: &[TypeId]) -> bool {
         let this = (self.this)();
         self.optional
             || this == TypeId::of::<Context>()

@@ -5,7 +5,8 @@ use std::fmt;
 
 use super::{Inject, Probe, ProbeDyn};
 use crate::{
-    context::{Context, Slots},
+    context::Context,
+    extensions::Extensions,
     reply::Failure,
 };
 
@@ -47,12 +48,12 @@ impl<T> fmt::Debug for Named<T> {
 /// Where such a function finds what it takes: in the call's context, which may be taken itself.
 pub(super) struct Values {
     context: Context,
-    own: Slots,
+    own: Extensions,
 }
 
 impl Values {
     pub(super) fn new(context: Context) -> Self {
-        let mut own = Slots::default();
+        let mut own = Extensions::default();
         own.put(context.clone());
         Self { context, own }
     }

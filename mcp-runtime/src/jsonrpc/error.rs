@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::write::Object;
 use crate::protocol;
 
 /// A JSON-RPC error: the client's program sees it, the model usually does not.
@@ -36,6 +37,14 @@ impl ProtocolError {
     /// `-32603`, internal error.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(protocol::INTERNAL_ERROR, message)
+    }
+
+    /// Writes the members of the wire's `error`.
+    pub(crate) fn write(&self, error: &mut Object<'_>) {
+        error.value("code", &self.code).str("message", &self.message);
+        if let Some(data) = &self.data {
+            error.value("data", data);
+        }
     }
 
     /// `-32600`, invalid request.

@@ -2,11 +2,9 @@
 //! Transports read with it, dispatch writes with it.
 
 mod error;
-mod params;
-mod read;
+mod message;
 mod write;
 
 pub use error::ProtocolError;
-pub(crate) use params::{Meta, Params};
-pub(crate) use read::{Malformed, Message, RequestId, batch, parse, text_of};
-pub(crate) use write::{Object, array, error_reply, notification, string};
+pub(crate) use message::{MAX_ID, Malformed, Message, Meta, Params, RequestId, batch, is_id, parse, text_of};
+pub(crate) use write::{Object, array, error_reply, notification, one_line, request, string};

@@ -89,6 +89,18 @@ impl<'a> Object<'a> {
         self
     }
 
+    /// Members that have been written before, with the commas between them.
+    pub(crate) fn members(&mut self, members: &[u8]) {
+        if members.is_empty() {
+            return;
+        }
+        if !self.empty {
+            self.out.push(b',');
+        }
+        self.empty = false;
+        self.out.extend_from_slice(members);
+    }
+
     pub(crate) fn end(self) {
         self.out.push(b'}');
     }
@@ -117,12 +129,7 @@ pub(crate) fn error_reply(out: &mut Vec<u8>, id: Option<&str>, error: &ProtocolE
     if let Some(id) = id {
         reply.raw("id", id);
     }
-    reply.object("error", |e| {
-        e.value("code", &error.code).str("message", &error.message);
-        if let Some(data) = &error.data {
-            e.value("data", data);
-        }
-    });
+    reply.object("error", |e| error.write(e));
     reply.end();
 }
 
@@ -133,4 +140,42 @@ pub(crate) fn notification(method: &str, params: impl FnOnce(&mut Object<'_>)) -
     message.raw("jsonrpc", "\"2.0\"").str("method", method).object("params", params);
     message.end();
     out
+}
+
+/// A request as text; `id` and `params` are raw JSON.
+pub(crate) fn request(id: &str, method: &str, params: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(params.len() + 128);
+    let mut message = Object::new(&mut out);
+    message.raw("jsonrpc", "\"2.0\"").raw("id", id).str("method", method);
+    message.key("params").extend_from_slice(params);
+    message.end();
+    out
+}
+
+/// JSON that passes through as it was written may have line ends between its tokens; where a line end ends a message it
+/// must not. Within a string they are escaped, so that nothing is lost.
+pub(crate) fn one_line(message: &mut [u8]) {
+    let mut from = 0;
+    while let Some(at) = memchr::memchr2(b'\n', b'\r', message.get(from..).unwrap_or_default()) {
+        from += at;
+        if let Some(byte) = message.get_mut(from) {
+            *byte = b' ';
+        }
+        from += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_one_line() {
+        let mut message = b"{\n  \"a\":\r\n 1,\"b\":\"x\\ny\"\r}".to_vec();
+        one_line(&mut message);
+        assert_eq!(message, b"{   \"a\":   1,\"b\":\"x\\ny\" }");
+        let mut empty = Vec::new();
+        one_line(&mut empty);
+        assert!(empty.is_empty());
+    }
 }

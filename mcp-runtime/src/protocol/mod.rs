@@ -1,10 +1,12 @@
 //! What the specification fixes: revisions, error codes and reserved keys. Everything else builds on it.
 
 mod app;
+mod log_level;
 mod revision;
 mod uri;
 
 pub(crate) use app::{PAGE_MIME, UI_EXTENSION, UI_SETTINGS, is_page, shows_pages};
+pub use log_level::LogLevel;
 pub use revision::Revision;
 pub(crate) use uri::normalise;
 

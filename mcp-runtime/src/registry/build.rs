@@ -10,7 +10,7 @@ use std::{
 
 use super::{PromptEntry, Registry, ResourceEntry, Skills, ToolEntry, page::Pages, tool::is_tool_name};
 use crate::{
-    context::Slots,
+    extensions::Extensions,
     def::{Linked, Location, RuntimeTool},
     extract::Inject,
     protocol::normalise,
@@ -44,7 +44,7 @@ pub(crate) struct Registered {
     pub(crate) prefix: String,
     pub(crate) this: Option<Arc<dyn Any + Send + Sync>>,
     /// Of the builder that it was registered with.
-    pub(crate) state: Arc<Slots>,
+    pub(crate) state: Arc<Extensions>,
     pub(crate) requested: Arc<[TypeId]>,
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use super::Registry;
-use crate::{context::Viewer, protocol::Revision};
+use crate::{connection::Access, protocol::Revision};
 
 /// The lists that are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(crate) struct Page {
 
 impl Registry {
     /// The entries of a list that the caller may see, each as JSON.
-    pub(crate) fn entries(&self, kind: ListKind, revision: Revision, viewer: Viewer<'_>) -> Vec<Vec<u8>> {
+    pub(crate) fn entries(&self, kind: ListKind, revision: Revision, access: Access<'_>) -> Vec<Vec<u8>> {
         let render = |write: &dyn Fn(&mut Vec<u8>)| {
             let mut out = Vec::with_capacity(256);
             write(&mut out);
@@ -52,17 +52,17 @@ impl Registry {
         };
         match kind {
             ListKind::Tools => {
-                let shown = self.tools.iter().filter(|tool| viewer.sees(&tool.scopes()));
+                let shown = self.tools.iter().filter(|tool| access.allows(&tool.scopes));
                 shown.map(|tool| render(&|out| tool.write(out, revision))).collect()
             }
             ListKind::Prompts => {
-                let shown = self.prompts.iter().filter(|prompt| viewer.sees(prompt.def.common.scopes));
+                let shown = self.prompts.iter().filter(|prompt| access.allows(prompt.def.common.scopes));
                 shown.map(|prompt| render(&|out| prompt.write(out, revision))).collect()
             }
             ListKind::Resources | ListKind::Templates => {
                 let exact = kind == ListKind::Resources;
                 let shown = self.resources.iter().filter(|r| r.template.is_exact() == exact);
-                let shown = shown.filter(|r| viewer.sees(r.def.common.scopes));
+                let shown = shown.filter(|r| access.allows(r.def.common.scopes));
                 let mut entries: Vec<_> =
                     shown.map(|resource| render(&|out| resource.write(out, revision))).collect();
                 if exact && revision.is_modern() {
@@ -79,7 +79,7 @@ impl Registry {
         let kept = self.lists.0.get(kind as usize).and_then(|revisions| revisions.get(revision.index()));
         let render = || {
             Arc::new(
-                page_of(&self.entries(kind, revision, Viewer::TRUSTED), 0, size).unwrap_or_else(Page::empty),
+                page_of(&self.entries(kind, revision, Access::TRUSTED), 0, size).unwrap_or_else(Page::empty),
             )
         };
         kept.map_or_else(render, |page| page.get_or_init(render).clone())

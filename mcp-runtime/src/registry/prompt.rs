@@ -1,17 +1,18 @@
 //! A prompt as it is offered, and what arguments complete to by themselves.
 
-use std::{any::Any, sync::Arc};
+use std::{any::Any, collections::HashMap, sync::Arc};
 
 use serde_json::Value;
 
 use super::{Problem, heading::heading};
 use crate::{
-    context::Slots,
+    connection::{Access, RequestContext},
+    extensions::Extensions,
     def::PromptDef,
     extract::AnyArg,
     jsonrpc::{Object, array},
     protocol::Revision,
-    schema::{Mode, generator, hoist_defs, lean},
+    schema::{Mode, generator, hoist_defs, lean, nearest},
 };
 
 /// A prompt that can be got.
@@ -20,8 +21,38 @@ pub(crate) struct PromptEntry {
     pub(crate) name: String,
     pub(crate) def: &'static PromptDef,
     pub(crate) this: Option<Arc<dyn Any + Send + Sync>>,
-    pub(crate) state: Arc<Slots>,
+    pub(crate) state: Arc<Extensions>,
     choices: Vec<Vec<String>>,
+}
+
+/// The prompts of a server, by name.
+#[derive(Debug, Default)]
+pub(crate) struct Prompts {
+    entries: Vec<Arc<PromptEntry>>,
+    index: HashMap<String, usize>,
+}
+
+impl Prompts {
+    pub(super) fn new(entries: Vec<Arc<PromptEntry>>) -> Self {
+        let index = entries.iter().enumerate().map(|(n, prompt)| (prompt.name.clone(), n)).collect();
+        Self { entries, index }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<PromptEntry>> {
+        self.entries.iter()
+    }
+
+    /// The prompt of that name, if the request may get it.
+    pub(crate) fn find(&self, name: &str, request: &RequestContext) -> Option<&Arc<PromptEntry>> {
+        let prompt = self.index.get(name).and_then(|n| self.entries.get(*n))?;
+        request.access().allows(prompt.def.common.scopes).then_some(prompt)
+    }
+
+    /// The name most like this of those that are visible.
+    pub(crate) fn nearest(&self, name: &str, access: Access<'_>) -> Option<&str> {
+        let visible = self.entries.iter().filter(|prompt| access.allows(prompt.def.common.scopes));
+        nearest(name, visible.map(|prompt| prompt.name.as_str()))
+    }
 }
 
 impl PromptEntry {
@@ -29,7 +60,7 @@ impl PromptEntry {
         name: String,
         def: &'static PromptDef,
         this: Option<Arc<dyn Any + Send + Sync>>,
-        state: Arc<Slots>,
+        state: Arc<Extensions>,
     ) -> Result<Self, Problem> {
         for arg in def.common.args {
             if let Some(bad) = arg.problems().into_iter().next() {

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     content::{Annotations, Role, Writer},
-    context::Slots,
+    extensions::Extensions,
     def::ResourceDef,
     extract::ListedResource,
     jsonrpc::Object,
@@ -26,7 +26,7 @@ pub(crate) struct ResourceEntry {
     pub(crate) template: Template,
     pub(crate) def: &'static ResourceDef,
     pub(crate) this: Option<Arc<dyn Any + Send + Sync>>,
-    pub(crate) state: Arc<Slots>,
+    pub(crate) state: Arc<Extensions>,
     /// Of its service or mount; empty for none.
     prefix: String,
     /// By argument, what it offers by itself: listed choices, enums, bools.
@@ -40,7 +40,7 @@ impl ResourceEntry {
         server: &str,
         def: &'static ResourceDef,
         this: Option<Arc<dyn Any + Send + Sync>>,
-        state: Arc<Slots>,
+        state: Arc<Extensions>,
     ) -> Result<Self, Problem> {
         let own = def.uri.map_or_else(|| default_uri(server, def), str::to_owned);
         let uri = prefixed(&own, prefix);

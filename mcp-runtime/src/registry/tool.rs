@@ -1,6 +1,6 @@
 //! A tool as it is offered: its schemas made and checked, its list entry for each revision.
 
-use std::{any::Any, sync::Arc, time::Duration};
+use std::{any::Any, collections::HashMap, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
@@ -8,17 +8,20 @@ use tokio::sync::Semaphore;
 use super::{
     Problem,
     heading::heading,
-    mirror::{Mirrored, mirrored},
+    header_param::header_params,
 };
 use crate::{
     content::Icon,
-    context::{ClientFeature, Slots},
+    connection::{Access, HeaderParam, RequestContext},
+    context::ClientFeature,
+    extensions::Extensions,
     def::{Common, Hints, RuntimeTool, TaskMode, ToolDef},
     extract::{AnyArg, ToolInput},
     jsonrpc::Object,
     protocol::Revision,
     schema::{
-        Mode, Validator, generator, generator_for_output, hoist_defs, lean, needs_validation, wrap_for_legacy,
+        Mode, Validator, generator, generator_for_output, hoist_defs, lean, nearest, needs_validation,
+        wrap_for_legacy,
     },
 };
 
@@ -27,16 +30,52 @@ use crate::{
 pub(crate) struct ToolEntry {
     pub(crate) input: ToolInput,
     pub(crate) body: ToolBody,
-    pub(crate) state: Arc<Slots>,
+    pub(crate) state: Arc<Extensions>,
     /// For keywords of the input schema that decoding does not enforce.
     pub(crate) nested: Option<Validator>,
     pub(crate) output: Option<Output>,
     pub(crate) limit: Option<Arc<Semaphore>>,
     pub(crate) timeout: Option<Duration>,
-    /// Headers that arguments are mirrored into.
-    pub(crate) mirrored: Arc<[Mirrored]>,
+    /// Headers that repeat arguments.
+    pub(crate) header_params: Vec<HeaderParam>,
+    /// What a caller must have been granted.
+    pub(crate) scopes: Vec<String>,
+    /// What the client must be able to do.
+    pub(crate) requires: Vec<ClientFeature>,
+    /// How its calls become tasks.
+    pub(crate) task: Option<TaskMode>,
     /// The URI of its page, as it is registered here; known when all resources are.
     pub(super) page: Option<String>,
+}
+
+/// The tools of a server, by name.
+#[derive(Debug, Default)]
+pub(crate) struct Tools {
+    entries: Vec<Arc<ToolEntry>>,
+    index: HashMap<String, usize>,
+}
+
+impl Tools {
+    pub(super) fn new(entries: Vec<Arc<ToolEntry>>) -> Self {
+        let index = entries.iter().enumerate().map(|(n, tool)| (tool.input.name.clone(), n)).collect();
+        Self { entries, index }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<ToolEntry>> {
+        self.entries.iter()
+    }
+
+    /// The tool of that name, if the request may call it.
+    pub(crate) fn find(&self, name: &str, request: &RequestContext) -> Option<&Arc<ToolEntry>> {
+        let tool = self.index.get(name).and_then(|n| self.entries.get(*n))?;
+        (tool.scopes.is_empty() || request.access().allows(&tool.scopes)).then_some(tool)
+    }
+
+    /// The name most like this of those that are visible.
+    pub(crate) fn nearest(&self, name: &str, access: Access<'_>) -> Option<&str> {
+        let visible = self.entries.iter().filter(|tool| access.allows(&tool.scopes));
+        nearest(name, visible.map(|tool| tool.input.name.as_str()))
+    }
 }
 
 /// What is behind a tool.
@@ -76,7 +115,7 @@ impl ToolEntry {
         name: &str,
         def: &'static ToolDef,
         this: Option<Arc<dyn Any + Send + Sync>>,
-        state: Arc<Slots>,
+        state: Arc<Extensions>,
     ) -> Result<Self, Problem> {
         let problem = |text: String| Problem::at(def.common.at, format!("tool `{name}`: {text}"));
         check_flatten(def.common.args).map_err(&problem)?;
@@ -96,7 +135,10 @@ impl ToolEntry {
         };
         let output = output_schema(def).map_err(&problem)?;
         Ok(Self {
-            mirrored: mirrored(&schema).map_err(&problem)?,
+            header_params: header_params(&schema).map_err(&problem)?,
+            scopes: def.common.scopes.iter().map(|&scope| scope.to_owned()).collect(),
+            requires: def.common.requires.to_vec(),
+            task: def.task,
             input: ToolInput::typed(name.to_owned(), schema),
             state,
             nested,
@@ -109,7 +151,7 @@ impl ToolEntry {
     }
 
     /// Makes the entry of a tool made at run time.
-    pub(crate) fn runtime(name: &str, tool: Arc<RuntimeTool>, state: Arc<Slots>) -> Result<Self, Problem> {
+    pub(crate) fn runtime(name: &str, tool: Arc<RuntimeTool>, state: Arc<Extensions>) -> Result<Self, Problem> {
         let problem = |text: String| Problem::new(format!("tool `{name}`: {text}"));
         if !is_tool_name(name) {
             return Err(problem("a tool's name is 1 to 128 of `A-Z a-z 0-9 _ . -`".into()));
@@ -125,7 +167,10 @@ impl ToolEntry {
         let nested = Validator::compile(&schema).map_err(|e| problem(e.to_string()))?;
         let output = spec.output.clone().map(Output::new).transpose().map_err(&problem)?;
         Ok(Self {
-            mirrored: mirrored(&schema).map_err(&problem)?,
+            header_params: header_params(&schema).map_err(&problem)?,
+            scopes: spec.scopes.clone(),
+            requires: spec.requires.clone(),
+            task: spec.task,
             input: ToolInput::written(name.to_owned(), schema),
             state,
             nested: Some(nested),
@@ -135,14 +180,6 @@ impl ToolEntry {
             body: ToolBody::Runtime(tool),
             page: None,
         })
-    }
-
-    /// How its calls become tasks.
-    pub(crate) fn task(&self) -> Option<TaskMode> {
-        match &self.body {
-            ToolBody::Annotated { def, .. } => def.task,
-            ToolBody::Runtime(tool) => tool.spec.task,
-        }
     }
 
     pub(crate) fn strict(&self) -> bool {
@@ -156,21 +193,6 @@ impl ToolEntry {
         match &self.body {
             ToolBody::Annotated { def, .. } => def.common.args,
             ToolBody::Runtime(_) => &[],
-        }
-    }
-
-    pub(crate) fn scopes(&self) -> Vec<&str> {
-        match &self.body {
-            ToolBody::Annotated { def, .. } => def.common.scopes.to_vec(),
-            ToolBody::Runtime(tool) => tool.spec.scopes.iter().map(String::as_str).collect(),
-        }
-    }
-
-    /// What the client must be able to do.
-    pub(crate) fn requires(&self) -> &[ClientFeature] {
-        match &self.body {
-            ToolBody::Annotated { def, .. } => def.common.requires,
-            ToolBody::Runtime(tool) => &tool.spec.requires,
         }
     }
 

@@ -139,10 +139,8 @@ pub enum Failure {
     Protocol(ProtocolError),
     /// There is no such resource.
     NotFound,
-    /// The function waits for answers that only another request can bring.
-    Unanswered,
-    /// The function goes on as a task.
-    Task,
+    /// The function took longer than its limit.
+    TimedOut(std::time::Duration),
 }
 
 impl Failure {

@@ -13,8 +13,10 @@ use std::{
 
 use super::{Error, Identity, LONGEST, Options, Result, Server, ServerHandle, Shared, item::Item};
 use crate::{
-    context::{Settings, SingleUse, Slots},
+    context::{Settings, SingleUse},
     def::{Linked, Location, Prompt, Resource, RuntimeTool, Service, Tool},
+    dispatch::Layers,
+    extensions::Extensions,
     registry::{Problem, Skills, Source, assemble},
     seal::{Key, Ring, Seal},
     skill::Shelf,
@@ -28,7 +30,7 @@ const STATE: [u8; 24] = *b"mcp-runtime call state 1";
 const CURSOR: [u8; 24] = *b"mcp-runtime list cursor1";
 
 /// Reads one type from the transport's own request extensions.
-type Extract = Arc<dyn Fn(&dyn Any, &mut Slots) + Send + Sync>;
+type Extract = Arc<dyn Fn(&dyn Any, &mut Extensions) + Send + Sync>;
 
 /// A type that HTTP middleware puts into requests: how to move it into a request's slots.
 #[derive(Clone)]
@@ -61,13 +63,14 @@ pub struct ServerBuilder {
     module: &'static str,
     pub(crate) options: Options,
     settings: Settings,
-    pub(crate) state: Slots,
+    pub(crate) state: Extensions,
     pub(crate) request_types: Vec<RequestType>,
     items: Vec<Item>,
     shelves: Vec<Shelf>,
     problems: Vec<Problem>,
     require_docs: bool,
     pub(super) handed: Vec<Handed>,
+    layers: Layers,
 }
 
 /// Types that the server itself lets functions take.
@@ -86,13 +89,14 @@ impl ServerBuilder {
             module,
             options: Options::default(),
             settings: Settings::default(),
-            state: Slots::default(),
+            state: Extensions::default(),
             request_types: Vec::new(),
             items: Vec::new(),
             shelves: Vec::new(),
             problems: Vec::new(),
             require_docs: false,
             handed: Vec::new(),
+            layers: Layers::default(),
         }
     }
 
@@ -325,10 +329,32 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets how long calls may go on after the input has ended or the process was told to stop; 10 s by default,
-    /// a year at most.
+    /// Sets how many bytes of such requests may wait on one connection; 16 MiB by default. More are refused as busy.
+    pub fn max_queued_bytes(mut self, bytes: usize) -> Self {
+        self.options.max_queued_bytes = bytes;
+        self
+    }
+
+    /// Sets how long calls may go on after the input has ended or the process was told to stop, a year at most; by
+    /// default 2 s on stdio, where the official clients end a server soon after that, and 10 s elsewhere.
     pub fn drain(mut self, limit: Duration) -> Self {
-        self.options.drain = limit.min(LONGEST);
+        self.options.drain = Some(limit.min(LONGEST));
+        self
+    }
+
+    /// Sets how long a client may take nothing of what is written to it before its connection is closed, over HTTP and
+    /// on byte streams; 30 s by default, a year at most.
+    ///
+    /// On stdio the server waits for the host, however long that takes.
+    pub fn write_timeout(mut self, limit: Duration) -> Self {
+        self.options.write_timeout = limit.min(LONGEST);
+        self
+    }
+
+    /// Puts something around every call.
+    #[cfg(test)]
+    pub(crate) fn layers(mut self, layers: Layers) -> Self {
+        self.layers = layers;
         self
     }
 
@@ -376,7 +402,8 @@ impl ServerBuilder {
                 settings.own.put(ServerHandle::new(this.clone()));
             }
             Shared {
-                identity,
+                identity: Arc::new(identity),
+                layers: self.layers,
                 settings: Arc::new(settings),
                 states: Seal::new(&keys, STATE),
                 cursors: Seal::new(&keys, CURSOR),
@@ -388,6 +415,7 @@ impl ServerBuilder {
                 tasks: Tasks::new(options.tasks.clone(), hub.clone()),
                 hub,
                 handled: AtomicBool::new(handled),
+                without_callers: AtomicBool::new(false),
                 options,
             }
         }));

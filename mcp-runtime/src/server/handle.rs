@@ -1,10 +1,10 @@
 //! Changes a running server, and tells its clients what has changed.
 
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, PoisonError, Weak, atomic::Ordering};
 
 use super::{Error, Result, Server, Shared};
 use crate::{
-    context::Viewer,
+    connection::Access,
     def::RuntimeTool,
     protocol::Revision,
     registry::{Registered, Source, assemble},
@@ -112,11 +112,18 @@ impl ServerHandle {
         let own = &super::builder::own();
         let registry = assemble(&shared.identity.name, &changed, &skills, own, shared.require_docs)
             .map_err(|problems| super::builder::report(&problems))?;
+        let scoped = registry.scoped();
+        if shared.without_callers.load(Ordering::Relaxed) && !scoped.is_empty() {
+            return Err(Error::from(format!(
+                "these items have `scopes`, but the server is served to clients that are not told apart: {}",
+                scoped.join(", ")
+            )));
+        }
         *items = changed;
         *shared.registry.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(registry);
         drop(items);
-        let sees = |viewer: Viewer<'_>, scopes: &[String]| {
-            viewer.sees(&scopes.iter().map(String::as_str).collect::<Vec<_>>())
+        let sees = |viewer: Access<'_>, scopes: &[String]| {
+            viewer.allows(&scopes.iter().map(String::as_str).collect::<Vec<_>>())
         };
         shared.hub.publish_to(Change::Tools, |viewer| scopes.iter().any(|scopes| sees(viewer, scopes)));
         Ok(())

@@ -22,9 +22,9 @@ pub(crate) struct Identity {
     /// The wire's `serverInfo` for each revision.
     info: Vec<String>,
     /// The same with nothing but name and version.
-    brief: String,
-    /// The `_meta` of results in the stateless era.
-    meta: String,
+    pub(crate) brief: String,
+    /// The `_meta` of results in 2026-07-28.
+    pub(crate) meta: String,
 }
 
 impl Identity {
@@ -75,16 +75,8 @@ impl Identity {
         String::from_utf8_lossy(&out).into_owned()
     }
 
-    pub(super) fn info(&self, revision: Revision) -> &str {
+    pub(crate) fn info(&self, revision: Revision) -> &str {
         self.info.get(revision.index()).map_or("{}", String::as_str)
-    }
-
-    pub(super) fn brief(&self) -> &str {
-        &self.brief
-    }
-
-    pub(super) fn meta(&self) -> &str {
-        &self.meta
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    context::Slots,
+    extensions::Extensions,
     def::Service,
     registry::{Registered, Source},
 };
@@ -18,7 +18,7 @@ pub(super) enum Item {
         prefix: String,
         this: Option<Arc<dyn Any + Send + Sync>>,
         /// The service again, for functions that an attribute names: they take it as state.
-        service: Slots,
+        service: Extensions,
     },
     /// Of a mounted builder, with its own state.
     Mounted(Registered),
@@ -26,7 +26,7 @@ pub(super) enum Item {
 
 impl Item {
     pub(super) fn new(source: Source) -> Self {
-        Self::Own { source, prefix: String::new(), this: None, service: Slots::default() }
+        Self::Own { source, prefix: String::new(), this: None, service: Extensions::default() }
     }
 
     /// Makes it a method of that service.
@@ -45,7 +45,7 @@ impl Item {
         }
     }
 
-    pub(super) fn registered(self, state: &Arc<Slots>, requested: &Arc<[TypeId]>) -> Registered {
+    pub(super) fn registered(self, state: &Arc<Extensions>, requested: &Arc<[TypeId]>) -> Registered {
         match self {
             Self::Own { source, prefix, this, service } => {
                 let state = service.over(state);

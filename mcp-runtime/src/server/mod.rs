@@ -18,13 +18,14 @@ pub use builder::ServerBuilder;
 pub(crate) use builder::{RequestType, report_forgotten};
 pub use error::{Error, Result};
 pub use handle::{ServerHandle, Tools};
-use identity::Identity;
+pub(crate) use identity::Identity;
 pub(crate) use options::{LONGEST, Options};
 
 use crate::{
-    context::{Settings, Viewer},
+    context::Settings,
     protocol::Revision,
-    registry::{Mirrored, Registered, Registry},
+    dispatch::Layers,
+    registry::{Registered, Registry},
     seal::{Ring, Seal},
     subscribe::{Hub, Lists},
     task::Tasks,
@@ -35,7 +36,7 @@ use crate::{
 pub struct Server(Arc<Shared>);
 
 struct Shared {
-    identity: Identity,
+    identity: Arc<Identity>,
     options: Options,
     settings: Arc<Settings>,
     keys: Ring,
@@ -43,6 +44,7 @@ struct Shared {
     states: Seal,
     /// Seals cursors of lists.
     cursors: Seal,
+    layers: Layers,
     request_types: Vec<RequestType>,
     require_docs: bool,
     items: RwLock<Vec<Registered>>,
@@ -51,6 +53,8 @@ struct Shared {
     tasks: Arc<Tasks>,
     /// Whether a handle was given out, so that there may be tools later on, and changes to tell of.
     handled: AtomicBool,
+    /// Whether it is served to clients that are not told apart.
+    without_callers: AtomicBool,
 }
 
 impl Drop for Shared {
@@ -107,6 +111,13 @@ impl Server {
     #[must_use]
     pub fn instructions(&self) -> Option<&str> {
         self.0.identity.instructions.as_deref()
+    }
+
+    /// From now on clients that are not told apart call it: the items that have `scopes`, which must not be there.
+    #[cfg(feature = "http")]
+    pub(crate) fn serve_without_callers(&self) -> Vec<String> {
+        self.0.without_callers.store(true, Ordering::Relaxed);
+        self.registry().scoped()
     }
 
     /// A handle that adds and removes tools while the server runs, and tells clients what has changed.
@@ -172,29 +183,29 @@ impl Server {
         &self.0.hub
     }
 
-    /// The `_meta` of every result in the stateless era, as JSON.
-    pub(crate) fn identity(&self) -> &str {
-        self.0.identity.meta()
+    /// What the server says of itself.
+    pub(crate) fn identity(&self) -> &Arc<Identity> {
+        &self.0.identity
     }
 
-    /// The wire's `serverInfo`, as JSON.
-    pub(crate) fn info_json(&self, revision: Revision) -> &str {
-        self.0.identity.info(revision)
-    }
-
-    /// The name and version in it, as JSON.
-    pub(crate) fn brief_info(&self) -> &str {
-        self.0.identity.brief()
+    /// What stands around every call.
+    pub(crate) fn layers(&self) -> &Layers {
+        &self.0.layers
     }
 
     pub(crate) fn offers(&self, revision: Revision) -> Offers {
-        let registry = self.0.registry.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        self.offers_of(&self.registry(), revision)
+    }
+
+    /// The same with what is registered at this moment.
+    pub(crate) fn offers_of(&self, registry: &Registry, revision: Revision) -> Offers {
         let handled = self.0.handled.load(Ordering::Relaxed);
-        // clients of the handshake era are told of no skill, and its files are no resources to them
-        let skills = revision.is_modern() && !registry.skills.is_empty();
-        let (resources, prompts) = (!registry.resources.is_empty() || skills, !registry.prompts.is_empty());
+        // clients of handshake revisions do not know skills, and their files are not resources to them
+        let skills = revision.is_modern() && registry.has_skills;
+        let resources = registry.has_resources || skills;
+        let prompts = registry.has_prompts;
         Offers {
-            tools: !registry.tools.is_empty() || handled,
+            tools: registry.has_tools || handled,
             resources,
             prompts,
             completions: registry.completes,
@@ -203,17 +214,6 @@ impl Server {
             skills,
             tasks: registry.has_tasks,
         }
-    }
-
-    /// Headers that a tool's arguments are mirrored into.
-    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has headers"))]
-    pub(crate) fn mirrored(&self, tool: &str, viewer: Viewer<'_>) -> Arc<[Mirrored]> {
-        let registry = self.registry();
-        // a tool that is hidden must not be told from one that is not there
-        registry
-            .tool(tool)
-            .filter(|tool| viewer.sees(&tool.scopes()))
-            .map_or_else(|| Arc::from([]), |entry| entry.mirrored.clone())
     }
 }
 

@@ -16,8 +16,12 @@ pub(crate) struct Options {
     pub(crate) max_in_flight: usize,
     /// Requests that wait for a place among them.
     pub(crate) max_queued: usize,
-    /// How long calls may go on after stdin has ended, or the process was told to stop.
-    pub(crate) drain: Duration,
+    /// Bytes of requests that wait on one connection.
+    pub(crate) max_queued_bytes: usize,
+    /// How long calls may go on after the input has ended, or the process was told to stop, where that was set.
+    pub(crate) drain: Option<Duration>,
+    /// How long a client may take nothing of what is written to it.
+    pub(crate) write_timeout: Duration,
     /// Of subscriptions.
     pub(crate) subscriptions: crate::subscribe::Limits,
     /// How long clients of the stateless era may keep lists.
@@ -33,7 +37,7 @@ pub(crate) struct Options {
     /// Whether the subscriber that `run` installs sends the events of calls to their clients.
     pub(crate) forward_events: bool,
     #[cfg(feature = "http")]
-    pub(crate) http: crate::http::HttpOptions,
+    pub(crate) http: crate::transport::http::HttpOptions,
 }
 
 impl Default for Options {
@@ -43,7 +47,9 @@ impl Default for Options {
             max_line: 4 << 20,
             max_in_flight: 256,
             max_queued: 1024,
-            drain: Duration::from_secs(10),
+            max_queued_bytes: 16 << 20,
+            drain: None,
+            write_timeout: Duration::from_secs(30),
             subscriptions: crate::subscribe::Limits::default(),
             list_ttl: Duration::ZERO,
             authenticates: false,
@@ -52,7 +58,7 @@ impl Default for Options {
             detailed_errors: false,
             forward_events: false,
             #[cfg(feature = "http")]
-            http: crate::http::HttpOptions::default(),
+            http: crate::transport::http::HttpOptions::default(),
         }
     }
 }

@@ -12,7 +12,7 @@ use std::{
 
 use super::{Change, Filter, Lists};
 use crate::{
-    context::{Caller, Viewer},
+    connection::{Access, Caller},
     protocol::normalise,
 };
 
@@ -111,7 +111,7 @@ impl Hub {
     }
 
     /// The same, to those only who `may` know.
-    pub(crate) fn publish_to(&self, change: Change, may: impl Fn(Viewer<'_>) -> bool) {
+    pub(crate) fn publish_to(&self, change: Change, may: impl Fn(Access<'_>) -> bool) {
         let change = match change {
             Change::Updated(uri) => Change::Updated(normalise(&uri).into()),
             other => other,
@@ -119,7 +119,7 @@ impl Hub {
         let limit = self.0.limits.pending;
         let places = self.0.places.read().unwrap_or_else(PoisonError::into_inner);
         let told =
-            places.values().filter(|place| may(Viewer::new(place.caller.as_deref(), place.restricted)));
+            places.values().filter(|place| may(Access::new(place.caller.as_deref(), place.restricted)));
         let wakers: Vec<Waker> = told.filter_map(|place| place.offer(&change, limit)).collect();
         drop(places);
         // a waker runs code of others, which may drop a follower
@@ -246,7 +246,7 @@ mod tests {
         let caller = |scopes: &[&str]| Some(Arc::new(Caller::new("i", "s").scopes(scopes.iter().copied())));
         let mut admin = hub.follow(hub.filter(ALL), caller(&["admin"]), true).unwrap();
         let mut user = hub.follow(hub.filter(ALL), caller(&[]), true).unwrap();
-        hub.publish_to(Change::Tools, |viewer| viewer.sees(&["admin"]));
+        hub.publish_to(Change::Tools, |viewer| viewer.allows(&["admin"]));
         assert_eq!((taken(&mut admin).len(), taken(&mut user).len()), (1, 0));
     }
 

@@ -2,12 +2,13 @@
 //! dispatch ends it, its function reports to it through the context.
 
 use std::{
+    borrow::Cow,
     collections::BTreeSet,
+    fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::{Duration, SystemTime},
 };
 
-use serde::Deserialize;
 use tokio::{
     sync::{Notify, oneshot},
     time::{Instant, sleep_until},
@@ -63,16 +64,46 @@ struct Open {
     answer: oneshot::Sender<Box<str>>,
 }
 
+/// What a task's function ended with.
+pub(crate) trait Outcome: Send + Sync {
+    /// The error that the call would have had.
+    fn error(&self) -> Option<&ProtocolError>;
+
+    /// Appends the result that the call would have had; nothing if it would have had an error.
+    fn write_result(&self, out: &mut Vec<u8>);
+}
+
 /// How a task ended.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) enum Ended {
-    /// Raw JSON of the result that the call would have had.
-    Completed(Box<str>),
-    /// Raw JSON of the error that the call would have had.
-    Failed(Box<str>),
+    Replied(Arc<dyn Outcome>),
+    Failed(ProtocolError),
     Cancelled,
-    /// Nobody asked for it any more.
+    /// No client asked for it for too long.
     Expired,
+}
+
+impl Ended {
+    /// The error that the task shows.
+    fn error(&self) -> Option<Cow<'_, ProtocolError>> {
+        match self {
+            Self::Replied(outcome) => outcome.error().map(Cow::Borrowed),
+            Self::Failed(error) => Some(Cow::Borrowed(error)),
+            Self::Expired => Some(Cow::Owned(ProtocolError::internal("the task expired: no client asked for it"))),
+            Self::Cancelled => None,
+        }
+    }
+}
+
+impl fmt::Debug for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Replied(_) => "Replied",
+            Self::Failed(_) => "Failed",
+            Self::Cancelled => "Cancelled",
+            Self::Expired => "Expired",
+        })
+    }
 }
 
 /// What is to be done about a task that has changed.
@@ -86,24 +117,6 @@ pub(crate) enum Keep {
     Nothing,
 }
 
-#[derive(Deserialize)]
-struct Message {
-    message: String,
-}
-
-impl Ended {
-    pub(crate) fn failed(error: &ProtocolError) -> Self {
-        let mut json = Vec::new();
-        let mut object = Object::new(&mut json);
-        object.value("code", &error.code).str("message", &error.message);
-        if let Some(data) = &error.data {
-            object.value("data", data);
-        }
-        object.end();
-        Self::Failed(text(json))
-    }
-}
-
 fn text(json: Vec<u8>) -> Box<str> {
     // it was written as text, so nothing is lost
     String::from_utf8(json).unwrap_or_default().into()
@@ -114,9 +127,9 @@ impl State {
         match &self.ended {
             None if self.questions.is_empty() => "working",
             None => "input_required",
-            Some(Ended::Completed(_)) => "completed",
-            Some(Ended::Failed(_) | Ended::Expired) => "failed",
             Some(Ended::Cancelled) => "cancelled",
+            Some(ended) if ended.error().is_some() => "failed",
+            Some(_) => "completed",
         }
     }
 
@@ -124,9 +137,7 @@ impl State {
     fn message(&self) -> Option<String> {
         match &self.ended {
             None => self.message.clone(),
-            Some(Ended::Failed(error)) => serde_json::from_str(error).ok().map(|Message { message }| message),
-            Some(Ended::Expired) => Some("nobody asked for the task any more".into()),
-            Some(Ended::Completed(_) | Ended::Cancelled) => None,
+            Some(ended) => ended.error().map(|error| error.message.clone()),
         }
     }
 }
@@ -205,7 +216,7 @@ impl Live {
     }
 
     /// A client has asked for it, so it is kept for longer, unless it has ended.
-    pub(crate) fn asked_for(&self) {
+    pub(crate) fn extend(&self) {
         let mut state = self.state();
         if state.ended.is_some() {
             return;
@@ -235,7 +246,7 @@ impl Live {
         self.write_head(&self.state(), task);
     }
 
-    fn write_whole(&self, state: &State, task: &mut Object<'_>) {
+    fn write_state(&self, state: &State, task: &mut Object<'_>) {
         self.write_head(state, task);
         match &state.ended {
             None if state.questions.is_empty() => {}
@@ -246,20 +257,19 @@ impl Live {
                     }
                 });
             }
-            Some(Ended::Completed(result)) => {
-                task.raw("result", result);
+            Some(ended) => {
+                if let Some(error) = ended.error() {
+                    task.object("error", |e| error.write(e));
+                } else if let Ended::Replied(outcome) = ended {
+                    outcome.write_result(task.key("result"));
+                }
             }
-            Some(Ended::Failed(error)) => {
-                task.raw("error", error);
-            }
-            Some(Ended::Expired) => {
-                let error = ProtocolError::internal("nobody asked for the task any more");
-                task.object("error", |e| {
-                    e.value("code", &error.code).str("message", &error.message);
-                });
-            }
-            Some(Ended::Cancelled) => {}
         }
+    }
+
+    /// Writes all that the task shows.
+    pub(crate) fn write_whole(&self, task: &mut Object<'_>) {
+        self.write_state(&self.state(), task);
     }
 
     /// What the store has to keep of it.
@@ -271,7 +281,7 @@ impl Live {
         state.kept_until = state.expires;
         let mut json = Vec::with_capacity(256);
         let mut task = Object::new(&mut json);
-        self.write_whole(&state, &mut task);
+        self.write_state(&state, &mut task);
         task.end();
         let left = state.expires.saturating_duration_since(Instant::now());
         let running = state.ended.is_none();
@@ -320,7 +330,7 @@ impl Live {
                     if !self.is_followed() {
                         return;
                     }
-                    self.asked_for();
+                    self.extend();
                 }
                 sleep_until(expires).await;
             }
@@ -362,7 +372,7 @@ impl Shown for Live {
     }
 
     fn write(&self, task: &mut Object<'_>) {
-        self.write_whole(&self.state(), task);
+        self.write_whole(task);
     }
 }
 

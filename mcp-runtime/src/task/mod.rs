@@ -21,10 +21,10 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Notify;
 
-pub(crate) use live::{Ended, Keep, Live};
+pub(crate) use live::{Ended, Keep, Live, Outcome};
 pub use store::{MemoryTasks, Stored, TaskRecord, TaskStore};
 
-use crate::{context::Caller, jsonrpc::ProtocolError, subscribe::Hub};
+use crate::{connection::Caller, jsonrpc::ProtocolError, subscribe::Hub};
 
 /// Random bytes of an id.
 const ID: usize = 18;
@@ -81,7 +81,7 @@ pub(crate) enum Found {
     /// It runs in this process.
     Here(Arc<Live>),
     /// This is known of it.
-    Kept(TaskRecord),
+    Stored(TaskRecord),
 }
 
 /// Tells one caller's tasks from another's.
@@ -135,7 +135,7 @@ impl Tasks {
             return Ok(Some(Found::Here(live)));
         }
         match self.options.store.get(id).await {
-            Ok(found) => Ok(found.filter(|record| record.owner() == owner).map(Found::Kept)),
+            Ok(found) => Ok(found.filter(|record| record.owner() == owner).map(Found::Stored)),
             Err(error) => {
                 tracing::error!(error = %error, "the store of tasks cannot be read");
                 Err(ProtocolError::internal("tasks cannot be looked up at the moment"))
@@ -196,7 +196,7 @@ impl Place {
                     if let Err(error) = store.put(record).await {
                         tracing::error!(error = %error, "a task's result cannot be kept");
                         let lost = ProtocolError::internal("the result could not be kept");
-                        live.end_instead(Ended::failed(&lost));
+                        live.end_instead(Ended::Failed(lost));
                         self.keep_failure().await;
                     }
                     return;
@@ -242,6 +242,16 @@ mod tests {
         subscribe::{Follower, Lists},
     };
 
+    struct Nothing;
+    impl Outcome for Nothing {
+        fn error(&self) -> Option<&ProtocolError> {
+            None
+        }
+        fn write_result(&self, out: &mut Vec<u8>) {
+            out.extend_from_slice(b"{}");
+        }
+    }
+
     fn told(follower: &mut Follower) -> Vec<Value> {
         let mut cx = Context::from_waker(Waker::noop());
         std::iter::from_fn(|| match follower.poll(&mut cx) {
@@ -274,7 +284,7 @@ mod tests {
         let limit = Duration::from_secs(600);
         assert!(tokio::time::timeout(limit, followed.live.given_up()).await.is_err(), "it is followed");
         assert!(tokio::time::timeout(limit, other.live.given_up()).await.is_ok());
-        followed.live.end(Ended::Completed("{}".into()));
+        followed.live.end(Ended::Replied(Arc::new(Nothing)));
         assert_eq!(told(&mut follower)[0]["params"]["status"], "completed");
         assert!(!followed.live.follow(&filter), "nothing more will happen to it");
 

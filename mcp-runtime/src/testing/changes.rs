@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{dispatch::Listening, subscribe::Follower};
+use crate::{dispatch::Subscription, subscribe::Follower, transport::memory::read};
 
 /// How long a change may take in a test; publishing is immediate, so that only the publisher takes time.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -24,7 +24,7 @@ pub struct Changes {
 }
 
 pub(super) enum Source {
-    Stream(Box<Listening>),
+    Stream(Box<Subscription>),
     /// Of a client that has shaken hands.
     Session(Follower),
 }
@@ -96,9 +96,9 @@ impl Changes {
     /// The next message; a reply when the subscription has ended.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Value> {
         let bytes = match &mut self.source {
-            Source::Stream(listening) => match listening.poll_next(cx) {
+            Source::Stream(subscription) => match subscription.poll_next(cx) {
                 Poll::Ready(Some(message)) => message,
-                Poll::Ready(None) => listening.result(),
+                Poll::Ready(None) => subscription.result(),
                 Poll::Pending => return Poll::Pending,
             },
             Source::Session(follower) => match follower.poll(cx) {
@@ -106,9 +106,7 @@ impl Changes {
                 Poll::Pending => return Poll::Pending,
             },
         };
-        Poll::Ready(serde_json::from_slice(&bytes).unwrap_or_else(|error| {
-            Value::String(format!("not JSON ({error}): {}", String::from_utf8_lossy(&bytes)))
-        }))
+        Poll::Ready(read(&bytes))
     }
 }
 

@@ -1,9 +1,5 @@
 //! A client of a server in the same process. [`TestServer`](super::TestServer) and the command line use it.
 
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicU64, Ordering},
-};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -13,107 +9,52 @@ use super::{
     changes::{Changes, Source},
 };
 use crate::{
-    context::{Outlet, Peer},
-    dispatch::Begun,
-    jsonrpc::parse,
     protocol::{META_CLIENT_CAPABILITIES, META_PROTOCOL_VERSION, Revision, TASKS_EXTENSION},
     server::Server,
     subscribe::Lists,
-    wire::Wire,
+    transport::memory::{Answers, MemoryConnection},
 };
 
 /// A client in the same process.
 pub(crate) struct Local {
-    server: Server,
+    connection: MemoryConnection,
     revision: Revision,
-    peer: Peer,
-    /// The result of `initialize`; null in the stateless era.
+    /// The result of `initialize`; null in 2026-07-28.
     handshake: Value,
-    next: AtomicU64,
     answers: Option<Answers>,
     /// What it declares that it can do.
     capabilities: Value,
-    /// Its connection, as far as there is one in memory.
-    wire: Arc<Wire>,
-}
-
-/// What the client says to a question: the wire's `method` and `params` in, the result out, or an error's message.
-pub(crate) type Answers = Arc<dyn Fn(&str, &Value) -> Result<Value, String> + Send + Sync>;
-
-/// Keeps the notifications of one request, and answers the questions among them.
-struct Seen {
-    messages: Mutex<Vec<Value>>,
-    answers: Option<Answers>,
-    wire: Arc<Wire>,
-}
-
-impl Outlet for Seen {
-    fn notify(&self, message: Vec<u8>) {
-        self.deliver(message);
-    }
-
-    fn deliver(&self, message: Vec<u8>) -> bool {
-        let message: Value = serde_json::from_slice(&message).unwrap_or_else(|error| {
-            Value::String(format!("not JSON ({error}): {}", String::from_utf8_lossy(&message)))
-        });
-        let asked = message.get("id").map(Value::to_string);
-        if let (Some(id), Some(answers)) = (asked, &self.answers) {
-            let answer = answers(message["method"].as_str().unwrap_or_default(), &message["params"]);
-            let response = match answer {
-                Ok(result) => Ok(result.to_string().into()),
-                Err(text) => Err(json!({ "code": -1, "message": text }).to_string().into()),
-            };
-            self.wire.deliver(&id, response);
-        }
-        self.messages.lock().unwrap_or_else(PoisonError::into_inner).push(message);
-        true
-    }
 }
 
 /// How long to wait before a task is looked at again.
 const POLL: Duration = Duration::from_millis(5);
 
 impl Local {
-    /// A client of the stateless era.
+    /// A client of 2026-07-28.
     pub(crate) fn modern(server: Server) -> Self {
         Self {
-            server,
+            connection: MemoryConnection::new(server, None),
             revision: Revision::LATEST,
-            peer: Peer::default(),
             handshake: Value::Null,
-            next: AtomicU64::new(1),
             answers: None,
             capabilities: json!({}),
-            wire: Wire::new(),
         }
     }
 
-    /// The same client, speaking that revision: with a handshake, unless it is the stateless one.
+    /// The same client, speaking that revision: with a handshake, unless it is 2026-07-28.
     pub(crate) fn speaking(self, revision: Revision) -> Self {
-        let Self { server, answers, capabilities, .. } = self;
-        let mut local = Self::modern(server);
-        (local.answers, local.capabilities) = (answers, capabilities);
+        let Self { connection, answers, capabilities, .. } = self;
+        let mut connection = MemoryConnection::new(connection.server, answers.clone());
         if revision.is_modern() {
-            return local;
+            return Self { connection, revision, handshake: Value::Null, answers, capabilities };
         }
-        let message = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        let (reply, agreed) = connection.initialize(&json!({
             "protocolVersion": revision.as_str(),
-            "capabilities": local.capabilities,
+            "capabilities": capabilities,
             "clientInfo": { "name": "test", "version": env!("CARGO_PKG_VERSION") },
-        }})
-        .to_string();
-        let mut out = Vec::new();
-        if let Ok(message) = parse(message.as_bytes())
-            && let Some(handshake) = local.server.initialize(&message, true, &mut out)
-        {
-            local.revision = handshake.revision;
-            local.peer.client = handshake.client;
-        }
-        local.handshake = Reply::read(&out, Vec::new()).into_value();
-        // it takes what is subscribed to; what there is to tell is told to `Changes`
-        local.wire.follows(local.server.hub().filter(Lists::default()));
-        local.peer.link = Some(local.wire.clone());
-        local
+        }));
+        let handshake = Reply::new(reply, Vec::new()).into_value();
+        Self { connection, revision: agreed.unwrap_or(revision), handshake, answers, capabilities }
     }
 
     /// The same client, which can do this, and answers like that.
@@ -145,7 +86,7 @@ impl Local {
         }
     }
 
-    /// Adds what every request of the era carries.
+    /// Adds what every request of the revision carries.
     fn complete(&self, params: &mut Value) {
         if self.revision.is_modern()
             && let Value::Object(params) = params
@@ -166,23 +107,21 @@ impl Local {
         }
         let mut params = json!({ "notifications": filter });
         self.complete(&mut params);
-        let mut out = Vec::new();
-        let begun = self.begin("subscriptions/listen", &params, &self.peer, &mut out)?;
-        let Begun::Listening(listening) = begun else { return Err(Reply::read(&out, Vec::new())) };
-        let mut changes = Changes::new(Source::Stream(Box::new(listening)), Value::Null);
+        let subscription = self.connection.listen(&params).map_err(|reply| Reply::new(reply, Vec::new()))?;
+        let mut changes = Changes::new(Source::Stream(Box::new(subscription)), Value::Null);
         changes.acknowledge();
         Ok(changes)
     }
 
     /// The same for a client that has shaken hands: its subscriptions are requests of their own.
     async fn follow(&self, wanted: &Value) -> Changes {
-        let can = self.server.offers(self.revision).changes;
+        let can = self.connection.server.offers(self.revision).changes;
         let lists = Lists {
             tools: can.tools && wanted["toolsListChanged"] == true,
             prompts: can.prompts && wanted["promptsListChanged"] == true,
             resources: can.resources && wanted["resourcesListChanged"] == true,
         };
-        let filter = self.server.hub().filter(lists);
+        let filter = self.connection.server.hub().filter(lists);
         let mut acknowledged = json!({});
         for (key, honoured) in [
             ("toolsListChanged", lists.tools),
@@ -204,7 +143,7 @@ impl Local {
         if !honoured.is_empty() {
             acknowledged["resourceSubscriptions"] = honoured.into();
         }
-        match self.server.hub().follow(filter, self.peer.caller.clone(), self.peer.restricted) {
+        match self.connection.server.hub().follow(filter, None, false) {
             Some(follower) => Changes::new(Source::Session(follower), acknowledged),
             None => panic!("the server has too many subscribers"),
         }
@@ -258,36 +197,13 @@ impl Local {
                 _ => return reply,
             };
             let end = json!({ "jsonrpc": "2.0", "id": 0, member: task[member] });
-            return Reply::read(end.to_string().as_bytes(), Vec::new());
-        }
-    }
-
-    fn begin(&self, method: &str, params: &Value, peer: &Peer, out: &mut Vec<u8>) -> Result<Begun, Reply> {
-        let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let text = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string();
-        match parse(text.as_bytes()) {
-            Ok(message) => Ok(self.server.begin(&message, self.revision, peer, out)),
-            Err(malformed) => Err(Reply::refused(&malformed.error)),
+            return Reply::new(end, Vec::new());
         }
     }
 
     async fn round(&self, method: &str, params: &Value) -> Reply {
-        let seen = Arc::new(Seen {
-            messages: Mutex::default(),
-            answers: self.answers.clone(),
-            wire: self.wire.clone(),
-        });
-        let peer = Peer { outlet: Some(seen.clone()), ..self.peer.clone() };
-        let mut out = Vec::new();
-        match self.begin(method, params, &peer, &mut out) {
-            Ok(Begun::Running(running)) => out = running.await.bytes,
-            // only `listen` keeps a subscription
-            Ok(Begun::Listening(listening)) => out = listening.result(),
-            Ok(Begun::Done(_)) => {}
-            Err(refused) => return refused,
-        }
-        let seen = std::mem::take(&mut *seen.messages.lock().unwrap_or_else(PoisonError::into_inner));
-        Reply::read(&out, seen)
+        let (reply, notifications) = self.connection.request(method, params).await;
+        Reply::new(reply, notifications)
     }
 
     /// Every entry of a list, from all of its pages.

@@ -18,17 +18,8 @@ pub struct Reply {
 }
 
 impl Reply {
-    pub(super) fn read(text: &[u8], notifications: Vec<Value>) -> Self {
-        let message = serde_json::from_slice(text).unwrap_or_else(|error| {
-            Value::String(format!("not JSON ({error}): {}", String::from_utf8_lossy(text)))
-        });
+    pub(super) fn new(message: Value, notifications: Vec<Value>) -> Self {
         Self { message, notifications }
-    }
-
-    pub(super) fn refused(error: &ProtocolError) -> Self {
-        let mut out = Vec::new();
-        crate::jsonrpc::error_reply(&mut out, None, error);
-        Self::read(&out, Vec::new())
     }
 
     pub(super) fn result_mut(&mut self) -> Option<&mut Value> {

@@ -5,30 +5,31 @@ use std::{
     fs::File,
     io::{self, Read},
     sync::Arc,
+    time::Duration,
 };
 
 use tokio::{runtime::Handle, sync::oneshot};
 
 use super::{
-    BURST,
-    calls::Calls,
-    connection::{Connection, Replies},
-    lines::Lines,
-    sink::{Port, Sink},
-    supervise,
+    connection::{BURST, Connection, Opening},
+    writer::{Lines, Port, Writer},
 };
 use crate::{
     Result,
-    context::Peer,
+    connection::{RequestContext, Shutdown},
     server::{Server, ServerBuilder},
 };
+
+/// How long calls may go on after stdin has ended: the official clients send SIGTERM after this time.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 impl Server {
     /// Serves the program's own stdin and stdout until stdin ends or the process is told to stop (`SIGTERM`).
     ///
-    /// Calls that still run then get [`drain`](ServerBuilder::drain) to end, and are answered. Nothing but messages
-    /// may go to stdout: use `eprintln!` or `tracing` for everything else. A thread of its own reads stdin; after
-    /// `SIGTERM` it stays there, waiting, until the process ends.
+    /// Calls that still run then get 2 seconds to end, or what [`drain`](ServerBuilder::drain) says, and are answered.
+    /// `SIGTERM` after that, or a second one, ends at once. Nothing but messages may go to stdout: use `eprintln!` or
+    /// `tracing` for everything else. A thread of its own reads stdin; after `SIGTERM` it stays there, waiting, until
+    /// the process ends.
     ///
     /// It needs a tokio runtime with time (and, for `SIGTERM`, I/O) enabled.
     ///
@@ -39,28 +40,39 @@ impl Server {
     pub async fn serve_stdio(&self) -> Result<()> {
         crate::server::report_forgotten();
         let input = input()?;
-        let sink = Sink::new(output()?);
+        let writer = Writer::new(output()?);
         let runtime = Handle::current();
-        let calls = Calls::new(self.clone(), Arc::clone(&sink), runtime.clone());
-        let connection =
-            Connection::new(self.clone(), Arc::clone(&calls), Arc::clone(&sink), Peer::default());
+        let (connection, work) = Connection::new(Opening {
+            server: self.clone(),
+            writer: writer.clone(),
+            runtime: runtime.clone(),
+            context: RequestContext::default(),
+            requests: None,
+        });
         let (ended, reader) = oneshot::channel();
-        let (limit, port) = (self.options().max_line, Arc::clone(&sink));
         std::thread::Builder::new().name("mcp-stdin".into()).spawn(move || {
             let _entered = runtime.enter();
-            if let Err(error) = read(input, Lines::new(limit), connection, &port, &runtime) {
+            if let Err(error) = read(input, connection, &writer, &runtime) {
                 tracing::error!(error = %error, "stdin can no longer be read");
             }
-            // nobody waits for it when the process was told to stop
+            // not waited for when the process was told to stop
             let _gone = ended.send(());
         })?;
-        let stopped = async {
+        let stopped = Shutdown::default();
+        let told_again = async {
+            let mut terminate = Terminate::new();
             tokio::select! {
                 _ = reader => {}
-                () = terminated() => {}
+                () = terminate.recv() => {}
             }
+            stopped.fire();
+            terminate.recv().await;
         };
-        supervise(&sink, &calls, stopped, self.tasks().ended(), self.options().drain).await;
+        let patience = self.options().drain.unwrap_or(PATIENCE);
+        tokio::select! {
+            () = work.supervise(stopped.fired(), self.tasks().ended(), patience) => {}
+            () = told_again => tracing::warn!("told to stop once more: calls that still ran were dropped"),
+        }
         self.tasks().stop();
         Ok(())
     }
@@ -76,43 +88,39 @@ impl ServerBuilder {
     }
 }
 
-/// The reader: it ends with stdin, or when nobody reads stdout any more.
+/// The reader: it ends with stdin, or when the other side does not read stdout any more.
 fn read(
     mut input: impl Read,
-    mut lines: Lines,
     mut connection: Connection,
-    sink: &Arc<Sink>,
+    writer: &Arc<Writer>,
     runtime: &Handle,
 ) -> io::Result<()> {
-    let mut out = Replies::default();
+    let mut out = Lines::default();
     loop {
-        match input.read(lines.space()) {
+        match input.read(connection.space()) {
             Ok(0) => break,
-            Ok(bytes) => lines.filled(bytes),
+            Ok(bytes) => connection.filled(bytes),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         }
-        while let Some(line) = lines.next() {
-            connection.line(&line, &mut out);
+        while connection.serve_line(&mut out) {
             if out.bytes.len() >= BURST {
-                out.flush(sink);
-                if sink.is_full() {
-                    runtime.block_on(sink.room());
+                out.flush(writer);
+                if writer.is_full() {
+                    runtime.block_on(writer.room());
                 }
             }
         }
-        out.flush(sink);
-        if sink.is_full() {
-            runtime.block_on(sink.room());
+        out.flush(writer);
+        if writer.is_full() {
+            runtime.block_on(writer.room());
         }
-        if sink.is_closed() {
+        if writer.is_closed() {
             return Ok(());
         }
     }
-    if let Some(line) = lines.rest() {
-        connection.line(&line, &mut out);
-        out.flush(sink);
-    }
+    connection.serve_rest(&mut out);
+    out.flush(writer);
     Ok(())
 }
 
@@ -132,32 +140,21 @@ fn input() -> io::Result<File> {
 #[cfg(windows)]
 fn output() -> io::Result<Port> {
     use std::os::windows::io::AsHandle;
-    Ok(Port::Waiting(File::from(io::stdout().as_handle().try_clone_to_owned()?)))
+    Ok(Port::Blocking(Arc::new(File::from(io::stdout().as_handle().try_clone_to_owned()?))))
 }
 
 /// The way to stdout. A pipe is opened once more where the system allows that, so that writing to it need not wait
-/// while everyone else who holds it sees no change; a socket gets a write timeout. Anything else takes its bytes at
-/// once, or holds up the one who writes.
+/// while everyone else who holds it sees no change. Writes to anything else may block, and are made on a thread.
 #[cfg(unix)]
 fn output() -> io::Result<Port> {
-    use std::{
-        os::{fd::AsFd, unix::fs::FileTypeExt, unix::net::UnixStream},
-        time::Duration,
-    };
-    let fd = io::stdout().as_fd().try_clone_to_owned()?;
-    let file = File::from(fd.try_clone()?);
-    let kind = file.metadata()?.file_type();
-    if kind.is_socket() {
-        let socket = UnixStream::from(fd);
-        if socket.set_write_timeout(Some(Duration::from_millis(20))).is_ok() {
-            return Ok(Port::Prompt { now: file.try_clone()?, patient: Arc::new(file) });
-        }
-    } else if kind.is_fifo()
+    use std::os::{fd::AsFd, unix::fs::FileTypeExt};
+    let file = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    if file.metadata()?.file_type().is_fifo()
         && let Some(now) = reopened()
     {
-        return Ok(Port::Prompt { now, patient: Arc::new(file) });
+        return Ok(Port::Nonblocking { now, blocking: Arc::new(file) });
     }
-    Ok(Port::Waiting(file))
+    Ok(Port::Blocking(Arc::new(file)))
 }
 
 #[cfg(all(
@@ -194,23 +191,43 @@ fn reopened() -> Option<File> {
     None
 }
 
-/// Ends when the process is told to stop.
+/// The times that the process is told to stop.
 #[cfg(unix)]
-async fn terminated() {
-    use tokio::signal::unix::{SignalKind, signal};
-    match signal(SignalKind::terminate()) {
-        Ok(mut signal) => {
-            signal.recv().await;
+struct Terminate(Option<tokio::signal::unix::Signal>);
+
+#[cfg(unix)]
+impl Terminate {
+    fn new() -> Self {
+        use tokio::signal::unix::{SignalKind, signal};
+        let signal = signal(SignalKind::terminate());
+        if let Err(error) = &signal {
+            tracing::warn!(%error, "SIGTERM will end the process without its calls");
         }
-        Err(error) => {
-            tracing::warn!(error = %error, "SIGTERM will end the process without its calls");
-            std::future::pending::<()>().await;
+        Self(signal.ok())
+    }
+
+    /// Waits for the next time.
+    async fn recv(&mut self) {
+        match &mut self.0 {
+            Some(signal) => {
+                signal.recv().await;
+            }
+            None => std::future::pending().await,
         }
     }
 }
 
 /// Elsewhere a process is ended, not told; stdin's end is the only sign.
 #[cfg(not(unix))]
-async fn terminated() {
-    std::future::pending().await
+struct Terminate;
+
+#[cfg(not(unix))]
+impl Terminate {
+    fn new() -> Self {
+        Self
+    }
+
+    async fn recv(&mut self) {
+        std::future::pending().await
+    }
 }

@@ -1,27 +1,35 @@
 //! Any pair of byte streams: sockets, pipes, an in-memory duplex. Programs call `Server::serve` for each connection.
 
-use std::{future::ready, pin::pin, sync::Arc};
+use std::{
+    future::ready,
+    io,
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     runtime::Handle,
+    time::timeout,
 };
 
 use super::{
-    BURST,
-    calls::Calls,
-    connection::{Connection, Replies},
-    lines::Lines,
-    sink::{Piece, Port, Sink},
-    supervise,
+    connection::{BURST, Connection, Opening},
+    writer::{Lines, Piece, Port, Writer},
 };
-use crate::{Result, context::Peer, server::Server};
+use crate::{Result, connection::RequestContext, server::Server};
+
+/// How long calls may go on after the input has ended.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Server {
     /// Serves one connection, a line a message, until `reader` ends.
     ///
-    /// Calls that still run then get [`drain`](crate::ServerBuilder::drain) to end, and are answered. Dropping the
-    /// future stops the connection and all of its calls. Any number of connections can be served at once.
+    /// Calls that still run then get 10 seconds to end, or what [`drain`](crate::ServerBuilder::drain) says, and are
+    /// answered. Dropping the future stops the connection and all of its calls. Any number of connections can be served
+    /// at once. A `writer` that takes nothing for [`write_timeout`](crate::ServerBuilder::write_timeout) ends the
+    /// connection.
     ///
     /// See [custom transports](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports#custom-transports).
     ///
@@ -32,83 +40,87 @@ impl Server {
         R: AsyncRead + Send,
         W: AsyncWrite + Send,
     {
-        self.serve_peer(reader, writer, Peer::default()).await
-    }
-
-    /// The same for a client of whom something is known already.
-    pub(crate) async fn serve_peer<R, W>(&self, reader: R, writer: W, peer: Peer) -> Result<()>
-    where
-        R: AsyncRead + Send,
-        W: AsyncWrite + Send,
-    {
         crate::server::report_forgotten();
         let (reader, writer) = (pin!(reader), pin!(writer));
-        serve(self, reader, writer, peer).await
+        serve(self, reader, writer).await
     }
 }
-
-type Pinned<'a, T> = std::pin::Pin<&'a mut T>;
 
 async fn serve(
     server: &Server,
-    mut reader: Pinned<'_, dyn AsyncRead + Send + '_>,
-    mut writer: Pinned<'_, dyn AsyncWrite + Send + '_>,
-    peer: Peer,
+    reader: Pin<&mut (dyn AsyncRead + Send + '_)>,
+    mut target: Pin<&mut (dyn AsyncWrite + Send + '_)>,
 ) -> Result<()> {
-    let sink = Sink::new(Port::Backlog);
-    let calls = Calls::new(server.clone(), Arc::clone(&sink), Handle::current());
-    let mut connection = Connection::new(server.clone(), Arc::clone(&calls), Arc::clone(&sink), peer);
+    let writer = Writer::new(Port::Async);
+    let (connection, work) = Connection::new(Opening {
+        server: server.clone(),
+        writer: writer.clone(),
+        runtime: Handle::current(),
+        context: RequestContext::default(),
+        requests: None,
+    });
+    let options = server.options();
     let mut failed = None;
-    let read = async {
-        let mut lines = Lines::new(server.options().max_line);
-        let mut out = Replies::default();
-        loop {
-            match reader.read(lines.space()).await {
-                Ok(0) => break,
-                Ok(bytes) => lines.filled(bytes),
-                Err(error) => {
-                    failed = Some(error);
-                    return;
-                }
-            }
-            while let Some(line) = lines.next() {
-                connection.line(&line, &mut out);
-                if out.bytes.len() >= BURST {
-                    out.flush(&sink);
-                    sink.room().await;
-                }
-            }
-            out.flush(&sink);
-            if sink.is_full() {
-                sink.room().await;
-            }
-        }
-        if let Some(line) = lines.rest() {
-            connection.line(&line, &mut out);
-            out.flush(&sink);
-        }
-    };
-    let write = async {
-        let mut piece = Piece::default();
-        while let Some(next) = sink.taken(piece).await {
-            piece = next;
-            if let Err(error) = write(&mut writer, &piece.bytes).await {
-                sink.fail(&error);
-            }
-        }
-        // whoever supervises sees that the sink has closed
-        std::future::pending::<()>().await;
-    };
+    let read = async { failed = read(reader, connection, &writer).await.err() };
     tokio::select! {
-        () = supervise(&sink, &calls, read, ready(()), server.options().drain) => {}
-        () = write => {}
+        () = work.supervise(read, ready(()), options.drain.unwrap_or(PATIENCE)) => {}
+        () = write(&writer, target.as_mut(), options.write_timeout) => {}
     }
     // the other side may be gone already
-    let _closed = writer.shutdown().await;
+    let _closed = timeout(options.write_timeout, target.shutdown()).await;
     failed.map_or(Ok(()), |error| Err(error.into()))
 }
 
-async fn write(writer: &mut Pinned<'_, dyn AsyncWrite + Send + '_>, bytes: &[u8]) -> std::io::Result<()> {
-    writer.write_all(bytes).await?;
-    writer.flush().await
+async fn read(
+    mut reader: Pin<&mut (dyn AsyncRead + Send + '_)>,
+    mut connection: Connection,
+    writer: &Arc<Writer>,
+) -> io::Result<()> {
+    let mut out = Lines::default();
+    loop {
+        match reader.read(connection.space()).await? {
+            0 => break,
+            bytes => connection.filled(bytes),
+        }
+        while connection.serve_line(&mut out) {
+            if out.bytes.len() >= BURST {
+                out.flush(writer);
+                writer.room().await;
+            }
+        }
+        out.flush(writer);
+        if writer.is_full() {
+            writer.room().await;
+        }
+    }
+    connection.serve_rest(&mut out);
+    out.flush(writer);
+    Ok(())
+}
+
+/// Writes what comes; never ends, since the one who supervises sees that the writer has closed.
+async fn write(writer: &Arc<Writer>, mut target: Pin<&mut (dyn AsyncWrite + Send + '_)>, limit: Duration) {
+    let mut piece = Piece::default();
+    while let Some(next) = writer.taken(piece).await {
+        piece = next;
+        if let Err(error) = write_all(&mut target, &piece.bytes, limit).await {
+            writer.fail(&error);
+        }
+    }
+    std::future::pending::<()>().await;
+}
+
+/// Writes all bytes, waiting at most that long for each step.
+async fn write_all(
+    target: &mut Pin<&mut (dyn AsyncWrite + Send + '_)>,
+    mut bytes: &[u8],
+    limit: Duration,
+) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match timeout(limit, target.write(bytes)).await?? {
+            0 => return Err(io::ErrorKind::WriteZero.into()),
+            written => bytes = bytes.get(written..).unwrap_or_default(),
+        }
+    }
+    timeout(limit, target.flush()).await?
 }

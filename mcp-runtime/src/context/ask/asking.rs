@@ -14,10 +14,7 @@ use tokio::{
 };
 
 use super::{AskError, MAX_TRIES, Put, Question};
-use crate::{
-    context::{Context, link::Expected},
-    jsonrpc::{Object, notification, string},
-};
+use crate::{connection::PendingResponse, context::Context, jsonrpc::notification};
 
 type Read<T> = Box<dyn Fn(&str) -> Result<T, String> + Send>;
 
@@ -51,7 +48,7 @@ struct Shown {
 struct Requested {
     question: Question,
     /// Gone once the response is there.
-    expected: Option<Expected>,
+    expected: Option<PendingResponse>,
     limit: Pin<Box<Sleep>>,
     tries: u8,
     waiting: Waiting,
@@ -166,23 +163,13 @@ impl Requested {
         Ok(Self { question, expected: Some(expected), limit, tries: 0, waiting: Waiting::new(context) })
     }
 
-    fn request(context: &Context, question: &Question) -> Result<Expected, AskError> {
-        let unavailable = |why| AskError::Unavailable { why };
-        let peer = &context.inner().peer;
-        let link = peer.link.as_ref().ok_or_else(|| unavailable("this request stands alone"))?;
-        let expected = link.expect().map_err(unavailable)?;
-        let outlet = peer.outlet.as_ref().ok_or_else(|| unavailable("it accepts no event stream"))?;
-        let mut message = Vec::with_capacity(question.params.len() + 128);
-        let mut request = Object::new(&mut message);
-        request.raw("jsonrpc", "\"2.0\"").raw("id", expected.id());
-        string(request.key("method"), question.method);
-        request.key("params").extend_from_slice(&question.params);
-        request.end();
-        if outlet.deliver(message) {
-            Ok(expected)
-        } else {
-            Err(unavailable("it does not read what is sent to it"))
-        }
+    fn request(context: &Context, question: &Question) -> Result<PendingResponse, AskError> {
+        let connection = context.inner().request.connection.as_ref();
+        let sent = match connection {
+            Some(connection) => connection.request(question.method, &question.params),
+            None => Err("this request stands alone"),
+        };
+        sent.map_err(|why| AskError::Unavailable { why })
     }
 
     fn poll<T>(&mut self, read: &Read<T>, cx: &mut TaskContext<'_>) -> Poll<Result<T, AskError>> {
@@ -224,8 +211,8 @@ impl Requested {
     /// Tells the client that its answer is no longer wanted.
     fn withdraw(&mut self, reason: &str) {
         let Some(expected) = self.expected.take() else { return };
-        let Some(outlet) = &self.waiting.0.inner().peer.outlet else { return };
-        outlet.notify(notification("notifications/cancelled", |params| {
+        let Some(connection) = &self.waiting.0.inner().request.connection else { return };
+        connection.notify(notification("notifications/cancelled", |params| {
             params.raw("requestId", expected.id()).str("reason", reason);
         }));
     }

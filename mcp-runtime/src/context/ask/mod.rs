@@ -27,7 +27,7 @@ pub(crate) use asking::Asking;
 pub use error::AskError;
 pub use feature::ClientFeature;
 use round::Known;
-pub(crate) use round::{Answer, Asked, MAX_ROUNDS, MAX_TRIES, Memory, Raw, Round};
+pub(crate) use round::{Answer, Asked, MAX_ROUNDS, MAX_TRIES, RequestState, Raw, Round};
 
 use super::Context;
 use crate::jsonrpc::Object;
@@ -109,7 +109,7 @@ pub(crate) enum Unanswered {
     /// The client cannot be asked for these.
     Missing(Vec<ClientFeature>),
     /// The questions, and what the next round must know.
-    Asked(Vec<Question>, Memory),
+    Asked(Vec<Question>, RequestState),
 }
 
 impl Asks {
@@ -156,6 +156,12 @@ impl Asks {
         !state.unanswered.is_empty() || !state.missing.is_empty()
     }
 
+    /// What the client of a task would have to declare, so that the task can go on.
+    pub(crate) fn missing(&self) -> Option<Vec<ClientFeature>> {
+        let mut state = self.state();
+        (!state.missing.is_empty()).then(|| std::mem::take(&mut state.missing))
+    }
+
     /// Whether a function waits for its client in place.
     pub(crate) fn is_waiting(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
@@ -172,7 +178,7 @@ impl Asks {
         }
         let mut memory = match &state.way {
             Way::Rounds(Some(round)) => round.carried(),
-            _ => Memory::default(),
+            _ => RequestState::default(),
         };
         memory.round = memory.round.saturating_add(1);
         memory.answers.append(&mut state.answers);
@@ -230,8 +236,8 @@ impl Context {
             return Err(AskError::Unavailable { why });
         }
         if !self.supports(question.needs) {
-            // the stateless era has an error of its own for that, which a function cannot swallow
-            if matches!(state.way, Way::Rounds(_)) {
+            // clients of 2026-07-28 get an error of its own for that, which a function cannot swallow
+            if matches!(state.way, Way::Rounds(_) | Way::Inputs(_)) {
                 state.missing.push(question.needs);
                 return Ok(Put::Pending);
             }

@@ -15,7 +15,7 @@ pub(crate) type Raw = Box<RawValue>;
 
 /// What travels in `requestState`, before it is sealed.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Memory {
+pub(crate) struct RequestState {
     /// Rounds so far.
     #[serde(rename = "r")]
     pub(crate) round: u8,
@@ -60,7 +60,7 @@ pub(crate) struct Asked {
 #[derive(Debug, Default)]
 pub(crate) struct Round {
     /// Absent if the client sent no state.
-    pub(crate) memory: Option<Memory>,
+    pub(crate) memory: Option<RequestState>,
     /// The wire's `inputResponses`.
     pub(crate) responses: BTreeMap<String, Raw>,
 }
@@ -98,8 +98,8 @@ impl Round {
     }
 
     /// What the next round must know besides what this one finds out.
-    pub(crate) fn carried(&self) -> Memory {
-        let Some(memory) = &self.memory else { return Memory::default() };
+    pub(crate) fn carried(&self) -> RequestState {
+        let Some(memory) = &self.memory else { return RequestState::default() };
         let mut carried = memory.clone();
         for (key, asked) in std::mem::take(&mut carried.asked) {
             if let Some(value) = self.responses.get(&key) {

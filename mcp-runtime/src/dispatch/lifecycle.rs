@@ -1,0 +1,104 @@
+//! What a server says of itself: `server/discover` of 2026-07-28, `initialize` before.
+
+use super::{
+    Request,
+    response::{CacheHints, Reply, ResultBody},
+};
+use crate::{
+    connection::ClientData,
+    jsonrpc::{Object, Params, ProtocolError, array, string, text_of},
+    protocol::{self, META_SERVER_INFO, Revision},
+    server::Server,
+};
+
+/// What a handshake settled.
+#[derive(Debug, Clone)]
+pub(crate) struct Handshake {
+    pub(crate) revision: Revision,
+    pub(crate) client: ClientData,
+}
+
+impl Server {
+    /// `notified`: whether this client can be notified of changes.
+    fn write_capabilities(&self, object: &mut Object<'_>, revision: Revision, notified: bool) {
+        let offers = self.offers(revision);
+        object.object("capabilities", |c| {
+            if offers.completions && revision >= Revision::V2025_03_26 {
+                c.raw("completions", "{}");
+            }
+            if self.settings().logging {
+                c.raw("logging", "{}");
+            }
+            for (key, offered, changes, subscribe) in [
+                ("prompts", offers.prompts, offers.changes.prompts, false),
+                ("resources", offers.resources, offers.changes.resources, offers.changes.resources),
+                ("tools", offers.tools, offers.changes.tools, false),
+            ] {
+                if offered {
+                    c.object(key, |c| {
+                        if notified && changes {
+                            c.raw("listChanged", "true");
+                        }
+                        if notified && subscribe {
+                            c.raw("subscribe", "true");
+                        }
+                    });
+                }
+            }
+            let tasks = offers.tasks && revision.is_modern();
+            let extensions = [
+                (protocol::SKILLS_EXTENSION, protocol::SKILLS_SETTINGS, offers.skills),
+                (protocol::TASKS_EXTENSION, "{}", tasks),
+                (protocol::UI_EXTENSION, protocol::UI_SETTINGS, offers.pages),
+            ];
+            if extensions.iter().any(|(_, _, offered)| *offered) {
+                c.object("extensions", |e| {
+                    for (key, settings, _) in extensions.iter().filter(|(_, _, offered)| *offered) {
+                        e.raw(key, settings);
+                    }
+                });
+            }
+        });
+    }
+
+    /// How long lists and skills may be kept, and by whom.
+    pub(super) fn cache_hints(&self) -> CacheHints {
+        let ttl = self.options().list_ttl;
+        CacheHints { ttl, public: !ttl.is_zero() && !self.authenticates() }
+    }
+
+    pub(super) fn discover(&self, request: Request<'_>) -> Reply {
+        let mut out = Vec::with_capacity(512);
+        let mut object = Object::new(&mut out);
+        array(object.key("supportedVersions"), [Revision::LATEST], |out, r| string(out, r.as_str()));
+        self.write_capabilities(&mut object, request.revision, true);
+        object.opt_str("instructions", self.instructions());
+        self.cache_hints().write(&mut object);
+        // other results only say who the server is; here clients look for what to show of it
+        object.object("_meta", |meta| {
+            meta.raw(META_SERVER_INFO, self.identity().info(request.revision));
+        });
+        ResultBody::AboutServer(out.split_off(1)).into()
+    }
+
+    /// Answers `initialize`; without a handshake when it was refused. `notified`: whether this client can be notified of
+    /// changes.
+    pub(crate) fn initialize(&self, params: &Params<'_>, notified: bool) -> (Reply, Option<Handshake>) {
+        let Some(asked) = params.protocol_version.and_then(text_of) else {
+            let error = ProtocolError::invalid_params("`protocolVersion` is not a string");
+            return (error.into(), None);
+        };
+        let revision =
+            Revision::from_wire(&asked).filter(|asked| !asked.is_modern()).unwrap_or(Revision::LATEST_LEGACY);
+        let mut out = Vec::with_capacity(512);
+        let mut object = Object::new(&mut out);
+        object.str("protocolVersion", revision.as_str());
+        self.write_capabilities(&mut object, revision, notified);
+        object.raw("serverInfo", self.identity().info(revision));
+        object.opt_str("instructions", self.instructions());
+        let owned = |raw: Option<&serde_json::value::RawValue>| raw.map(|raw| raw.get().into());
+        let client = ClientData { info: owned(params.client_info), capabilities: owned(params.capabilities) };
+        let reply = ResultBody::AboutServer(out.split_off(1)).into();
+        (reply, Some(Handshake { revision, client }))
+    }
+}

@@ -1,0 +1,242 @@
+//! Headers that repeat what the body says: compared with it, so that a gateway and this server cannot be told
+//! different things. Requests of 2026-07-28 have them.
+//!
+//! See [request metadata](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#request-metadata).
+
+use std::{borrow::Cow, collections::HashMap};
+
+use http::{HeaderMap, HeaderValue};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde_json::value::RawValue;
+
+use super::headers::{Field, Head, PARAM_PREFIX};
+use crate::{
+    connection::HeaderParam,
+    jsonrpc::{Message, ProtocolError, text_of},
+    protocol::HEADER_MISMATCH,
+};
+
+fn mismatch(text: impl Into<String>) -> ProtocolError {
+    ProtocolError::new(HEADER_MISMATCH, text)
+}
+
+/// Checks `Mcp-Method` and `Mcp-Name`.
+pub(super) fn standard(message: &Message<'_>, method: &str, head: &Head<'_>) -> Result<(), ProtocolError> {
+    match head.method.first() {
+        None => return Err(mismatch("`Mcp-Method` is missing")),
+        Some(sent) if sent.as_bytes() == method.as_bytes() => {}
+        Some(_) => return Err(mismatch("`Mcp-Method` is not the body's `method`")),
+    }
+    let params = message.params();
+    let (named, member) = match method {
+        "tools/call" | "prompts/get" => (params.name, "name"),
+        "resources/read" => (params.uri, "uri"),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => (params.task_id, "taskId"),
+        _ => return Ok(()),
+    };
+    match (named.and_then(text_of), head.name) {
+        // what the body lacks is for dispatch to say
+        (None, Field::Absent) => Ok(()),
+        (Some(_), Field::Absent) => Err(mismatch("`Mcp-Name` is missing")),
+        (Some(named), Field::One(sent)) if decode(sent).is_some_and(|sent| sent == named.as_bytes()) => {
+            Ok(())
+        }
+        _ => Err(mismatch(format!("`Mcp-Name` is not the body's `params.{member}`"))),
+    }
+}
+
+/// Checks the headers that a tool's arguments are repeated into.
+pub(super) fn arguments(
+    params: &[HeaderParam],
+    arguments: Option<&RawValue>,
+    headers: &HeaderMap,
+) -> Result<(), ProtocolError> {
+    let members = arguments.map(members).unwrap_or_default();
+    for HeaderParam { header, path } in params {
+        let sent = headers.get(format!("{PARAM_PREFIX}{header}"));
+        match (sent, value_at(&members, path, header)?) {
+            (None, None) => {}
+            (Some(sent), Some(value)) => {
+                let Some(sent) = decode(sent) else {
+                    return Err(mismatch(format!("`Mcp-Param-{header}` is not a valid header value")));
+                };
+                if !same(&sent, value) {
+                    let argument = path.join(".");
+                    return Err(mismatch(format!("`Mcp-Param-{header}` is not the argument `{argument}`")));
+                }
+            }
+            (None, Some(value)) if value.get().starts_with(['{', '[']) => {
+                // no client can repeat that: an argument error, which the model should see
+            }
+            (None, Some(_)) => return Err(mismatch(format!("`Mcp-Param-{header}` is missing"))),
+            (Some(_), None) => {
+                return Err(mismatch(format!(
+                    "`Mcp-Param-{header}` is sent, but the argument `{}` is not",
+                    path.join(".")
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+type Members<'a> = HashMap<Cow<'a, str>, &'a RawValue>;
+
+fn members(object: &RawValue) -> Members<'_> {
+    serde_json::from_str(object.get()).unwrap_or_default()
+}
+
+/// The argument that a path of names leads to; `null` is as good as absent.
+fn value_at<'a>(
+    arguments: &Members<'a>,
+    path: &[String],
+    header: &str,
+) -> Result<Option<&'a RawValue>, ProtocolError> {
+    let Some((first, rest)) = path.split_first() else { return Ok(None) };
+    let present = |raw: &&RawValue| raw.get() != "null";
+    let mut value = arguments.get(first.as_str()).copied().filter(present);
+    for name in rest {
+        // an object as text is taken for the object later on, so the header would not tell what is in it
+        if value.is_some_and(|raw| raw.get().starts_with('"')) {
+            let argument = path.join(".");
+            return Err(mismatch(format!("`Mcp-Param-{header}` cannot be compared with `{argument}`")));
+        }
+        value = value.and_then(|raw| members(raw).get(name.as_str()).copied()).filter(present);
+    }
+    Ok(value)
+}
+
+/// A header's value: plain ASCII, or UTF-8 as `=?base64?…?=`.
+fn decode(value: &HeaderValue) -> Option<Cow<'_, [u8]>> {
+    let text = value.to_str().ok()?.trim_matches([' ', '\t']);
+    match text.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
+        None => Some(Cow::Borrowed(text.as_bytes())),
+        Some(encoded) => {
+            let decoded = STANDARD.decode(encoded).ok()?;
+            std::str::from_utf8(&decoded).ok()?;
+            Some(Cow::Owned(decoded))
+        }
+    }
+}
+
+/// Whether a header says the same as a value of the body: text exactly, numbers by value.
+fn same(sent: &[u8], value: &RawValue) -> bool {
+    if let Some(text) = text_of(value) {
+        return sent == text.as_bytes();
+    }
+    let json = value.get();
+    match json.as_bytes().first() {
+        Some(b't' | b'f') => sent == json.as_bytes(),
+        Some(b'-' | b'0'..=b'9') => {
+            let Ok(sent) = std::str::from_utf8(sent) else { return false };
+            match (integer(sent), integer(json)) {
+                (Some(a), Some(b)) => a == b,
+                _ => sent == json,
+            }
+        }
+        _ => false,
+    }
+}
+
+/// The integer that a decimal number is: `42`, `42.0`, `4.2e1`.
+fn integer(text: &str) -> Option<i128> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    if digits.bytes().all(|b| b.is_ascii_digit()) {
+        return text.parse().ok();
+    }
+    if let Some((whole, fraction)) = text.split_once('.')
+        && !fraction.is_empty()
+        && fraction.bytes().all(|b| b == b'0')
+    {
+        return integer(whole);
+    }
+    // exponents: exact as long as the value is within what a header can carry
+    let value: f64 = serde_json::from_str(text).ok()?;
+    #[allow(clippy::cast_possible_truncation)]
+    (value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_991.0).then_some(value as i128)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(header: Option<&str>, body: &str) -> Result<(), i64> {
+        check_at("value", header, body)
+    }
+
+    fn check_at(path: &str, header: Option<&str>, body: &str) -> Result<(), i64> {
+        let mut headers = HeaderMap::new();
+        if let Some(header) = header {
+            headers.insert("mcp-param-value", HeaderValue::from_str(header).expect("a header value"));
+        }
+        let body: Box<RawValue> = serde_json::from_str(body).expect("json");
+        let path = path.split('/').map(str::to_owned).collect();
+        arguments(&[HeaderParam { header: "Value".into(), path }], Some(&body), &headers).map_err(|e| e.code)
+    }
+
+    #[test]
+    fn text_is_compared_after_decoding() {
+        assert_eq!(check(Some("Hello"), r#"{"value":"Hello"}"#), Ok(()));
+        assert_eq!(check(Some("=?base64?SGVsbG8=?="), r#"{"value":"Hello"}"#), Ok(()));
+        assert_eq!(check(Some("=?base64?SGVsbG8sIOS4lueVjA==?="), r#"{"value":"Hello, 世界"}"#), Ok(()));
+        assert_eq!(check(Some("SGVsbG8="), r#"{"value":"SGVsbG8="}"#), Ok(()));
+        assert_eq!(check(Some("=?base64?SGVsbG8="), r#"{"value":"=?base64?SGVsbG8="}"#), Ok(()));
+        assert_eq!(check(Some(""), r#"{"value":""}"#), Ok(()));
+        for bad in [
+            "=?base64?SGVsbG8?=",
+            "=?base64?SGVs!!!bG8=?=",
+            "=?base64?/w==?=",
+            "hello",
+            "=?BASE64?SGVsbG8=?=",
+        ] {
+            assert_eq!(check(Some(bad), r#"{"value":"Hello"}"#), Err(-32020), "{bad}");
+        }
+        assert_eq!(check(None, r#"{"value":"Hello"}"#), Err(-32020));
+    }
+
+    #[test]
+    fn what_the_body_lacks_no_header_may_say() {
+        assert_eq!(check(None, "{}"), Ok(()));
+        assert_eq!(check(None, r#"{"value":null}"#), Ok(()));
+        assert_eq!(check(Some("x"), "{}"), Err(-32020));
+        assert_eq!(check(Some("null"), r#"{"value":null}"#), Err(-32020));
+        assert_eq!(check(None, r#"{"value":{}}"#), Ok(()));
+    }
+
+    #[test]
+    fn nested_arguments_are_found_by_their_path() {
+        assert_eq!(check_at("a/b", Some("x"), r#"{"a":{"b":"x"}}"#), Ok(()));
+        assert_eq!(check_at("a/b", Some("y"), r#"{"a":{"b":"x"}}"#), Err(-32020));
+        assert_eq!(check_at("a/b", None, r#"{"a":{"b":"x"}}"#), Err(-32020));
+        for without in
+            ["{}", r#"{"a":null}"#, r#"{"a":{}}"#, r#"{"a":{"b":null}}"#, r#"{"a":[1]}"#, r#"{"b":"x"}"#]
+        {
+            assert_eq!(check_at("a/b", None, without), Ok(()), "{without}");
+            assert_eq!(check_at("a/b", Some("x"), without), Err(-32020), "{without}");
+        }
+        let as_text = r#"{"a":"{\"b\":\"x\"}"}"#;
+        assert_eq!(check_at("a/b", None, as_text), Err(-32020));
+    }
+
+    #[test]
+    fn numbers_are_compared_by_value_and_before_coercion() {
+        for (header, body) in
+            [("42", "42"), ("42.0", "42"), ("42", "42.0"), ("-7", "-7"), ("100", "1e2"), ("0", "-0")]
+        {
+            assert_eq!(check(Some(header), &format!(r#"{{"value":{body}}}"#)), Ok(()), "{header} {body}");
+        }
+        for (header, body) in
+            [("42", "43"), ("", "0"), ("42", "42.5"), ("true", "1"), ("-", "0"), ("42.", "42")]
+        {
+            assert_eq!(
+                check(Some(header), &format!(r#"{{"value":{body}}}"#)),
+                Err(-32020),
+                "{header} {body}"
+            );
+        }
+        assert_eq!(check(Some("42"), r#"{"value":"42"}"#), Ok(()));
+        assert_eq!(check(Some("42.0"), r#"{"value":"42"}"#), Err(-32020));
+        assert_eq!(check(Some("true"), r#"{"value":true}"#), Ok(()));
+        assert_eq!(check(Some("True"), r#"{"value":true}"#), Err(-32020));
+    }
+}

@@ -1,0 +1,222 @@
+//! HTTP+SSE, the transport of 2024-11-05, for clients that know no other: one event stream for everything that the
+//! server says, and a POST for each message of the client. Each stream is a connection like that of stdio, with the
+//! endpoint's bounds.
+//!
+//! See [HTTP with SSE](https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse).
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use http::{Method, Request as HttpRequest, Response, StatusCode};
+use hyper::body::{Body, Bytes};
+use tokio::{
+    runtime::Handle,
+    sync::mpsc,
+    time::{Instant, sleep_until, timeout},
+};
+
+use super::resumable::Reader;
+use crate::{
+    connection::{Caller, ClientData},
+    transport::{
+        connection::{Connection, Opening},
+        http::{
+            exchange::Exchange,
+            headers::Head,
+            request_body::{Received, receive},
+            response::{self, Refusal, ResponseBody, event},
+            service::Endpoint,
+        },
+        writer::{Lines, Piece, Port, Writer},
+    },
+};
+
+/// How long calls may go on after the stream has ended.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Messages of a client that wait for the connection to take them.
+const WAITING: usize = 16;
+/// What the query of a message's URL begins with.
+const QUERY: &str = "sessionId=";
+
+/// The open streams, by the names that their clients send messages to.
+#[derive(Debug, Default)]
+pub(in crate::transport::http) struct SseStreams(Arc<Mutex<HashMap<Box<str>, OpenStream>>>);
+
+/// Where the messages of one client go.
+#[derive(Debug, Clone)]
+struct OpenStream {
+    messages: mpsc::Sender<Received>,
+    caller: Option<Arc<Caller>>,
+}
+
+/// The name of an open stream; dropping it closes the way in.
+struct Named {
+    name: Box<str>,
+    all: SseStreams,
+}
+
+impl SseStreams {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, OpenStream>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find(&self, name: &str) -> Option<OpenStream> {
+        self.lock().get(name).cloned()
+    }
+
+    /// `None` if there is no randomness for a name that cannot be guessed.
+    fn enter(&self, stream: OpenStream) -> Option<Named> {
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).ok()?;
+        let name: Box<str> = format!("{:032x}", u128::from_ne_bytes(random)).into();
+        self.lock().insert(name.clone(), stream);
+        Some(Named { name, all: Self(Arc::clone(&self.0)) })
+    }
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        self.all.lock().remove(&self.name);
+    }
+}
+
+impl Endpoint {
+    /// Answers one request to the path of HTTP+SSE.
+    pub(in crate::transport::http) async fn answer_sse<B>(
+        self: &Arc<Self>,
+        request: HttpRequest<B>,
+    ) -> Response<ResponseBody>
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
+        let (parts, body) = request.into_parts();
+        let exchange = Exchange::new(parts, self.budgets.outbound.clone());
+        let parts = exchange.parts();
+        let head = Head::read(&parts.headers);
+        if let Err(refusal) = self.guard(parts, &head) {
+            return refusal.into();
+        }
+        let mut response = match parts.method {
+            Method::OPTIONS => response::preflight(&parts.headers, "GET, POST"),
+            Method::GET => self.open_sse(&exchange).unwrap_or_else(Into::into),
+            Method::POST => self.take_sse(&exchange, &head, body).await.unwrap_or_else(Into::into),
+            _ => response::not_allowed("GET, POST"),
+        };
+        if let crate::transport::http::headers::Field::One(origin) = head.origin {
+            response::expose(response.headers_mut(), origin);
+        }
+        response
+    }
+
+    /// Opens a stream; its first event names the URL for messages.
+    fn open_sse(self: &Arc<Self>, exchange: &Arc<Exchange>) -> Result<Response<ResponseBody>, Refusal> {
+        if !exchange.accepts().stream {
+            return Err(Refusal::no_stream());
+        }
+        let permit = self.budgets.streams.try_acquire(1).ok_or_else(Refusal::too_many_streams)?;
+        let caller = self.caller(exchange.parts());
+        let (messages, incoming) = mpsc::channel(WAITING);
+        let named = self.legacy.sse.enter(OpenStream { messages, caller: caller.clone() });
+        let named = named.ok_or_else(Refusal::too_many_streams)?;
+        let context = self.context(exchange, exchange.clone(), caller, ClientData::default());
+        let (reader, body) = Reader::new(self, Some(permit));
+        let opening = Opening {
+            server: self.server.clone(),
+            writer: Writer::new(Port::Async),
+            runtime: Handle::current(),
+            context,
+            requests: Some(self.budgets.requests.clone()),
+        };
+        tokio::spawn(self.clone().serve_sse(named, opening, incoming, reader));
+        Ok(response::events(body))
+    }
+
+    /// Serves one stream until its client goes away, the server stops, or it has lasted as long as a session may.
+    async fn serve_sse(
+        self: Arc<Self>,
+        named: Named,
+        opening: Opening,
+        mut incoming: mpsc::Receiver<Received>,
+        reader: Reader,
+    ) {
+        // relative to the stream's own URL, so that it is right behind any prefix
+        let first = format!("event: endpoint\ndata: ?{QUERY}{}\n\n", named.name);
+        if !reader.send(first.into_bytes()).await {
+            return;
+        }
+        let writer = opening.writer.clone();
+        let (mut connection, work) = Connection::new(opening);
+        let until = Instant::now() + self.options.session_lifetime;
+        let read = async {
+            let messages = async {
+                let mut out = Lines::default();
+                while let Some(message) = incoming.recv().await {
+                    connection.serve_text(&message.text, &mut out);
+                    out.flush(&writer);
+                    if writer.is_full() {
+                        writer.room().await;
+                    }
+                }
+            };
+            tokio::select! {
+                () = messages => {}
+                // the end of its input lets the connection end as it does on stdio
+                () = self.shutdown.fired() => {}
+                () = sleep_until(until) => {}
+            }
+            drop(named);
+        };
+        let write = async {
+            let mut piece = Piece::default();
+            while let Some(next) = writer.taken(piece).await {
+                let mut events = Vec::with_capacity(next.bytes.len() + 64);
+                for line in next.bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+                    event(&mut events, line);
+                }
+                if !reader.send(events).await {
+                    return;
+                }
+                piece = next;
+            }
+        };
+        let patience = self.server.options().drain.unwrap_or(PATIENCE);
+        tokio::select! {
+            () = work.supervise(read, std::future::ready(()), patience) => {}
+            () = write => {}
+            () = reader.gone() => {}
+        }
+    }
+
+    /// Takes one message.
+    async fn take_sse<B>(
+        &self,
+        exchange: &Exchange,
+        head: &Head<'_>,
+        body: B,
+    ) -> Result<Response<ResponseBody>, Refusal>
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
+        let parts = exchange.parts();
+        let name =
+            parts.uri.query().and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix(QUERY)));
+        let caller = self.caller(parts);
+        let found = name.and_then(|name| self.legacy.sse.find(name));
+        let open = found.filter(|open| open.caller == caller).ok_or_else(Refusal::no_sse_stream)?;
+        if !head.is_json() {
+            return Err(Refusal::wrong_type());
+        }
+        let _permit = self.budgets.requests.try_acquire(1).ok_or_else(Refusal::busy)?;
+        let options = &self.options;
+        let message =
+            receive(body, options.max_body, options.body_timeout, head.expects, &self.budgets.bodies).await?;
+        match timeout(options.body_timeout, open.messages.send(message)).await {
+            Ok(Ok(())) => Ok(response::empty(StatusCode::ACCEPTED)),
+            Ok(Err(_)) => Err(Refusal::no_sse_stream()),
+            Err(_) => Err(Refusal::busy()),
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! HTTP: one endpoint for every revision, as a tower service. What only revisions before 2026-07-28 need is in
+//! [`legacy`]; the rest can be read without it.
+
+mod exchange;
+mod guard;
+mod header_params;
+mod headers;
+mod legacy;
+mod options;
+mod request_body;
+mod response;
+mod serve;
+mod service;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod timeout;
+
+pub use legacy::{EventStore, StoredEvent};
+pub(crate) use options::HttpOptions;
+pub use options::IntoPrincipal;
+pub use response::ResponseBody;
+pub use service::HttpService;

@@ -1,0 +1,323 @@
+//! What goes back over HTTP: response bodies, replies with their status and headers, and refusals of requests that
+//! never reach dispatch.
+
+use std::{
+    borrow::Cow,
+    convert::Infallible,
+    fmt,
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
+use hyper::body::{Body, Bytes, Frame, SizeHint};
+use tokio::time::{Instant, Sleep, sleep};
+
+use crate::{
+    connection::Receiver,
+    dispatch::{Reply, Status},
+    jsonrpc::{ProtocolError, error_reply, one_line},
+    protocol::{INTERNAL_ERROR, INVALID_REQUEST},
+};
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+/// After that much silence a comment is sent, so that nothing on the way takes the connection for dead.
+pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// A comment, which clients ignore.
+const COMMENT: &[u8] = b":\n\n";
+
+/// The body of a response: the whole of it, or an event stream.
+pub struct ResponseBody(Content);
+
+enum Content {
+    /// Empty once it is sent.
+    Whole(Bytes),
+    Events(Box<Events>),
+}
+
+/// An event stream.
+struct Events {
+    receiver: Receiver,
+    /// What the receiver gives are events already; otherwise messages.
+    written: bool,
+    /// A comment is due, so that the client sees the head of the response.
+    opening: bool,
+    silence: Pin<Box<Sleep>>,
+}
+
+impl ResponseBody {
+    pub(super) fn whole(bytes: impl Into<Bytes>) -> Self {
+        Self(Content::Whole(bytes.into()))
+    }
+
+    /// A stream of the messages that come out of a channel.
+    pub(super) fn messages(receiver: Receiver, opening: bool) -> Self {
+        Self::events(receiver, false, opening)
+    }
+
+    /// A stream of events that come out of a channel as they are.
+    pub(super) fn written(receiver: Receiver) -> Self {
+        Self::events(receiver, true, false)
+    }
+
+    fn events(receiver: Receiver, written: bool, opening: bool) -> Self {
+        let silence = Box::pin(sleep(KEEP_ALIVE));
+        Self(Content::Events(Box::new(Events { receiver, written, opening, silence })))
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match &mut self.0 {
+            Content::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Content::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Content::Events(events) => events.poll(cx).map(|events| events.map(|e| Ok(Frame::data(e)))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Content::Whole(bytes) => bytes.is_empty(),
+            Content::Events(events) => events.receiver.is_finished(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Content::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Content::Events(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl Events {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let mut out = Vec::new();
+        if std::mem::take(&mut self.opening) {
+            out.extend_from_slice(COMMENT);
+        }
+        match self.receiver.poll(cx) {
+            Poll::Ready(Some(messages)) if self.written => messages.iter().for_each(|m| out.extend_from_slice(m)),
+            Poll::Ready(Some(messages)) => messages.iter().for_each(|message| event(&mut out, message)),
+            Poll::Ready(None) if out.is_empty() => return Poll::Ready(None),
+            Poll::Ready(None) => {}
+            Poll::Pending if out.is_empty() => {
+                ready!(self.silence.as_mut().poll(cx));
+                out.extend_from_slice(COMMENT);
+            }
+            Poll::Pending => {}
+        }
+        self.silence.as_mut().reset(Instant::now() + KEEP_ALIVE);
+        Poll::Ready(Some(out.into()))
+    }
+}
+
+impl fmt::Debug for ResponseBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match &self.0 {
+            Content::Whole(_) => "ResponseBody::Whole",
+            Content::Events(_) => "ResponseBody::Events",
+        })
+    }
+}
+
+/// Appends an event that holds a message. Some clients take only events that name their type.
+pub(super) fn event(out: &mut Vec<u8>, message: &[u8]) {
+    out.reserve(message.len() + 24);
+    out.extend_from_slice(b"event: message\ndata: ");
+    let start = out.len();
+    out.extend_from_slice(message);
+    one_line(out.get_mut(start..).unwrap_or_default());
+    out.extend_from_slice(b"\n\n");
+}
+
+/// A response without body.
+pub(super) fn empty(status: StatusCode) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::whole(Bytes::new()));
+    *response.status_mut() = status;
+    response
+}
+
+/// A JSON response.
+pub(super) fn json(status: StatusCode, body: Vec<u8>) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::whole(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, JSON);
+    response
+}
+
+/// An event stream.
+pub(super) fn events(body: ResponseBody) -> Response<ResponseBody> {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, EVENTS);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    // nginx would hold the events back otherwise
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+/// Puts the status and headers of a reply into a response; `modern`: older clients find errors in a 200.
+pub(super) fn add_head(response: &mut Response<ResponseBody>, reply: &Reply, modern: bool) {
+    if modern {
+        *response.status_mut() = match reply.status {
+            Status::Ok => StatusCode::OK,
+            Status::BadRequest => StatusCode::BAD_REQUEST,
+            Status::NotFound => StatusCode::NOT_FOUND,
+            Status::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        };
+    }
+    for (name, value) in &reply.headers {
+        if let Ok(value) = HeaderValue::try_from(value.as_str()) {
+            response.headers_mut().insert(HeaderName::from_static(name), value);
+        }
+    }
+}
+
+/// An error reply to the request of that id.
+pub(super) fn error(status: StatusCode, id: Option<&str>, error: &ProtocolError) -> Response<ResponseBody> {
+    let mut body = Vec::with_capacity(128);
+    error_reply(&mut body, id, error);
+    json(status, body)
+}
+
+/// A request that never reaches dispatch.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    status: StatusCode,
+    code: i64,
+    message: Cow<'static, str>,
+}
+
+impl Refusal {
+    pub(super) fn new(status: StatusCode, code: i64, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { status, code, message: message.into() }
+    }
+
+    fn invalid(status: StatusCode, message: &'static str) -> Self {
+        Self::new(status, INVALID_REQUEST, message)
+    }
+
+    pub(super) fn bad_request(message: &'static str) -> Self {
+        Self::invalid(StatusCode::BAD_REQUEST, message)
+    }
+
+    pub(super) fn forbidden(message: &'static str) -> Self {
+        Self::invalid(StatusCode::FORBIDDEN, message)
+    }
+
+    pub(super) fn no_session() -> Self {
+        Self::invalid(StatusCode::NOT_FOUND, "there is no such session\nstart another one with `initialize`")
+    }
+
+    pub(super) fn no_request() -> Self {
+        Self::bad_request("no request of the server waits for this response")
+    }
+
+    pub(super) fn not_acceptable() -> Self {
+        Self::invalid(
+            StatusCode::NOT_ACCEPTABLE,
+            "`Accept` excludes what would be sent\naccept `application/json` and `text/event-stream`",
+        )
+    }
+
+    pub(super) fn no_stream() -> Self {
+        Self::invalid(
+            StatusCode::NOT_ACCEPTABLE,
+            "`Accept` excludes what would be sent\naccept `text/event-stream`",
+        )
+    }
+
+    pub(super) fn no_sse_stream() -> Self {
+        Self::invalid(StatusCode::NOT_FOUND, "there is no such event stream\nopen another one with GET")
+    }
+
+    pub(super) fn no_event() -> Self {
+        Self::bad_request("`Last-Event-ID` is not an event that this session can go on from")
+    }
+
+    pub(super) fn wrong_type() -> Self {
+        Self::invalid(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body is not declared as `application/json`")
+    }
+
+    pub(super) fn too_large() -> Self {
+        Self::invalid(StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than this server takes")
+    }
+
+    pub(super) fn too_slow() -> Self {
+        Self::invalid(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")
+    }
+
+    pub(super) fn busy() -> Self {
+        Self::unavailable("too many requests are being served\ntry again")
+    }
+
+    pub(super) fn too_many_streams() -> Self {
+        Self::unavailable("too many event streams are open\ntry again")
+    }
+
+    pub(super) fn too_many_bodies() -> Self {
+        Self::unavailable("too much is being received\ntry again")
+    }
+
+    fn unavailable(message: &'static str) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, INTERNAL_ERROR, message)
+    }
+
+    /// The reply to the request of that id.
+    pub(super) fn reply(&self, id: Option<&str>) -> Response<ResponseBody> {
+        let mut response = error(self.status, id, &ProtocolError::new(self.code, self.message.clone()));
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
+
+impl From<Refusal> for Response<ResponseBody> {
+    fn from(refusal: Refusal) -> Self {
+        refusal.reply(None)
+    }
+}
+
+/// `405`, with the methods that are served instead.
+pub(super) fn not_allowed(allow: &'static str) -> Response<ResponseBody> {
+    let refusal = Refusal::invalid(StatusCode::METHOD_NOT_ALLOWED, "this HTTP method is not served here");
+    let mut response = refusal.reply(None);
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
+    response
+}
+
+/// Lets a page of an admitted origin read a response.
+pub(super) fn expose(headers: &mut HeaderMap, origin: &HeaderValue) {
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+    headers.insert(
+        header::ACCESS_CONTROL_EXPOSE_HEADERS,
+        HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate"),
+    );
+    headers.append(header::VARY, HeaderValue::from_static("Origin"));
+}
+
+/// Answers a preflight request; its origin has been admitted.
+pub(super) fn preflight(request: &HeaderMap, allow: &'static str) -> Response<ResponseBody> {
+    let mut response = empty(StatusCode::NO_CONTENT);
+    let headers = response.headers_mut();
+    headers.insert(header::ALLOW, HeaderValue::from_static(allow));
+    if request.contains_key(header::ORIGIN) {
+        let methods = HeaderValue::from_static("POST, GET, DELETE");
+        headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, methods);
+        // a tool's `Mcp-Param-*` headers can have any name
+        if let Some(wanted) = request.get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
+            headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
+        }
+    }
+    response
+}

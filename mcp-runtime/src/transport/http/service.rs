@@ -1,0 +1,335 @@
+//! The endpoint: one request in, one response out, for every revision. Our accept loop calls it; for other servers it is
+//! a tower service.
+
+use std::{
+    any::Any,
+    convert::Infallible,
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use http::{Method, Request as HttpRequest, Response, StatusCode, request::Parts};
+use hyper::body::{Body, Bytes};
+
+use super::{
+    exchange::Exchange,
+    guard::Guard,
+    header_params,
+    headers::{Field, Head},
+    legacy::Legacy,
+    options::HttpOptions,
+    request_body::receive,
+    response::{self, Refusal, ResponseBody},
+    stream::{Answer, Started, reply},
+};
+use crate::{
+    admission::{Budget, Permit},
+    blocking,
+    connection::{Caller, ClientConnection, ClientData, RequestContext, Shutdown},
+    dispatch::{Calls, Received, Request, Subscribed, unsupported_version},
+    extensions::Extensions,
+    jsonrpc::{Malformed, Message, ProtocolError, parse},
+    protocol::{HEADER_MISMATCH, Revision},
+    server::Server,
+};
+
+/// What one server admits over HTTP.
+#[derive(Debug)]
+pub(super) struct Budgets {
+    /// Requests that are served at once.
+    pub(super) requests: Arc<Budget>,
+    /// Calls that go on after their client went away.
+    pub(super) detached: Arc<Budget>,
+    /// Streams that are opened with GET.
+    pub(super) streams: Arc<Budget>,
+    /// Of those, the ones that wait for their clients.
+    pub(super) waiting: Arc<Budget>,
+    /// Bytes of bodies that are not complete yet.
+    pub(super) bodies: Arc<Budget>,
+    /// Bytes of messages that clients have not read yet.
+    pub(super) outbound: Arc<Budget>,
+}
+
+/// One server behind one path.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    pub(super) server: Server,
+    pub(super) options: HttpOptions,
+    guard: Guard,
+    pub(super) budgets: Budgets,
+    no_extensions: Arc<Extensions>,
+    /// Fires when the server is told to stop.
+    pub(super) shutdown: Shutdown,
+    /// What revisions before 2026-07-28 need.
+    pub(super) legacy: Legacy,
+}
+
+/// What the steps of one request share.
+pub(super) struct Incoming<'a> {
+    pub(super) exchange: &'a Arc<Exchange>,
+    pub(super) head: &'a Head<'a>,
+    pub(super) caller: Option<Arc<Caller>>,
+    /// Its place among those that are served at once.
+    pub(super) permit: Permit,
+}
+
+impl Endpoint {
+    pub(crate) fn new(server: &Server) -> Arc<Self> {
+        let options = server.options().http.clone();
+        let budgets = Budgets {
+            requests: Budget::new(options.max_requests),
+            detached: Budget::new(options.max_detached),
+            streams: Budget::new(options.max_streams),
+            waiting: Budget::new(options.max_waiting),
+            bodies: Budget::new(options.max_unfinished_bytes),
+            outbound: Budget::new(options.max_unread_bytes),
+        };
+        Arc::new(Self {
+            server: server.clone(),
+            guard: Guard::new(&options),
+            legacy: Legacy::new(server, &options),
+            budgets,
+            no_extensions: Arc::default(),
+            shutdown: Shutdown::default(),
+            options,
+        })
+    }
+
+    /// Answers one request to the endpoint.
+    pub(crate) async fn answer<B>(self: &Arc<Self>, request: HttpRequest<B>) -> Response<ResponseBody>
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
+        let (parts, body) = request.into_parts();
+        let exchange = Exchange::new(parts, self.budgets.outbound.clone());
+        let parts = exchange.parts();
+        let head = Head::read(&parts.headers);
+        if let Err(refusal) = self.guard.check(parts, &head) {
+            return refusal.into();
+        }
+        let mut response = match parts.method {
+            Method::OPTIONS => response::preflight(&parts.headers, self.allow(&head)),
+            Method::POST => self.post(&exchange, &head, body).await,
+            Method::GET | Method::DELETE => self.legacy.get_or_delete(self, &exchange, &head).await,
+            _ => response::not_allowed(self.allow(&head)),
+        };
+        if let Field::One(origin) = head.origin {
+            response::expose(response.headers_mut(), origin);
+        }
+        response
+    }
+
+    /// Whether a request may be looked at.
+    ///
+    /// # Errors
+    /// Its host or origin is not served.
+    pub(super) fn guard(&self, parts: &Parts, head: &Head<'_>) -> Result<(), Refusal> {
+        self.guard.check(parts, head)
+    }
+
+    /// Clients that wait learn that the server stops; requests are still answered.
+    pub(super) fn stop(&self) {
+        self.shutdown.fire();
+        self.legacy.stop();
+    }
+
+    /// The methods of the wire's `Allow`.
+    pub(super) fn allow(&self, head: &Head<'_>) -> &'static str {
+        if head.is_modern() { "POST" } else { self.legacy.allow() }
+    }
+
+    async fn post<B>(
+        self: &Arc<Self>,
+        exchange: &Arc<Exchange>,
+        head: &Head<'_>,
+        body: B,
+    ) -> Response<ResponseBody>
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
+        let caller = self.caller(exchange.parts());
+        if !head.is_json() {
+            return Refusal::wrong_type().into();
+        }
+        // before the body is read, which may take its time
+        let Some(permit) = self.budgets.requests.try_acquire(1) else { return Refusal::busy().into() };
+        let HttpOptions { max_body, body_timeout, .. } = self.options;
+        let received = match receive(body, max_body, body_timeout, head.expects, &self.budgets.bodies).await {
+            Ok(received) => received,
+            Err(refusal) => return refusal.into(),
+        };
+        match self.start(&received.text, Incoming { exchange, head, caller, permit }) {
+            Started::Done(response) => response,
+            Started::Running(answer) => {
+                drop(received);
+                answer.await
+            }
+        }
+    }
+
+    /// Serves one body as far as that goes without waiting.
+    fn start(self: &Arc<Self>, text: &[u8], incoming: Incoming<'_>) -> Started {
+        let message = match parse(text) {
+            Ok(message) => message,
+            Err(malformed) => return self.malformed(text, &malformed, incoming),
+        };
+        if message.params().meta.version.is_some() || incoming.head.is_modern() {
+            self.modern(&message, incoming)
+        } else {
+            self.legacy.post(self, &message, incoming)
+        }
+    }
+
+    /// What is not a single message: perhaps an array, which one revision had.
+    #[cold]
+    fn malformed(self: &Arc<Self>, text: &[u8], malformed: &Malformed, incoming: Incoming<'_>) -> Started {
+        if !incoming.head.is_modern() {
+            return self.legacy.malformed(self, text, malformed, incoming);
+        }
+        response::error(StatusCode::BAD_REQUEST, malformed.id.as_deref(), &malformed.error).into()
+    }
+
+    /// A request of 2026-07-28: it says all that there is to know.
+    fn modern(self: &Arc<Self>, message: &Message<'_>, incoming: Incoming<'_>) -> Started {
+        let Incoming { exchange, head, caller, permit } = incoming;
+        let refuse =
+            |error: &ProtocolError| response::error(StatusCode::BAD_REQUEST, message.id(), error).into();
+        if message.is_response() {
+            return Refusal::bad_request("this revision has no requests to clients, so no responses either")
+                .into();
+        }
+        let context = self.context(exchange, exchange.clone(), caller, ClientData::default());
+        let Some(request) = Request::of(message, Revision::LATEST, &context) else {
+            if head.is_unknown_version() {
+                return Refusal::bad_request("`MCP-Protocol-Version` is not a version that is served").into();
+            }
+            // no notification means anything here: a client cancels by closing its stream
+            return response::empty(StatusCode::ACCEPTED).into();
+        };
+        let meta = &request.params.meta;
+        let complete = meta.capabilities.is_some_and(|raw| raw.get().starts_with('{'));
+        match Server::version_in(meta) {
+            Ok(Some(version)) if complete => {
+                if let Err(error) = check_headers(message, &version, head) {
+                    return refuse(&error);
+                }
+            }
+            Err(error) if complete => return refuse(&error),
+            // dispatch says what is missing
+            _ => {}
+        }
+        let accepts = exchange.accepts();
+        if request.is_listen() {
+            if !accepts.stream {
+                return Refusal::not_acceptable().reply(message.id()).into();
+            }
+            return match self.server.receive_listen(request, None) {
+                Subscribed::Stream(subscription, _) => self.subscription(subscription, exchange),
+                Subscribed::Refused(refused) => {
+                    reply(&self.server, exchange, request.id, Revision::LATEST, &refused)
+                }
+            }
+            .into();
+        }
+        if !accepts.json && !accepts.stream {
+            return Refusal::not_acceptable().reply(message.id()).into();
+        }
+        match self.server.receive(request, None, &mut Vec::new()) {
+            Received::Reply(answer) => {
+                reply(&self.server, exchange, request.id, Revision::LATEST, &answer).into()
+            }
+            Received::Running(mut running) => {
+                running.pending.hold(blocking::Permit::Budget(permit));
+                let calls = Calls::single(running, Revision::LATEST);
+                Started::Running(Answer::new(&self.server, calls, exchange, None))
+            }
+        }
+    }
+
+    /// Who sends a request, as its head tells.
+    pub(super) fn caller(&self, parts: &Parts) -> Option<Arc<Caller>> {
+        self.options.caller.as_ref().and_then(|find| find(parts)).map(Arc::new)
+    }
+
+    /// Where a request comes from, for dispatch.
+    pub(super) fn context(
+        &self,
+        exchange: &Exchange,
+        connection: Arc<dyn ClientConnection>,
+        caller: Option<Arc<Caller>>,
+        client: ClientData,
+    ) -> RequestContext {
+        let extensions = self.extensions(exchange);
+        RequestContext {
+            connection: Some(connection),
+            extensions,
+            caller,
+            authenticated: self.options.caller.is_some(),
+            client,
+        }
+    }
+
+    /// What middleware has put into a request.
+    fn extensions(&self, exchange: &Exchange) -> Arc<Extensions> {
+        let declared = self.server.request_types();
+        if declared.is_empty() {
+            return self.no_extensions.clone();
+        }
+        let mut found = Extensions::default();
+        let extensions: &dyn Any = &exchange.parts().extensions;
+        for declared in declared {
+            (declared.extract)(extensions, &mut found);
+        }
+        Arc::new(found)
+    }
+}
+
+/// Compares the headers that every request of 2026-07-28 has with its body.
+fn check_headers(message: &Message<'_>, version: &str, head: &Head<'_>) -> Result<(), ProtocolError> {
+    let mismatch = |text: String| Err(ProtocolError::new(HEADER_MISMATCH, text));
+    if let Err(name) = head.once() {
+        return mismatch(format!("`{name}` is repeated"));
+    }
+    match head.version {
+        Field::One(sent) if sent.as_bytes() == version.as_bytes() => {}
+        Field::Absent => return mismatch("`MCP-Protocol-Version` is missing".into()),
+        _ => return mismatch("`MCP-Protocol-Version` is not the version in `_meta`".into()),
+    }
+    if version != Revision::LATEST.as_str() {
+        return Err(unsupported_version(version));
+    }
+    header_params::standard(message, message.method().unwrap_or_default(), head)
+}
+
+/// A server as a tower service: one MCP endpoint, at whatever path it is mounted.
+///
+/// Requests need a body of bytes; the response's body is a [`ResponseBody`]. Made with
+/// [`Server::into_service`](crate::Server::into_service); clones are the same endpoint.
+#[derive(Clone)]
+pub struct HttpService(pub(super) Arc<Endpoint>);
+
+impl<B> tower_service::Service<HttpRequest<B>> for HttpService
+where
+    B: Body<Data = Bytes> + Send + Unpin + 'static,
+{
+    type Response = Response<ResponseBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<ResponseBody>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: HttpRequest<B>) -> Self::Future {
+        let endpoint = self.0.clone();
+        Box::pin(async move { Ok(endpoint.answer(request).await) })
+    }
+}
+
+impl fmt::Debug for HttpService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HttpService")
+    }
+}

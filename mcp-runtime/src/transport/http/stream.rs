@@ -1,0 +1,249 @@
+//! From the calls of a request to its response: JSON if nothing comes before their results and they do not take long,
+//! an event stream otherwise. Calls of a stream are driven by a task of their own, whether or not the client reads.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use http::{Response, StatusCode};
+use hyper::body::Bytes;
+use tokio::time::{Sleep, sleep};
+
+use super::{
+    exchange::Exchange,
+    response::{self, ResponseBody, event},
+    service::Endpoint,
+};
+use crate::{
+    connection::{Outbound, Receiver},
+    dispatch::{Calls, Reply, Subscription, encode},
+    protocol::Revision,
+    server::Server,
+};
+
+/// How long a response may be silent: then it becomes an event stream, which can be kept alive.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// What is special about calls of revisions before 2026-07-28: they go on without their client.
+pub(super) trait LegacyCalls: Send {
+    /// The client went away before there was a response.
+    fn detach(self: Box<Self>, calls: Calls);
+
+    /// Answers with an event stream; `opening` if nothing has been sent so far.
+    fn stream(self: Box<Self>, calls: Calls, exchange: &Arc<Exchange>, opening: bool) -> Response<ResponseBody>;
+
+    /// Whether the stream has to be opened now, since a function closes it.
+    fn closes(&self) -> bool;
+}
+
+/// How far a request has come before anything is awaited.
+pub(super) enum Started {
+    Done(Response<ResponseBody>),
+    Running(Box<Answer>),
+}
+
+impl From<Response<ResponseBody>> for Started {
+    fn from(response: Response<ResponseBody>) -> Self {
+        Self::Done(response)
+    }
+}
+
+impl From<response::Refusal> for Started {
+    fn from(refusal: response::Refusal) -> Self {
+        Self::Done(refusal.into())
+    }
+}
+
+/// The response of calls that are running. Dropping it means that the client has gone.
+pub(super) struct Answer {
+    /// Absent once there is a response.
+    calls: Option<Calls>,
+    server: Server,
+    exchange: Arc<Exchange>,
+    legacy: Option<Box<dyn LegacyCalls>>,
+    silence: Option<Pin<Box<Sleep>>>,
+}
+
+impl Answer {
+    pub(super) fn new(
+        server: &Server,
+        calls: Calls,
+        exchange: &Arc<Exchange>,
+        legacy: Option<Box<dyn LegacyCalls>>,
+    ) -> Box<Self> {
+        let (server, exchange) = (server.clone(), exchange.clone());
+        Box::new(Self { calls: Some(calls), server, exchange, legacy, silence: None })
+    }
+
+    /// Whether the response has to be a stream, and whether nothing has been sent on it yet.
+    fn must_stream(&mut self, cx: &mut Context<'_>) -> Option<bool> {
+        let accepts = self.exchange.accepts();
+        if !accepts.stream {
+            return None;
+        }
+        let quiet = self.exchange.outbound().wake_on_message(cx);
+        if !quiet || self.legacy.as_ref().is_some_and(|legacy| legacy.closes()) {
+            return Some(false);
+        }
+        if !accepts.json {
+            return Some(true);
+        }
+        let silence = self.silence.get_or_insert_with(|| Box::pin(sleep(SILENCE)));
+        silence.as_mut().poll(cx).is_ready().then_some(true)
+    }
+}
+
+impl Future for Answer {
+    type Output = Response<ResponseBody>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response<ResponseBody>> {
+        let this = &mut *self;
+        let Some(calls) = &mut this.calls else { return Poll::Pending };
+        if calls.poll(cx).is_ready() {
+            let response = finish(&this.server, calls, &this.exchange);
+            this.calls = None;
+            return Poll::Ready(response);
+        }
+        let Some(opening) = this.must_stream(cx) else { return Poll::Pending };
+        let Some(calls) = this.calls.take() else { return Poll::Pending };
+        Poll::Ready(match this.legacy.take() {
+            Some(legacy) => legacy.stream(calls, &this.exchange, opening),
+            None => stream(&this.server, calls, &this.exchange, opening),
+        })
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        if let (Some(calls), Some(legacy)) = (self.calls.take(), self.legacy.take()) {
+            // the functions go on, but their messages have no reader any more
+            self.exchange.outbound().abandon();
+            legacy.detach(calls);
+        }
+    }
+}
+
+/// The response to one request that was answered at once.
+pub(super) fn reply(
+    server: &Server,
+    exchange: &Exchange,
+    id: &str,
+    revision: Revision,
+    reply: &Reply,
+) -> Response<ResponseBody> {
+    let mut out = Vec::with_capacity(256);
+    encode(&mut out, reply, id, revision, server.identity());
+    let mut response = if exchange.accepts().json && exchange.is_quiet() {
+        response::json(StatusCode::OK, out)
+    } else {
+        as_events([out], exchange)
+    };
+    response::add_head(&mut response, reply, revision.is_modern());
+    response
+}
+
+/// The response of calls of which none is running.
+pub(super) fn finish(server: &Server, calls: &mut Calls, exchange: &Exchange) -> Response<ResponseBody> {
+    let (batch, revision) = (calls.batch, calls.revision);
+    let replies = calls.take_replies();
+    let Some((id, first)) = replies.first() else {
+        // cancelled: the request gets no reply, the connection a response
+        return if exchange.accepts().stream {
+            response::events(ResponseBody::whole(Bytes::new()))
+        } else {
+            response::empty(StatusCode::ACCEPTED)
+        };
+    };
+    if !batch {
+        return reply(server, exchange, id, revision, first);
+    }
+    let encoded = replies.iter().map(|(id, reply)| {
+        let mut out = Vec::with_capacity(256);
+        encode(&mut out, reply, id, revision, server.identity());
+        out
+    });
+    if !exchange.is_quiet() || !exchange.accepts().json {
+        return as_events(encoded, exchange);
+    }
+    let mut array = Vec::new();
+    for reply in encoded {
+        array.push(if array.is_empty() { b'[' } else { b',' });
+        array.extend(reply);
+    }
+    array.push(b']');
+    response::json(StatusCode::OK, array)
+}
+
+/// What was sent before the replies, and the replies, as the events of a whole body.
+fn as_events(replies: impl IntoIterator<Item = Vec<u8>>, exchange: &Exchange) -> Response<ResponseBody> {
+    let mut out = Vec::new();
+    for message in exchange.outbound().take().into_iter().chain(replies) {
+        event(&mut out, &message);
+    }
+    response::events(ResponseBody::whole(out))
+}
+
+/// Answers calls of 2026-07-28 with a stream: they end when their client goes away.
+fn stream(server: &Server, mut calls: Calls, exchange: &Arc<Exchange>, opening: bool) -> Response<ResponseBody> {
+    let (server, outbound) = (server.clone(), exchange.outbound().clone());
+    let receiver = Receiver::new(outbound.clone());
+    tokio::spawn(async move {
+        tokio::select! {
+            biased;
+            () = outbound.abandoned() => {}
+            () = drive(&server, &mut calls, &outbound) => {}
+        }
+    });
+    response::events(ResponseBody::messages(receiver, opening))
+}
+
+/// Drives calls to their ends; their results are sent as they come.
+pub(super) async fn drive(server: &Server, calls: &mut Calls, outbound: &Outbound) {
+    let revision = calls.revision;
+    poll_fn(|cx| {
+        let polled = calls.poll(cx);
+        for (id, reply) in calls.take_replies() {
+            let mut out = Vec::with_capacity(256);
+            encode(&mut out, &reply, &id, revision, server.identity());
+            outbound.put(out);
+        }
+        polled
+    })
+    .await;
+    outbound.finish();
+}
+
+impl Endpoint {
+    /// Answers `subscriptions/listen` with its stream, without a place among the requests that are served at once.
+    pub(super) fn subscription(
+        self: &Arc<Self>,
+        mut subscription: Subscription,
+        exchange: &Arc<Exchange>,
+    ) -> Response<ResponseBody> {
+        let (outbound, shutdown) = (exchange.outbound().clone(), self.shutdown.clone());
+        let receiver = Receiver::new(outbound.clone());
+        tokio::spawn(async move {
+            let messages = async {
+                // what the client has not read yet is kept in the hub, each change once
+                while outbound.has_room().await
+                    && let Some(message) = poll_fn(|cx| subscription.poll_next(cx)).await
+                {
+                    outbound.put(message);
+                }
+            };
+            tokio::select! {
+                biased;
+                () = outbound.abandoned() => return,
+                () = messages => {}
+                () = shutdown.fired() => {}
+            }
+            outbound.put(subscription.result());
+            outbound.finish();
+        });
+        response::events(ResponseBody::messages(receiver, false))
+    }
+}

@@ -15,6 +15,7 @@ use axum::{
     response::Html,
     routing::{get, post},
 };
+use mcp_tests::outside::{browser, skip};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::mpsc, time::timeout};
 
@@ -51,11 +52,10 @@ struct Browser {
 }
 
 impl Browser {
-    fn open(url: &str) -> Self {
+    fn open(mut command: Command, url: &str) -> Self {
         let profile = Profile(env::temp_dir().join(format!("mcp-app-{}", std::process::id())));
         fs::create_dir_all(&profile.0).expect("a folder for the profile");
         let log = fs::File::create(Self::log(&profile.0)).expect("a log");
-        let mut command = Command::new("chromium");
         command.args([
             "--headless",
             "--no-sandbox",
@@ -72,9 +72,7 @@ impl Browser {
         ]);
         command.arg(format!("--user-data-dir={}", profile.0.display())).arg(url);
         let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
-        let process = process.unwrap_or_else(|error| {
-            panic!("`chromium` cannot be started: {error}\ninstall it: on Debian `apt-get install chromium`")
-        });
+        let process = process.unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
         Self { process, profile }
     }
 
@@ -103,7 +101,7 @@ impl Drop for Browser {
 }
 
 /// What the host page reports in the end.
-async fn shown() -> Value {
+async fn shown(chromium: Command) -> Value {
     let mcp = serve(example::server().build().expect("a server").into_router()).await;
     let proxy = get(|| async { ([("content-security-policy", POLICY)], Html(include_str!("proxy.html"))) });
     let sandbox = serve(Router::new().route("/", proxy)).await;
@@ -116,7 +114,7 @@ async fn shown() -> Value {
     );
     let host = serve(host).await;
     let mut browser =
-        Browser::open(&format!("http://{host}/?mcp=http://{mcp}/mcp&sandbox=http://{sandbox}/"));
+        Browser::open(chromium, &format!("http://{host}/?mcp=http://{mcp}/mcp&sandbox=http://{sandbox}/"));
     let report = timeout(PATIENCE, reports.recv()).await;
     browser.close().await;
     let log = || fs::read_to_string(Browser::log(&browser.profile.0)).unwrap_or_default();
@@ -126,7 +124,12 @@ async fn shown() -> Value {
 
 #[tokio::test]
 async fn protocol_37_a_page_speaks_with_its_host_in_a_browser() {
-    let report = shown().await;
+    let installed = tokio::task::spawn_blocking(browser::chromium).await.expect("no panic");
+    let chromium = match installed {
+        Ok(chromium) => chromium,
+        Err(missing) => return skip("a page in a browser", &missing),
+    };
+    let report = shown(chromium).await;
     assert_eq!(report.get("failed"), None, "{report:#}");
     assert_eq!(
         report["page"],

@@ -1,4 +1,4 @@
-//! Row X4: every kind of reply, in every revision, is valid against that revision's own schema. That each way into a
+//! Every kind of reply, in every revision, is valid against that revision's own schema. That each way into a
 //! server brings the same replies, with nothing newer in them, is tested by the matrix of the integration tests.
 
 use std::{
@@ -93,7 +93,7 @@ async fn said(revision: Revision) -> Vec<(&'static str, Value)> {
 }
 
 #[tokio::test]
-async fn x4_every_kind_of_reply_is_valid_in_its_own_revision_and_has_nothing_newer() {
+async fn every_kind_of_reply_is_valid_in_its_own_revision_and_has_nothing_newer() {
     let suite = match Suite::install() {
         Ok(suite) => suite,
         Err(missing) => return skip("schemas", &missing),

@@ -116,7 +116,7 @@ async fn icons(server: &TestServer) -> Value {
 }
 
 #[tokio::test]
-async fn t07_every_member_of_an_icon_on_every_kind_of_item() {
+async fn every_member_of_an_icon_on_every_kind_of_item() {
     let mut server = serve(builder());
     let page = json!([{ "src": "https://example.org/p.png", "mimeType": "image/png" }]);
     let all = json!({
@@ -233,7 +233,7 @@ fn icons_that_clients_reject_are_no_part_of_a_server() {
 }
 
 #[tokio::test]
-async fn t05_p01_arguments_have_titles_of_their_own() {
+async fn arguments_have_titles_of_their_own() {
     let mut server = serve(builder());
     let tools = server.list_tools().await;
     assert_eq!(
@@ -254,7 +254,7 @@ async fn t05_p01_arguments_have_titles_of_their_own() {
 }
 
 #[tokio::test]
-async fn r13_an_instance_says_what_differs_from_its_template() {
+async fn an_instance_says_what_differs_from_its_template() {
     let mut server = serve(builder());
     let resources = server.list_resources().await;
     let plain = json!({
@@ -314,7 +314,7 @@ fn tool_with_meta() -> ToolResult {
 }
 
 #[tokio::test]
-async fn t08_results_have_meta_in_every_revision_and_what_is_in_them_since_2025_06_18() {
+async fn results_have_meta_in_every_revision_and_what_is_in_them_since_2025_06_18() {
     let server = serve(builder());
     let of = async |server: &TestServer, meta: &dyn Fn(&Reply) -> Value| {
         let read = server.read("test://meta").await;
@@ -357,7 +357,7 @@ async fn a_function_cannot_say_that_it_is_another_server() {
 }
 
 #[tokio::test]
-async fn t08_notifications_have_meta_since_2025_11_25() {
+async fn notifications_have_meta_since_2025_11_25() {
     #[mcp_tool]
     fn tells(ctx: &Context) {
         ctx.progress(1.0).meta("of", "progress").meta("n", 1).send();
@@ -382,7 +382,7 @@ async fn t08_notifications_have_meta_since_2025_11_25() {
 }
 
 #[tokio::test]
-async fn t08_questions_that_are_requests_have_meta_in_2025_11_25() {
+async fn questions_that_are_requests_have_meta_in_2025_11_25() {
     #[mcp_tool]
     async fn asks(ctx: &Context) -> String {
         let (form, visit, model, roots) = tokio::join!(

@@ -1,5 +1,5 @@
-//! The integration tests, in one binary: what a client observes of tools, resources, prompts and the protocol, row
-//! by row of the promised behaviours, and each way into a server.
+//! The integration tests, in one binary: what a client observes of tools, resources, prompts and the protocol,
+//! and each way into a server.
 
 mod apps;
 mod asking;

@@ -67,7 +67,7 @@ async fn session(at: SocketAddr) -> String {
 }
 
 #[tokio::test]
-async fn protocol_16_any_replica_serves_what_needs_no_memory() {
+async fn any_replica_serves_what_needs_no_memory() {
     within(async {
         let (one, two) = (replica().await, replica().await);
         let id = session(one.at).await;
@@ -120,7 +120,7 @@ async fn any_replica_takes_the_next_round_of_a_modern_call() {
 }
 
 #[tokio::test]
-async fn protocol_16_with_sticky_routing_everything_works_and_without_it_asking_does_not() {
+async fn with_sticky_routing_everything_works_and_without_it_asking_does_not() {
     within(async {
         let (one, two) = (replica().await, replica().await);
         let id = session(two.at).await;

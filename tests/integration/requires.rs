@@ -77,7 +77,7 @@ fn required(reply: &mcp_runtime::testing::Reply) -> Value {
 }
 
 #[tokio::test]
-async fn protocol_25_what_is_missing_is_told_in_full() {
+async fn what_is_missing_is_told_in_full() {
     let bare = serve(builder());
     let all = json!({ "elicitation": { "form": {}, "url": {} }, "sampling": { "tools": {} } });
     assert_eq!(required(&bare.call("much", json!({})).await), all);
@@ -99,7 +99,7 @@ async fn protocol_25_what_is_missing_is_told_in_full() {
 }
 
 #[tokio::test]
-async fn protocol_25_legacy_models_see_a_failed_tool() {
+async fn legacy_models_see_a_failed_tool() {
     for revision in LEGACY {
         let bare = serve(builder()).legacy(revision);
         let text = failure(&bare.call("much", json!({})).await);
@@ -115,7 +115,7 @@ async fn protocol_25_legacy_models_see_a_failed_tool() {
 }
 
 #[tokio::test]
-async fn protocol_12_what_a_client_lacks_hides_nothing() {
+async fn what_a_client_lacks_hides_nothing() {
     let bare = serve(builder());
     assert_eq!(bare.list_tools().await.len(), 4);
     assert_eq!((bare.list_resources().await.len(), bare.list_prompts().await.len()), (1, 1));

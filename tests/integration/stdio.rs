@@ -13,7 +13,7 @@ fn code(reply: &Value) -> i64 {
 }
 
 #[test]
-fn s1_one_bad_line_costs_one_message() {
+fn one_bad_line_costs_one_message() {
     let mut server = Server::start();
     server.write(b"nope\n\n  \r\n\xff\xfe\n[1]\n{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":5}\n");
     server.send(&call("after", "echo", &json!({ "message": "still here" })));
@@ -26,7 +26,7 @@ fn s1_one_bad_line_costs_one_message() {
 }
 
 #[test]
-fn s1_a_line_over_the_limit_is_skipped() {
+fn a_line_over_the_limit_is_skipped() {
     let mut server = Server::start();
     let long = call("long", "echo", &json!({ "message": "y".repeat(300_000) }));
     server.send(&long);
@@ -36,7 +36,7 @@ fn s1_a_line_over_the_limit_is_skipped() {
 }
 
 #[test]
-fn s1_the_last_line_needs_no_end() {
+fn the_last_line_needs_no_end() {
     let mut server = Server::start();
     server.write(ping("last").to_string().as_bytes());
     server.close_input();
@@ -45,7 +45,7 @@ fn s1_the_last_line_needs_no_end() {
 }
 
 #[test]
-fn s2_nothing_but_messages_goes_to_stdout() {
+fn nothing_but_messages_goes_to_stdout() {
     let mut server = Server::spawn(fixture().env("MCP_LOG", "trace"));
     for tool in ["panics", "fails"] {
         let reply = server.ask(&call(tool, tool, &json!({})));
@@ -61,7 +61,7 @@ fn s2_nothing_but_messages_goes_to_stdout() {
 }
 
 #[test]
-fn t22_a_panic_while_dropping_costs_one_call() {
+fn a_panic_while_dropping_costs_one_call() {
     let mut server = Server::start();
     for tool in ["panics_twice", "panics_late"] {
         let reply = server.ask(&call(tool, tool, &json!({})));
@@ -72,7 +72,7 @@ fn t22_a_panic_while_dropping_costs_one_call() {
 }
 
 #[test]
-fn s3_calls_in_flight_are_answered_after_the_end_of_stdin() {
+fn calls_in_flight_are_answered_after_the_end_of_stdin() {
     let mut server = Server::start();
     // more than run at once: those that wait for a place are answered as well
     for id in 0..10 {
@@ -87,7 +87,7 @@ fn s3_calls_in_flight_are_answered_after_the_end_of_stdin() {
 }
 
 #[test]
-fn s3_calls_beyond_the_drain_limit_are_stopped() {
+fn calls_beyond_the_drain_limit_are_stopped() {
     let mut server = Server::spawn(fixture().env("FIXTURE_DRAIN_MS", "100"));
     server.send(&call("for ever", "hang", &json!({})));
     server.close_input();
@@ -98,7 +98,7 @@ fn s3_calls_beyond_the_drain_limit_are_stopped() {
 }
 
 #[test]
-fn s3_an_idle_server_ends_with_stdin() {
+fn an_idle_server_ends_with_stdin() {
     let mut server = Server::start();
     server.ask(&ping("hello"));
     server.close_input();
@@ -106,7 +106,7 @@ fn s3_an_idle_server_ends_with_stdin() {
 }
 
 #[test]
-fn s4_a_ping_overtakes_slow_calls_which_run_side_by_side() {
+fn a_ping_overtakes_slow_calls_which_run_side_by_side() {
     let mut server = Server::start();
     server.send(&call("a", "wait", &json!({})));
     server.send(&call("b", "wait", &json!({})));
@@ -119,7 +119,7 @@ fn s4_a_ping_overtakes_slow_calls_which_run_side_by_side() {
 }
 
 #[test]
-fn t33_a_cancelled_call_ends_and_is_not_answered() {
+fn a_cancelled_call_ends_and_is_not_answered() {
     for legacy in [false, true] {
         let mut server = if legacy { Server::legacy("2025-06-18") } else { Server::start() };
         let mut request = if legacy { legacy_call } else { call }("never", "hang", &json!({}));
@@ -135,7 +135,7 @@ fn t33_a_cancelled_call_ends_and_is_not_answered() {
 }
 
 #[test]
-fn p3_modern_requests_need_no_handshake_and_legacy_ones_do() {
+fn modern_requests_need_no_handshake_and_legacy_ones_do() {
     let mut server = Server::start();
     assert_eq!(server.ask(&ping("p"))["result"], json!({}));
     assert_eq!(code(&server.ask(&legacy_call("early", "echo", &json!({ "message": "" })))), -32602);
@@ -148,7 +148,7 @@ fn p3_modern_requests_need_no_handshake_and_legacy_ones_do() {
 }
 
 #[test]
-fn p3_modern_requests_are_served_after_a_handshake() {
+fn modern_requests_are_served_after_a_handshake() {
     let mut server = Server::legacy("2024-11-05");
     let modern = server.ask(&call(1, "echo", &json!({ "message": "m" })));
     assert_eq!(modern["result"]["resultType"], "complete");
@@ -157,7 +157,7 @@ fn p3_modern_requests_are_served_after_a_handshake() {
 }
 
 #[test]
-fn p4_batches_exist_in_one_revision() {
+fn batches_exist_in_one_revision() {
     let mut server = Server::legacy("2025-03-26");
     let echo = |id| legacy_call(id, "echo", &json!({ "message": id }));
     server.send(
@@ -186,7 +186,7 @@ fn p4_batches_exist_in_one_revision() {
 }
 
 #[test]
-fn p4_elsewhere_a_batch_is_one_error() {
+fn elsewhere_a_batch_is_one_error() {
     let mut server = Server::legacy("2025-11-25");
     server.send(&json!([ping("a"), ping("b")]));
     let reply = server.receive();
@@ -195,7 +195,7 @@ fn p4_elsewhere_a_batch_is_one_error() {
 }
 
 #[test]
-fn p5_older_sessions_get_no_error_without_an_id() {
+fn older_sessions_get_no_error_without_an_id() {
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18"] {
         let mut server = Server::legacy(revision);
         server.write(b"nope\n");
@@ -204,7 +204,7 @@ fn p5_older_sessions_get_no_error_without_an_id() {
 }
 
 #[test]
-fn p34_a_full_server_queues_then_says_busy_and_still_answers_pings() {
+fn a_full_server_queues_then_says_busy_and_still_answers_pings() {
     let mut server = Server::start();
     for id in 0..13 {
         server.send(&call(id, "wait", &json!({})));
@@ -228,7 +228,7 @@ fn p34_a_full_server_queues_then_says_busy_and_still_answers_pings() {
 }
 
 #[test]
-fn p34_an_id_in_flight_cannot_be_used_again() {
+fn an_id_in_flight_cannot_be_used_again() {
     let mut server = Server::start();
     server.send(&call("same", "wait", &json!({})));
     let reply = server.ask(&call("same", "echo", &json!({ "message": "" })));
@@ -303,14 +303,14 @@ fn gated_flood(output: impl std::io::Read + Send + 'static, stdout: std::os::fd:
 
 #[cfg(unix)]
 #[test]
-fn s4_a_pipe_that_nobody_reads_loses_nothing() {
+fn a_pipe_that_nobody_reads_loses_nothing() {
     let (reader, writer) = std::io::pipe().unwrap();
     gated_flood(reader, writer.into());
 }
 
 #[cfg(unix)]
 #[test]
-fn s4_a_socket_that_nobody_reads_loses_nothing() {
+fn a_socket_that_nobody_reads_loses_nothing() {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
     gated_flood(ours, theirs.into());
 }

@@ -53,7 +53,7 @@ fn builder() -> ServerBuilder {
 }
 
 #[tokio::test]
-async fn s3_replies_are_written_before_the_connection_ends() {
+async fn replies_are_written_before_the_connection_ends() {
     let mut client = Client::of(builder(), 1 << 20);
     client.send(&call(1, "slow", &json!({}))).await;
     client.send(&call(2, "echo", &json!({ "message": "m" }))).await;
@@ -65,7 +65,7 @@ async fn s3_replies_are_written_before_the_connection_ends() {
 }
 
 #[tokio::test]
-async fn s4_nothing_is_lost_through_a_narrow_stream() {
+async fn nothing_is_lost_through_a_narrow_stream() {
     let mut client = Client::of(builder(), 256);
     let mut output = client.output;
     // the client writes everything before it reads anything
@@ -89,7 +89,7 @@ async fn s4_nothing_is_lost_through_a_narrow_stream() {
 }
 
 #[tokio::test]
-async fn t33_dropping_the_connection_stops_its_calls() {
+async fn dropping_the_connection_stops_its_calls() {
     struct Count(Arc<AtomicUsize>);
     impl Drop for Count {
         fn drop(&mut self) {
@@ -119,7 +119,7 @@ async fn t33_dropping_the_connection_stops_its_calls() {
 }
 
 #[tokio::test]
-async fn t33_ten_thousand_cancelled_calls_leave_none_running() {
+async fn ten_thousand_cancelled_calls_leave_none_running() {
     struct Running(Arc<AtomicUsize>);
     impl Drop for Running {
         fn drop(&mut self) {

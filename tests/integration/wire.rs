@@ -1,4 +1,4 @@
-//! The rows over real pipes: lines of JSON as clients write them, and the replies, in every revision.
+//! The server of `rows` over real pipes: lines of JSON as clients write them, and the replies, in every revision.
 
 use std::process::{Command, Stdio};
 
@@ -94,7 +94,7 @@ fn failed(said: &str) -> Value {
 }
 
 #[test]
-fn t01_t02_t18_calls_and_lists() {
+fn tools_are_listed_and_called() {
     for mut wire in Wire::all() {
         let revision = wire.revision;
         let list = wire.result("tools/list", &json!({}));
@@ -145,7 +145,7 @@ fn t01_t02_t18_calls_and_lists() {
 }
 
 #[test]
-fn t15_t16_t17_slips_and_mistakes() {
+fn slips_are_repaired_and_mistakes_are_named() {
     for mut wire in Wire::all() {
         let mut sent = text("[1]");
         if wire.revision >= "2025-06-18" {
@@ -180,7 +180,7 @@ fn t15_t16_t17_slips_and_mistakes() {
 }
 
 #[test]
-fn t19_t20_t21_t22_t23_failures() {
+fn every_failure_has_its_form() {
     for mut wire in Wire::all() {
         assert_eq!(
             wire.error("tools/call", r#"{"name":"ehco","arguments":{}}"#),
@@ -207,7 +207,7 @@ fn t19_t20_t21_t22_t23_failures() {
 }
 
 #[test]
-fn t22_causes_are_in_the_log_only() {
+fn causes_are_in_the_log_only() {
     let mut wire = Wire::modern();
     for how in ["private", "panic"] {
         assert_eq!(wire.call("fail", json!({ "how": how })), failed("tool 'fail' failed"));
@@ -220,7 +220,7 @@ fn t22_causes_are_in_the_log_only() {
 }
 
 #[test]
-fn t25_older_clients_get_what_they_know() {
+fn older_clients_get_what_they_know() {
     for mut wire in Wire::all() {
         let content = wire.call("blocks", json!({}))["content"].clone();
         let audio = json!({ "type": "audio", "data": "AQID", "mimeType": "audio/wav" });
@@ -237,7 +237,7 @@ fn t25_older_clients_get_what_they_know() {
 }
 
 #[test]
-fn t02_every_character_survives_on_one_line() {
+fn every_character_survives_on_one_line() {
     let mut wire = Wire::modern();
     let odd: String =
         (0..0x250).chain([0x2028, 0x2029, 0xfeff, 0xffff, 0x1f600]).filter_map(char::from_u32).collect();
@@ -248,7 +248,7 @@ fn t02_every_character_survives_on_one_line() {
 }
 
 #[test]
-fn t15_text_that_no_string_can_hold_is_an_argument_error() {
+fn text_that_no_string_can_hold_is_an_argument_error() {
     for mut wire in Wire::all() {
         for arguments in [
             r#"{"message":"\ud800"}"#,
@@ -266,7 +266,7 @@ fn t15_text_that_no_string_can_hold_is_an_argument_error() {
 }
 
 #[test]
-fn t16_numbers_of_any_size_are_answered() {
+fn numbers_of_any_size_are_answered() {
     let mut wire = Wire::modern();
     for (number, good) in [
         ("1e2", true),
@@ -292,7 +292,7 @@ fn t16_numbers_of_any_size_are_answered() {
 }
 
 #[test]
-fn t18_a_repeated_argument_counts_once() {
+fn a_repeated_argument_counts_once() {
     let mut wire = Wire::modern();
     let reply = wire.raw("tools/call", r#"{"name":"exact","arguments":{"n":1,"n":2}}"#);
     let said = reply["result"]["content"][0]["text"].as_str().unwrap_or_default();
@@ -304,7 +304,7 @@ fn t18_a_repeated_argument_counts_once() {
 }
 
 #[test]
-fn t20_deep_nesting_is_answered() {
+fn deep_nesting_is_answered() {
     let mut wire = Wire::modern();
     for depth in [100, 1_000, 15_000] {
         let deep = format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
@@ -316,7 +316,7 @@ fn t20_deep_nesting_is_answered() {
 }
 
 #[test]
-fn r01_r05_r06_r10_r11_resources() {
+fn resources_are_listed_and_read() {
     for mut wire in Wire::all() {
         let mut read =
             json!({ "contents": [{ "uri": "config://app", "mimeType": "application/json", "text": "{}" }] });
@@ -341,7 +341,7 @@ fn r01_r05_r06_r10_r11_resources() {
 }
 
 #[test]
-fn p01_p02_p04_p05_prompts() {
+fn prompts_are_listed_and_made() {
     for mut wire in Wire::all() {
         let list = wire.result("prompts/list", &json!({}));
         assert_eq!(
@@ -389,7 +389,7 @@ fn log_of(first: &str) -> String {
 }
 
 #[test]
-fn t31_forgotten_items_are_reported_once() {
+fn forgotten_items_are_reported_once() {
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }).to_string() + "\n";
     let log = log_of(&ping);
     let lines: Vec<_> = log.lines().filter(|line| line.contains("no server offers it")).collect();

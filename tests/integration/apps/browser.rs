@@ -123,7 +123,7 @@ async fn shown(chromium: Command) -> Value {
 }
 
 #[tokio::test]
-async fn protocol_37_a_page_speaks_with_its_host_in_a_browser() {
+async fn a_page_speaks_with_its_host_in_a_browser() {
     let installed = tokio::task::spawn_blocking(browser::chromium).await.expect("no panic");
     let chromium = match installed {
         Ok(chromium) => chromium,

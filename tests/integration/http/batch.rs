@@ -65,7 +65,7 @@ async fn a_batch_with_notifications_is_one_stream() {
 }
 
 #[tokio::test]
-async fn protocol_5_members_without_a_readable_id_get_no_reply_of_their_own() {
+async fn members_without_a_readable_id_get_no_reply_of_their_own() {
     within(async {
         let server = Served::plain().await;
         let id = session(&server, "2025-03-26").await;
@@ -85,7 +85,7 @@ async fn protocol_5_members_without_a_readable_id_get_no_reply_of_their_own() {
 }
 
 #[tokio::test]
-async fn protocol_4_a_request_that_names_its_revision_stands_alone() {
+async fn a_request_that_names_its_revision_stands_alone() {
     within(async {
         let server = Served::plain().await;
         let id = session(&server, "2025-03-26").await;
@@ -103,7 +103,7 @@ async fn protocol_4_a_request_that_names_its_revision_stands_alone() {
 }
 
 #[tokio::test]
-async fn h4_an_array_is_refused_by_every_other_revision() {
+async fn an_array_is_refused_by_every_other_revision() {
     within(async {
         let server = Served::plain().await;
         let array = || Ask::post(json!([said_back(1)]).to_string());

@@ -13,7 +13,7 @@ fn echo() -> Ask {
 }
 
 #[tokio::test]
-async fn h3_foreign_hosts_and_origins_are_refused_each_alone() {
+async fn foreign_hosts_and_origins_are_refused_each_alone() {
     within(async {
         let server = Served::plain().await;
         let status = async |ask: Ask| ask.send(server.at).await.status;
@@ -57,7 +57,7 @@ async fn h3_foreign_hosts_and_origins_are_refused_each_alone() {
 }
 
 #[tokio::test]
-async fn h3_lists_open_what_they_name_and_nothing_else() {
+async fn lists_open_what_they_name_and_nothing_else() {
     within(async {
         let listed = builder(&Probe::default())
             .allowed_hosts(["mcp.example"])
@@ -152,7 +152,7 @@ async fn other_http_methods_are_not_allowed() {
 }
 
 #[tokio::test]
-async fn h4_a_bad_body_costs_one_reply_and_nothing_else() {
+async fn a_bad_body_costs_one_reply_and_nothing_else() {
     within(async {
         let server = Served::plain().await;
         let mut wire = Wire::open(server.at).await;
@@ -197,7 +197,7 @@ fn wire_is_spent(status: u16) -> bool {
 }
 
 #[tokio::test]
-async fn h4_a_body_over_the_limit_is_refused_however_it_comes() {
+async fn a_body_over_the_limit_is_refused_however_it_comes() {
     within(async {
         let server = Served::start(builder(&Probe::default()).max_body(10_000)).await;
         let body = |size: usize| {

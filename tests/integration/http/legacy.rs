@@ -22,7 +22,7 @@ async fn list(server: &Served, session: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn h1_a_session_has_its_version_and_no_modern_fields() {
+async fn a_session_has_its_version_and_no_modern_fields() {
     within(async {
         let server = Served::plain().await;
         for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
@@ -59,7 +59,7 @@ async fn h1_a_session_has_its_version_and_no_modern_fields() {
 }
 
 #[tokio::test]
-async fn protocol_18_the_refusal_of_a_response_has_no_id() {
+async fn the_refusal_of_a_response_has_no_id() {
     within(async {
         let server = Served::plain().await;
         let id = session(&server, "2025-11-25").await;
@@ -79,7 +79,7 @@ async fn protocol_18_the_refusal_of_a_response_has_no_id() {
 }
 
 #[tokio::test]
-async fn h1_the_session_remembers_what_its_client_said() {
+async fn the_session_remembers_what_its_client_said() {
     within(async {
         let server = Served::plain().await;
         let params = json!({
@@ -97,7 +97,7 @@ async fn h1_the_session_remembers_what_its_client_said() {
 }
 
 #[tokio::test]
-async fn protocol_37_a_session_remembers_that_its_client_shows_pages() {
+async fn a_session_remembers_that_its_client_shows_pages() {
     within(async {
         let server = Served::plain().await;
         let extensions = json!({
@@ -224,7 +224,7 @@ async fn without_sessions_every_request_stands_alone() {
 }
 
 #[tokio::test]
-async fn t33_a_legacy_call_is_cancelled_within_its_session_and_gets_no_reply() {
+async fn a_legacy_call_is_cancelled_within_its_session_and_gets_no_reply() {
     within(async {
         let probe = Probe::default();
         let server = Served::start(builder(&probe)).await;
@@ -250,7 +250,7 @@ async fn t33_a_legacy_call_is_cancelled_within_its_session_and_gets_no_reply() {
 }
 
 #[tokio::test]
-async fn t33_ending_a_session_cancels_its_calls() {
+async fn ending_a_session_cancels_its_calls() {
     within(async {
         let probe = Probe::default();
         let server = Served::start(builder(&probe)).await;

@@ -13,7 +13,7 @@ fn call(name: &str) -> Ask {
 }
 
 #[tokio::test]
-async fn h8_a_server_that_is_told_to_stop_answers_what_is_in_flight() {
+async fn a_server_that_is_told_to_stop_answers_what_is_in_flight() {
     within(async {
         let probe = Probe::default();
         let mut server = Served::start(builder(&probe)).await;
@@ -37,7 +37,7 @@ async fn h8_a_server_that_is_told_to_stop_answers_what_is_in_flight() {
 }
 
 #[tokio::test]
-async fn h8_what_takes_longer_than_the_drain_time_is_given_up() {
+async fn what_takes_longer_than_the_drain_time_is_given_up() {
     within(async {
         let probe = Probe::default();
         let builder = builder(&probe).drain(std::time::Duration::from_millis(50));

@@ -24,7 +24,7 @@ const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
 #[tokio::test]
-async fn h2_a_request_is_answered_with_what_its_results_must_have() {
+async fn a_request_is_answered_with_what_its_results_must_have() {
     within(async {
         let server = Served::plain().await;
         let reply = call("echo", &json!({"message": "hi"})).send(server.at).await;
@@ -44,7 +44,7 @@ async fn h2_a_request_is_answered_with_what_its_results_must_have() {
 }
 
 #[tokio::test]
-async fn h2_what_is_missing_in_meta_comes_before_what_the_headers_say() {
+async fn what_is_missing_in_meta_comes_before_what_the_headers_say() {
     within(async {
         let server = Served::plain().await;
         let refused = async |ask: Ask, code: i64| {
@@ -76,7 +76,7 @@ async fn h2_what_is_missing_in_meta_comes_before_what_the_headers_say() {
 }
 
 #[tokio::test]
-async fn h2_method_and_name_headers_repeat_the_body() {
+async fn method_and_name_headers_repeat_the_body() {
     within(async {
         let server = Served::plain().await;
         let status = async |ask: Ask| {
@@ -113,7 +113,7 @@ async fn h2_method_and_name_headers_repeat_the_body() {
 }
 
 #[tokio::test]
-async fn h2_param_headers_are_compared_with_the_raw_arguments() {
+async fn param_headers_are_compared_with_the_raw_arguments() {
     within(async {
         let server = Served::plain().await;
         let send = async |arguments: Value, headers: &[(&str, &str)]| {
@@ -153,7 +153,7 @@ async fn h2_param_headers_are_compared_with_the_raw_arguments() {
 }
 
 #[tokio::test]
-async fn protocol_31_nested_arguments_are_compared_with_their_headers() {
+async fn nested_arguments_are_compared_with_their_headers() {
     #[mcp_type]
     struct Place {
         #[schemars(extend("x-mcp-header" = "Region"))]
@@ -193,7 +193,7 @@ async fn protocol_31_nested_arguments_are_compared_with_their_headers() {
 }
 
 #[tokio::test]
-async fn h2_methods_of_the_handshake_are_unknown() {
+async fn methods_of_the_handshake_are_unknown() {
     within(async {
         let server = Served::plain().await;
         for method in ["initialize", "ping", "logging/setLevel", "resources/subscribe", "unknown/method"] {
@@ -230,7 +230,7 @@ async fn modern_notifications_mean_nothing_and_responses_are_refused() {
 }
 
 #[tokio::test]
-async fn h7_a_hundred_clients_with_one_id_get_their_own_answers() {
+async fn a_hundred_clients_with_one_id_get_their_own_answers() {
     within(async {
         let server = Served::plain().await;
         let clients: Vec<_> = (0..100)

@@ -62,7 +62,7 @@ async fn a_client_polls_for_its_result() {
 }
 
 #[tokio::test]
-async fn protocol_20_the_answer_waits_for_a_client_whose_connection_broke() {
+async fn the_answer_waits_for_a_client_whose_connection_broke() {
     within(async {
         let probe = Probe::default();
         let server = Served::start(builder(&probe)).await;

@@ -27,7 +27,7 @@ async fn asked(builder: ServerBuilder, asks: &[(&str, Value)]) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn protocol_38_skills_are_served_over_http() {
+async fn skills_are_served_over_http() {
     within(async {
         let builder = Server::builder("skills", "1").skills(FIXTURE);
         let replies = asked(
@@ -54,7 +54,7 @@ async fn protocol_38_skills_are_served_over_http() {
 }
 
 #[tokio::test]
-async fn protocol_12_skills_are_private_where_callers_are_told_apart() {
+async fn skills_are_private_where_callers_are_told_apart() {
     within(async {
         let builder = Server::builder("skills", "1").skills(FIXTURE).list_ttl(Duration::from_secs(60));
         let builder = builder.caller(|_| Some(Caller::new("test", "somebody")));

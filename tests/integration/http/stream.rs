@@ -19,7 +19,7 @@ fn progress(events: &[Value]) -> Vec<(Value, f64)> {
 }
 
 #[tokio::test]
-async fn h5_a_reply_is_json_until_something_comes_before_it() {
+async fn a_reply_is_json_until_something_comes_before_it() {
     within(async {
         let server = Served::plain().await;
         let json = call("steps", None).send(server.at).await;
@@ -37,7 +37,7 @@ async fn h5_a_reply_is_json_until_something_comes_before_it() {
 }
 
 #[tokio::test]
-async fn h5_events_arrive_while_the_call_is_running() {
+async fn events_arrive_while_the_call_is_running() {
     within(async {
         let probe = Probe::default();
         let server = Served::start(builder(&probe)).await;

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::{Cell, Era, Way, cells, client::Client, connect};
 
 #[tokio::test]
-async fn t32_progress_comes_before_the_result_and_only_upwards() {
-    for cell in cells("T32 progress") {
+async fn progress_comes_before_the_result_and_only_upwards() {
+    for cell in cells("progress") {
         let (mut client, _) = connect(cell).await;
         for token in [json!("t"), json!(7)] {
             let params = json!({ "name": "steps", "arguments": {}, "_meta": { "progressToken": token } });
@@ -85,8 +85,8 @@ fn hold(token: Option<u32>) -> Value {
 }
 
 #[tokio::test]
-async fn t33_a_call_that_its_client_gives_up_is_dropped_and_not_answered() {
-    for cell in cells("T33 cancellation") {
+async fn a_call_that_its_client_gives_up_is_dropped_and_not_answered() {
+    for cell in cells("cancellation") {
         let (mut client, seen) = connect(cell).await;
         for (calls, token) in [(1, None), (2, Some(1))] {
             match cell {
@@ -120,17 +120,17 @@ async fn t33_a_call_that_its_client_gives_up_is_dropped_and_not_answered() {
 /// What becomes of the calls of a client that goes away.
 fn goes_on((way, era): Cell) -> bool {
     match (way, era) {
-        // what was asked for before the end of its input is answered (S3)
+        // what was asked for before the end of its input is answered
         (Way::Stdio, _) => true,
-        // a connection is no session (protocol 20)
+        // a connection is no session
         (Way::Http, Era::Legacy) => true,
         (Way::Memory, _) | (Way::Http, Era::Modern) => false,
     }
 }
 
 #[tokio::test]
-async fn h6_a_client_that_goes_away_cancels_its_calls_where_nobody_can_come_back_for_them() {
-    for cell in cells("H6 clients that go") {
+async fn a_client_that_goes_away_cancels_its_calls_where_nobody_can_come_back_for_them() {
+    for cell in cells("clients that go") {
         let (mut client, seen) = connect(cell).await;
         if cell.0 == Way::Memory {
             tokio::select! {

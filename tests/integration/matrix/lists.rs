@@ -35,8 +35,8 @@ async fn lists_come_in_pages_whose_cursors_are_the_servers() {
 }
 
 #[tokio::test]
-async fn p05_what_is_typed_is_completed() {
-    for cell in cells("P5 completion") {
+async fn what_is_typed_is_completed() {
+    for cell in cells("completion") {
         let (mut client, _) = connect(cell).await;
         let mut complete = async |of: Value, name: &str, value: &str, chosen: Value| {
             let params = json!({

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::{Era, Way, cells, client::Client, connect, kinds};
 
 #[tokio::test]
-async fn h1_h2_each_era_gets_its_own_words() {
-    for cell in cells("H1 H2 eras") {
+async fn each_era_gets_its_own_words() {
+    for cell in cells("eras") {
         let (mut client, _) = connect(cell).await;
         let reply = client.request("tools/list", json!({})).await.reply;
         let modern = cell.1 == Era::Modern;
@@ -84,7 +84,7 @@ const NEW: [(Revision, &[&str]); 4] = [
 ];
 
 #[tokio::test]
-async fn x4_every_way_says_the_same_in_each_revision_and_nothing_newer() {
+async fn every_way_says_the_same_in_each_revision_and_nothing_newer() {
     let server = kinds::builder().build().unwrap();
     for revision in Revision::ALL {
         let expected = said(&server, Way::Memory, revision).await;
@@ -95,7 +95,7 @@ async fn x4_every_way_says_the_same_in_each_revision_and_nothing_newer() {
             }
         }
         let era = if revision.is_modern() { Era::Modern } else { Era::Legacy };
-        for (way, _) in cells("X4 revisions").filter(|cell| cell.1 == era) {
+        for (way, _) in cells("revisions").filter(|cell| cell.1 == era) {
             let said = said(&server, way, revision).await;
             for (said, expected) in said.iter().zip(&expected) {
                 assert_eq!(said, expected, "{way:?} {revision}");

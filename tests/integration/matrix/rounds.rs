@@ -45,8 +45,8 @@ fn call(tool: &str, arguments: &Value, state: &Value, answers: &Value) -> Value 
 }
 
 #[tokio::test]
-async fn x2_state_that_was_changed_or_belongs_elsewhere_is_refused_before_the_function_runs() {
-    for cell in cells("X2 carried state") {
+async fn state_that_was_changed_or_belongs_elsewhere_is_refused_before_the_function_runs() {
+    for cell in cells("carried state") {
         let runs = Arc::<Runs>::default();
         let builder = builder(&runs).caller(|parts| {
             let user = parts.headers.get("x-user")?.to_str().ok()?;

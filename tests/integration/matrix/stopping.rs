@@ -142,8 +142,8 @@ async fn over_http(era: Era) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn h8_a_hundred_calls_are_answered_and_streams_end_before_the_process_does() {
-    for (way, era) in cells("H8 stopping") {
+async fn a_hundred_calls_are_answered_and_streams_end_before_the_process_does() {
+    for (way, era) in cells("stopping") {
         match way {
             Way::Memory => unreachable!("the table has no such cell"),
             Way::Stdio => tokio::task::spawn_blocking(move || over_stdio(era)).await.expect("no panic"),

@@ -34,8 +34,8 @@ fn everything() -> Value {
 }
 
 #[tokio::test]
-async fn t35_a_batch_of_tools_is_one_change_that_whoever_asked_is_told_of() {
-    for cell in cells("T35 lists change") {
+async fn a_batch_of_tools_is_one_change_that_whoever_asked_is_told_of() {
+    for cell in cells("lists that change") {
         let server = builder(&Arc::<Seen>::default()).build().unwrap();
         let handle = server.handle();
         let mut all = listening(&server, cell, everything()).await;
@@ -73,8 +73,8 @@ async fn t35_a_batch_of_tools_is_one_change_that_whoever_asked_is_told_of() {
 }
 
 #[tokio::test]
-async fn r14_an_update_reaches_the_subscribers_of_its_uri_only() {
-    for cell in cells("R14 subscriptions") {
+async fn an_update_reaches_the_subscribers_of_its_uri_only() {
+    for cell in cells("subscriptions") {
         let server = builder(&Arc::<Seen>::default()).build().unwrap();
         let handle = server.handle();
         let filter = |uris: &[&str]| json!({ "resourceSubscriptions": uris, "promptsListChanged": true });

@@ -33,7 +33,7 @@ async fn first(server: &TestServer) -> String {
 }
 
 #[tokio::test]
-async fn protocol_24_a_cursor_belongs_to_its_server_list_and_revision() {
+async fn a_cursor_belongs_to_its_server_list_and_revision() {
     let server = serve(named("a", 1));
     let cursor = first(&server).await;
     page(&server, &cursor).await.expect_ok();
@@ -51,7 +51,7 @@ async fn protocol_24_a_cursor_belongs_to_its_server_list_and_revision() {
 }
 
 #[tokio::test]
-async fn protocol_24_a_cursor_cannot_be_made_or_changed() {
+async fn a_cursor_cannot_be_made_or_changed() {
     let server = serve(named("a", 1));
     let cursor = first(&server).await;
     for at in [0, cursor.len() / 2, cursor.len() - 1] {
@@ -66,7 +66,7 @@ async fn protocol_24_a_cursor_cannot_be_made_or_changed() {
 }
 
 #[tokio::test]
-async fn protocol_12_a_cursor_belongs_to_what_its_caller_sees() {
+async fn a_cursor_belongs_to_what_its_caller_sees() {
     let builder = named("a", 1).caller(|parts| {
         let scopes = parts.headers.get("x-scopes")?.to_str().ok()?;
         Some(Caller::new("test", "somebody").scopes(scopes.split(' ')))

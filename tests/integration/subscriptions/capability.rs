@@ -23,7 +23,7 @@ fn told(capabilities: &Value) -> [&Value; 4] {
 }
 
 #[tokio::test]
-async fn protocol_11_without_a_handle_nothing_is_told() {
+async fn without_a_handle_nothing_is_told() {
     let server = serve(silent());
     assert_eq!(server.capabilities().await, json!({ "resources": {} }));
     let wanted = json!({ "toolsListChanged": true, "resourcesListChanged": true, "resourceSubscriptions": ["item://1"] });
@@ -34,7 +34,7 @@ async fn protocol_11_without_a_handle_nothing_is_told() {
 }
 
 #[tokio::test]
-async fn protocol_11_a_handle_makes_everything_that_is_offered_change() {
+async fn a_handle_makes_everything_that_is_offered_change() {
     let server = serve(builder());
     let yes = &json!(true);
     assert_eq!(told(&server.capabilities().await), [yes; 4]);
@@ -46,7 +46,7 @@ async fn protocol_11_a_handle_makes_everything_that_is_offered_change() {
 }
 
 #[tokio::test]
-async fn protocol_11_each_way_to_a_handle_counts_and_only_what_is_offered() {
+async fn each_way_to_a_handle_counts_and_only_what_is_offered() {
     /// Perhaps tells of changes
     #[mcp_tool]
     fn perhaps(server: Option<&ServerHandle>) -> bool {
@@ -74,7 +74,7 @@ async fn protocol_11_each_way_to_a_handle_counts_and_only_what_is_offered() {
 }
 
 #[tokio::test]
-async fn protocol_11_a_connection_after_a_handshake_is_a_channel() {
+async fn a_connection_after_a_handshake_is_a_channel() {
     let server = builder().build().unwrap();
     for revision in LEGACY {
         let mut pipe = Pipe::open(&server, 1 << 16);
@@ -84,7 +84,7 @@ async fn protocol_11_a_connection_after_a_handshake_is_a_channel() {
 }
 
 #[tokio::test]
-async fn protocol_19_without_sessions_nobody_can_be_told() {
+async fn without_sessions_nobody_can_be_told() {
     let server = Served::start(&builder().stateless().build().unwrap()).await;
     let hello = Ask::initialize("2025-11-25").send(server.at).await.json();
     assert_eq!(told(&hello["result"]["capabilities"]), [&Value::Null; 4]);

@@ -28,7 +28,7 @@ fn assert_cancelled(message: &Value, id: &Value) {
 }
 
 #[tokio::test]
-async fn protocol_33_a_subscription_in_memory_ends_with_its_result() {
+async fn a_subscription_in_memory_ends_with_its_result() {
     let server = builder().build().unwrap();
     let mut changes = TestServer::of(&server).listen(json!({ "toolsListChanged": true })).await;
     server.handle().tools_changed();
@@ -39,7 +39,7 @@ async fn protocol_33_a_subscription_in_memory_ends_with_its_result() {
 }
 
 #[tokio::test]
-async fn protocol_33_over_http_the_result_comes_and_the_stream_ends() {
+async fn over_http_the_result_comes_and_the_stream_ends() {
     within(async {
         let server = builder().build().unwrap();
         let mut served = Served::start(&server).await;
@@ -63,7 +63,7 @@ async fn protocol_33_over_http_the_result_comes_and_the_stream_ends() {
 }
 
 #[tokio::test]
-async fn protocol_33_on_a_shared_channel_the_cancellation_comes_first() {
+async fn on_a_shared_channel_the_cancellation_comes_first() {
     let server = builder().build().unwrap();
     let mut pipe = Pipe::open(&server, 1 << 16);
     for id in ["a", "b"] {
@@ -88,7 +88,7 @@ async fn protocol_33_on_a_shared_channel_the_cancellation_comes_first() {
 }
 
 #[tokio::test]
-async fn protocol_33_the_client_cancels_and_gets_no_reply() {
+async fn the_client_cancels_and_gets_no_reply() {
     let server = builder().max_subscribers(1).build().unwrap();
     let handle = server.handle();
     let mut pipe = Pipe::open(&server, 1 << 16);
@@ -116,7 +116,7 @@ async fn protocol_33_the_client_cancels_and_gets_no_reply() {
 }
 
 #[tokio::test]
-async fn protocol_34_at_the_end_of_input_listeners_hold_nothing_up() {
+async fn at_the_end_of_input_listeners_hold_nothing_up() {
     within(async {
         // a subscription that counted as a call would be waited for
         let server = builder().drain(Duration::from_secs(3600)).build().unwrap();
@@ -132,7 +132,7 @@ async fn protocol_34_at_the_end_of_input_listeners_hold_nothing_up() {
 }
 
 #[tokio::test]
-async fn protocol_34_listeners_take_no_place_of_calls() {
+async fn listeners_take_no_place_of_calls() {
     within(async {
         let server = builder().max_in_flight(1).max_queued(0).max_requests(1).build().unwrap();
         let mut pipe = Pipe::open(&server, 1 << 16);
@@ -161,7 +161,7 @@ async fn protocol_34_listeners_take_no_place_of_calls() {
 }
 
 #[test]
-fn protocol_34_a_process_ends_with_its_input() {
+fn a_process_ends_with_its_input() {
     let mut server = child::Server::start();
     let params = json!({ "notifications": { "toolsListChanged": true }, "_meta": meta() });
     server.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params }));

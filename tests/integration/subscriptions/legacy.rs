@@ -87,7 +87,7 @@ async fn a_session_over_http_is_told_on_its_standing_stream() {
 }
 
 #[tokio::test]
-async fn protocol_11_what_is_not_declared_is_not_told() {
+async fn what_is_not_declared_is_not_told() {
     within(async {
         // it has tools only
         let server = mcp_runtime::server!().add_tool(tool("one")).build().unwrap();

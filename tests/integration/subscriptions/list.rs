@@ -11,7 +11,7 @@ fn everything() -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn t35_what_changes_nothing_is_no_change() {
+async fn what_changes_nothing_is_no_change() {
     for way in WAYS {
         let server = builder().build().unwrap();
         let handle = server.handle();
@@ -26,7 +26,7 @@ async fn t35_what_changes_nothing_is_no_change() {
 }
 
 #[tokio::test]
-async fn t35_whoever_cannot_see_a_tool_is_not_told_of_it() {
+async fn whoever_cannot_see_a_tool_is_not_told_of_it() {
     within(async {
         let caller = |parts: &axum::http::request::Parts| {
             let name = parts.headers.get("x-user")?.to_str().ok()?.to_owned();

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::client::{Listener, WAYS, builder};
 
 #[tokio::test]
-async fn r14_only_resources_that_are_there_are_acknowledged() {
+async fn only_resources_that_are_there_are_acknowledged() {
     for way in WAYS {
         let server = builder().build().unwrap();
         let wanted = ["item://1", "item://x/y", "nothing://here", "item://1", "http://EXAMPLE.ORG/one"];
@@ -20,7 +20,7 @@ async fn r14_only_resources_that_are_there_are_acknowledged() {
 }
 
 #[tokio::test]
-async fn r14_scheme_and_host_match_in_any_case_and_the_client_reads_its_own() {
+async fn scheme_and_host_match_in_any_case_and_the_client_reads_its_own() {
     for way in WAYS {
         let server = builder().build().unwrap();
         let filter = json!({ "resourceSubscriptions": ["hTTp://example.ORG/one"] });
@@ -32,7 +32,7 @@ async fn r14_scheme_and_host_match_in_any_case_and_the_client_reads_its_own() {
 }
 
 #[tokio::test]
-async fn r14_a_change_that_nobody_has_read_yet_waits_once() {
+async fn a_change_that_nobody_has_read_yet_waits_once() {
     let server = builder().build().unwrap();
     let filter = json!({ "toolsListChanged": true, "resourceSubscriptions": ["item://1", "item://2"] });
     let mut changes = TestServer::of(&server).listen(filter).await;

@@ -42,7 +42,7 @@ async fn questions_of_a_task_wait_for_answers_one_by_one() {
 }
 
 #[tokio::test]
-async fn protocol_36_a_key_is_never_used_again() {
+async fn a_key_is_never_used_again() {
     let client = Client::new(&Probe::new());
     let id = client.start("ask", json!({})).await;
     client.until_status(&id, "input_required").await;
@@ -67,7 +67,7 @@ async fn protocol_36_a_key_is_never_used_again() {
 }
 
 #[tokio::test]
-async fn protocol_36_what_is_asked_before_is_asked_in_the_call() {
+async fn what_is_asked_before_is_asked_in_the_call() {
     let probe = Probe::new();
     let client = Client::new(&probe);
     let first = client.call("injected", json!({})).await;

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Client, Probe, TASKS, builder, code, plain};
 
 #[tokio::test]
-async fn protocol_36_only_a_server_with_task_tools_declares_tasks_and_only_to_modern_clients() {
+async fn only_a_server_with_task_tools_declares_tasks_and_only_to_modern_clients() {
     let server = TestServer::new(builder(&Probe::new())).unwrap();
     assert_eq!(server.capabilities().await["extensions"], json!({ TASKS: {} }));
     for tool in server.list_tools().await {
@@ -27,7 +27,7 @@ async fn protocol_36_only_a_server_with_task_tools_declares_tasks_and_only_to_mo
 }
 
 #[tokio::test]
-async fn protocol_36_handshake_clients_get_results_in_line() {
+async fn handshake_clients_get_results_in_line() {
     for revision in [Revision::V2025_11_25, Revision::V2025_03_26] {
         let probe = Probe::new();
         probe.open(2);

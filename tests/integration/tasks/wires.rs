@@ -34,7 +34,7 @@ async fn started(served: &Served, user: &str) -> String {
 }
 
 #[tokio::test]
-async fn protocol_14_a_task_is_its_callers_alone() {
+async fn a_task_is_its_callers_alone() {
     within(async {
         let probe = Probe::new();
         let served = served(builder(&probe)).await;

@@ -3,7 +3,6 @@
 
 mod apps;
 mod asking;
-mod child;
 mod command_line;
 mod common;
 mod examples;
@@ -12,6 +11,7 @@ mod http;
 mod logging;
 mod matrix;
 mod memory;
+mod process;
 mod prompts;
 mod protocol;
 mod replicas;

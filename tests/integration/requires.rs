@@ -5,15 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use mcp_runtime::{
     ClientFeature, ServerBuilder, ToolDef, mcp_prompt, mcp_resource, mcp_tool, testing::TestServer,
 };
+use mcp_tests::support::{HttpRequest, HttpServer, within};
 use serde_json::{Value, json};
 
 use crate::{
     common::{LEGACY, failure, refusal, serve},
-    http::{
-        client::{Ask, within},
-        fixture::Served,
-        legacy::session,
-    },
+    http::legacy::session,
 };
 
 #[derive(Default)]
@@ -134,13 +131,13 @@ async fn a_call_that_is_refused_waits_for_no_turn() {
 
 #[tokio::test]
 async fn over_http_the_status_tells_as_well() {
-    let server = Served::start(builder()).await;
+    let server = HttpServer::start(builder()).await;
     within(async {
         let params = json!({ "name": "model", "arguments": { "n": 1 } });
-        let reply = Ask::modern(1, "tools/call", params.clone()).send(server.at).await;
+        let reply = HttpRequest::modern(1, "tools/call", params.clone()).send(server.address).await;
         assert_eq!((reply.status, reply.code()), (400, -32021), "{}", reply.text());
         let legacy = session(&server, "2025-11-25").await;
-        let reply = Ask::legacy(&legacy, 1, "tools/call", &params).send(server.at).await;
+        let reply = HttpRequest::legacy(&legacy, 1, "tools/call", &params).send(server.address).await;
         assert_eq!(
             (reply.status, &reply.json()["result"]["isError"]),
             (200, &json!(true)),

@@ -4,7 +4,6 @@
 
 use std::{
     env, fs,
-    net::SocketAddr,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
@@ -15,9 +14,12 @@ use axum::{
     response::Html,
     routing::{get, post},
 };
-use mcp_tests::outside::{browser, skip};
+use mcp_tests::{
+    outside::{browser, skip},
+    support::serve_router,
+};
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, sync::mpsc, time::timeout};
+use tokio::{sync::mpsc, time::timeout};
 
 use crate::examples::app::example;
 
@@ -27,13 +29,6 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// What hosts are to fall back on for pages that declare no origins.
 const POLICY: &str = "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; \
     img-src 'self' data:; media-src 'self' data:; object-src 'none'; connect-src 'none'";
-
-async fn serve(app: Router) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let at = listener.local_addr().expect("an address");
-    tokio::spawn(async move { axum::serve(listener, app).await });
-    at
-}
 
 /// A folder that is gone when it is dropped.
 struct Profile(PathBuf);
@@ -102,9 +97,9 @@ impl Drop for Browser {
 
 /// What the host page reports in the end.
 async fn shown(chromium: Command) -> Value {
-    let mcp = serve(example::server().build().expect("a server").into_router()).await;
+    let mcp = serve_router(example::server().build().expect("a server").into_router()).await;
     let proxy = get(|| async { ([("content-security-policy", POLICY)], Html(include_str!("proxy.html"))) });
-    let sandbox = serve(Router::new().route("/", proxy)).await;
+    let sandbox = serve_router(Router::new().route("/", proxy)).await;
     let (reported, mut reports) = mpsc::channel(1);
     let host = Router::new().route("/", get(|| async { Html(include_str!("host.html")) })).route(
         "/report",
@@ -112,7 +107,7 @@ async fn shown(chromium: Command) -> Value {
             let _only_the_first_counts = reported.try_send(report);
         }),
     );
-    let host = serve(host).await;
+    let host = serve_router(host).await;
     let mut browser =
         Browser::open(chromium, &format!("http://{host}/?mcp=http://{mcp}/mcp&sandbox=http://{sandbox}/"));
     let report = timeout(PATIENCE, reports.recv()).await;

@@ -124,9 +124,9 @@ async fn prompts_and_completion() {
     assert_eq!(reply.value()["completion"]["values"], json!(["test value", "test case"]));
 }
 
-#[test]
-fn its_program_answers() {
+#[tokio::test]
+async fn its_program_answers() {
     assert!(program::run("everything", &["list"], &[]).contains("test_tool_with_progress"));
-    let reply = program::over_stdio("everything", "test_simple_text", &json!({}));
+    let reply = program::over_stdio("everything", "test_simple_text", &json!({})).await;
     assert_eq!(reply["result"]["content"][0]["text"], "This is a simple text response for testing.");
 }

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use mcp_runtime::{Caller, Server, ServerBuilder};
+use mcp_tests::support::{HttpRequest, within};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use super::client::{Ask, within};
 use crate::skills::FIXTURE;
 
 const MANIFEST: &str = "skill://fixture-skill/SKILL.md";
@@ -19,7 +19,7 @@ async fn asked(builder: ServerBuilder, asks: &[(&str, Value)]) -> Vec<Value> {
     tokio::spawn(server.serve_http_on(listener));
     let mut replies = Vec::new();
     for (method, params) in asks {
-        let reply = Ask::modern(1, method, params.clone()).send(at).await;
+        let reply = HttpRequest::modern(1, method, params.clone()).send(at).await;
         assert_eq!(reply.status, 200, "{}", reply.text());
         replies.push(reply.json());
     }

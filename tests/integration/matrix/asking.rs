@@ -4,9 +4,10 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use mcp_runtime::{AskError, ServerBuilder, prelude::*};
+use mcp_tests::support::Client;
 use serde_json::{Value, json};
 
-use super::{Cell, Era, Name, Seen, capable, cells, client::Client};
+use super::{Cell, Era, Name, Seen, capable, cells, connect_to};
 
 #[mcp_type]
 struct Flight {
@@ -121,7 +122,7 @@ fn declines(_: &str, _: &Value) -> Value {
 async fn connect(cell: Cell) -> (Client, Arc<Seen>) {
     let seen = Arc::<Seen>::default();
     let server = builder(&seen).build().unwrap();
-    (Client::connect(&server, cell, capable(), answers).await, seen)
+    (connect_to(&server, cell, capable(), answers).await, seen)
 }
 
 #[tokio::test]
@@ -150,7 +151,7 @@ async fn questions_under_join_are_one_round_and_what_was_done_once_is_not_done_a
 async fn an_answer_of_no_is_an_answer() {
     for cell in cells("questions") {
         let server = builder(&Arc::default()).build().unwrap();
-        let mut client = Client::connect(&server, cell, capable(), declines).await;
+        let mut client = connect_to(&server, cell, capable(), declines).await;
         assert_eq!(client.call("optional", json!({})).await.text(), "nobody said", "{cell:?}");
         let refused = client.call("greet", json!({})).await;
         assert_eq!(refused.reply["isError"], true, "{cell:?}");
@@ -209,7 +210,7 @@ async fn resources_and_prompts_ask_as_well() {
 async fn a_client_that_cannot_be_asked_is_told_so() {
     for cell in cells("missing features") {
         let server = builder(&Arc::default()).build().unwrap();
-        let mut client = Client::connect(&server, cell, json!({}), answers).await;
+        let mut client = connect_to(&server, cell, json!({}), answers).await;
         let lacking = client.call("greet", json!({})).await.reply;
         let swallowed = client.call("optional", json!({})).await.reply;
         match cell.1 {

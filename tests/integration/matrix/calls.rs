@@ -2,9 +2,10 @@
 
 use std::sync::atomic::Ordering;
 
+use mcp_tests::support::{Client, Transport};
 use serde_json::{Value, json};
 
-use super::{Cell, Era, Way, cells, client::Client, connect};
+use super::{Cell, Era, cells, connect};
 
 #[tokio::test]
 async fn progress_comes_before_the_result_and_only_upwards() {
@@ -91,21 +92,21 @@ async fn a_call_that_its_client_gives_up_is_dropped_and_not_answered() {
         for (calls, token) in [(1, None), (2, Some(1))] {
             match cell {
                 // dropping the request is all that a client in memory can do, and one of modern HTTP: it disconnects
-                (Way::Memory, _) => {
+                (Transport::Memory, _) => {
                     tokio::select! {
                         _ = client.request("tools/call", hold(token)) => panic!("it ended"),
                         () = seen.until_entered(calls) => {}
                     }
                 }
-                (Way::Http, Era::Modern) => {
+                (Transport::Http, Era::Modern) => {
                     client.start("tools/call", hold(token)).await;
                     seen.until_entered(calls).await;
-                    client.hang_up().await;
+                    client.disconnect().await;
                 }
                 _ => {
                     let id = client.start("tools/call", hold(token)).await;
                     seen.until_entered(calls).await;
-                    client.notify("notifications/cancelled", &json!({ "requestId": id })).await;
+                    client.notify("notifications/cancelled", json!({ "requestId": id })).await;
                 }
             }
             seen.until_dropped(calls).await;
@@ -118,13 +119,13 @@ async fn a_call_that_its_client_gives_up_is_dropped_and_not_answered() {
 }
 
 /// What becomes of the calls of a client that goes away.
-fn goes_on((way, era): Cell) -> bool {
-    match (way, era) {
+fn goes_on((transport, era): Cell) -> bool {
+    match (transport, era) {
         // what was asked for before the end of its input is answered
-        (Way::Stdio, _) => true,
+        (Transport::Stdio, _) => true,
         // a connection is no session
-        (Way::Http, Era::Legacy) => true,
-        (Way::Memory, _) | (Way::Http, Era::Modern) => false,
+        (Transport::Http, Era::Legacy) => true,
+        (Transport::Memory, _) | (Transport::Http, Era::Modern) => false,
     }
 }
 
@@ -132,7 +133,7 @@ fn goes_on((way, era): Cell) -> bool {
 async fn a_client_that_goes_away_cancels_its_calls_where_nobody_can_come_back_for_them() {
     for cell in cells("clients that go") {
         let (mut client, seen) = connect(cell).await;
-        if cell.0 == Way::Memory {
+        if cell.0 == Transport::Memory {
             tokio::select! {
                 _ = client.call("hold", json!({})) => panic!("it ended"),
                 () = seen.until_entered(1) => {}
@@ -144,20 +145,20 @@ async fn a_client_that_goes_away_cancels_its_calls_where_nobody_can_come_back_fo
             client.start("tools/call", hold(token)).await;
         }
         seen.until_entered(2).await;
-        client.hang_up().await;
+        client.disconnect().await;
         if !goes_on(cell) {
             seen.until_dropped(2).await;
             assert_eq!(client.call("steps", json!({})).await.text(), "done", "{cell:?}");
             continue;
         }
-        if cell.0 == Way::Http {
+        if cell.0 == Transport::Http {
             // the session is as good as before
             assert_eq!(client.call("steps", json!({})).await.text(), "done", "{cell:?}");
         }
         seen.gate.add_permits(2);
         seen.until_finished(2).await;
         assert_eq!(seen.dropped.load(Ordering::SeqCst), 0, "{cell:?}");
-        if cell.0 == Way::Stdio {
+        if cell.0 == Transport::Stdio {
             let rest = client.rest().await;
             let replies: Vec<_> = rest.iter().filter(|message| message.get("method").is_none()).collect();
             assert_eq!(replies.len(), 2, "{cell:?}: {rest:?}");

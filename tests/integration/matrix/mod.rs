@@ -3,7 +3,6 @@
 
 mod asking;
 mod calls;
-mod client;
 #[path = "../../conformance/kinds.rs"]
 mod kinds;
 mod lists;
@@ -18,11 +17,10 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use mcp_runtime::{Completion, Server, ServerBuilder, ServerHandle, ToolCall, ToolDef, prelude::*};
+use mcp_runtime::{Completion, Revision, Server, ServerBuilder, ServerHandle, ToolCall, ToolDef, prelude::*};
+use mcp_tests::support::{Answers, Client, Transport, soon};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
-
-use client::{Client, soon};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Era {
@@ -30,14 +28,7 @@ enum Era {
     Modern,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
-    Memory,
-    Stdio,
-    Http,
-}
-
-type Cell = (Way, Era);
+type Cell = (Transport, Era);
 
 /// The table: a feature; where it is driven, in memory, over stdio and over HTTP, of legacy and then of modern
 /// clients; why it is not driven in the cells with a dash.
@@ -70,7 +61,7 @@ fn cells(feature: &str) -> impl Iterator<Item = Cell> {
     let row = TABLE.iter().find(|(name, ..)| *name == feature).expect("a feature of the table");
     let all = [Era::Legacy, Era::Modern]
         .into_iter()
-        .flat_map(|era| [Way::Memory, Way::Stdio, Way::Http].into_iter().map(move |way| (way, era)));
+        .flat_map(|era| Transport::ALL.into_iter().map(move |transport| (transport, era)));
     row.1.chars().zip(all).filter(|(mark, _)| *mark != '-').map(|(_, cell)| cell)
 }
 
@@ -233,9 +224,18 @@ fn nobody_asks(method: &str, params: &Value) -> Value {
     panic!("nobody asks {method} {params}")
 }
 
+/// A client of that cell's transport and era.
+async fn connect_to(server: &Server, cell: Cell, capabilities: Value, answers: Answers) -> Client {
+    let revision = match cell.1 {
+        Era::Legacy => Revision::V2025_11_25,
+        Era::Modern => Revision::LATEST,
+    };
+    Client::connect(server, cell.0, revision, capabilities, answers).await
+}
+
 /// A client of a server with what is in this file.
 async fn connect(cell: Cell) -> (Client, Arc<Seen>) {
     let seen = Arc::<Seen>::default();
     let server = builder(&seen).build().unwrap();
-    (Client::connect(&server, cell, capable(), nobody_asks).await, seen)
+    (connect_to(&server, cell, capable(), nobody_asks).await, seen)
 }

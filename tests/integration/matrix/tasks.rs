@@ -3,9 +3,10 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use mcp_runtime::{Server, prelude::*};
+use mcp_tests::support::Client;
 use serde_json::{Value, json};
 
-use super::{Cell, Era, Name, Seen, cells, client::Client};
+use super::{Cell, Era, Name, Seen, cells, connect_to};
 
 /// The extension's key.
 const TASKS: &str = "io.modelcontextprotocol/tasks";
@@ -44,7 +45,7 @@ async fn connect(server: &Server, cell: Cell, knows_tasks: bool) -> Client {
     if knows_tasks {
         capabilities["extensions"] = json!({ TASKS: {} });
     }
-    Client::connect(server, cell, capabilities, answers).await
+    connect_to(server, cell, capabilities, answers).await
 }
 
 async fn start(client: &mut Client) -> String {
@@ -124,7 +125,7 @@ async fn a_task_asks_ends_and_is_cancelled() {
 /// The next thing that is told of a task, when it has that state.
 async fn told(client: &mut Client, id: &str, status: &str) -> Value {
     loop {
-        let message = client.told().await;
+        let message = client.next_message().await;
         assert_eq!(message["method"], "notifications/tasks", "{message}");
         let task = &message["params"];
         assert!(task["_meta"].get("io.modelcontextprotocol/subscriptionId").is_some(), "{message}");
@@ -184,10 +185,10 @@ async fn whoever_listens_to_a_task_is_told_of_questions_failures_and_its_cancell
         until(&mut client, &id, "input_required").await;
         client.request("tasks/cancel", json!({ "taskId": id })).await;
         seen.until_dropped(1).await;
-        let mut last = client.told().await;
+        let mut last = client.next_message().await;
         while last["params"]["status"] != "cancelled" {
             assert!(["working", "input_required"].iter().any(|s| last["params"]["status"] == *s), "{last}");
-            last = client.told().await;
+            last = client.next_message().await;
         }
         assert_eq!(last["params"]["taskId"], id, "{cell:?}");
         // what has ended is not followed any more

@@ -1,15 +1,10 @@
 //! Cursors: sealed, and of use for nothing but the list and the view that they were made for.
 
 use mcp_runtime::{Caller, Server, ServerBuilder, ToolDef, testing::TestServer};
+use mcp_tests::support::{HttpRequest, HttpServer, within};
 use serde_json::{Value, json};
 
-use crate::{
-    common::{LEGACY, refusal, serve},
-    http::{
-        client::{Ask, within},
-        fixture::Served,
-    },
-};
+use crate::common::{LEGACY, refusal, serve};
 
 fn tools(builder: ServerBuilder) -> ServerBuilder {
     (0..5).fold(builder.page_size(2), |builder, n| {
@@ -71,13 +66,13 @@ async fn a_cursor_belongs_to_what_its_caller_sees() {
         let scopes = parts.headers.get("x-scopes")?.to_str().ok()?;
         Some(Caller::new("test", "somebody").scopes(scopes.split(' ')))
     });
-    let server = Served::start(builder).await;
+    let server = HttpServer::start(builder).await;
     within(async {
         let list = async |scopes: Option<&str>, cursor: Option<&str>| -> Value {
             let params = cursor.map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
-            let ask = Ask::modern(1, "tools/list", params);
+            let ask = HttpRequest::modern(1, "tools/list", params);
             let ask = scopes.into_iter().fold(ask, |ask, scopes| ask.header("X-Scopes", scopes));
-            ask.send(server.at).await.json()
+            ask.send(server.address).await.json()
         };
         let names = |reply: &Value| -> Vec<String> {
             let tools = reply["result"]["tools"].as_array().unwrap_or_else(|| panic!("no tools: {reply}"));

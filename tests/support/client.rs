@@ -1,7 +1,7 @@
 //! One client for every transport and revision: a test that is written once drives a feature in all of them. It answers
 //! the server's requests as a host does, in whichever way the revision has for that.
 
-use std::{collections::VecDeque, net::SocketAddr};
+use std::{collections::VecDeque, net::SocketAddr, time::Duration};
 
 use mcp_runtime::{
     Revision, Server,
@@ -231,6 +231,53 @@ impl Client {
         (seen, reply.get("result").cloned().unwrap_or_else(|| json!({ "error": reply["error"] })))
     }
 
+    /// Sends one request, and gives its reply alone.
+    pub async fn reply(&mut self, method: &str, params: Value) -> Value {
+        self.round(method, params).await.1
+    }
+
+    /// Calls a tool that is to become a task, and gives the task's id.
+    pub async fn start_task(&mut self, tool: &str, arguments: Value) -> String {
+        let reply = self.reply("tools/call", json!({ "name": tool, "arguments": arguments })).await;
+        assert_eq!((&reply["resultType"], &reply["status"]), (&json!("task"), &json!("working")), "{reply}");
+        reply["taskId"].as_str().expect("an id").to_owned()
+    }
+
+    /// A task that there is.
+    pub async fn task(&mut self, id: &str) -> Value {
+        let task = self.reply("tasks/get", json!({ "taskId": id })).await;
+        assert_eq!(task["resultType"], "complete", "{task}");
+        task
+    }
+
+    /// The task, once it is so.
+    pub async fn until_task(&mut self, id: &str, mut so: impl FnMut(&Value) -> bool) -> Value {
+        for _ in 0..20_000 {
+            let task = self.task(id).await;
+            if so(&task) {
+                return task;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        panic!("it never comes to that: {}", self.task(id).await);
+    }
+
+    /// The task, once it has that status.
+    pub async fn until_status(&mut self, id: &str, status: &str) -> Value {
+        self.until_task(id, |task| task["status"] == status).await
+    }
+
+    /// Answers what a task asks, by key.
+    pub async fn update_task(&mut self, id: &str, responses: Value) {
+        let params = json!({ "taskId": id, "inputResponses": responses });
+        acknowledged(&self.reply("tasks/update", params).await);
+    }
+
+    /// Cancels a task.
+    pub async fn cancel_task(&mut self, id: &str) {
+        acknowledged(&self.reply("tasks/cancel", json!({ "taskId": id })).await);
+    }
+
     /// The next message, over HTTP of the request that was sent last.
     async fn next_of_request(&mut self) -> Value {
         match &mut self.connection {
@@ -330,6 +377,14 @@ impl Client {
         filter
     }
 
+    /// The connection of a client in memory, for what only that can do.
+    pub fn memory(&self) -> &TestServer {
+        match &self.connection {
+            Connection::Memory { server, .. } => server,
+            _ => panic!("it is not in memory"),
+        }
+    }
+
     /// The id with which the messages of its listen stream must be tagged.
     pub fn subscription(&self) -> &Value {
         &self.subscription
@@ -420,4 +475,13 @@ impl Pending {
 fn is_change(message: &Value) -> bool {
     let method = message["method"].as_str().unwrap_or_default();
     ["/list_changed", "resources/updated", "notifications/tasks"].iter().any(|end| method.ends_with(end))
+}
+
+/// An acknowledgement has no members of its own.
+#[track_caller]
+fn acknowledged(reply: &Value) {
+    let mut keys: Vec<_> = reply.as_object().expect("a result").keys().collect();
+    keys.sort();
+    assert_eq!(keys, ["_meta", "resultType"], "{reply}");
+    assert_eq!(reply["resultType"], "complete");
 }

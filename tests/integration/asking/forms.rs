@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use mcp_runtime::{AskError, Revision, prelude::*};
 use serde_json::{Value, json};
 
-use super::client::{client, everything, since};
+use super::{client, everything, since};
 use crate::common::{failure, refusal, serve};
 
 #[mcp_type]

@@ -4,7 +4,7 @@ use mcp_runtime::{AskError, Revision, ToolChoice, prelude::*};
 use serde_json::{Value, json};
 use tokio::join;
 
-use super::client::{client, everything, since};
+use super::{client, everything, since};
 use crate::common::{failure, serve};
 
 /// Asks a model for a capital.

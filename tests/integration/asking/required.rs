@@ -8,7 +8,7 @@ use std::sync::{
 use mcp_runtime::{ProtocolError, Revision, ServerBuilder, UrlElicitation, prelude::*, testing::Reply};
 use serde_json::{Value, json};
 
-use super::client::{client, everything};
+use super::{client, everything};
 use crate::common::{failure, refusal, serve};
 
 /// How many more visits it takes until there is an account.

@@ -3,7 +3,7 @@
 use mcp_runtime::{AskError, Revision, prelude::*};
 use serde_json::{Value, json};
 
-use super::client::{client, since};
+use super::{client, since};
 use crate::common::{failure, refusal, serve};
 
 /// Connects an account.

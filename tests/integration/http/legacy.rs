@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mcp_runtime::Caller;
-use mcp_tests::support::{HttpRequest, HttpResponse, HttpServer, text_of, within};
+use mcp_tests::support::{HttpRequest, HttpResponse, HttpServer, request, text_of, within};
 use serde_json::json;
 
 use super::fixture::{Probe, builder, plain};
@@ -88,9 +88,9 @@ async fn the_session_remembers_what_its_client_said() {
             "capabilities": {"elicitation": {"form": {}}, "experimental": {"x": {}}},
             "clientInfo": {"name": "an inspector", "version": "1"},
         });
-        let body = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
-        let reply = HttpRequest::post(body.to_string()).send(server.address).await;
-        let id = reply.header("mcp-session-id").expect("a session");
+        let initialize = request(0, "initialize", params);
+        let reply = HttpRequest::post(initialize.to_string()).send(server.address).await;
+        let id = &reply.session();
         let reply = HttpRequest::legacy(id, 1, "tools/call", &json!({"name": "whoami"}))
             .send(server.address)
             .await
@@ -113,9 +113,9 @@ async fn a_session_remembers_that_its_client_shows_pages() {
             "capabilities": {"extensions": extensions, "roots": {}},
             "clientInfo": {"name": "host", "version": "1"},
         });
-        let body = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
-        let reply = HttpRequest::post(body.to_string()).send(server.address).await;
-        let id = reply.header("mcp-session-id").expect("a session");
+        let initialize = request(0, "initialize", params);
+        let reply = HttpRequest::post(initialize.to_string()).send(server.address).await;
+        let id = &reply.session();
         let reply = HttpRequest::legacy(id, 1, "tools/call", &json!({"name": "whoami"})).send(server.address).await.json();
         assert_eq!(
             text_of(&reply),

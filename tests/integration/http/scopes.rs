@@ -1,7 +1,7 @@
 //! What scopes hide, and from whom.
 
 use mcp_runtime::{Caller, Server, prelude::*};
-use mcp_tests::support::{HttpRequest, text_of, within};
+use mcp_tests::support::{HttpRequest, HttpServer, text_of, within};
 use serde_json::{Value, json};
 
 /// For everyone
@@ -48,13 +48,12 @@ fn names(reply: &Value) -> Vec<&str> {
     tools.filter_map(|tool| tool["name"].as_str()).collect()
 }
 
-/// Protocol 12: scopes hide from lists and refuse calls, also for a caller whom nobody vouches for.
+/// Scopes hide from lists and refuse calls, also for a caller whom nobody vouches for.
 #[tokio::test]
 async fn scopes_hide_items_from_callers_without_them() {
     within(async {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let at = listener.local_addr().expect("an address");
-        tokio::spawn(server().serve_http_on(listener));
+        let served = HttpServer::of(&server()).await;
+        let at = served.address;
         let list = || HttpRequest::modern(1, "tools/list", json!({}));
         let call = || HttpRequest::modern(2, "tools/call", json!({"name": "purge"}));
         let read = || HttpRequest::modern(3, "resources/read", json!({"uri": "test://secrets"}));

@@ -29,7 +29,7 @@ async fn text(wire: &mut HttpConnection) -> Option<String> {
 }
 
 fn get(session: &str) -> HttpRequest {
-    HttpRequest::standalone_stream(&session)
+    HttpRequest::standalone_stream(session)
 }
 
 fn id_in(event: &str) -> &str {

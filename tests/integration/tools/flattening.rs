@@ -46,7 +46,9 @@ async fn an_enum_can_be_the_whole_object() {
         format!("{} {:?}", styled.colour, styled.shape)
     }
     let server = serve(mcp_runtime::server!().tool::<lenient>().tool::<strict>().tool::<styled>());
-    for tool in server.list_tools().await {
+    let tools = server.list_tools().await;
+    assert_eq!(tools.len(), 3);
+    for tool in tools {
         assert_eq!(tool["inputSchema"]["type"], "object", "{tool}");
     }
     for tool in ["lenient", "strict"] {

@@ -285,24 +285,27 @@ mod found {
     use mcp_runtime::prelude::*;
 
     #[mcp_tool]
-    pub(super) fn second_by_name() {}
+    pub(super) fn second_by_name() -> u8 {
+        1
+    }
     #[mcp_tool]
-    pub(super) fn first_by_name() {}
+    pub(super) fn first_by_name() -> u8 {
+        2
+    }
     #[rustfmt::skip]
     mod inner {
         use mcp_runtime::prelude::*;
-        #[mcp_tool] pub(super) fn right() {} #[mcp_tool] pub(super) fn further_right() {}
+        #[mcp_tool] pub(super) fn right() -> u8 { 3 } #[mcp_tool] pub(super) fn further_right() -> u8 { 4 }
     }
     #[mcp_tool(name = "zz_last")]
-    pub(super) fn a_function() {}
+    pub(super) fn a_function() -> u8 {
+        5
+    }
 
     #[test]
     fn they_are_just_functions() {
-        second_by_name();
-        first_by_name();
-        inner::right();
-        inner::further_right();
-        a_function();
+        let all = [second_by_name(), first_by_name(), inner::right(), inner::further_right(), a_function()];
+        assert_eq!(all, [1, 2, 3, 4, 5]);
     }
 }
 

@@ -54,19 +54,19 @@ async fn any_replica_serves_what_needs_no_memory() {
         let id = session(one.address).await;
         for turn in 0..4 {
             let at = [one.address, two.address][turn % 2];
-            let ask = async |method: &str, params: Value| {
+            let request = async |method: &str, params: Value| {
                 let reply = HttpRequest::legacy(&id, 1, method, &params).send(at).await;
                 assert_eq!(reply.status, 200, "{method} at {turn}");
                 reply.json()["result"].clone()
             };
-            let told = ask("tools/call", json!({"name": "echo", "arguments": {"message": "hi"}})).await;
+            let told = request("tools/call", json!({"name": "echo", "arguments": {"message": "hi"}})).await;
             assert_eq!(told["content"][0]["text"], "hi");
-            assert_eq!(ask("tools/list", json!({})).await["tools"].as_array().map(Vec::len), Some(2));
-            let read = ask("resources/read", json!({"uri": "test://text"})).await;
+            assert_eq!(request("tools/list", json!({})).await["tools"].as_array().map(Vec::len), Some(2));
+            let read = request("resources/read", json!({"uri": "test://text"})).await;
             assert_eq!(read["contents"][0]["text"], "text");
-            assert_eq!(ask("resources/list", json!({})).await["resources"][0]["uri"], "test://text");
-            assert_eq!(ask("prompts/list", json!({})).await["prompts"][0]["name"], "hail");
-            let got = ask("prompts/get", json!({"name": "hail", "arguments": {"name": "Ada"}})).await;
+            assert_eq!(request("resources/list", json!({})).await["resources"][0]["uri"], "test://text");
+            assert_eq!(request("prompts/list", json!({})).await["prompts"][0]["name"], "hail");
+            let got = request("prompts/get", json!({"name": "hail", "arguments": {"name": "Ada"}})).await;
             assert_eq!(got["messages"][0]["content"]["text"], "Hail Ada.");
         }
     })
@@ -81,9 +81,9 @@ async fn any_replica_takes_the_next_round_of_a_modern_call() {
             let call = |params: Value| {
                 let mut params = params;
                 params["name"] = "greet".into();
-                let ask = HttpRequest::modern(1, "tools/call", params);
+                let request = HttpRequest::modern(1, "tools/call", params);
                 // what `modern` declares is nothing
-                ask.map_body(|body| {
+                request.map_body(|body| {
                     body["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
                         json!({"elicitation": {}});
                 })

@@ -14,7 +14,7 @@ fn echo() -> HttpRequest {
 async fn foreign_hosts_and_origins_are_refused_each_alone() {
     within(async {
         let server = plain().await;
-        let status = async |ask: HttpRequest| ask.send(server.address).await.status;
+        let status = async |request: HttpRequest| request.send(server.address).await.status;
         let port = server.address.port();
         for host in
             ["localhost".to_owned(), format!("127.0.0.1:{port}"), format!("[::1]:{port}"), "LOCALHOST".into()]
@@ -24,8 +24,8 @@ async fn foreign_hosts_and_origins_are_refused_each_alone() {
         for host in
             ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "0.0.0.0", "x@localhost"]
         {
-            let ask = echo().with("Host", host).header("X-Forwarded-Host", "localhost");
-            assert_eq!(status(ask).await, 403, "{host}");
+            let request = echo().with("Host", host).header("X-Forwarded-Host", "localhost");
+            assert_eq!(status(request).await, 403, "{host}");
         }
         for origin in ["http://localhost:3000", "https://127.0.0.1", "http://[::1]:8080"] {
             assert_eq!(status(echo().header("Origin", origin)).await, 200, "{origin}");
@@ -162,7 +162,7 @@ async fn a_bad_body_costs_one_reply_and_nothing_else() {
         };
         let long_id = format!(r#"{{"jsonrpc":"2.0","id":"{}","method":"none"}}"#, "i".repeat(1_000_000));
         let modern = |body: &str| HttpRequest::post(body).header("MCP-Protocol-Version", "2026-07-28");
-        for (ask, status, code) in [
+        for (request, status, code) in [
             (modern("not json"), 400, -32700),
             (modern(""), 400, -32700),
             (modern(&deep), 400, -32600),
@@ -181,8 +181,8 @@ async fn a_bad_body_costs_one_reply_and_nothing_else() {
             (echo().without("Content-Type"), 415, -32600),
             (echo().with("Content-Type", "application/jsonp"), 415, -32600),
         ] {
-            let shown = String::from_utf8_lossy(&ask.bytes()).chars().take(300).collect::<String>();
-            wire.send(&ask).await;
+            let shown = String::from_utf8_lossy(&request.bytes()).chars().take(300).collect::<String>();
+            wire.send(&request).await;
             let reply = wire.response().await;
             assert_eq!((reply.status, reply.code()), (status, code), "{shown}");
             if reply.header("connection") == Some("close") || wire_is_spent(status) {

@@ -37,9 +37,9 @@ async fn headers_are_there_over_http_alone() {
             HttpRequest::modern(1, "tools/call", params.clone()),
             HttpRequest::legacy(&legacy, 1, "tools/call", &params),
         ];
-        for ask in asks {
-            assert_eq!(text_of(&ask.send(server.address).await.json()), "none");
-            let reply = ask.header("X-Team", "a").header("X-Team", "b").send(server.address).await;
+        for request in asks {
+            assert_eq!(text_of(&request.send(server.address).await.json()), "none");
+            let reply = request.header("X-Team", "a").header("X-Team", "b").send(server.address).await;
             assert_eq!(text_of(&reply.json()), "a");
         }
     })
@@ -51,14 +51,21 @@ async fn headers_are_there_over_http_alone() {
 async fn the_trace_of_the_message_comes_before_the_one_of_the_header() {
     let server = HttpServer::start(builder()).await;
     within(async {
-        let ask =
+        let request =
             |meta: Value| HttpRequest::modern(1, "tools/call", json!({ "name": "trace", "_meta": meta }));
-        let sent = async |ask: HttpRequest| text_of(&ask.send(server.address).await.json()).to_owned();
-        assert_eq!(sent(ask(json!({}))).await, "none");
-        assert_eq!(sent(ask(json!({})).header("traceparent", OTHER)).await, OTHER);
-        assert_eq!(sent(ask(json!({ "traceparent": ONE })).header("traceparent", OTHER)).await, ONE);
-        assert_eq!(sent(ask(json!({ "traceparent": "nonsense" })).header("traceparent", OTHER)).await, OTHER);
-        assert_eq!(sent(ask(json!({ "traceparent": 1 })).header("traceparent", "nonsense")).await, "none");
+        let sent =
+            async |request: HttpRequest| text_of(&request.send(server.address).await.json()).to_owned();
+        assert_eq!(sent(request(json!({}))).await, "none");
+        assert_eq!(sent(request(json!({})).header("traceparent", OTHER)).await, OTHER);
+        assert_eq!(sent(request(json!({ "traceparent": ONE })).header("traceparent", OTHER)).await, ONE);
+        assert_eq!(
+            sent(request(json!({ "traceparent": "nonsense" })).header("traceparent", OTHER)).await,
+            OTHER
+        );
+        assert_eq!(
+            sent(request(json!({ "traceparent": 1 })).header("traceparent", "nonsense")).await,
+            "none"
+        );
     })
     .await;
     let params = json!({ "name": "trace", "_meta": { "traceparent": ONE } });

@@ -241,8 +241,8 @@ async fn a_legacy_call_is_cancelled_within_its_session_and_gets_no_reply() {
         let held = tokio::spawn(async move { hold.send(at).await });
         probe.entered(1).await;
         let cancel = async |session: &str, id: serde_json::Value| {
-            let ask = HttpRequest::notification("notifications/cancelled", &json!({"requestId": id}));
-            assert_eq!(ask.session(session).send(server.address).await.status, 202);
+            let request = HttpRequest::notification("notifications/cancelled", &json!({"requestId": id}));
+            assert_eq!(request.session(session).send(server.address).await.status, 202);
         };
         cancel(&other, json!(1)).await;
         cancel(&mine, json!("1")).await;

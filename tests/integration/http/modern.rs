@@ -45,8 +45,8 @@ async fn a_request_is_answered_with_what_its_results_must_have() {
 async fn what_is_missing_in_meta_comes_before_what_the_headers_say() {
     within(async {
         let server = plain().await;
-        let refused = async |ask: HttpRequest, code: i64| {
-            let reply = ask.send(server.address).await;
+        let refused = async |request: HttpRequest, code: i64| {
+            let reply = request.send(server.address).await;
             assert_eq!((reply.status, reply.code()), (400, code), "{}", reply.text());
             assert_eq!(reply.json()["id"], 7);
             reply.json()
@@ -77,8 +77,8 @@ async fn what_is_missing_in_meta_comes_before_what_the_headers_say() {
 async fn method_and_name_headers_repeat_the_body() {
     within(async {
         let server = plain().await;
-        let status = async |ask: HttpRequest| {
-            let reply = ask.send(server.address).await;
+        let status = async |request: HttpRequest| {
+            let reply = request.send(server.address).await;
             if reply.status == 400 {
                 assert_eq!((reply.code(), &reply.json()["id"]), (-32020, &json!(1)));
             }
@@ -116,8 +116,9 @@ async fn param_headers_are_compared_with_the_raw_arguments() {
     within(async {
         let server = plain().await;
         let send = async |arguments: Value, headers: &[(&str, &str)]| {
-            let ask = headers.iter().fold(call("routed", &arguments), |ask, (n, v)| ask.header(n, v));
-            ask.send(server.address).await
+            let request =
+                headers.iter().fold(call("routed", &arguments), |request, (n, v)| request.header(n, v));
+            request.send(server.address).await
         };
         let ok = async |arguments: Value, headers: &[(&str, &str)]| {
             let reply = send(arguments, headers).await;
@@ -173,9 +174,11 @@ async fn nested_arguments_are_compared_with_their_headers() {
         let server = HttpServer::start(builder(&Probe::default()).tool::<nested>().add_tool(dynamic)).await;
         for tool in ["nested", "dynamic"] {
             let send = async |place: Value, header: Option<&str>| {
-                let ask = call(tool, &json!({ "place": place }));
-                let ask = header.into_iter().fold(ask, |ask, value| ask.header("Mcp-Param-Region", value));
-                ask.send(server.address).await
+                let request = call(tool, &json!({ "place": place }));
+                let request = header
+                    .into_iter()
+                    .fold(request, |request, value| request.header("Mcp-Param-Region", value));
+                request.send(server.address).await
             };
             let eu = || json!({ "region": "eu" });
             assert_eq!(text_of(&send(eu(), Some("eu")).await.json()), "Some(\"eu\")", "{tool}");

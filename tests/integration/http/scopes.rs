@@ -64,9 +64,9 @@ async fn scopes_hide_items_from_callers_without_them() {
         assert_eq!(text_of(&call().header("X-User", "root").send(at).await.json()), "purged");
 
         for user in [Some("ada"), None] {
-            let from = |ask: HttpRequest| match user {
-                Some(user) => ask.header("X-User", user),
-                None => ask,
+            let from = |request: HttpRequest| match user {
+                Some(user) => request.header("X-User", user),
+                None => request,
             };
             assert_eq!(names(&from(list()).send(at).await.json()), ["open"], "{user:?}");
             // without its header, which a hidden tool must not ask for

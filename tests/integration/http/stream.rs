@@ -61,8 +61,11 @@ async fn accept_decides_what_may_be_sent() {
     within(async {
         let server = plain().await;
         let send = async |accept: Option<&str>| {
-            let ask = call("steps", Some(json!(1))).without("Accept");
-            accept.map_or(ask.clone(), |accept| ask.header("Accept", accept)).send(server.address).await
+            let request = call("steps", Some(json!(1))).without("Accept");
+            accept
+                .map_or(request.clone(), |accept| request.header("Accept", accept))
+                .send(server.address)
+                .await
         };
         for both in [None, Some("*/*"), Some("text/event-stream, application/json;q=0.1")] {
             assert_eq!(send(both).await.messages().len(), 4);
@@ -71,8 +74,8 @@ async fn accept_decides_what_may_be_sent() {
         assert_eq!(text_of(&send(Some("application/json")).await.json()), "done");
         let only_events = send(Some("text/event-stream")).await.messages();
         assert_eq!(only_events.len(), 4);
-        let ask = call("burst", None).with("Accept", "text/event-stream").send(server.address).await;
-        assert_eq!(ask.messages().len(), 1);
+        let request = call("burst", None).with("Accept", "text/event-stream").send(server.address).await;
+        assert_eq!(request.messages().len(), 1);
         let neither = send(Some("text/html")).await;
         assert_eq!((neither.status, &neither.json()["id"]), (406, &json!(1)));
         let initialize =

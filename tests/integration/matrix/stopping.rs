@@ -98,14 +98,14 @@ async fn over_http(era: Era) {
     };
     let mut streams = Vec::new();
     for id in ["a", "b", "c"] {
-        let ask = match era {
+        let request = match era {
             Era::Legacy => HttpRequest::standalone_stream(&session),
             Era::Modern => {
                 let filter = json!({ "notifications": { "toolsListChanged": true } });
                 HttpRequest::modern(id, "subscriptions/listen", filter)
             }
         };
-        let mut events = EventStream::open(&ask, at).await.expect("a stream");
+        let mut events = EventStream::open(&request, at).await.expect("a stream");
         if era == Era::Modern {
             events.next().await.expect("an acknowledgement");
         }
@@ -117,8 +117,8 @@ async fn over_http(era: Era) {
     };
     let naps: Vec<_> = (0..CALLS)
         .map(|id| {
-            let ask = call(id, nap());
-            tokio::spawn(async move { ask.send(at).await })
+            let request = call(id, nap());
+            tokio::spawn(async move { request.send(at).await })
         })
         .collect();
     while !counted(&call(CALLS, json!({ "name": "count" })).send(at).await.json()) {

@@ -70,9 +70,10 @@ async fn a_cursor_belongs_to_what_its_caller_sees() {
     within(async {
         let list = async |scopes: Option<&str>, cursor: Option<&str>| -> Value {
             let params = cursor.map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
-            let ask = HttpRequest::modern(1, "tools/list", params);
-            let ask = scopes.into_iter().fold(ask, |ask, scopes| ask.header("X-Scopes", scopes));
-            ask.send(server.address).await.json()
+            let request = HttpRequest::modern(1, "tools/list", params);
+            let request =
+                scopes.into_iter().fold(request, |request, scopes| request.header("X-Scopes", scopes));
+            request.send(server.address).await.json()
         };
         let names = |reply: &Value| -> Vec<String> {
             let tools = reply["result"]["tools"].as_array().unwrap_or_else(|| panic!("no tools: {reply}"));

@@ -109,8 +109,9 @@ async fn what_a_caller_cannot_see_cannot_be_subscribed_to() {
         for (user, expected) in
             [("secret", json!(["secret://one", "item://1"])), ("guest", json!(["item://1"]))]
         {
-            let ask = listening("s", &filter).header("x-user", user);
-            let first: Value = EventStream::open(&ask, served.address).await.unwrap().next().await.unwrap();
+            let request = listening("s", &filter).header("x-user", user);
+            let first: Value =
+                EventStream::open(&request, served.address).await.unwrap().next().await.unwrap();
             assert_eq!(first["params"]["notifications"]["resourceSubscriptions"], expected);
         }
     })

@@ -185,10 +185,10 @@ async fn a_process_ends_with_its_input() {
 async fn a_stream_that_only_takes_json_is_refused() {
     let server = builder().build().unwrap();
     let served = HttpServer::of(&server).await;
-    let ask = listening("s", &json!({})).with("Accept", "application/json");
-    assert_eq!(ask.send(served.address).await.status, 406);
-    let ask = HttpRequest::modern("s", "subscriptions/listen", json!({ "notifications": 1 }));
-    let refused = ask.send(served.address).await;
+    let request = listening("s", &json!({})).with("Accept", "application/json");
+    assert_eq!(request.send(served.address).await.status, 406);
+    let request = HttpRequest::modern("s", "subscriptions/listen", json!({ "notifications": 1 }));
+    let refused = request.send(served.address).await;
     assert_eq!(refused.code(), -32602);
     server.handle().add_tool(tool("after")).unwrap();
 }

@@ -39,8 +39,8 @@ async fn whoever_cannot_see_a_tool_is_not_told_of_it() {
         let filter = json!({ "toolsListChanged": true, "promptsListChanged": true });
         let mut streams = Vec::new();
         for user in ["admin", "guest"] {
-            let ask = listening("s", &filter).header("x-user", user);
-            let mut events = EventStream::open(&ask, served.address).await.unwrap();
+            let request = listening("s", &filter).header("x-user", user);
+            let mut events = EventStream::open(&request, served.address).await.unwrap();
             events.next().await.unwrap();
             streams.push(events);
         }

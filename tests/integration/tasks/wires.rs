@@ -23,8 +23,8 @@ async fn served(builder: ServerBuilder) -> HttpServer {
 }
 
 async fn started(served: &HttpServer, user: &str) -> String {
-    let ask = modern("tools/call", json!({ "name": "wait", "arguments": {} })).header("x-user", user);
-    let reply = ask.send(served.address).await.json();
+    let request = modern("tools/call", json!({ "name": "wait", "arguments": {} })).header("x-user", user);
+    let reply = request.send(served.address).await.json();
     reply["result"]["taskId"].as_str().unwrap_or_else(|| panic!("no task: {reply}")).to_owned()
 }
 
@@ -36,10 +36,10 @@ async fn a_task_is_its_callers_alone() {
         let id = started(&served, "ada").await;
         let params = json!({ "taskId": id, "inputResponses": {} });
         for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
-            for ask in
+            for request in
                 [modern(method, params.clone()).header("x-user", "eve"), modern(method, params.clone())]
             {
-                let reply = ask.send(served.address).await.json();
+                let reply = request.send(served.address).await.json();
                 assert_eq!(reply["error"]["code"], -32602, "{method}: {reply}");
                 assert!(!reply.to_string().contains(&id), "{reply}");
             }
@@ -65,8 +65,8 @@ async fn headers_and_statuses_are_those_of_the_protocol() {
         let served = served(builder(&probe)).await;
         let id = started(&served, "ada").await;
         let at = served.address;
-        let status = |ask: HttpRequest| async move {
-            let reply: HttpResponse = ask.send(at).await;
+        let status = |request: HttpRequest| async move {
+            let reply: HttpResponse = request.send(at).await;
             (reply.status, reply.json()["error"]["code"].as_i64())
         };
         let get = || modern("tasks/get", json!({ "taskId": id })).header("x-user", "ada");

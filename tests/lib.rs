@@ -1,6 +1,8 @@
-//! What the test binaries share, and the pages of the guide, whose Rust blocks are compiled and run as doctests.
+//! What the test binaries share: a client that speaks raw JSON, and programs of others; and the pages of the guide,
+//! whose Rust blocks are compiled and run as doctests.
 
 pub mod outside;
+pub mod support;
 
 #[cfg(doctest)]
 mod docs {

@@ -1,13 +1,13 @@
-//! Row X4: every kind of reply, in every revision, is valid against that revision's own schema. That each way into a
+//! Every kind of reply, in every revision, is valid against that revision's own schema. That each way into a
 //! server brings the same replies, with nothing newer in them, is tested by the matrix of the integration tests.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::{Arc, Mutex},
-};
+use std::collections::{BTreeMap, VecDeque};
 
 use mcp_runtime::{Revision, Server, testing::TestServer};
-use mcp_tests::outside::skip;
+use mcp_tests::{
+    outside::skip,
+    support::{LineConnection, answering, request},
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -28,31 +28,18 @@ fn request_of(method: &str) -> &'static str {
 
 /// The result of the handshake.
 async fn hello(server: &Server, revision: Revision) -> Value {
-    let params = json!({
-        "protocolVersion": revision.as_str(), "capabilities": {}, "clientInfo": { "name": "t", "version": "1" }
-    });
-    let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
-    let mut written = Vec::new();
-    server.serve(format!("{request}\n").as_bytes(), &mut written).await.expect("it is served");
-    let reply: Value = serde_json::from_slice(&written).expect("one reply");
-    reply["result"].clone()
+    LineConnection::serve(server, 1 << 16).initialize(revision.as_str()).await
 }
 
 /// Everything that the server says in a revision: what it ought to be, and what it is.
 async fn said(revision: Revision) -> Vec<(&'static str, Value)> {
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let keep = Arc::clone(&asked);
     let built = builder().build().expect("a server");
-    let server = TestServer::of(&built)
-        .answering(json!({ "elicitation": {}, "sampling": {}, "roots": {} }), move |method, params| {
-            let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-            keep.lock().expect("unpoisoned").push((request_of(method), request));
-            match method {
-                "elicitation/create" => Ok(json!({ "action": "decline" })),
-                _ => Err("no".to_owned()),
-            }
-        })
-        .legacy(revision);
+    let capabilities = json!({ "elicitation": {}, "sampling": {}, "roots": {} });
+    let (server, asked) = answering(TestServer::of(&built), capabilities, |method, _| match method {
+        "elicitation/create" => Ok(json!({ "action": "decline" })),
+        _ => Err("no".to_owned()),
+    });
+    let server = server.legacy(revision);
     let mut said = Vec::new();
     if !revision.is_modern() {
         said.push(("InitializeResult", hello(&built, revision).await));
@@ -87,13 +74,18 @@ async fn said(revision: Revision) -> Vec<(&'static str, Value)> {
         }
     }
     if !revision.is_modern() {
-        said.append(&mut asked.lock().expect("unpoisoned"));
+        said.extend(
+            asked
+                .take()
+                .into_iter()
+                .map(|(method, params)| (request_of(&method), request(1, &method, params))),
+        );
     }
     said
 }
 
 #[tokio::test]
-async fn x4_every_kind_of_reply_is_valid_in_its_own_revision_and_has_nothing_newer() {
+async fn every_kind_of_reply_is_valid_in_its_own_revision_and_has_nothing_newer() {
     let suite = match Suite::install() {
         Ok(suite) => suite,
         Err(missing) => return skip("schemas", &missing),

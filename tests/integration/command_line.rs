@@ -4,7 +4,7 @@ use std::process::{Output, Stdio};
 
 use serde_json::Value;
 
-use crate::child::fixture;
+use crate::process::fixture;
 
 fn run(arguments: &[&str]) -> Output {
     fixture().args(arguments).stdin(Stdio::null()).output().unwrap()

@@ -1,13 +1,12 @@
 //! Icons, titles and `_meta`: everywhere where a revision has them, in everything that a server says of itself and of
 //! what it offers, and nowhere else.
 
-use std::sync::{Arc, Mutex};
-
 use mcp_runtime::{
     Icon, Revision, Role, ServerBuilder, Theme, ToolCall, ToolDef,
     prelude::*,
     testing::{Reply, TestServer},
 };
+use mcp_tests::support::{LineConnection, answering};
 use serde_json::{Value, json};
 
 use crate::common::{LEGACY, build_error, result, serve};
@@ -116,7 +115,7 @@ async fn icons(server: &TestServer) -> Value {
 }
 
 #[tokio::test]
-async fn t07_every_member_of_an_icon_on_every_kind_of_item() {
+async fn every_member_of_an_icon_on_every_kind_of_item() {
     let mut server = serve(builder());
     let page = json!([{ "src": "https://example.org/p.png", "mimeType": "image/png" }]);
     let all = json!({
@@ -201,15 +200,12 @@ async fn what_a_server_says_of_itself_is_told_once_and_as_far_as_it_is_known() {
 
 /// The `serverInfo` of a handshake over a byte stream.
 async fn server_info(server: &mcp_runtime::Server, revision: Revision) -> Value {
-    let params = json!({
-        "protocolVersion": revision.as_str(), "capabilities": {}, "clientInfo": { "name": "t", "version": "1" }
-    });
-    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
-    let mut written = Vec::new();
-    server.serve(format!("{hello}\n").as_bytes(), &mut written).await.expect("it is served");
-    let reply: Value = serde_json::from_slice(&written).expect("one reply");
-    assert_eq!(reply["result"]["protocolVersion"], revision.as_str());
-    reply["result"]["serverInfo"].clone()
+    let mut connection = LineConnection::serve(server, 1 << 16);
+    let result = connection.initialize(revision.as_str()).await;
+    connection.close_input().await;
+    assert_eq!(connection.next().await, None);
+    connection.served().await;
+    result["serverInfo"].clone()
 }
 
 #[test]
@@ -233,7 +229,7 @@ fn icons_that_clients_reject_are_no_part_of_a_server() {
 }
 
 #[tokio::test]
-async fn t05_p01_arguments_have_titles_of_their_own() {
+async fn arguments_have_titles_of_their_own() {
     let mut server = serve(builder());
     let tools = server.list_tools().await;
     assert_eq!(
@@ -254,7 +250,7 @@ async fn t05_p01_arguments_have_titles_of_their_own() {
 }
 
 #[tokio::test]
-async fn r13_an_instance_says_what_differs_from_its_template() {
+async fn an_instance_says_what_differs_from_its_template() {
     let mut server = serve(builder());
     let resources = server.list_resources().await;
     let plain = json!({
@@ -314,7 +310,7 @@ fn tool_with_meta() -> ToolResult {
 }
 
 #[tokio::test]
-async fn t08_results_have_meta_in_every_revision_and_what_is_in_them_since_2025_06_18() {
+async fn results_have_meta_in_every_revision_and_what_is_in_them_since_2025_06_18() {
     let server = serve(builder());
     let of = async |server: &TestServer, meta: &dyn Fn(&Reply) -> Value| {
         let read = server.read("test://meta").await;
@@ -357,7 +353,7 @@ async fn a_function_cannot_say_that_it_is_another_server() {
 }
 
 #[tokio::test]
-async fn t08_notifications_have_meta_since_2025_11_25() {
+async fn notifications_have_meta_since_2025_11_25() {
     #[mcp_tool]
     fn tells(ctx: &Context) {
         ctx.progress(1.0).meta("of", "progress").meta("n", 1).send();
@@ -382,7 +378,7 @@ async fn t08_notifications_have_meta_since_2025_11_25() {
 }
 
 #[tokio::test]
-async fn t08_questions_that_are_requests_have_meta_in_2025_11_25() {
+async fn questions_that_are_requests_have_meta_in_2025_11_25() {
     #[mcp_tool]
     async fn asks(ctx: &Context) -> String {
         let (form, visit, model, roots) = tokio::join!(
@@ -395,32 +391,26 @@ async fn t08_questions_that_are_requests_have_meta_in_2025_11_25() {
     }
     let built = mcp_runtime::server!().tool::<asks>().build().expect("a server");
     for revision in LEGACY.into_iter().chain([Revision::LATEST]) {
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let keep = Arc::clone(&asked);
         let features = json!({ "elicitation": { "form": {}, "url": {} }, "sampling": {}, "roots": {} });
-        let server = TestServer::of(&built)
-            .answering(features, move |method, params| {
-                keep.lock().expect("unpoisoned").push(params["_meta"]["of"].clone());
-                Ok(match method {
-                    "elicitation/create" => json!({ "action": "decline" }),
-                    "roots/list" => json!({ "roots": [] }),
-                    _ => json!({ "role": "assistant", "model": "m", "content": { "type": "text", "text": "Hi" } }),
-                })
+        let (server, requests) = answering(TestServer::of(&built), features, |method, _| {
+            Ok(match method {
+                "elicitation/create" => json!({ "action": "decline" }),
+                "roots/list" => json!({ "roots": [] }),
+                _ => {
+                    json!({ "role": "assistant", "model": "m", "content": { "type": "text", "text": "Hi" } })
+                }
             })
-            .legacy(revision);
-        server.call("asks", json!({})).await.expect_ok();
-        let mut asked = asked.lock().expect("unpoisoned").clone();
+        });
+        server.legacy(revision).call("asks", json!({})).await.expect_ok();
+        let mut asked: Vec<_> =
+            requests.take().into_iter().map(|(_, params)| params["_meta"]["of"].clone()).collect();
         asked.sort_by_key(Value::to_string);
         let known = match revision {
             Revision::V2025_11_25 => json!(["form", "model", "roots", "visit"]),
             Revision::V2025_06_18 => json!([null, null, null]),
             Revision::V2024_11_05 | Revision::V2025_03_26 => json!([null, null]),
-            _ => Value::Array(asked.clone()),
+            _ => json!([null, null, null, null]),
         };
-        assert_eq!(Value::Array(asked.clone()), known, "{revision}");
-        assert!(
-            revision == Revision::V2025_11_25 || asked.iter().all(Value::is_null),
-            "{revision}: {asked:?}"
-        );
+        assert_eq!(Value::Array(asked), known, "{revision}");
     }
 }

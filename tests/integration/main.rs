@@ -1,9 +1,8 @@
-//! The integration tests, in one binary: what a client observes of tools, resources, prompts and the protocol, row
-//! by row of the promised behaviours, and each way into a server.
+//! The integration tests, in one binary: what a client observes of tools, resources, prompts and the protocol,
+//! and each way into a server.
 
 mod apps;
 mod asking;
-mod child;
 mod command_line;
 mod common;
 mod examples;
@@ -12,6 +11,7 @@ mod http;
 mod logging;
 mod matrix;
 mod memory;
+mod process;
 mod prompts;
 mod protocol;
 mod replicas;

@@ -1,4 +1,4 @@
-//! The test kit, and through it the rows that need no wire.
+//! The test kit, and through it what needs no wire.
 
 use mcp_runtime::{Context, Revision, prelude::*, testing::TestServer};
 use serde_json::{Value, json};
@@ -101,7 +101,7 @@ async fn a_failed_expectation_shows_the_whole_reply() {
 }
 
 #[tokio::test]
-async fn t38_an_annotated_function_is_just_a_function() {
+async fn an_annotated_function_is_just_a_function() {
     assert_eq!(add(1, 2).0, 3);
     assert_eq!(steps(&Context::for_test(), 2).await, 2);
     assert_eq!(item(3), "item 3");

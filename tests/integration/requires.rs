@@ -5,15 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use mcp_runtime::{
     ClientFeature, ServerBuilder, ToolDef, mcp_prompt, mcp_resource, mcp_tool, testing::TestServer,
 };
+use mcp_tests::support::{HttpRequest, HttpServer, within};
 use serde_json::{Value, json};
 
 use crate::{
     common::{LEGACY, failure, refusal, serve},
-    http::{
-        client::{Ask, within},
-        fixture::Served,
-        legacy::session,
-    },
+    http::legacy::session,
 };
 
 #[derive(Default)]
@@ -77,7 +74,7 @@ fn required(reply: &mcp_runtime::testing::Reply) -> Value {
 }
 
 #[tokio::test]
-async fn protocol_25_what_is_missing_is_told_in_full() {
+async fn what_is_missing_is_told_in_full() {
     let bare = serve(builder());
     let all = json!({ "elicitation": { "form": {}, "url": {} }, "sampling": { "tools": {} } });
     assert_eq!(required(&bare.call("much", json!({})).await), all);
@@ -99,7 +96,7 @@ async fn protocol_25_what_is_missing_is_told_in_full() {
 }
 
 #[tokio::test]
-async fn protocol_25_legacy_models_see_a_failed_tool() {
+async fn legacy_models_see_a_failed_tool() {
     for revision in LEGACY {
         let bare = serve(builder()).legacy(revision);
         let text = failure(&bare.call("much", json!({})).await);
@@ -115,7 +112,7 @@ async fn protocol_25_legacy_models_see_a_failed_tool() {
 }
 
 #[tokio::test]
-async fn protocol_12_what_a_client_lacks_hides_nothing() {
+async fn what_a_client_lacks_hides_nothing() {
     let bare = serve(builder());
     assert_eq!(bare.list_tools().await.len(), 4);
     assert_eq!((bare.list_resources().await.len(), bare.list_prompts().await.len()), (1, 1));
@@ -134,13 +131,13 @@ async fn a_call_that_is_refused_waits_for_no_turn() {
 
 #[tokio::test]
 async fn over_http_the_status_tells_as_well() {
-    let server = Served::start(builder()).await;
+    let server = HttpServer::start(builder()).await;
     within(async {
         let params = json!({ "name": "model", "arguments": { "n": 1 } });
-        let reply = Ask::modern(1, "tools/call", params.clone()).send(server.at).await;
+        let reply = HttpRequest::modern(1, "tools/call", params.clone()).send(server.address).await;
         assert_eq!((reply.status, reply.code()), (400, -32021), "{}", reply.text());
         let legacy = session(&server, "2025-11-25").await;
-        let reply = Ask::legacy(&legacy, 1, "tools/call", &params).send(server.at).await;
+        let reply = HttpRequest::legacy(&legacy, 1, "tools/call", &params).send(server.address).await;
         assert_eq!(
             (reply.status, &reply.json()["result"]["isError"]),
             (200, &json!(true)),

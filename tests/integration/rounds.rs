@@ -139,7 +139,7 @@ fn with(state: &Value, responses: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn x2_state_of_one_server_is_of_no_use_to_another_unless_they_share_a_key() {
+async fn state_of_one_server_is_of_no_use_to_another_unless_they_share_a_key() {
     let arguments = || json!({ "amount": 1 });
     let serve_with = |keys: &[u8]| serve(builder(&Arc::default()).keys(keys.iter().map(|key| [*key; 32])));
     let (one, twin, other) = (serve_with(&[1]), serve_with(&[1]), serve_with(&[2]));
@@ -151,7 +151,7 @@ async fn x2_state_of_one_server_is_of_no_use_to_another_unless_they_share_a_key(
 }
 
 #[tokio::test]
-async fn x3_a_question_that_changed_between_rounds_is_asked_again() {
+async fn a_question_that_changed_between_rounds_is_asked_again() {
     let (server, _) = server();
     let first = send(&server, "moody", json!({}), json!({})).await;
     assert_eq!(first.value()["inputRequests"]["first"]["params"]["message"], "A name?");
@@ -169,7 +169,7 @@ async fn x3_a_question_that_changed_between_rounds_is_asked_again() {
 }
 
 #[tokio::test]
-async fn protocol_22_missing_unknown_and_shapeless_answers() {
+async fn missing_unknown_and_shapeless_answers() {
     let (server, _) = server();
     let arguments = || json!({ "amount": 1 });
     let state = asked(&server, "tip", arguments()).await;
@@ -186,7 +186,7 @@ async fn protocol_22_missing_unknown_and_shapeless_answers() {
 }
 
 #[tokio::test]
-async fn protocol_22_a_useless_answer_is_asked_for_three_more_times() {
+async fn a_useless_answer_is_asked_for_three_more_times() {
     let (server, _) = server();
     let arguments = || json!({ "amount": 1 });
     let mut state = asked(&server, "tip", arguments()).await;
@@ -203,7 +203,7 @@ async fn protocol_22_a_useless_answer_is_asked_for_three_more_times() {
 }
 
 #[tokio::test]
-async fn protocol_23_answers_are_used_once_where_the_function_says_so() {
+async fn answers_are_used_once_where_the_function_says_so() {
     let (server, _) = server();
     let arguments = || json!({ "amount": 10 });
     let state = asked(&server, "pay", arguments()).await;
@@ -226,7 +226,7 @@ async fn protocol_23_answers_are_used_once_where_the_function_says_so() {
 }
 
 #[tokio::test]
-async fn protocol_23_once_keeps_successes_only() {
+async fn once_keeps_successes_only() {
     let (server, runs) = server();
     let server = server.answering(json!({ "elicitation": {} }), |_, _| {
         Ok(json!({ "action": "accept", "content": { "value": true } }))
@@ -237,7 +237,7 @@ async fn protocol_23_once_keeps_successes_only() {
 }
 
 #[tokio::test]
-async fn protocol_24_rounds_and_memory_are_bounded() {
+async fn rounds_and_memory_are_bounded() {
     let (server, _) = server();
     let mut more = json!({});
     for round in 1..=17 {
@@ -256,7 +256,7 @@ async fn protocol_24_rounds_and_memory_are_bounded() {
 }
 
 #[tokio::test]
-async fn protocol_21_a_question_ends_the_call_whatever_else_is_pending() {
+async fn a_question_ends_the_call_whatever_else_is_pending() {
     let (server, runs) = server();
     asked(&server, "beside", json!({})).await;
     assert_eq!(runs.so_far(), 0, "the slow half was dropped");

@@ -75,7 +75,7 @@ async fn directory(server: &TestServer, uri: &str) -> Value {
 }
 
 #[tokio::test]
-async fn protocol_38_skills_are_declared_with_their_methods() {
+async fn skills_are_declared_with_their_methods() {
     let server = fixture();
     assert_eq!(
         server.capabilities().await,
@@ -92,7 +92,7 @@ async fn protocol_38_skills_are_declared_with_their_methods() {
 }
 
 #[tokio::test]
-async fn protocol_38_an_entry_lists_every_file_with_its_digest() {
+async fn an_entry_lists_every_file_with_its_digest() {
     let server = fixture();
     let list = result(&server.request("skills/list", json!({})).await);
     assert_eq!((&list["ttlMs"], &list["cacheScope"]), (&json!(0), &json!("private")));
@@ -134,7 +134,7 @@ async fn protocol_38_an_entry_lists_every_file_with_its_digest() {
 }
 
 #[tokio::test]
-async fn protocol_38_the_manifest_is_a_resource() {
+async fn the_manifest_is_a_resource() {
     let server = fixture();
     let [listed] = server.list_resources().await.try_into().expect("one resource");
     let size = fs::metadata(Path::new(FIXTURE).join("fixture-skill/SKILL.md")).expect("the file").len();
@@ -156,7 +156,7 @@ async fn protocol_38_the_manifest_is_a_resource() {
 }
 
 #[tokio::test]
-async fn protocol_38_directories_are_read_one_level_at_a_time() {
+async fn directories_are_read_one_level_at_a_time() {
     let server = fixture();
     let size = |path: &str| fs::metadata(Path::new(FIXTURE).join(path)).expect("the file").len();
     let root = directory(&server, "skill://fixture-skill").await;
@@ -193,7 +193,7 @@ async fn protocol_38_directories_are_read_one_level_at_a_time() {
 }
 
 #[tokio::test]
-async fn protocol_38_what_is_not_there_is_invalid_params() {
+async fn what_is_not_there_is_invalid_params() {
     let server = fixture();
     let refused =
         async |method: &str, uri: &str| refusal(&server.request(method, json!({ "uri": uri })).await);
@@ -227,7 +227,7 @@ async fn protocol_38_what_is_not_there_is_invalid_params() {
 }
 
 #[tokio::test]
-async fn protocol_38_no_uri_leads_out_of_the_snapshot() {
+async fn no_uri_leads_out_of_the_snapshot() {
     let shelf = Shelf::of("x", &[("a/b.txt", b"b"), ("a/100%.txt", b"p"), ("caf\u{e9} ?#.txt", b"c")]);
     shelf.write("secret.txt", b"secret");
     let server = serve(shelf.builder());
@@ -274,7 +274,7 @@ async fn protocol_38_no_uri_leads_out_of_the_snapshot() {
 }
 
 #[tokio::test]
-async fn protocol_38_bytes_and_digests_are_of_the_build() {
+async fn bytes_and_digests_are_of_the_build() {
     let shelf = Shelf::of("x", &[("data.bin", &[0, 255]), ("table.csv", b"a,b\n"), ("logo.png", b"png")]);
     let server = serve(shelf.builder());
     let before = skills(&server).await;
@@ -295,7 +295,7 @@ async fn protocol_38_bytes_and_digests_are_of_the_build() {
 }
 
 #[tokio::test]
-async fn protocol_38_the_snapshot_outlives_changes_of_tools() {
+async fn the_snapshot_outlives_changes_of_tools() {
     let shelf = Shelf::of("x", &[]);
     let server = shelf.builder().build().expect("a server");
     let client = TestServer::of(&server);
@@ -307,7 +307,7 @@ async fn protocol_38_the_snapshot_outlives_changes_of_tools() {
 }
 
 #[tokio::test]
-async fn protocol_38_lists_are_paged() {
+async fn lists_are_paged() {
     let (one, two) = (Shelf::of("b", &[("1", b""), ("2", b"")]), Shelf::of("a", &[]));
     let server = serve(one.builder().skills(&two.0).page_size(1));
     let pages = async |method: &str, member: &str, params: Value| {
@@ -337,7 +337,7 @@ async fn protocol_38_lists_are_paged() {
 }
 
 #[tokio::test]
-async fn protocol_38_handshake_clients_see_no_skill() {
+async fn handshake_clients_see_no_skill() {
     /// Notes
     #[mcp_resource(uri = "notes://all")]
     fn notes() -> &'static str {
@@ -359,7 +359,7 @@ async fn protocol_38_handshake_clients_see_no_skill() {
 }
 
 #[tokio::test]
-async fn protocol_12_a_public_cache_holds_skills_too() {
+async fn a_public_cache_holds_skills_too() {
     let server = serve(mcp_runtime::server!().skills(FIXTURE).list_ttl(std::time::Duration::from_secs(60)));
     for (method, uri) in [
         ("skills/list", ""),

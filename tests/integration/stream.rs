@@ -6,40 +6,12 @@ use std::sync::{
 };
 
 use mcp_runtime::{Server, ServerBuilder, ToolCall, ToolDef};
-use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, duplex, split};
+use mcp_tests::support::{LineConnection, call, cancelled, ping, text_of};
+use serde_json::json;
+use tokio::io::AsyncWriteExt;
 
-use crate::child::{call, ping};
-
-struct Client {
-    lines: Lines<BufReader<tokio::io::ReadHalf<DuplexStream>>>,
-    output: tokio::io::WriteHalf<DuplexStream>,
-    served: tokio::task::JoinHandle<mcp_runtime::Result<()>>,
-}
-
-impl Client {
-    fn of(builder: ServerBuilder, capacity: usize) -> Self {
-        let (ours, theirs) = duplex(capacity);
-        let server = builder.build().unwrap();
-        let served = tokio::spawn(async move {
-            let (reader, writer) = split(theirs);
-            server.serve(reader, writer).await
-        });
-        let (reader, output) = split(ours);
-        Self { lines: BufReader::new(reader).lines(), output, served }
-    }
-
-    async fn send(&mut self, message: &Value) {
-        self.output.write_all(format!("{message}\n").as_bytes()).await.unwrap();
-    }
-
-    async fn receive(&mut self) -> Option<Value> {
-        let line = tokio::time::timeout(std::time::Duration::from_secs(30), self.lines.next_line());
-        line.await
-            .expect("the server does not answer")
-            .unwrap()
-            .map(|line| serde_json::from_str(&line).unwrap())
-    }
+fn connect(builder: ServerBuilder, capacity: usize) -> LineConnection {
+    LineConnection::serve(&builder.build().unwrap(), capacity)
 }
 
 fn builder() -> ServerBuilder {
@@ -53,43 +25,40 @@ fn builder() -> ServerBuilder {
 }
 
 #[tokio::test]
-async fn s3_replies_are_written_before_the_connection_ends() {
-    let mut client = Client::of(builder(), 1 << 20);
+async fn replies_are_written_before_the_connection_ends() {
+    let mut client = connect(builder(), 1 << 20);
     client.send(&call(1, "slow", &json!({}))).await;
     client.send(&call(2, "echo", &json!({ "message": "m" }))).await;
-    client.output.shutdown().await.unwrap();
-    assert_eq!(client.receive().await.unwrap()["id"], 2);
-    assert_eq!(client.receive().await.unwrap()["result"]["content"][0]["text"], "slept");
-    assert_eq!(client.receive().await, None);
-    client.served.await.unwrap().unwrap();
+    client.close_input().await;
+    assert_eq!(client.message().await["id"], 2);
+    assert_eq!(text_of(&client.message().await), "slept");
+    assert_eq!(client.next().await, None);
+    client.served().await;
 }
 
 #[tokio::test]
-async fn s4_nothing_is_lost_through_a_narrow_stream() {
-    let mut client = Client::of(builder(), 256);
-    let mut output = client.output;
+async fn nothing_is_lost_through_a_narrow_stream() {
+    let mut client = connect(builder(), 256);
+    let mut input = client.input.take().unwrap();
     // the client writes everything before it reads anything
     let message = "m".repeat(1000);
     let writer = tokio::spawn(async move {
         for id in 0..200 {
             let request = format!("{}\n", call(id, "echo", &json!({ "message": message })));
-            output.write_all(request.as_bytes()).await.unwrap();
+            input.write_all(request.as_bytes()).await.unwrap();
         }
-        output
+        input
     });
-    client.output = writer.await.unwrap();
+    client.input = Some(writer.await.unwrap());
     for _ in 0..200 {
-        assert_eq!(
-            client.receive().await.unwrap()["result"]["content"][0]["text"].as_str().unwrap().len(),
-            1000
-        );
+        assert_eq!(text_of(&client.message().await).len(), 1000);
     }
     client.send(&ping("end")).await;
-    assert_eq!(client.receive().await.unwrap()["id"], "end");
+    assert_eq!(client.message().await["id"], "end");
 }
 
 #[tokio::test]
-async fn t33_dropping_the_connection_stops_its_calls() {
+async fn dropping_the_connection_stops_its_calls() {
     struct Count(Arc<AtomicUsize>);
     impl Drop for Count {
         fn drop(&mut self) {
@@ -105,11 +74,11 @@ async fn t33_dropping_the_connection_stops_its_calls() {
             std::future::pending::<&'static str>().await
         }
     });
-    let mut client = Client::of(Server::builder("dropped", "1.0.0").add_tool(hang), 1 << 16);
+    let mut client = connect(Server::builder("dropped", "1.0.0").add_tool(hang), 1 << 16);
     client.send(&call(1, "hang", &json!({}))).await;
     client.send(&ping("begun")).await;
-    assert_eq!(client.receive().await.unwrap()["id"], "begun");
-    client.served.abort();
+    assert_eq!(client.message().await["id"], "begun");
+    client.abort();
     let gone = async {
         while dropped.load(Ordering::SeqCst) == 0 {
             tokio::task::yield_now().await;
@@ -119,7 +88,7 @@ async fn t33_dropping_the_connection_stops_its_calls() {
 }
 
 #[tokio::test]
-async fn t33_ten_thousand_cancelled_calls_leave_none_running() {
+async fn ten_thousand_cancelled_calls_leave_none_running() {
     struct Running(Arc<AtomicUsize>);
     impl Drop for Running {
         fn drop(&mut self) {
@@ -137,26 +106,23 @@ async fn t33_ten_thousand_cancelled_calls_leave_none_running() {
             "never"
         }
     });
-    let mut client = Client::of(builder().add_tool(hang), 1 << 20);
+    let mut client = connect(builder().add_tool(hang), 1 << 20);
     for round in 0..100_u64 {
         let ids = round * 101..round * 101 + 100;
         for id in ids.clone() {
             client.send(&call(id, "hang", &json!({}))).await;
         }
         for id in ids.clone() {
-            let params = json!({ "requestId": id });
-            client
-                .send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }))
-                .await;
+            client.send(&cancelled(id)).await;
         }
         // cancelled calls get no reply, so the next line answers this
         client.send(&call(ids.end, "echo", &json!({ "message": "here" }))).await;
-        let reply = client.receive().await.unwrap();
+        let reply = client.message().await;
         assert_eq!((&reply["id"], &reply["result"]["content"][0]["text"]), (&ids.end.into(), &"here".into()));
     }
-    client.output.shutdown().await.unwrap();
-    assert_eq!(client.receive().await, None);
-    client.served.await.unwrap().unwrap();
+    client.close_input().await;
+    assert_eq!(client.next().await, None);
+    client.served().await;
     // a task that was told to stop is dropped when its turn comes
     for _ in 0..10_000 {
         if running.load(Ordering::Relaxed) == 0 {

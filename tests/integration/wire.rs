@@ -1,10 +1,9 @@
-//! The rows over real pipes: lines of JSON as clients write them, and the replies, in every revision.
+//! The server of `rows` over real pipes: lines of JSON as clients write them, and the replies, in every revision.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 
+use mcp_tests::support::{LineConnection, meta};
 use serde_json::{Value, json};
-
-use crate::child::{Server, meta};
 
 fn rows() -> Command {
     Command::new(env!("CARGO_BIN_EXE_rows"))
@@ -14,29 +13,29 @@ const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25
 
 /// A connection of one era, and the revision that it speaks.
 struct Wire {
-    server: Server,
+    server: LineConnection,
     revision: &'static str,
 }
 
 impl Wire {
     fn modern() -> Self {
-        Self { server: Server::spawn(&mut rows()), revision: "2026-07-28" }
+        Self { server: LineConnection::spawn(&mut rows()), revision: "2026-07-28" }
     }
 
-    fn legacy(revision: &'static str) -> Self {
-        let mut server = Server::spawn(&mut rows());
-        let params = json!({
-            "protocolVersion": revision, "capabilities": {}, "clientInfo": { "name": "test", "version": "1" }
-        });
-        let hello =
-            server.ask(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }));
-        assert_eq!(hello["result"]["protocolVersion"], revision);
-        assert_eq!(hello["result"]["serverInfo"], json!({ "name": "rows", "version": "1.0.0" }));
+    async fn legacy(revision: &'static str) -> Self {
+        let mut server = LineConnection::spawn(&mut rows());
+        let hello = server.initialize(revision).await;
+        assert_eq!(hello["serverInfo"], json!({ "name": "rows", "version": "1.0.0" }));
         Self { server, revision }
     }
 
-    fn all() -> impl Iterator<Item = Self> {
-        LEGACY.into_iter().map(Self::legacy).chain([Self::modern()])
+    async fn all() -> Vec<Self> {
+        let mut all = Vec::new();
+        for revision in LEGACY {
+            all.push(Self::legacy(revision).await);
+        }
+        all.push(Self::modern());
+        all
     }
 
     fn is_modern(&self) -> bool {
@@ -44,23 +43,23 @@ impl Wire {
     }
 
     /// Sends a request whose params are this text, which need not be what a JSON library would write.
-    fn raw(&mut self, method: &str, params: &str) -> Value {
+    async fn raw(&mut self, method: &str, params: &str) -> Value {
         let inside = params.trim().strip_prefix('{').and_then(|p| p.strip_suffix('}')).expect("an object");
         let meta = if self.is_modern() { format!("\"_meta\":{}", meta()) } else { String::new() };
         let comma = if inside.is_empty() || meta.is_empty() { "" } else { "," };
         let line =
             format!(r#"{{"jsonrpc":"2.0","id":"q","method":"{method}","params":{{{inside}{comma}{meta}}}}}"#);
         assert!(!line.contains('\n'), "one message, one line");
-        self.server.write(line.as_bytes());
-        self.server.write(b"\n");
-        let reply = self.server.receive();
+        self.server.write(line.as_bytes()).await;
+        self.server.write(b"\n").await;
+        let reply = self.server.message().await;
         assert_eq!(reply["id"], "q", "{reply}");
         reply
     }
 
     /// A result without what every modern result has.
-    fn result(&mut self, method: &str, params: &Value) -> Value {
-        let reply = self.raw(method, &params.to_string());
+    async fn result(&mut self, method: &str, params: &Value) -> Value {
+        let reply = self.raw(method, &params.to_string()).await;
         let mut result = reply["result"].clone();
         let Some(map) = result.as_object_mut() else { panic!("no result: {reply}") };
         if self.is_modern() {
@@ -74,12 +73,12 @@ impl Wire {
     }
 
     #[allow(clippy::needless_pass_by_value)] // so that calls read as they do elsewhere
-    fn call(&mut self, tool: &str, arguments: Value) -> Value {
-        self.result("tools/call", &json!({ "name": tool, "arguments": arguments }))
+    async fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        self.result("tools/call", &json!({ "name": tool, "arguments": arguments })).await
     }
 
-    fn error(&mut self, method: &str, params: &str) -> Value {
-        let reply = self.raw(method, params);
+    async fn error(&mut self, method: &str, params: &str) -> Value {
+        let reply = self.raw(method, params).await;
         assert!(reply.get("result").is_none(), "{reply}");
         reply["error"].clone()
     }
@@ -93,11 +92,11 @@ fn failed(said: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": said }], "isError": true })
 }
 
-#[test]
-fn t01_t02_t18_calls_and_lists() {
-    for mut wire in Wire::all() {
+#[tokio::test]
+async fn tools_are_listed_and_called() {
+    for mut wire in Wire::all().await {
         let revision = wire.revision;
-        let list = wire.result("tools/list", &json!({}));
+        let list = wire.result("tools/list", &json!({})).await;
         assert_eq!(
             list["tools"][0],
             json!({
@@ -139,14 +138,14 @@ fn t01_t02_t18_calls_and_lists() {
         }
         assert_eq!(list["tools"][1], order, "{revision}");
         assert_eq!(list["tools"].as_array().map(Vec::len), Some(7), "what nobody named is not offered");
-        assert_eq!(wire.call("echo", json!({ "message": "hi" })), text("hi"));
-        assert_eq!(wire.result("tools/call", &json!({ "name": "anything" })), text(""));
+        assert_eq!(wire.call("echo", json!({ "message": "hi" })).await, text("hi"));
+        assert_eq!(wire.result("tools/call", &json!({ "name": "anything" })).await, text(""));
     }
 }
 
-#[test]
-fn t15_t16_t17_slips_and_mistakes() {
-    for mut wire in Wire::all() {
+#[tokio::test]
+async fn slips_are_repaired_and_mistakes_are_named() {
+    for mut wire in Wire::all().await {
         let mut sent = text("[1]");
         if wire.revision >= "2025-06-18" {
             sent["structuredContent"] = json!({ "result": [1] });
@@ -154,10 +153,10 @@ fn t15_t16_t17_slips_and_mistakes() {
         if wire.is_modern() {
             sent["structuredContent"] = json!([1]);
         }
-        assert_eq!(wire.call("order", json!({ "ids": "[1, 20]", "limit": "10", "more": 1 })), sent);
-        assert_eq!(wire.call("order", json!({ "ids": ["1", 20.0], "limit": null })), sent);
+        assert_eq!(wire.call("order", json!({ "ids": "[1, 20]", "limit": "10", "more": 1 })).await, sent);
+        assert_eq!(wire.call("order", json!({ "ids": ["1", 20.0], "limit": null })).await, sent);
         assert_eq!(
-            wire.call("order", json!({ "idz": [], "limit": 101 })),
+            wire.call("order", json!({ "idz": [], "limit": 101 })).await,
             failed(
                 "invalid arguments for tool `order`:\n\
                  - ids: is missing (an array)\n\
@@ -167,7 +166,7 @@ fn t15_t16_t17_slips_and_mistakes() {
             )
         );
         assert_eq!(
-            wire.call("exact", json!({ "n": "1", "m": 2 })),
+            wire.call("exact", json!({ "n": "1", "m": 2 })).await,
             failed(
                 "invalid arguments for tool `exact`:\n\
                  - n: \"1\" is not an integer\n\
@@ -175,15 +174,15 @@ fn t15_t16_t17_slips_and_mistakes() {
                  expected: exact(n: integer 0..=255)"
             )
         );
-        assert_eq!(wire.call("exact", json!({ "n": 1.0 })), text("1"));
+        assert_eq!(wire.call("exact", json!({ "n": 1.0 })).await, text("1"));
     }
 }
 
-#[test]
-fn t19_t20_t21_t22_t23_failures() {
-    for mut wire in Wire::all() {
+#[tokio::test]
+async fn every_failure_has_its_form() {
+    for mut wire in Wire::all().await {
         assert_eq!(
-            wire.error("tools/call", r#"{"name":"ehco","arguments":{}}"#),
+            wire.error("tools/call", r#"{"name":"ehco","arguments":{}}"#).await,
             json!({ "code": -32602, "message": "unknown tool `ehco`; did you mean `echo`?" })
         );
         for params in [
@@ -192,37 +191,40 @@ fn t19_t20_t21_t22_t23_failures() {
             r#"{"name":"echo","arguments":[]}"#,
             r#"{"name":"echo","arguments":"{}"}"#,
         ] {
-            assert_eq!(wire.error("tools/call", params)["code"], -32602, "{params}");
+            assert_eq!(wire.error("tools/call", params).await["code"], -32602, "{params}");
         }
-        assert_eq!(wire.call("fail", json!({ "how": "public" })), failed("m"));
-        assert_eq!(wire.call("fail", json!({ "how": "private" })), failed("tool 'fail' failed"));
-        assert_eq!(wire.call("fail", json!({ "how": "panic" })), failed("tool 'fail' failed"));
+        assert_eq!(wire.call("fail", json!({ "how": "public" })).await, failed("m"));
+        assert_eq!(wire.call("fail", json!({ "how": "private" })).await, failed("tool 'fail' failed"));
+        assert_eq!(wire.call("fail", json!({ "how": "panic" })).await, failed("tool 'fail' failed"));
         assert_eq!(
-            wire.error("tools/call", r#"{"name":"fail","arguments":{"how":"protocol"}}"#),
+            wire.error("tools/call", r#"{"name":"fail","arguments":{"how":"protocol"}}"#).await,
             json!({ "code": -32050, "message": "own", "data": [1] })
         );
-        assert_eq!(wire.call("fail", json!({ "how": "not" })), json!({ "content": [] }));
-        assert_eq!(wire.call("slow", json!({})), failed("tool 'slow' took longer than its limit of 20ms"));
+        assert_eq!(wire.call("fail", json!({ "how": "not" })).await, json!({ "content": [] }));
+        assert_eq!(
+            wire.call("slow", json!({})).await,
+            failed("tool 'slow' took longer than its limit of 20ms")
+        );
     }
 }
 
-#[test]
-fn t22_causes_are_in_the_log_only() {
+#[tokio::test]
+async fn causes_are_in_the_log_only() {
     let mut wire = Wire::modern();
     for how in ["private", "panic"] {
-        assert_eq!(wire.call("fail", json!({ "how": how })), failed("tool 'fail' failed"));
+        assert_eq!(wire.call("fail", json!({ "how": how })).await, failed("tool 'fail' failed"));
     }
-    wire.server.close_input();
-    assert_eq!(wire.server.receive_or_end(), None);
-    let (status, log) = wire.server.end();
+    wire.server.close_input().await;
+    assert_eq!(wire.server.next().await, None);
+    let (status, log) = wire.server.exit().await;
     assert!(status.success());
     assert!(log.contains("secret of the error") && log.contains("secret of the panic"), "{log}");
 }
 
-#[test]
-fn t25_older_clients_get_what_they_know() {
-    for mut wire in Wire::all() {
-        let content = wire.call("blocks", json!({}))["content"].clone();
+#[tokio::test]
+async fn older_clients_get_what_they_know() {
+    for mut wire in Wire::all().await {
+        let content = wire.call("blocks", json!({})).await["content"].clone();
         let audio = json!({ "type": "audio", "data": "AQID", "mimeType": "audio/wav" });
         assert_eq!(content[1] == audio, wire.revision >= "2025-03-26", "{content}");
         assert_eq!(content[1]["type"] == "resource", wire.revision < "2025-03-26", "{content}");
@@ -236,37 +238,39 @@ fn t25_older_clients_get_what_they_know() {
     }
 }
 
-#[test]
-fn t02_every_character_survives_on_one_line() {
+#[tokio::test]
+async fn every_character_survives_on_one_line() {
     let mut wire = Wire::modern();
     let odd: String =
         (0..0x250).chain([0x2028, 0x2029, 0xfeff, 0xffff, 0x1f600]).filter_map(char::from_u32).collect();
-    assert_eq!(wire.call("echo", json!({ "message": odd })), text(&odd));
-    let escaped =
-        wire.raw("tools/call", r#"{"name":"\u0065cho","arguments":{"\u006dessage":"\ud83d\ude00\/\u0000"}}"#);
+    assert_eq!(wire.call("echo", json!({ "message": odd })).await, text(&odd));
+    let escaped = wire
+        .raw("tools/call", r#"{"name":"\u0065cho","arguments":{"\u006dessage":"\ud83d\ude00\/\u0000"}}"#)
+        .await;
     assert_eq!(escaped["result"]["content"][0]["text"], "😀/\u{0}");
 }
 
-#[test]
-fn t15_text_that_no_string_can_hold_is_an_argument_error() {
-    for mut wire in Wire::all() {
+#[tokio::test]
+async fn text_that_no_string_can_hold_is_an_argument_error() {
+    for mut wire in Wire::all().await {
         for arguments in [
             r#"{"message":"\ud800"}"#,
             r#"{"message":"a\udc00b"}"#,
             r#"{"message":"\ud83d\ud83d"}"#,
             r#"{"message":"x","\ud800":1}"#,
         ] {
-            let reply = wire.raw("tools/call", &format!(r#"{{"name":"echo","arguments":{arguments}}}"#));
+            let reply =
+                wire.raw("tools/call", &format!(r#"{{"name":"echo","arguments":{arguments}}}"#)).await;
             // an unknown key may be ignored whatever it is
             let answered = reply["result"]["isError"] == true || reply["result"]["content"][0]["text"] == "x";
             assert!(answered, "{arguments}: {reply}");
         }
-        assert_eq!(wire.call("echo", json!({ "message": "next" })), text("next"));
+        assert_eq!(wire.call("echo", json!({ "message": "next" })).await, text("next"));
     }
 }
 
-#[test]
-fn t16_numbers_of_any_size_are_answered() {
+#[tokio::test]
+async fn numbers_of_any_size_are_answered() {
     let mut wire = Wire::modern();
     for (number, good) in [
         ("1e2", true),
@@ -281,69 +285,70 @@ fn t16_numbers_of_any_size_are_answered() {
         ("123456789012345678901234567890", false),
         ("1e999999999999", false),
     ] {
-        let reply = wire.raw("tools/call", &format!(r#"{{"name":"exact","arguments":{{"n":{number}}}}}"#));
+        let reply =
+            wire.raw("tools/call", &format!(r#"{{"name":"exact","arguments":{{"n":{number}}}}}"#)).await;
         assert_eq!(reply["result"]["isError"] != true, good, "{number}: {reply}");
         if !good {
             let said = reply["result"]["content"][0]["text"].as_str().unwrap_or_default();
             assert!(said.starts_with("invalid arguments for tool `exact`:\n- "), "{number}: {said}");
         }
     }
-    assert_eq!(wire.call("exact", json!({ "n": 255 })), text("255"));
+    assert_eq!(wire.call("exact", json!({ "n": 255 })).await, text("255"));
 }
 
-#[test]
-fn t18_a_repeated_argument_counts_once() {
+#[tokio::test]
+async fn a_repeated_argument_counts_once() {
     let mut wire = Wire::modern();
-    let reply = wire.raw("tools/call", r#"{"name":"exact","arguments":{"n":1,"n":2}}"#);
+    let reply = wire.raw("tools/call", r#"{"name":"exact","arguments":{"n":1,"n":2}}"#).await;
     let said = reply["result"]["content"][0]["text"].as_str().unwrap_or_default();
     assert!(said == "2" || said.contains('n'), "{reply}");
-    let reply = wire.raw("tools/call", r#"{"name":"exact","name":"echo","arguments":{"n":1}}"#);
+    let reply = wire.raw("tools/call", r#"{"name":"exact","name":"echo","arguments":{"n":1}}"#).await;
     assert_eq!(reply["error"]["code"], -32600, "{reply}");
-    let reply = wire.raw("tools/call", r#"{"name":"exact","arguments":{"n":1},"arguments":{}}"#);
+    let reply = wire.raw("tools/call", r#"{"name":"exact","arguments":{"n":1},"arguments":{}}"#).await;
     assert_eq!(reply["error"]["code"], -32600, "{reply}");
 }
 
-#[test]
-fn t20_deep_nesting_is_answered() {
+#[tokio::test]
+async fn deep_nesting_is_answered() {
     let mut wire = Wire::modern();
     for depth in [100, 1_000, 15_000] {
         let deep = format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
         let reply =
-            wire.raw("tools/call", &format!(r#"{{"name":"anything","arguments":{{"value":{deep}}}}}"#));
+            wire.raw("tools/call", &format!(r#"{{"name":"anything","arguments":{{"value":{deep}}}}}"#)).await;
         assert!(reply["result"]["content"][0]["text"].is_string(), "{depth}: {reply}");
     }
-    assert_eq!(wire.call("echo", json!({ "message": "next" })), text("next"));
+    assert_eq!(wire.call("echo", json!({ "message": "next" })).await, text("next"));
 }
 
-#[test]
-fn r01_r05_r06_r10_r11_resources() {
-    for mut wire in Wire::all() {
+#[tokio::test]
+async fn resources_are_listed_and_read() {
+    for mut wire in Wire::all().await {
         let mut read =
             json!({ "contents": [{ "uri": "config://app", "mimeType": "application/json", "text": "{}" }] });
         if wire.is_modern() {
             read["ttlMs"] = 1000.into();
             read["cacheScope"] = "private".into();
         }
-        assert_eq!(wire.result("resources/read", &json!({ "uri": "config://app" })), read);
-        let blob = wire.result("resources/read", &json!({ "uri": "docs://a/%37" }));
+        assert_eq!(wire.result("resources/read", &json!({ "uri": "config://app" })).await, read);
+        let blob = wire.result("resources/read", &json!({ "uri": "docs://a/%37" })).await;
         assert_eq!(
             blob["contents"],
             json!([{ "uri": "docs://a/%37", "mimeType": "application/octet-stream", "blob": "Bw==" }])
         );
-        let bad = wire.error("resources/read", r#"{"uri":"docs://a/x"}"#);
+        let bad = wire.error("resources/read", r#"{"uri":"docs://a/x"}"#).await;
         assert_eq!((&bad["code"], &bad["data"]), (&json!(-32602), &json!({ "uri": "docs://a/x" })));
         let code = if wire.is_modern() { -32602 } else { -32002 };
         for uri in ["docs://b", "docs://a/300", "docs://a/.."] {
-            let unknown = wire.error("resources/read", &json!({ "uri": uri }).to_string());
+            let unknown = wire.error("resources/read", &json!({ "uri": uri }).to_string()).await;
             assert_eq!((&unknown["code"], &unknown["data"]), (&json!(code), &json!({ "uri": uri })));
         }
     }
 }
 
-#[test]
-fn p01_p02_p04_p05_prompts() {
-    for mut wire in Wire::all() {
-        let list = wire.result("prompts/list", &json!({}));
+#[tokio::test]
+async fn prompts_are_listed_and_made() {
+    for mut wire in Wire::all().await {
+        let list = wire.result("prompts/list", &json!({})).await;
         assert_eq!(
             list["prompts"],
             json!([{
@@ -353,7 +358,8 @@ fn p01_p02_p04_p05_prompts() {
             }])
         );
         let got = wire
-            .result("prompts/get", &json!({ "name": "write", "arguments": { "topic": "x", "length": "3" } }));
+            .result("prompts/get", &json!({ "name": "write", "arguments": { "topic": "x", "length": "3" } }))
+            .await;
         assert_eq!(
             got,
             json!({
@@ -361,37 +367,37 @@ fn p01_p02_p04_p05_prompts() {
                 "messages": [{ "role": "user", "content": { "type": "text", "text": "x Some(3)" } }]
             })
         );
-        let bad = wire.error("prompts/get", r#"{"name":"write","arguments":{"length":"long"}}"#);
+        let bad = wire.error("prompts/get", r#"{"name":"write","arguments":{"length":"long"}}"#).await;
         assert_eq!(bad["code"], -32602);
         assert!(
             bad["message"].as_str().is_some_and(|m| m.contains("`topic`") && m.contains("`length`")),
             "{bad}"
         );
         assert_eq!(
-            wire.error("prompts/get", r#"{"name":"writ"}"#),
+            wire.error("prompts/get", r#"{"name":"writ"}"#).await,
             json!({ "code": -32602, "message": "unknown prompt `writ`; did you mean `write`?" })
         );
         let completed = wire.result(
             "completion/complete",
             &json!({ "ref": { "type": "ref/prompt", "name": "write" }, "argument": { "name": "length", "value": "L" } }),
-        );
+        ).await;
         assert_eq!(completed["completion"], json!({ "values": ["long"], "total": 1, "hasMore": false }));
     }
 }
 
-/// What the server says on stderr between start and end.
-fn log_of(first: &str) -> String {
-    let mut server = Server::spawn(rows().stderr(Stdio::piped()));
-    server.write(first.as_bytes());
-    server.receive();
-    server.close_input();
-    server.end().1
+/// What the server writes on stderr between start and end.
+async fn log_of(first: &str) -> String {
+    let mut server = LineConnection::spawn(&mut rows());
+    server.write(first.as_bytes()).await;
+    server.message().await;
+    server.close_input().await;
+    server.exit().await.1
 }
 
-#[test]
-fn t31_forgotten_items_are_reported_once() {
+#[tokio::test]
+async fn forgotten_items_are_reported_once() {
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }).to_string() + "\n";
-    let log = log_of(&ping);
+    let log = log_of(&ping).await;
     let lines: Vec<_> = log.lines().filter(|line| line.contains("no server offers it")).collect();
     assert_eq!(lines.len(), 1, "{log}");
     assert!(lines[0].contains("`forgotten`") && lines[0].contains("main.rs:"), "{log}");

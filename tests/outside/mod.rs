@@ -1,6 +1,7 @@
-//! Other people's programs (SDKs, the conformance suite) and our examples as processes; called by the
-//! `interop` and `conformance` binaries.
+//! Programs of others (SDKs, the conformance suite, a browser) and the examples as processes: installed once, ended
+//! when they are dropped, and skipped visibly where something is missing.
 
+pub mod browser;
 pub mod child;
 pub mod example;
 pub mod package;

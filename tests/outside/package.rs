@@ -1,5 +1,4 @@
-//! Installs pinned packages from npm and PyPI by name, once per manifest; called by the `interop` and
-//! `conformance` binaries.
+//! Installs pinned packages from npm and PyPI by name, once per manifest.
 
 use std::{
     fs,
@@ -87,7 +86,11 @@ pub fn node(least: u32) -> Result<PathBuf, Missing> {
 }
 
 /// Makes a folder that is filled once for all processes and runs, and anew when `key` changes.
-fn once(kind: &str, key: &str, fill: impl FnOnce(&Path)) -> PathBuf {
+///
+/// # Panics
+///
+/// If it cannot be made.
+pub fn once(kind: &str, key: &str, fill: impl FnOnce(&Path)) -> PathBuf {
     let mut hasher = DefaultHasher::new();
     key.hash(&mut hasher);
     let name = format!("{kind}-{:016x}", hasher.finish());

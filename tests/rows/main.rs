@@ -1,4 +1,4 @@
-//! A server with one item for each row that is also tested over real pipes. `integration/wire.rs` drives it.
+//! A server with one item for each behaviour that is also tested over real pipes. `integration/wire.rs` drives it.
 
 use mcp_runtime::prelude::*;
 

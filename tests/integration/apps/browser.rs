@@ -4,7 +4,6 @@
 
 use std::{
     env, fs,
-    net::SocketAddr,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
@@ -15,8 +14,12 @@ use axum::{
     response::Html,
     routing::{get, post},
 };
+use mcp_tests::{
+    outside::{browser, skip},
+    support::serve_router,
+};
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, sync::mpsc, time::timeout};
+use tokio::{sync::mpsc, time::timeout};
 
 use crate::examples::app::example;
 
@@ -26,13 +29,6 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// What hosts are to fall back on for pages that declare no origins.
 const POLICY: &str = "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; \
     img-src 'self' data:; media-src 'self' data:; object-src 'none'; connect-src 'none'";
-
-async fn serve(app: Router) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let at = listener.local_addr().expect("an address");
-    tokio::spawn(async move { axum::serve(listener, app).await });
-    at
-}
 
 /// A folder that is gone when it is dropped.
 struct Profile(PathBuf);
@@ -51,11 +47,10 @@ struct Browser {
 }
 
 impl Browser {
-    fn open(url: &str) -> Self {
+    fn open(mut command: Command, url: &str) -> Self {
         let profile = Profile(env::temp_dir().join(format!("mcp-app-{}", std::process::id())));
         fs::create_dir_all(&profile.0).expect("a folder for the profile");
         let log = fs::File::create(Self::log(&profile.0)).expect("a log");
-        let mut command = Command::new("chromium");
         command.args([
             "--headless",
             "--no-sandbox",
@@ -72,9 +67,7 @@ impl Browser {
         ]);
         command.arg(format!("--user-data-dir={}", profile.0.display())).arg(url);
         let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
-        let process = process.unwrap_or_else(|error| {
-            panic!("`chromium` cannot be started: {error}\ninstall it: on Debian `apt-get install chromium`")
-        });
+        let process = process.unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
         Self { process, profile }
     }
 
@@ -103,10 +96,10 @@ impl Drop for Browser {
 }
 
 /// What the host page reports in the end.
-async fn shown() -> Value {
-    let mcp = serve(example::server().build().expect("a server").into_router()).await;
+async fn shown(chromium: Command) -> Value {
+    let mcp = serve_router(example::server().build().expect("a server").into_router()).await;
     let proxy = get(|| async { ([("content-security-policy", POLICY)], Html(include_str!("proxy.html"))) });
-    let sandbox = serve(Router::new().route("/", proxy)).await;
+    let sandbox = serve_router(Router::new().route("/", proxy)).await;
     let (reported, mut reports) = mpsc::channel(1);
     let host = Router::new().route("/", get(|| async { Html(include_str!("host.html")) })).route(
         "/report",
@@ -114,9 +107,9 @@ async fn shown() -> Value {
             let _only_the_first_counts = reported.try_send(report);
         }),
     );
-    let host = serve(host).await;
+    let host = serve_router(host).await;
     let mut browser =
-        Browser::open(&format!("http://{host}/?mcp=http://{mcp}/mcp&sandbox=http://{sandbox}/"));
+        Browser::open(chromium, &format!("http://{host}/?mcp=http://{mcp}/mcp&sandbox=http://{sandbox}/"));
     let report = timeout(PATIENCE, reports.recv()).await;
     browser.close().await;
     let log = || fs::read_to_string(Browser::log(&browser.profile.0)).unwrap_or_default();
@@ -125,8 +118,13 @@ async fn shown() -> Value {
 }
 
 #[tokio::test]
-async fn protocol_37_a_page_speaks_with_its_host_in_a_browser() {
-    let report = shown().await;
+async fn a_page_speaks_with_its_host_in_a_browser() {
+    let installed = tokio::task::spawn_blocking(browser::chromium).await.expect("no panic");
+    let chromium = match installed {
+        Ok(chromium) => chromium,
+        Err(missing) => return skip("a page in a browser", &missing),
+    };
+    let report = shown(chromium).await;
     assert_eq!(report.get("failed"), None, "{report:#}");
     assert_eq!(
         report["page"],

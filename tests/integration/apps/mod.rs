@@ -122,7 +122,7 @@ fn named<'a>(entries: &'a [Value], name: &str) -> &'a Value {
 }
 
 #[tokio::test]
-async fn protocol_37_tools_name_their_page() {
+async fn tools_name_their_page() {
     for revision in all() {
         let tools = client(revision, json!({})).list_tools().await;
         let meta = |name| named(&tools, name).get("_meta").cloned();
@@ -147,7 +147,7 @@ async fn protocol_37_tools_name_their_page() {
 }
 
 #[tokio::test]
-async fn protocol_37_such_tools_are_always_listed() {
+async fn such_tools_are_always_listed() {
     for revision in all() {
         let without = client(revision, json!({})).list_tools().await;
         assert_eq!(without.len(), 4);
@@ -156,7 +156,7 @@ async fn protocol_37_such_tools_are_always_listed() {
 }
 
 #[tokio::test]
-async fn protocol_37_pages_say_what_they_ask_in_lists_and_in_reads() {
+async fn pages_say_what_they_ask_in_lists_and_in_reads() {
     for revision in all() {
         let server = client(revision, json!({}));
         let listed = server.list_resources().await;
@@ -182,7 +182,7 @@ async fn protocol_37_pages_say_what_they_ask_in_lists_and_in_reads() {
 }
 
 #[tokio::test]
-async fn protocol_37_what_a_read_says_itself_comes_before_the_attribute() {
+async fn what_a_read_says_itself_comes_before_the_attribute() {
     let server = serve(builder());
     assert_eq!(
         result(&server.read("ui://charts/own.html").await)["contents"],
@@ -200,7 +200,7 @@ async fn protocol_37_what_a_read_says_itself_comes_before_the_attribute() {
 }
 
 #[tokio::test]
-async fn protocol_37_templates_are_pages_as_well() {
+async fn templates_are_pages_as_well() {
     let server = serve(builder());
     let ui = json!({ "ui": { "prefersBorder": true } });
     let templates = server.list_templates().await;
@@ -224,7 +224,7 @@ async fn protocol_37_templates_are_pages_as_well() {
 }
 
 #[tokio::test]
-async fn protocol_37_the_extension_is_declared_in_both_eras() {
+async fn the_extension_is_declared_in_both_eras() {
     for revision in all() {
         let capabilities = client(revision, json!({})).capabilities().await;
         assert_eq!(capabilities["extensions"], shows_pages()["extensions"], "{revision:?}");
@@ -234,7 +234,7 @@ async fn protocol_37_the_extension_is_declared_in_both_eras() {
 }
 
 #[tokio::test]
-async fn protocol_37_functions_know_whether_pages_are_shown() {
+async fn functions_know_whether_pages_are_shown() {
     for revision in all() {
         let said = async |capabilities| {
             let reply = client(revision, capabilities).call("chart", json!({})).await;
@@ -267,7 +267,7 @@ mod missing {
 }
 
 #[test]
-fn protocol_37_a_page_that_is_not_there_is_a_build_error() {
+fn a_page_that_is_not_there_is_a_build_error() {
     let error = build_error(builder().tool::<missing::misspelt>().tool::<missing::elsewhere>());
     let line = |name: &str| {
         let tool = format!("fn {name}(");
@@ -308,7 +308,7 @@ impl Board {
 }
 
 #[tokio::test]
-async fn protocol_37_prefixes_of_services_and_mounts_apply_to_pages() {
+async fn prefixes_of_services_and_mounts_apply_to_pages() {
     let inner = mcp_runtime::server!().service_as("eu", Board).resource::<page>();
     let server = serve(mcp_runtime::server!().service_as("us", Board).resource::<page>().mount("in", inner));
     let tools = server.list_tools().await;
@@ -324,7 +324,7 @@ async fn protocol_37_prefixes_of_services_and_mounts_apply_to_pages() {
 }
 
 #[tokio::test]
-async fn protocol_37_tools_made_at_run_time_have_pages() {
+async fn tools_made_at_run_time_have_pages() {
     let tool = |page: &str| {
         let tool = ToolDef::builder("made").ui(page).meta(json!({ "ui": { "visibility": ["app"] } }));
         tool.handler(|_: ToolCall| async { "made" })

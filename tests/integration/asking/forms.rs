@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use mcp_runtime::{AskError, Revision, prelude::*};
 use serde_json::{Value, json};
 
-use super::client::{client, everything, since};
+use super::{client, everything, since};
 use crate::common::{failure, refusal, serve};
 
 #[mcp_type]
@@ -71,7 +71,7 @@ fn accept(content: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn x1_one_body_gets_its_answer_in_every_revision_that_can_ask() {
+async fn one_body_gets_its_answer_in_every_revision_that_can_ask() {
     let content = json!({ "name": "Ada", "favourite": "chili", "toppings": ["olives"], "pieces": 2.0 });
     let (mut server, questions) =
         client(mcp_runtime::server!().tool::<order>(), move |_, _| accept(&content));
@@ -85,7 +85,7 @@ async fn x1_one_body_gets_its_answer_in_every_revision_that_can_ask() {
 }
 
 #[tokio::test]
-async fn protocol_06_what_a_revision_cannot_show_is_refused_before_asking() {
+async fn what_a_revision_cannot_show_is_refused_before_asking() {
     let (mut server, questions) = client(mcp_runtime::server!().tool::<order>(), |_, _| json!({}));
     for (revision, lacks) in [
         (Revision::V2025_06_18, "fields for several values of a list"),
@@ -132,7 +132,7 @@ async fn users_may_decline_and_dismiss() {
 }
 
 #[tokio::test]
-async fn protocol_22_an_answer_that_does_not_fit_is_asked_for_three_more_times() {
+async fn an_answer_that_does_not_fit_is_asked_for_three_more_times() {
     let builder = || mcp_runtime::server!().tool::<insist>();
     let (mut server, questions) = client(builder(), |_, _| accept(&json!({ "value": "my secret" })));
     for revision in since(Revision::V2025_06_18) {
@@ -182,7 +182,7 @@ async fn a_type_that_no_form_can_ask_for_is_the_servers_fault() {
 }
 
 #[tokio::test]
-async fn protocol_25_a_client_without_forms_is_not_asked() {
+async fn a_client_without_forms_is_not_asked() {
     for capabilities in [json!({}), json!({ "elicitation": { "url": {} } }), json!({ "sampling": {} })] {
         let server = serve(mcp_runtime::server!().tool::<insist>())
             .answering(capabilities, |_, _| panic!("nobody may ask this client"));

@@ -4,7 +4,7 @@ use mcp_runtime::{AskError, Revision, ToolChoice, prelude::*};
 use serde_json::{Value, json};
 use tokio::join;
 
-use super::client::{client, everything, since};
+use super::{client, everything, since};
 use crate::common::{failure, serve};
 
 /// Asks a model for a capital.
@@ -40,7 +40,7 @@ async fn models_answer_in_every_revision() {
 }
 
 #[tokio::test]
-async fn protocol_22_a_model_that_answers_nonsense_is_asked_again() {
+async fn a_model_that_answers_nonsense_is_asked_again() {
     let (mut server, questions) =
         client(mcp_runtime::server!().tool::<capital>(), |_, _| json!({ "role": "assistant" }));
     for revision in [Revision::LATEST_LEGACY, Revision::LATEST] {
@@ -142,7 +142,7 @@ async fn everybody(ctx: &Context) -> Result<String, AskError> {
 }
 
 #[tokio::test]
-async fn x3_questions_under_join_are_one_round() {
+async fn questions_under_join_are_one_round() {
     let answer = |method: &str, _: &Value| match method {
         "elicitation/create" => json!({ "action": "accept", "content": { "value": "Ada" } }),
         "sampling/createMessage" => said(&json!({ "type": "text", "text": "Hello" })),

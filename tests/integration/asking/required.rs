@@ -8,7 +8,7 @@ use std::sync::{
 use mcp_runtime::{ProtocolError, Revision, ServerBuilder, UrlElicitation, prelude::*, testing::Reply};
 use serde_json::{Value, json};
 
-use super::client::{client, everything};
+use super::{client, everything};
 use crate::common::{failure, refusal, serve};
 
 /// How many more visits it takes until there is an account.
@@ -103,7 +103,7 @@ async fn modern_users_may_decline() {
 }
 
 #[tokio::test]
-async fn protocol_25_a_visit_needs_a_client_that_opens_urls() {
+async fn a_visit_needs_a_client_that_opens_urls() {
     let server = serve(builder(1).0).answering(json!({ "elicitation": {} }), |_, _| panic!("nobody may ask"));
     let lacking = |reply: &Reply| {
         let error = reply.error().expect("an error");

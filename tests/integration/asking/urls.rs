@@ -3,7 +3,7 @@
 use mcp_runtime::{AskError, Revision, prelude::*};
 use serde_json::{Value, json};
 
-use super::client::{client, since};
+use super::{client, since};
 use crate::common::{failure, refusal, serve};
 
 /// Connects an account.
@@ -72,7 +72,7 @@ async fn users_may_stay_away() {
 }
 
 #[tokio::test]
-async fn protocol_25_urls_are_a_feature_of_their_own() {
+async fn urls_are_a_feature_of_their_own() {
     let server = serve(mcp_runtime::server!().tool::<connect>())
         .answering(json!({ "elicitation": {} }), |_, _| panic!("nobody may ask this client"));
     let reply = server.call("connect", json!({})).await;

@@ -25,10 +25,10 @@ async fn votes_are_counted_and_the_model_is_told_what_to_do() {
     assert!(poll.expect_ok().text().contains("The user sees the poll"), "{poll}");
 }
 
-#[test]
-fn its_program_answers() {
+#[tokio::test]
+async fn its_program_answers() {
     assert!(program::run("app", &["list"], &[]).contains("ui://poll/page.html"));
     assert!(program::run("app", &["read", "ui://poll/page.html"], &[]).contains("<!doctype html>"));
-    let reply = program::over_stdio("app", "poll", &json!({}));
+    let reply = program::over_stdio("app", "poll", &json!({})).await;
     assert_eq!(reply["result"]["structuredContent"]["tea"], 0);
 }

@@ -22,7 +22,8 @@ async fn the_simple_text_is_first_and_everything_is_described() {
     assert!(
         tools.iter().all(|tool| tool["description"].is_string() && tool["inputSchema"]["type"] == "object")
     );
-    assert!(server.list_prompts().await.iter().all(|prompt| prompt["description"].is_string()));
+    let prompts = server.list_prompts().await;
+    assert!(!prompts.is_empty() && prompts.iter().all(|prompt| prompt["description"].is_string()));
     let resources = server.list_resources().await;
     for uri in ["test://static-text", "test://static-binary", "test://watched-resource"] {
         assert!(resources.iter().any(|entry| entry["uri"] == uri && entry["name"].is_string()), "{uri}");
@@ -124,9 +125,9 @@ async fn prompts_and_completion() {
     assert_eq!(reply.value()["completion"]["values"], json!(["test value", "test case"]));
 }
 
-#[test]
-fn its_program_answers() {
+#[tokio::test]
+async fn its_program_answers() {
     assert!(program::run("everything", &["list"], &[]).contains("test_tool_with_progress"));
-    let reply = program::over_stdio("everything", "test_simple_text", &json!({}));
+    let reply = program::over_stdio("everything", "test_simple_text", &json!({})).await;
     assert_eq!(reply["result"]["content"][0]["text"], "This is a simple text response for testing.");
 }

@@ -17,10 +17,10 @@ async fn greets() {
     server.call("greet", json!({})).await.expect_failure("name");
 }
 
-#[test]
-fn its_program_answers() {
+#[tokio::test]
+async fn its_program_answers() {
     assert!(program::run("hello", &["list"], &[]).contains("greet"));
     assert!(program::run("hello", &["call", "greet", r#"{"name":"Ada"}"#], &[]).contains("Hello, Ada!"));
-    let reply = program::over_stdio("hello", "greet", &json!({ "name": "Ada" }));
+    let reply = program::over_stdio("hello", "greet", &json!({ "name": "Ada" })).await;
     assert_eq!(reply["result"]["content"][0]["text"], "Hello, Ada!");
 }

@@ -3,13 +3,13 @@
 use std::{
     env,
     ffi::OsStr,
-    io::{BufRead as _, BufReader, Write as _},
     path::PathBuf,
     process::{Command, Stdio},
     sync::OnceLock,
 };
 
-use serde_json::{Value, json};
+use mcp_tests::support::{LineConnection, call};
+use serde_json::Value;
 
 /// The program of an example; the first caller builds them all.
 pub(crate) fn path(example: &str) -> PathBuf {
@@ -45,18 +45,12 @@ pub(crate) fn run(example: &str, arguments: &[&str], variables: &[(&str, &OsStr)
 }
 
 /// Calls a tool of an example over stdio, and waits for its end.
-pub(crate) fn over_stdio(example: &str, tool: &str, arguments: &Value) -> Value {
-    let mut child = Command::new(path(example)).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let meta = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
-    });
-    let params = json!({ "name": tool, "arguments": arguments, "_meta": meta });
-    let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
-    // dropping the pipe ends the input: the server answers what is in flight, then goes
-    writeln!(child.stdin.take().unwrap(), "{request}").unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    assert!(child.wait().unwrap().success());
-    serde_json::from_str(&line).unwrap()
+pub(crate) async fn over_stdio(example: &str, tool: &str, arguments: &Value) -> Value {
+    let mut server = LineConnection::spawn(&mut Command::new(path(example)));
+    server.send(&call(1, tool, arguments)).await;
+    // the server answers what is in flight, then ends
+    server.close_input().await;
+    let reply = server.message().await;
+    assert!(server.exit().await.0.success());
+    reply
 }

@@ -1,10 +1,10 @@
 //! Arrays of messages: 2025-03-26 had them, no other revision.
 
+use mcp_tests::support::{HttpRequest, HttpServer, text_of, within};
 use serde_json::{Value, json};
 
 use super::{
-    client::{Ask, said, within},
-    fixture::{Probe, Served, builder},
+    fixture::{Probe, builder, plain},
     legacy::session,
 };
 
@@ -20,28 +20,28 @@ fn said_back(id: u32) -> Value {
 async fn a_batch_is_answered_as_one_array() {
     within(async {
         let probe = Probe::default();
-        let server = Served::start(builder(&probe)).await;
+        let server = HttpServer::start(builder(&probe)).await;
         let id = session(&server, "2025-03-26").await;
-        let send = |body: Value| Ask::post(body.to_string()).header("Mcp-Session-Id", &id);
+        let send = |body: Value| HttpRequest::post(body.to_string()).session(&id);
         let note = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         let body = json!([said_back(1), note, echo(2, &json!({"name": "hold"})), {"jsonrpc": "2.0", "id": 3}, said_back(4)]);
         probe.let_go(1);
-        let reply = send(body).send(server.at).await.json();
+        let reply = send(body).send(server.address).await.json();
         let replies = reply.as_array().expect("an array");
         assert_eq!(replies.iter().map(|r| r["id"].as_u64()).collect::<Vec<_>>(), [Some(1), Some(2), Some(3), Some(4)]);
-        assert_eq!((said(&replies[0]), said(&replies[1]), said(&replies[3])), ("m1", "let go", "m4"));
+        assert_eq!((text_of(&replies[0]), text_of(&replies[1]), text_of(&replies[3])), ("m1", "let go", "m4"));
         assert_eq!(replies[2]["error"]["code"], -32600);
 
-        let nothing = send(json!([note, note])).send(server.at).await;
+        let nothing = send(json!([note, note])).send(server.address).await;
         assert_eq!((nothing.status, nothing.text()), (202, ""));
         let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {}});
         let many: Vec<_> = (0..51).map(said_back).collect();
         for bad in [json!([]), json!([said_back(1), initialize]), json!(many)] {
-            let reply = send(bad).send(server.at).await;
+            let reply = send(bad).send(server.address).await;
             assert_eq!((reply.status, reply.code()), (400, -32600));
         }
         let most: Vec<_> = (0..50).map(said_back).collect();
-        assert_eq!(send(json!(most)).send(server.at).await.json().as_array().map(Vec::len), Some(50));
+        assert_eq!(send(json!(most)).send(server.address).await.json().as_array().map(Vec::len), Some(50));
     })
     .await;
 }
@@ -49,11 +49,11 @@ async fn a_batch_is_answered_as_one_array() {
 #[tokio::test]
 async fn a_batch_with_notifications_is_one_stream() {
     within(async {
-        let server = Served::plain().await;
+        let server = plain().await;
         let id = session(&server, "2025-03-26").await;
         let steps = echo(2, &json!({"name": "steps", "_meta": {"progressToken": "t"}}));
-        let reply = Ask::post(json!([said_back(1), steps]).to_string()).header("Mcp-Session-Id", &id);
-        let events = reply.send(server.at).await.events();
+        let reply = HttpRequest::post(json!([said_back(1), steps]).to_string()).session(&id);
+        let events = reply.send(server.address).await.messages();
         let ids: Vec<_> = events.iter().filter_map(|e| e["id"].as_u64()).collect();
         assert_eq!((ids.len(), events.len()), (2, 5));
         let steps_at = events.iter().position(|e| e["id"] == 2).expect("its result");
@@ -65,18 +65,17 @@ async fn a_batch_with_notifications_is_one_stream() {
 }
 
 #[tokio::test]
-async fn protocol_5_members_without_a_readable_id_get_no_reply_of_their_own() {
+async fn members_without_a_readable_id_get_no_reply_of_their_own() {
     within(async {
-        let server = Served::plain().await;
+        let server = plain().await;
         let id = session(&server, "2025-03-26").await;
-        let send = async |body: Value| {
-            Ask::post(body.to_string()).header("Mcp-Session-Id", &id).send(server.at).await
-        };
+        let send =
+            async |body: Value| HttpRequest::post(body.to_string()).session(&id).send(server.address).await;
         // replies of this revision have ids
         let replies =
             send(json!([1, said_back(2), { "jsonrpc": "2.0", "id": null, "method": "ping" }])).await.json();
         assert_eq!(replies.as_array().map(Vec::len), Some(1));
-        assert_eq!((said(&replies[0]), &replies[0]["id"]), ("m2", &json!(2)));
+        assert_eq!((text_of(&replies[0]), &replies[0]["id"]), ("m2", &json!(2)));
         let reply = send(json!([1, [said_back(2)]])).await;
         assert_eq!((reply.status, reply.code()), (400, -32600));
         assert_eq!(reply.json().get("id"), None);
@@ -85,9 +84,9 @@ async fn protocol_5_members_without_a_readable_id_get_no_reply_of_their_own() {
 }
 
 #[tokio::test]
-async fn protocol_4_a_request_that_names_its_revision_stands_alone() {
+async fn a_request_that_names_its_revision_stands_alone() {
     within(async {
-        let server = Served::plain().await;
+        let server = plain().await;
         let id = session(&server, "2025-03-26").await;
         let mut modern = said_back(1);
         modern["params"]["_meta"] = json!({
@@ -95,26 +94,26 @@ async fn protocol_4_a_request_that_names_its_revision_stands_alone() {
             "io.modelcontextprotocol/clientCapabilities": {},
         });
         let body = json!([modern, said_back(2)]).to_string();
-        let replies = Ask::post(body).header("Mcp-Session-Id", &id).send(server.at).await.json();
+        let replies = HttpRequest::post(body).session(&id).send(server.address).await.json();
         assert_eq!(replies[0]["error"]["code"], -32600, "as on stdio");
-        assert_eq!(said(&replies[1]), "m2");
+        assert_eq!(text_of(&replies[1]), "m2");
     })
     .await;
 }
 
 #[tokio::test]
-async fn h4_an_array_is_refused_by_every_other_revision() {
+async fn an_array_is_refused_by_every_other_revision() {
     within(async {
-        let server = Served::plain().await;
-        let array = || Ask::post(json!([said_back(1)]).to_string());
+        let server = plain().await;
+        let array = || HttpRequest::post(json!([said_back(1)]).to_string());
         for version in ["2024-11-05", "2025-06-18", "2025-11-25"] {
             let id = session(&server, version).await;
-            let reply = array().header("Mcp-Session-Id", &id).send(server.at).await;
+            let reply = array().session(&id).send(server.address).await;
             assert_eq!((reply.status, reply.code()), (400, -32600), "{version}");
         }
-        let modern = array().header("MCP-Protocol-Version", "2026-07-28").send(server.at).await;
+        let modern = array().header("MCP-Protocol-Version", "2026-07-28").send(server.address).await;
         assert_eq!((modern.status, modern.code()), (400, -32600));
-        assert_eq!(array().send(server.at).await.status, 400);
+        assert_eq!(array().send(server.address).await.status, 400);
     })
     .await;
 }

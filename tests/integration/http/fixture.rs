@@ -1,19 +1,13 @@
 //! The server that the HTTP tests drive.
 
-use std::{
-    net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
 };
 
 use mcp_runtime::{Server, ServerBuilder, prelude::*};
-use tokio::{
-    net::TcpListener,
-    sync::{Notify, Semaphore, oneshot},
-    task::JoinHandle,
-};
+use mcp_tests::support::HttpServer;
+use tokio::sync::{Notify, Semaphore};
 
 /// Says what it is told
 #[mcp_tool]
@@ -161,40 +155,7 @@ pub(super) fn builder(probe: &Probe) -> ServerBuilder {
         .state(probe.clone())
 }
 
-/// A server that is being served.
-pub(crate) struct Served {
-    pub(crate) at: SocketAddr,
-    stop: Option<oneshot::Sender<()>>,
-    over: JoinHandle<mcp_runtime::Result<()>>,
-}
-
-impl Served {
-    pub(crate) async fn start(builder: ServerBuilder) -> Self {
-        Self::of(builder.build().expect("a server")).await
-    }
-
-    pub(crate) async fn of(server: Server) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let at = listener.local_addr().expect("an address");
-        let (stop, stopped) = oneshot::channel::<()>();
-        let over = tokio::spawn(server.serve_http_until(listener, async {
-            let _dropped_or_sent = stopped.await;
-        }));
-        Self { at, stop: Some(stop), over }
-    }
-
-    /// The server of most tests.
-    pub(crate) async fn plain() -> Self {
-        Self::start(builder(&Probe::default())).await
-    }
-
-    /// Tells it to stop.
-    pub(crate) fn stop(&mut self) {
-        self.stop = None;
-    }
-
-    /// Waits until it has stopped.
-    pub(crate) async fn over(self) {
-        self.over.await.expect("no panic").expect("no error");
-    }
+/// The server of most tests.
+pub(super) async fn plain() -> HttpServer {
+    HttpServer::start(builder(&Probe::default())).await
 }

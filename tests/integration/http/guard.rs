@@ -1,23 +1,21 @@
 //! What is refused before anybody looks at what was meant.
 
 use mcp_runtime::ServerBuilder;
+use mcp_tests::support::{HttpConnection, HttpRequest, HttpServer, text_of, within};
 use serde_json::json;
 
-use super::{
-    client::{Ask, Wire, said, within},
-    fixture::{Probe, Served, builder},
-};
+use super::fixture::{Probe, builder, plain};
 
-fn echo() -> Ask {
-    Ask::modern(1, "tools/call", json!({"name": "echo", "arguments": {"message": "hi"}}))
+fn echo() -> HttpRequest {
+    HttpRequest::modern(1, "tools/call", json!({"name": "echo", "arguments": {"message": "hi"}}))
 }
 
 #[tokio::test]
-async fn h3_foreign_hosts_and_origins_are_refused_each_alone() {
+async fn foreign_hosts_and_origins_are_refused_each_alone() {
     within(async {
-        let server = Served::plain().await;
-        let status = async |ask: Ask| ask.send(server.at).await.status;
-        let port = server.at.port();
+        let server = plain().await;
+        let status = async |request: HttpRequest| request.send(server.address).await.status;
+        let port = server.address.port();
         for host in
             ["localhost".to_owned(), format!("127.0.0.1:{port}"), format!("[::1]:{port}"), "LOCALHOST".into()]
         {
@@ -26,8 +24,8 @@ async fn h3_foreign_hosts_and_origins_are_refused_each_alone() {
         for host in
             ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "0.0.0.0", "x@localhost"]
         {
-            let ask = echo().with("Host", host).header("X-Forwarded-Host", "localhost");
-            assert_eq!(status(ask).await, 403, "{host}");
+            let request = echo().with("Host", host).header("X-Forwarded-Host", "localhost");
+            assert_eq!(status(request).await, 403, "{host}");
         }
         for origin in ["http://localhost:3000", "https://127.0.0.1", "http://[::1]:8080"] {
             assert_eq!(status(echo().header("Origin", origin)).await, 200, "{origin}");
@@ -38,42 +36,45 @@ async fn h3_foreign_hosts_and_origins_are_refused_each_alone() {
         assert_eq!(status(echo().without("Host")).await, 400);
         assert_eq!(status(echo().header("Host", "localhost")).await, 400);
         let twice = echo().header("Origin", "http://localhost").header("Origin", "http://localhost");
-        let twice = twice.send(server.at).await;
+        let twice = twice.send(server.address).await;
         assert_eq!((twice.status, twice.code()), (400, -32020));
         // the target of the request counts like its host
-        assert_eq!(status(echo().at("http://evil.example/mcp")).await, 403);
-        assert_eq!(status(echo().at("http://localhost/mcp")).await, 200);
+        assert_eq!(status(echo().path("http://evil.example/mcp")).await, 403);
+        assert_eq!(status(echo().path("http://localhost/mcp")).await, 200);
         // on every method, and before the body is looked at
         for method in ["GET", "DELETE", "OPTIONS", "PUT"] {
             assert_eq!(
-                status(Ask::other(method).header("Origin", "https://evil.example")).await,
+                status(HttpRequest::new(method).header("Origin", "https://evil.example")).await,
                 403,
                 "{method}"
             );
         }
-        assert_eq!(status(Ask::post("{").without("Content-Type").with("Host", "evil.example")).await, 403);
+        assert_eq!(
+            status(HttpRequest::post("{").without("Content-Type").with("Host", "evil.example")).await,
+            403
+        );
     })
     .await;
 }
 
 #[tokio::test]
-async fn h3_lists_open_what_they_name_and_nothing_else() {
+async fn lists_open_what_they_name_and_nothing_else() {
     within(async {
         let listed = builder(&Probe::default())
             .allowed_hosts(["mcp.example"])
             .allowed_origins(["null", "https://app.example"]);
-        let server = Served::start(listed).await;
+        let server = HttpServer::start(listed).await;
         let status = async |host: &str, origin: &str| {
-            echo().with("Host", host).header("Origin", origin).send(server.at).await.status
+            echo().with("Host", host).header("Origin", origin).send(server.address).await.status
         };
         assert_eq!(status("mcp.example:8443", "null").await, 200);
         assert_eq!(status("mcp.example", "https://app.example").await, 200);
         assert_eq!(status("mcp.example", "https://app.example.evil.example").await, 403);
         assert_eq!(status("localhost", "null").await, 403);
-        let any = Served::start(builder(&Probe::default()).any_host()).await;
-        assert_eq!(echo().with("Host", "anything.example").send(any.at).await.status, 200);
+        let any = HttpServer::start(builder(&Probe::default()).any_host()).await;
+        assert_eq!(echo().with("Host", "anything.example").send(any.address).await.status, 200);
         let page = echo().with("Host", "anything.example").header("Origin", "https://anything.example");
-        assert_eq!(page.send(any.at).await.status, 403);
+        assert_eq!(page.send(any.address).await.status, 403);
     })
     .await;
 }
@@ -112,22 +113,22 @@ async fn options_that_could_never_match_are_build_errors() {
 #[tokio::test]
 async fn browsers_are_told_what_they_may() {
     within(async {
-        let server = Served::plain().await;
+        let server = plain().await;
         let origin = "http://localhost:5173";
-        let preflight = Ask::other("OPTIONS")
+        let preflight = HttpRequest::new("OPTIONS")
             .header("Origin", origin)
             .header("Access-Control-Request-Method", "POST")
             .header("Access-Control-Request-Headers", "content-type, mcp-param-region");
-        let reply = preflight.send(server.at).await;
+        let reply = preflight.send(server.address).await;
         assert_eq!((reply.status, reply.text()), (204, ""));
         assert_eq!(reply.header("access-control-allow-origin"), Some(origin));
         assert_eq!(reply.header("access-control-allow-methods"), Some("POST, GET, DELETE"));
         assert_eq!(reply.header("access-control-allow-headers"), Some("content-type, mcp-param-region"));
-        let reply = Ask::initialize("2025-11-25").header("Origin", origin).send(server.at).await;
+        let reply = HttpRequest::initialize("2025-11-25").header("Origin", origin).send(server.address).await;
         assert_eq!(reply.header("access-control-allow-origin"), Some(origin));
         assert_eq!(reply.header("access-control-expose-headers"), Some("Mcp-Session-Id, WWW-Authenticate"));
         assert_eq!(reply.header("vary"), Some("Origin"));
-        assert_eq!(echo().send(server.at).await.header("access-control-allow-origin"), None);
+        assert_eq!(echo().send(server.address).await.header("access-control-allow-origin"), None);
     })
     .await;
 }
@@ -135,38 +136,41 @@ async fn browsers_are_told_what_they_may() {
 #[tokio::test]
 async fn other_http_methods_are_not_allowed() {
     within(async {
-        let server = Served::plain().await;
+        let server = plain().await;
         for method in ["PUT", "PATCH", "TRACE"] {
-            let reply = Ask::other(method).send(server.at).await;
+            let reply = HttpRequest::new(method).send(server.address).await;
             assert_eq!((reply.status, reply.header("allow")), (405, Some("GET, POST, DELETE")), "{method}");
         }
         for method in ["GET", "DELETE"] {
-            let modern =
-                Ask::other(method).header("MCP-Protocol-Version", "2026-07-28").header("Mcp-Session-Id", "x");
-            let reply = modern.send(server.at).await;
+            let modern = HttpRequest::new(method).header("MCP-Protocol-Version", "2026-07-28").session("x");
+            let reply = modern.send(server.address).await;
             assert_eq!((reply.status, reply.header("allow")), (405, Some("POST")), "{method}");
         }
-        assert_eq!(echo().at("/elsewhere").send(server.at).await.status, 404);
+        assert_eq!(echo().path("/elsewhere").send(server.address).await.status, 404);
     })
     .await;
 }
 
 #[tokio::test]
-async fn h4_a_bad_body_costs_one_reply_and_nothing_else() {
+async fn a_bad_body_costs_one_reply_and_nothing_else() {
     within(async {
-        let server = Served::plain().await;
-        let mut wire = Wire::open(server.at).await;
+        let server = plain().await;
+        let mut wire = HttpConnection::open(server.address).await;
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         let nested = |method: &str| {
             format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{"x":{deep}}}}}"#)
         };
         let long_id = format!(r#"{{"jsonrpc":"2.0","id":"{}","method":"none"}}"#, "i".repeat(1_000_000));
-        let modern = |body: &str| Ask::post(body).header("MCP-Protocol-Version", "2026-07-28");
-        for (ask, status, code) in [
+        let modern = |body: &str| HttpRequest::post(body).header("MCP-Protocol-Version", "2026-07-28");
+        for (request, status, code) in [
             (modern("not json"), 400, -32700),
             (modern(""), 400, -32700),
             (modern(&deep), 400, -32600),
-            (Ask::post(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}".as_slice()), 400, -32700),
+            (
+                HttpRequest::post(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}".as_slice()),
+                400,
+                -32700,
+            ),
             (modern(r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#), 400, -32600),
             (modern(r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#), 400, -32600),
             (modern(r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#), 400, -32602),
@@ -177,16 +181,16 @@ async fn h4_a_bad_body_costs_one_reply_and_nothing_else() {
             (echo().without("Content-Type"), 415, -32600),
             (echo().with("Content-Type", "application/jsonp"), 415, -32600),
         ] {
-            let shown = String::from_utf8_lossy(&ask.bytes()).chars().take(300).collect::<String>();
-            wire.write(&ask.bytes()).await;
-            let reply = wire.reply().await;
+            let shown = String::from_utf8_lossy(&request.bytes()).chars().take(300).collect::<String>();
+            wire.send(&request).await;
+            let reply = wire.response().await;
             assert_eq!((reply.status, reply.code()), (status, code), "{shown}");
             if reply.header("connection") == Some("close") || wire_is_spent(status) {
-                wire = Wire::open(server.at).await;
+                wire = HttpConnection::open(server.address).await;
             }
         }
         wire.write(&echo().with("Content-Type", "Application/JSON; charset=utf-8").bytes()).await;
-        assert_eq!(said(&wire.reply().await.json()), "hi");
+        assert_eq!(text_of(&wire.response().await.json()), "hi");
     })
     .await;
 }
@@ -197,33 +201,33 @@ fn wire_is_spent(status: u16) -> bool {
 }
 
 #[tokio::test]
-async fn h4_a_body_over_the_limit_is_refused_however_it_comes() {
+async fn a_body_over_the_limit_is_refused_however_it_comes() {
     within(async {
-        let server = Served::start(builder(&Probe::default()).max_body(10_000)).await;
+        let server = HttpServer::start(builder(&Probe::default()).max_body(10_000)).await;
         let body = |size: usize| {
             let message = "x".repeat(size);
-            Ask::modern(1, "tools/call", json!({"name": "echo", "arguments": {"message": message}}))
+            HttpRequest::modern(1, "tools/call", json!({"name": "echo", "arguments": {"message": message}}))
         };
         for size in [10_000, 200_000] {
             for bytes in [body(size).bytes(), body(size).chunked(1000)] {
-                let mut wire = Wire::open(server.at).await;
+                let mut wire = HttpConnection::open(server.address).await;
                 wire.try_write(&bytes).await;
-                let reply = wire.reply().await;
+                let reply = wire.response().await;
                 assert_eq!((reply.status, reply.code()), (413, -32600));
             }
         }
         // a client that asks first is told before it sends anything
-        let mut wire = Wire::open(server.at).await;
+        let mut wire = HttpConnection::open(server.address).await;
         let head = String::from_utf8(body(20_000).header("Expect", "100-continue").bytes()).expect("UTF-8");
         wire.write(
             head.split_once("\r\n\r\n").map(|(h, _)| format!("{h}\r\n\r\n")).expect("a head").as_bytes(),
         )
         .await;
-        assert_eq!(wire.reply().await.status, 413);
+        assert_eq!(wire.response().await.status, 413);
         for bytes in [body(9_000).bytes(), body(9_000).chunked(1000)] {
-            let mut wire = Wire::open(server.at).await;
+            let mut wire = HttpConnection::open(server.address).await;
             wire.write(&bytes).await;
-            assert_eq!(said(&wire.reply().await.json()).len(), 9_000);
+            assert_eq!(text_of(&wire.response().await.json()).len(), 9_000);
         }
     })
     .await;
@@ -233,9 +237,9 @@ async fn h4_a_body_over_the_limit_is_refused_however_it_comes() {
 async fn more_requests_than_are_served_at_once_are_turned_away() {
     within(async {
         let probe = Probe::default();
-        let server = Served::start(builder(&probe).max_requests(2)).await;
-        let hold = || Ask::modern(1, "tools/call", json!({"name": "hold"}));
-        let at = server.at;
+        let server = HttpServer::start(builder(&probe).max_requests(2)).await;
+        let hold = || HttpRequest::modern(1, "tools/call", json!({"name": "hold"}));
+        let at = server.address;
         let held: Vec<_> = (0..2).map(|_| tokio::spawn(async move { hold().send(at).await })).collect();
         probe.entered(2).await;
         let reply = echo().send(at).await;
@@ -243,9 +247,9 @@ async fn more_requests_than_are_served_at_once_are_turned_away() {
         assert!(reply.header("retry-after").is_some());
         probe.let_go(2);
         for held in held {
-            assert_eq!(said(&held.await.expect("no panic").json()), "let go");
+            assert_eq!(text_of(&held.await.expect("no panic").json()), "let go");
         }
-        assert_eq!(said(&echo().send(at).await.json()), "hi");
+        assert_eq!(text_of(&echo().send(at).await.json()), "hi");
     })
     .await;
 }

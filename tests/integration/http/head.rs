@@ -1,13 +1,10 @@
 //! What functions see of the HTTP request, and which trace it belongs to.
 
 use mcp_runtime::{ServerBuilder, prelude::*};
+use mcp_tests::support::{HttpRequest, HttpServer, text_of, within};
 use serde_json::{Value, json};
 
-use super::{
-    client::{Ask, said, within},
-    fixture::Served,
-    legacy::session,
-};
+use super::legacy::session;
 use crate::common::serve;
 
 /// Says a header
@@ -32,16 +29,18 @@ const OTHER: &str = "00-11111111111111111111111111111111-2222222222222222-00";
 
 #[tokio::test]
 async fn headers_are_there_over_http_alone() {
-    let server = Served::start(builder()).await;
+    let server = HttpServer::start(builder()).await;
     within(async {
         let legacy = session(&server, "2025-06-18").await;
         let params = json!({ "name": "header", "arguments": { "name": "x-TEAM" } });
-        let asks =
-            [Ask::modern(1, "tools/call", params.clone()), Ask::legacy(&legacy, 1, "tools/call", &params)];
-        for ask in asks {
-            assert_eq!(said(&ask.send(server.at).await.json()), "none");
-            let reply = ask.header("X-Team", "a").header("X-Team", "b").send(server.at).await;
-            assert_eq!(said(&reply.json()), "a");
+        let asks = [
+            HttpRequest::modern(1, "tools/call", params.clone()),
+            HttpRequest::legacy(&legacy, 1, "tools/call", &params),
+        ];
+        for request in asks {
+            assert_eq!(text_of(&request.send(server.address).await.json()), "none");
+            let reply = request.header("X-Team", "a").header("X-Team", "b").send(server.address).await;
+            assert_eq!(text_of(&reply.json()), "a");
         }
     })
     .await;
@@ -50,15 +49,23 @@ async fn headers_are_there_over_http_alone() {
 
 #[tokio::test]
 async fn the_trace_of_the_message_comes_before_the_one_of_the_header() {
-    let server = Served::start(builder()).await;
+    let server = HttpServer::start(builder()).await;
     within(async {
-        let ask = |meta: Value| Ask::modern(1, "tools/call", json!({ "name": "trace", "_meta": meta }));
-        let sent = async |ask: Ask| said(&ask.send(server.at).await.json()).to_owned();
-        assert_eq!(sent(ask(json!({}))).await, "none");
-        assert_eq!(sent(ask(json!({})).header("traceparent", OTHER)).await, OTHER);
-        assert_eq!(sent(ask(json!({ "traceparent": ONE })).header("traceparent", OTHER)).await, ONE);
-        assert_eq!(sent(ask(json!({ "traceparent": "nonsense" })).header("traceparent", OTHER)).await, OTHER);
-        assert_eq!(sent(ask(json!({ "traceparent": 1 })).header("traceparent", "nonsense")).await, "none");
+        let request =
+            |meta: Value| HttpRequest::modern(1, "tools/call", json!({ "name": "trace", "_meta": meta }));
+        let sent =
+            async |request: HttpRequest| text_of(&request.send(server.address).await.json()).to_owned();
+        assert_eq!(sent(request(json!({}))).await, "none");
+        assert_eq!(sent(request(json!({})).header("traceparent", OTHER)).await, OTHER);
+        assert_eq!(sent(request(json!({ "traceparent": ONE })).header("traceparent", OTHER)).await, ONE);
+        assert_eq!(
+            sent(request(json!({ "traceparent": "nonsense" })).header("traceparent", OTHER)).await,
+            OTHER
+        );
+        assert_eq!(
+            sent(request(json!({ "traceparent": 1 })).header("traceparent", "nonsense")).await,
+            "none"
+        );
     })
     .await;
     let params = json!({ "name": "trace", "_meta": { "traceparent": ONE } });

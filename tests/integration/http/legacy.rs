@@ -3,75 +3,76 @@
 use std::time::Duration;
 
 use mcp_runtime::Caller;
+use mcp_tests::support::{HttpRequest, HttpResponse, HttpServer, request, text_of, within};
 use serde_json::json;
 
-use super::{
-    client::{Ask, Reply, said, within},
-    fixture::{Probe, Served, builder},
-};
+use super::fixture::{Probe, builder, plain};
 
 /// Starts a session.
-pub(crate) async fn session(server: &Served, version: &str) -> String {
-    let reply = Ask::initialize(version).send(server.at).await;
+pub(crate) async fn session(server: &HttpServer, version: &str) -> String {
+    let reply = HttpRequest::initialize(version).send(server.address).await;
     assert_eq!((reply.status, &reply.json()["result"]["protocolVersion"]), (200, &json!(version)));
-    reply.header("mcp-session-id").expect("a session").to_owned()
+    reply.session()
 }
 
-async fn list(server: &Served, session: &str) -> Reply {
-    Ask::legacy(session, 1, "tools/list", &json!({})).send(server.at).await
+async fn list(server: &HttpServer, session: &str) -> HttpResponse {
+    HttpRequest::legacy(session, 1, "tools/list", &json!({})).send(server.address).await
 }
 
 #[tokio::test]
-async fn h1_a_session_has_its_version_and_no_modern_fields() {
+async fn a_session_has_its_version_and_no_modern_fields() {
     within(async {
-        let server = Served::plain().await;
+        let server = plain().await;
         for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
             let id = session(&server, version).await;
             assert!(id.len() <= 1024 && id.bytes().all(|b| b.is_ascii_graphic()));
-            let started =
-                Ask::notification("notifications/initialized", &json!({})).header("Mcp-Session-Id", &id);
-            let reply = started.send(server.at).await;
+            let started = HttpRequest::notification("notifications/initialized", &json!({})).session(&id);
+            let reply = started.send(server.address).await;
             assert_eq!((reply.status, reply.text()), (202, ""));
             let listed = list(&server, &id).await.json();
             let result = listed["result"].as_object().expect("a result");
             assert_eq!(result.keys().collect::<Vec<_>>(), ["tools"]);
             assert_eq!(
-                Ask::legacy(&id, 2, "ping", &json!({})).send(server.at).await.json()["result"],
+                HttpRequest::legacy(&id, 2, "ping", &json!({})).send(server.address).await.json()["result"],
                 json!({})
             );
-            let told =
-                Ask::legacy(&id, 3, "tools/call", &json!({"name": "echo", "arguments": {"message": "hi"}}));
-            let reply = told.header("MCP-Protocol-Version", version).send(server.at).await.json();
-            assert_eq!(said(&reply), "hi");
-            let unknown = Ask::legacy(&id, 4, "no/method", &json!({})).send(server.at).await;
+            let told = HttpRequest::legacy(
+                &id,
+                3,
+                "tools/call",
+                &json!({"name": "echo", "arguments": {"message": "hi"}}),
+            );
+            let reply = told.header("MCP-Protocol-Version", version).send(server.address).await.json();
+            assert_eq!(text_of(&reply), "hi");
+            let unknown = HttpRequest::legacy(&id, 4, "no/method", &json!({})).send(server.address).await;
             assert_eq!((unknown.status, unknown.code()), (200, -32601));
         }
         // a version that does not exist, and the one without a handshake, are answered with the newest of these
         for asked in ["1999-01-01", "2026-07-28"] {
-            let reply = Ask::initialize(asked).send(server.at).await.json();
+            let reply = HttpRequest::initialize(asked).send(server.address).await.json();
             assert_eq!(reply["result"]["protocolVersion"], "2025-11-25");
         }
         // stray headers of the other era
-        let stray = Ask::initialize("2025-11-25").header("MCP-Protocol-Version", "2025-11-25");
-        assert_eq!(stray.header("Mcp-Method", "tools/list").send(server.at).await.status, 200);
+        let stray = HttpRequest::initialize("2025-11-25").header("MCP-Protocol-Version", "2025-11-25");
+        assert_eq!(stray.header("Mcp-Method", "tools/list").send(server.address).await.status, 200);
     })
     .await;
 }
 
 #[tokio::test]
-async fn protocol_18_the_refusal_of_a_response_has_no_id() {
+async fn the_refusal_of_a_response_has_no_id() {
     within(async {
-        let server = Served::plain().await;
+        let server = plain().await;
         let id = session(&server, "2025-11-25").await;
         // the id is one of ours: a client would look for a request of its own with it
-        let response = || Ask::post(json!({ "jsonrpc": "2.0", "id": 1, "result": {} }).to_string());
+        let response = || HttpRequest::post(json!({ "jsonrpc": "2.0", "id": 1, "result": {} }).to_string());
         for (sent, status) in [
             (response(), 400),
-            (response().header("Mcp-Session-Id", "unknown"), 404),
-            (response().header("Mcp-Session-Id", &id), 400),
-            (response().header("Mcp-Session-Id", &id).header("Mcp-Session-Id", &id), 400),
+            (response().session("unknown"), 404),
+            (response().session(&id), 400),
+            (response().session(&id).session(&id), 400),
         ] {
-            let reply = sent.send(server.at).await;
+            let reply = sent.send(server.address).await;
             assert_eq!((reply.status, reply.json().get("id")), (status, None));
         }
     })
@@ -79,27 +80,30 @@ async fn protocol_18_the_refusal_of_a_response_has_no_id() {
 }
 
 #[tokio::test]
-async fn h1_the_session_remembers_what_its_client_said() {
+async fn the_session_remembers_what_its_client_said() {
     within(async {
-        let server = Served::plain().await;
+        let server = plain().await;
         let params = json!({
             "protocolVersion": "2025-11-25",
             "capabilities": {"elicitation": {"form": {}}, "experimental": {"x": {}}},
             "clientInfo": {"name": "an inspector", "version": "1"},
         });
-        let body = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
-        let reply = Ask::post(body.to_string()).send(server.at).await;
-        let id = reply.header("mcp-session-id").expect("a session");
-        let reply = Ask::legacy(id, 1, "tools/call", &json!({"name": "whoami"})).send(server.at).await.json();
-        assert_eq!(said(&reply), r#"nobody an inspector {"elicitation":{"form":{}}}"#);
+        let initialize = request(0, "initialize", params);
+        let reply = HttpRequest::post(initialize.to_string()).send(server.address).await;
+        let id = &reply.session();
+        let reply = HttpRequest::legacy(id, 1, "tools/call", &json!({"name": "whoami"}))
+            .send(server.address)
+            .await
+            .json();
+        assert_eq!(text_of(&reply), r#"nobody an inspector {"elicitation":{"form":{}}}"#);
     })
     .await;
 }
 
 #[tokio::test]
-async fn protocol_37_a_session_remembers_that_its_client_shows_pages() {
+async fn a_session_remembers_that_its_client_shows_pages() {
     within(async {
-        let server = Served::plain().await;
+        let server = plain().await;
         let extensions = json!({
             "io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app", "text/x"]},
             "org.example/other": {},
@@ -109,12 +113,12 @@ async fn protocol_37_a_session_remembers_that_its_client_shows_pages() {
             "capabilities": {"extensions": extensions, "roots": {}},
             "clientInfo": {"name": "host", "version": "1"},
         });
-        let body = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
-        let reply = Ask::post(body.to_string()).send(server.at).await;
-        let id = reply.header("mcp-session-id").expect("a session");
-        let reply = Ask::legacy(id, 1, "tools/call", &json!({"name": "whoami"})).send(server.at).await.json();
+        let initialize = request(0, "initialize", params);
+        let reply = HttpRequest::post(initialize.to_string()).send(server.address).await;
+        let id = &reply.session();
+        let reply = HttpRequest::legacy(id, 1, "tools/call", &json!({"name": "whoami"})).send(server.address).await.json();
         assert_eq!(
-            said(&reply),
+            text_of(&reply),
             r#"nobody host {"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}},"roots":{}}"#
         );
     })
@@ -124,33 +128,35 @@ async fn protocol_37_a_session_remembers_that_its_client_shows_pages() {
 #[tokio::test]
 async fn legacy_requests_need_a_living_session() {
     within(async {
-        let server = Served::plain().await;
+        let server = plain().await;
         let id = session(&server, "2025-11-25").await;
-        let missing =
-            Ask::legacy(&id, 1, "tools/list", &json!({})).without("Mcp-Session-Id").send(server.at).await;
+        let missing = HttpRequest::legacy(&id, 1, "tools/list", &json!({}))
+            .without("Mcp-Session-Id")
+            .send(server.address)
+            .await;
         assert_eq!((missing.status, missing.code(), &missing.json()["id"]), (400, -32600, &json!(1)));
         for unknown in ["", "x", &id[1..], &format!("{id}A")] {
             assert_eq!(list(&server, unknown).await.status, 404, "{unknown}");
         }
-        let twice = Ask::legacy(&id, 1, "tools/list", &json!({})).header("Mcp-Session-Id", &id);
-        let reply = twice.send(server.at).await;
+        let twice = HttpRequest::legacy(&id, 1, "tools/list", &json!({})).session(&id);
+        let reply = twice.send(server.address).await;
         assert_eq!((reply.status, reply.code()), (400, -32600));
-        let version =
-            Ask::legacy(&id, 1, "tools/list", &json!({})).header("MCP-Protocol-Version", "1999-01-01");
-        assert_eq!(version.send(server.at).await.status, 400);
-        let response = Ask::post(json!({"jsonrpc": "2.0", "id": 5, "result": {}}).to_string());
-        assert_eq!(response.header("Mcp-Session-Id", &id).send(server.at).await.status, 400);
+        let version = HttpRequest::legacy(&id, 1, "tools/list", &json!({}))
+            .header("MCP-Protocol-Version", "1999-01-01");
+        assert_eq!(version.send(server.address).await.status, 400);
+        let response = HttpRequest::post(json!({"jsonrpc": "2.0", "id": 5, "result": {}}).to_string());
+        assert_eq!(response.session(&id).send(server.address).await.status, 400);
 
-        let end = || Ask::other("DELETE").header("Mcp-Session-Id", &id);
-        assert_eq!(end().without("Mcp-Session-Id").send(server.at).await.status, 400);
-        assert_eq!(end().with("Mcp-Session-Id", "x").send(server.at).await.status, 404);
-        let ended = end().send(server.at).await;
+        let end = || HttpRequest::new("DELETE").session(&id);
+        assert_eq!(end().without("Mcp-Session-Id").send(server.address).await.status, 400);
+        assert_eq!(end().with("Mcp-Session-Id", "x").send(server.address).await.status, 404);
+        let ended = end().send(server.address).await;
         assert_eq!((ended.status, ended.text()), (204, ""));
-        assert_eq!(end().send(server.at).await.status, 404);
+        assert_eq!(end().send(server.address).await.status, 404);
         let dead = list(&server, &id).await;
         assert_eq!((dead.status, &dead.json()["id"]), (404, &json!(1)));
-        let note = Ask::notification("notifications/initialized", &json!({})).header("Mcp-Session-Id", &id);
-        assert_eq!(note.send(server.at).await.status, 404);
+        let note = HttpRequest::notification("notifications/initialized", &json!({})).session(&id);
+        assert_eq!(note.send(server.address).await.status, 404);
     })
     .await;
 }
@@ -160,7 +166,7 @@ async fn sessions_outlive_restarts_with_one_key_but_not_their_lifetime() {
     within(async {
         let start = |key: u8, lifetime: u64| {
             let builder = builder(&Probe::default()).keys([[key; 32]]);
-            Served::start(builder.session_lifetime(Duration::from_secs(lifetime)))
+            HttpServer::start(builder.session_lifetime(Duration::from_secs(lifetime)))
         };
         let (one, two, other) = (start(1, 60).await, start(1, 60).await, start(2, 60).await);
         let id = session(&one, "2025-06-18").await;
@@ -169,7 +175,7 @@ async fn sessions_outlive_restarts_with_one_key_but_not_their_lifetime() {
         let expired = start(1, 0).await;
         let id = session(&expired, "2025-06-18").await;
         assert_eq!(list(&expired, &id).await.status, 404);
-        assert_eq!(list(&Served::plain().await, &session(&one, "2025-06-18").await).await.status, 404);
+        assert_eq!(list(&plain().await, &session(&one, "2025-06-18").await).await.status, 404);
     })
     .await;
 }
@@ -181,17 +187,17 @@ async fn sessions_belong_to_their_caller() {
             let user = parts.headers.get("x-user")?.to_str().ok()?;
             Some(Caller::new("test", user))
         });
-        let server = Served::start(builder).await;
-        let reply = Ask::initialize("2025-11-25").header("X-User", "ada").send(server.at).await;
-        let id = reply.header("mcp-session-id").expect("a session").to_owned();
-        let who = || Ask::legacy(&id, 1, "tools/call", &json!({"name": "whoami"}));
-        let reply = who().header("X-User", "ada").send(server.at).await.json();
-        assert!(said(&reply).starts_with("ada t "), "{reply}");
-        assert_eq!(who().header("X-User", "bob").send(server.at).await.status, 404);
-        assert_eq!(who().send(server.at).await.status, 404);
-        let end = Ask::other("DELETE").header("Mcp-Session-Id", &id);
-        assert_eq!(end.clone().header("X-User", "bob").send(server.at).await.status, 404);
-        assert_eq!(end.header("X-User", "ada").send(server.at).await.status, 204);
+        let server = HttpServer::start(builder).await;
+        let reply = HttpRequest::initialize("2025-11-25").header("X-User", "ada").send(server.address).await;
+        let id = reply.session();
+        let who = || HttpRequest::legacy(&id, 1, "tools/call", &json!({"name": "whoami"}));
+        let reply = who().header("X-User", "ada").send(server.address).await.json();
+        assert!(text_of(&reply).starts_with("ada test "), "{reply}");
+        assert_eq!(who().header("X-User", "bob").send(server.address).await.status, 404);
+        assert_eq!(who().send(server.address).await.status, 404);
+        let end = HttpRequest::new("DELETE").session(&id);
+        assert_eq!(end.clone().header("X-User", "bob").send(server.address).await.status, 404);
+        assert_eq!(end.header("X-User", "ada").send(server.address).await.status, 204);
     })
     .await;
 }
@@ -200,42 +206,43 @@ async fn sessions_belong_to_their_caller() {
 async fn without_sessions_every_request_stands_alone() {
     within(async {
         let probe = Probe::default();
-        let server = Served::start(builder(&probe).stateless()).await;
-        let reply = Ask::initialize("2025-11-25").send(server.at).await;
+        let server = HttpServer::start(builder(&probe).stateless()).await;
+        let reply = HttpRequest::initialize("2025-11-25").send(server.address).await;
         assert_eq!((reply.status, reply.header("mcp-session-id")), (200, None));
-        let bare = Ask::legacy("ignored", 1, "tools/list", &json!({}));
-        assert_eq!(bare.clone().without("Mcp-Session-Id").send(server.at).await.status, 200);
-        assert_eq!(bare.send(server.at).await.status, 200);
+        let bare = HttpRequest::legacy("ignored", 1, "tools/list", &json!({}));
+        assert_eq!(bare.clone().without("Mcp-Session-Id").send(server.address).await.status, 200);
+        assert_eq!(bare.send(server.address).await.status, 200);
         for method in ["GET", "DELETE"] {
-            let reply = Ask::other(method).send(server.at).await;
+            let reply = HttpRequest::new(method).send(server.address).await;
             assert_eq!((reply.status, reply.header("allow")), (405, Some("POST")));
         }
         // ids of different clients are the same: a cancellation could be anybody's
-        let hold = Ask::legacy("", 1, "tools/call", &json!({"name": "hold"})).without("Mcp-Session-Id");
-        let at = server.at;
+        let hold =
+            HttpRequest::legacy("", 1, "tools/call", &json!({"name": "hold"})).without("Mcp-Session-Id");
+        let at = server.address;
         let held = tokio::spawn(async move { hold.send(at).await });
         probe.entered(1).await;
-        let cancel = Ask::notification("notifications/cancelled", &json!({"requestId": 1}));
-        assert_eq!(cancel.send(server.at).await.status, 202);
+        let cancel = HttpRequest::notification("notifications/cancelled", &json!({"requestId": 1}));
+        assert_eq!(cancel.send(server.address).await.status, 202);
         probe.let_go(1);
-        assert_eq!(said(&held.await.expect("no panic").json()), "let go");
+        assert_eq!(text_of(&held.await.expect("no panic").json()), "let go");
     })
     .await;
 }
 
 #[tokio::test]
-async fn t33_a_legacy_call_is_cancelled_within_its_session_and_gets_no_reply() {
+async fn a_legacy_call_is_cancelled_within_its_session_and_gets_no_reply() {
     within(async {
         let probe = Probe::default();
-        let server = Served::start(builder(&probe)).await;
+        let server = HttpServer::start(builder(&probe)).await;
         let (mine, other) = (session(&server, "2025-11-25").await, session(&server, "2025-11-25").await);
-        let hold = Ask::legacy(&mine, 1, "tools/call", &json!({"name": "hold"}));
-        let at = server.at;
+        let hold = HttpRequest::legacy(&mine, 1, "tools/call", &json!({"name": "hold"}));
+        let at = server.address;
         let held = tokio::spawn(async move { hold.send(at).await });
         probe.entered(1).await;
         let cancel = async |session: &str, id: serde_json::Value| {
-            let ask = Ask::notification("notifications/cancelled", &json!({"requestId": id}));
-            assert_eq!(ask.header("Mcp-Session-Id", session).send(server.at).await.status, 202);
+            let request = HttpRequest::notification("notifications/cancelled", &json!({"requestId": id}));
+            assert_eq!(request.session(session).send(server.address).await.status, 202);
         };
         cancel(&other, json!(1)).await;
         cancel(&mine, json!("1")).await;
@@ -243,25 +250,25 @@ async fn t33_a_legacy_call_is_cancelled_within_its_session_and_gets_no_reply() {
         assert!(!held.is_finished());
         cancel(&mine, json!(1)).await;
         let reply = held.await.expect("no panic");
-        assert_eq!((reply.status, reply.events().len()), (200, 0));
+        assert_eq!((reply.status, reply.messages().len()), (200, 0));
         probe.ended(1, 0).await;
     })
     .await;
 }
 
 #[tokio::test]
-async fn t33_ending_a_session_cancels_its_calls() {
+async fn ending_a_session_cancels_its_calls() {
     within(async {
         let probe = Probe::default();
-        let server = Served::start(builder(&probe)).await;
+        let server = HttpServer::start(builder(&probe)).await;
         let id = session(&server, "2025-11-25").await;
-        let hold = Ask::legacy(&id, 1, "tools/call", &json!({"name": "hold"}));
-        let at = server.at;
+        let hold = HttpRequest::legacy(&id, 1, "tools/call", &json!({"name": "hold"}));
+        let at = server.address;
         let held = tokio::spawn(async move { hold.send(at).await });
         probe.entered(1).await;
-        assert_eq!(Ask::other("DELETE").header("Mcp-Session-Id", &id).send(server.at).await.status, 204);
+        assert_eq!(HttpRequest::new("DELETE").session(&id).send(server.address).await.status, 204);
         probe.ended(1, 0).await;
-        assert!(held.await.expect("no panic").events().is_empty());
+        assert!(held.await.expect("no panic").messages().is_empty());
     })
     .await;
 }

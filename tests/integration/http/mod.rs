@@ -1,7 +1,6 @@
 //! The HTTP transport, spoken to by a client that can also say what no client should.
 
 mod batch;
-pub(crate) mod client;
 pub(crate) mod fixture;
 mod guard;
 mod head;

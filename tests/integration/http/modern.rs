@@ -1,21 +1,19 @@
 //! 2026-07-28: what is checked, in which order, and what comes back.
 
 use mcp_runtime::{ToolCall, ToolDef, prelude::*};
+use mcp_tests::support::{HttpRequest, HttpServer, text_of, within};
 use serde_json::{Value, json};
 
-use super::{
-    client::{Ask, said, within},
-    fixture::{Probe, Served, builder},
-};
+use super::fixture::{Probe, builder, plain};
 
-fn call(name: &str, arguments: &Value) -> Ask {
-    Ask::modern(1, "tools/call", json!({"name": name, "arguments": arguments}))
+fn call(name: &str, arguments: &Value) -> HttpRequest {
+    HttpRequest::modern(1, "tools/call", json!({"name": name, "arguments": arguments}))
 }
 
 /// A body whose `_meta` is exactly this.
-fn with_meta(meta: &Value) -> Ask {
+fn with_meta(meta: &Value) -> HttpRequest {
     let body = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": {"_meta": meta}});
-    Ask::post(body.to_string())
+    HttpRequest::post(body.to_string())
         .header("MCP-Protocol-Version", "2026-07-28")
         .header("Mcp-Method", "tools/list")
 }
@@ -24,38 +22,38 @@ const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
 #[tokio::test]
-async fn h2_a_request_is_answered_with_what_its_results_must_have() {
+async fn a_request_is_answered_with_what_its_results_must_have() {
     within(async {
-        let server = Served::plain().await;
-        let reply = call("echo", &json!({"message": "hi"})).send(server.at).await;
+        let server = plain().await;
+        let reply = call("echo", &json!({"message": "hi"})).send(server.address).await;
         assert_eq!(reply.status, 200);
         let reply = reply.json();
-        assert_eq!((said(&reply), &reply["id"]), ("hi", &json!(1)));
+        assert_eq!((text_of(&reply), &reply["id"]), ("hi", &json!(1)));
         assert_eq!(reply["result"]["resultType"], "complete");
         let info = &reply["result"]["_meta"]["io.modelcontextprotocol/serverInfo"];
         assert_eq!(info, &json!({"name": "http-test", "version": "1.0.0"}));
-        let list = Ask::modern("a", "tools/list", json!({})).send(server.at).await.json();
+        let list = HttpRequest::modern("a", "tools/list", json!({})).send(server.address).await.json();
         assert_eq!((&list["id"], &list["result"]["cacheScope"]), (&json!("a"), &json!("private")));
         assert!(list["result"]["ttlMs"].is_u64());
-        let found = Ask::modern(2, "server/discover", json!({})).send(server.at).await.json();
+        let found = HttpRequest::modern(2, "server/discover", json!({})).send(server.address).await.json();
         assert_eq!(found["result"]["supportedVersions"], json!(["2026-07-28"]));
     })
     .await;
 }
 
 #[tokio::test]
-async fn h2_what_is_missing_in_meta_comes_before_what_the_headers_say() {
+async fn what_is_missing_in_meta_comes_before_what_the_headers_say() {
     within(async {
-        let server = Served::plain().await;
-        let refused = async |ask: Ask, code: i64| {
-            let reply = ask.send(server.at).await;
+        let server = plain().await;
+        let refused = async |request: HttpRequest, code: i64| {
+            let reply = request.send(server.address).await;
             assert_eq!((reply.status, reply.code()), (400, code), "{}", reply.text());
             assert_eq!(reply.json()["id"], 7);
             reply.json()
         };
         // no `_meta` at all, an incomplete one, one that is no object; the headers are wrong as well
         let bare = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/list"}).to_string();
-        refused(Ask::post(bare).header("MCP-Protocol-Version", "2026-07-28"), -32602).await;
+        refused(HttpRequest::post(bare).header("MCP-Protocol-Version", "2026-07-28"), -32602).await;
         refused(with_meta(&json!({VERSION: "2026-07-28"})).without("Mcp-Method"), -32602).await;
         refused(with_meta(&json!({CAPABILITIES: {}})).without("Mcp-Method"), -32602).await;
         refused(with_meta(&json!({VERSION: "2026-07-28", CAPABILITIES: 1})).without("Mcp-Method"), -32602)
@@ -76,11 +74,11 @@ async fn h2_what_is_missing_in_meta_comes_before_what_the_headers_say() {
 }
 
 #[tokio::test]
-async fn h2_method_and_name_headers_repeat_the_body() {
+async fn method_and_name_headers_repeat_the_body() {
     within(async {
-        let server = Served::plain().await;
-        let status = async |ask: Ask| {
-            let reply = ask.send(server.at).await;
+        let server = plain().await;
+        let status = async |request: HttpRequest| {
+            let reply = request.send(server.address).await;
             if reply.status == 400 {
                 assert_eq!((reply.code(), &reply.json()["id"]), (-32020, &json!(1)));
             }
@@ -100,30 +98,32 @@ async fn h2_method_and_name_headers_repeat_the_body() {
         assert_eq!(status(good().without("Mcp-Name")).await, 400);
         assert_eq!(status(good().header("Mcp-Name", "echo")).await, 400);
         assert_eq!(status(good().header("MCP-Protocol-Version", "2026-07-28")).await, 400);
-        let read = || Ask::modern(1, "resources/read", json!({"uri": "test://text"}));
+        let read = || HttpRequest::modern(1, "resources/read", json!({"uri": "test://text"}));
         assert_eq!(status(read()).await, 200);
         assert_eq!(status(read().with("Mcp-Name", "test://other")).await, 400);
-        let prompt = || Ask::modern(1, "prompts/get", json!({"name": "greet", "arguments": {"name": "Ada"}}));
+        let prompt =
+            || HttpRequest::modern(1, "prompts/get", json!({"name": "greet", "arguments": {"name": "Ada"}}));
         assert_eq!(status(prompt()).await, 200);
         assert_eq!(status(prompt().without("Mcp-Name")).await, 400);
         // nothing of that name exists: the header is right, so it is not the header's error
-        assert_eq!(call("none", &json!({})).send(server.at).await.code(), -32602);
+        assert_eq!(call("none", &json!({})).send(server.address).await.code(), -32602);
     })
     .await;
 }
 
 #[tokio::test]
-async fn h2_param_headers_are_compared_with_the_raw_arguments() {
+async fn param_headers_are_compared_with_the_raw_arguments() {
     within(async {
-        let server = Served::plain().await;
+        let server = plain().await;
         let send = async |arguments: Value, headers: &[(&str, &str)]| {
-            let ask = headers.iter().fold(call("routed", &arguments), |ask, (n, v)| ask.header(n, v));
-            ask.send(server.at).await
+            let request =
+                headers.iter().fold(call("routed", &arguments), |request, (n, v)| request.header(n, v));
+            request.send(server.address).await
         };
         let ok = async |arguments: Value, headers: &[(&str, &str)]| {
             let reply = send(arguments, headers).await;
             assert_eq!(reply.status, 200, "{}", reply.text());
-            said(&reply.json()).to_owned()
+            text_of(&reply.json()).to_owned()
         };
         let bad = async |arguments: Value, headers: &[(&str, &str)]| {
             let reply = send(arguments, headers).await;
@@ -153,7 +153,7 @@ async fn h2_param_headers_are_compared_with_the_raw_arguments() {
 }
 
 #[tokio::test]
-async fn protocol_31_nested_arguments_are_compared_with_their_headers() {
+async fn nested_arguments_are_compared_with_their_headers() {
     #[mcp_type]
     struct Place {
         #[schemars(extend("x-mcp-header" = "Region"))]
@@ -171,16 +171,18 @@ async fn protocol_31_nested_arguments_are_compared_with_their_headers() {
         Ok::<_, ToolError>(format!("{:?}", call.arguments["place"]["region"].as_str()))
     });
     within(async {
-        let server = Served::start(builder(&Probe::default()).tool::<nested>().add_tool(dynamic)).await;
+        let server = HttpServer::start(builder(&Probe::default()).tool::<nested>().add_tool(dynamic)).await;
         for tool in ["nested", "dynamic"] {
             let send = async |place: Value, header: Option<&str>| {
-                let ask = call(tool, &json!({ "place": place }));
-                let ask = header.into_iter().fold(ask, |ask, value| ask.header("Mcp-Param-Region", value));
-                ask.send(server.at).await
+                let request = call(tool, &json!({ "place": place }));
+                let request = header
+                    .into_iter()
+                    .fold(request, |request, value| request.header("Mcp-Param-Region", value));
+                request.send(server.address).await
             };
             let eu = || json!({ "region": "eu" });
-            assert_eq!(said(&send(eu(), Some("eu")).await.json()), "Some(\"eu\")", "{tool}");
-            assert_eq!(said(&send(json!({}), None).await.json()), "None", "{tool}");
+            assert_eq!(text_of(&send(eu(), Some("eu")).await.json()), "Some(\"eu\")", "{tool}");
+            assert_eq!(text_of(&send(json!({}), None).await.json()), "None", "{tool}");
             for (place, header) in
                 [(eu(), Some("us")), (eu(), None), (json!({}), Some("eu")), (json!(eu().to_string()), None)]
             {
@@ -193,15 +195,15 @@ async fn protocol_31_nested_arguments_are_compared_with_their_headers() {
 }
 
 #[tokio::test]
-async fn h2_methods_of_the_handshake_are_unknown() {
+async fn methods_of_the_handshake_are_unknown() {
     within(async {
-        let server = Served::plain().await;
+        let server = plain().await;
         for method in ["initialize", "ping", "logging/setLevel", "resources/subscribe", "unknown/method"] {
-            let reply = Ask::modern(1, method, json!({})).send(server.at).await;
+            let reply = HttpRequest::modern(1, method, json!({})).send(server.address).await;
             assert_eq!((reply.status, reply.code()), (404, -32601), "{method}");
         }
-        let initialize = Ask::initialize("2025-11-25").header("MCP-Protocol-Version", "2026-07-28");
-        let reply = initialize.send(server.at).await;
+        let initialize = HttpRequest::initialize("2025-11-25").header("MCP-Protocol-Version", "2026-07-28");
+        let reply = initialize.send(server.address).await;
         assert_eq!((reply.status, reply.header("mcp-session-id")), (400, None));
     })
     .await;
@@ -211,35 +213,35 @@ async fn h2_methods_of_the_handshake_are_unknown() {
 async fn modern_notifications_mean_nothing_and_responses_are_refused() {
     within(async {
         let probe = Probe::default();
-        let server = Served::start(builder(&probe)).await;
+        let server = HttpServer::start(builder(&probe)).await;
         let hold = tokio::spawn({
-            let at = server.at;
+            let at = server.address;
             async move { call("hold", &json!({})).send(at).await }
         });
         probe.entered(1).await;
-        let cancelled = Ask::notification("notifications/cancelled", &json!({"requestId": 1}));
-        let reply = cancelled.header("MCP-Protocol-Version", "2026-07-28").send(server.at).await;
+        let cancelled = HttpRequest::notification("notifications/cancelled", &json!({"requestId": 1}));
+        let reply = cancelled.header("MCP-Protocol-Version", "2026-07-28").send(server.address).await;
         assert_eq!((reply.status, reply.text()), (202, ""));
         probe.let_go(1);
-        assert_eq!(said(&hold.await.expect("no panic").json()), "let go");
-        let response = Ask::post(json!({"jsonrpc": "2.0", "id": 1, "result": {}}).to_string());
-        let reply = response.header("MCP-Protocol-Version", "2026-07-28").send(server.at).await;
+        assert_eq!(text_of(&hold.await.expect("no panic").json()), "let go");
+        let response = HttpRequest::post(json!({"jsonrpc": "2.0", "id": 1, "result": {}}).to_string());
+        let reply = response.header("MCP-Protocol-Version", "2026-07-28").send(server.address).await;
         assert_eq!(reply.status, 400);
     })
     .await;
 }
 
 #[tokio::test]
-async fn h7_a_hundred_clients_with_one_id_get_their_own_answers() {
+async fn a_hundred_clients_with_one_id_get_their_own_answers() {
     within(async {
-        let server = Served::plain().await;
+        let server = plain().await;
         let clients: Vec<_> = (0..100)
             .map(|n| {
-                let at = server.at;
+                let at = server.address;
                 tokio::spawn(async move {
                     let message = format!("client {n}");
                     let reply = call("echo", &json!({"message": message})).send(at).await.json();
-                    assert_eq!((said(&reply), &reply["id"]), (message.as_str(), &json!(1)));
+                    assert_eq!((text_of(&reply), &reply["id"]), (message.as_str(), &json!(1)));
                 })
             })
             .collect();

@@ -1,12 +1,11 @@
 //! A server inside a user's own axum application.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::sync::Arc;
 
 use axum::{Router, extract::Request, middleware, middleware::Next, response::Response, routing::get};
 use mcp_runtime::{Server, prelude::*};
+use mcp_tests::support::{HttpRequest, serve_router, text_of, within};
 use serde_json::json;
-
-use super::client::{Ask, said, within};
 
 #[derive(Clone)]
 struct Principal(String);
@@ -40,30 +39,23 @@ fn server() -> Server {
     builder.from_request::<Principal>().from_request::<Tenant>().build().expect("a server")
 }
 
-async fn serve(app: Router) -> SocketAddr {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let at = listener.local_addr().expect("an address");
-    tokio::spawn(async move { axum::serve(listener, app).await });
-    at
-}
-
-fn call() -> Ask {
-    Ask::modern(1, "tools/call", json!({"name": "serves"}))
+fn call() -> HttpRequest {
+    HttpRequest::modern(1, "tools/call", json!({"name": "serves"}))
 }
 
 #[tokio::test]
 async fn a_server_lives_beside_other_routes_and_under_layers() {
     within(async {
         let app = Router::new().route("/health", get(async || "well")).merge(server().into_router());
-        let at = serve(app.layer(middleware::from_fn(identify))).await;
-        assert_eq!(Ask::other("GET").at("/health").send(at).await.text(), "well");
+        let at = serve_router(app.layer(middleware::from_fn(identify))).await;
+        assert_eq!(HttpRequest::new("GET").path("/health").send(at).await.text(), "well");
         let reply = call().header("X-User", "ada").header("X-Tenant", "7").send(at).await.json();
-        assert_eq!(said(&reply), "ada Some(7)");
+        assert_eq!(text_of(&reply), "ada Some(7)");
         let reply = call().header("X-User", "ada").send(at).await.json();
-        assert_eq!(said(&reply), "ada None");
+        assert_eq!(text_of(&reply), "ada None");
         // nobody put it in: a private error, not a crash
         let reply = call().send(at).await.json();
-        assert_eq!((&reply["result"]["isError"], said(&reply)), (&json!(true), "tool 'serves' failed"));
+        assert_eq!((&reply["result"]["isError"], text_of(&reply)), (&json!(true), "tool 'serves' failed"));
         assert_eq!(call().with("Host", "evil.example").send(at).await.status, 403);
     })
     .await;
@@ -73,9 +65,9 @@ async fn a_server_lives_beside_other_routes_and_under_layers() {
 async fn a_server_can_be_nested() {
     within(async {
         let nested = Router::new().nest("/api", server().into_router()).layer(middleware::from_fn(identify));
-        let at = serve(nested).await;
-        let reply = call().header("X-User", "bob").at("/api/mcp").send(at).await.json();
-        assert_eq!(said(&reply), "bob None");
+        let at = serve_router(nested).await;
+        let reply = call().header("X-User", "bob").path("/api/mcp").send(at).await.json();
+        assert_eq!(text_of(&reply), "bob None");
         assert_eq!(call().send(at).await.status, 404);
     })
     .await;

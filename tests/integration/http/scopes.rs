@@ -1,9 +1,8 @@
 //! What scopes hide, and from whom.
 
 use mcp_runtime::{Caller, Server, prelude::*};
+use mcp_tests::support::{HttpRequest, HttpServer, text_of, within};
 use serde_json::{Value, json};
-
-use super::client::{Ask, said, within};
 
 /// For everyone
 #[mcp_tool]
@@ -49,31 +48,30 @@ fn names(reply: &Value) -> Vec<&str> {
     tools.filter_map(|tool| tool["name"].as_str()).collect()
 }
 
-/// Protocol 12: scopes hide from lists and refuse calls, also for a caller whom nobody vouches for.
+/// Scopes hide from lists and refuse calls, also for a caller whom nobody vouches for.
 #[tokio::test]
 async fn scopes_hide_items_from_callers_without_them() {
     within(async {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let at = listener.local_addr().expect("an address");
-        tokio::spawn(server().serve_http_on(listener));
-        let list = || Ask::modern(1, "tools/list", json!({}));
-        let call = || Ask::modern(2, "tools/call", json!({"name": "purge"}));
-        let read = || Ask::modern(3, "resources/read", json!({"uri": "test://secrets"}));
+        let served = HttpServer::of(&server()).await;
+        let at = served.address;
+        let list = || HttpRequest::modern(1, "tools/list", json!({}));
+        let call = || HttpRequest::modern(2, "tools/call", json!({"name": "purge"}));
+        let read = || HttpRequest::modern(3, "resources/read", json!({"uri": "test://secrets"}));
 
         let reply = list().header("X-User", "root").send(at).await.json();
         assert_eq!(names(&reply), ["open", "purge", "route"]);
         assert_eq!(reply["result"]["cacheScope"], "private");
-        assert_eq!(said(&call().header("X-User", "root").send(at).await.json()), "purged");
+        assert_eq!(text_of(&call().header("X-User", "root").send(at).await.json()), "purged");
 
         for user in [Some("ada"), None] {
-            let from = |ask: Ask| match user {
-                Some(user) => ask.header("X-User", user),
-                None => ask,
+            let from = |request: HttpRequest| match user {
+                Some(user) => request.header("X-User", user),
+                None => request,
             };
             assert_eq!(names(&from(list()).send(at).await.json()), ["open"], "{user:?}");
             // without its header, which a hidden tool must not ask for
             let route = json!({"name": "route", "arguments": {"region": "eu"}});
-            for refused in [from(call()), from(read()), from(Ask::modern(4, "tools/call", route))] {
+            for refused in [from(call()), from(read()), from(HttpRequest::modern(4, "tools/call", route))] {
                 let reply = refused.send(at).await;
                 assert_eq!(reply.code(), -32602, "{user:?}: {}", reply.text());
                 assert!(!reply.text().contains("did you mean `purge`"), "a hidden name is not suggested");

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use mcp_runtime::{Server, prelude::*};
+use mcp_tests::support::{HttpConnection, HttpRequest, HttpServer, messages, text_of, within};
 use serde_json::{Value, json};
 
 use super::{
-    client::{Ask, Wire, messages, said, within},
-    fixture::{Probe, Served, builder},
+    fixture::{Probe, builder},
     legacy::session,
 };
 
@@ -24,12 +24,12 @@ async fn later(probe: &Probe, ctx: &Context) -> String {
 }
 
 /// Events as text, with everything that was chunked around them.
-async fn text(wire: &mut Wire) -> Option<String> {
+async fn text(wire: &mut HttpConnection) -> Option<String> {
     wire.chunk().await.map(|chunk| String::from_utf8(chunk).expect("UTF-8"))
 }
 
-fn get(session: &str) -> Ask {
-    Ask::other("GET").header("Accept", "text/event-stream").header("Mcp-Session-Id", session)
+fn get(session: &str) -> HttpRequest {
+    HttpRequest::standalone_stream(session)
 }
 
 fn id_in(event: &str) -> &str {
@@ -40,45 +40,46 @@ fn id_in(event: &str) -> &str {
 async fn a_client_polls_for_its_result() {
     within(async {
         let probe = Probe::default();
-        let server = Served::start(builder(&probe).tool::<later>()).await;
+        let server = HttpServer::start(builder(&probe).tool::<later>()).await;
         let id = session(&server, "2025-11-25").await;
-        let call = Ask::legacy(&id, 7, "tools/call", &json!({"name": "later"}));
-        let reply = call.send(server.at).await;
+        let call = HttpRequest::legacy(&id, 7, "tools/call", &json!({"name": "later"}));
+        let reply = call.send(server.address).await;
         assert_eq!(reply.header("content-type"), Some("text/event-stream"));
         let at = id_in(reply.text()).to_owned();
         assert_eq!(reply.text(), format!("id: {at}\nretry: 100\ndata: \n\n"));
         probe.entered(1).await;
         probe.let_go(1);
-        let resumed = get(&id).header("Last-Event-ID", &at).send(server.at).await;
-        let events = resumed.events();
-        assert_eq!((events.len(), &events[0]["id"], said(&events[0])), (1, &json!(7), "closed: true"));
+        let resumed = get(&id).header("Last-Event-ID", &at).send(server.address).await;
+        let events = resumed.messages();
+        assert_eq!((events.len(), &events[0]["id"], text_of(&events[0])), (1, &json!(7), "closed: true"));
         // an older client cannot, so its stream stays open
         let id = session(&server, "2025-06-18").await;
         probe.let_go(1);
-        let reply = Ask::legacy(&id, 7, "tools/call", &json!({"name": "later"})).send(server.at).await;
-        assert_eq!(said(&reply.json()), "closed: false");
+        let reply =
+            HttpRequest::legacy(&id, 7, "tools/call", &json!({"name": "later"})).send(server.address).await;
+        assert_eq!(text_of(&reply.json()), "closed: false");
     })
     .await;
 }
 
 #[tokio::test]
-async fn protocol_20_the_answer_waits_for_a_client_whose_connection_broke() {
+async fn the_answer_waits_for_a_client_whose_connection_broke() {
     within(async {
         let probe = Probe::default();
-        let server = Served::start(builder(&probe)).await;
+        let server = HttpServer::start(builder(&probe)).await;
         let id = session(&server, "2025-11-25").await;
-        let mut wire = Wire::open(server.at).await;
+        let mut wire = HttpConnection::open(server.address).await;
         let params = json!({"name": "hold", "_meta": {"progressToken": 1}});
-        wire.write(&Ask::legacy(&id, 1, "tools/call", &params).bytes()).await;
+        wire.send(&HttpRequest::legacy(&id, 1, "tools/call", &params)).await;
         wire.head().await;
         let first = text(&mut wire).await.expect("an event");
         drop(wire);
         probe.entered(1).await;
         probe.let_go(1);
         probe.ended(0, 1).await;
-        let resumed = get(&id).header("Last-Event-ID", id_in(&first)).send(server.at).await;
-        let last: Vec<Value> = resumed.events();
-        assert_eq!(said(last.last().expect("a result")), "let go");
+        let resumed = get(&id).header("Last-Event-ID", id_in(&first)).send(server.address).await;
+        let last: Vec<Value> = resumed.messages();
+        assert_eq!(text_of(last.last().expect("a result")), "let go");
     })
     .await;
 }
@@ -88,12 +89,13 @@ async fn standing_streams_bring_changes_and_end_with_session_and_server() {
     within(async {
         let built: Server = builder(&Probe::default()).build().expect("a server");
         let handle = built.handle();
-        let mut server = Served::of(built).await;
+        let mut server = HttpServer::of(&built).await;
         let id = session(&server, "2025-11-25").await;
         let other = session(&server, "2025-11-25").await;
-        let (mut one, mut two) = (Wire::open(server.at).await, Wire::open(server.at).await);
-        one.write(&get(&id).bytes()).await;
-        two.write(&get(&other).bytes()).await;
+        let (mut one, mut two) =
+            (HttpConnection::open(server.address).await, HttpConnection::open(server.address).await);
+        one.send(&get(&id)).await;
+        two.send(&get(&other)).await;
         for wire in [&mut one, &mut two] {
             let head = wire.head().await;
             assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")));
@@ -104,13 +106,13 @@ async fn standing_streams_bring_changes_and_end_with_session_and_server() {
             let told = messages(&text(wire).await.expect("an event"));
             assert_eq!(told[0]["method"], "notifications/tools/list_changed");
         }
-        let end = Ask::other("DELETE").header("Mcp-Session-Id", &id);
-        assert_eq!(end.send(server.at).await.status, 204);
+        let end = HttpRequest::new("DELETE").session(&id);
+        assert_eq!(end.send(server.address).await.status, 204);
         assert!(one.chunk().await.is_none());
-        assert_eq!(get(&id).send(server.at).await.status, 404);
+        assert_eq!(get(&id).send(server.address).await.status, 404);
         server.stop();
         assert!(two.chunk().await.is_none());
-        server.over().await;
+        server.stopped().await;
     })
     .await;
 }

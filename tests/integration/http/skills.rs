@@ -3,23 +3,19 @@
 use std::time::Duration;
 
 use mcp_runtime::{Caller, Server, ServerBuilder};
+use mcp_tests::support::{HttpRequest, HttpServer, within};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 
-use super::client::{Ask, within};
 use crate::skills::FIXTURE;
 
 const MANIFEST: &str = "skill://fixture-skill/SKILL.md";
 
-/// What a request is answered with, by a server that lives as long as the test's runtime.
+/// What a request is answered with.
 async fn asked(builder: ServerBuilder, asks: &[(&str, Value)]) -> Vec<Value> {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let at = listener.local_addr().expect("an address");
-    let server: Server = builder.build().expect("a server");
-    tokio::spawn(server.serve_http_on(listener));
+    let server = HttpServer::start(builder).await;
     let mut replies = Vec::new();
     for (method, params) in asks {
-        let reply = Ask::modern(1, method, params.clone()).send(at).await;
+        let reply = HttpRequest::modern(1, method, params.clone()).send(server.address).await;
         assert_eq!(reply.status, 200, "{}", reply.text());
         replies.push(reply.json());
     }
@@ -27,7 +23,7 @@ async fn asked(builder: ServerBuilder, asks: &[(&str, Value)]) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn protocol_38_skills_are_served_over_http() {
+async fn skills_are_served_over_http() {
     within(async {
         let builder = Server::builder("skills", "1").skills(FIXTURE);
         let replies = asked(
@@ -54,7 +50,7 @@ async fn protocol_38_skills_are_served_over_http() {
 }
 
 #[tokio::test]
-async fn protocol_12_skills_are_private_where_callers_are_told_apart() {
+async fn skills_are_private_where_callers_are_told_apart() {
     within(async {
         let builder = Server::builder("skills", "1").skills(FIXTURE).list_ttl(Duration::from_secs(60));
         let builder = builder.caller(|_| Some(Caller::new("test", "somebody")));

@@ -8,16 +8,15 @@ use mcp_runtime::{
     Context, LogLevel, Revision, ServerBuilder, ToolDef, mcp_prompt, mcp_resource, mcp_tool,
     testing::{Reply, TestServer},
 };
+use mcp_tests::support::{
+    HttpRequest, HttpServer, LineConnection, call, cancelled, legacy_call, ping, within,
+};
 use serde_json::{Value, json};
 
 use crate::{
-    child,
     common::{LEGACY, refusal, serve},
-    http::{
-        client::{Ask, within},
-        fixture::Served,
-        legacy::session,
-    },
+    http::legacy::session,
+    process::{legacy, until_counted},
 };
 
 /// Says something at every level
@@ -169,7 +168,7 @@ async fn a_legacy_client_sets_a_level_for_its_session() {
 }
 
 #[tokio::test]
-async fn protocol_11_logging_is_declared_where_it_is_on() {
+async fn logging_is_declared_where_it_is_on() {
     for revision in Revision::ALL {
         let server = if revision.is_modern() { on() } else { on().legacy(revision) };
         assert_eq!(server.capabilities().await["logging"], json!({}), "{revision}");
@@ -183,24 +182,27 @@ async fn protocol_11_logging_is_declared_where_it_is_on() {
     assert_eq!(refusal(&removed).0, -32601, "the stateless era has no such method");
 }
 
-#[test]
-fn nothing_is_logged_for_a_call_that_is_over() {
-    let mut server = child::Server::legacy("2025-11-25");
-    assert_eq!(server.ask(&set_level("set", "debug"))["result"], json!({}));
+#[tokio::test]
+async fn nothing_is_logged_for_a_call_that_is_over() {
+    let mut server = legacy("2025-11-25").await;
+    assert_eq!(server.reply_to(&set_level("set", "debug")).await["result"], json!({}));
     // `hang` logs once it has been cancelled; `ask` fails when anything but its answer comes
-    server.send(&child::legacy_call("never", "hang", &json!({})));
-    server.send(&child::cancel("never"));
-    server.until_counted("fired 1");
-    server.ask(&child::ping("after"));
+    server.send(&legacy_call("never", "hang", &json!({}))).await;
+    server.send(&cancelled("never")).await;
+    until_counted(&mut server, "fired 1").await;
+    server.reply_to(&ping("after")).await;
 }
 
 #[tokio::test]
 async fn a_context_that_outlives_its_call_logs_nothing() {
-    let server = Served::start(builder().logging()).await;
+    let server = HttpServer::start(builder().logging()).await;
     within(async {
-        let left = Ask::modern(1, "tools/call", asking("leave", "debug")).send(server.at).await.events();
+        let left = HttpRequest::modern(1, "tools/call", asking("leave", "debug"))
+            .send(server.address)
+            .await
+            .messages();
         assert_eq!((left.len(), &left[0]["params"]["data"]), (2, &json!("in time")));
-        let reply = Ask::modern(2, "tools/call", asking("late", "debug")).send(server.at).await;
+        let reply = HttpRequest::modern(2, "tools/call", asking("late", "debug")).send(server.address).await;
         assert_eq!(reply.json()["result"]["content"][0]["text"], "true");
     })
     .await;
@@ -210,14 +212,14 @@ fn set_level(id: &str, level: &str) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "logging/setLevel", "params": { "level": level } })
 }
 
-#[test]
-fn a_level_lasts_as_long_as_its_connection() {
-    let mut server = child::Server::legacy("2025-06-18");
-    let messages = |server: &mut child::Server, id: &str| {
-        server.send(&child::legacy_call(id, "chatter", &json!({})));
+#[tokio::test]
+async fn a_level_lasts_as_long_as_its_connection() {
+    let mut server = legacy("2025-06-18").await;
+    let messages = async |server: &mut LineConnection, id: &str| {
+        server.send(&legacy_call(id, "chatter", &json!({}))).await;
         let mut seen = Vec::new();
         loop {
-            let message = server.receive();
+            let message = server.message().await;
             if message["id"] == id {
                 return seen;
             }
@@ -225,28 +227,32 @@ fn a_level_lasts_as_long_as_its_connection() {
         }
     };
     // `run` sends events only where somebody has asked for them
-    assert_eq!(messages(&mut server, "a"), [json!("logged")]);
-    assert_eq!(server.ask(&set_level("b", "debug"))["result"], json!({}));
+    assert_eq!(messages(&mut server, "a").await, [json!("logged")]);
+    assert_eq!(server.reply_to(&set_level("b", "debug")).await["result"], json!({}));
     let recorded = json!({ "message": "recorded", "answer": 42 });
-    assert_eq!(messages(&mut server, "c"), [recorded, json!("logged")]);
-    assert_eq!(server.ask(&set_level("d", "warning"))["result"], json!({}));
-    assert_eq!(messages(&mut server, "e"), [json!("logged")]);
-    assert_eq!(server.ask(&set_level("f", "error"))["result"], json!({}));
-    assert!(messages(&mut server, "g").is_empty());
-    assert_eq!(server.ask(&set_level("h", "x"))["error"]["code"], -32602);
+    assert_eq!(messages(&mut server, "c").await, [recorded, json!("logged")]);
+    assert_eq!(server.reply_to(&set_level("d", "warning")).await["result"], json!({}));
+    assert_eq!(messages(&mut server, "e").await, [json!("logged")]);
+    assert_eq!(server.reply_to(&set_level("f", "error")).await["result"], json!({}));
+    assert!(messages(&mut server, "g").await.is_empty());
+    assert_eq!(server.reply_to(&set_level("h", "x")).await["error"]["code"], -32602);
     // a modern request on the same connection speaks for itself
-    server.ask(&child::call("i", "chatter", &json!({})));
+    server.reply_to(&call("i", "chatter", &json!({}))).await;
 }
 
 #[tokio::test]
 async fn over_http_messages_come_before_the_result() {
-    let server = Served::start(builder().logging()).await;
+    let server = HttpServer::start(builder().logging()).await;
     within(async {
         for name in ["talk", "kinds"] {
-            let quiet = Ask::modern(1, "tools/call", json!({ "name": name })).send(server.at).await;
+            let quiet =
+                HttpRequest::modern(1, "tools/call", json!({ "name": name })).send(server.address).await;
             assert_eq!(quiet.json()["result"]["isError"], json!(null), "JSON, since nothing comes first");
         }
-        let events = Ask::modern(2, "tools/call", asking("talk", "alert")).send(server.at).await.events();
+        let events = HttpRequest::modern(2, "tools/call", asking("talk", "alert"))
+            .send(server.address)
+            .await
+            .messages();
         let data: Vec<_> = events.iter().map(|event| &event["params"]["data"]).collect();
         assert_eq!(data, [&json!("alert"), &json!("emergency"), &json!(null)]);
         assert_eq!(events[2]["result"]["content"][0]["text"], "talked");
@@ -256,15 +262,15 @@ async fn over_http_messages_come_before_the_result() {
 
 #[tokio::test]
 async fn over_http_a_session_has_its_level() {
-    let server = Served::start(builder().logging()).await;
+    let server = HttpServer::start(builder().logging()).await;
     within(async {
         let [mine, other] = [session(&server, "2025-11-25").await, session(&server, "2025-11-25").await];
         let set = json!({ "level": "alert" });
-        let reply = Ask::legacy(&mine, 1, "logging/setLevel", &set).send(server.at).await;
+        let reply = HttpRequest::legacy(&mine, 1, "logging/setLevel", &set).send(server.address).await;
         assert_eq!(reply.json()["result"], json!({}));
         for (session, count) in [(&mine, 2), (&other, 7)] {
-            let call = Ask::legacy(session, 2, "tools/call", &json!({ "name": "talk" }));
-            let messages = call.send(server.at).await.events();
+            let call = HttpRequest::legacy(session, 2, "tools/call", &json!({ "name": "talk" }));
+            let messages = call.send(server.address).await.messages();
             let logged = messages.iter().filter(|message| message["method"] == "notifications/message");
             assert_eq!(logged.count(), count, "{messages:?}");
         }
@@ -274,11 +280,11 @@ async fn over_http_a_session_has_its_level() {
 
 #[tokio::test]
 async fn without_a_session_a_level_cannot_be_set() {
-    let server = Served::start(builder().logging().stateless()).await;
+    let server = HttpServer::start(builder().logging().stateless()).await;
     within(async {
-        let reply = Ask::post(set_level("a", "info").to_string())
+        let reply = HttpRequest::post(set_level("a", "info").to_string())
             .header("MCP-Protocol-Version", "2025-11-25")
-            .send(server.at)
+            .send(server.address)
             .await;
         assert_eq!((reply.status, reply.code()), (200, -32603), "{}", reply.text());
         assert!(reply.text().contains("session"), "{}", reply.text());

@@ -4,9 +4,10 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use mcp_runtime::{AskError, ServerBuilder, prelude::*};
+use mcp_tests::support::Client;
 use serde_json::{Value, json};
 
-use super::{Cell, Era, Name, Seen, capable, cells, client::Client};
+use super::{Cell, Era, Name, Seen, capable, cells, connect_to};
 
 #[mcp_type]
 struct Flight {
@@ -121,12 +122,12 @@ fn declines(_: &str, _: &Value) -> Value {
 async fn connect(cell: Cell) -> (Client, Arc<Seen>) {
     let seen = Arc::<Seen>::default();
     let server = builder(&seen).build().unwrap();
-    (Client::connect(&server, cell, capable(), answers).await, seen)
+    (connect_to(&server, cell, capable(), answers).await, seen)
 }
 
 #[tokio::test]
-async fn x1_one_body_asks_in_every_way() {
-    for cell in cells("X1 asking") {
+async fn one_body_asks_in_every_way() {
+    for cell in cells("asking") {
         let (mut client, _) = connect(cell).await;
         let exchange = client.call("greet", json!({})).await;
         assert_eq!(exchange.text(), "Hello, Ada!", "{cell:?}");
@@ -135,8 +136,8 @@ async fn x1_one_body_asks_in_every_way() {
 }
 
 #[tokio::test]
-async fn x3_questions_under_join_are_one_round_and_what_was_done_once_is_not_done_again() {
-    for cell in cells("X3 questions") {
+async fn questions_under_join_are_one_round_and_what_was_done_once_is_not_done_again() {
+    for cell in cells("questions") {
         let (mut client, seen) = connect(cell).await;
         let exchange = client.call("book", json!({})).await;
         assert_eq!(exchange.text(), "Ada 2 true 41 true", "{cell:?}");
@@ -147,10 +148,10 @@ async fn x3_questions_under_join_are_one_round_and_what_was_done_once_is_not_don
 }
 
 #[tokio::test]
-async fn x3_an_answer_of_no_is_an_answer() {
-    for cell in cells("X3 questions") {
+async fn an_answer_of_no_is_an_answer() {
+    for cell in cells("questions") {
         let server = builder(&Arc::default()).build().unwrap();
-        let mut client = Client::connect(&server, cell, capable(), declines).await;
+        let mut client = connect_to(&server, cell, capable(), declines).await;
         assert_eq!(client.call("optional", json!({})).await.text(), "nobody said", "{cell:?}");
         let refused = client.call("greet", json!({})).await;
         assert_eq!(refused.reply["isError"], true, "{cell:?}");
@@ -159,8 +160,8 @@ async fn x3_an_answer_of_no_is_an_answer() {
 }
 
 #[tokio::test]
-async fn x3_a_key_used_twice_is_an_error_that_the_log_explains() {
-    for cell in cells("X3 questions") {
+async fn a_key_used_twice_is_an_error_that_the_log_explains() {
+    for cell in cells("questions") {
         let (mut client, _) = connect(cell).await;
         let exchange = client.call("twice", json!({})).await;
         assert_eq!(exchange.reply["isError"], true, "{cell:?}");
@@ -169,8 +170,8 @@ async fn x3_a_key_used_twice_is_an_error_that_the_log_explains() {
 }
 
 #[tokio::test]
-async fn protocol_21_asking_from_a_spawned_task_is_an_error() {
-    for cell in cells("X3 questions") {
+async fn asking_from_a_spawned_task_is_an_error() {
+    for cell in cells("questions") {
         let (mut client, _) = connect(cell).await;
         let exchange = client.call("detached", json!({})).await;
         assert_eq!(
@@ -191,12 +192,12 @@ async fn models_and_folders_are_asked_together() {
 
 #[tokio::test]
 async fn resources_and_prompts_ask_as_well() {
-    for cell in cells("X1 asking") {
+    for cell in cells("asking") {
         let (mut client, _) = connect(cell).await;
         let page = client.request("resources/read", json!({ "uri": "page://welcome" })).await.reply;
         assert_eq!(page["contents"][0]["text"], "Welcome, Ada", "{cell:?}");
         if cell.1 == Era::Modern {
-            // protocol 13: what was made of answers is not for caches, whatever the attribute says
+            // what was made of answers is not for caches, whatever the attribute says
             assert_eq!((&page["ttlMs"], &page["cacheScope"]), (&json!(0), &json!("private")), "{cell:?}");
         }
         let params = json!({ "name": "brief", "arguments": { "topic": "tea" } });
@@ -206,10 +207,10 @@ async fn resources_and_prompts_ask_as_well() {
 }
 
 #[tokio::test]
-async fn protocol_25_a_client_that_cannot_be_asked_is_told_so() {
+async fn a_client_that_cannot_be_asked_is_told_so() {
     for cell in cells("missing features") {
         let server = builder(&Arc::default()).build().unwrap();
-        let mut client = Client::connect(&server, cell, json!({}), answers).await;
+        let mut client = connect_to(&server, cell, json!({}), answers).await;
         let lacking = client.call("greet", json!({})).await.reply;
         let swallowed = client.call("optional", json!({})).await.reply;
         match cell.1 {

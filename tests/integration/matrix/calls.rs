@@ -2,13 +2,14 @@
 
 use std::sync::atomic::Ordering;
 
+use mcp_tests::support::{Client, Transport};
 use serde_json::{Value, json};
 
-use super::{Cell, Era, Way, cells, client::Client, connect};
+use super::{Cell, Era, cells, connect};
 
 #[tokio::test]
-async fn t32_progress_comes_before_the_result_and_only_upwards() {
-    for cell in cells("T32 progress") {
+async fn progress_comes_before_the_result_and_only_upwards() {
+    for cell in cells("progress") {
         let (mut client, _) = connect(cell).await;
         for token in [json!("t"), json!(7)] {
             let params = json!({ "name": "steps", "arguments": {}, "_meta": { "progressToken": token } });
@@ -85,27 +86,27 @@ fn hold(token: Option<u32>) -> Value {
 }
 
 #[tokio::test]
-async fn t33_a_call_that_its_client_gives_up_is_dropped_and_not_answered() {
-    for cell in cells("T33 cancellation") {
+async fn a_call_that_its_client_gives_up_is_dropped_and_not_answered() {
+    for cell in cells("cancellation") {
         let (mut client, seen) = connect(cell).await;
         for (calls, token) in [(1, None), (2, Some(1))] {
             match cell {
                 // dropping the request is all that a client in memory can do, and one of modern HTTP: it disconnects
-                (Way::Memory, _) => {
+                (Transport::Memory, _) => {
                     tokio::select! {
                         _ = client.request("tools/call", hold(token)) => panic!("it ended"),
                         () = seen.until_entered(calls) => {}
                     }
                 }
-                (Way::Http, Era::Modern) => {
+                (Transport::Http, Era::Modern) => {
                     client.start("tools/call", hold(token)).await;
                     seen.until_entered(calls).await;
-                    client.hang_up().await;
+                    client.disconnect().await;
                 }
                 _ => {
                     let id = client.start("tools/call", hold(token)).await;
                     seen.until_entered(calls).await;
-                    client.notify("notifications/cancelled", &json!({ "requestId": id })).await;
+                    client.notify("notifications/cancelled", json!({ "requestId": id })).await;
                 }
             }
             seen.until_dropped(calls).await;
@@ -118,21 +119,21 @@ async fn t33_a_call_that_its_client_gives_up_is_dropped_and_not_answered() {
 }
 
 /// What becomes of the calls of a client that goes away.
-fn goes_on((way, era): Cell) -> bool {
-    match (way, era) {
-        // what was asked for before the end of its input is answered (S3)
-        (Way::Stdio, _) => true,
-        // a connection is no session (protocol 20)
-        (Way::Http, Era::Legacy) => true,
-        (Way::Memory, _) | (Way::Http, Era::Modern) => false,
+fn goes_on((transport, era): Cell) -> bool {
+    match (transport, era) {
+        // what was asked for before the end of its input is answered
+        (Transport::Stdio, _) => true,
+        // a connection is no session
+        (Transport::Http, Era::Legacy) => true,
+        (Transport::Memory, _) | (Transport::Http, Era::Modern) => false,
     }
 }
 
 #[tokio::test]
-async fn h6_a_client_that_goes_away_cancels_its_calls_where_nobody_can_come_back_for_them() {
-    for cell in cells("H6 clients that go") {
+async fn a_client_that_goes_away_cancels_its_calls_where_nobody_can_come_back_for_them() {
+    for cell in cells("clients that go") {
         let (mut client, seen) = connect(cell).await;
-        if cell.0 == Way::Memory {
+        if cell.0 == Transport::Memory {
             tokio::select! {
                 _ = client.call("hold", json!({})) => panic!("it ended"),
                 () = seen.until_entered(1) => {}
@@ -144,20 +145,20 @@ async fn h6_a_client_that_goes_away_cancels_its_calls_where_nobody_can_come_back
             client.start("tools/call", hold(token)).await;
         }
         seen.until_entered(2).await;
-        client.hang_up().await;
+        client.disconnect().await;
         if !goes_on(cell) {
             seen.until_dropped(2).await;
             assert_eq!(client.call("steps", json!({})).await.text(), "done", "{cell:?}");
             continue;
         }
-        if cell.0 == Way::Http {
+        if cell.0 == Transport::Http {
             // the session is as good as before
             assert_eq!(client.call("steps", json!({})).await.text(), "done", "{cell:?}");
         }
         seen.gate.add_permits(2);
         seen.until_finished(2).await;
         assert_eq!(seen.dropped.load(Ordering::SeqCst), 0, "{cell:?}");
-        if cell.0 == Way::Stdio {
+        if cell.0 == Transport::Stdio {
             let rest = client.rest().await;
             let replies: Vec<_> = rest.iter().filter(|message| message.get("method").is_none()).collect();
             assert_eq!(replies.len(), 2, "{cell:?}: {rest:?}");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Era, Seen, builder, capable, cells, client::Client, connect, nobody_asks, tool};
+use super::{Era, Seen, builder, capable, cells, connect, connect_to, nobody_asks, tool};
 
 #[tokio::test]
 async fn lists_come_in_pages_whose_cursors_are_the_servers() {
@@ -10,7 +10,7 @@ async fn lists_come_in_pages_whose_cursors_are_the_servers() {
         let seen = std::sync::Arc::<Seen>::default();
         let more = (0..4).fold(builder(&seen), |builder, n| builder.add_tool(tool(&format!("late_{n}"))));
         let server = more.page_size(3).build().unwrap();
-        let mut client = Client::connect(&server, cell, capable(), nobody_asks).await;
+        let mut client = connect_to(&server, cell, capable(), nobody_asks).await;
         let (tools, pages) = client.list("tools/list", "tools").await;
         let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().expect("a name")).collect();
         let all = ["hold", "steps", "talk", "publish", "late_0", "late_1", "late_2", "late_3"];
@@ -35,8 +35,8 @@ async fn lists_come_in_pages_whose_cursors_are_the_servers() {
 }
 
 #[tokio::test]
-async fn p05_what_is_typed_is_completed() {
-    for cell in cells("P5 completion") {
+async fn what_is_typed_is_completed() {
+    for cell in cells("completion") {
         let (mut client, _) = connect(cell).await;
         let mut complete = async |of: Value, name: &str, value: &str, chosen: Value| {
             let params = json!({

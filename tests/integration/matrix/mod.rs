@@ -3,7 +3,6 @@
 
 mod asking;
 mod calls;
-mod client;
 #[path = "../../conformance/kinds.rs"]
 mod kinds;
 mod lists;
@@ -18,11 +17,10 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use mcp_runtime::{Completion, Server, ServerBuilder, ServerHandle, ToolCall, ToolDef, prelude::*};
+use mcp_runtime::{Completion, Revision, Server, ServerBuilder, ServerHandle, ToolCall, ToolDef, prelude::*};
+use mcp_tests::support::{Answers, Client, Transport, soon};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
-
-use client::{Client, soon};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Era {
@@ -30,38 +28,31 @@ enum Era {
     Modern,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
-    Memory,
-    Stdio,
-    Http,
-}
-
-type Cell = (Way, Era);
+type Cell = (Transport, Era);
 
 /// The table: a feature; where it is driven, in memory, over stdio and over HTTP, of legacy and then of modern
 /// clients; why it is not driven in the cells with a dash.
 #[rustfmt::skip]
 const TABLE: &[(&str, &str, &str)] = &[
     //                      legacy modern
-    ("H1 H2 eras",          "mshmsh", ""),
-    ("X1 asking",           "mshmsh", ""),
-    ("X2 carried state",    "---msh", "legacy clients are asked by requests: they carry no state between rounds"),
-    ("X3 questions",        "mshmsh", ""),
+    ("eras",                "mshmsh", ""),
+    ("asking",              "mshmsh", ""),
+    ("carried state",       "---msh", "legacy clients are asked by requests: they carry no state between rounds"),
+    ("questions",           "mshmsh", ""),
     ("sampling, roots",     "mshmsh", ""),
     ("URLs",                "mshmsh", ""),
     ("missing features",    "mshmsh", ""),
-    ("X4 revisions",        "mshmsh", ""),
-    ("T32 progress",        "mshmsh", ""),
+    ("revisions",           "mshmsh", ""),
+    ("progress",            "mshmsh", ""),
     ("logging",             "mshmsh", ""),
-    ("T33 cancellation",    "mshmsh", ""),
-    ("H6 clients that go",  "-shmsh", "a client in memory goes by dropping its request, and has no session that lasts"),
-    ("H8 stopping",         "-sh-sh", "only a process can be told to stop"),
-    ("T35 lists change",    "mshmsh", ""),
-    ("R14 subscriptions",   "mshmsh", ""),
+    ("cancellation",        "mshmsh", ""),
+    ("clients that go",     "-shmsh", "a client in memory goes by dropping its request, and has no session that lasts"),
+    ("stopping",            "-sh-sh", "only a process can be told to stop"),
+    ("lists that change",   "mshmsh", ""),
+    ("subscriptions",       "mshmsh", ""),
     ("tasks",               "mshmsh", ""),
     ("tasks that end",      "---msh", "legacy clients see no task: what is one for others is a call for them"),
-    ("P5 completion",       "mshmsh", ""),
+    ("completion",          "mshmsh", ""),
     ("pages",               "mshmsh", ""),
 ];
 
@@ -70,7 +61,7 @@ fn cells(feature: &str) -> impl Iterator<Item = Cell> {
     let row = TABLE.iter().find(|(name, ..)| *name == feature).expect("a feature of the table");
     let all = [Era::Legacy, Era::Modern]
         .into_iter()
-        .flat_map(|era| [Way::Memory, Way::Stdio, Way::Http].into_iter().map(move |way| (way, era)));
+        .flat_map(|era| Transport::ALL.into_iter().map(move |transport| (transport, era)));
     row.1.chars().zip(all).filter(|(mark, _)| *mark != '-').map(|(_, cell)| cell)
 }
 
@@ -233,9 +224,18 @@ fn nobody_asks(method: &str, params: &Value) -> Value {
     panic!("nobody asks {method} {params}")
 }
 
+/// A client of that cell's transport and era.
+async fn connect_to(server: &Server, cell: Cell, capabilities: Value, answers: Answers) -> Client {
+    let revision = match cell.1 {
+        Era::Legacy => Revision::V2025_11_25,
+        Era::Modern => Revision::LATEST,
+    };
+    Client::connect(server, cell.0, revision, capabilities, answers).await
+}
+
 /// A client of a server with what is in this file.
 async fn connect(cell: Cell) -> (Client, Arc<Seen>) {
     let seen = Arc::<Seen>::default();
     let server = builder(&seen).build().unwrap();
-    (Client::connect(&server, cell, capable(), nobody_asks).await, seen)
+    (connect_to(&server, cell, capable(), nobody_asks).await, seen)
 }

@@ -4,13 +4,14 @@
 use std::collections::VecDeque;
 
 use mcp_runtime::Revision;
+use mcp_tests::support::{Client, Transport};
 use serde_json::{Value, json};
 
-use super::{Era, Way, cells, client::Client, connect, kinds};
+use super::{Era, cells, connect, kinds};
 
 #[tokio::test]
-async fn h1_h2_each_era_gets_its_own_words() {
-    for cell in cells("H1 H2 eras") {
+async fn each_era_gets_its_own_words() {
+    for cell in cells("eras") {
         let (mut client, _) = connect(cell).await;
         let reply = client.request("tools/list", json!({})).await.reply;
         let modern = cell.1 == Era::Modern;
@@ -36,9 +37,9 @@ fn answers(method: &str, _: &Value) -> Value {
 }
 
 /// Everything that the server says in a revision, without what is random in it.
-async fn said(server: &mcp_runtime::Server, way: Way, revision: Revision) -> Vec<Value> {
+async fn said(server: &mcp_runtime::Server, transport: Transport, revision: Revision) -> Vec<Value> {
     let capabilities = json!({ "elicitation": {}, "sampling": {}, "roots": {} });
-    let mut client = Client::speaking(server, way, revision, capabilities, answers).await;
+    let mut client = Client::connect(server, transport, revision, capabilities, answers).await;
     let mut said = Vec::new();
     let mut requests = VecDeque::from(kinds::requests());
     while let Some((what, method, params)) = requests.pop_front() {
@@ -84,10 +85,10 @@ const NEW: [(Revision, &[&str]); 4] = [
 ];
 
 #[tokio::test]
-async fn x4_every_way_says_the_same_in_each_revision_and_nothing_newer() {
+async fn every_way_says_the_same_in_each_revision_and_nothing_newer() {
     let server = kinds::builder().build().unwrap();
     for revision in Revision::ALL {
-        let expected = said(&server, Way::Memory, revision).await;
+        let expected = said(&server, Transport::Memory, revision).await;
         let text = json!(expected).to_string();
         for (since, members) in NEW {
             for member in members {
@@ -95,12 +96,12 @@ async fn x4_every_way_says_the_same_in_each_revision_and_nothing_newer() {
             }
         }
         let era = if revision.is_modern() { Era::Modern } else { Era::Legacy };
-        for (way, _) in cells("X4 revisions").filter(|cell| cell.1 == era) {
-            let said = said(&server, way, revision).await;
+        for (transport, _) in cells("revisions").filter(|cell| cell.1 == era) {
+            let said = said(&server, transport, revision).await;
             for (said, expected) in said.iter().zip(&expected) {
-                assert_eq!(said, expected, "{way:?} {revision}");
+                assert_eq!(said, expected, "{transport:?} {revision}");
             }
-            assert_eq!(said.len(), expected.len(), "{way:?} {revision}");
+            assert_eq!(said.len(), expected.len(), "{transport:?} {revision}");
         }
     }
 }

@@ -7,9 +7,10 @@ use std::sync::{
 };
 
 use mcp_runtime::{Caller, ServerBuilder, prelude::*};
+use mcp_tests::support::Transport;
 use serde_json::{Value, json};
 
-use super::{Name, Way, capable, cells, client::Client};
+use super::{Name, capable, cells, connect_to};
 
 #[derive(Default)]
 struct Runs(AtomicUsize);
@@ -45,16 +46,16 @@ fn call(tool: &str, arguments: &Value, state: &Value, answers: &Value) -> Value 
 }
 
 #[tokio::test]
-async fn x2_state_that_was_changed_or_belongs_elsewhere_is_refused_before_the_function_runs() {
-    for cell in cells("X2 carried state") {
+async fn state_that_was_changed_or_belongs_elsewhere_is_refused_before_the_function_runs() {
+    for cell in cells("carried state") {
         let runs = Arc::<Runs>::default();
         let builder = builder(&runs).caller(|parts| {
             let user = parts.headers.get("x-user")?.to_str().ok()?;
             Some(Caller::new("test", user))
         });
         let server = builder.build().unwrap();
-        let mut client = Client::connect(&server, cell, capable(), answers).await;
-        client.be("ada");
+        let mut client = connect_to(&server, cell, capable(), answers).await;
+        client.set_header("x-user", "ada");
         let ten = json!({ "amount": 10 });
         let (_, asked) = client.round("tools/call", json!({ "name": "pay", "arguments": ten })).await;
         assert_eq!(asked["resultType"], "input_required", "{cell:?}");
@@ -81,12 +82,12 @@ async fn x2_state_that_was_changed_or_belongs_elsewhere_is_refused_before_the_fu
             assert_eq!(reply["error"]["code"], -32602, "{cell:?} {params}: {reply}");
         }
         let whole = call("pay", &ten, state, &responses);
-        if cell.0 == Way::Http {
+        if cell.0 == Transport::Http {
             // elsewhere there is one caller
-            client.be("eve");
+            client.set_header("x-user", "eve");
             let (_, reply) = client.round("tools/call", whole.clone()).await;
             assert_eq!(reply["error"]["code"], -32602, "{cell:?}: {reply}");
-            client.be("ada");
+            client.set_header("x-user", "ada");
         }
         assert_eq!(runs.0.load(Ordering::SeqCst), 1, "{cell:?}: no function has run");
         // the same arguments in other words are the same arguments

@@ -1,14 +1,13 @@
 //! A process that is told to stop while clients wait and listen.
 
+use mcp_tests::support::{
+    EventStream, HttpRequest, LineConnection, SUBSCRIPTION, Transport, meta, request, text_of, within,
+};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{Era, Way, cells};
-use crate::{
-    child::{Server, fixture},
-    http::client::{Ask, said, within},
-    subscriptions::client::{Events, SUBSCRIPTION},
-};
+use super::{Era, cells};
+use crate::process::fixture;
 
 /// Calls in flight.
 const CALLS: usize = 100;
@@ -18,7 +17,7 @@ fn nap() -> Value {
 }
 
 fn counted(reply: &Value) -> bool {
-    said(reply).starts_with(&format!("waiting {CALLS} "))
+    text_of(reply).starts_with(&format!("waiting {CALLS} "))
 }
 
 /// A listen stream's result.
@@ -28,42 +27,42 @@ fn assert_result(message: &Value, id: &str) {
     assert_eq!(message["result"]["_meta"][SUBSCRIPTION], id, "{message}");
 }
 
-fn over_stdio(era: Era) {
-    let mut server = Server::spawn(fixture().env("FIXTURE_IN_FLIGHT", "1000"));
+async fn over_stdio(era: Era) {
+    let mut server = LineConnection::spawn(fixture().env("FIXTURE_IN_FLIGHT", "1000"));
     if era == Era::Legacy {
-        server = server.greeted("2025-11-25");
+        server.shake_hands("2025-11-25").await;
     }
     let request = |id: Value, method: &str, mut params: Value| {
         if era == Era::Modern {
-            params["_meta"] = crate::child::meta();
+            params["_meta"] = meta();
         }
-        json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+        request(id, method, params)
     };
     if era == Era::Modern {
         let filter = json!({ "notifications": { "toolsListChanged": true } });
-        server.send(&request(json!("listen"), "subscriptions/listen", filter));
-        assert_eq!(server.receive()["method"], "notifications/subscriptions/acknowledged");
+        server.send(&request(json!("listen"), "subscriptions/listen", filter)).await;
+        assert_eq!(server.message().await["method"], "notifications/subscriptions/acknowledged");
     }
     for call in 0..CALLS {
-        server.send(&request(json!(call), "tools/call", nap()));
+        server.send(&request(json!(call), "tools/call", nap())).await;
     }
     let mut napped = 0;
     loop {
-        server.send(&request(json!("count"), "tools/call", json!({ "name": "count" })));
-        let mut reply = server.receive();
+        server.send(&request(json!("count"), "tools/call", json!({ "name": "count" }))).await;
+        let mut reply = server.message().await;
         while reply["id"] != "count" {
-            napped += usize::from(said(&reply) == "napped");
-            reply = server.receive();
+            napped += usize::from(text_of(&reply) == "napped");
+            reply = server.message().await;
         }
         if counted(&reply) {
             break;
         }
     }
-    server.signal_to_stop();
+    server.terminate();
     let mut ends = Vec::new();
-    while let Some(message) = server.receive_or_end() {
+    while let Some(message) = server.next().await {
         if message["id"].is_u64() {
-            assert_eq!(said(&message), "napped");
+            assert_eq!(text_of(&message), "napped");
             napped += 1;
         } else {
             ends.push(message);
@@ -79,55 +78,53 @@ fn over_stdio(era: Era) {
         }
         (_, others) => panic!("{era:?}: {others:?}"),
     }
-    assert_eq!(server.end().0.code(), Some(0), "{era:?}");
+    assert_eq!(server.exit().await.0.code(), Some(0), "{era:?}");
 }
 
 async fn over_http(era: Era) {
     let free = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let at = free.local_addr().expect("an address");
     drop(free);
-    let server = Server::spawn(fixture().args(["--http", &at.to_string()]));
+    let server = LineConnection::spawn(fixture().args(["--http", &at.to_string()]));
     while TcpStream::connect(at).await.is_err() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     let session = match era {
         Era::Legacy => {
-            let hello = Ask::initialize("2025-11-25").send(at).await;
-            hello.header("mcp-session-id").expect("a session").to_owned()
+            let hello = HttpRequest::initialize("2025-11-25").send(at).await;
+            hello.session()
         }
         Era::Modern => String::new(),
     };
     let mut streams = Vec::new();
     for id in ["a", "b", "c"] {
-        let ask = match era {
-            Era::Legacy => {
-                Ask::other("GET").header("Accept", "text/event-stream").header("Mcp-Session-Id", &session)
-            }
+        let request = match era {
+            Era::Legacy => HttpRequest::standalone_stream(&session),
             Era::Modern => {
                 let filter = json!({ "notifications": { "toolsListChanged": true } });
-                Ask::modern(id, "subscriptions/listen", filter)
+                HttpRequest::modern(id, "subscriptions/listen", filter)
             }
         };
-        let mut events = Events::open(ask, at).await.expect("a stream");
+        let mut events = EventStream::open(&request, at).await.expect("a stream");
         if era == Era::Modern {
             events.next().await.expect("an acknowledgement");
         }
         streams.push((id, events));
     }
     let call = |id: usize, params: Value| match era {
-        Era::Legacy => Ask::legacy(&session, id, "tools/call", &params),
-        Era::Modern => Ask::modern(id, "tools/call", params),
+        Era::Legacy => HttpRequest::legacy(&session, id, "tools/call", &params),
+        Era::Modern => HttpRequest::modern(id, "tools/call", params),
     };
     let naps: Vec<_> = (0..CALLS)
         .map(|id| {
-            let ask = call(id, nap());
-            tokio::spawn(async move { ask.send(at).await })
+            let request = call(id, nap());
+            tokio::spawn(async move { request.send(at).await })
         })
         .collect();
     while !counted(&call(CALLS, json!({ "name": "count" })).send(at).await.json()) {
         tokio::task::yield_now().await;
     }
-    server.signal_to_stop();
+    server.terminate();
     for (id, events) in &mut streams {
         if era == Era::Modern {
             assert_result(&events.next().await.expect("a result"), id);
@@ -135,19 +132,19 @@ async fn over_http(era: Era) {
         assert_eq!(events.next().await, None, "{era:?}");
     }
     for nap in naps {
-        assert_eq!(said(&nap.await.expect("no panic").json()), "napped");
+        assert_eq!(text_of(&nap.await.expect("no panic").json()), "napped");
     }
-    let (status, _) = tokio::task::spawn_blocking(|| server.end()).await.expect("no panic");
+    let (status, _) = server.exit().await;
     assert_eq!(status.code(), Some(0), "{era:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn h8_a_hundred_calls_are_answered_and_streams_end_before_the_process_does() {
-    for (way, era) in cells("H8 stopping") {
-        match way {
-            Way::Memory => unreachable!("the table has no such cell"),
-            Way::Stdio => tokio::task::spawn_blocking(move || over_stdio(era)).await.expect("no panic"),
-            Way::Http => within(over_http(era)).await,
+async fn a_hundred_calls_are_answered_and_streams_end_before_the_process_does() {
+    for (transport, era) in cells("stopping") {
+        match transport {
+            Transport::Memory => unreachable!("the table has no such cell"),
+            Transport::Stdio => over_stdio(era).await,
+            Transport::Http => within(over_http(era)).await,
         }
     }
 }

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use mcp_tests::support::{Client, Transport};
 use serde_json::{Value, json};
 
-use super::{Cell, Era, Seen, builder, capable, cells, client::Client, nobody_asks, tool};
+use super::{Cell, Era, Seen, builder, capable, cells, connect_to, nobody_asks, tool};
 
 /// What the client is told next: the method, and the URI if there is one.
 async fn told(client: &mut Client) -> (String, Option<String>) {
-    let message = client.told().await;
+    let message = client.next_message().await;
     assert!(message.get("id").is_none(), "{message}");
     let text = |value: &Value| value.as_str().map(str::to_owned);
     (text(&message["method"]).expect("a notification"), text(&message["params"]["uri"]))
@@ -24,7 +25,7 @@ fn updated(uri: &str) -> (String, Option<String>) {
 }
 
 async fn listening(server: &mcp_runtime::Server, cell: Cell, filter: Value) -> Client {
-    let mut client = Client::connect(server, cell, capable(), nobody_asks).await;
+    let mut client = connect_to(server, cell, capable(), nobody_asks).await;
     assert_eq!(client.listen(filter.clone()).await, filter, "{cell:?}");
     client
 }
@@ -34,8 +35,8 @@ fn everything() -> Value {
 }
 
 #[tokio::test]
-async fn t35_a_batch_of_tools_is_one_change_that_whoever_asked_is_told_of() {
-    for cell in cells("T35 lists change") {
+async fn a_batch_of_tools_is_one_change_that_whoever_asked_is_told_of() {
+    for cell in cells("lists that change") {
         let server = builder(&Arc::<Seen>::default()).build().unwrap();
         let handle = server.handle();
         let mut all = listening(&server, cell, everything()).await;
@@ -62,7 +63,7 @@ async fn t35_a_batch_of_tools_is_one_change_that_whoever_asked_is_told_of() {
         assert_eq!(told(&mut all).await, list("prompts"), "{cell:?}");
 
         // a session on a wire cannot say which lists it wants: it is told of all of them
-        if cell.1 == Era::Legacy && cell.0 != super::Way::Memory {
+        if cell.1 == Era::Legacy && cell.0 != Transport::Memory {
             assert_eq!(told(&mut prompts).await, list("tools"), "{cell:?}");
             // what it has not read of yet may be one change
             while told(&mut prompts).await != list("prompts") {}
@@ -73,8 +74,8 @@ async fn t35_a_batch_of_tools_is_one_change_that_whoever_asked_is_told_of() {
 }
 
 #[tokio::test]
-async fn r14_an_update_reaches_the_subscribers_of_its_uri_only() {
-    for cell in cells("R14 subscriptions") {
+async fn an_update_reaches_the_subscribers_of_its_uri_only() {
+    for cell in cells("subscriptions") {
         let server = builder(&Arc::<Seen>::default()).build().unwrap();
         let handle = server.handle();
         let filter = |uris: &[&str]| json!({ "resourceSubscriptions": uris, "promptsListChanged": true });

@@ -3,9 +3,10 @@
 use std::sync::{Arc, atomic::Ordering};
 
 use mcp_runtime::{Server, prelude::*};
+use mcp_tests::support::Client;
 use serde_json::{Value, json};
 
-use super::{Cell, Era, Name, Seen, cells, client::Client};
+use super::{Cell, Era, Name, Seen, cells, connect_to};
 
 /// The extension's key.
 const TASKS: &str = "io.modelcontextprotocol/tasks";
@@ -44,35 +45,12 @@ async fn connect(server: &Server, cell: Cell, knows_tasks: bool) -> Client {
     if knows_tasks {
         capabilities["extensions"] = json!({ TASKS: {} });
     }
-    Client::connect(server, cell, capabilities, answers).await
-}
-
-async fn start(client: &mut Client) -> String {
-    let reply = client.call("errand", json!({})).await.reply;
-    assert_eq!((&reply["resultType"], &reply["status"]), (&json!("task"), &json!("working")), "{reply}");
-    reply["taskId"].as_str().expect("an id").to_owned()
-}
-
-async fn get(client: &mut Client, id: &str) -> Value {
-    client.request("tasks/get", json!({ "taskId": id })).await.reply
-}
-
-/// The task, once it is in that state.
-async fn until(client: &mut Client, id: &str, status: &str) -> Value {
-    for _ in 0..4000 {
-        let task = get(client, id).await;
-        if task["status"] == status {
-            return task;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
-    panic!("it is never {status}: {}", get(client, id).await);
+    connect_to(server, cell, capabilities, answers).await
 }
 
 async fn answer(client: &mut Client, id: &str, task: &Value) {
-    let params = json!({ "taskId": id, "inputResponses": client.answers_to(task) });
-    let reply = client.request("tasks/update", params).await.reply;
-    assert_eq!(reply["resultType"], "complete", "{reply}");
+    let responses = client.answers_to(task);
+    client.update_task(id, responses).await;
 }
 
 #[tokio::test]
@@ -87,7 +65,7 @@ async fn a_task_is_a_call_for_clients_that_know_none() {
             let exchange = client.request("tools/call", params).await;
             assert_eq!(exchange.text(), "done for Ada", "{cell:?}");
             assert_eq!(exchange.rounds, if cell.1 == Era::Modern { 2 } else { 1 }, "{cell:?}");
-            let unknown = get(&mut client, "anything").await;
+            let unknown = client.reply("tasks/get", json!({ "taskId": "anything" })).await;
             let code = if cell.1 == Era::Modern { -32021 } else { -32601 };
             assert_eq!(unknown["error"]["code"], code, "{cell:?}: {unknown}");
         }
@@ -99,24 +77,23 @@ async fn a_task_asks_ends_and_is_cancelled() {
     for cell in cells("tasks that end") {
         let (server, seen) = served();
         let mut client = connect(&server, cell, true).await;
-        let id = start(&mut client).await;
-        let task = until(&mut client, &id, "input_required").await;
+        let id = client.start_task("errand", json!({})).await;
+        let task = client.until_status(&id, "input_required").await;
         answer(&mut client, &id, &task).await;
         seen.until_entered(1).await;
-        let task = until(&mut client, &id, "working").await;
+        let task = client.until_status(&id, "working").await;
         assert_eq!(task["statusMessage"], "under way", "{cell:?}: {task}");
         seen.gate.add_permits(1);
-        let task = until(&mut client, &id, "completed").await;
+        let task = client.until_status(&id, "completed").await;
         assert_eq!(task["result"]["content"][0]["text"], "done for Ada", "{cell:?}: {task}");
         seen.until_dropped(1).await;
 
-        let id = start(&mut client).await;
-        until(&mut client, &id, "input_required").await;
-        let reply = client.request("tasks/cancel", json!({ "taskId": id })).await.reply;
-        assert_eq!(reply["resultType"], "complete", "{cell:?}: {reply}");
+        let id = client.start_task("errand", json!({})).await;
+        client.until_status(&id, "input_required").await;
+        client.cancel_task(&id).await;
         seen.until_dropped(2).await;
-        assert_eq!(until(&mut client, &id, "cancelled").await.get("result"), None, "{cell:?}");
-        let unknown = get(&mut client, "anything").await;
+        assert_eq!(client.until_status(&id, "cancelled").await.get("result"), None, "{cell:?}");
+        let unknown = client.reply("tasks/get", json!({ "taskId": "anything" })).await;
         assert_eq!(unknown["error"]["code"], -32602, "{cell:?}: {unknown}");
     }
 }
@@ -124,7 +101,7 @@ async fn a_task_asks_ends_and_is_cancelled() {
 /// The next thing that is told of a task, when it has that state.
 async fn told(client: &mut Client, id: &str, status: &str) -> Value {
     loop {
-        let message = client.told().await;
+        let message = client.next_message().await;
         assert_eq!(message["method"], "notifications/tasks", "{message}");
         let task = &message["params"];
         assert!(task["_meta"].get("io.modelcontextprotocol/subscriptionId").is_some(), "{message}");
@@ -151,9 +128,10 @@ async fn whoever_listens_to_a_task_is_told_all_that_tasks_get_would_show() {
     for cell in cells("tasks that end") {
         let (server, seen) = served();
         let mut client = connect(&server, cell, true).await;
-        let (id, other) = (start(&mut client).await, start(&mut client).await);
-        let task = until(&mut client, &id, "input_required").await;
-        until(&mut client, &other, "input_required").await;
+        let (id, other) =
+            (client.start_task("errand", json!({})).await, client.start_task("errand", json!({})).await);
+        let task = client.until_status(&id, "input_required").await;
+        client.until_status(&other, "input_required").await;
         let acknowledged = client.listen(json!({ "taskIds": ["unknown", id] })).await;
         assert_eq!(acknowledged, json!({ "taskIds": [id] }), "{cell:?}");
 
@@ -163,13 +141,13 @@ async fn whoever_listens_to_a_task_is_told_all_that_tasks_get_would_show() {
         while task["statusMessage"] != "under way" {
             task = told(&mut client, &id, "working").await;
         }
-        assert_eq!(shown(task), shown(get(&mut client, &id).await), "{cell:?}");
+        assert_eq!(shown(task), shown(client.task(&id).await), "{cell:?}");
         // nobody listens to that one
-        client.request("tasks/cancel", json!({ "taskId": other })).await;
+        client.cancel_task(&other).await;
         seen.gate.add_permits(1);
         let task = told(&mut client, &id, "completed").await;
         assert_eq!(task["result"]["content"][0]["text"], "done for Ada", "{cell:?}");
-        assert_eq!(shown(task), shown(get(&mut client, &id).await), "{cell:?}");
+        assert_eq!(shown(task), shown(client.task(&id).await), "{cell:?}");
     }
 }
 
@@ -179,15 +157,15 @@ async fn whoever_listens_to_a_task_is_told_of_questions_failures_and_its_cancell
         let (server, seen) = served();
         let mut client = connect(&server, cell, true).await;
         // it listens before the task asks, or right afterwards
-        let id = start(&mut client).await;
+        let id = client.start_task("errand", json!({})).await;
         assert_eq!(client.listen(json!({ "taskIds": [id] })).await, json!({ "taskIds": [id] }), "{cell:?}");
-        until(&mut client, &id, "input_required").await;
-        client.request("tasks/cancel", json!({ "taskId": id })).await;
+        client.until_status(&id, "input_required").await;
+        client.cancel_task(&id).await;
         seen.until_dropped(1).await;
-        let mut last = client.told().await;
+        let mut last = client.next_message().await;
         while last["params"]["status"] != "cancelled" {
             assert!(["working", "input_required"].iter().any(|s| last["params"]["status"] == *s), "{last}");
-            last = client.told().await;
+            last = client.next_message().await;
         }
         assert_eq!(last["params"]["taskId"], id, "{cell:?}");
         // what has ended is not followed any more

@@ -25,7 +25,7 @@ fn write(
 }
 
 #[tokio::test]
-async fn p01_arguments_are_listed_and_messages_made() {
+async fn arguments_are_listed_and_messages_made() {
     let mut server = serve(mcp_runtime::server!().prompt::<write>());
     let mut entry = json!({
         "name": "write",
@@ -56,7 +56,7 @@ async fn p01_arguments_are_listed_and_messages_made() {
 }
 
 #[tokio::test]
-async fn p01_a_prompt_without_arguments_has_no_such_member() {
+async fn a_prompt_without_arguments_has_no_such_member() {
     #[mcp_prompt]
     fn hello() -> &'static str {
         "Hello"
@@ -91,7 +91,7 @@ async fn typed(
 const ID: &str = "67e55044-10b1-426f-9247-bb680e5fe0c8";
 
 #[tokio::test]
-async fn p02_typed_arguments_are_parsed_from_strings() {
+async fn typed_arguments_are_parsed_from_strings() {
     let server = serve(mcp_runtime::server!().prompt::<typed>());
     let mut sent = json!({
         "count": "42", "style": "short", "flag": "true", "day": "2024-02-29", "id": ID, "list": "[1,2]"
@@ -118,7 +118,7 @@ async fn p02_typed_arguments_are_parsed_from_strings() {
 }
 
 #[tokio::test]
-async fn p02_every_failure_is_named_at_once() {
+async fn every_failure_is_named_at_once() {
     let mut server = serve(mcp_runtime::server!().prompt::<typed>());
     let sent = json!({
         "count": "-1", "style": "medium", "flag": "yes", "day": "2024-02-30", "list": "a", "ratio": "half", "level": "9"
@@ -149,7 +149,7 @@ async fn p02_every_failure_is_named_at_once() {
 }
 
 #[tokio::test]
-async fn p02_malformed_params_are_32602() {
+async fn malformed_params_are_32602() {
     let server = serve(mcp_runtime::server!().prompt::<write>());
     for params in [
         json!({}),
@@ -163,7 +163,7 @@ async fn p02_malformed_params_are_32602() {
 }
 
 #[tokio::test]
-async fn p03_messages_are_as_they_are() {
+async fn messages_are_as_they_are() {
     #[mcp_prompt]
     fn dialogue() -> Vec<Message> {
         vec![
@@ -231,7 +231,7 @@ async fn p03_messages_are_as_they_are() {
 }
 
 #[tokio::test]
-async fn p04_unknown_prompts_are_named_with_their_neighbour() {
+async fn unknown_prompts_are_named_with_their_neighbour() {
     let server = serve(mcp_runtime::server!().prompt::<write>().prompt::<typed>());
     let near = server.prompt("wriet", json!({})).await;
     assert_eq!(refusal(&near), (-32602, "unknown prompt `wriet`; did you mean `write`?".into()));
@@ -240,7 +240,7 @@ async fn p04_unknown_prompts_are_named_with_their_neighbour() {
 }
 
 #[tokio::test]
-async fn p03_failures_are_private_and_panics_contained() {
+async fn failures_are_private_and_panics_contained() {
     #[mcp_prompt]
     fn fail(how: String) -> Result<String, ToolError> {
         match how.as_str() {
@@ -265,7 +265,7 @@ async fn p03_failures_are_private_and_panics_contained() {
 }
 
 #[test]
-fn p04_two_prompts_of_one_name_are_a_build_error() {
+fn two_prompts_of_one_name_are_a_build_error() {
     #[mcp_prompt(name = "write")]
     fn other() -> &'static str {
         ""
@@ -276,7 +276,7 @@ fn p04_two_prompts_of_one_name_are_a_build_error() {
 }
 
 #[tokio::test]
-async fn p01_prompts_come_in_pages() {
+async fn prompts_come_in_pages() {
     #[mcp_prompt]
     fn third() -> &'static str {
         ""

@@ -1,15 +1,10 @@
 //! Cursors: sealed, and of use for nothing but the list and the view that they were made for.
 
 use mcp_runtime::{Caller, Server, ServerBuilder, ToolDef, testing::TestServer};
+use mcp_tests::support::{HttpRequest, HttpServer, within};
 use serde_json::{Value, json};
 
-use crate::{
-    common::{LEGACY, refusal, serve},
-    http::{
-        client::{Ask, within},
-        fixture::Served,
-    },
-};
+use crate::common::{LEGACY, refusal, serve};
 
 fn tools(builder: ServerBuilder) -> ServerBuilder {
     (0..5).fold(builder.page_size(2), |builder, n| {
@@ -33,7 +28,7 @@ async fn first(server: &TestServer) -> String {
 }
 
 #[tokio::test]
-async fn protocol_24_a_cursor_belongs_to_its_server_list_and_revision() {
+async fn a_cursor_belongs_to_its_server_list_and_revision() {
     let server = serve(named("a", 1));
     let cursor = first(&server).await;
     page(&server, &cursor).await.expect_ok();
@@ -51,7 +46,7 @@ async fn protocol_24_a_cursor_belongs_to_its_server_list_and_revision() {
 }
 
 #[tokio::test]
-async fn protocol_24_a_cursor_cannot_be_made_or_changed() {
+async fn a_cursor_cannot_be_made_or_changed() {
     let server = serve(named("a", 1));
     let cursor = first(&server).await;
     for at in [0, cursor.len() / 2, cursor.len() - 1] {
@@ -66,18 +61,19 @@ async fn protocol_24_a_cursor_cannot_be_made_or_changed() {
 }
 
 #[tokio::test]
-async fn protocol_12_a_cursor_belongs_to_what_its_caller_sees() {
+async fn a_cursor_belongs_to_what_its_caller_sees() {
     let builder = named("a", 1).caller(|parts| {
         let scopes = parts.headers.get("x-scopes")?.to_str().ok()?;
         Some(Caller::new("test", "somebody").scopes(scopes.split(' ')))
     });
-    let server = Served::start(builder).await;
+    let server = HttpServer::start(builder).await;
     within(async {
         let list = async |scopes: Option<&str>, cursor: Option<&str>| -> Value {
             let params = cursor.map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
-            let ask = Ask::modern(1, "tools/list", params);
-            let ask = scopes.into_iter().fold(ask, |ask, scopes| ask.header("X-Scopes", scopes));
-            ask.send(server.at).await.json()
+            let request = HttpRequest::modern(1, "tools/list", params);
+            let request =
+                scopes.into_iter().fold(request, |request, scopes| request.header("X-Scopes", scopes));
+            request.send(server.address).await.json()
         };
         let names = |reply: &Value| -> Vec<String> {
             let tools = reply["result"]["tools"].as_array().unwrap_or_else(|| panic!("no tools: {reply}"));

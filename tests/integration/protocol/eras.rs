@@ -51,7 +51,7 @@ fn requests() -> Vec<(&'static str, Value)> {
 }
 
 #[tokio::test]
-async fn h01_no_modern_member_on_any_legacy_result() {
+async fn no_modern_member_on_any_legacy_result() {
     let mut server = serve(full());
     for revision in LEGACY {
         server = server.legacy(revision);
@@ -71,7 +71,7 @@ async fn h01_no_modern_member_on_any_legacy_result() {
 }
 
 #[tokio::test]
-async fn h02_every_modern_result_says_who_and_what() {
+async fn every_modern_result_says_who_and_what() {
     let server = serve(full());
     for (method, params) in requests().into_iter().chain([("server/discover", json!({}))]) {
         let reply = server.request(method, params).await;
@@ -95,7 +95,7 @@ async fn h02_every_modern_result_says_who_and_what() {
 }
 
 #[tokio::test]
-async fn h02_discovery_says_what_is_offered() {
+async fn discovery_says_what_is_offered() {
     let server = serve(full());
     let found = server.request("server/discover", json!({})).await;
     let mut found = found.value().clone();
@@ -119,7 +119,7 @@ async fn h02_discovery_says_what_is_offered() {
 }
 
 #[tokio::test]
-async fn h02_requests_say_what_their_client_can_do() {
+async fn requests_say_what_their_client_can_do() {
     let server = serve(full());
     for meta in [
         json!({ "io.modelcontextprotocol/clientCapabilities": [] }),
@@ -136,7 +136,7 @@ async fn h02_requests_say_what_their_client_can_do() {
 }
 
 #[tokio::test]
-async fn h02_lists_may_be_kept_where_the_server_says_so() {
+async fn lists_may_be_kept_where_the_server_says_so() {
     let server = serve(full().list_ttl(std::time::Duration::from_secs(60)));
     for method in
         ["tools/list", "resources/list", "resources/templates/list", "prompts/list", "server/discover"]
@@ -150,7 +150,7 @@ async fn h02_lists_may_be_kept_where_the_server_says_so() {
 }
 
 #[tokio::test]
-async fn h01_lists_do_not_depend_on_what_came_before() {
+async fn lists_do_not_depend_on_what_came_before() {
     let server = serve(full());
     let before = server.request("tools/list", json!({})).await;
     for (method, params) in requests() {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::common::{LEGACY, build_error, refusal, result, serve};
 
 #[tokio::test]
-async fn r01_a_resource_is_listed_and_read() {
+async fn a_resource_is_listed_and_read() {
     #[mcp_resource(uri = "config://app", mime = "application/json")]
     fn settings() -> String {
         "{}".into()
@@ -44,7 +44,7 @@ fn today() -> &'static str {
 }
 
 #[tokio::test]
-async fn r01_every_option_is_in_the_entry_where_it_is_known() {
+async fn every_option_is_in_the_entry_where_it_is_known() {
     let mut server = serve(mcp_runtime::server!().resource::<today>());
     let full = json!({
         "uri": "logs://today",
@@ -74,7 +74,7 @@ async fn r01_every_option_is_in_the_entry_where_it_is_known() {
 }
 
 #[tokio::test]
-async fn r12_without_a_uri_it_has_one_by_its_name() {
+async fn without_a_uri_it_has_one_by_its_name() {
     #[mcp_resource]
     fn plain() -> &'static str {
         "plain"
@@ -95,7 +95,7 @@ async fn r12_without_a_uri_it_has_one_by_its_name() {
 }
 
 #[tokio::test]
-async fn r03_templates_are_in_their_own_list_only() {
+async fn templates_are_in_their_own_list_only() {
     /// One document
     #[mcp_resource(uri = "docs://a/{id}", mime = "text/markdown", title = "Doc")]
     fn doc(id: u32) -> String {
@@ -143,7 +143,7 @@ mod twice {
 }
 
 #[test]
-fn r09_uris_that_differ_only_in_case_are_a_build_error() {
+fn uris_that_differ_only_in_case_are_a_build_error() {
     let error = build_error(mcp_runtime::server!().resource::<twice::upper>().resource::<twice::lower>());
     assert!(error.contains("two resources are "), "{error}");
     assert_eq!(error.matches("lists.rs:").count(), 2, "{error}");
@@ -183,7 +183,7 @@ fn fixed() -> &'static str {
 }
 
 #[tokio::test]
-async fn r13_instances_of_a_template_are_listed_in_pages() {
+async fn instances_of_a_template_are_listed_in_pages() {
     let server = serve(
         mcp_runtime::server!()
             .resource::<book>()
@@ -230,7 +230,7 @@ fn broken(id: String) -> String {
 }
 
 #[tokio::test]
-async fn r13_a_lister_that_panics_fails_its_list_only() {
+async fn a_lister_that_panics_fails_its_list_only() {
     let server = serve(mcp_runtime::server!().resource::<broken>());
     let reply = server.request("resources/list", json!({})).await;
     assert_eq!(refusal(&reply).0, -32603);

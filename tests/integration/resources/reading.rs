@@ -33,7 +33,7 @@ resources! {
 }
 
 #[tokio::test]
-async fn r02_the_type_says_the_mime_type() {
+async fn the_type_says_the_mime_type() {
     let mut server = serve(
         mcp_runtime::server!()
             .resource::<text>()
@@ -74,7 +74,7 @@ async fn r02_the_type_says_the_mime_type() {
 }
 
 #[tokio::test]
-async fn r10_bytes_are_a_blob_under_the_uri_of_the_request() {
+async fn bytes_are_a_blob_under_the_uri_of_the_request() {
     #[mcp_resource(uri = "Bin://Host/{name}")]
     fn bin(name: String) -> Vec<u8> {
         name.into_bytes()
@@ -87,7 +87,7 @@ async fn r10_bytes_are_a_blob_under_the_uri_of_the_request() {
 }
 
 #[tokio::test]
-async fn r01_several_contents_are_sent_as_they_are() {
+async fn several_contents_are_sent_as_they_are() {
     #[mcp_resource(uri = "dir://all")]
     fn all() -> Vec<ResourceContents> {
         vec![
@@ -108,7 +108,7 @@ async fn r01_several_contents_are_sent_as_they_are() {
 }
 
 #[tokio::test]
-async fn r11_cache_hints_are_for_modern_clients() {
+async fn cache_hints_are_for_modern_clients() {
     #[mcp_resource(uri = "cache://public", cache(ttl = "60s", public))]
     fn public() -> u8 {
         0
@@ -158,7 +158,7 @@ enum Tone {
 }
 
 #[tokio::test]
-async fn r03_variables_are_typed_and_decoded() {
+async fn variables_are_typed_and_decoded() {
     let server = serve(mcp_runtime::server!().resource::<doc>().resource::<typed>());
     server.read("docs://a/%37").await.expect_text("7");
     server
@@ -169,7 +169,7 @@ async fn r03_variables_are_typed_and_decoded() {
 }
 
 #[tokio::test]
-async fn r05_values_that_do_not_parse_are_all_named() {
+async fn values_that_do_not_parse_are_all_named() {
     let mut server = serve(mcp_runtime::server!().resource::<doc>().resource::<typed>());
     for revision in LEGACY {
         let uri = "docs://a/seven";
@@ -191,7 +191,7 @@ async fn r05_values_that_do_not_parse_are_all_named() {
 }
 
 #[tokio::test]
-async fn r05_rules_on_variables_are_enforced() {
+async fn rules_on_variables_are_enforced() {
     #[mcp_resource(uri = "rule://{n}/{code}")]
     fn ruled(#[mcp(range(1..=5))] n: u8, #[mcp(length(2), pattern = "^[a-z]")] code: String) -> String {
         format!("{n}{code}")
@@ -205,7 +205,7 @@ async fn r05_rules_on_variables_are_enforced() {
 }
 
 #[tokio::test]
-async fn r06_unknown_uris_are_not_found() {
+async fn unknown_uris_are_not_found() {
     let mut server = serve(mcp_runtime::server!().resource::<doc>().resource::<text>());
     let unknown =
         ["docs://b/1", "docs://a/", "docs://a/99", "r2://text/", "nonsense", "", "\n", "r2://text#x"];
@@ -225,7 +225,7 @@ async fn r06_unknown_uris_are_not_found() {
 }
 
 #[tokio::test]
-async fn r06_malformed_params_are_32602_in_every_era() {
+async fn malformed_params_are_32602_in_every_era() {
     let mut server = serve(mcp_runtime::server!().resource::<text>());
     for revision in LEGACY {
         for params in
@@ -238,7 +238,7 @@ async fn r06_malformed_params_are_32602_in_every_era() {
 }
 
 #[tokio::test]
-async fn r06_failures_are_private_and_panics_contained() {
+async fn failures_are_private_and_panics_contained() {
     #[mcp_resource(uri = "fail://{how}")]
     async fn fail(how: String) -> Result<String, ToolError> {
         match how.as_str() {

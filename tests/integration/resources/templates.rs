@@ -55,7 +55,7 @@ fn all() -> TestServer {
 }
 
 #[tokio::test]
-async fn r07_every_form_binds() {
+async fn every_form_binds() {
     let server = all();
     for (uri, seen) in [
         ("path://a", "a"),
@@ -85,7 +85,7 @@ async fn r07_every_form_binds() {
 }
 
 #[tokio::test]
-async fn r07_what_does_not_match_is_not_found() {
+async fn what_does_not_match_is_not_found() {
     let server = all();
     for uri in [
         "path://",
@@ -109,7 +109,7 @@ async fn r07_what_does_not_match_is_not_found() {
 }
 
 #[tokio::test]
-async fn r07_dots_reach_no_parameter() {
+async fn dots_reach_no_parameter() {
     let server = all();
     let secrets = [
         "..",
@@ -158,7 +158,7 @@ async fn r07_dots_reach_no_parameter() {
 }
 
 #[tokio::test]
-async fn r07_raw_parameters_get_what_was_sent() {
+async fn raw_parameters_get_what_was_sent() {
     #[mcp_resource(uri = "raw:///{+path}{?next}")]
     fn raw(#[mcp(raw)] path: String, next: Option<String>) -> String {
         format!("{path} {next:?}")
@@ -170,7 +170,7 @@ async fn r07_raw_parameters_get_what_was_sent() {
 }
 
 #[tokio::test]
-async fn r07_matching_is_linear_in_the_uri() {
+async fn matching_is_linear_in_the_uri() {
     #[mcp_resource(uri = "dash://{a}-{b}-{c}-{d}!")]
     fn dashes(a: String, b: String, c: String, d: String) -> String {
         format!("{} {} {} {}", a.len(), b.len(), c.len(), d.len())
@@ -204,7 +204,7 @@ answering! {
 }
 
 #[tokio::test]
-async fn r08_the_most_specific_wins_in_any_order() {
+async fn the_most_specific_wins_in_any_order() {
     let forward = mcp_runtime::server!()
         .resource::<exact>()
         .resource::<second>()
@@ -227,7 +227,7 @@ async fn r08_the_most_specific_wins_in_any_order() {
 }
 
 #[tokio::test]
-async fn r08_registration_order_decides_between_equals() {
+async fn registration_order_decides_between_equals() {
     let server = serve(mcp_runtime::server!().resource::<second>().resource::<whole>());
     server.read("pick://a/b").await.expect_text("second b");
     server.read("pick://z/b").await.expect_text("whole z");
@@ -238,7 +238,7 @@ async fn r08_registration_order_decides_between_equals() {
 }
 
 #[tokio::test]
-async fn r08_a_value_that_does_not_parse_does_not_fall_through() {
+async fn a_value_that_does_not_parse_does_not_fall_through() {
     #[mcp_resource(uri = "num://{n}")]
     fn number(n: u8) -> String {
         n.to_string()

@@ -1,11 +1,13 @@
 //! The bounds of subscriptions: nobody costs more than this, and nobody who is gone costs anything.
 
 use mcp_runtime::{Revision, testing::TestServer};
+use mcp_tests::support::{
+    EventStream, HttpRequest, HttpServer, LineConnection, cancelled, meta, text_of, within,
+};
 use serde_json::json;
 use tokio::runtime::Handle;
 
-use super::client::{Events, Pipe, Served, builder, listening, meta};
-use crate::http::client::{Ask, said, within};
+use super::fixture::{builder, listening};
 
 #[tokio::test]
 async fn a_thousand_subscriptions_in_memory_are_bounded_and_leave_nothing() {
@@ -28,8 +30,8 @@ async fn a_thousand_subscriptions_in_memory_are_bounded_and_leave_nothing() {
 async fn a_thousand_subscriptions_of_one_connection_leave_no_task() {
     within(async {
         let server = builder().max_subscribers(1000).build().unwrap();
-        let mut pipe = Pipe::open(&server, 1 << 16);
-        pipe.request("warm", "tools/list", json!({ "_meta": meta() })).await;
+        let mut pipe = LineConnection::serve(&server, 1 << 16);
+        pipe.start("warm", "tools/list", json!({ "_meta": meta() })).await;
         pipe.message().await;
         let tasks = Handle::current().metrics().num_alive_tasks();
         for id in 0..1000 {
@@ -37,17 +39,15 @@ async fn a_thousand_subscriptions_of_one_connection_leave_no_task() {
         }
         assert_eq!(Handle::current().metrics().num_alive_tasks(), tasks + 1000);
         let params = json!({ "notifications": {}, "_meta": meta() });
-        assert_eq!(pipe.ask("over", "subscriptions/listen", params).await["error"]["code"], -32603);
+        assert_eq!(pipe.request("over", "subscriptions/listen", params).await["error"]["code"], -32603);
         for id in 0..500 {
-            let params = json!({ "requestId": format!("s{id}") });
-            pipe.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }))
-                .await;
+            pipe.send(&cancelled(format!("s{id}"))).await;
         }
         while Handle::current().metrics().num_alive_tasks() > tasks + 500 {
             tokio::task::yield_now().await;
         }
         // the rest ends with the connection
-        pipe.served.abort();
+        pipe.abort();
         while Handle::current().metrics().num_alive_tasks() >= tasks {
             tokio::task::yield_now().await;
         }
@@ -63,24 +63,24 @@ async fn a_thousand_subscriptions_of_one_connection_leave_no_task() {
 async fn a_thousand_streams_over_http_leave_nothing() {
     within(async {
         let server = builder().max_subscribers(100).build().unwrap();
-        let served = Served::start(&server).await;
+        let served = HttpServer::of(&server).await;
         let tasks = Handle::current().metrics().num_alive_tasks();
         let filter = json!({ "toolsListChanged": true });
         for _ in 0..10 {
             let mut streams = Vec::new();
             while streams.len() < 100 {
                 // those of the last round go as soon as the server has seen that they are gone
-                match Events::open(listening("s", &filter), served.at).await {
+                match EventStream::open(&listening("s", &filter), served.address).await {
                     Ok(events) => streams.push(events),
-                    Err((status, refused)) => {
-                        assert_eq!((status, &refused["error"]["code"]), (503, &json!(-32603)), "{refused}");
+                    Err(refused) => {
+                        assert_eq!((refused.status, refused.code()), (503, -32603), "{refused:?}");
                     }
                 }
             }
-            let refused = Events::open(listening("over", &filter), served.at).await.err().unwrap();
-            assert_eq!(refused.0, 503);
+            let refused = EventStream::open(&listening("over", &filter), served.address).await.err().unwrap();
+            assert_eq!(refused.status, 503);
             // requests go on
-            let list = Ask::modern(1, "tools/list", json!({})).send(served.at).await;
+            let list = HttpRequest::modern(1, "tools/list", json!({})).send(served.address).await;
             assert_eq!(list.status, 200);
         }
         while Handle::current().metrics().num_alive_tasks() > tasks {
@@ -125,20 +125,20 @@ fn flooded() -> mcp_runtime::Server {
 async fn a_client_that_does_not_read_its_connection_costs_little() {
     within(async {
         let (server, uris) = (flooded(), uris());
-        let mut slow = Pipe::open(&server, 1 << 16);
-        let mut legacy = Pipe::open(&server, 1 << 16);
+        let mut slow = LineConnection::serve(&server, 1 << 16);
+        let mut legacy = LineConnection::serve(&server, 1 << 16);
         slow.listen("s", json!({ "resourceSubscriptions": uris })).await;
-        legacy.shake_hands("2025-11-25").await;
+        legacy.initialize("2025-11-25").await;
         for uri in &uris {
-            legacy.ask("sub", "resources/subscribe", json!({ "uri": uri })).await;
+            legacy.request("sub", "resources/subscribe", json!({ "uri": uri })).await;
         }
         flood(&server, &uris).await;
-        let mut other = Pipe::open(&server, 1 << 16);
-        other.ask("alive", "resources/templates/list", json!({ "_meta": meta() })).await;
+        let mut other = LineConnection::serve(&server, 1 << 16);
+        other.request("alive", "resources/templates/list", json!({ "_meta": meta() })).await;
         server.handle().resources_changed();
         // the last update of each is not lost; nor is the server
-        slow.request("end", "resources/templates/list", json!({ "_meta": meta() })).await;
-        legacy.request("end", "resources/templates/list", json!({})).await;
+        slow.start("end", "resources/templates/list", json!({ "_meta": meta() })).await;
+        legacy.start("end", "resources/templates/list", json!({})).await;
         for pipe in [&mut slow, &mut legacy] {
             let mut bytes = 0;
             let mut seen = std::collections::BTreeSet::new();
@@ -163,12 +163,12 @@ async fn a_client_that_does_not_read_its_connection_costs_little() {
 async fn a_client_that_does_not_read_its_stream_costs_little() {
     within(async {
         let (server, uris) = (flooded(), uris());
-        let served = Served::start(&server).await;
+        let served = HttpServer::of(&server).await;
         let filter = json!({ "resourceSubscriptions": uris });
-        let mut slow = Events::open(listening("s", &filter), served.at).await.unwrap();
+        let mut slow = EventStream::open(&listening("s", &filter), served.address).await.unwrap();
         slow.next().await.unwrap();
         flood(&server, &uris).await;
-        let list = Ask::modern(1, "resources/templates/list", json!({})).send(served.at).await;
+        let list = HttpRequest::modern(1, "resources/templates/list", json!({})).send(served.address).await;
         assert_eq!(list.status, 200);
         server.handle().end_subscriptions();
         let mut bytes = 0;
@@ -187,16 +187,16 @@ async fn one_subscriber_has_so_many_resources_only() {
     let changes = TestServer::of(&server).listen(three.clone()).await;
     assert_eq!(changes.acknowledged(), &json!({ "resourceSubscriptions": ["item://1", "item://2"] }));
 
-    let mut pipe = Pipe::open(&server, 1 << 16);
-    pipe.shake_hands("2025-11-25").await;
+    let mut pipe = LineConnection::serve(&server, 1 << 16);
+    pipe.initialize("2025-11-25").await;
     for (uri, code) in
         [("item://1", None), ("item://2", None), ("item://3", Some(-32603)), ("item://1", None)]
     {
-        let reply = pipe.ask("sub", "resources/subscribe", json!({ "uri": uri })).await;
+        let reply = pipe.request("sub", "resources/subscribe", json!({ "uri": uri })).await;
         assert_eq!(reply["error"]["code"].as_i64(), code, "{reply}");
     }
-    pipe.ask("un", "resources/unsubscribe", json!({ "uri": "item://2" })).await;
-    let reply = pipe.ask("sub", "resources/subscribe", json!({ "uri": "item://3" })).await;
+    pipe.request("un", "resources/unsubscribe", json!({ "uri": "item://2" })).await;
+    let reply = pipe.request("sub", "resources/subscribe", json!({ "uri": "item://3" })).await;
     assert_eq!(reply["result"], json!({}));
 }
 
@@ -225,9 +225,9 @@ async fn a_stream_that_loses_a_change_ends_and_says_so() {
 #[tokio::test]
 async fn a_connection_without_a_place_is_served_all_the_same() {
     let server = builder().max_subscribers(0).build().unwrap();
-    let mut pipe = Pipe::open(&server, 1 << 16);
-    pipe.shake_hands("2025-11-25").await;
+    let mut pipe = LineConnection::serve(&server, 1 << 16);
+    pipe.initialize("2025-11-25").await;
     let params = json!({ "name": "publish", "arguments": { "what": "tools" } });
-    let reply = pipe.ask("call", "tools/call", params).await;
-    assert_eq!(said(&reply), "published");
+    let reply = pipe.request("call", "tools/call", params).await;
+    assert_eq!(text_of(&reply), "published");
 }

@@ -1,13 +1,11 @@
 //! What a server says of the changes that it tells of: nothing, unless something can publish them.
 
 use mcp_runtime::{Revision, ServerHandle, prelude::*};
+use mcp_tests::support::{HttpRequest, HttpServer, LineConnection};
 use serde_json::{Value, json};
 
-use super::client::{Pipe, Served, builder, item, tool};
-use crate::{
-    common::{LEGACY, serve},
-    http::client::Ask,
-};
+use super::fixture::{builder, item, tool};
+use crate::common::{LEGACY, serve};
 
 fn silent() -> mcp_runtime::ServerBuilder {
     mcp_runtime::server!().resource::<item>()
@@ -23,7 +21,7 @@ fn told(capabilities: &Value) -> [&Value; 4] {
 }
 
 #[tokio::test]
-async fn protocol_11_without_a_handle_nothing_is_told() {
+async fn without_a_handle_nothing_is_told() {
     let server = serve(silent());
     assert_eq!(server.capabilities().await, json!({ "resources": {} }));
     let wanted = json!({ "toolsListChanged": true, "resourcesListChanged": true, "resourceSubscriptions": ["item://1"] });
@@ -34,7 +32,7 @@ async fn protocol_11_without_a_handle_nothing_is_told() {
 }
 
 #[tokio::test]
-async fn protocol_11_a_handle_makes_everything_that_is_offered_change() {
+async fn a_handle_makes_everything_that_is_offered_change() {
     let server = serve(builder());
     let yes = &json!(true);
     assert_eq!(told(&server.capabilities().await), [yes; 4]);
@@ -46,7 +44,7 @@ async fn protocol_11_a_handle_makes_everything_that_is_offered_change() {
 }
 
 #[tokio::test]
-async fn protocol_11_each_way_to_a_handle_counts_and_only_what_is_offered() {
+async fn each_way_to_a_handle_counts_and_only_what_is_offered() {
     /// Perhaps tells of changes
     #[mcp_tool]
     fn perhaps(server: Option<&ServerHandle>) -> bool {
@@ -74,23 +72,23 @@ async fn protocol_11_each_way_to_a_handle_counts_and_only_what_is_offered() {
 }
 
 #[tokio::test]
-async fn protocol_11_a_connection_after_a_handshake_is_a_channel() {
+async fn a_connection_after_a_handshake_is_a_channel() {
     let server = builder().build().unwrap();
     for revision in LEGACY {
-        let mut pipe = Pipe::open(&server, 1 << 16);
-        let hello = pipe.shake_hands(revision.as_str()).await;
+        let mut pipe = LineConnection::serve(&server, 1 << 16);
+        let hello = pipe.initialize(revision.as_str()).await;
         assert_eq!(told(&hello["capabilities"]), [&json!(true); 4], "{revision}");
     }
 }
 
 #[tokio::test]
-async fn protocol_19_without_sessions_nobody_can_be_told() {
-    let server = Served::start(&builder().stateless().build().unwrap()).await;
-    let hello = Ask::initialize("2025-11-25").send(server.at).await.json();
+async fn without_sessions_nobody_can_be_told() {
+    let server = HttpServer::start(builder().stateless()).await;
+    let hello = HttpRequest::initialize("2025-11-25").send(server.address).await.json();
     assert_eq!(told(&hello["result"]["capabilities"]), [&Value::Null; 4]);
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": { "uri": "item://1" } });
-    let reply = Ask::post(body.to_string()).send(server.at).await;
+    let reply = HttpRequest::post(body.to_string()).send(server.address).await;
     assert_eq!((reply.status, reply.code()), (200, -32601));
-    let modern = Ask::modern(1, "server/discover", json!({})).send(server.at).await.json();
+    let modern = HttpRequest::modern(1, "server/discover", json!({})).send(server.address).await.json();
     assert_eq!(told(&modern["result"]["capabilities"]), [&json!(true); 4]);
 }

@@ -1,13 +1,11 @@
 //! Who may subscribe: scopes, and a resource's own check.
 
 use mcp_runtime::{Caller, Revision, prelude::*};
+use mcp_tests::support::{EventStream, HttpServer, within};
 use serde_json::{Value, json};
 
-use super::client::{Events, Served, builder, listening};
-use crate::{
-    common::{LEGACY, serve},
-    http::client::within,
-};
+use super::fixture::{builder, listening};
+use crate::common::{LEGACY, serve};
 
 struct Live(Vec<u32>);
 
@@ -106,13 +104,14 @@ async fn what_a_caller_cannot_see_cannot_be_subscribed_to() {
             Some(Caller::new("test", name.as_str()).scopes([name]))
         };
         let server = builder().caller(caller).build().unwrap();
-        let served = Served::start(&server).await;
+        let served = HttpServer::of(&server).await;
         let filter = json!({ "resourceSubscriptions": ["secret://one", "item://1"] });
         for (user, expected) in
             [("secret", json!(["secret://one", "item://1"])), ("guest", json!(["item://1"]))]
         {
-            let ask = listening("s", &filter).header("x-user", user);
-            let first: Value = Events::open(ask, served.at).await.unwrap().next().await.unwrap();
+            let request = listening("s", &filter).header("x-user", user);
+            let first: Value =
+                EventStream::open(&request, served.address).await.unwrap().next().await.unwrap();
             assert_eq!(first["params"]["notifications"]["resourceSubscriptions"], expected);
         }
     })

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use mcp_runtime::testing::TestServer;
+use mcp_tests::support::{
+    EventStream, HttpRequest, HttpServer, LineConnection, SUBSCRIPTION, call, cancelled, meta, text_of,
+    within,
+};
 use serde_json::{Value, json};
 
-use super::client::{Events, Pipe, SUBSCRIPTION, Served, builder, listening, meta, tool};
-use crate::{
-    child,
-    http::client::{Ask, said, within},
-};
+use super::fixture::{builder, listening, tool};
+use crate::process::start;
 
 /// The result that ends the subscription `id`.
 #[track_caller]
@@ -28,7 +29,7 @@ fn assert_cancelled(message: &Value, id: &Value) {
 }
 
 #[tokio::test]
-async fn protocol_33_a_subscription_in_memory_ends_with_its_result() {
+async fn a_subscription_in_memory_ends_with_its_result() {
     let server = builder().build().unwrap();
     let mut changes = TestServer::of(&server).listen(json!({ "toolsListChanged": true })).await;
     server.handle().tools_changed();
@@ -39,33 +40,33 @@ async fn protocol_33_a_subscription_in_memory_ends_with_its_result() {
 }
 
 #[tokio::test]
-async fn protocol_33_over_http_the_result_comes_and_the_stream_ends() {
+async fn over_http_the_result_comes_and_the_stream_ends() {
     within(async {
         let server = builder().build().unwrap();
-        let mut served = Served::start(&server).await;
+        let mut served = HttpServer::of(&server).await;
         let filter = json!({ "toolsListChanged": true });
-        let mut first = Events::open(listening("first", &filter), served.at).await.unwrap();
+        let mut first = EventStream::open(&listening("first", &filter), served.address).await.unwrap();
         first.next().await.unwrap();
         server.handle().end_subscriptions();
         assert_result(&first.next().await.unwrap(), &json!("first"));
         assert_eq!(first.next().await, None);
         // the connection is as good as before, for another stream or any request
-        first.wire.write(&listening("again", &filter).bytes()).await;
-        assert_eq!(first.wire.head().await.status, 200);
-        let mut second = Events::open(listening("second", &filter), served.at).await.unwrap();
+        first.connection.send(&listening("again", &filter)).await;
+        assert_eq!(first.connection.head().await.status, 200);
+        let mut second = EventStream::open(&listening("second", &filter), served.address).await.unwrap();
         second.next().await.unwrap();
         served.stop();
         assert_result(&second.next().await.unwrap(), &json!("second"));
         assert_eq!(second.next().await, None);
-        served.over().await;
+        served.stopped().await;
     })
     .await;
 }
 
 #[tokio::test]
-async fn protocol_33_on_a_shared_channel_the_cancellation_comes_first() {
+async fn on_a_shared_channel_the_cancellation_comes_first() {
     let server = builder().build().unwrap();
-    let mut pipe = Pipe::open(&server, 1 << 16);
+    let mut pipe = LineConnection::serve(&server, 1 << 16);
     for id in ["a", "b"] {
         pipe.listen(id, json!({ "toolsListChanged": true })).await;
     }
@@ -83,26 +84,24 @@ async fn protocol_33_on_a_shared_channel_the_cancellation_comes_first() {
     pipe.listen("a", json!({ "toolsListChanged": true })).await;
     // numbers are ids as well
     let params = json!({ "notifications": {}, "_meta": meta() });
-    pipe.request(7, "subscriptions/listen", params).await;
+    pipe.start(7, "subscriptions/listen", params).await;
     assert_eq!(pipe.message().await["params"]["_meta"], json!({ SUBSCRIPTION: 7 }));
 }
 
 #[tokio::test]
-async fn protocol_33_the_client_cancels_and_gets_no_reply() {
+async fn the_client_cancels_and_gets_no_reply() {
     let server = builder().max_subscribers(1).build().unwrap();
     let handle = server.handle();
-    let mut pipe = Pipe::open(&server, 1 << 16);
+    let mut pipe = LineConnection::serve(&server, 1 << 16);
     pipe.listen("a", json!({ "toolsListChanged": true })).await;
     let params = json!({ "notifications": {}, "_meta": meta() });
-    let twice = pipe.ask("a", "subscriptions/listen", params.clone()).await;
+    let twice = pipe.request("a", "subscriptions/listen", params.clone()).await;
     assert_eq!(twice["error"]["code"], -32600, "the id is in use: {twice}");
-    let cancelled =
-        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": "a" } });
-    pipe.send(&cancelled).await;
+    pipe.send(&cancelled("a")).await;
     // its place is free, as soon as its task is gone
     let again = within(async {
         loop {
-            pipe.request("b", "subscriptions/listen", params.clone()).await;
+            pipe.start("b", "subscriptions/listen", params.clone()).await;
             let message = pipe.message().await;
             if message.get("error").is_none() {
                 return message;
@@ -112,47 +111,47 @@ async fn protocol_33_the_client_cancels_and_gets_no_reply() {
     assert_eq!(again.await["params"]["_meta"], json!({ SUBSCRIPTION: "b" }));
     handle.tools_changed();
     let list = json!({ "_meta": meta() });
-    pipe.ask("after", "tools/list", list).await;
+    pipe.request("after", "tools/list", list).await;
 }
 
 #[tokio::test]
-async fn protocol_34_at_the_end_of_input_listeners_hold_nothing_up() {
+async fn at_the_end_of_input_listeners_hold_nothing_up() {
     within(async {
         // a subscription that counted as a call would be waited for
         let server = builder().drain(Duration::from_secs(3600)).build().unwrap();
-        let mut pipe = Pipe::open(&server, 1 << 16);
+        let mut pipe = LineConnection::serve(&server, 1 << 16);
         pipe.listen("a", json!({ "toolsListChanged": true })).await;
-        pipe.close().await;
+        pipe.close_input().await;
         assert_cancelled(&pipe.message().await, &json!("a"));
         assert_result(&pipe.message().await, &json!("a"));
         assert_eq!(pipe.next().await, None);
-        pipe.served.await.unwrap().unwrap();
+        pipe.served().await;
     })
     .await;
 }
 
 #[tokio::test]
-async fn protocol_34_listeners_take_no_place_of_calls() {
+async fn listeners_take_no_place_of_calls() {
     within(async {
         let server = builder().max_in_flight(1).max_queued(0).max_requests(1).build().unwrap();
-        let mut pipe = Pipe::open(&server, 1 << 16);
+        let mut pipe = LineConnection::serve(&server, 1 << 16);
         for id in ["a", "b", "c"] {
             pipe.listen(id, json!({ "toolsListChanged": true })).await;
         }
         let params = json!({ "name": "publish", "arguments": { "what": "prompts" }, "_meta": meta() });
-        assert_eq!(pipe.ask("call", "tools/call", params).await["result"]["isError"], json!(null));
+        assert_eq!(pipe.request("call", "tools/call", params).await["result"]["isError"], json!(null));
 
-        let served = Served::start(&server).await;
+        let served = HttpServer::of(&server).await;
         let mut streams = Vec::new();
         for id in ["a", "b", "c"] {
             let filter = json!({ "promptsListChanged": true });
-            let mut events = Events::open(listening(id, &filter), served.at).await.unwrap();
+            let mut events = EventStream::open(&listening(id, &filter), served.address).await.unwrap();
             events.next().await.unwrap();
             streams.push(events);
         }
-        let call =
-            Ask::modern(1, "tools/call", json!({ "name": "publish", "arguments": { "what": "prompts" } }));
-        assert_eq!(said(&call.send(served.at).await.json()), "published");
+        let params = json!({ "name": "publish", "arguments": { "what": "prompts" } });
+        let call = HttpRequest::modern(1, "tools/call", params);
+        assert_eq!(text_of(&call.send(served.address).await.json()), "published");
         for events in &mut streams {
             assert_eq!(events.next().await.unwrap()["method"], "notifications/prompts/list_changed");
         }
@@ -160,36 +159,36 @@ async fn protocol_34_listeners_take_no_place_of_calls() {
     .await;
 }
 
-#[test]
-fn protocol_34_a_process_ends_with_its_input() {
-    let mut server = child::Server::start();
+#[tokio::test]
+async fn a_process_ends_with_its_input() {
+    let mut server = start();
     let params = json!({ "notifications": { "toolsListChanged": true }, "_meta": meta() });
-    server.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params }));
-    let acknowledged = server.receive();
+    server.start(1, "subscriptions/listen", params).await;
+    let acknowledged = server.message().await;
     assert_eq!(
         acknowledged["params"]["notifications"],
         json!({ "toolsListChanged": true }),
         "{acknowledged}"
     );
-    server.send(&child::call("go", "announce", &json!({})));
-    let both = [server.receive(), server.receive()];
+    server.send(&call("go", "announce", &json!({}))).await;
+    let both = server.messages(2).await;
     assert!(both.iter().any(|m| m["id"] == "go"), "{both:?}");
     assert!(both.iter().any(|m| m["method"] == "notifications/tools/list_changed"), "{both:?}");
-    server.close_input();
-    assert_cancelled(&server.receive(), &json!(1));
-    assert_result(&server.receive(), &json!(1));
-    assert_eq!(server.receive_or_end(), None);
-    assert!(server.end().0.success());
+    server.close_input().await;
+    assert_cancelled(&server.message().await, &json!(1));
+    assert_result(&server.message().await, &json!(1));
+    assert_eq!(server.next().await, None);
+    assert!(server.exit().await.0.success());
 }
 
 #[tokio::test]
 async fn a_stream_that_only_takes_json_is_refused() {
     let server = builder().build().unwrap();
-    let served = Served::start(&server).await;
-    let ask = listening("s", &json!({})).with("Accept", "application/json");
-    assert_eq!(ask.send(served.at).await.status, 406);
-    let ask = Ask::modern("s", "subscriptions/listen", json!({ "notifications": 1 }));
-    let refused = ask.send(served.at).await;
+    let served = HttpServer::of(&server).await;
+    let request = listening("s", &json!({})).with("Accept", "application/json");
+    assert_eq!(request.send(served.address).await.status, 406);
+    let request = HttpRequest::modern("s", "subscriptions/listen", json!({ "notifications": 1 }));
+    let refused = request.send(served.address).await;
     assert_eq!(refused.code(), -32602);
     server.handle().add_tool(tool("after")).unwrap();
 }

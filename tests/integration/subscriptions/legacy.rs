@@ -1,20 +1,17 @@
 //! Clients that have shaken hands, on a connection of their own: told by themselves, and of what they subscribed to.
 
 use mcp_runtime::testing::TestServer;
+use mcp_tests::support::{EventStream, HttpRequest, HttpServer, LineConnection, within};
 use serde_json::{Value, json};
 
-use super::client::{Events, Pipe, Served, builder, tool};
-use crate::{
-    common::LEGACY,
-    http::client::{Ask, within},
-};
+use super::fixture::{builder, tool};
+use crate::common::LEGACY;
 
-async fn connected(server: &mcp_runtime::Server, revision: &str) -> Pipe {
-    let mut pipe = Pipe::open(server, 1 << 16);
+async fn connected(server: &mcp_runtime::Server, revision: &str) -> LineConnection {
+    let mut pipe = LineConnection::serve(server, 1 << 16);
     pipe.shake_hands(revision).await;
-    pipe.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
-    // whoever has this reply is being told
-    assert_eq!(pipe.ask("ready", "ping", json!({})).await["result"], json!({}));
+    // a client that has this reply is subscribed
+    assert_eq!(pipe.request("ready", "ping", json!({})).await["result"], json!({}));
     pipe
 }
 
@@ -33,14 +30,14 @@ async fn every_legacy_revision_is_told_of_lists_and_of_subscribed_resources() {
         handle.prompts_changed();
         assert_eq!(pipe.message().await, notification("prompts/list_changed", &json!({})), "{revision}");
 
-        let reply = pipe.ask("sub", "resources/subscribe", json!({ "uri": "item://1" })).await;
+        let reply = pipe.request("sub", "resources/subscribe", json!({ "uri": "item://1" })).await;
         assert_eq!(reply["result"], json!({}), "{revision}");
         handle.resource_updated("item://2");
         handle.resource_updated("item://1");
         let updated = notification("resources/updated", &json!({ "uri": "item://1" }));
         assert_eq!(pipe.message().await, updated, "{revision}");
 
-        let reply = pipe.ask("unsub", "resources/unsubscribe", json!({ "uri": "ITEM://1" })).await;
+        let reply = pipe.request("unsub", "resources/unsubscribe", json!({ "uri": "ITEM://1" })).await;
         assert_eq!(reply["result"], json!({}), "{revision}");
         handle.resource_updated("item://1");
         handle.resources_changed();
@@ -49,11 +46,11 @@ async fn every_legacy_revision_is_told_of_lists_and_of_subscribed_resources() {
 }
 
 /// A session over HTTP, and a standing stream of it.
-async fn standing(served: &Served, revision: &str) -> (String, Value, Events) {
-    let hello = Ask::initialize(revision).send(served.at).await;
-    let session = hello.header("mcp-session-id").expect("a session").to_owned();
-    let get = Ask::other("GET").header("Accept", "text/event-stream").header("Mcp-Session-Id", &session);
-    let events = Events::open(get, served.at).await.expect("a stream");
+async fn standing(served: &HttpServer, revision: &str) -> (String, Value, EventStream) {
+    let hello = HttpRequest::initialize(revision).send(served.address).await;
+    let session = hello.session();
+    let get = HttpRequest::standalone_stream(&session);
+    let events = EventStream::open(&get, served.address).await.expect("a stream");
     (session, hello.json()["result"]["capabilities"].clone(), events)
 }
 
@@ -63,11 +60,14 @@ async fn a_session_over_http_is_told_on_its_standing_stream() {
         for revision in LEGACY {
             let server = builder().build().unwrap();
             let handle = server.handle();
-            let served = Served::start(&server).await;
+            let served = HttpServer::of(&server).await;
             let (session, capabilities, mut events) = standing(&served, revision.as_str()).await;
             assert_eq!(capabilities["resources"], json!({ "listChanged": true, "subscribe": true }));
             let send = async |method: &str, uri: &str| {
-                Ask::legacy(&session, 1, method, &json!({ "uri": uri })).send(served.at).await.json()
+                HttpRequest::legacy(&session, 1, method, &json!({ "uri": uri }))
+                    .send(served.address)
+                    .await
+                    .json()
             };
             assert_eq!(send("resources/subscribe", "item://1").await["result"], json!({}), "{revision}");
             assert_eq!(send("resources/subscribe", "nothing://here").await["error"]["code"], -32002);
@@ -87,12 +87,12 @@ async fn a_session_over_http_is_told_on_its_standing_stream() {
 }
 
 #[tokio::test]
-async fn protocol_11_what_is_not_declared_is_not_told() {
+async fn what_is_not_declared_is_not_told() {
     within(async {
         // it has tools only
         let server = mcp_runtime::server!().add_tool(tool("one")).build().unwrap();
         let handle = server.handle();
-        let served = Served::start(&server).await;
+        let served = HttpServer::of(&server).await;
         let (_, capabilities, mut events) = standing(&served, "2025-11-25").await;
         assert_eq!(capabilities, json!({ "tools": { "listChanged": true } }));
         handle.prompts_changed();
@@ -108,13 +108,13 @@ async fn an_unknown_resource_cannot_be_subscribed_to() {
     for revision in LEGACY {
         let server = builder().build().unwrap();
         let mut pipe = connected(&server, revision.as_str()).await;
-        let reply = pipe.ask("sub", "resources/subscribe", json!({ "uri": "nothing://here" })).await;
+        let reply = pipe.request("sub", "resources/subscribe", json!({ "uri": "nothing://here" })).await;
         assert_eq!(reply["error"]["code"], -32002, "{revision}");
         assert_eq!(reply["error"]["data"], json!({ "uri": "nothing://here" }));
-        let reply = pipe.ask("unsub", "resources/unsubscribe", json!({ "uri": "nothing://here" })).await;
+        let reply = pipe.request("unsub", "resources/unsubscribe", json!({ "uri": "nothing://here" })).await;
         assert_eq!(reply["result"], json!({}), "{revision}");
         for params in [json!({}), json!({ "uri": 1 })] {
-            let reply = pipe.ask("bad", "resources/subscribe", params).await;
+            let reply = pipe.request("bad", "resources/subscribe", params).await;
             assert_eq!(reply["error"]["code"], -32602, "{revision}");
         }
     }
@@ -123,13 +123,13 @@ async fn an_unknown_resource_cannot_be_subscribed_to() {
 #[tokio::test]
 async fn nothing_is_told_before_the_client_goes_on_after_the_handshake() {
     let server = builder().build().unwrap();
-    let mut pipe = Pipe::open(&server, 1 << 16);
+    let mut pipe = LineConnection::serve(&server, 1 << 16);
     server.handle().tools_changed();
-    pipe.shake_hands("2025-11-25").await;
+    pipe.initialize("2025-11-25").await;
     server.handle().prompts_changed();
     // both in one piece: the reply to the handshake must be first in any case
     pipe.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
-    pipe.ask("ready", "ping", json!({})).await;
+    pipe.request("ready", "ping", json!({})).await;
     server.handle().resources_changed();
     assert_eq!(pipe.message().await["method"], "notifications/resources/list_changed");
 }

@@ -1,22 +1,23 @@
 //! Lists that change: one notification for each batch, to those who asked for it and may know.
 
 use mcp_runtime::{Caller, prelude::*};
+use mcp_tests::support::{EventStream, HttpServer, Transport, within};
 use serde_json::json;
 
-use super::client::{Events, Listener, Served, WAYS, builder, listening, tool};
-use crate::{common::serve, http::client::within};
+use super::fixture::{Listener, builder, listening, tool};
+use crate::common::serve;
 
 fn everything() -> serde_json::Value {
     json!({ "toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true })
 }
 
 #[tokio::test]
-async fn t35_what_changes_nothing_is_no_change() {
-    for way in WAYS {
+async fn what_changes_nothing_is_no_change() {
+    for transport in Transport::ALL {
         let server = builder().build().unwrap();
         let handle = server.handle();
         let filter = json!({ "toolsListChanged": true, "promptsListChanged": true });
-        let mut listener = Listener::open(&server, way, filter).await;
+        let mut listener = Listener::open(&server, transport, filter).await;
         assert!(!handle.remove_tool("absent").unwrap());
         assert!(handle.add_tool(tool("publish")).is_err(), "an annotated tool has this name");
         assert!(handle.update(|_| {}).is_ok());
@@ -26,7 +27,7 @@ async fn t35_what_changes_nothing_is_no_change() {
 }
 
 #[tokio::test]
-async fn t35_whoever_cannot_see_a_tool_is_not_told_of_it() {
+async fn whoever_cannot_see_a_tool_is_not_told_of_it() {
     within(async {
         let caller = |parts: &axum::http::request::Parts| {
             let name = parts.headers.get("x-user")?.to_str().ok()?.to_owned();
@@ -34,12 +35,12 @@ async fn t35_whoever_cannot_see_a_tool_is_not_told_of_it() {
         };
         let server = builder().caller(caller).build().unwrap();
         let handle = server.handle();
-        let served = Served::start(&server).await;
+        let served = HttpServer::of(&server).await;
         let filter = json!({ "toolsListChanged": true, "promptsListChanged": true });
         let mut streams = Vec::new();
         for user in ["admin", "guest"] {
-            let ask = listening("s", &filter).header("x-user", user);
-            let mut events = Events::open(ask, served.at).await.unwrap();
+            let request = listening("s", &filter).header("x-user", user);
+            let mut events = EventStream::open(&request, served.address).await.unwrap();
             events.next().await.unwrap();
             streams.push(events);
         }
@@ -59,9 +60,9 @@ async fn t35_whoever_cannot_see_a_tool_is_not_told_of_it() {
 
 #[tokio::test]
 async fn a_function_publishes_with_a_handle_that_it_takes() {
-    for way in WAYS {
+    for transport in Transport::ALL {
         let server = builder().build().unwrap();
-        let mut listener = Listener::open(&server, way, everything()).await;
+        let mut listener = Listener::open(&server, transport, everything()).await;
         let client = mcp_runtime::testing::TestServer::of(&server);
         for list in ["tools", "prompts", "resources"] {
             client.call("publish", json!({ "what": list })).await.expect_text("published");

@@ -1,10 +1,10 @@
-//! Subscriptions: what clients are told of, and who is, in memory, on streams as on stdio, and over HTTP.
+//! Subscriptions: which changes clients are notified of, in memory, over streams as over stdio, and over HTTP.
 
 mod bounds;
 mod capability;
 mod check;
-pub(crate) mod client;
 mod end;
+mod fixture;
 mod legacy;
 mod list;
 mod updated;

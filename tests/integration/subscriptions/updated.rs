@@ -1,30 +1,31 @@
 //! Resources that change: whoever subscribed to one is told, and nobody else.
 
 use mcp_runtime::testing::TestServer;
+use mcp_tests::support::Transport;
 use serde_json::json;
 
-use super::client::{Listener, WAYS, builder};
+use super::fixture::{Listener, builder};
 
 #[tokio::test]
-async fn r14_only_resources_that_are_there_are_acknowledged() {
-    for way in WAYS {
+async fn only_resources_that_are_there_are_acknowledged() {
+    for transport in Transport::ALL {
         let server = builder().build().unwrap();
         let wanted = ["item://1", "item://x/y", "nothing://here", "item://1", "http://EXAMPLE.ORG/one"];
-        let listener = Listener::open(&server, way, json!({ "resourceSubscriptions": wanted })).await;
+        let listener = Listener::open(&server, transport, json!({ "resourceSubscriptions": wanted })).await;
         let honoured = json!({ "resourceSubscriptions": ["item://1", "http://EXAMPLE.ORG/one"] });
-        assert_eq!(listener.acknowledged, honoured, "{way:?}");
+        assert_eq!(listener.acknowledged, honoured, "{transport:?}");
         let unknown = json!({ "toolsListChanged": true, "resourceSubscriptions": ["nothing://here"] });
-        let listener = Listener::open(&server, way, unknown).await;
-        assert_eq!(listener.acknowledged, json!({ "toolsListChanged": true }), "{way:?}");
+        let listener = Listener::open(&server, transport, unknown).await;
+        assert_eq!(listener.acknowledged, json!({ "toolsListChanged": true }), "{transport:?}");
     }
 }
 
 #[tokio::test]
-async fn r14_scheme_and_host_match_in_any_case_and_the_client_reads_its_own() {
-    for way in WAYS {
+async fn scheme_and_host_match_in_any_case_and_the_client_reads_its_own() {
+    for transport in Transport::ALL {
         let server = builder().build().unwrap();
         let filter = json!({ "resourceSubscriptions": ["hTTp://example.ORG/one"] });
-        let mut listener = Listener::open(&server, way, filter).await;
+        let mut listener = Listener::open(&server, transport, filter).await;
         server.handle().resource_updated("http://example.org/ONE");
         server.handle().resource_updated("HTTP://Example.org/one");
         listener.expect_updated("hTTp://example.ORG/one").await;
@@ -32,7 +33,7 @@ async fn r14_scheme_and_host_match_in_any_case_and_the_client_reads_its_own() {
 }
 
 #[tokio::test]
-async fn r14_a_change_that_nobody_has_read_yet_waits_once() {
+async fn a_change_that_nobody_has_read_yet_waits_once() {
     let server = builder().build().unwrap();
     let filter = json!({ "toolsListChanged": true, "resourceSubscriptions": ["item://1", "item://2"] });
     let mut changes = TestServer::of(&server).listen(filter).await;

@@ -3,7 +3,7 @@
 use mcp_runtime::testing::TestServer;
 use serde_json::{Value, json};
 
-use super::{Client, Probe, builder, code};
+use super::{Probe, assert_failure, builder, call, code, connect, names};
 
 fn keys(task: &Value) -> Vec<&str> {
     task["inputRequests"]
@@ -13,106 +13,106 @@ fn keys(task: &Value) -> Vec<&str> {
 
 #[tokio::test]
 async fn questions_of_a_task_wait_for_answers_one_by_one() {
-    let client = Client::new(&Probe::new());
-    let created = client.call("ask", json!({})).await;
-    assert!(created.value().get("inputRequests").is_none(), "{created}");
-    let id = created.value()["taskId"].as_str().unwrap();
+    let mut client = connect(builder(&Probe::new())).await;
+    let created = call(&mut client, "ask", json!({})).await;
+    assert!(created.get("inputRequests").is_none(), "{created}");
+    let id = created["taskId"].as_str().unwrap();
     let task = client.until_status(id, "input_required").await;
     assert_eq!(keys(&task), ["first", "second"]);
     assert_eq!(task["inputRequests"]["first"]["method"], "elicitation/create");
     assert_eq!(task["inputRequests"]["first"]["params"]["message"], "First name?");
     assert!(task.get("requestState").is_none() && task.get("result").is_none(), "{task}");
     // asking again changes nothing
-    assert_eq!(keys(&client.get(id).await), ["first", "second"]);
+    assert_eq!(keys(&client.task(id).await), ["first", "second"]);
 
     // nobody asked for that, and it is no mistake
-    client.answer(id, &[("third", json!("Eve"))]).await;
-    assert_eq!(keys(&client.get(id).await), ["first", "second"]);
+    client.update_task(id, names(&[("third", json!("Eve"))])).await;
+    assert_eq!(keys(&client.task(id).await), ["first", "second"]);
 
-    client.answer(id, &[("second", json!("Lovelace")), ("third", json!("Eve"))]).await;
-    let task = client.get(id).await;
+    client.update_task(id, names(&[("second", json!("Lovelace")), ("third", json!("Eve"))])).await;
+    let task = client.task(id).await;
     assert_eq!((&task["status"], keys(&task)), (&json!("input_required"), vec!["first"]));
     // it has its answer
-    client.answer(id, &[("second", json!("Byron"))]).await;
-    client.answer(id, &[("first", json!("Ada"))]).await;
+    client.update_task(id, names(&[("second", json!("Byron"))])).await;
+    client.update_task(id, names(&[("first", json!("Ada"))])).await;
     let task = client.until_status(id, "completed").await;
     assert_eq!(task["result"]["content"][0]["text"], "Ada Lovelace");
     assert!(task.get("inputRequests").is_none());
-    client.answer(id, &[("first", json!("Eve"))]).await;
+    client.update_task(id, names(&[("first", json!("Eve"))])).await;
 }
 
 #[tokio::test]
-async fn protocol_36_a_key_is_never_used_again() {
-    let client = Client::new(&Probe::new());
-    let id = client.start("ask", json!({})).await;
+async fn a_key_is_never_used_again() {
+    let mut client = connect(builder(&Probe::new())).await;
+    let id = client.start_task("ask", json!({})).await;
     client.until_status(&id, "input_required").await;
-    client.answer(&id, &[("second", json!("Lovelace")), ("first", json!(1815))]).await;
-    let task = client.until(&id, |task| !keys(task).is_empty()).await;
+    client.update_task(&id, names(&[("second", json!("Lovelace")), ("first", json!(1815))])).await;
+    let task = client.until_task(&id, |task| !keys(task).is_empty()).await;
     assert_eq!(keys(&task), ["first-2"], "the answer did not fit");
-    client.answer(&id, &[("first", json!("Eve"))]).await;
-    assert_eq!(keys(&client.get(&id).await), ["first-2"], "the old key is over");
-    client.answer(&id, &[("first-2", json!("Ada"))]).await;
+    client.update_task(&id, names(&[("first", json!("Eve"))])).await;
+    assert_eq!(keys(&client.task(&id).await), ["first-2"], "the old key is over");
+    client.update_task(&id, names(&[("first-2", json!("Ada"))])).await;
     let task = client.until_status(&id, "completed").await;
     assert_eq!(task["result"]["content"][0]["text"], "Ada Lovelace");
 
-    let id = client.start("ask", json!({})).await;
+    let id = client.start_task("ask", json!({})).await;
     client.until_status(&id, "input_required").await;
-    client.answer(&id, &[("second", json!("Lovelace"))]).await;
+    client.update_task(&id, names(&[("second", json!("Lovelace"))])).await;
     for key in ["first", "first-2", "first-3", "first-4"] {
-        client.until(&id, |task| keys(task) == [key]).await;
-        client.answer(&id, &[(key, json!([]))]).await;
+        client.until_task(&id, |task| keys(task) == [key]).await;
+        client.update_task(&id, names(&[(key, json!([]))])).await;
     }
     let task = client.until_status(&id, "completed").await;
     assert_eq!(task["result"]["isError"], true, "three times at most: {task}");
 }
 
 #[tokio::test]
-async fn protocol_36_what_is_asked_before_is_asked_in_the_call() {
+async fn what_is_asked_before_is_asked_in_the_call() {
     let probe = Probe::new();
-    let client = Client::new(&probe);
-    let first = client.call("injected", json!({})).await;
-    assert_eq!(first.value()["resultType"], "input_required", "{first}");
+    let mut client = connect(builder(&probe)).await;
+    let first = call(&mut client, "injected", json!({})).await;
+    assert_eq!(first["resultType"], "input_required", "{first}");
     assert_eq!(probe.entered(), 0);
     let params = json!({
         "name": "injected",
         "arguments": {},
-        "requestState": first.value()["requestState"],
+        "requestState": first["requestState"],
         "inputResponses": { "user": { "action": "accept", "content": { "name": "Ada" } } },
     });
-    let second = client.request("tools/call", params.clone()).await;
-    assert_eq!(second.value()["resultType"], "task", "{second}");
-    let id = second.value()["taskId"].as_str().unwrap();
+    let second = client.reply("tools/call", params.clone()).await;
+    assert_eq!(second["resultType"], "task", "{second}");
+    let id = second["taskId"].as_str().unwrap();
     let done = client.until_status(id, "completed").await;
     assert_eq!(done["result"]["content"][0]["text"], "Ada");
     assert_eq!(probe.entered(), 1);
     // its answers are used up
-    client.request("tools/call", params).await.expect_failure("used before");
+    assert_failure(&client.reply("tools/call", params).await, "used before");
 }
 
 #[tokio::test]
 async fn a_function_may_start_its_task_when_it_knows_enough() {
     let probe = Probe::new();
-    let client = Client::new(&probe);
-    let first = client.call("manual", json!({})).await;
-    assert_eq!(first.value()["resultType"], "input_required", "{first}");
-    assert!(first.value()["inputRequests"].get("user").is_some());
+    let mut client = connect(builder(&probe)).await;
+    let first = call(&mut client, "manual", json!({})).await;
+    assert_eq!(first["resultType"], "input_required", "{first}");
+    assert!(first["inputRequests"].get("user").is_some());
     let params = json!({
         "name": "manual",
         "arguments": {},
-        "requestState": first.value()["requestState"],
+        "requestState": first["requestState"],
         "inputResponses": { "user": { "action": "accept", "content": { "name": "Ada" } } },
     });
-    let second = client.request("tools/call", params.clone()).await;
-    let id = second.value()["taskId"].as_str().unwrap_or_else(|| panic!("no task: {second}"));
+    let second = client.reply("tools/call", params.clone()).await;
+    let id = second["taskId"].as_str().unwrap_or_else(|| panic!("no task: {second}"));
     let task = client.until_status(id, "input_required").await;
     assert_eq!(keys(&task), ["more"]);
-    client.answer(id, &[("more", json!("Charles"))]).await;
+    client.update_task(id, names(&[("more", json!("Charles"))])).await;
     let done = client.until_status(id, "completed").await;
     assert_eq!(done["result"]["content"][0]["text"], "Ada Charles true");
 
     // state that was used before is of no use in a task either
-    let replayed = client.request("tools/call", params).await;
-    let id = replayed.value()["taskId"].as_str().unwrap();
+    let replayed = client.reply("tools/call", params).await;
+    let id = replayed["taskId"].as_str().unwrap();
     let task = client.until_status(id, "completed").await;
     assert_eq!(task["result"]["isError"], true, "{task}");
     assert_eq!(probe.entered(), 1);

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use mcp_runtime::{MemoryTasks, prelude::*};
+use mcp_tests::support::{Client, error_code};
 use serde_json::json;
 
-use super::{Client, Name, Probe, builder, code};
+use super::{Name, Probe, builder, call, connect, names};
 
 /// Waits at the gate, one at a time
 #[mcp_tool(task, max_concurrency = 1)]
@@ -36,33 +37,33 @@ async fn large(bytes: usize) -> String {
     "x".repeat(bytes)
 }
 
-fn limited(probe: &Probe) -> Client {
+async fn limited(probe: &Probe) -> Client {
     let builder = mcp_runtime::server!().tool::<single>().tool::<late>().tool::<patient>();
-    Client::of(builder.state(probe.clone()))
+    connect(builder.state(probe.clone())).await
 }
 
 #[tokio::test]
 async fn a_task_waits_for_its_turn_and_keeps_it() {
     let probe = Probe::new();
-    let client = limited(&probe);
+    let mut client = limited(&probe).await;
     let mut ids = Vec::new();
     for _ in 0..3 {
-        ids.push(client.start("single", json!({})).await);
+        ids.push(client.start_task("single", json!({})).await);
     }
     probe.until_running(1).await;
     for id in &ids {
-        assert_eq!(client.get(id).await["status"], "working");
+        assert_eq!(client.task(id).await["status"], "working");
     }
     // one that waits frees its place
-    client.cancel(&ids[1]).await;
+    client.cancel_task(&ids[1]).await;
     probe.open(1);
     client.until_status(&ids[0], "completed").await;
     probe.until_running(1).await;
     assert_eq!(probe.entered(), 2);
-    client.cancel(&ids[2]).await;
+    client.cancel_task(&ids[2]).await;
     probe.until_running(0).await;
     probe.open(1);
-    let next = client.start("single", json!({})).await;
+    let next = client.start_task("single", json!({})).await;
     client.until_status(&next, "completed").await;
     assert_eq!(probe.entered(), 3, "the second one never ran");
 }
@@ -70,17 +71,17 @@ async fn a_task_waits_for_its_turn_and_keeps_it() {
 #[tokio::test(start_paused = true)]
 async fn a_time_limit_is_that_of_the_run_without_waiting_for_answers() {
     let probe = Probe::new();
-    let client = limited(&probe);
-    let id = client.start("late", json!({})).await;
+    let mut client = limited(&probe).await;
+    let id = client.start_task("late", json!({})).await;
     let task = client.until_status(&id, "completed").await;
     let text = task["result"]["content"][0]["text"].as_str().unwrap();
     assert!(task["result"]["isError"] == true && text.contains("100ms"), "{task}");
     assert_eq!(probe.running(), 0);
 
-    let id = client.start("patient", json!({})).await;
+    let id = client.start_task("patient", json!({})).await;
     client.until_status(&id, "input_required").await;
     tokio::time::sleep(Duration::from_secs(10)).await;
-    client.answer(&id, &[("name", json!("Job"))]).await;
+    client.update_task(&id, names(&[("name", json!("Job"))])).await;
     let task = client.until_status(&id, "completed").await;
     assert_eq!(task["result"]["content"][0]["text"], "Job");
 }
@@ -88,42 +89,42 @@ async fn a_time_limit_is_that_of_the_run_without_waiting_for_answers() {
 #[tokio::test]
 async fn one_task_too_many_is_refused() {
     let probe = Probe::new();
-    let client = Client::of(builder(&probe).max_tasks(2));
-    let first = client.start("wait", json!({})).await;
-    client.start("wait", json!({})).await;
-    assert_eq!(code(&client.call("wait", json!({})).await), -32603);
-    client.cancel(&first).await;
+    let mut client = connect(builder(&probe).max_tasks(2)).await;
+    let first = client.start_task("wait", json!({})).await;
+    client.start_task("wait", json!({})).await;
+    assert_eq!(error_code(&call(&mut client, "wait", json!({})).await), -32603);
+    client.cancel_task(&first).await;
     probe.until_running(1).await;
-    client.start("wait", json!({})).await;
+    client.start_task("wait", json!({})).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_task_that_nobody_asks_for_is_given_up() {
     let probe = Probe::new();
-    let client = Client::of(builder(&probe).task_ttl(Duration::from_secs(60)));
-    let id = client.start("wait", json!({})).await;
-    let forgotten = client.start("ask", json!({})).await;
+    let mut client = connect(builder(&probe).task_ttl(Duration::from_secs(60))).await;
+    let id = client.start_task("wait", json!({})).await;
+    let forgotten = client.start_task("ask", json!({})).await;
     for _ in 0..10 {
         tokio::time::sleep(Duration::from_secs(59)).await;
-        let task = client.get(&id).await;
+        let task = client.task(&id).await;
         assert_eq!(task["status"], "working", "whoever asks keeps it");
     }
-    assert_eq!(code(&client.request("tasks/get", json!({ "taskId": forgotten })).await), -32602);
+    assert_eq!(error_code(&client.reply("tasks/get", json!({ "taskId": forgotten })).await), -32602);
     tokio::time::sleep(Duration::from_secs(61)).await;
-    assert_eq!(code(&client.request("tasks/get", json!({ "taskId": id })).await), -32602);
+    assert_eq!(error_code(&client.reply("tasks/get", json!({ "taskId": id })).await), -32602);
     assert_eq!((probe.entered(), probe.running()), (1, 0));
 }
 
 #[tokio::test]
 async fn a_result_is_known_for_its_time_only() {
     let probe = Probe::new();
-    let client = Client::of(builder(&probe).task_ttl(Duration::from_millis(200)));
-    let id = client.start("crunch", json!({})).await;
+    let mut client = connect(builder(&probe).task_ttl(Duration::from_millis(200))).await;
+    let id = client.start_task("crunch", json!({})).await;
     let gone = async {
         loop {
-            let reply = client.request("tasks/get", json!({ "taskId": id })).await;
-            if reply.error().is_some() {
-                return code(&reply);
+            let reply = client.reply("tasks/get", json!({ "taskId": id })).await;
+            if reply.get("error").is_some() {
+                return error_code(&reply);
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -135,16 +136,17 @@ async fn a_result_is_known_for_its_time_only() {
 #[tokio::test]
 async fn a_full_store_refuses_tasks_and_results() {
     let probe = Probe::new();
-    let client = Client::of(builder(&probe).task_store(MemoryTasks::new(1, 1 << 20)));
-    client.start("wait", json!({})).await;
-    assert_eq!(code(&client.call("wait", json!({})).await), -32603);
+    let mut client = connect(builder(&probe).task_store(MemoryTasks::new(1, 1 << 20))).await;
+    client.start_task("wait", json!({})).await;
+    assert_eq!(error_code(&call(&mut client, "wait", json!({})).await), -32603);
     probe.until_running(1).await;
     assert_eq!(probe.entered(), 1, "the refused function did not run");
 
-    let client = Client::of(mcp_runtime::server!().tool::<large>().task_store(MemoryTasks::new(10, 5_000)));
-    let id = client.start("large", json!({ "bytes": 1_000 })).await;
+    let mut client =
+        connect(mcp_runtime::server!().tool::<large>().task_store(MemoryTasks::new(10, 5_000))).await;
+    let id = client.start_task("large", json!({ "bytes": 1_000 })).await;
     client.until_status(&id, "completed").await;
-    let id = client.start("large", json!({ "bytes": 10_000 })).await;
+    let id = client.start_task("large", json!({ "bytes": 10_000 })).await;
     let task = client.until_status(&id, "failed").await;
     assert_eq!(task["error"]["code"], -32603);
     assert!(task["statusMessage"].as_str().unwrap().contains("kept"), "{task}");

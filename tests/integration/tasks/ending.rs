@@ -1,28 +1,29 @@
 //! How tasks show what goes on in them, and how they end.
 
-use mcp_runtime::{Server, prelude::*, testing::TestServer};
+use mcp_runtime::{Server, prelude::*};
+use mcp_tests::support::error_code;
 use serde_json::{Value, json};
 
-use super::{Client, Probe, builder, code, until};
+use super::{Probe, builder, connect, connect_to, names, until};
 
 #[tokio::test]
 async fn progress_is_the_status_message() {
     let probe = Probe::new();
-    let client = Client::new(&probe);
+    let mut client = connect(builder(&probe)).await;
     let mut params = json!({ "name": "report", "arguments": {} });
     params["_meta"]["progressToken"] = "token".into();
-    let reply = client.request("tools/call", params).await;
-    assert_eq!(reply.notifications(), &[] as &[Value]);
-    let id = reply.value()["taskId"].as_str().unwrap();
+    let (seen, reply) = client.round("tools/call", params).await;
+    assert_eq!(seen, [] as [Value; 0]);
+    let id = reply["taskId"].as_str().unwrap();
     for message in ["1 of 4", "half of it"] {
-        client.until(id, |task| task["statusMessage"] == message).await;
+        client.until_task(id, |task| task["statusMessage"] == message).await;
         probe.open(1);
     }
     // a value that does not increase is dropped; the function is past that when the gate has nothing to give
     until(|| probe.0.gate.available_permits() == 0).await;
-    assert_eq!(client.get(id).await["statusMessage"], "half of it");
+    assert_eq!(client.task(id).await["statusMessage"], "half of it");
     probe.open(1);
-    client.until(id, |task| task["statusMessage"] == "3.5").await;
+    client.until_task(id, |task| task["statusMessage"] == "3.5").await;
     probe.open(1);
     let done = client.until_status(id, "completed").await;
     assert!(done.get("statusMessage").is_none(), "{done}");
@@ -31,8 +32,8 @@ async fn progress_is_the_status_message() {
 
 #[tokio::test]
 async fn only_json_rpc_errors_make_a_task_fail() {
-    let client = Client::new(&Probe::new());
-    let id = client.start("fail", json!({ "how": "protocol" })).await;
+    let mut client = connect(builder(&Probe::new())).await;
+    let id = client.start_task("fail", json!({ "how": "protocol" })).await;
     let task = client.until_status(&id, "failed").await;
     assert_eq!(task["error"], json!({ "code": -32050, "message": "out of ink", "data": { "left": 0 } }));
     assert_eq!(task["statusMessage"], "out of ink");
@@ -40,7 +41,7 @@ async fn only_json_rpc_errors_make_a_task_fail() {
 
     for (how, text) in [("public", "out of paper"), ("private", "'fail' failed"), ("panic", "'fail' failed")]
     {
-        let id = client.start("fail", json!({ "how": how })).await;
+        let id = client.start_task("fail", json!({ "how": how })).await;
         let task = client.until_status(&id, "completed").await;
         assert_eq!(task["result"]["isError"], true);
         let said = task["result"]["content"][0]["text"].as_str().unwrap();
@@ -52,55 +53,55 @@ async fn only_json_rpc_errors_make_a_task_fail() {
 #[tokio::test]
 async fn cancelling_drops_the_function() {
     let probe = Probe::new();
-    let client = Client::new(&probe);
-    let id = client.start("wait", json!({})).await;
+    let mut client = connect(builder(&probe)).await;
+    let id = client.start_task("wait", json!({})).await;
     probe.until_running(1).await;
-    client.cancel(&id).await;
-    let task = client.get(&id).await;
+    client.cancel_task(&id).await;
+    let task = client.task(&id).await;
     assert_eq!(task["status"], "cancelled");
     assert!(task.get("result").is_none() && task.get("error").is_none(), "{task}");
     probe.until_running(0).await;
     until(|| probe.cancelled() == 1).await;
     // it stays as it is, and may be cancelled again
     probe.open(1);
-    client.cancel(&id).await;
-    assert_eq!(client.get(&id).await["status"], "cancelled");
+    client.cancel_task(&id).await;
+    assert_eq!(client.task(&id).await["status"], "cancelled");
 
-    let asking = client.start("ask", json!({})).await;
+    let asking = client.start_task("ask", json!({})).await;
     client.until_status(&asking, "input_required").await;
-    client.cancel(&asking).await;
-    let task = client.get(&asking).await;
+    client.cancel_task(&asking).await;
+    let task = client.task(&asking).await;
     assert_eq!(task["status"], "cancelled");
     assert!(task.get("inputRequests").is_none());
-    client.answer(&asking, &[("first", json!("Ada"))]).await;
+    client.update_task(&asking, names(&[("first", json!("Ada"))])).await;
 
-    let done = client.start("crunch", json!({})).await;
+    let done = client.start_task("crunch", json!({})).await;
     client.until_status(&done, "completed").await;
-    client.cancel(&done).await;
-    assert_eq!(client.get(&done).await["status"], "completed");
+    client.cancel_task(&done).await;
+    assert_eq!(client.task(&done).await["status"], "completed");
 }
 
 #[tokio::test]
 async fn a_thousand_cancelled_tasks_leave_nothing_running() {
     let probe = Probe::new();
-    let client = Client::new(&probe);
+    let mut client = connect(builder(&probe)).await;
     let mut ids = Vec::new();
     for _ in 0..1000 {
-        ids.push(client.start("wait", json!({})).await);
+        ids.push(client.start_task("wait", json!({})).await);
     }
     probe.until_running(1000).await;
     for id in &ids {
-        client.cancel(id).await;
+        client.cancel_task(id).await;
     }
     probe.until_running(0).await;
     until(|| probe.cancelled() == 1000).await;
     // their places are free again
     for id in &ids {
-        assert_eq!(client.get(id).await["status"], "cancelled");
+        assert_eq!(client.task(id).await["status"], "cancelled");
     }
     probe.open(1000);
     for _ in 0..1000 {
-        ids.push(client.start("wait", json!({})).await);
+        ids.push(client.start_task("wait", json!({})).await);
     }
     probe.until_running(0).await;
 }
@@ -109,9 +110,9 @@ async fn a_thousand_cancelled_tasks_leave_nothing_running() {
 async fn a_server_that_is_gone_has_no_tasks() {
     let probe = Probe::new();
     let server: Server = builder(&probe).build().unwrap();
-    let client = Client(TestServer::of(&server));
-    client.start("wait", json!({})).await;
-    client.start("ask", json!({})).await;
+    let mut client = connect_to(&server).await;
+    client.start_task("wait", json!({})).await;
+    client.start_task("ask", json!({})).await;
     probe.until_running(1).await;
     drop(client);
     tokio::task::yield_now().await;
@@ -130,15 +131,15 @@ async fn quick() -> &'static str {
 
 #[tokio::test]
 async fn a_task_ends_in_one_way_whoever_is_first() {
-    let client = Client::of(mcp_runtime::server!().tool::<quick>());
+    let mut client = connect(mcp_runtime::server!().tool::<quick>()).await;
     for _ in 0..100 {
-        let id = client.start("quick", json!({})).await;
-        client.cancel(&id).await;
-        let first = client.get(&id).await["status"].clone();
+        let id = client.start_task("quick", json!({})).await;
+        client.cancel_task(&id).await;
+        let first = client.task(&id).await["status"].clone();
         tokio::task::yield_now().await;
         tokio::task::yield_now().await;
-        assert_eq!(client.get(&id).await["status"], first);
+        assert_eq!(client.task(&id).await["status"], first);
         assert!(first == "cancelled" || first == "completed", "{first}");
     }
-    assert_eq!(code(&client.request("tasks/cancel", json!({ "taskId": "x" })).await), -32602);
+    assert_eq!(error_code(&client.reply("tasks/cancel", json!({ "taskId": "x" })).await), -32602);
 }

@@ -3,7 +3,7 @@
 use mcp_runtime::testing::TestServer;
 use serde_json::{Value, json};
 
-use super::{Client, Probe, TASKS, builder};
+use super::{Probe, TASKS, builder, connect, connect_to, names};
 
 /// The same, but for where it came from.
 fn shown(mut task: Value) -> Value {
@@ -18,17 +18,15 @@ fn shown(mut task: Value) -> Value {
 #[tokio::test]
 async fn whoever_listens_is_told_all_that_tasks_get_would_show() {
     let probe = Probe::new();
-    let server = TestServer::new(builder(&probe)).unwrap();
-    let declared = json!({ "elicitation": {}, "extensions": { TASKS: {} } });
-    let client = Client(server.answering(declared, |_, _| Err("nobody is there".into())));
-    let ended = client.start("crunch", json!({})).await;
+    let mut client = connect(builder(&probe)).await;
+    let ended = client.start_task("crunch", json!({})).await;
     client.until_status(&ended, "completed").await;
-    let reported = client.start("report", json!({})).await;
-    client.until(&reported, |task| task["statusMessage"] == "1 of 4").await;
-    let asking = client.start("ask", json!({})).await;
+    let reported = client.start_task("report", json!({})).await;
+    client.until_task(&reported, |task| task["statusMessage"] == "1 of 4").await;
+    let asking = client.start_task("ask", json!({})).await;
     client.until_status(&asking, "input_required").await;
 
-    let mut changes = client.0.listen(json!({ "taskIds": ["x", ended, reported, asking] })).await;
+    let mut changes = client.memory().listen(json!({ "taskIds": ["x", ended, reported, asking] })).await;
     // of one that has ended there is nothing to tell, and one that is unknown stays so
     assert_eq!(changes.acknowledged(), &json!({ "taskIds": [reported, asking] }));
     assert_eq!(changes.try_next(), None);
@@ -38,22 +36,22 @@ async fn whoever_listens_is_told_all_that_tasks_get_would_show() {
     assert_eq!(told["method"], "notifications/tasks");
     assert!(told["params"]["_meta"].get("io.modelcontextprotocol/subscriptionId").is_some(), "{told}");
     assert_eq!(told["params"]["statusMessage"], "half of it");
-    assert_eq!(shown(told["params"].clone()), shown(client.get(&reported).await));
+    assert_eq!(shown(told["params"].clone()), shown(client.task(&reported).await));
 
-    client.answer(&asking, &[("first", json!("Ada"))]).await;
+    client.update_task(&asking, names(&[("first", json!("Ada"))])).await;
     let told = changes.next().await;
     assert_eq!(told["params"]["taskId"], asking);
     assert_eq!(told["params"]["status"], "input_required");
     assert_eq!(told["params"]["inputRequests"].as_object().map(|asked| asked.len()), Some(1), "{told}");
-    client.answer(&asking, &[("second", json!("Lovelace"))]).await;
+    client.update_task(&asking, names(&[("second", json!("Lovelace"))])).await;
     let mut told = changes.next().await;
     while told["params"]["status"] == "working" {
         told = changes.next().await;
     }
     assert_eq!(told["params"]["result"]["content"][0]["text"], "Ada Lovelace");
-    assert_eq!(shown(told["params"].clone()), shown(client.get(&asking).await));
+    assert_eq!(shown(told["params"].clone()), shown(client.task(&asking).await));
 
-    client.cancel(&reported).await;
+    client.cancel_task(&reported).await;
     let told = changes.next().await;
     let told = (&told["params"]["taskId"], &told["params"]["status"]);
     assert_eq!(told, (&json!(reported), &json!("cancelled")));
@@ -61,10 +59,11 @@ async fn whoever_listens_is_told_all_that_tasks_get_would_show() {
 
 #[tokio::test]
 async fn only_a_client_that_declares_the_extension_may_follow() {
-    let client = Client::new(&Probe::new());
-    let id = client.start("wait", json!({})).await;
+    let server = builder(&Probe::new()).build().unwrap();
+    let id = connect_to(&server).await.start_task("wait", json!({})).await;
     let filter = json!({ "notifications": { "taskIds": [id] } });
-    let refused = client.0.request("subscriptions/listen", filter).await.error().expect("an error");
+    let unaware = TestServer::of(&server);
+    let refused = unaware.request("subscriptions/listen", filter).await.error().expect("an error");
     assert_eq!(refused.code, -32021);
     let required = json!({ "requiredCapabilities": { "extensions": { TASKS: {} } } });
     assert_eq!(refused.data, Some(required));

@@ -14,11 +14,8 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use mcp_runtime::{
-    FromContext, ProtocolError, ServerBuilder,
-    prelude::*,
-    testing::{Reply, TestServer},
-};
+use mcp_runtime::{FromContext, ProtocolError, Revision, Server, ServerBuilder, prelude::*, testing::Reply};
+use mcp_tests::support::{Client, Transport};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
@@ -222,76 +219,39 @@ fn builder(probe: &Probe) -> ServerBuilder {
         .state(probe.clone())
 }
 
-/// A client that declares the extension, and can be asked.
-struct Client(TestServer);
-
-impl Client {
-    fn of(builder: ServerBuilder) -> Self {
-        Self(TestServer::new(builder).expect("a server"))
-    }
-
-    fn new(probe: &Probe) -> Self {
-        Self::of(builder(probe))
-    }
-
-    async fn request(&self, method: &str, mut params: Value) -> Reply {
-        params["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
-            json!({ "elicitation": {}, "extensions": { TASKS: {} } });
-        self.0.request(method, params).await
-    }
-
-    async fn call(&self, tool: &str, arguments: Value) -> Reply {
-        self.request("tools/call", json!({ "name": tool, "arguments": arguments })).await
-    }
-
-    /// Calls a tool; its task's id.
-    async fn start(&self, tool: &str, arguments: Value) -> String {
-        let reply = self.call(tool, arguments).await;
-        assert_eq!(reply.value()["resultType"], "task", "{reply}");
-        reply.value()["taskId"].as_str().expect("an id").to_owned()
-    }
-
-    async fn get(&self, id: &str) -> Value {
-        let reply = self.request("tasks/get", json!({ "taskId": id })).await;
-        assert!(reply.error().is_none(), "{reply}");
-        assert_eq!(reply.value()["resultType"], "complete");
-        reply.value().clone()
-    }
-
-    /// The task, once it is so.
-    async fn until(&self, id: &str, mut so: impl FnMut(&Value) -> bool) -> Value {
-        for _ in 0..20_000 {
-            let task = self.get(id).await;
-            if so(&task) {
-                return task;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-        }
-        panic!("it never came to that: {}", self.get(id).await);
-    }
-
-    async fn until_status(&self, id: &str, status: &str) -> Value {
-        self.until(id, |task| task["status"] == status).await
-    }
-
-    /// Answers with names, by key.
-    async fn answer(&self, id: &str, names: &[(&str, Value)]) {
-        let accept = |value: &Value| json!({ "action": "accept", "content": { "name": value } });
-        let answers: Value = names.iter().map(|(key, value)| ((*key).to_owned(), accept(value))).collect();
-        is_ack(&self.request("tasks/update", json!({ "taskId": id, "inputResponses": answers })).await);
-    }
-
-    async fn cancel(&self, id: &str) {
-        is_ack(&self.request("tasks/cancel", json!({ "taskId": id })).await);
-    }
+/// What a client that knows tasks declares.
+fn knows_tasks() -> Value {
+    json!({ "elicitation": {}, "extensions": { TASKS: {} } })
 }
 
-/// An acknowledgement says nothing else.
-fn is_ack(reply: &Reply) {
-    let mut keys: Vec<_> = reply.value().as_object().expect("a result").keys().collect();
-    keys.sort();
-    assert_eq!(keys, ["_meta", "resultType"], "{reply}");
-    assert_eq!(reply.value()["resultType"], "complete");
+/// A client that knows tasks, in memory.
+async fn connect_to(server: &Server) -> Client {
+    let nobody_asks = |method: &str, _: &Value| panic!("nobody asks {method}");
+    Client::connect(server, Transport::Memory, Revision::LATEST, knows_tasks(), nobody_asks).await
+}
+
+/// The same of a server of its own.
+async fn connect(builder: ServerBuilder) -> Client {
+    connect_to(&builder.build().expect("a server")).await
+}
+
+/// One call of a tool, and its reply.
+async fn call(client: &mut Client, tool: &str, arguments: Value) -> Value {
+    client.reply("tools/call", json!({ "name": tool, "arguments": arguments })).await
+}
+
+/// Answers that accept with names, by key.
+fn names(names: &[(&str, Value)]) -> Value {
+    let accept = |value: &Value| json!({ "action": "accept", "content": { "name": value } });
+    names.iter().map(|(key, value)| ((*key).to_owned(), accept(value))).collect()
+}
+
+/// Fails unless the call has failed, and says so.
+#[track_caller]
+fn assert_failure(reply: &Value, part: &str) {
+    assert_eq!(reply["isError"], true, "{reply}");
+    let text = reply["content"][0]["text"].as_str().expect("a text");
+    assert!(text.contains(part), "{text}");
 }
 
 fn code(reply: &Reply) -> i64 {

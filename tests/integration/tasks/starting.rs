@@ -3,15 +3,18 @@
 use std::time::Duration;
 
 use mcp_runtime::{Revision, TaskMode, ToolDef, testing::TestServer};
+use mcp_tests::support::error_code;
 use serde_json::json;
 
-use super::{Client, Probe, TASKS, builder, code, plain};
+use super::{Probe, TASKS, assert_failure, builder, call, code, connect, connect_to, plain};
 
 #[tokio::test]
-async fn protocol_36_only_a_server_with_task_tools_declares_tasks_and_only_to_modern_clients() {
+async fn only_a_server_with_task_tools_declares_tasks_and_only_to_modern_clients() {
     let server = TestServer::new(builder(&Probe::new())).unwrap();
     assert_eq!(server.capabilities().await["extensions"], json!({ TASKS: {} }));
-    for tool in server.list_tools().await {
+    let tools = server.list_tools().await;
+    assert_eq!(tools.len(), 9);
+    for tool in tools {
         assert!(tool.get("execution").is_none() && tool.get("_meta").is_none(), "{tool}");
     }
     for revision in [Revision::V2025_11_25, Revision::V2024_11_05] {
@@ -20,14 +23,14 @@ async fn protocol_36_only_a_server_with_task_tools_declares_tasks_and_only_to_mo
         assert!(capabilities.get("extensions").is_none() && capabilities.get("tasks").is_none());
     }
 
-    let without = TestServer::new(mcp_runtime::server!().tool::<plain>()).unwrap();
-    assert!(without.capabilities().await.get("extensions").is_none());
-    let reply = Client(without).request("tasks/get", json!({ "taskId": "x" })).await;
-    assert_eq!(code(&reply), -32601);
+    let mut without = connect(mcp_runtime::server!().tool::<plain>()).await;
+    assert!(without.memory().capabilities().await.get("extensions").is_none());
+    let reply = without.reply("tasks/get", json!({ "taskId": "x" })).await;
+    assert_eq!(error_code(&reply), -32601);
 }
 
 #[tokio::test]
-async fn protocol_36_handshake_clients_get_results_in_line() {
+async fn handshake_clients_get_results_in_line() {
     for revision in [Revision::V2025_11_25, Revision::V2025_03_26] {
         let probe = Probe::new();
         probe.open(2);
@@ -65,11 +68,11 @@ async fn clients_that_know_no_tasks_get_results_in_line_or_are_refused() {
 #[tokio::test]
 async fn the_reply_is_the_task_itself_and_it_can_be_asked_for_at_once() {
     let probe = Probe::new();
-    let client = Client::of(
-        builder(&probe).task_ttl(Duration::from_secs(60)).task_poll_interval(Duration::from_millis(250)),
-    );
-    let reply = client.call("wait", json!({ "label": "!" })).await;
-    let created = reply.value();
+    let builder = builder(&probe).task_ttl(Duration::from_secs(60));
+    let server = builder.task_poll_interval(Duration::from_millis(250)).build().unwrap();
+    let mut client = connect_to(&server).await;
+    let reply = call(&mut client, "wait", json!({ "label": "!" })).await;
+    let created = reply;
     let mut keys: Vec<_> = created.as_object().unwrap().keys().map(String::as_str).collect();
     keys.sort_unstable();
     let expected =
@@ -85,41 +88,41 @@ async fn the_reply_is_the_task_itself_and_it_can_be_asked_for_at_once() {
     let id = created["taskId"].as_str().unwrap();
     assert!(id.len() > 21 && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'), "{id}");
 
-    assert_eq!(client.get(id).await["status"], "working");
+    assert_eq!(client.task(id).await["status"], "working");
     probe.open(1);
     let done = client.until_status(id, "completed").await;
     assert_eq!(done["createdAt"], created["createdAt"]);
 
     // what the call would have had in line
     probe.open(1);
-    let in_line = client.0.call("wait", json!({ "label": "!" })).await;
+    let in_line = TestServer::of(&server).call("wait", json!({ "label": "!" })).await;
     assert_eq!(&done["result"], in_line.value());
 }
 
 #[tokio::test]
 async fn ids_differ_and_unknown_ones_are_wrong_params() {
-    let client = Client::new(&Probe::new());
-    let first = client.start("wait", json!({})).await;
-    let second = client.start("wait", json!({})).await;
+    let mut client = connect(builder(&Probe::new())).await;
+    let first = client.start_task("wait", json!({})).await;
+    let second = client.start_task("wait", json!({})).await;
     assert_ne!(first, second);
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
         for id in [json!(""), json!("nope"), json!(7), json!(null), json!({})] {
             let params = json!({ "taskId": id, "inputResponses": {} });
-            assert_eq!(code(&client.request(method, params).await), -32602, "{method} {id}");
+            assert_eq!(error_code(&client.reply(method, params).await), -32602, "{method} {id}");
         }
     }
     let update = json!({ "taskId": first, "inputResponses": [] });
-    assert_eq!(code(&client.request("tasks/update", update).await), -32602);
+    assert_eq!(error_code(&client.reply("tasks/update", update).await), -32602);
     for method in ["tasks/list", "tasks/result"] {
-        assert_eq!(code(&client.request(method, json!({ "taskId": first })).await), -32601);
+        assert_eq!(error_code(&client.reply(method, json!({ "taskId": first })).await), -32601);
     }
 }
 
 #[tokio::test]
 async fn arguments_are_read_before_there_is_a_task() {
-    let client = Client::new(&Probe::new());
-    client.call("wait", json!({ "label": 7.5 })).await.expect_failure("label");
-    client.call("fail", json!({})).await.expect_failure("how");
+    let mut client = connect(builder(&Probe::new())).await;
+    assert_failure(&call(&mut client, "wait", json!({ "label": 7.5 })).await, "label");
+    assert_failure(&call(&mut client, "fail", json!({})).await, "how");
 }
 
 #[tokio::test]
@@ -133,10 +136,11 @@ async fn tools_made_at_run_time_become_tasks() {
             "made"
         }
     });
-    let client = Client::of(mcp_runtime::server!().add_tool(tool));
-    assert_eq!(code(&client.0.call("made", json!({})).await), -32021);
-    let id = client.start("made", json!({})).await;
-    assert_eq!(client.get(&id).await["status"], "working");
+    let server = mcp_runtime::server!().add_tool(tool).build().unwrap();
+    TestServer::of(&server).call("made", json!({})).await.expect_code(-32021);
+    let mut client = connect_to(&server).await;
+    let id = client.start_task("made", json!({})).await;
+    assert_eq!(client.task(&id).await["status"], "working");
     probe.open(1);
     let done = client.until_status(&id, "completed").await;
     assert_eq!(done["result"]["content"][0]["text"], "made");
@@ -144,8 +148,8 @@ async fn tools_made_at_run_time_become_tasks() {
 
 #[tokio::test]
 async fn a_blocking_function_becomes_a_task() {
-    let client = Client::new(&Probe::new());
-    let id = client.start("crunch", json!({})).await;
+    let mut client = connect(builder(&Probe::new())).await;
+    let id = client.start_task("crunch", json!({})).await;
     let done = client.until_status(&id, "completed").await;
     assert_eq!(done["result"]["content"][0]["text"], "crunched");
 }

@@ -6,9 +6,10 @@ use std::{
 };
 
 use mcp_runtime::{Stored, TaskRecord, TaskStore};
+use mcp_tests::support::error_code;
 use serde_json::json;
 
-use super::{Client, Probe, builder, code};
+use super::{Probe, builder, call, connect};
 
 #[derive(Clone, Default)]
 struct Shared(Arc<Mutex<HashMap<String, TaskRecord>>>);
@@ -41,11 +42,11 @@ impl TaskStore for Shared {
 #[tokio::test]
 async fn replicas_that_share_a_store_know_each_others_tasks() {
     let (probe, shared) = (Probe::new(), Shared::default());
-    let here = Client::of(builder(&probe).task_store(shared.clone()));
-    let there = Client::of(builder(&probe).task_store(shared.clone()));
-    let id = here.start("report", json!({})).await;
+    let mut here = connect(builder(&probe).task_store(shared.clone())).await;
+    let mut there = connect(builder(&probe).task_store(shared.clone())).await;
+    let id = here.start_task("report", json!({})).await;
     // what goes on here can be seen there
-    there.until(&id, |task| task["statusMessage"] == "1 of 4").await;
+    there.until_task(&id, |task| task["statusMessage"] == "1 of 4").await;
     let record = shared.0.lock().unwrap()[&id].clone();
     assert!(record.is_running() && record.owner().is_none());
     assert!(!format!("{record:?}").contains(&id), "an id is a secret");
@@ -54,14 +55,14 @@ async fn replicas_that_share_a_store_know_each_others_tasks() {
         ("tasks/cancel", json!({ "taskId": id })),
         ("tasks/update", json!({ "taskId": id, "inputResponses": {} })),
     ] {
-        assert_eq!(code(&there.request(method, params).await), -32603);
+        assert_eq!(error_code(&there.reply(method, params).await), -32603);
     }
     probe.open(4);
     let task = there.until_status(&id, "completed").await;
     assert_eq!(task["result"]["content"][0]["text"], "reported");
-    there.cancel(&id).await;
+    there.cancel_task(&id).await;
     drop(here);
-    assert_eq!(there.get(&id).await, task);
+    assert_eq!(there.task(&id).await, task);
     // a store reads its records back in parts
     let record = shared.0.lock().unwrap()[&id].clone();
     let again = TaskRecord::new(record.id(), None, record.json(), record.is_running(), record.expires());
@@ -87,12 +88,12 @@ impl TaskStore for Broken {
 #[tokio::test]
 async fn a_store_that_fails_is_not_the_clients_business() {
     let probe = Probe::new();
-    let client = Client::of(builder(&probe).task_store(Broken));
-    let refused = client.call("wait", json!({})).await;
-    assert_eq!(code(&refused), -32603);
+    let mut client = connect(builder(&probe).task_store(Broken)).await;
+    let refused = call(&mut client, "wait", json!({})).await;
+    assert_eq!(error_code(&refused), -32603);
     assert!(!refused.to_string().contains("secret"), "{refused}");
     assert_eq!(probe.entered(), 0);
-    let unknown = client.request("tasks/get", json!({ "taskId": "x" })).await;
-    assert_eq!(code(&unknown), -32603);
+    let unknown = client.reply("tasks/get", json!({ "taskId": "x" })).await;
+    assert_eq!(error_code(&unknown), -32603);
     assert!(!unknown.to_string().contains("secret"), "{unknown}");
 }

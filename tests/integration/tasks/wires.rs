@@ -3,48 +3,43 @@
 use std::time::Duration;
 
 use mcp_runtime::{Caller, ServerBuilder};
+use mcp_tests::support::{HttpRequest, HttpResponse, HttpServer, LineConnection, request, within};
 use serde_json::{Value, json};
 
 use super::{Probe, TASKS, builder};
-use crate::{
-    child::{self, fixture},
-    http::{
-        client::{Ask, Reply, within},
-        fixture::Served,
-    },
-};
+use crate::process::{fixture, start};
 
-fn modern(method: &str, mut params: Value) -> Ask {
+fn modern(method: &str, mut params: Value) -> HttpRequest {
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({ "extensions": { TASKS: {} } });
-    Ask::modern(1, method, params)
+    HttpRequest::modern(1, method, params)
 }
 
-async fn served(builder: ServerBuilder) -> Served {
-    Served::start(builder.caller(|parts| {
+async fn served(builder: ServerBuilder) -> HttpServer {
+    HttpServer::start(builder.caller(|parts| {
         let user = parts.headers.get("x-user")?.to_str().ok()?;
         Some(Caller::new("test", user))
     }))
     .await
 }
 
-async fn started(served: &Served, user: &str) -> String {
-    let ask = modern("tools/call", json!({ "name": "wait", "arguments": {} })).header("x-user", user);
-    let reply = ask.send(served.at).await.json();
+async fn started(served: &HttpServer, user: &str) -> String {
+    let request = modern("tools/call", json!({ "name": "wait", "arguments": {} })).header("x-user", user);
+    let reply = request.send(served.address).await.json();
     reply["result"]["taskId"].as_str().unwrap_or_else(|| panic!("no task: {reply}")).to_owned()
 }
 
 #[tokio::test]
-async fn protocol_14_a_task_is_its_callers_alone() {
+async fn a_task_is_its_callers_alone() {
     within(async {
         let probe = Probe::new();
         let served = served(builder(&probe)).await;
         let id = started(&served, "ada").await;
         let params = json!({ "taskId": id, "inputResponses": {} });
         for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
-            for ask in
+            for request in
                 [modern(method, params.clone()).header("x-user", "eve"), modern(method, params.clone())]
             {
-                let reply = ask.send(served.at).await.json();
+                let reply = request.send(served.address).await.json();
                 assert_eq!(reply["error"]["code"], -32602, "{method}: {reply}");
                 assert!(!reply.to_string().contains(&id), "{reply}");
             }
@@ -52,13 +47,13 @@ async fn protocol_14_a_task_is_its_callers_alone() {
         // nobody else has cancelled it
         probe.until_running(1).await;
         let own = modern("tasks/cancel", params.clone()).header("x-user", "ada");
-        assert!(own.send(served.at).await.json().get("result").is_some());
+        assert!(own.send(served.address).await.json().get("result").is_some());
         probe.until_running(0).await;
         let own = modern("tasks/get", params.clone()).header("x-user", "ada");
-        assert_eq!(own.send(served.at).await.json()["result"]["status"], "cancelled");
+        assert_eq!(own.send(served.address).await.json()["result"]["status"], "cancelled");
         // also when only the store knows it
         let other = modern("tasks/get", params).header("x-user", "eve");
-        assert_eq!(other.send(served.at).await.json()["error"]["code"], -32602);
+        assert_eq!(other.send(served.address).await.json()["error"]["code"], -32602);
     })
     .await;
 }
@@ -69,9 +64,9 @@ async fn headers_and_statuses_are_those_of_the_protocol() {
         let probe = Probe::new();
         let served = served(builder(&probe)).await;
         let id = started(&served, "ada").await;
-        let at = served.at;
-        let status = |ask: Ask| async move {
-            let reply: Reply = ask.send(at).await;
+        let at = served.address;
+        let status = |request: HttpRequest| async move {
+            let reply: HttpResponse = request.send(at).await;
             (reply.status, reply.json()["error"]["code"].as_i64())
         };
         let get = || modern("tasks/get", json!({ "taskId": id })).header("x-user", "ada");
@@ -79,8 +74,9 @@ async fn headers_and_statuses_are_those_of_the_protocol() {
         assert_eq!(status(get().without("Mcp-Name")).await, (400, Some(-32020)));
         assert_eq!(status(get().with("Mcp-Name", "other")).await, (400, Some(-32020)));
         assert_eq!(status(get().with("Mcp-Method", "tasks/cancel")).await, (400, Some(-32020)));
-        let undeclared =
-            |method: &'static str, params: Value| Ask::modern(1, method, params).header("x-user", "ada");
+        let undeclared = |method: &'static str, params: Value| {
+            HttpRequest::modern(1, method, params).header("x-user", "ada")
+        };
         assert_eq!(status(undeclared("tasks/get", json!({ "taskId": "x" }))).await, (400, Some(-32021)));
         let must = json!({ "name": "must", "arguments": {} });
         assert_eq!(status(undeclared("tools/call", must)).await, (400, Some(-32021)));
@@ -100,7 +96,7 @@ async fn a_task_goes_on_when_its_client_is_gone_and_ends_with_the_server() {
         served.stop();
         // it has its time to end
         probe.open(1);
-        served.over().await;
+        served.stopped().await;
         assert_eq!((probe.running(), probe.cancelled()), (0, 0));
 
         let probe = Probe::new();
@@ -108,7 +104,7 @@ async fn a_task_goes_on_when_its_client_is_gone_and_ends_with_the_server() {
         started(&served, "ada").await;
         probe.until_running(1).await;
         served.stop();
-        served.over().await;
+        served.stopped().await;
         probe.until_running(0).await;
         super::until(|| probe.cancelled() == 1).await;
     })
@@ -116,7 +112,7 @@ async fn a_task_goes_on_when_its_client_is_gone_and_ends_with_the_server() {
 }
 
 fn over_stdio(id: &str, method: &str, params: &Value) -> Value {
-    let mut message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+    let mut message = request(id, method, params.clone());
     message["params"]["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": { "extensions": { TASKS: {} } },
@@ -124,43 +120,46 @@ fn over_stdio(id: &str, method: &str, params: &Value) -> Value {
     message
 }
 
-fn start_over_stdio(server: &mut child::Server, ms: u64) -> String {
+async fn start_over_stdio(server: &mut LineConnection, ms: u64) -> String {
     let call =
         over_stdio("start", "tools/call", &json!({ "name": "nap_as_task", "arguments": { "ms": ms } }));
-    let reply = server.ask(&call);
+    let reply = server.reply_to(&call).await;
     reply["result"]["taskId"].as_str().unwrap_or_else(|| panic!("no task: {reply}")).to_owned()
 }
 
-#[test]
-fn tasks_work_over_stdio_and_hold_no_place_among_the_calls() {
-    let mut server = child::Server::start();
+#[tokio::test]
+async fn tasks_work_over_stdio_and_hold_no_place_among_the_calls() {
+    let mut server = start();
     // more than may be in flight there
-    let ids: Vec<String> = (0..20).map(|_| start_over_stdio(&mut server, 60_000)).collect();
+    let mut ids = Vec::new();
+    for _ in 0..20 {
+        ids.push(start_over_stdio(&mut server, 60_000).await);
+    }
     for id in &ids {
-        let reply = server.ask(&over_stdio("get", "tasks/get", &json!({ "taskId": id })));
+        let reply = server.reply_to(&over_stdio("get", "tasks/get", &json!({ "taskId": id }))).await;
         assert_eq!(reply["result"]["status"], "working");
-        let reply = server.ask(&over_stdio("cancel", "tasks/cancel", &json!({ "taskId": id })));
+        let reply = server.reply_to(&over_stdio("cancel", "tasks/cancel", &json!({ "taskId": id }))).await;
         assert_eq!(reply["result"]["resultType"], "complete");
     }
-    let id = start_over_stdio(&mut server, 1);
+    let id = start_over_stdio(&mut server, 1).await;
     loop {
-        let reply = server.ask(&over_stdio("get", "tasks/get", &json!({ "taskId": id })));
+        let reply = server.reply_to(&over_stdio("get", "tasks/get", &json!({ "taskId": id }))).await;
         if reply["result"]["status"] == "completed" {
             assert_eq!(reply["result"]["result"]["content"][0]["text"], "napped");
             break;
         }
         assert_eq!(reply["result"]["status"], "working");
     }
-    server.close_input();
-    assert!(server.end().0.success());
+    server.close_input().await;
+    assert!(server.exit().await.0.success());
 }
 
-#[test]
-fn tasks_end_with_the_process_after_their_time() {
-    let mut server = child::Server::spawn(fixture().env("FIXTURE_DRAIN_MS", "200").env("MCP_LOG", "warn"));
-    start_over_stdio(&mut server, 600_000);
-    server.close_input();
-    let (status, errors) = server.end();
+#[tokio::test]
+async fn tasks_end_with_the_process_after_their_time() {
+    let mut server = LineConnection::spawn(fixture().env("FIXTURE_DRAIN_MS", "200").env("MCP_LOG", "warn"));
+    start_over_stdio(&mut server, 600_000).await;
+    server.close_input().await;
+    let (status, errors) = server.exit().await;
     assert!(status.success());
     assert!(errors.contains("still running"), "{errors}");
 }

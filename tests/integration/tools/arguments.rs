@@ -15,7 +15,7 @@ fn options(plain: Option<i32>, alias: Maybe<i32>, list: Maybe<Vec<Option<u8>>>) 
 }
 
 #[tokio::test]
-async fn t10_options_may_be_absent_or_null() {
+async fn options_may_be_absent_or_null() {
     let server = serve(mcp_runtime::server!().tool::<options>());
     assert_eq!(
         only_tool(&server).await["inputSchema"],
@@ -37,7 +37,7 @@ async fn t10_options_may_be_absent_or_null() {
 }
 
 #[tokio::test]
-async fn t10_null_is_absent_beside_a_slip_and_beside_a_mistake() {
+async fn null_is_absent_beside_a_slip_and_beside_a_mistake() {
     let server = serve(mcp_runtime::server!().tool::<options>());
     let slip = server.call("options", json!({ "plain": null, "alias": "7" })).await;
     slip.expect_text("None Some(7) None");
@@ -55,7 +55,7 @@ struct Filter {
 }
 
 #[tokio::test]
-async fn t10_null_is_absent_inside_a_struct() {
+async fn null_is_absent_inside_a_struct() {
     #[mcp_tool]
     fn nested(filter: Filter, _n: Option<u8>) -> String {
         format!("{:?} {:?}", filter.author, filter.tags)
@@ -98,7 +98,7 @@ fn defaults(
 }
 
 #[tokio::test]
-async fn t11_defaults_are_published_and_used() {
+async fn defaults_are_published_and_used() {
     let server = serve(mcp_runtime::server!().tool::<defaults>());
     assert_eq!(
         only_tool(&server).await["inputSchema"],
@@ -126,7 +126,7 @@ async fn t11_defaults_are_published_and_used() {
 }
 
 #[tokio::test]
-async fn t11_null_is_no_default_where_strict() {
+async fn null_is_no_default_where_strict() {
     #[mcp_tool(strict)]
     fn exact(#[mcp(default = 10)] max: u32, other: Option<u8>) -> String {
         format!("{max} {other:?}")
@@ -140,7 +140,7 @@ async fn t11_null_is_no_default_where_strict() {
 }
 
 #[tokio::test]
-async fn t11_examples_are_published() {
+async fn examples_are_published() {
     #[mcp_tool]
     fn shown(#[mcp(example = "Berlin")] town: String) -> String {
         town
@@ -160,7 +160,7 @@ fn strict(query: String, #[mcp(default = 3)] limit: u8) -> String {
 }
 
 #[tokio::test]
-async fn t17_unknown_keys_are_ignored_or_refused() {
+async fn unknown_keys_are_ignored_or_refused() {
     let server = serve(mcp_runtime::server!().tool::<lenient>().tool::<strict>());
     let tools = server.list_tools().await;
     assert_eq!(tools[0]["inputSchema"].get("additionalProperties"), None);
@@ -179,7 +179,7 @@ async fn t17_unknown_keys_are_ignored_or_refused() {
 }
 
 #[tokio::test]
-async fn t17_a_strict_tool_without_arguments_refuses_all() {
+async fn a_strict_tool_without_arguments_refuses_all() {
     #[mcp_tool(strict)]
     fn nothing() -> &'static str {
         "ok"
@@ -195,7 +195,7 @@ async fn t17_a_strict_tool_without_arguments_refuses_all() {
 }
 
 #[tokio::test]
-async fn t18_absent_arguments_are_an_empty_object() {
+async fn absent_arguments_are_an_empty_object() {
     #[mcp_tool]
     fn optional(a: Option<u8>) -> String {
         format!("{a:?}")
@@ -215,7 +215,7 @@ async fn t18_absent_arguments_are_an_empty_object() {
 }
 
 #[tokio::test]
-async fn t19_unknown_tools_are_named_with_their_neighbour() {
+async fn unknown_tools_are_named_with_their_neighbour() {
     let server = serve(mcp_runtime::server!().tool::<lenient>().tool::<strict>());
     let near = server.call("lenint", json!({})).await;
     assert_eq!(refusal(&near), (-32602, "unknown tool `lenint`; did you mean `lenient`?".into()));
@@ -228,7 +228,7 @@ async fn t19_unknown_tools_are_named_with_their_neighbour() {
 }
 
 #[tokio::test]
-async fn t20_malformed_params_are_32602() {
+async fn malformed_params_are_32602() {
     let mut server = serve(mcp_runtime::server!().tool::<lenient>());
     let malformed = [
         json!({}),
@@ -253,7 +253,7 @@ async fn t20_malformed_params_are_32602() {
 }
 
 #[tokio::test]
-async fn t18_more_arguments_than_stay_inline() {
+async fn more_arguments_than_stay_inline() {
     #[mcp_tool]
     #[allow(clippy::too_many_arguments)]
     fn fourteen(
@@ -305,7 +305,7 @@ fn ten() -> u8 {
 }
 
 #[tokio::test]
-async fn t17_a_flattened_struct_is_the_whole_object() {
+async fn a_flattened_struct_is_the_whole_object() {
     #[mcp_tool]
     fn find(#[mcp(flatten)] search: Search) -> String {
         format!("{} {} {:?}", search.search_text, search.max_hits, search.place)
@@ -350,7 +350,7 @@ struct Closed {
 }
 
 #[tokio::test]
-async fn t17_a_struct_may_refuse_unknown_keys_by_itself() {
+async fn a_struct_may_refuse_unknown_keys_by_itself() {
     #[mcp_tool]
     fn closed(#[mcp(flatten)] all: Closed) -> String {
         format!("{all:?}")
@@ -379,7 +379,7 @@ struct Node {
 }
 
 #[tokio::test]
-async fn t17_a_flattened_recursive_struct_still_shows_its_fields() {
+async fn a_flattened_recursive_struct_still_shows_its_fields() {
     #[mcp_tool(strict)]
     fn plant(#[mcp(flatten)] tree: Node) -> String {
         fn count(node: &Node) -> usize {

@@ -59,7 +59,7 @@ fn strict(
 }
 
 #[tokio::test]
-async fn t16_slips_are_accepted() {
+async fn slips_are_accepted() {
     let server = serve(mcp_runtime::server!().tool::<lenient>());
     for (argument, sent, seen) in [
         ("byte", json!(30.0), "30"),
@@ -105,7 +105,7 @@ async fn t16_slips_are_accepted() {
 }
 
 #[tokio::test]
-async fn t16_what_could_mean_something_else_is_refused() {
+async fn what_could_mean_something_else_is_refused() {
     let server = serve(mcp_runtime::server!().tool::<lenient>());
     for (argument, sent, said) in [
         ("byte", json!(30.5), "30.5 is not an integer"),
@@ -144,7 +144,7 @@ async fn t16_what_could_mean_something_else_is_refused() {
 }
 
 #[tokio::test]
-async fn t16_strict_refuses_strings_but_never_whole_floats() {
+async fn strict_refuses_strings_but_never_whole_floats() {
     let server = serve(mcp_runtime::server!().tool::<strict>());
     server.call("strict", json!({ "byte": 30.0 })).await.expect_text("Some(30) None None None None");
     server
@@ -186,7 +186,7 @@ enum Tagged {
 }
 
 #[tokio::test]
-async fn t16_slips_inside_enums_are_accepted() {
+async fn slips_inside_enums_are_accepted() {
     #[mcp_tool]
     fn draw(shape: Option<Shape>, tagged: Option<Tagged>, all: Option<HashMap<String, Tagged>>) -> String {
         format!("{shape:?} {tagged:?} {all:?}")
@@ -214,7 +214,7 @@ async fn t16_slips_inside_enums_are_accepted() {
 }
 
 #[tokio::test]
-async fn t16_constraints_hold_for_what_was_meant() {
+async fn constraints_hold_for_what_was_meant() {
     #[mcp_tool]
     fn bounded(#[mcp(range(1..=10))] n: u8, #[mcp(length(..=2))] list: Vec<u8>) -> String {
         format!("{n} {list:?}")
@@ -227,7 +227,7 @@ async fn t16_constraints_hold_for_what_was_meant() {
 }
 
 #[tokio::test]
-async fn t16_an_unknown_key_does_not_stop_a_repair() {
+async fn an_unknown_key_does_not_stop_a_repair() {
     let server = serve(mcp_runtime::server!().tool::<lenient>());
     let sent = json!({ "byte": "1", "unheard": { "of": [1, { "x": null }] }, "bite": 3 });
     server.call("lenient", sent).await.expect_text("1");

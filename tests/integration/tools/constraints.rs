@@ -39,55 +39,55 @@ fn rows(values: &Value) -> Vec<Value> {
 }
 
 rows! {
-    t12_range_inclusive: #[mcp(range(1..=100))] u32 => { "type": "integer", "minimum": 1, "maximum": 100 },
+    range_inclusive: #[mcp(range(1..=100))] u32 => { "type": "integer", "minimum": 1, "maximum": 100 },
         good [1, 100, 50.0, "7"], bad [0, 101, -1, 100.5, "101"];
-    t12_range_exclusive_end: #[mcp(range(0..10))] i64 => { "type": "integer", "minimum": 0, "exclusiveMaximum": 10 },
+    range_exclusive_end: #[mcp(range(0..10))] i64 => { "type": "integer", "minimum": 0, "exclusiveMaximum": 10 },
         good [0, 9], bad [-1, 10];
-    t12_range_open: #[mcp(range(-5..))] i32 => { "type": "integer", "minimum": -5 },
+    range_open: #[mcp(range(-5..))] i32 => { "type": "integer", "minimum": -5 },
         good [-5, 2147483647], bad [-6];
-    t12_range_to: #[mcp(range(..=5))] u8 => { "type": "integer", "minimum": 0, "maximum": 5 },
+    range_to: #[mcp(range(..=5))] u8 => { "type": "integer", "minimum": 0, "maximum": 5 },
         good [0, 5], bad [6, 256, -1];
-    t12_range_of_floats: #[mcp(range(0.0..=1.0))] f64 => { "type": "number", "minimum": 0.0, "maximum": 1.0 },
+    range_of_floats: #[mcp(range(0.0..=1.0))] f64 => { "type": "number", "minimum": 0.0, "maximum": 1.0 },
         good [0, 0.5, 1.0, -0.0], bad [-0.1, 1.0000001, 1e300];
-    t12_range_of_floats_exclusive: #[mcp(range(0.0..1.0))] f64 => { "type": "number", "minimum": 0.0, "exclusiveMaximum": 1.0 },
+    range_of_floats_exclusive: #[mcp(range(0.0..1.0))] f64 => { "type": "number", "minimum": 0.0, "exclusiveMaximum": 1.0 },
         good [0, 0.999], bad [1.0, 1];
-    t12_range_of_floats_below_zero: #[mcp(range(-90.0..=90.0))] f64 => { "type": "number", "minimum": -90.0, "maximum": 90.0 },
+    range_of_floats_below_zero: #[mcp(range(-90.0..=90.0))] f64 => { "type": "number", "minimum": -90.0, "maximum": 90.0 },
         good [-90, 89.9], bad [90.1, -91];
-    t12_range_of_64_bits: #[mcp(range(..=18446744073709551614))] u64 => { "type": "integer", "minimum": 0, "maximum": 18446744073709551614_u64 },
+    range_of_64_bits: #[mcp(range(..=18446744073709551614))] u64 => { "type": "integer", "minimum": 0, "maximum": 18446744073709551614_u64 },
         good [0, 18446744073709551614_u64], bad [18446744073709551615_u64];
-    t12_range_of_an_option: #[mcp(range(1..=3))] Option<u8> => { "type": "integer", "minimum": 1, "maximum": 3 },
+    range_of_an_option: #[mcp(range(1..=3))] Option<u8> => { "type": "integer", "minimum": 1, "maximum": 3 },
         good [1, 3, null], bad [0, 4];
-    t12_length_of_text: #[mcp(length(1..=3))] String => { "type": "string", "minLength": 1, "maxLength": 3 },
+    length_of_text: #[mcp(length(1..=3))] String => { "type": "string", "minLength": 1, "maxLength": 3 },
         good ["a", "äöü", "日本語", "😀😀😀"], bad ["", "abcd", "😀😀😀😀"];
-    t12_length_exact: #[mcp(length(2))] String => { "type": "string", "minLength": 2, "maxLength": 2 },
+    length_exact: #[mcp(length(2))] String => { "type": "string", "minLength": 2, "maxLength": 2 },
         good ["ab"], bad ["a", "abc"];
-    t12_length_exclusive: #[mcp(length(..3))] String => { "type": "string", "maxLength": 2 },
+    length_exclusive: #[mcp(length(..3))] String => { "type": "string", "maxLength": 2 },
         good ["", "ab"], bad ["abc"];
-    t12_length_of_a_list: #[mcp(length(1..))] Vec<i32> => { "type": "array", "items": { "type": "integer" }, "minItems": 1 },
+    length_of_a_list: #[mcp(length(1..))] Vec<i32> => { "type": "array", "items": { "type": "integer" }, "minItems": 1 },
         good [[1], [1, 2]], bad [[]];
-    t12_length_of_a_map: #[mcp(length(..=1))] std::collections::BTreeMap<String, u8> => {
+    length_of_a_map: #[mcp(length(..=1))] std::collections::BTreeMap<String, u8> => {
             "type": "object", "additionalProperties": { "type": "integer", "minimum": 0, "maximum": 255 }, "maxProperties": 1
         },
         good [{}, { "a": 1 }], bad [{ "a": 1, "b": 2 }, { "a": 256 }];
-    t12_length_of_an_option: #[mcp(length(2..))] Option<Vec<u8>> => {
+    length_of_an_option: #[mcp(length(2..))] Option<Vec<u8>> => {
             "type": "array", "items": { "type": "integer", "minimum": 0, "maximum": 255 }, "minItems": 2
         },
         good [null, [1, 2]], bad [[], [1]];
-    t12_pattern_with_anchors: #[mcp(pattern = "^[a-z]{2,3}$")] String => { "type": "string", "pattern": "^[a-z]{2,3}$" },
+    pattern_with_anchors: #[mcp(pattern = "^[a-z]{2,3}$")] String => { "type": "string", "pattern": "^[a-z]{2,3}$" },
         good ["ab", "abc"], bad ["a", "abcd", "AB", "ab\n", "\nab"];
-    t12_pattern_without_anchors: #[mcp(pattern = "\\d")] String => { "type": "string", "pattern": "\\d" },
+    pattern_without_anchors: #[mcp(pattern = "\\d")] String => { "type": "string", "pattern": "\\d" },
         good ["a1b"], bad ["ab", ""];
-    t12_pattern_of_an_option: #[mcp(pattern = "^x")] Option<String> => { "type": "string", "pattern": "^x" },
+    pattern_of_an_option: #[mcp(pattern = "^x")] Option<String> => { "type": "string", "pattern": "^x" },
         good [null, "xy"], bad ["yx"];
-    t12_one_of_text: #[mcp(one_of("asc", "desc"))] String => { "type": "string", "enum": ["asc", "desc"] },
+    one_of_text: #[mcp(one_of("asc", "desc"))] String => { "type": "string", "enum": ["asc", "desc"] },
         good ["asc"], bad ["ASC", "", "up"];
-    t12_one_of_integers: #[mcp(one_of(1, 2, 4))] u8 => { "type": "integer", "minimum": 0, "maximum": 255, "enum": [1, 2, 4] },
+    one_of_integers: #[mcp(one_of(1, 2, 4))] u8 => { "type": "integer", "minimum": 0, "maximum": 255, "enum": [1, 2, 4] },
         good [1, 4, 2.0, "4"], bad [3, 0, 256];
-    t12_one_of_an_option: #[mcp(one_of = ["a"])] Option<String> => { "type": "string", "enum": ["a"] },
+    one_of_an_option: #[mcp(one_of = ["a"])] Option<String> => { "type": "string", "enum": ["a"] },
         good ["a", null], bad ["b"];
-    t12_several_at_once: #[mcp(length(2..=4), pattern = "^a")] String => { "type": "string", "minLength": 2, "maxLength": 4, "pattern": "^a" },
+    several_at_once: #[mcp(length(2..=4), pattern = "^a")] String => { "type": "string", "minLength": 2, "maxLength": 4, "pattern": "^a" },
         good ["ab"], bad ["a", "abcde", "bb"];
-    t12_range_with_default: #[mcp(default = 5, range(1..=9))] i8 => { "type": "integer", "minimum": 1, "maximum": 9, "default": 5 },
+    range_with_default: #[mcp(default = 5, range(1..=9))] i8 => { "type": "integer", "minimum": 1, "maximum": 9, "default": 5 },
         good [1, null], bad [0, 127, 128];
 }
 
@@ -112,7 +112,7 @@ struct Line {
 }
 
 #[tokio::test]
-async fn t12_constraints_inside_types_are_enforced() {
+async fn constraints_inside_types_are_enforced() {
     #[mcp_tool]
     fn buy(v: Basket, #[mcp(length(1..))] _who: Option<String>) -> String {
         format!("{v:?}")
@@ -159,7 +159,7 @@ async fn t12_constraints_inside_types_are_enforced() {
 }
 
 #[tokio::test]
-async fn t12_a_constraint_on_a_nested_type_narrows_it() {
+async fn a_constraint_on_a_nested_type_narrows_it() {
     #[mcp_tool]
     fn narrow(#[mcp(length(1..=1))] v: Vec<Line>) -> String {
         format!("{v:?}")
@@ -182,7 +182,7 @@ async fn t12_a_constraint_on_a_nested_type_narrows_it() {
 }
 
 #[test]
-fn t12_a_pattern_that_is_none_is_a_build_error() {
+fn a_pattern_that_is_none_is_a_build_error() {
     #[mcp_tool]
     fn broken(#[mcp(pattern = "(a")] _v: String) {}
     let error = build_error(mcp_runtime::server!().tool::<broken>());
@@ -200,7 +200,7 @@ struct Odd {
 }
 
 #[test]
-fn t12_a_keyword_that_is_not_enforced_is_a_build_error() {
+fn a_keyword_that_is_not_enforced_is_a_build_error() {
     #[mcp_tool]
     fn odd(_v: Odd) {}
     let tool = ToolDef::builder("dynamic")

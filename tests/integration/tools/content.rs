@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::common::{LEGACY, result, serve};
 
 #[tokio::test]
-async fn t02_text_is_one_block() {
+async fn text_is_one_block() {
     #[mcp_tool]
     async fn echo(message: String) -> String {
         message
@@ -25,7 +25,7 @@ async fn t02_text_is_one_block() {
 }
 
 #[tokio::test]
-async fn t02_plain_values_are_text() {
+async fn plain_values_are_text() {
     #[mcp_tool]
     fn number() -> f64 {
         1.5
@@ -91,7 +91,7 @@ async fn t02_plain_values_are_text() {
 }
 
 #[tokio::test]
-async fn t24_nothing_is_empty_content() {
+async fn nothing_is_empty_content() {
     #[mcp_tool]
     fn unit() {}
     #[mcp_tool]
@@ -131,7 +131,7 @@ fn everything() -> (&'static str, Image, Audio, ResourceLink, Embedded, Embedded
 }
 
 #[tokio::test]
-async fn t25_blocks_in_order() {
+async fn blocks_in_order() {
     let server = serve(mcp_runtime::server!().tool::<everything>());
     assert_eq!(
         result(&server.call("everything", json!({})).await),
@@ -157,7 +157,7 @@ async fn t25_blocks_in_order() {
 }
 
 #[tokio::test]
-async fn t25_older_revisions_get_what_they_know() {
+async fn older_revisions_get_what_they_know() {
     let mut server = serve(mcp_runtime::server!().tool::<everything>());
     for revision in LEGACY {
         server = server.legacy(revision);
@@ -187,7 +187,7 @@ async fn t25_older_revisions_get_what_they_know() {
 }
 
 #[tokio::test]
-async fn t25_lists_of_blocks() {
+async fn lists_of_blocks() {
     #[mcp_tool]
     fn texts() -> Vec<String> {
         vec!["a".into(), "b".into()]
@@ -232,7 +232,7 @@ async fn t25_lists_of_blocks() {
 }
 
 #[tokio::test]
-async fn t25_odd_keys_of_meta_stay_themselves() {
+async fn odd_keys_of_meta_stay_themselves() {
     #[mcp_tool]
     fn odd() -> ToolResult {
         ToolResult::text("").meta("a\"b", 1).meta("\"", 2).meta("c\\", 3).meta("\n", 4)

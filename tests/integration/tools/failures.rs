@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::common::{LEGACY, failure, refusal, result, serve};
 
 #[tokio::test]
-async fn t21_public_errors_are_shown() {
+async fn public_errors_are_shown() {
     #[mcp_tool]
     fn fails() -> Result<String, ToolError> {
         Err(ToolError::new("m"))
@@ -76,7 +76,7 @@ fn runtime_error() -> mcp_runtime::Result<String> {
 }
 
 #[tokio::test]
-async fn t22_other_errors_are_private() {
+async fn other_errors_are_private() {
     let tools = ["own_error", "boxed", "text", "question_mark", "runtime_error"];
     let builder = || {
         mcp_runtime::server!()
@@ -182,7 +182,7 @@ impl serde::Serialize for Unspeakable {
 }
 
 #[tokio::test]
-async fn t22_panics_are_contained() {
+async fn panics_are_contained() {
     let server = serve(
         mcp_runtime::server!()
             .tool::<in_place>()
@@ -216,7 +216,7 @@ async fn t22_panics_are_contained() {
 }
 
 #[tokio::test]
-async fn t23_a_code_that_the_stateless_era_must_not_see_has_its_successor() {
+async fn a_code_that_the_stateless_era_must_not_see_has_its_successor() {
     #[mcp_tool]
     fn lost() -> Result<String, ProtocolError> {
         Err(ProtocolError::new(-32002, "gone").with_data(json!({ "uri": "a://b" })))
@@ -238,7 +238,7 @@ async fn t23_a_code_that_the_stateless_era_must_not_see_has_its_successor() {
 }
 
 #[tokio::test]
-async fn t23_protocol_errors_are_json_rpc_errors() {
+async fn protocol_errors_are_json_rpc_errors() {
     fn error() -> ProtocolError {
         ProtocolError::new(-32050, "no \"quota\"\n").with_data(json!({ "left": 0 }))
     }
@@ -277,7 +277,7 @@ async fn t23_protocol_errors_are_json_rpc_errors() {
 }
 
 #[tokio::test]
-async fn t22_missing_request_values_are_private_errors() {
+async fn missing_request_values_are_private_errors() {
     struct Never;
     impl FromContext for Never {
         type Error = io::Error;
@@ -344,7 +344,7 @@ async fn falls_apart() -> String {
 
 /// What a user's own type panics with while the reply is written costs that reply only.
 #[tokio::test]
-async fn t22_panics_after_the_function_are_contained() {
+async fn panics_after_the_function_are_contained() {
     let server = serve(
         mcp_runtime::server!()
             .tool::<unprintable>()

@@ -18,7 +18,7 @@ enum Payload {
 }
 
 #[tokio::test]
-async fn t29_headers_are_named_in_the_schema() {
+async fn headers_are_named_in_the_schema() {
     #[mcp_tool]
     fn route(
         #[mcp(header = "Region")] region: Region,
@@ -53,7 +53,7 @@ async fn t29_headers_are_named_in_the_schema() {
 }
 
 #[test]
-fn t29_an_enum_that_is_no_string_is_a_build_error() {
+fn an_enum_that_is_no_string_is_a_build_error() {
     #[mcp_tool]
     fn send(#[mcp(header = "Kind")] payload: Payload) -> String {
         match payload {
@@ -69,7 +69,7 @@ fn t29_an_enum_that_is_no_string_is_a_build_error() {
 }
 
 #[test]
-fn t29_a_header_that_clients_would_refuse_is_a_build_error() {
+fn a_header_that_clients_would_refuse_is_a_build_error() {
     #[mcp_type]
     struct Weight {
         #[schemars(extend("x-mcp-header" = "Grams"))]
@@ -101,7 +101,7 @@ fn t29_a_header_that_clients_would_refuse_is_a_build_error() {
 }
 
 #[tokio::test]
-async fn t29_in_memory_and_on_stdio_there_are_no_headers_to_compare() {
+async fn in_memory_and_on_stdio_there_are_no_headers_to_compare() {
     #[mcp_tool]
     fn at(#[mcp(header = "Region")] region: String) -> String {
         region

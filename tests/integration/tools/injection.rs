@@ -56,7 +56,7 @@ fn polite() -> Arc<dyn Greeter> {
 }
 
 #[tokio::test]
-async fn t14_injected_parameters_are_not_in_the_schema() {
+async fn injected_parameters_are_not_in_the_schema() {
     let builder = mcp_runtime::server!().tool::<everything>().state(Counter::default()).state(polite());
     let server = serve(builder);
     assert_eq!(
@@ -68,7 +68,7 @@ async fn t14_injected_parameters_are_not_in_the_schema() {
 }
 
 #[tokio::test]
-async fn t14_a_client_cannot_send_them() {
+async fn a_client_cannot_send_them() {
     let builder =
         mcp_runtime::server!().tool::<everything>().state(Arc::new(Counter::default())).state(polite());
     let server = serve(builder).legacy(Revision::V2025_03_26);
@@ -81,7 +81,7 @@ async fn t14_a_client_cannot_send_them() {
 }
 
 #[tokio::test]
-async fn t14_strict_tools_refuse_their_names_like_any_other() {
+async fn strict_tools_refuse_their_names_like_any_other() {
     #[mcp_tool(strict)]
     fn count(counter: &Counter) -> String {
         counter.0.load(Ordering::Relaxed).to_string()
@@ -93,7 +93,7 @@ async fn t14_strict_tools_refuse_their_names_like_any_other() {
 }
 
 #[test]
-fn t14_state_that_nobody_registered_is_a_build_error() {
+fn state_that_nobody_registered_is_a_build_error() {
     let error = build_error(mcp_runtime::server!().tool::<everything>());
     assert!(error.contains("tool `everything`") && error.contains("injection.rs:"), "{error}");
     assert!(error.contains("`&Counter`") && error.contains("`&dyn Greeter`"), "{error}");
@@ -101,7 +101,7 @@ fn t14_state_that_nobody_registered_is_a_build_error() {
 }
 
 #[tokio::test]
-async fn t14_the_request_is_seen_through_the_context() {
+async fn the_request_is_seen_through_the_context() {
     #[mcp_tool]
     fn look(ctx: &Context) -> Json<serde_json::Value> {
         Json(json!({
@@ -128,7 +128,7 @@ async fn t14_the_request_is_seen_through_the_context() {
 }
 
 #[test]
-fn t38_an_annotated_function_is_just_a_function() {
+fn an_annotated_function_is_just_a_function() {
     #[mcp_tool(strict, timeout = "1s")]
     async fn add(
         /// Left

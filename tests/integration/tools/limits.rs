@@ -54,7 +54,7 @@ fn stuck(release: &Release) -> String {
 struct Release(Mutex<bool>, std::sync::Condvar);
 
 #[tokio::test]
-async fn t36_a_call_over_its_limit_fails_and_is_dropped() {
+async fn a_call_over_its_limit_fails_and_is_dropped() {
     let dropped = Dropped::default();
     let mut server = serve(mcp_runtime::server!().tool::<slow>().tool::<quick>().state(dropped.clone()));
     for revision in LEGACY {
@@ -67,7 +67,7 @@ async fn t36_a_call_over_its_limit_fails_and_is_dropped() {
 }
 
 #[tokio::test]
-async fn t36_a_blocking_call_over_its_limit_is_answered() {
+async fn a_blocking_call_over_its_limit_is_answered() {
     let release = Arc::new(Release::default());
     let server = serve(mcp_runtime::server!().tool::<stuck>().state(release.clone()));
     let reply = server.call("stuck", json!({})).await;
@@ -134,7 +134,7 @@ async fn settle() {
 }
 
 #[tokio::test]
-async fn t37_more_calls_than_allowed_wait_their_turn() {
+async fn more_calls_than_allowed_wait_their_turn() {
     let gate = Arc::new(Gate::default());
     let server = Arc::new(serve(mcp_runtime::server!().tool::<narrow>().state(gate.clone())));
     let mut calls = Vec::new();
@@ -157,7 +157,7 @@ async fn t37_more_calls_than_allowed_wait_their_turn() {
 }
 
 #[tokio::test]
-async fn t37_a_cancelled_waiter_frees_its_place() {
+async fn a_cancelled_waiter_frees_its_place() {
     let gate = Arc::new(Gate::default());
     let server = Arc::new(serve(mcp_runtime::server!().tool::<narrow>().state(gate.clone())));
     let first = start(&server, 0);
@@ -184,7 +184,7 @@ async fn t37_a_cancelled_waiter_frees_its_place() {
 }
 
 #[tokio::test]
-async fn t37_a_place_is_freed_by_every_way_out() {
+async fn a_place_is_freed_by_every_way_out() {
     #[mcp_tool(max_concurrency = 1, timeout = "20ms")]
     async fn single(case: String) -> Result<String, ToolError> {
         match case.as_str() {
@@ -221,7 +221,7 @@ struct Seen {
 }
 
 #[tokio::test]
-async fn t33_a_call_that_is_given_up_is_dropped_and_its_token_fires() {
+async fn a_call_that_is_given_up_is_dropped_and_its_token_fires() {
     let seen = Arc::new(Seen::default());
     let server = serve(mcp_runtime::server!().tool::<watched>().state(seen.clone()));
     {
@@ -248,7 +248,7 @@ async fn steps(ctx: &Context) -> &'static str {
 }
 
 #[tokio::test]
-async fn t32_progress_goes_out_with_its_token_before_the_result() {
+async fn progress_goes_out_with_its_token_before_the_result() {
     let mut server = serve(mcp_runtime::server!().tool::<steps>());
     for revision in LEGACY {
         server = server.legacy(revision);
@@ -278,7 +278,7 @@ async fn t32_progress_goes_out_with_its_token_before_the_result() {
 }
 
 #[tokio::test]
-async fn t32_without_a_token_nothing_is_sent() {
+async fn without_a_token_nothing_is_sent() {
     let server = serve(mcp_runtime::server!().tool::<steps>());
     let reply = server.request("tools/call", json!({ "name": "steps" })).await;
     reply.expect_text("done");

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::common::{LEGACY, only_tool, refusal, result, serve};
 
 #[tokio::test]
-async fn t01_a_function_is_its_entry() {
+async fn a_function_is_its_entry() {
     /// Echoes
     #[mcp_tool]
     async fn echo(message: String) -> String {
@@ -36,7 +36,7 @@ async fn t01_a_function_is_its_entry() {
 }
 
 #[tokio::test]
-async fn t03_no_docs_no_description() {
+async fn no_docs_no_description() {
     #[mcp_tool]
     fn bare() {}
 
@@ -45,7 +45,7 @@ async fn t03_no_docs_no_description() {
 }
 
 #[test]
-fn t03_descriptions_can_be_demanded() {
+fn descriptions_can_be_demanded() {
     #[mcp_tool]
     fn undescribed() {}
     /// Described
@@ -61,7 +61,7 @@ fn t03_descriptions_can_be_demanded() {
 }
 
 #[tokio::test]
-async fn t03_every_form_of_documentation_is_the_description() {
+async fn every_form_of_documentation_is_the_description() {
     /// One line,
     /// and another.
     ///
@@ -99,7 +99,7 @@ async fn t03_every_form_of_documentation_is_the_description() {
 }
 
 #[tokio::test]
-async fn t04_names_are_as_written() {
+async fn names_are_as_written() {
     #[mcp_tool(name = "x.y-z_1")]
     fn named() -> &'static str {
         "called"
@@ -112,7 +112,7 @@ async fn t04_names_are_as_written() {
 }
 
 #[tokio::test]
-async fn t04_raw_identifiers_lose_their_mark() {
+async fn raw_identifiers_lose_their_mark() {
     #[mcp_tool]
     fn r#match(r#type: String, r#in: Option<u8>) -> String {
         let (kind, within) = (r#type, r#in);
@@ -130,7 +130,7 @@ async fn t04_raw_identifiers_lose_their_mark() {
 }
 
 #[tokio::test]
-async fn t04_names_of_128_characters_are_the_longest() {
+async fn names_of_128_characters_are_the_longest() {
     let longest = "n".repeat(128);
     let tool = |name: &str| ToolDef::builder(name).handler(|_| async {});
     let server = serve(mcp_runtime::server!().add_tool(tool(&longest)));
@@ -142,7 +142,7 @@ async fn t04_names_of_128_characters_are_the_longest() {
 }
 
 #[tokio::test]
-async fn t05_titles_are_known_since_2025_06_18() {
+async fn titles_are_known_since_2025_06_18() {
     #[mcp_tool(title = "T")]
     fn titled() {}
 
@@ -156,7 +156,7 @@ async fn t05_titles_are_known_since_2025_06_18() {
 }
 
 #[tokio::test]
-async fn t06_only_the_hints_that_were_set() {
+async fn only_the_hints_that_were_set() {
     #[mcp_tool(read_only, destructive = false)]
     fn two() {}
     #[mcp_tool(read_only = false, destructive, idempotent, open_world = false)]
@@ -184,7 +184,7 @@ async fn t06_only_the_hints_that_were_set() {
 }
 
 #[tokio::test]
-async fn t07_icons_are_known_since_2025_11_25() {
+async fn icons_are_known_since_2025_11_25() {
     #[mcp_tool(icon = "https://example.org/i.png")]
     fn iconic() {}
 
@@ -199,7 +199,7 @@ async fn t07_icons_are_known_since_2025_11_25() {
 }
 
 #[tokio::test]
-async fn t08_meta_is_in_the_list_only() {
+async fn meta_is_in_the_list_only() {
     #[mcp_tool(meta(model = "m", n = 1, beta = true, tags = ["a"]))]
     fn described() -> &'static str {
         "x"
@@ -220,7 +220,7 @@ async fn t08_meta_is_in_the_list_only() {
 }
 
 #[tokio::test]
-async fn t08_meta_nests_and_tags_join_it() {
+async fn meta_nests_and_tags_join_it() {
     #[mcp_tool(meta("org.example/k" = [1, -2.5, "é\"\n"], nested(deep(x = false))), tags("a", "b"))]
     fn described() {}
 
@@ -232,7 +232,7 @@ async fn t08_meta_nests_and_tags_join_it() {
 }
 
 #[tokio::test]
-async fn t09_parameter_docs_are_property_descriptions() {
+async fn parameter_docs_are_property_descriptions() {
     #[mcp_tool]
     fn documented(
         /// Words to look for
@@ -268,7 +268,7 @@ async fn t09_parameter_docs_are_property_descriptions() {
 }
 
 #[tokio::test]
-async fn t09_members_keep_the_order_of_the_function() {
+async fn members_keep_the_order_of_the_function() {
     #[mcp_tool]
     fn ordered(zulu: u8, alpha: u8, mike: u8) -> u8 {
         zulu + alpha + mike
@@ -285,29 +285,32 @@ mod found {
     use mcp_runtime::prelude::*;
 
     #[mcp_tool]
-    pub(super) fn second_by_name() {}
+    pub(super) fn second_by_name() -> u8 {
+        1
+    }
     #[mcp_tool]
-    pub(super) fn first_by_name() {}
+    pub(super) fn first_by_name() -> u8 {
+        2
+    }
     #[rustfmt::skip]
     mod inner {
         use mcp_runtime::prelude::*;
-        #[mcp_tool] pub(super) fn right() {} #[mcp_tool] pub(super) fn further_right() {}
+        #[mcp_tool] pub(super) fn right() -> u8 { 3 } #[mcp_tool] pub(super) fn further_right() -> u8 { 4 }
     }
     #[mcp_tool(name = "zz_last")]
-    pub(super) fn a_function() {}
+    pub(super) fn a_function() -> u8 {
+        5
+    }
 
     #[test]
     fn they_are_just_functions() {
-        second_by_name();
-        first_by_name();
-        inner::right();
-        inner::further_right();
-        a_function();
+        let all = [second_by_name(), first_by_name(), inner::right(), inner::further_right(), a_function()];
+        assert_eq!(all, [1, 2, 3, 4, 5]);
     }
 }
 
 #[tokio::test]
-async fn t34_discovered_tools_are_in_source_order() {
+async fn discovered_tools_are_in_source_order() {
     let names = |tools: Vec<serde_json::Value>| -> Vec<String> {
         tools.iter().map(|tool| tool["name"].as_str().unwrap_or_default().to_owned()).collect()
     };
@@ -329,7 +332,7 @@ async fn t34_discovered_tools_are_in_source_order() {
 }
 
 #[tokio::test]
-async fn t34_pages_hold_what_was_asked_for() {
+async fn pages_hold_what_was_asked_for() {
     let module = concat!(module_path!(), "::found");
     let server = serve(mcp_runtime::server!().discover_in(module).page_size(2));
     let page = |cursor: Option<String>| {
@@ -354,7 +357,7 @@ async fn t34_pages_hold_what_was_asked_for() {
 }
 
 #[tokio::test]
-async fn t34_foreign_cursors_are_refused() {
+async fn foreign_cursors_are_refused() {
     let module = concat!(module_path!(), "::found");
     let server = serve(mcp_runtime::server!().discover_in(module).page_size(2));
     for bad in

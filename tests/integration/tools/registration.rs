@@ -28,7 +28,7 @@ fn names(tools: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn t30_two_tools_of_one_name_are_a_build_error() {
+fn two_tools_of_one_name_are_a_build_error() {
     let error = build_error(mcp_runtime::server!().tool::<one::same>().tool::<two::other>());
     assert!(error.contains("two tools are `same`"), "{error}");
     assert_eq!(error.matches("registration.rs:").count(), 2, "{error}");
@@ -39,13 +39,13 @@ fn t30_two_tools_of_one_name_are_a_build_error() {
 }
 
 #[test]
-fn t30_naming_one_tool_twice_is_a_build_error_too() {
+fn naming_one_tool_twice_is_a_build_error_too() {
     let error = build_error(mcp_runtime::server!().tool::<one::same>().tool::<one::same>());
     assert!(error.contains("two tools are `same`"), "{error}");
 }
 
 #[test]
-fn t30_discovery_finds_duplicates() {
+fn discovery_finds_duplicates() {
     let error = build_error(
         mcp_runtime::server!()
             .discover_in(concat!(module_path!(), "::one"))
@@ -55,7 +55,7 @@ fn t30_discovery_finds_duplicates() {
 }
 
 #[test]
-fn t30_every_problem_is_reported_at_once() {
+fn every_problem_is_reported_at_once() {
     struct Missing;
     #[mcp_tool]
     fn needs(_m: &Missing) {}
@@ -73,7 +73,7 @@ fn t30_every_problem_is_reported_at_once() {
 }
 
 #[test]
-fn t30_names_that_differ_only_in_case_are_two_tools() {
+fn names_that_differ_only_in_case_are_two_tools() {
     #[mcp_tool(name = "SAME")]
     fn shouted() {}
     assert!(mcp_runtime::server!().tool::<one::same>().tool::<shouted>().build().is_ok());
@@ -113,7 +113,7 @@ impl Weather {
 }
 
 #[tokio::test]
-async fn t34_a_service_offers_its_methods() {
+async fn a_service_offers_its_methods() {
     let weather = Weather { station: "main" };
     assert_eq!(weather.quiet(), 4);
     let server = serve(mcp_runtime::server!().service(weather));
@@ -140,7 +140,7 @@ async fn t34_a_service_offers_its_methods() {
 }
 
 #[tokio::test]
-async fn t34_a_service_can_be_offered_twice_under_prefixes() {
+async fn a_service_can_be_offered_twice_under_prefixes() {
     let server = serve(
         mcp_runtime::server!()
             .service(Weather { station: "main" })
@@ -157,7 +157,7 @@ async fn t34_a_service_can_be_offered_twice_under_prefixes() {
 }
 
 #[test]
-fn t30_one_service_twice_without_prefix_is_a_build_error() {
+fn one_service_twice_without_prefix_is_a_build_error() {
     let twice = mcp_runtime::server!().service(Weather { station: "a" }).service(Weather { station: "b" });
     let error = build_error(twice);
     for said in
@@ -183,7 +183,7 @@ fn who_am_i(name: &Name) -> &'static str {
 }
 
 #[tokio::test]
-async fn t34_mounted_servers_keep_their_state() {
+async fn mounted_servers_keep_their_state() {
     let part = |name| mcp_runtime::server!().tool::<who>().resource::<who_am_i>().state(Name(name));
     let nested = mcp_runtime::server!().mount("deep", part("nested"));
     let server = serve(part("outer").mount("a", part("inner")).mount("b", nested));
@@ -204,7 +204,7 @@ async fn t34_mounted_servers_keep_their_state() {
 }
 
 #[test]
-fn t34_a_prefix_that_makes_no_name_is_a_build_error() {
+fn a_prefix_that_makes_no_name_is_a_build_error() {
     let error = build_error(mcp_runtime::server!().service_as("e u", Weather { station: "a" }));
     assert!(error.contains("`e u_forecast` is no tool name"), "{error}");
 }

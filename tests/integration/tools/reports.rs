@@ -26,7 +26,7 @@ async fn order(
 }
 
 #[tokio::test]
-async fn t15_everything_wrong_is_said_at_once() {
+async fn everything_wrong_is_said_at_once() {
     let mut server = serve(mcp_runtime::server!().tool::<order>());
     let sent = json!({
         "querry": "x",
@@ -63,7 +63,7 @@ async fn t15_everything_wrong_is_said_at_once() {
 }
 
 #[tokio::test]
-async fn t15_what_only_types_know_is_said_beside_the_rest() {
+async fn what_only_types_know_is_said_beside_the_rest() {
     #[mcp_tool]
     fn book(day: chrono::NaiveDate, seats: u32, id: uuid::Uuid, name: String) -> String {
         format!("{day} {seats} {id} {name}")
@@ -89,7 +89,7 @@ async fn t15_what_only_types_know_is_said_beside_the_rest() {
 }
 
 #[tokio::test]
-async fn t15_rules_on_typed_values_name_their_argument_once() {
+async fn rules_on_typed_values_name_their_argument_once() {
     #[mcp_tool]
     fn short(#[mcp(length(1..=3), pattern = "^[a-z]+$")] code: String, #[mcp(range(1..))] n: i64) -> String {
         format!("{code}{n}")
@@ -102,7 +102,7 @@ async fn t15_rules_on_typed_values_name_their_argument_once() {
 }
 
 #[tokio::test]
-async fn t15_reports_stay_readable() {
+async fn reports_stay_readable() {
     #[mcp_tool]
     fn many(list: Vec<u8>) -> String {
         format!("{list:?}")
@@ -120,7 +120,7 @@ async fn t15_reports_stay_readable() {
 }
 
 #[tokio::test]
-async fn t15_odd_names_and_values_are_quoted() {
+async fn odd_names_and_values_are_quoted() {
     #[mcp_tool]
     fn odd(#[mcp(name = "a b")] spaced: u8, #[mcp(name = "é")] accented: u8) -> String {
         format!("{spaced}{accented}")
@@ -132,7 +132,7 @@ async fn t15_odd_names_and_values_are_quoted() {
 }
 
 #[tokio::test]
-async fn t15_the_next_call_works() {
+async fn the_next_call_works() {
     let server = serve(mcp_runtime::server!().tool::<order>());
     server.call("order", json!({})).await.expect_failure("query: is missing");
     let good = json!({ "query": "q", "items": [], "urgent": true });

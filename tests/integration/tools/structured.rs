@@ -15,7 +15,7 @@ struct Weather {
 }
 
 #[tokio::test]
-async fn t26_json_is_structured_and_text() {
+async fn json_is_structured_and_text() {
     #[mcp_tool]
     fn weather() -> Json<Weather> {
         Json(Weather { degrees: -1.5, sky: Some("größtenteils \"klar\"\n☀".into()) })
@@ -78,7 +78,7 @@ fn beside() -> (Json<u8>, &'static str) {
 }
 
 #[tokio::test]
-async fn t27_modern_clients_get_natural_values() {
+async fn modern_clients_get_natural_values() {
     let server = serve(
         mcp_runtime::server!().tool::<number>().tool::<list>().tool::<maybe>().tool::<map>().tool::<beside>(),
     );
@@ -113,7 +113,7 @@ async fn t27_modern_clients_get_natural_values() {
 }
 
 #[tokio::test]
-async fn t27_legacy_clients_get_wrapped_values() {
+async fn legacy_clients_get_wrapped_values() {
     let mut server = serve(
         mcp_runtime::server!().tool::<number>().tool::<list>().tool::<maybe>().tool::<map>().tool::<beside>(),
     );
@@ -161,7 +161,7 @@ enum Event {
 }
 
 #[tokio::test]
-async fn t27_recursive_objects_are_objects_in_every_era() {
+async fn recursive_objects_are_objects_in_every_era() {
     #[mcp_tool]
     fn branch() -> Json<Branch> {
         Json(Branch { name: "a".into(), twigs: vec![Branch { name: "b".into(), twigs: vec![] }] })
@@ -179,7 +179,7 @@ async fn t27_recursive_objects_are_objects_in_every_era() {
 }
 
 #[tokio::test]
-async fn t27_lists_of_recursive_objects_are_wrapped_with_their_definitions() {
+async fn lists_of_recursive_objects_are_wrapped_with_their_definitions() {
     #[mcp_tool]
     fn branches() -> Json<Vec<Branch>> {
         Json(vec![Branch { name: "a".into(), twigs: vec![] }])
@@ -199,7 +199,7 @@ async fn t27_lists_of_recursive_objects_are_wrapped_with_their_definitions() {
 }
 
 #[tokio::test]
-async fn t27_enums_of_objects_are_held_alike_in_list_and_result() {
+async fn enums_of_objects_are_held_alike_in_list_and_result() {
     #[mcp_tool]
     fn event(stop: bool) -> Json<Event> {
         Json(if stop { Event::Stopped { reason: None } } else { Event::Started { at: 1 } })
@@ -228,7 +228,7 @@ fn promised(case: u8) -> Result<ToolResult, ToolError> {
 }
 
 #[tokio::test]
-async fn t28_results_are_held_to_the_promised_schema() {
+async fn results_are_held_to_the_promised_schema() {
     let mut server = serve(mcp_runtime::server!().tool::<promised>());
     let schema = only_tool(&server).await["outputSchema"].clone();
     assert_eq!(schema["required"], json!(["degrees", "sky"]));
@@ -247,14 +247,14 @@ async fn t28_results_are_held_to_the_promised_schema() {
 }
 
 #[tokio::test]
-async fn t28_details_name_what_does_not_fit() {
+async fn details_name_what_does_not_fit() {
     let server = serve(mcp_runtime::server!().tool::<promised>().detailed_errors(true));
     let text = failure(&server.call("promised", json!({ "case": 1 })).await);
     assert!(text.contains("output schema") && text.contains("degrees: \"hot\" is not a number"), "{text}");
 }
 
 #[tokio::test]
-async fn t28_values_without_json_are_private_errors() {
+async fn values_without_json_are_private_errors() {
     #[mcp_tool]
     fn nan() -> Json<f64> {
         Json(f64::NAN)
@@ -275,7 +275,7 @@ struct Bounded {
 }
 
 #[tokio::test]
-async fn t28_constraints_bind_the_server_too() {
+async fn constraints_bind_the_server_too() {
     #[mcp_tool]
     fn produce(n: u64) -> Json<Bounded> {
         Json(Bounded { n })

@@ -56,47 +56,47 @@ enum Plain {
 }
 
 rows! {
-    t13_bool: bool => { "type": "boolean" }, good [true => "true"], bad [1, "yes", null];
-    t13_char: char => { "type": "string", "minLength": 1, "maxLength": 1 },
+    bool: bool => { "type": "boolean" }, good [true => "true"], bad [1, "yes", null];
+    char: char => { "type": "string", "minLength": 1, "maxLength": 1 },
         good ["é" => "'é'", "😀" => "'😀'"], bad ["", "ab", 1];
-    t13_i8: i8 => { "type": "integer", "minimum": -128, "maximum": 127 }, good [(-128) => "-128"], bad [128, 1.5];
-    t13_u16: u16 => { "type": "integer", "minimum": 0, "maximum": 65535 }, good [65535 => "65535"], bad [65536, (-1)];
-    t13_u32: u32 => { "type": "integer", "minimum": 0 }, good [4294967295_u32 => "4294967295"], bad [4294967296_u64, (-1)];
-    t13_i32: i32 => { "type": "integer" }, good [(-2147483648) => "-2147483648"], bad [2147483648_u64];
-    t13_i64: i64 => { "type": "integer" }, good [9007199254740993_i64 => "9007199254740993"], bad [9223372036854775808_u64];
-    t13_u64: u64 => { "type": "integer", "minimum": 0 }, good [18446744073709551615_u64 => "18446744073709551615"], bad [1e20];
-    t13_i128: i128 => { "type": "integer" }, good [(-5) => "-5", 9223372036854775808_u64 => "9223372036854775808"], bad ["x", 1.5];
-    t13_u128: u128 => { "type": "integer", "minimum": 0 }, good [5 => "5"], bad [(-1), 0.5];
-    t13_f32: f32 => { "type": "number" }, good [0.5 => "0.5", 1 => "1.0"], bad [null, "x"];
-    t13_string: String => { "type": "string" },
+    i8: i8 => { "type": "integer", "minimum": -128, "maximum": 127 }, good [(-128) => "-128"], bad [128, 1.5];
+    u16: u16 => { "type": "integer", "minimum": 0, "maximum": 65535 }, good [65535 => "65535"], bad [65536, (-1)];
+    u32: u32 => { "type": "integer", "minimum": 0 }, good [4294967295_u32 => "4294967295"], bad [4294967296_u64, (-1)];
+    i32: i32 => { "type": "integer" }, good [(-2147483648) => "-2147483648"], bad [2147483648_u64];
+    i64: i64 => { "type": "integer" }, good [9007199254740993_i64 => "9007199254740993"], bad [9223372036854775808_u64];
+    u64: u64 => { "type": "integer", "minimum": 0 }, good [18446744073709551615_u64 => "18446744073709551615"], bad [1e20];
+    i128: i128 => { "type": "integer" }, good [(-5) => "-5", 9223372036854775808_u64 => "9223372036854775808"], bad ["x", 1.5];
+    u128: u128 => { "type": "integer", "minimum": 0 }, good [5 => "5"], bad [(-1), 0.5];
+    f32: f32 => { "type": "number" }, good [0.5 => "0.5", 1 => "1.0"], bad [null, "x"];
+    string: String => { "type": "string" },
         good ["" => "\"\"", "a\n\u{0}\u{2028}" => "\"a\\n\\0\\u{2028}\""], bad [1, null];
-    t13_boxed: Box<i16> => { "type": "integer", "minimum": -32768, "maximum": 32767 }, good [3 => "3"], bad [40000];
-    t13_box_str: Box<str> => { "type": "string" }, good ["x" => "\"x\""], bad [3];
-    t13_vec: Vec<bool> => { "type": "array", "items": { "type": "boolean" } }, good [[true] => "[true]", [] => "[]"], bad [[1], { "a": true }];
-    t13_array: [u8; 2] => { "type": "array", "items": { "type": "integer", "minimum": 0, "maximum": 255 }, "minItems": 2, "maxItems": 2 },
+    boxed: Box<i16> => { "type": "integer", "minimum": -32768, "maximum": 32767 }, good [3 => "3"], bad [40000];
+    box_str: Box<str> => { "type": "string" }, good ["x" => "\"x\""], bad [3];
+    vec: Vec<bool> => { "type": "array", "items": { "type": "boolean" } }, good [[true] => "[true]", [] => "[]"], bad [[1], { "a": true }];
+    array: [u8; 2] => { "type": "array", "items": { "type": "integer", "minimum": 0, "maximum": 255 }, "minItems": 2, "maxItems": 2 },
         good [[1, 2] => "[1, 2]"], bad [[1], [1, 2, 3], [1, 256]];
-    t13_set: HashSet<u8> => { "type": "array", "items": { "type": "integer", "minimum": 0, "maximum": 255 }, "uniqueItems": true },
+    set: HashSet<u8> => { "type": "array", "items": { "type": "integer", "minimum": 0, "maximum": 255 }, "uniqueItems": true },
         good [[1] => "{1}"], bad [[1, 1]];
-    t13_tuple: (u8, String) => {
+    tuple: (u8, String) => {
             "type": "array", "prefixItems": [{ "type": "integer", "minimum": 0, "maximum": 255 }, { "type": "string" }],
             "minItems": 2, "maxItems": 2
         }, good [[1, "a"] => "(1, \"a\")"], bad [[1], ["a", 1], [1, "a", 2]];
-    t13_map: HashMap<String, i64> => { "type": "object", "additionalProperties": { "type": "integer" } },
+    map: HashMap<String, i64> => { "type": "object", "additionalProperties": { "type": "integer" } },
         good [{ "k": 1 } => "{\"k\": 1}", {} => "{}"], bad [{ "k": "x" }, [], "x"];
-    t13_map_of_lists: BTreeMap<String, Vec<Option<bool>>> => {
+    map_of_lists: BTreeMap<String, Vec<Option<bool>>> => {
             "type": "object", "additionalProperties": { "type": "array", "items": { "type": ["boolean", "null"] } }
         }, good [{ "k": [null, true] } => "{\"k\": [None, Some(true)]}"], bad [{ "k": null }, { "k": [1] }];
-    t13_enum: Plain => { "type": "string", "enum": ["A", "B"] }, good ["A" => "A"], bad ["a", "C", 0, null];
-    t13_value: Value => {}, good [{ "a": [1] } => "Object {\"a\": Array [Number(1)]}", null => "Null"], bad [];
-    t13_date: chrono::NaiveDate => { "type": "string", "format": "date" }, good ["2024-02-29" => "2024-02-29"], bad ["2023-02-29", "x", 5];
-    t13_time: chrono::DateTime<chrono::Utc> => { "type": "string", "format": "date-time" },
+    enum_of_names: Plain => { "type": "string", "enum": ["A", "B"] }, good ["A" => "A"], bad ["a", "C", 0, null];
+    value: Value => {}, good [{ "a": [1] } => "Object {\"a\": Array [Number(1)]}", null => "Null"], bad [];
+    date: chrono::NaiveDate => { "type": "string", "format": "date" }, good ["2024-02-29" => "2024-02-29"], bad ["2023-02-29", "x", 5];
+    time: chrono::DateTime<chrono::Utc> => { "type": "string", "format": "date-time" },
         good ["2024-02-29T12:00:00+02:00" => "2024-02-29T10:00:00Z"], bad ["2024-02-29", ""];
-    t13_uuid: uuid::Uuid => { "type": "string", "format": "uuid" },
+    uuid: uuid::Uuid => { "type": "string", "format": "uuid" },
         good ["67e55044-10b1-426f-9247-bb680e5fe0c8" => "67e55044-10b1-426f-9247-bb680e5fe0c8"], bad ["67e55044", 1];
 }
 
 #[tokio::test]
-async fn t13_urls() {
+async fn urls_are_strings_with_a_format() {
     #[mcp_tool]
     fn open(v: url::Url) -> String {
         v.host_str().unwrap_or_default().to_owned()
@@ -108,7 +108,7 @@ async fn t13_urls() {
 }
 
 #[tokio::test]
-async fn t13_described_variants_keep_their_texts() {
+async fn described_variants_keep_their_texts() {
     #[mcp_tool]
     fn set(v: Level, other: Option<Level>) -> String {
         format!("{v:?} {other:?}")
@@ -134,7 +134,7 @@ struct Tree {
 }
 
 #[tokio::test]
-async fn t13_only_recursion_makes_definitions() {
+async fn only_recursion_makes_definitions() {
     #[mcp_tool]
     fn grow(tree: Tree, twig: Option<Box<Tree>>) -> String {
         fn sum(tree: &Tree) -> i32 {
@@ -200,7 +200,7 @@ mod derived {
 }
 
 #[tokio::test]
-async fn t13_own_derives_work_as_well() {
+async fn own_derives_work_as_well() {
     #[mcp_tool]
     fn go(place: derived::Place, id: derived::Id, wrapper: derived::Wrapper) -> String {
         let id = match id {
@@ -233,7 +233,7 @@ async fn t13_own_derives_work_as_well() {
 }
 
 #[tokio::test]
-async fn t13_two_types_of_one_name_stay_apart() {
+async fn two_types_of_one_name_stay_apart() {
     mod a {
         use mcp_runtime::prelude::*;
         #[mcp_type]

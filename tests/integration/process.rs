@@ -1,0 +1,37 @@
+//! The fixture as a child process.
+
+use std::process::Command;
+
+use mcp_tests::support::{LineConnection, PATIENCE, call, text_of};
+use serde_json::json;
+use tokio::time::{Duration, Instant, sleep};
+
+/// The fixture's command.
+pub(crate) fn fixture() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_fixture"))
+}
+
+/// A running fixture.
+pub(crate) fn start() -> LineConnection {
+    LineConnection::spawn(&mut fixture())
+}
+
+/// One that has shaken hands in that revision.
+pub(crate) async fn legacy(revision: &str) -> LineConnection {
+    let mut server = start();
+    server.shake_hands(revision).await;
+    server
+}
+
+/// Calls `count` until it says `what`.
+pub(crate) async fn until_counted(server: &mut LineConnection, what: &str) {
+    let start = Instant::now();
+    loop {
+        let reply = server.reply_to(&call("counted", "count", &json!({}))).await;
+        if text_of(&reply).contains(what) {
+            return;
+        }
+        assert!(start.elapsed() < PATIENCE, "expected {what:?}, got {reply}");
+        sleep(Duration::from_millis(5)).await;
+    }
+}

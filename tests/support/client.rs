@@ -1,0 +1,487 @@
+//! One client for every transport and revision: a test that is written once drives a feature in all of them. It answers
+//! the server's requests as a host does, in whichever way the revision has for that.
+
+use std::{collections::VecDeque, net::SocketAddr, time::Duration};
+
+use mcp_runtime::{
+    Revision, Server,
+    testing::{Changes, TestServer},
+};
+use serde_json::{Value, json};
+
+use super::{
+    EventStream, HttpConnection, HttpRequest, HttpServer, LineConnection, SUBSCRIPTION, initialize,
+    notification, within,
+};
+
+/// How a client reaches a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// Without a wire.
+    Memory,
+    /// Over a pair of byte streams, as over stdio.
+    Stdio,
+    /// Over HTTP, on the loopback interface.
+    Http,
+}
+
+impl Transport {
+    /// Each of them.
+    pub const ALL: [Self; 3] = [Self::Memory, Self::Stdio, Self::Http];
+}
+
+/// The client's result for a request of the server: method and params in, the result out.
+pub type Answers = fn(&str, &Value) -> Value;
+
+/// What came back for one request.
+#[derive(Debug)]
+pub struct Exchange {
+    /// Notifications and requests of the server, in the order in which they came, without the reply.
+    pub seen: Vec<Value>,
+    /// Its `result`, or its `error` under that key.
+    pub reply: Value,
+    /// How often it was sent.
+    pub rounds: usize,
+}
+
+impl Exchange {
+    /// The text of the first block of a tool's result.
+    #[track_caller]
+    pub fn text(&self) -> &str {
+        self.reply["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text in {}", self.reply))
+    }
+
+    /// The params of the messages of that method.
+    pub fn of(&self, method: &str) -> Vec<&Value> {
+        self.seen.iter().filter(|m| m["method"] == method).map(|m| &m["params"]).collect()
+    }
+}
+
+/// A client, connected to a server of its own or to one that others share.
+pub struct Client {
+    revision: Revision,
+    capabilities: Value,
+    answers: Answers,
+    next_id: u64,
+    /// The id of the listen stream, as its messages must be tagged.
+    subscription: Value,
+    /// Messages of no request, which came while a reply was waited for.
+    changes: VecDeque<Value>,
+    /// Sent with every request over HTTP.
+    headers: Vec<(&'static str, String)>,
+    connection: Connection,
+}
+
+enum Connection {
+    Memory {
+        server: Box<TestServer>,
+        changes: Option<Changes>,
+    },
+    Stdio(Box<LineConnection>),
+    Http {
+        address: SocketAddr,
+        session: String,
+        /// Requests whose replies have not been read yet.
+        pending: Vec<Pending>,
+        /// The listen stream, or the standalone stream of the session.
+        events: Option<EventStream>,
+        _server: HttpServer,
+    },
+}
+
+impl Client {
+    /// Connects, with a handshake where the revision has one.
+    pub async fn connect(
+        server: &Server,
+        transport: Transport,
+        revision: Revision,
+        capabilities: Value,
+        answers: Answers,
+    ) -> Self {
+        let connection = match transport {
+            Transport::Memory => {
+                let client = TestServer::of(server);
+                let client = if revision.is_modern() {
+                    // rounds are counted here, so none is answered there
+                    client.answering(capabilities.clone(), |_, _| Err("later".to_owned()))
+                } else {
+                    let answer = move |method: &str, params: &Value| Ok(answers(method, params));
+                    client.answering(capabilities.clone(), answer).legacy(revision)
+                };
+                Connection::Memory { server: Box::new(client), changes: None }
+            }
+            Transport::Stdio => Connection::Stdio(Box::new(LineConnection::serve(server, 1 << 16))),
+            Transport::Http => {
+                let server = HttpServer::of(server).await;
+                let (session, pending) = (String::new(), Vec::new());
+                Connection::Http { address: server.address, session, pending, events: None, _server: server }
+            }
+        };
+        let (subscription, changes, headers) = (Value::Null, VecDeque::new(), Vec::new());
+        let mut client =
+            Self { revision, capabilities, answers, next_id: 1, subscription, changes, headers, connection };
+        if !revision.is_modern() {
+            client.shake_hands().await;
+        }
+        client
+    }
+
+    /// Sends that header from now on, over HTTP.
+    pub fn set_header(&mut self, name: &'static str, value: &str) {
+        self.headers.retain(|(known, _)| *known != name);
+        self.headers.push((name, value.to_owned()));
+    }
+
+    async fn shake_hands(&mut self) {
+        let version = self.revision.as_str();
+        match &mut self.connection {
+            Connection::Memory { .. } => return,
+            Connection::Stdio(lines) => {
+                let reply = lines.reply_to(&initialize(0, version, &self.capabilities)).await;
+                assert_eq!(reply["result"]["protocolVersion"], version, "{reply}");
+            }
+            Connection::Http { address, session, .. } => {
+                let reply = HttpRequest::initialize_with(version, &self.capabilities).send(*address).await;
+                assert_eq!(reply.json()["result"]["protocolVersion"], version);
+                *session = reply.session();
+            }
+        }
+        self.notify("notifications/initialized", json!({})).await;
+    }
+
+    /// Calls a tool.
+    pub async fn call(&mut self, tool: &str, arguments: Value) -> Exchange {
+        self.request("tools/call", json!({ "name": tool, "arguments": arguments })).await
+    }
+
+    /// Sends a request until it has a result, however often its input is required.
+    pub async fn request(&mut self, method: &str, mut params: Value) -> Exchange {
+        let (mut seen, mut rounds) = (Vec::new(), 0);
+        loop {
+            let (more, reply) = self.round(method, params.clone()).await;
+            seen.extend(more);
+            rounds += 1;
+            if reply["resultType"] != "input_required" {
+                return Exchange { seen, reply, rounds };
+            }
+            params["inputResponses"] = self.answers_to(&reply);
+            params["requestState"] = reply["requestState"].clone();
+        }
+    }
+
+    /// What it answers to the `inputRequests` of a result.
+    pub fn answers_to(&self, reply: &Value) -> Value {
+        let requests = reply["inputRequests"].as_object().expect("requests");
+        let answer =
+            |asked: &Value| (self.answers)(asked["method"].as_str().expect("a method"), &asked["params"]);
+        requests.iter().map(|(key, asked)| (key.clone(), answer(asked))).collect()
+    }
+
+    /// Every entry of a list, and how many pages they took.
+    pub async fn list(&mut self, method: &str, member: &str) -> (Vec<Value>, usize) {
+        let (mut entries, mut pages, mut params) = (Vec::new(), 0, json!({}));
+        loop {
+            let mut page = self.request(method, params).await.reply;
+            pages += 1;
+            match page[member].take() {
+                Value::Array(found) => entries.extend(found),
+                _ => panic!("{method} was refused: {page}"),
+            }
+            match page.get("nextCursor") {
+                Some(cursor) => params = json!({ "cursor": cursor }),
+                None => return (entries, pages),
+            }
+        }
+    }
+
+    /// Sends one request: what came before its reply, and its reply.
+    pub async fn round(&mut self, method: &str, params: Value) -> (Vec<Value>, Value) {
+        let mut seen = Vec::new();
+        let reply = if let Connection::Memory { server, .. } = &self.connection {
+            let reply = server.request(method, params).await;
+            seen.extend_from_slice(reply.notifications());
+            let error = |error: mcp_runtime::ProtocolError| {
+                let mut object = json!({ "code": error.code, "message": error.message });
+                if let Some(data) = error.data {
+                    object["data"] = data;
+                }
+                json!({ "error": object })
+            };
+            return (seen, reply.error().map_or_else(|| reply.value().clone(), error));
+        } else {
+            let id = self.start(method, params).await;
+            loop {
+                let message = self.next_of_request().await;
+                if message["id"] == id && message.get("method").is_none() {
+                    break message;
+                }
+                if message.get("id").is_some() {
+                    self.answer(&message).await;
+                }
+                if is_change(&message) {
+                    self.changes.push_back(message);
+                } else {
+                    seen.push(message);
+                }
+            }
+        };
+        if let Connection::Http { pending, .. } = &mut self.connection {
+            pending.pop();
+        }
+        (seen, reply.get("result").cloned().unwrap_or_else(|| json!({ "error": reply["error"] })))
+    }
+
+    /// Sends one request, and gives its reply alone.
+    pub async fn reply(&mut self, method: &str, params: Value) -> Value {
+        self.round(method, params).await.1
+    }
+
+    /// Calls a tool that is to become a task, and gives the task's id.
+    pub async fn start_task(&mut self, tool: &str, arguments: Value) -> String {
+        let reply = self.reply("tools/call", json!({ "name": tool, "arguments": arguments })).await;
+        assert_eq!((&reply["resultType"], &reply["status"]), (&json!("task"), &json!("working")), "{reply}");
+        reply["taskId"].as_str().expect("an id").to_owned()
+    }
+
+    /// A task that there is.
+    pub async fn task(&mut self, id: &str) -> Value {
+        let task = self.reply("tasks/get", json!({ "taskId": id })).await;
+        assert_eq!(task["resultType"], "complete", "{task}");
+        task
+    }
+
+    /// The task, once it is so.
+    pub async fn until_task(&mut self, id: &str, mut so: impl FnMut(&Value) -> bool) -> Value {
+        for _ in 0..20_000 {
+            let task = self.task(id).await;
+            if so(&task) {
+                return task;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        panic!("it never comes to that: {}", self.task(id).await);
+    }
+
+    /// The task, once it has that status.
+    pub async fn until_status(&mut self, id: &str, status: &str) -> Value {
+        self.until_task(id, |task| task["status"] == status).await
+    }
+
+    /// Answers what a task asks, by key.
+    pub async fn update_task(&mut self, id: &str, responses: Value) {
+        let params = json!({ "taskId": id, "inputResponses": responses });
+        acknowledged(&self.reply("tasks/update", params).await);
+    }
+
+    /// Cancels a task.
+    pub async fn cancel_task(&mut self, id: &str) {
+        acknowledged(&self.reply("tasks/cancel", json!({ "taskId": id })).await);
+    }
+
+    /// The next message, over HTTP of the request that was sent last.
+    async fn next_of_request(&mut self) -> Value {
+        match &mut self.connection {
+            Connection::Memory { .. } => panic!("in memory a request and its reply are one call"),
+            Connection::Stdio(lines) => lines.message().await,
+            Connection::Http { pending, .. } => {
+                let last = pending.last_mut().expect("a request");
+                within(last.next()).await.expect("the stream ended without a reply")
+            }
+        }
+    }
+
+    /// Answers a request of the server.
+    async fn answer(&mut self, asked: &Value) {
+        let method = asked["method"].as_str().expect("a method");
+        let result = (self.answers)(method, &asked["params"]);
+        self.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result })).await;
+    }
+
+    /// Sends a message that has no reply.
+    async fn send(&mut self, message: &Value) {
+        match &mut self.connection {
+            Connection::Memory { .. } => panic!("in memory a request is all that can be sent"),
+            Connection::Stdio(lines) => lines.send(message).await,
+            Connection::Http { address, session, .. } => {
+                let sent = HttpRequest::post(message.to_string()).session(session).send(*address).await;
+                assert_eq!(sent.status, 202, "{}", sent.text());
+            }
+        }
+    }
+
+    /// Sends a request without waiting for its reply, and gives its id.
+    pub async fn start(&mut self, method: &str, mut params: Value) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.declare(&mut params);
+        match &mut self.connection {
+            Connection::Memory { .. } => panic!("in memory a request and its reply are one call"),
+            Connection::Stdio(lines) => lines.start(id, method, params).await,
+            Connection::Http { address, session, pending, .. } => {
+                let request = if self.revision.is_modern() {
+                    HttpRequest::modern(id, method, params)
+                } else {
+                    HttpRequest::legacy(session, id, method, &params)
+                };
+                let request = self.headers.iter().fold(request, |r, (name, value)| r.header(name, value));
+                pending.push(Pending::send(&request, *address).await);
+            }
+        }
+        id
+    }
+
+    /// What every modern request says.
+    fn declare(&self, params: &mut Value) {
+        if self.revision.is_modern() {
+            let meta = params.as_object_mut().expect("params").entry("_meta").or_insert_with(|| json!({}));
+            meta["io.modelcontextprotocol/protocolVersion"] = self.revision.as_str().into();
+            meta["io.modelcontextprotocol/clientCapabilities"] = self.capabilities.clone();
+        }
+    }
+
+    /// Sends a notification that belongs to the session.
+    pub async fn notify(&mut self, method: &str, params: Value) {
+        self.send(&notification(method, params)).await;
+    }
+
+    /// Subscribes to what the filter names, as the revision does, and gives what the server acknowledges.
+    pub async fn listen(&mut self, filter: Value) -> Value {
+        if let Connection::Memory { server, changes } = &mut self.connection {
+            let listening = server.listen(filter).await;
+            let acknowledged = listening.acknowledged().clone();
+            *changes = Some(listening);
+            self.subscription = json!(1);
+            return acknowledged;
+        }
+        if self.revision.is_modern() {
+            let id = self.start("subscriptions/listen", json!({ "notifications": filter })).await;
+            if let Connection::Http { pending, events, .. } = &mut self.connection {
+                *events = Some(pending.pop().expect("a request").stream().await);
+            }
+            let first = self.next_message().await;
+            assert_eq!(first["method"], "notifications/subscriptions/acknowledged", "{first}");
+            assert_eq!(first["params"]["_meta"], json!({ SUBSCRIPTION: id }), "{first}");
+            self.subscription = id.into();
+            return first["params"]["notifications"].clone();
+        }
+        // a session is sent changes of lists by itself, as soon as it goes on after the handshake
+        self.request("ping", json!({})).await;
+        if let Connection::Http { address, session, events, .. } = &mut self.connection {
+            let get = HttpRequest::standalone_stream(session);
+            *events = Some(EventStream::open(&get, *address).await.expect("a stream"));
+        }
+        for uri in filter["resourceSubscriptions"].as_array().into_iter().flatten() {
+            let reply = self.request("resources/subscribe", json!({ "uri": uri })).await.reply;
+            assert_eq!(reply, json!({}));
+        }
+        filter
+    }
+
+    /// The connection of a client in memory, for what only that can do.
+    pub fn memory(&self) -> &TestServer {
+        match &self.connection {
+            Connection::Memory { server, .. } => server,
+            _ => panic!("it is not in memory"),
+        }
+    }
+
+    /// The id with which the messages of its listen stream must be tagged.
+    pub fn subscription(&self) -> &Value {
+        &self.subscription
+    }
+
+    /// The next message that belongs to no request but `subscriptions/listen`.
+    pub async fn next_message(&mut self) -> Value {
+        if let Some(message) = self.changes.pop_front() {
+            return message;
+        }
+        match &mut self.connection {
+            Connection::Memory { changes, .. } => changes.as_mut().expect("it listens").next().await,
+            Connection::Stdio(lines) => lines.message().await,
+            Connection::Http { events, .. } => events.as_mut().expect("it listens").message().await,
+        }
+    }
+
+    /// Disconnects, as far as the server can see: its input ends, the connections of pending requests close.
+    pub async fn disconnect(&mut self) {
+        match &mut self.connection {
+            Connection::Memory { .. } => panic!("in memory a request is dropped"),
+            Connection::Stdio(lines) => lines.close_input().await,
+            Connection::Http { pending, .. } => pending.clear(),
+        }
+    }
+
+    /// What still comes after that, until the server closes its side.
+    pub async fn rest(mut self) -> Vec<Value> {
+        let Connection::Stdio(lines) = &mut self.connection else { panic!("its connections are closed") };
+        let mut rest = Vec::new();
+        while let Some(message) = lines.next().await {
+            rest.push(message);
+        }
+        rest
+    }
+}
+
+/// A request over HTTP, and its reply as far as it has come.
+enum Pending {
+    Sent(HttpConnection),
+    Replied(EventStream),
+    Over,
+}
+
+impl Pending {
+    async fn send(request: &HttpRequest, to: SocketAddr) -> Self {
+        let mut connection = HttpConnection::open(to).await;
+        connection.send(request).await;
+        Self::Sent(connection)
+    }
+
+    /// The event stream that the reply must be.
+    async fn stream(self) -> EventStream {
+        let Self::Sent(mut connection) = self else { panic!("its reply was read") };
+        assert_eq!(connection.head().await.header("content-type"), Some("text/event-stream"));
+        EventStream::of(connection)
+    }
+
+    /// The next message; none at the end of a stream.
+    async fn next(&mut self) -> Option<Value> {
+        loop {
+            match std::mem::replace(self, Self::Over) {
+                Self::Sent(mut connection) => {
+                    let mut head = connection.head().await;
+                    // what was done at once comes as a whole
+                    if head.header("content-length").is_none() {
+                        *self = Self::Replied(EventStream::of(connection));
+                        continue;
+                    }
+                    connection.read_body(&mut head).await;
+                    if head.header("content-type") == Some("application/json") {
+                        return Some(head.json());
+                    }
+                    *self = Self::Replied(EventStream::whole(connection, head.text()));
+                }
+                Self::Replied(mut events) => {
+                    let next = events.next().await;
+                    *self = Self::Replied(events);
+                    return next;
+                }
+                Self::Over => return None,
+            }
+        }
+    }
+}
+
+/// Whether a message belongs to a subscription.
+fn is_change(message: &Value) -> bool {
+    let method = message["method"].as_str().unwrap_or_default();
+    ["/list_changed", "resources/updated", "notifications/tasks"].iter().any(|end| method.ends_with(end))
+}
+
+/// An acknowledgement has no members of its own.
+#[track_caller]
+fn acknowledged(reply: &Value) {
+    let mut keys: Vec<_> = reply.as_object().expect("a result").keys().collect();
+    keys.sort();
+    assert_eq!(keys, ["_meta", "resultType"], "{reply}");
+    assert_eq!(reply["resultType"], "complete");
+}

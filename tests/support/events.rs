@@ -1,0 +1,150 @@
+//! Event streams: every field of an event, also those that carry no message, and the messages alone.
+
+use std::{collections::VecDeque, net::SocketAddr};
+
+use serde_json::Value;
+
+use super::{HttpConnection, HttpRequest, HttpResponse, within};
+
+/// One event, or a comment that stands alone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Event {
+    /// What a client says in `Last-Event-ID` to go on after it.
+    pub id: Option<String>,
+    /// Its type, if it has one.
+    pub event: Option<String>,
+    /// After how many milliseconds a client is to come back.
+    pub retry: Option<u64>,
+    /// Its data, lines joined by line feeds.
+    pub data: Option<String>,
+    /// Lines that begin with a colon.
+    pub comments: Vec<String>,
+}
+
+impl Event {
+    /// Its message; none if it only says where the stream is.
+    #[track_caller]
+    pub fn message(&self) -> Option<Value> {
+        let data = self.data.as_deref().filter(|data| !data.is_empty())?;
+        Some(serde_json::from_str(data).unwrap_or_else(|error| panic!("{error}: {data}")))
+    }
+
+    fn parse(text: &str) -> Self {
+        let mut event = Self::default();
+        for line in text.lines() {
+            let (name, value) = line.split_once(':').unwrap_or((line, ""));
+            let value = value.strip_prefix(' ').unwrap_or(value).to_owned();
+            match name {
+                "" => event.comments.push(value),
+                "id" => event.id = Some(value),
+                "event" => event.event = Some(value),
+                "retry" => event.retry = Some(value.parse().expect("milliseconds")),
+                "data" => {
+                    event.data = Some(match event.data.take() {
+                        Some(data) => format!("{data}\n{value}"),
+                        None => value,
+                    });
+                }
+                other => panic!("no event has a field `{other}`: {text:?}"),
+            }
+        }
+        event
+    }
+}
+
+/// The events in the text of a stream, which must be whole.
+#[track_caller]
+pub fn events(text: &str) -> Vec<Event> {
+    let rest = text.rsplit_once("\n\n").map_or(text, |(_, rest)| rest);
+    assert!(rest.is_empty(), "half an event: {rest:?}");
+    text.split_terminator("\n\n").map(Event::parse).collect()
+}
+
+/// The messages in the text of a stream, which must be whole.
+#[track_caller]
+pub fn messages(text: &str) -> Vec<Value> {
+    events(text).iter().filter_map(Event::message).collect()
+}
+
+/// The body of a response that is an event stream.
+pub struct EventStream {
+    /// What it comes over; free for other requests once the stream has ended.
+    pub connection: HttpConnection,
+    /// Half an event.
+    text: String,
+    waiting: VecDeque<Event>,
+    /// Whether the body has been read to its end.
+    ended: bool,
+}
+
+impl EventStream {
+    /// The stream that follows a head which was read.
+    pub fn of(connection: HttpConnection) -> Self {
+        Self { connection, text: String::new(), waiting: VecDeque::new(), ended: false }
+    }
+
+    /// The events of a body that was read.
+    pub(super) fn whole(connection: HttpConnection, text: &str) -> Self {
+        Self { waiting: events(text).into(), ended: true, ..Self::of(connection) }
+    }
+
+    /// Sends a request that is to be answered with a stream that does not end by itself.
+    ///
+    /// # Errors
+    ///
+    /// The whole response, where that is refused.
+    pub async fn open(request: &HttpRequest, to: SocketAddr) -> Result<Self, HttpResponse> {
+        let mut connection = HttpConnection::open(to).await;
+        connection.send(request).await;
+        let mut response = connection.head().await;
+        if response.status == 200 {
+            assert_eq!(response.header("content-type"), Some("text/event-stream"));
+            assert_eq!(response.header("x-accel-buffering"), Some("no"));
+            return Ok(Self::of(connection));
+        }
+        if response.status == 503 {
+            assert_eq!(response.header("retry-after"), Some("1"));
+        }
+        connection.read_body(&mut response).await;
+        Err(response)
+    }
+
+    /// The next event; none at the end of the stream.
+    pub async fn next_event(&mut self) -> Option<Event> {
+        within(async {
+            loop {
+                if let Some(event) = self.waiting.pop_front() {
+                    return Some(event);
+                }
+                if self.ended {
+                    return None;
+                }
+                let Some(chunk) = self.connection.chunk().await else {
+                    assert!(self.text.is_empty(), "half an event: {:?}", self.text);
+                    self.ended = true;
+                    continue;
+                };
+                self.text.push_str(std::str::from_utf8(&chunk).expect("UTF-8"));
+                if let Some(end) = self.text.rfind("\n\n") {
+                    let rest = self.text.split_off(end + 2);
+                    self.waiting.extend(events(&std::mem::replace(&mut self.text, rest)));
+                }
+            }
+        })
+        .await
+    }
+
+    /// The next message; none at the end of the stream.
+    pub async fn next(&mut self) -> Option<Value> {
+        loop {
+            if let Some(message) = self.next_event().await?.message() {
+                return Some(message);
+            }
+        }
+    }
+
+    /// The next message.
+    pub async fn message(&mut self) -> Value {
+        self.next().await.expect("the stream has ended")
+    }
+}

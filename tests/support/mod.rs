@@ -1,0 +1,47 @@
+//! The client of the tests. It speaks raw JSON, so that it can send what no correct client sends, over every transport:
+//! in memory, over any pair of byte streams, over a child process's stdio, and over HTTP/1.1 on a socket. It answers
+//! nothing by itself unless it is told how, and a test that waits for what does not come fails after half a minute.
+
+#![allow(missing_debug_implementations, reason = "connections have nothing to show")]
+
+mod client;
+mod events;
+mod http;
+mod http_sse;
+mod lines;
+mod memory;
+mod message;
+mod server;
+
+use std::time::Duration;
+
+pub use client::{Answers, Client, Exchange, Transport};
+pub use events::{Event, EventStream, events, messages};
+pub use http::{HttpConnection, HttpRequest, HttpResponse};
+pub use http_sse::HttpSse;
+pub use lines::{Input, LineConnection};
+pub use memory::{ClientRequests, answering};
+pub use message::{
+    SUBSCRIPTION, call, cancelled, error_code, initialize, legacy_call, meta, notification, ping, request,
+    text_of,
+};
+pub use server::{HttpServer, serve_router};
+
+/// Longer than any healthy test takes.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Fails a test that hangs.
+pub async fn within<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future).await.expect("the test hangs")
+}
+
+/// Whether something becomes true before long.
+pub async fn soon(mut what: impl FnMut() -> bool) -> bool {
+    for _ in 0..4000 {
+        if what() {
+            return true;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    false
+}

@@ -1,0 +1,52 @@
+//! A server over HTTP on a free port of the loopback interface, for as long as a test holds it.
+
+use std::net::SocketAddr;
+
+use mcp_runtime::{Server, ServerBuilder};
+use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
+
+use super::within;
+
+/// A server that is being served; it is told to stop when it is dropped.
+pub struct HttpServer {
+    /// Where it listens.
+    pub address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    served: JoinHandle<mcp_runtime::Result<()>>,
+}
+
+impl HttpServer {
+    /// Builds and serves.
+    pub async fn start(builder: ServerBuilder) -> Self {
+        Self::of(&builder.build().expect("a server")).await
+    }
+
+    /// Serves one that was built.
+    pub async fn of(server: &Server) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (stop, stopped) = oneshot::channel::<()>();
+        let served = tokio::spawn(server.clone().serve_http_until(listener, async {
+            let _dropped_or_sent = stopped.await;
+        }));
+        Self { address, stop: Some(stop), served }
+    }
+
+    /// Tells it to stop.
+    pub fn stop(&mut self) {
+        self.stop = None;
+    }
+
+    /// Waits until it has stopped.
+    pub async fn stopped(self) {
+        within(self.served).await.expect("no panic").expect("no error");
+    }
+}
+
+/// Serves an application as long as the test's runtime lives.
+pub async fn serve_router(app: axum::Router) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    address
+}

@@ -5,7 +5,8 @@
 //! curl http://127.0.0.1:8080/health
 //! ```
 //!
-//! The MCP endpoint is `http://127.0.0.1:8080/mcp`; it wants the header `Authorization: Bearer ada-secret`.
+//! The MCP endpoint is `http://127.0.0.1:8080/mcp`, and `/tools/mcp` as well; both want the header
+//! `Authorization: Bearer ada-secret`.
 
 use axum::{
     Router,
@@ -15,13 +16,20 @@ use axum::{
     response::Response,
     routing::get,
 };
-use mcp_runtime::prelude::*;
+use mcp_runtime::{Caller, HttpService, IntoPrincipal, prelude::*};
 
 /// Who the middleware found to be calling.
 #[derive(Clone)]
 struct Principal {
     name: &'static str,
     admin: bool,
+}
+
+/// Sessions and tasks belong to whoever this names.
+impl IntoPrincipal for Principal {
+    fn into_principal(self) -> Option<Caller> {
+        Some(Caller::new("example", self.name))
+    }
 }
 
 /// Says who is calling.
@@ -48,16 +56,24 @@ async fn authenticate(mut request: Request, next: Next) -> Result<Response, Stat
     Ok(next.run(request).await)
 }
 
-pub(crate) fn app() -> mcp_runtime::Result<Router> {
-    let mcp = mcp_runtime::server!()
+pub(crate) fn service() -> mcp_runtime::Result<HttpService> {
+    mcp_runtime::server!()
         .name("axum")
         .tool::<whoami>()
         .tool::<clear_cache>()
-        .from_request::<Principal>()
+        .caller_from::<Principal>()
         .build()?
-        .into_router()
+        .into_service()
+}
+
+pub(crate) fn app(mcp: HttpService) -> Router {
+    let mcp = Router::new()
+        // the service is one endpoint, for any path
+        .nest_service("/tools/mcp", mcp.clone())
+        // the router is everything that is served over HTTP, with its paths
+        .merge(mcp.into_router())
         .layer(middleware::from_fn(authenticate));
-    Ok(Router::new().route("/health", get(|| async { "ok" })).merge(mcp))
+    Router::new().route("/health", get(|| async { "ok" })).merge(mcp)
 }
 
 #[mcp_runtime::main]
@@ -65,6 +81,14 @@ async fn main() -> mcp_runtime::Result<()> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:8080".to_owned());
     let listener = tokio::net::TcpListener::bind(address).await?;
     eprintln!("listening on http://{}", listener.local_addr()?);
-    axum::serve(listener, app()?).await?;
+    let mcp = service()?;
+    let app = app(mcp.clone());
+    let stopped = async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            // otherwise the server would wait for clients that listen
+            mcp.stop();
+        }
+    };
+    axum::serve(listener, app).with_graceful_shutdown(stopped).await?;
     Ok(())
 }

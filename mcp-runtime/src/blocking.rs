@@ -154,7 +154,10 @@ impl<F> Holding<F> {
     }
 
     /// Replaces the permits that it holds.
-    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "elsewhere a call ends with its connection"))]
+    #[cfg_attr(
+        not(feature = "http"),
+        expect(dead_code, reason = "elsewhere a call ends with its connection")
+    )]
     pub(crate) fn hold_instead(&mut self, permit: Permit) {
         self.held.permits.retain(|permit| matches!(permit, Permit::Concurrency(_)));
         self.held.permits.push(permit);
@@ -171,7 +174,9 @@ impl<F: Future + Unpin> Future for Holding<F> {
         let started = STARTED.replace(outer).unwrap_or_default();
         if !started.is_empty() {
             // a call within a call: both hold permits
-            STARTED.with_borrow_mut(|outer| outer.iter_mut().for_each(|outer| outer.extend_from_slice(&started)));
+            STARTED.with_borrow_mut(|outer| {
+                outer.iter_mut().for_each(|outer| outer.extend_from_slice(&started))
+            });
             this.held.threads.extend(started);
         }
         polled

@@ -150,7 +150,12 @@ impl Failure {
                 let chain = catch_unwind(AssertUnwindSafe(|| chain(&*cause)));
                 discard(cause);
                 let Ok(chain) = chain.map_err(|panic| {
-                    tracing::error!(kind, name, error = message_of(&*panic), "panicked while an error was written");
+                    tracing::error!(
+                        kind,
+                        name,
+                        error = message_of(&*panic),
+                        "panicked while an error was written"
+                    );
                     discard(panic);
                 }) else {
                     return ClientError::Protocol(ProtocolError::internal("the reply could not be written"));

@@ -59,9 +59,7 @@ pub use content::{
     Annotations, Audio, Bytes, Content, Embedded, Icon, Image, IntoContent, Message, PromptResult,
     ResourceContents, ResourceLink, ResourceResult, Role, Text, Theme, ToolResult,
 };
-pub use context::{
-    Amount, AskError, Cancelled, ClientFeature, Context, Log, Progress, SingleUse,
-};
+pub use context::{Amount, AskError, Cancelled, ClientFeature, Context, Log, Progress, SingleUse};
 #[cfg(feature = "tracing")]
 pub use context::{ClientLayer, client_layer};
 pub use def::{
@@ -77,9 +75,9 @@ pub use reply::{
     Structured, ToolError,
 };
 pub use server::{Error, Result, Server, ServerBuilder, ServerHandle, Tools};
+pub use task::{MemoryTasks, Stored, TaskRecord, TaskStore};
 #[cfg(feature = "http")]
 pub use transport::http::{EventStore, HttpService, IntoPrincipal, ResponseBody, StoredEvent};
-pub use task::{MemoryTasks, Stored, TaskRecord, TaskStore};
 
 /// Starts a server with the name and version of the calling crate; see [`ServerBuilder`].
 #[macro_export]

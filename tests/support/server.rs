@@ -29,6 +29,11 @@ impl HttpServer {
         let served = tokio::spawn(server.clone().serve_http_until(listener, async {
             let _dropped_or_sent = stopped.await;
         }));
+        tokio::task::yield_now().await;
+        if served.is_finished() {
+            let refused = served.await.expect("no panic").expect_err("it serves until it is told to stop");
+            panic!("the server does not serve: {refused}");
+        }
         Self { address, stop: Some(stop), served }
     }
 

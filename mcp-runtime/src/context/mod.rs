@@ -22,7 +22,8 @@ use serde_json::{Map, Value};
 
 pub use ask::{AskError, ClientFeature};
 pub(crate) use ask::{
-    Asking, Asks, Chain, Inputs, MAX_ROUNDS, RequestState, Question, Raw, Round, Unanswered, Way, input_request,
+    Asking, Asks, Chain, Inputs, MAX_ROUNDS, Question, Raw, RequestState, Round, Unanswered, Way,
+    input_request,
 };
 pub(crate) use cancel::Cancel;
 pub use cancel::Cancelled;

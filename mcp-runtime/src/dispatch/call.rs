@@ -58,7 +58,11 @@ pub(super) trait ItemCall: Send + Sync + Sized {
     }
 
     /// Enters the function.
-    fn start(&self, watched: bool, context: &dyn Fn() -> Context) -> Started<Self::Output, Self::Interruption>;
+    fn start(
+        &self,
+        watched: bool,
+        context: &dyn Fn() -> Context,
+    ) -> Started<Self::Output, Self::Interruption>;
 
     /// The reply to a function that has returned.
     fn reply(&self, server: &Server, revision: Revision, result: Result<Self::Output, Failure>) -> Reply;
@@ -151,7 +155,12 @@ fn context<C: ItemCall>(server: &Server, request: Request<'_>, call: &C) -> Cont
 }
 
 /// The reply to a call whose function is pending.
-async fn finish<C: ItemCall>(server: &Server, revision: Revision, call: C, running: Running<C::Output>) -> Reply {
+async fn finish<C: ItemCall>(
+    server: &Server,
+    revision: Revision,
+    call: C,
+    running: Running<C::Output>,
+) -> Reply {
     match running.finish::<C::Interruption>().await {
         Invoked::Returned(result) => call.reply(server, revision, result),
         Invoked::Interrupted(why, running) => whole(call.interrupted(server, revision, why, running)).await,

@@ -72,11 +72,18 @@ impl Server {
         Ok(ResultBody::List { key, page, cursor, cache: self.cache_hints() }.into())
     }
 
-    fn list_instances(&self, request: Request<'_>, registry: &Registry, start: usize, view: View) -> Response {
+    fn list_instances(
+        &self,
+        request: Request<'_>,
+        registry: &Registry,
+        start: usize,
+        view: View,
+    ) -> Response {
         let entries = registry.entries(ListKind::Resources, request.revision, request.access());
         let visible = registry.resources.iter().filter(|r| request.access().allows(r.def.common.scopes));
         let listers: Vec<_> = visible.filter_map(|r| Some((r.clone(), r.def.list?))).collect();
-        let contexts = listers.iter().map(|(r, _)| request.make_context(self, &r.state, MayAsk::No)).collect();
+        let contexts =
+            listers.iter().map(|(r, _)| request.make_context(self, &r.state, MayAsk::No)).collect();
         let call = ListInstances { entries, listers, start, view, contexts, state: Arc::default() };
         self.perform(request, call)
     }

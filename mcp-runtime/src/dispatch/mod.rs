@@ -27,8 +27,8 @@ pub(crate) use inbound::{
 };
 pub(crate) use layer::Layers;
 pub(crate) use lifecycle::Handshake;
-pub(crate) use response::{Pending, Reply, ResultBody, Status, encode};
 use response::{Listening, Response};
+pub(crate) use response::{Pending, Reply, ResultBody, Status, encode};
 pub(crate) use subscriptions::Subscription;
 
 use std::{borrow::Cow, sync::Arc};
@@ -63,7 +63,11 @@ enum MayAsk {
 
 impl<'a> Request<'a> {
     /// The request that a message is; absent for notifications and responses.
-    pub(crate) fn of(message: &'a Message<'a>, revision: Revision, context: &'a RequestContext) -> Option<Self> {
+    pub(crate) fn of(
+        message: &'a Message<'a>,
+        revision: Revision,
+        context: &'a RequestContext,
+    ) -> Option<Self> {
         let (id, method) = (message.id()?, message.method()?);
         Some(Self { method, id, params: message.params(), revision, context })
     }
@@ -120,8 +124,10 @@ impl<'a> Request<'a> {
             check_meta(meta)?;
         }
         if meta.progress_token.is_some_and(|token| !is_id(token)) {
-            let text =
-                format!("`progressToken` is neither a string nor an integer of at most {} bytes", crate::jsonrpc::MAX_ID);
+            let text = format!(
+                "`progressToken` is neither a string nor an integer of at most {} bytes",
+                crate::jsonrpc::MAX_ID
+            );
             return Err(ProtocolError::invalid_params(text).into());
         }
         self.log_level()?;

@@ -17,7 +17,10 @@ use serde_json::{Map, Value};
 use super::subscriptions::Subscription;
 use crate::{
     blocking::{Holding, Permit},
-    content::{PromptResult, ResourceDefaults, ResourceResult, ToolResult, prompt_result, resource_result, tool_result},
+    content::{
+        PromptResult, ResourceDefaults, ResourceResult, ToolResult, prompt_result, resource_result,
+        tool_result,
+    },
     context::{Cancel, Context, Question, input_request},
     extract::BoxFuture,
     invoke::lost,

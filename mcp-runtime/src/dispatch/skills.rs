@@ -56,7 +56,8 @@ impl Server {
             return Err(no_such(uri, text));
         };
         let (result, uri) = (file.contents.clone(), skill.uri(path).into());
-        Ok(ResultBody::Resource { result, uri, entry: ReadEntry::SkillFile, cache: self.cache_hints() }.into())
+        Ok(ResultBody::Resource { result, uri, entry: ReadEntry::SkillFile, cache: self.cache_hints() }
+            .into())
     }
 }
 

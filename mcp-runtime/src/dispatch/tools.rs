@@ -165,7 +165,9 @@ impl ItemCall for Call<'_> {
                 let bound = BoundTo::new("tools/call", &self.entry.input.name, &self.arguments);
                 server.input_required(&bound, running.context(), input).into()
             }
-            ToolInterruption::Task => Response::Pending(server.become_task(self.into_owned(), revision, running)),
+            ToolInterruption::Task => {
+                Response::Pending(server.become_task(self.into_owned(), revision, running))
+            }
         }
     }
 }

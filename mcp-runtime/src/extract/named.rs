@@ -4,11 +4,7 @@
 use std::fmt;
 
 use super::{Inject, Probe, ProbeDyn};
-use crate::{
-    context::Context,
-    extensions::Extensions,
-    reply::Failure,
-};
+use crate::{context::Context, extensions::Extensions, reply::Failure};
 
 /// Hands a macro how many values such a function may take: type and variable of each.
 macro_rules! any_number_of_values {

@@ -10,8 +10,8 @@ use std::{
 
 use super::{PromptEntry, Registry, ResourceEntry, Skills, ToolEntry, page::Pages, tool::is_tool_name};
 use crate::{
-    extensions::Extensions,
     def::{Linked, Location, RuntimeTool},
+    extensions::Extensions,
     extract::Inject,
     protocol::normalise,
 };

@@ -2,9 +2,9 @@
 //! kept as bytes until something changes. Built by the server, read by dispatch.
 
 mod build;
+mod header_param;
 mod heading;
 mod list;
-mod header_param;
 mod page;
 mod prompt;
 mod resource;
@@ -86,7 +86,11 @@ impl Registry {
     }
 
     /// The resource that serves `uri` for that request, and its variables: an exact URI before templates.
-    pub(crate) fn resource(&self, uri: &str, request: &RequestContext) -> Option<(&Arc<ResourceEntry>, Bound)> {
+    pub(crate) fn resource(
+        &self,
+        uri: &str,
+        request: &RequestContext,
+    ) -> Option<(&Arc<ResourceEntry>, Bound)> {
         let found = match self.exact.get(uri).or_else(|| self.exact.get(&normalise(uri))) {
             Some(n) => self.resources.get(*n).map(|resource| (resource, Bound::new())),
             None => self

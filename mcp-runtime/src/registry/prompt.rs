@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::{Problem, heading::heading};
 use crate::{
     connection::{Access, RequestContext},
-    extensions::Extensions,
     def::PromptDef,
+    extensions::Extensions,
     extract::AnyArg,
     jsonrpc::{Object, array},
     protocol::Revision,

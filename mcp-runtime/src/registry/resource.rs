@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{
     content::{Annotations, Role, Writer},
-    extensions::Extensions,
     def::ResourceDef,
+    extensions::Extensions,
     extract::ListedResource,
     jsonrpc::Object,
     protocol::Revision,

@@ -5,17 +5,13 @@ use std::{any::Any, collections::HashMap, sync::Arc, time::Duration};
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
-use super::{
-    Problem,
-    heading::heading,
-    header_param::header_params,
-};
+use super::{Problem, header_param::header_params, heading::heading};
 use crate::{
-    content::Icon,
     connection::{Access, HeaderParam, RequestContext},
+    content::Icon,
     context::ClientFeature,
-    extensions::Extensions,
     def::{Common, Hints, RuntimeTool, TaskMode, ToolDef},
+    extensions::Extensions,
     extract::{AnyArg, ToolInput},
     jsonrpc::Object,
     protocol::Revision,
@@ -151,7 +147,11 @@ impl ToolEntry {
     }
 
     /// Makes the entry of a tool made at run time.
-    pub(crate) fn runtime(name: &str, tool: Arc<RuntimeTool>, state: Arc<Extensions>) -> Result<Self, Problem> {
+    pub(crate) fn runtime(
+        name: &str,
+        tool: Arc<RuntimeTool>,
+        state: Arc<Extensions>,
+    ) -> Result<Self, Problem> {
         let problem = |text: String| Problem::new(format!("tool `{name}`: {text}"));
         if !is_tool_name(name) {
             return Err(problem("a tool's name is 1 to 128 of `A-Z a-z 0-9 _ . -`".into()));

@@ -6,8 +6,8 @@ use std::{
 };
 
 use crate::{
-    extensions::Extensions,
     def::Service,
+    extensions::Extensions,
     registry::{Registered, Source},
 };
 

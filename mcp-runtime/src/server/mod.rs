@@ -23,8 +23,8 @@ pub(crate) use options::{LONGEST, Options};
 
 use crate::{
     context::Settings,
-    protocol::Revision,
     dispatch::Layers,
+    protocol::Revision,
     registry::{Registered, Registry},
     seal::{Ring, Seal},
     subscribe::{Hub, Lists},

@@ -89,7 +89,9 @@ impl Ended {
         match self {
             Self::Replied(outcome) => outcome.error().map(Cow::Borrowed),
             Self::Failed(error) => Some(Cow::Borrowed(error)),
-            Self::Expired => Some(Cow::Owned(ProtocolError::internal("the task expired: no client asked for it"))),
+            Self::Expired => {
+                Some(Cow::Owned(ProtocolError::internal("the task expired: no client asked for it")))
+            }
             Self::Cancelled => None,
         }
     }

@@ -20,8 +20,8 @@ use crate::{
     blocking::Permit,
     connection::{ClientConnection, PendingResponse, RequestContext, SessionState, Shutdown},
     dispatch::{
-        Calls, Clients, ConnectionState, Era, Messages, Received, Registration, Reply, Request, RunningRequest,
-        Subscribed, Subscription, THE_CLIENT, encode, era, start_batch,
+        Calls, Clients, ConnectionState, Era, Messages, Received, Registration, Reply, Request,
+        RunningRequest, Subscribed, Subscription, THE_CLIENT, encode, era, start_batch,
     },
     jsonrpc::{Malformed, Message, ProtocolError, batch, error_reply, parse},
     protocol::Revision,
@@ -211,7 +211,7 @@ impl Connection {
         if let Some(filter) = self.filter.take() {
             self.follow(filter, out);
         }
-        let Some(id) = message.id() else { return self.work.clients().notification(message) };
+        let Some(id) = message.id() else { return self.work.notification(message) };
         let revision = match era(message, self.handshake) {
             Era::Of(revision) => revision,
             Era::Refused(error) => return self.refuse(Some(id), &error, out),
@@ -226,7 +226,8 @@ impl Connection {
             return self.listen(request, out);
         }
         // a ping tells whether the server is alive: it is answered however busy that is
-        let admission = if request.method == "ping" { Admission::Now } else { self.work.admit(1, text.len()) };
+        let admission =
+            if request.method == "ping" { Admission::Now } else { self.work.admit(1, text.len()) };
         match admission {
             Admission::Now => match self.work.receive(request, &mut Vec::new()) {
                 Received::Reply(reply) => self.work.write(&reply, id, revision, out),
@@ -393,6 +394,18 @@ impl Work {
         self.table().stopping
     }
 
+    /// What is cancelled while it waits gives its place to others.
+    fn notification(&self, message: &Message<'_>) {
+        self.clients().notification(message);
+        let mut table = self.table();
+        let Table { queue, queued_bytes, .. } = &mut *table;
+        queue.retain_mut(|queued| {
+            let cancelled = queued.registrations.iter_mut().all(Registration::is_cancelled);
+            *queued_bytes -= if cancelled { queued.text.len() } else { 0 };
+            !cancelled
+        });
+    }
+
     /// Begins to answer a request.
     fn receive(&self, request: Request<'_>, held: &mut Vec<Registration>) -> Received {
         let Some(budget) = &self.requests else {
@@ -501,7 +514,9 @@ impl Work {
             let queued = {
                 let mut table = self.table();
                 let requests = table.queue.front().map(|queued| queued.registrations.len());
-                let Some(requests) = requests.filter(|requests| self.has_room(&table, *requests)) else { return };
+                let Some(requests) = requests.filter(|requests| self.has_room(&table, *requests)) else {
+                    return;
+                };
                 let Some(queued) = table.queue.pop_front() else { return };
                 table.queued_bytes -= queued.text.len();
                 table.running += requests;
@@ -664,7 +679,9 @@ impl Work {
                 rest.await;
             };
             if timeout(patience, ended).await.is_err() {
-                tracing::warn!("calls were still running {patience:?} after the input had ended; they were stopped");
+                tracing::warn!(
+                    "calls were still running {patience:?} after the input had ended; they were stopped"
+                );
             }
         });
         let mut closed = pin!(writer.closed());
@@ -792,11 +809,7 @@ impl Buffer {
     /// What stands after the last line end, once the stream has ended.
     fn rest(&mut self) -> Option<Line> {
         let start = std::mem::replace(&mut self.start, self.end);
-        if self.skipping || start == self.end {
-            None
-        } else {
-            Some(Line::Text(start..self.end))
-        }
+        if self.skipping || start == self.end { None } else { Some(Line::Text(start..self.end)) }
     }
 }
 

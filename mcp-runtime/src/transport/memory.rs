@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use crate::{
     connection::{ClientConnection, PendingResponse, RequestContext, SessionState},
     dispatch::{
-        Clients, ConnectionState, Era, Received, Reply, Request, Subscribed, Subscription, THE_CLIENT, encode, era,
+        Clients, ConnectionState, Era, Received, Reply, Request, Subscribed, Subscription, THE_CLIENT,
+        encode, era,
     },
     jsonrpc::{ProtocolError, error_reply, parse},
     protocol::Revision,
@@ -157,7 +158,9 @@ impl MemoryConnection {
                 return Begun::Reply(self.encode(&reply, id, Revision::LATEST_LEGACY));
             }
         };
-        let Some(request) = Request::of(&message, revision, context) else { return Begun::Reply(Value::Null) };
+        let Some(request) = Request::of(&message, revision, context) else {
+            return Begun::Reply(Value::Null);
+        };
         if request.is_listen() {
             // only `listen` keeps a subscription
             return Begun::Reply(match self.server.receive_listen(request, Some(self.clients())) {
@@ -178,7 +181,9 @@ impl MemoryConnection {
     pub(crate) fn listen(&self, params: &Value) -> Result<Subscription, Value> {
         let text = self.text("subscriptions/listen", params);
         let message = parse(text.as_bytes()).map_err(|malformed| refused(&malformed.error))?;
-        let Some(request) = Request::of(&message, Revision::LATEST, &self.context) else { return Err(Value::Null) };
+        let Some(request) = Request::of(&message, Revision::LATEST, &self.context) else {
+            return Err(Value::Null);
+        };
         match self.server.receive_listen(request, Some(self.clients())) {
             Subscribed::Stream(subscription, _) => Ok(subscription),
             Subscribed::Refused(reply) => Err(self.encode(&reply, request.id, Revision::LATEST)),

@@ -97,7 +97,7 @@ impl Drop for Browser {
 
 /// What the host page reports in the end.
 async fn shown(chromium: Command) -> Value {
-    let mcp = serve_router(example::server().build().expect("a server").into_router()).await;
+    let mcp = serve_router(example::server().into_router().expect("a router")).await;
     let proxy = get(|| async { ([("content-security-policy", POLICY)], Html(include_str!("proxy.html"))) });
     let sandbox = serve_router(Router::new().route("/", proxy)).await;
     let (reported, mut reports) = mpsc::channel(1);

@@ -30,7 +30,7 @@ fn text(response: &HttpResponse) -> String {
 }
 
 async fn start() -> SocketAddr {
-    serve_router(example::app().unwrap()).await
+    serve_router(example::app(example::service().unwrap())).await
 }
 
 #[tokio::test]
@@ -48,6 +48,17 @@ async fn the_middleware_guards_the_endpoint_only() {
     assert_eq!(call(address, "wrong", "whoami").await.status, 401);
     let health = HttpRequest::new("GET").path("/health").send(address).await;
     assert_eq!((health.status, health.text()), (200, "ok"));
+}
+
+#[tokio::test]
+async fn the_endpoint_is_at_both_of_its_paths_for_the_same_clients() {
+    let address = start().await;
+    let sign = |request: HttpRequest, token| request.header("Authorization", &format!("Bearer {token}"));
+    for (token, status) in [("ada-secret", 200), ("bob-secret", 404)] {
+        let ada = sign(HttpRequest::initialize("2025-11-25"), "ada-secret").send(address).await;
+        let call = HttpRequest::legacy(&ada.session(), 1, "tools/call", &json!({ "name": "whoami" }));
+        assert_eq!(sign(call.path("/tools/mcp"), token).send(address).await.status, status, "{token}");
+    }
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{Router, extract::Request, middleware, middleware::Next, response::Response, routing::get};
 use mcp_runtime::{Server, prelude::*};
-use mcp_tests::support::{HttpRequest, serve_router, text_of, within};
+use mcp_tests::support::{EventStream, HttpRequest, serve_router, text_of, within};
 use serde_json::json;
 
 #[derive(Clone)]
@@ -46,7 +46,9 @@ fn call() -> HttpRequest {
 #[tokio::test]
 async fn a_server_lives_beside_other_routes_and_under_layers() {
     within(async {
-        let app = Router::new().route("/health", get(async || "well")).merge(server().into_router());
+        let app = Router::new()
+            .route("/health", get(async || "well"))
+            .merge(server().into_router().expect("a router"));
         let at = serve_router(app.layer(middleware::from_fn(identify))).await;
         assert_eq!(HttpRequest::new("GET").path("/health").send(at).await.text(), "well");
         let reply = call().header("X-User", "ada").header("X-Tenant", "7").send(at).await.json();
@@ -64,11 +66,60 @@ async fn a_server_lives_beside_other_routes_and_under_layers() {
 #[tokio::test]
 async fn a_server_can_be_nested() {
     within(async {
-        let nested = Router::new().nest("/api", server().into_router()).layer(middleware::from_fn(identify));
+        let nested = Router::new().nest("/api", server().into_router().expect("a router"));
+        let nested = nested.layer(middleware::from_fn(identify));
         let at = serve_router(nested).await;
         let reply = call().header("X-User", "bob").path("/api/mcp").send(at).await.json();
         assert_eq!(text_of(&reply), "bob None");
         assert_eq!(call().send(at).await.status, 404);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_service_is_one_endpoint_at_whatever_path_it_is_mounted() {
+    within(async {
+        let service = server().into_service().expect("a service");
+        let app = Router::new().nest_service("/tools/mcp", service).layer(middleware::from_fn(identify));
+        let at = serve_router(app).await;
+        let reply = call().header("X-User", "ada").path("/tools/mcp").send(at).await.json();
+        assert_eq!(text_of(&reply), "ada None");
+        for path in ["/mcp", "/tools/mcp/mcp/x", "/tools"] {
+            let status = call().header("X-User", "ada").path(path).send(at).await.status;
+            assert_eq!(status, if path.starts_with("/tools/mcp") { 200 } else { 404 }, "{path}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_graceful_shutdown_ends_the_streams_of_clients_that_listen() {
+    within(async {
+        let service = server().into_service().expect("a service");
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let at = listener.local_addr().expect("an address");
+        let (stop, stopped) = tokio::sync::oneshot::channel();
+        let app = service.clone().into_router();
+        let serving = axum::serve(listener, app).with_graceful_shutdown(async move {
+            stopped.await.expect("told to stop");
+            service.stop();
+        });
+        let serving = tokio::spawn(async move { serving.await });
+        let listen = HttpRequest::modern(
+            1,
+            "subscriptions/listen",
+            json!({ "notifications": { "toolsListChanged": true } }),
+        );
+        let mut modern = EventStream::open(&listen, at).await.expect("a stream");
+        modern.message().await;
+        let session = HttpRequest::initialize("2025-06-18").send(at).await.session();
+        let mut legacy =
+            EventStream::open(&HttpRequest::standalone_stream(&session), at).await.expect("a stream");
+        stop.send(()).expect("a server");
+        assert_eq!(modern.message().await["id"], 1, "its result");
+        while legacy.next().await.is_some() {}
+        drop((modern, legacy));
+        serving.await.expect("no panic").expect("no error");
     })
     .await;
 }

@@ -43,6 +43,8 @@ fn builder() -> ServerBuilder {
         .tool::<nap>()
         .tool::<hang>()
         .legacy_sse("/sse")
+        // one tool has scopes
+        .trust_all_callers()
 }
 
 async fn connect(served: &HttpServer) -> HttpSse {

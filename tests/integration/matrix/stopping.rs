@@ -71,7 +71,7 @@ async fn over_stdio(era: Era) {
     assert_eq!(napped, CALLS, "{era:?}");
     match (era, ends.as_slice()) {
         (Era::Legacy, []) => {}
-        (Era::Modern, [cancelled, result]) => {
+        (Era::Modern, [result, cancelled]) => {
             assert_eq!(cancelled["method"], "notifications/cancelled");
             assert_eq!(cancelled["params"]["requestId"], "listen");
             assert_result(result, "listen");

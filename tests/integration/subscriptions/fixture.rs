@@ -48,6 +48,8 @@ pub(super) fn builder() -> ServerBuilder {
         .resource::<item>()
         .resource::<secret>()
         .prompt::<greet>()
+        // a resource has scopes
+        .trust_all_callers()
 }
 
 /// A tool made at run time.

@@ -27,7 +27,7 @@ pub(crate) use asking::Asking;
 pub use error::AskError;
 pub use feature::ClientFeature;
 use round::Known;
-pub(crate) use round::{Answer, Asked, MAX_ROUNDS, MAX_TRIES, RequestState, Raw, Round};
+pub(crate) use round::{Answer, Asked, MAX_ROUNDS, MAX_TRIES, Raw, RequestState, Round};
 
 use super::Context;
 use crate::jsonrpc::Object;

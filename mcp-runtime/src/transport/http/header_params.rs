@@ -5,8 +5,8 @@
 
 use std::{borrow::Cow, collections::HashMap};
 
-use http::{HeaderMap, HeaderValue};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use http::{HeaderMap, HeaderValue};
 use serde_json::value::RawValue;
 
 use super::headers::{Field, Head, PARAM_PREFIX};

@@ -114,9 +114,9 @@ impl<'a> Head<'a> {
 
     /// Whether the version header names a revision that is not served.
     pub(super) fn is_unknown_version(&self) -> bool {
-        self.version.first().is_some_and(|version| {
-            version.to_str().ok().and_then(Revision::from_wire).is_none()
-        })
+        self.version
+            .first()
+            .is_some_and(|version| version.to_str().ok().and_then(Revision::from_wire).is_none())
     }
 
     /// Whether the version header alone makes this a request of 2026-07-28.

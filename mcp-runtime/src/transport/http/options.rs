@@ -132,8 +132,9 @@ impl HttpOptions {
         }
         for host in &self.allowed_hosts {
             if split(host).is_none() || host.contains(['/', '*', '@']) {
-                problems
-                    .push(format!("`{host}` is not a host\nwrite `mcp.example.com` or `mcp.example.com:8443`"));
+                problems.push(format!(
+                    "`{host}` is not a host\nwrite `mcp.example.com` or `mcp.example.com:8443`"
+                ));
             }
         }
         for origin in &self.allowed_origins {
@@ -388,7 +389,18 @@ pub trait IntoPrincipal {
 /// Whether a type's name is that of someone who calls.
 fn looks_like_a_caller(name: &str) -> bool {
     let name = name.split('<').next().unwrap_or_default().rsplit("::").next().unwrap_or_default();
-    let words = ["user", "caller", "principal", "identity", "claims", "account", "subject", "session", "login", "auth"];
+    let words = [
+        "user",
+        "caller",
+        "principal",
+        "identity",
+        "claims",
+        "account",
+        "subject",
+        "session",
+        "login",
+        "auth",
+    ];
     let name = name.to_ascii_lowercase();
     words.iter().any(|word| name.contains(word))
 }

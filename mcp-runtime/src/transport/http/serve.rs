@@ -52,36 +52,13 @@ impl Server {
         Ok(HttpService(Endpoint::new(&self)))
     }
 
-    /// This server as a router with everything that it serves over HTTP: the endpoint at `/mcp`, unless
-    /// [`path`](crate::ServerBuilder::path) says otherwise, and HTTP+SSE where that is switched on.
-    ///
-    /// It is a whole site: merge it into a router beside your own routes. To mount only the endpoint, or under another
-    /// path, use [`into_service`](Self::into_service), which has more on layers and hosts.
+    /// This server as a router with everything that it serves over HTTP; see [`HttpService::into_router`].
     ///
     /// # Errors
     /// As [`into_service`](Self::into_service).
     #[cfg(feature = "axum")]
     pub fn into_router(self) -> Result<axum::Router> {
-        self.check_callers()?;
-        let endpoint = Endpoint::new(&self);
-        let options = &endpoint.options;
-        let (path, sse) = (options.path.clone(), options.sse_path.clone());
-        let answer = {
-            let endpoint = endpoint.clone();
-            move |request: axum::extract::Request| async move {
-                endpoint.answer(request).await.map(axum::body::Body::new)
-            }
-        };
-        let router = axum::Router::new().route(&path, axum::routing::any(answer));
-        Ok(match sse {
-            None => router,
-            Some(path) => {
-                let answer = move |request: axum::extract::Request| async move {
-                    endpoint.answer_sse(request).await.map(axum::body::Body::new)
-                };
-                router.route(&path, axum::routing::any(answer))
-            }
-        })
+        Ok(self.into_service()?.into_router())
     }
 
     /// The path of the endpoint.
@@ -207,6 +184,31 @@ impl crate::ServerBuilder {
     }
 }
 
+#[cfg(feature = "axum")]
+impl HttpService {
+    /// A router with everything that the server serves over HTTP: the endpoint at `/mcp`, unless
+    /// [`path`](crate::ServerBuilder::path) says otherwise, and HTTP+SSE where that is switched on.
+    ///
+    /// It is a whole site: merge it into a router beside your own routes. To mount only the endpoint, or under another
+    /// path, mount the service itself.
+    pub fn into_router(self) -> axum::Router {
+        let endpoint = self.0;
+        let (path, sse) = (endpoint.options.path.clone(), endpoint.options.sse_path.clone());
+        let answer = {
+            let endpoint = endpoint.clone();
+            move |request: axum::extract::Request| async move {
+                endpoint.answer(request).await.map(axum::body::Body::new)
+            }
+        };
+        let router = axum::Router::new().route(&path, axum::routing::any(answer));
+        let Some(path) = sse else { return router };
+        let answer = move |request: axum::extract::Request| async move {
+            endpoint.answer_sse(request).await.map(axum::body::Body::new)
+        };
+        router.route(&path, axum::routing::any(answer))
+    }
+}
+
 /// How long a client of HTTP+SSE may take for the end of its stream, after the calls there have had their time to end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
@@ -294,7 +296,11 @@ async fn serve(
 }
 
 /// Answers one request, to whichever path it is.
-async fn answer(endpoint: &Arc<Endpoint>, request: Request<Incoming>, is_sse: &AtomicBool) -> Response<ResponseBody> {
+async fn answer(
+    endpoint: &Arc<Endpoint>,
+    request: Request<Incoming>,
+    is_sse: &AtomicBool,
+) -> Response<ResponseBody> {
     let path = request.uri().path();
     if path == endpoint.options.path {
         endpoint.answer(request).await

@@ -310,6 +310,15 @@ fn check_headers(message: &Message<'_>, version: &str, head: &Head<'_>) -> Resul
 #[derive(Clone)]
 pub struct HttpService(pub(super) Arc<Endpoint>);
 
+impl HttpService {
+    /// Ends every open stream, and lets none be opened any more; requests in flight are still answered.
+    ///
+    /// For the graceful shutdown of an HTTP server of your own, which otherwise waits for clients that listen.
+    pub fn stop(&self) {
+        self.0.stop();
+    }
+}
+
 impl<B> tower_service::Service<HttpRequest<B>> for HttpService
 where
     B: Body<Data = Bytes> + Send + Unpin + 'static,

@@ -34,7 +34,12 @@ pub(super) trait LegacyCalls: Send {
     fn detach(self: Box<Self>, calls: Calls);
 
     /// Answers with an event stream; `opening` if nothing has been sent so far.
-    fn stream(self: Box<Self>, calls: Calls, exchange: &Arc<Exchange>, opening: bool) -> Response<ResponseBody>;
+    fn stream(
+        self: Box<Self>,
+        calls: Calls,
+        exchange: &Arc<Exchange>,
+        opening: bool,
+    ) -> Response<ResponseBody>;
 
     /// Whether the stream has to be opened now, since a function closes it.
     fn closes(&self) -> bool;
@@ -188,7 +193,12 @@ fn as_events(replies: impl IntoIterator<Item = Vec<u8>>, exchange: &Exchange) ->
 }
 
 /// Answers calls of 2026-07-28 with a stream: they end when their client goes away.
-fn stream(server: &Server, mut calls: Calls, exchange: &Arc<Exchange>, opening: bool) -> Response<ResponseBody> {
+fn stream(
+    server: &Server,
+    mut calls: Calls,
+    exchange: &Arc<Exchange>,
+    opening: bool,
+) -> Response<ResponseBody> {
     let (server, outbound) = (server.clone(), exchange.outbound().clone());
     let receiver = Receiver::new(outbound.clone());
     tokio::spawn(async move {

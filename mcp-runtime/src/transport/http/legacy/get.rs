@@ -80,7 +80,9 @@ impl Sessions {
                     return Ok(response::events(ResponseBody::whole(events)));
                 }
                 // what has been forgotten is lost, but there may be more to hear
-                (Kind::Standalone, missed) => replayed = missed.map(|missed| missed.events).unwrap_or_default(),
+                (Kind::Standalone, missed) => {
+                    replayed = missed.map(|missed| missed.events).unwrap_or_default()
+                }
             }
         }
         let (reader, body) = Reader::new(endpoint, Some(permit));

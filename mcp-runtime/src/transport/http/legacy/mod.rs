@@ -141,6 +141,21 @@ impl Legacy {
     }
 }
 
+#[cfg(test)]
+impl Legacy {
+    /// How many sessions something is kept of.
+    pub(super) fn kept(&self) -> usize {
+        self.sessions.as_ref().map_or(0, |sessions| sessions.table.len())
+    }
+
+    /// Subscribes the session of that id.
+    pub(super) fn subscribe(&self, id: &str, uri: &str) -> bool {
+        let sessions = self.sessions.as_ref().expect("sessions");
+        let session = sessions.ids.open(id.as_bytes(), None, now()).expect("a session");
+        sessions.table.subscribe(&session.sid, uri)
+    }
+}
+
 impl Sessions {
     async fn delete(
         &self,

@@ -14,9 +14,7 @@ use super::{Legacy, Session, Sessions, now, resumable::ResumableStream};
 use crate::{
     admission::Permit,
     blocking,
-    connection::{
-        ClientConnection, PendingResponse, Receiver, RequestContext, SessionState, Shutdown,
-    },
+    connection::{ClientConnection, PendingResponse, Receiver, RequestContext, SessionState, Shutdown},
     dispatch::{Calls, Clients, Messages, Received, Request, start_batch},
     jsonrpc::{self, Malformed, Message, ProtocolError},
     protocol::{INVALID_PARAMS, LogLevel, Revision},
@@ -134,12 +132,7 @@ impl Legacy {
         (connection, context)
     }
 
-    fn initialize(
-        &self,
-        endpoint: &Endpoint,
-        message: &Message<'_>,
-        incoming: &Incoming<'_>,
-    ) -> Started {
+    fn initialize(&self, endpoint: &Endpoint, message: &Message<'_>, incoming: &Incoming<'_>) -> Started {
         let (exchange, id) = (incoming.exchange, message.id().unwrap_or_default());
         let accepts = exchange.accepts();
         if !accepts.json && !accepts.stream {

@@ -69,9 +69,7 @@ impl Opened {
     fn is(&self, id: &[u8], caller: Option<&Caller>) -> bool {
         let same_caller = match (&self.caller, caller) {
             (None, None) => true,
-            (Some((issuer, subject)), Some(caller)) => {
-                *issuer == caller.issuer && *subject == caller.subject
-            }
+            (Some((issuer, subject)), Some(caller)) => *issuer == caller.issuer && *subject == caller.subject,
             _ => false,
         };
         same_caller && *self.id == *id

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{Client, Coming, Endpoint, ask, said, server};
 use crate::{
-    context::Caller,
+    connection::Caller,
     def::{RuntimeTool, ToolCall},
     server::ServerBuilder,
 };
@@ -23,7 +23,7 @@ fn endpoint(builder: ServerBuilder) -> Arc<Endpoint> {
 }
 
 #[tokio::test]
-async fn protocol_18_the_answer_is_matched_by_session_and_id() {
+async fn the_answer_is_matched_by_session_and_id() {
     let endpoint = endpoint(server());
     for version in ["2025-03-26", "2025-06-18", "2025-11-25"] {
         let client = Client::with_session(&endpoint, version).await;
@@ -47,7 +47,7 @@ async fn protocol_18_the_answer_is_matched_by_session_and_id() {
 }
 
 #[tokio::test]
-async fn protocol_18_an_error_is_an_answer_and_arrays_may_hold_answers() {
+async fn an_error_is_an_answer_and_arrays_may_hold_answers() {
     let endpoint = endpoint(server());
     let client = Client::with_session(&endpoint, "2025-03-26").await;
     let mut coming = Coming::new(client.call(1, "ask").await);
@@ -75,7 +75,7 @@ async fn a_question_is_not_dropped_with_the_notifications_before_it() {
 }
 
 #[tokio::test]
-async fn protocol_19_without_sessions_nobody_can_be_asked() {
+async fn without_sessions_nobody_can_be_asked() {
     let endpoint = endpoint(server().stateless());
     let client = Client::new(&endpoint);
     let reply = Coming::new(client.call(1, "ask").await).json().await;
@@ -117,7 +117,7 @@ async fn questions_end_with_their_session() {
 }
 
 #[tokio::test]
-async fn protocol_18_only_the_caller_who_was_asked_may_answer() {
+async fn only_the_caller_who_was_asked_may_answer() {
     let endpoint = endpoint(server().caller(|parts| {
         let user = parts.headers.get("x-user")?.to_str().ok()?;
         Some(Caller::new("test", user))

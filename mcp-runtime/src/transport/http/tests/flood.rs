@@ -1,11 +1,10 @@
-//! Floods of sessions that nobody needs leave memory within its bounds.
+//! Floods of sessions leave memory within its bounds.
 
 use std::sync::Arc;
 
-use axum::http::{Request, StatusCode};
+use http::{Request, StatusCode};
 
-use super::{Endpoint, server};
-use crate::{http::reply::Reply, session::Session};
+use super::{Endpoint, ResponseBody, server};
 
 /// Well above every bound; a debug build is slow.
 const FLOOD: usize = if cfg!(debug_assertions) { 15_000 } else { 100_000 };
@@ -17,7 +16,7 @@ async fn send(
     method: &str,
     id: &str,
     body: &'static str,
-) -> axum::http::Response<Reply> {
+) -> http::Response<ResponseBody> {
     let mut request = Request::builder().method(method).uri("/mcp").header("host", "localhost");
     request = request.header("content-type", "application/json");
     if !id.is_empty() {
@@ -45,28 +44,18 @@ fn endpoint() -> Arc<Endpoint> {
 }
 
 fn kept(endpoint: &Endpoint) -> usize {
-    endpoint.sessions.as_ref().unwrap().table.len()
-}
-
-fn opened(endpoint: &Endpoint, id: &str) -> Session {
-    endpoint
-        .sessions
-        .as_ref()
-        .unwrap()
-        .token
-        .open(id.as_bytes(), None, super::super::endpoint::now())
-        .unwrap()
+    endpoint.legacy.kept()
 }
 
 #[tokio::test]
-async fn protocol_15_a_flood_of_sessions_keeps_nothing() {
+async fn a_flood_of_sessions_keeps_nothing() {
     let endpoint = endpoint();
     flood(&endpoint, async |_, _| {}).await;
     assert_eq!(kept(&endpoint), 0);
 }
 
 #[tokio::test]
-async fn protocol_17_a_flood_of_ended_sessions_is_refused_when_the_revoked_are_too_many() {
+async fn a_flood_of_ended_sessions_is_refused_when_the_revoked_are_too_many() {
     let endpoint = endpoint();
     let mut refused = 0;
     flood(&endpoint, async |endpoint, id| match send(endpoint, "DELETE", id, "").await.status() {
@@ -81,19 +70,17 @@ async fn protocol_17_a_flood_of_ended_sessions_is_refused_when_the_revoked_are_t
 }
 
 #[tokio::test]
-async fn protocol_16_a_flood_of_subscriptions_forgets_the_oldest() {
+async fn a_flood_of_subscriptions_forgets_the_oldest() {
     let endpoint = endpoint();
     flood(&endpoint, async |endpoint, id| {
-        let session = opened(endpoint, id);
-        let table = &endpoint.sessions.as_ref().unwrap().table;
-        assert!(table.subscribe(&session.sid, "test://text"));
+        assert!(endpoint.legacy.subscribe(id, "test://text"));
     })
     .await;
     assert_eq!(kept(&endpoint), 10_000);
 }
 
 #[tokio::test]
-async fn protocol_16_a_flood_of_streams_is_refused_while_they_are_open_and_forgotten_when_they_are_not() {
+async fn a_flood_of_streams_is_refused_while_they_are_open_and_forgotten_when_they_are_not() {
     let endpoint = endpoint();
     let mut open = Vec::new();
     let mut refused = 0;
@@ -118,5 +105,5 @@ async fn protocol_16_a_flood_of_streams_is_refused_while_they_are_open_and_forgo
     })
     .await;
     assert!(kept(&endpoint) <= 10_000);
-    assert!(endpoint.waiting.load(std::sync::atomic::Ordering::Relaxed) <= 256);
+    assert!(endpoint.budgets.waiting.used() <= 256);
 }

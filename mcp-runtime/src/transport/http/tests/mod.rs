@@ -7,11 +7,11 @@ mod stream;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
-use axum::http::{Request, Response, StatusCode};
+use http::{Request, Response, StatusCode};
 use hyper::body::Body as _;
 use serde_json::{Value, json};
 
-use super::{endpoint::Endpoint, reply::Reply};
+use super::{response::ResponseBody, service::Endpoint};
 use crate::{
     context::{ClientFeature, Context, Question},
     server::{Server, ServerBuilder},
@@ -58,7 +58,7 @@ impl Client {
         self
     }
 
-    async fn send(&self, method: &str, body: String) -> Response<Reply> {
+    async fn send(&self, method: &str, body: String) -> Response<ResponseBody> {
         let mut request = Request::builder().method(method).uri("/mcp");
         for (name, value) in &self.headers {
             request = request.header(*name, value);
@@ -67,15 +67,15 @@ impl Client {
         tokio::time::timeout(PATIENCE, answer).await.expect("no answer")
     }
 
-    async fn post(&self, body: &Value) -> Response<Reply> {
+    async fn post(&self, body: &Value) -> Response<ResponseBody> {
         self.send("POST", body.to_string()).await
     }
 
-    async fn request(&self, id: u64, method: &str, params: &Value) -> Response<Reply> {
+    async fn request(&self, id: u64, method: &str, params: &Value) -> Response<ResponseBody> {
         self.post(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await
     }
 
-    async fn call(&self, id: u64, tool: &str) -> Response<Reply> {
+    async fn call(&self, id: u64, tool: &str) -> Response<ResponseBody> {
         self.request(id, "tools/call", &json!({ "name": tool, "_meta": { "progressToken": id } })).await
     }
 
@@ -91,12 +91,12 @@ impl Client {
 
 /// The body of a response, as it comes.
 struct Coming {
-    body: Reply,
+    body: ResponseBody,
     text: String,
 }
 
 impl Coming {
-    fn new(response: Response<Reply>) -> Self {
+    fn new(response: Response<ResponseBody>) -> Self {
         Self { body: response.into_body(), text: String::new() }
     }
 
@@ -160,6 +160,7 @@ impl Event {
                 ("id", id) => event.id = Some(id.to_owned()),
                 ("retry", retry) => event.retry = Some(retry.parse().unwrap()),
                 ("data", data) => event.data = data.to_owned(),
+                ("event", name) => assert_eq!(name, "message"),
                 (comment, _) => assert_eq!(comment, ":", "{line}"),
             }
         }

@@ -175,7 +175,7 @@ impl<F: Future + Unpin> Future for Holding<F> {
         if !started.is_empty() {
             // a call within a call: both hold permits
             STARTED.with_borrow_mut(|outer| {
-                outer.iter_mut().for_each(|outer| outer.extend_from_slice(&started))
+                outer.iter_mut().for_each(|outer| outer.extend_from_slice(&started));
             });
             this.held.threads.extend(started);
         }

@@ -40,16 +40,6 @@ pub(crate) enum Invoked<R, I> {
     Interrupted(I, Running<R>),
 }
 
-impl<R> Invoked<R, Infallible> {
-    /// The result of a function that nothing interrupts.
-    pub(crate) fn returned(self) -> Result<R, Failure> {
-        match self {
-            Self::Returned(result) => result,
-            Self::Interrupted(never, _) => match never {},
-        }
-    }
-}
-
 /// Why a pending function may have to leave the request that called it. Each kind of body has its own reasons.
 pub(crate) trait Interruption: Sized + Send + 'static {
     /// The reason that its last poll gave.

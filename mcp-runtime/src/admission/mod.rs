@@ -3,12 +3,16 @@
 
 use std::{
     collections::HashMap,
-    hash::Hash,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
 };
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use sha2::{Digest as _, Sha256};
+
+use crate::connection::Caller;
 
 /// So many units of something: places, or bytes.
 #[derive(Debug)]
@@ -18,6 +22,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
+    #[cfg(feature = "http")]
     pub(crate) fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self { used: AtomicUsize::new(0), limit })
     }
@@ -32,6 +37,7 @@ impl Budget {
         self.take(units).then(|| Permit { budget: self.clone(), units })
     }
 
+    #[cfg(feature = "http")]
     /// No units yet; they are added with [`Permit::grow`].
     pub(crate) fn empty_permit(self: &Arc<Self>) -> Permit {
         Permit { budget: self.clone(), units: 0 }
@@ -50,6 +56,7 @@ pub(crate) struct Permit {
     units: usize,
 }
 
+#[cfg(feature = "http")]
 impl Permit {
     /// Takes so many more units; `false`, and nothing has changed, if there are not as many left.
     pub(crate) fn grow(&mut self, units: usize) -> bool {
@@ -67,40 +74,40 @@ impl Drop for Permit {
     }
 }
 
-/// A budget of places of which one owner gets a share: so many of all, so many for each.
+/// A budget of places of which one owner gets half at most, so that whoever comes next finds one.
+///
+/// Owners are callers, as [`owner`] names them; those who are not told apart share the whole.
 #[derive(Debug)]
-pub(crate) struct Shares<K> {
+pub(crate) struct Shares {
     limit: usize,
-    share: usize,
-    taken: Mutex<Taken<K>>,
+    taken: Mutex<Taken>,
 }
 
-#[derive(Debug)]
-struct Taken<K> {
+#[derive(Debug, Default)]
+struct Taken {
     all: usize,
-    by_owner: HashMap<K, usize>,
+    by_owner: HashMap<Arc<str>, usize>,
 }
 
-impl<K: Eq + Hash + Clone> Shares<K> {
-    /// `limit` places for all owners together, `share` for each of them.
-    pub(crate) fn new(limit: usize, share: usize) -> Arc<Self> {
-        Arc::new(Self { limit, share, taken: Mutex::new(Taken { all: 0, by_owner: HashMap::new() }) })
+impl Shares {
+    /// So many places for all owners together.
+    pub(crate) fn new(limit: usize) -> Arc<Self> {
+        Arc::new(Self { limit, taken: Mutex::default() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken<K>> {
+    fn lock(&self) -> MutexGuard<'_, Taken> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for that owner; `None` if all are taken, or its share is used up. Without an owner only the whole
-    /// counts.
-    pub(crate) fn try_acquire(self: &Arc<Self>, owner: Option<K>) -> Option<SharePermit<K>> {
+    /// A place for that owner; `None` if all are taken, or its share is used up.
+    pub(crate) fn try_acquire(self: &Arc<Self>, owner: Option<Arc<str>>) -> Option<SharePermit> {
         let mut taken = self.lock();
         if taken.all >= self.limit {
             return None;
         }
         if let Some(owner) = &owner {
             let own = taken.by_owner.entry(owner.clone()).or_default();
-            if *own >= self.share {
+            if *own >= self.limit.div_ceil(2) {
                 return None;
             }
             *own += 1;
@@ -113,12 +120,12 @@ impl<K: Eq + Hash + Clone> Shares<K> {
 
 /// A place in an owner's share, given back when it is dropped.
 #[derive(Debug)]
-pub(crate) struct SharePermit<K: Eq + Hash + Clone> {
-    shares: Arc<Shares<K>>,
-    owner: Option<K>,
+pub(crate) struct SharePermit {
+    shares: Arc<Shares>,
+    owner: Option<Arc<str>>,
 }
 
-impl<K: Eq + Hash + Clone> Drop for SharePermit<K> {
+impl Drop for SharePermit {
     fn drop(&mut self) {
         let mut taken = self.shares.lock();
         taken.all -= 1;
@@ -130,6 +137,14 @@ impl<K: Eq + Hash + Clone> Drop for SharePermit<K> {
             }
         }
     }
+}
+
+/// What tells one caller from another; `None` for those who are not told apart.
+pub(crate) fn owner(caller: Option<&Caller>) -> Option<Arc<str>> {
+    let Caller { issuer, subject, .. } = caller?;
+    let length = (issuer.len() as u64).to_le_bytes();
+    let digest = Sha256::new().chain_update(length).chain_update(issuer).chain_update(subject).finalize();
+    Some(URL_SAFE_NO_PAD.encode(digest).into())
 }
 
 #[cfg(test)]
@@ -147,15 +162,16 @@ mod tests {
     }
 
     #[test]
-    fn one_owner_gets_no_more_than_its_share() {
-        let shares = Shares::new(3, 2);
-        let ada = [shares.try_acquire(Some("ada")).unwrap(), shares.try_acquire(Some("ada")).unwrap()];
-        assert!(shares.try_acquire(Some("ada")).is_none());
-        let bob = shares.try_acquire(Some("bob")).unwrap();
+    fn one_owner_gets_half_of_the_places_at_most() {
+        let shares = Shares::new(3);
+        let [ada, bob] = ["ada", "bob"].map(|name| owner(Some(&Caller::new("i", name))));
+        let hers = [ada.clone(), ada.clone()].map(|owner| shares.try_acquire(owner).unwrap());
+        assert!(shares.try_acquire(ada.clone()).is_none());
+        let his = shares.try_acquire(bob).unwrap();
         assert!(shares.try_acquire(None).is_none(), "all are taken");
-        drop(ada);
-        assert!(shares.try_acquire(Some("ada")).is_some());
-        drop(bob);
+        drop(hers);
+        assert!(shares.try_acquire(ada).is_some());
+        drop(his);
         assert!(shares.lock().by_owner.is_empty() && shares.lock().all == 0);
     }
 }

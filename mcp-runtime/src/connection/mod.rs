@@ -1,6 +1,7 @@
 //! The other side of a connection as requests see it: who calls, how messages reach the client, what is kept of it
 //! between its requests. Every transport implements [`ClientConnection`]; nothing above knows which one it is.
 
+#[cfg(feature = "http")]
 mod outbound;
 mod pending;
 mod shutdown;
@@ -10,6 +11,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
+#[cfg(feature = "http")]
 pub(crate) use outbound::{Outbound, Receiver};
 pub(crate) use pending::{ClientId, PendingRequests, PendingResponse, Response};
 pub(crate) use shutdown::Shutdown;

@@ -153,10 +153,6 @@ impl Outbound {
         }
     }
 
-    pub(crate) fn is_abandoned(&self) -> bool {
-        self.state().abandoned
-    }
-
     /// Nothing more will be sent: the receiver ends with what is there.
     pub(crate) fn finish(&self) {
         let waker = {

@@ -141,7 +141,7 @@ impl Server {
         };
         let reply = match layered {
             None => Box::pin(reply),
-            Some(call) => self.layers().around(call, Box::pin(reply)),
+            Some(call) => self.layers().around(&call, Box::pin(reply)),
         };
         Response::Pending(Pending::new(&cancel, Holding::new(reply, Vec::new())))
     }

@@ -9,7 +9,6 @@ use std::sync::{
 use super::InFlight;
 use crate::{
     connection::{ClientId, PendingRequests, Response, SessionState, Shutdown},
-    jsonrpc::Message,
     protocol::LogLevel,
     subscribe::Filter,
 };
@@ -29,13 +28,7 @@ pub(crate) struct ConnectionState {
 }
 
 impl ConnectionState {
-    /// Hands a response to the request that waits for it; `false` if none does.
-    pub(crate) fn respond(&self, message: &Message<'_>) -> bool {
-        let (Some(id), Some(response)) = (message.id(), message.response()) else { return false };
-        self.deliver(id, response.map(Into::into).map_err(Into::into))
-    }
-
-    /// The same, by the raw JSON of the id.
+    /// Hands a response to the request of that id, as raw JSON; `false` if none waits for it.
     pub(crate) fn deliver(&self, id: &str, response: Response) -> bool {
         self.pending.deliver(&THE_CLIENT, id, response)
     }

@@ -72,6 +72,7 @@ impl InFlight {
     }
 
     /// Cancels every request of a client.
+    #[cfg(feature = "http")]
     pub(crate) fn cancel_all(&self, client: &ClientId) {
         let cancels: Vec<_> = {
             let mut table = self.lock();
@@ -147,7 +148,7 @@ mod tests {
     #[test]
     fn a_request_is_found_by_client_and_id_until_it_is_answered() {
         let in_flight = InFlight::default();
-        let mut cx = Context::from_waker(std::task::Waker::noop());
+        let mut cx = Context::from_waker(Waker::noop());
         let mut one = in_flight.register([1; 16], "1").expect("free");
         let mut other = in_flight.register([2; 16], "1").expect("free");
         let mut text = in_flight.register([1; 16], "\"1\"").expect("free");

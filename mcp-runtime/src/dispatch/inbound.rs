@@ -198,12 +198,15 @@ impl Member {
 pub(crate) struct Calls {
     pub(crate) members: Vec<Member>,
     /// Whether they came as an array, and are answered as one.
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "streams of lines ask when they write"))]
     pub(crate) batch: bool,
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "as above"))]
     pub(crate) revision: Revision,
 }
 
 impl Calls {
     /// One request that takes its time.
+    #[cfg(feature = "http")]
     pub(crate) fn single(running: RunningRequest, revision: Revision) -> Self {
         Self { members: vec![Member::Running(running)], batch: false, revision }
     }
@@ -225,20 +228,6 @@ impl Calls {
         all
     }
 
-    /// Drops members that their client has cancelled; ready when none is running any more.
-    #[cfg(feature = "http")]
-    pub(crate) fn poll_cancelled(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut running = false;
-        for member in &mut self.members {
-            let Member::Running(request) = member else { continue };
-            match request.poll_cancelled(cx) {
-                Poll::Ready(()) => *member = Member::Done,
-                Poll::Pending => running = true,
-            }
-        }
-        if running { Poll::Pending } else { Poll::Ready(()) }
-    }
-
     /// Takes the replies that are there, in order.
     pub(crate) fn take_replies(&mut self) -> Vec<(Box<str>, Reply)> {
         let mut replies = Vec::new();
@@ -252,6 +241,7 @@ impl Calls {
     }
 
     /// The calls that still run.
+    #[cfg(feature = "http")]
     pub(crate) fn running(&mut self) -> impl Iterator<Item = &mut RunningRequest> {
         self.members.iter_mut().filter_map(|member| match member {
             Member::Running(running) => Some(running),

@@ -53,8 +53,8 @@ impl Layers {
     }
 
     /// Puts the layers around a call.
-    pub(super) fn around(&self, call: LayeredCall, next: ReplyFuture) -> ReplyFuture {
-        self.0.iter().rev().fold(next, |next, layer| layer.call(&call, next))
+    pub(super) fn around(&self, call: &LayeredCall, next: ReplyFuture) -> ReplyFuture {
+        self.0.iter().rev().fold(next, |next, layer| layer.call(call, next))
     }
 }
 

@@ -23,12 +23,13 @@ mod tools;
 pub(crate) use connection_state::{ConnectionState, THE_CLIENT};
 pub(crate) use in_flight::{InFlight, Registration};
 pub(crate) use inbound::{
-    Batch, Calls, Clients, Era, Messages, Received, RunningRequest, Subscribed, era, start_batch,
+    Calls, Clients, Era, Messages, Received, RunningRequest, Subscribed, era, start_batch,
 };
 pub(crate) use layer::Layers;
-pub(crate) use lifecycle::Handshake;
+#[cfg(feature = "http")]
+pub(crate) use response::Status;
 use response::{Listening, Response};
-pub(crate) use response::{Pending, Reply, ResultBody, Status, encode};
+pub(crate) use response::{Reply, encode};
 pub(crate) use subscriptions::Subscription;
 
 use std::{borrow::Cow, sync::Arc};

@@ -63,8 +63,10 @@ pub(crate) enum Status {
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) outcome: Result<ResultBody, ProtocolError>,
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has them"))]
     pub(crate) status: Status,
     /// HTTP headers that belong to it.
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has them"))]
     pub(crate) headers: Vec<(&'static str, String)>,
 }
 

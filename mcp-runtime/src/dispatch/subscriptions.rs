@@ -17,11 +17,11 @@ use super::{
     tasks::{knows_tasks, lacks_tasks},
 };
 use crate::{
+    admission::owner,
     jsonrpc::{Object, ProtocolError, array, notification, string},
     protocol::{META_SERVER_INFO, META_SUBSCRIPTION_ID},
     server::Server,
     subscribe::{Follower, Lists},
-    task::owner,
 };
 
 /// What a client asks for.

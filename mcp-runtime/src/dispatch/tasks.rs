@@ -14,6 +14,7 @@ use super::{
     response::{Pending, Reply, Response, ResultBody, encode_result},
 };
 use crate::{
+    admission::owner,
     blocking::{Holding, Permit},
     content::ToolResult,
     context::Context,
@@ -22,7 +23,7 @@ use crate::{
     jsonrpc::{Meta, ProtocolError, text_of},
     protocol::{MISSING_CLIENT_CAPABILITY, Revision, TASKS_EXTENSION},
     server::{Identity, Server, WeakServer},
-    task::{Ended, Found, Outcome, Place, owner},
+    task::{Ended, Found, Outcome, Place},
 };
 
 /// Whether the client of a request declares the extension, on this very request.

@@ -30,8 +30,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets how many subscribers a server has at once, over all transports; 5000 by default. More are refused: over
-    /// HTTP with `503`.
+    /// Sets how many subscribers a server has at once, over all transports; 5000 by default, and half of
+    /// them at most for one caller. More are refused: over HTTP with `503`.
     ///
     /// Every open `subscriptions/listen` is one, and every connection, or session with an open stream, of a client of
     /// the handshake era that is told of changes. Over HTTP other bounds, which are lower by default, are met first:

@@ -22,7 +22,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets how many tasks may run at once; 1024 by default. One more is refused.
+    /// Sets how many tasks may run at once; 1024 by default, and half of them at most for one caller. One more is
+    /// refused.
     pub fn max_tasks(mut self, tasks: usize) -> Self {
         self.options.tasks.max_running = tasks;
         self

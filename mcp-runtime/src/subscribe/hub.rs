@@ -12,6 +12,7 @@ use std::{
 
 use super::{Change, Filter, Lists};
 use crate::{
+    admission::{SharePermit, Shares, owner},
     connection::{Access, Caller},
     protocol::normalise,
 };
@@ -36,12 +37,13 @@ impl Default for Limits {
 }
 
 /// Where a server's changes go; clones are the same.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Hub(Arc<Shared>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
     limits: Limits,
+    permits: Arc<Shares>,
     places: RwLock<HashMap<u64, Arc<Place>>>,
     serial: AtomicU64,
 }
@@ -90,9 +92,17 @@ impl Place {
     }
 }
 
+#[cfg(test)]
+impl Default for Hub {
+    fn default() -> Self {
+        Self::new(Limits::default())
+    }
+}
+
 impl Hub {
     pub(crate) fn new(limits: Limits) -> Self {
-        Self(Arc::new(Shared { limits, ..Shared::default() }))
+        let permits = Shares::new(limits.followers);
+        Self(Arc::new(Shared { limits, permits, places: RwLock::default(), serial: AtomicU64::new(0) }))
     }
 
     /// A filter for these lists, with room for as many resources as one follower may have.
@@ -126,21 +136,18 @@ impl Hub {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Follows the changes of a filter, as that caller; `None` if there are too many followers.
+    /// Follows the changes of a filter, as that caller; `None` if there are too many followers, or too many of its.
     pub(crate) fn follow(
         &self,
         filter: Arc<Filter>,
         caller: Option<Arc<Caller>>,
         restricted: bool,
     ) -> Option<Follower> {
+        let permit = self.0.permits.try_acquire(owner(caller.as_deref()))?;
         let place = Arc::new(Place { filter, caller, restricted, state: Mutex::default() });
-        let mut places = self.0.places.write().unwrap_or_else(PoisonError::into_inner);
-        if places.len() >= self.0.limits.followers {
-            return None;
-        }
         let key = self.0.serial.fetch_add(1, Ordering::Relaxed);
-        places.insert(key, place.clone());
-        Some(Follower { hub: self.clone(), key, place })
+        self.0.places.write().unwrap_or_else(PoisonError::into_inner).insert(key, place.clone());
+        Some(Follower { hub: self.clone(), key, place, _permit: permit })
     }
 
     /// Ends everyone's subscription who can be told so.
@@ -169,6 +176,7 @@ pub(crate) struct Follower {
     hub: Hub,
     key: u64,
     place: Arc<Place>,
+    _permit: SharePermit,
 }
 
 impl Follower {

@@ -18,13 +18,16 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use sha2::{Digest as _, Sha256};
 use tokio::sync::Notify;
 
 pub(crate) use live::{Ended, Keep, Live, Outcome};
 pub use store::{MemoryTasks, Stored, TaskRecord, TaskStore};
 
-use crate::{connection::Caller, jsonrpc::ProtocolError, subscribe::Hub};
+use crate::{
+    admission::{SharePermit, Shares},
+    jsonrpc::ProtocolError,
+    subscribe::Hub,
+};
 
 /// Random bytes of an id.
 const ID: usize = 18;
@@ -62,6 +65,7 @@ impl fmt::Debug for TaskOptions {
 #[derive(Debug)]
 pub(crate) struct Tasks {
     running: Mutex<HashMap<Arc<str>, Arc<Live>>>,
+    places: Arc<Shares>,
     options: TaskOptions,
     /// The last one has ended.
     idle: Notify,
@@ -73,6 +77,7 @@ pub(crate) struct Tasks {
 pub(crate) struct Place {
     tasks: Arc<Tasks>,
     pub(crate) live: Arc<Live>,
+    _permit: SharePermit,
 }
 
 /// A task, as a request finds it.
@@ -84,18 +89,11 @@ pub(crate) enum Found {
     Stored(TaskRecord),
 }
 
-/// Tells one caller's tasks from another's.
-pub(crate) fn owner(caller: Option<&Caller>) -> Option<Arc<str>> {
-    let Caller { issuer, subject, .. } = caller?;
-    let length = (issuer.len() as u64).to_le_bytes();
-    let digest = Sha256::new().chain_update(length).chain_update(issuer).chain_update(subject).finalize();
-    Some(URL_SAFE_NO_PAD.encode(digest).into())
-}
-
 impl Tasks {
     /// Those who follow a task are told of it by the hub.
     pub(crate) fn new(options: TaskOptions, hub: Hub) -> Arc<Self> {
-        Arc::new(Self { running: Mutex::default(), options, idle: Notify::new(), hub })
+        let places = Shares::new(options.max_running);
+        Arc::new(Self { running: Mutex::default(), places, options, idle: Notify::new(), hub })
     }
 
     fn running(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Live>>> {
@@ -110,14 +108,13 @@ impl Tasks {
         let mut random = [0; ID];
         getrandom::fill(&mut random).map_err(|_| ProtocolError::internal("there is no randomness"))?;
         let id: Arc<str> = URL_SAFE_NO_PAD.encode(random).into();
-        let TaskOptions { ttl, poll_interval, max_running, .. } = &self.options;
-        let live = Live::new(id.clone(), owner, *ttl, *poll_interval, self.hub.clone());
-        let mut running = self.running();
-        if running.len() >= *max_running {
+        let Some(permit) = self.places.try_acquire(owner.clone()) else {
             return Err(ProtocolError::internal("too many tasks are running; try again later"));
-        }
-        running.insert(id, live.clone());
-        Ok(Place { tasks: self.clone(), live })
+        };
+        let TaskOptions { ttl, poll_interval, .. } = &self.options;
+        let live = Live::new(id.clone(), owner, *ttl, *poll_interval, self.hub.clone());
+        self.running().insert(id, live.clone());
+        Ok(Place { tasks: self.clone(), live, _permit: permit })
     }
 
     /// The task of that id, if it is this owner's and runs here.

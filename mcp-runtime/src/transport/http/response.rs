@@ -106,7 +106,7 @@ impl Events {
         }
         match self.receiver.poll(cx) {
             Poll::Ready(Some(messages)) if self.written => {
-                messages.iter().for_each(|m| out.extend_from_slice(m))
+                messages.iter().for_each(|m| out.extend_from_slice(m));
             }
             Poll::Ready(Some(messages)) => messages.iter().for_each(|message| event(&mut out, message)),
             Poll::Ready(None) if out.is_empty() => return Poll::Ready(None),

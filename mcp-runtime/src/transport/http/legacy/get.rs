@@ -81,7 +81,7 @@ impl Sessions {
                 }
                 // what has been forgotten is lost, but there may be more to hear
                 (Kind::Standalone, missed) => {
-                    replayed = missed.map(|missed| missed.events).unwrap_or_default()
+                    replayed = missed.map(|missed| missed.events).unwrap_or_default();
                 }
             }
         }

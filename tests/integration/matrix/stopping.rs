@@ -71,10 +71,10 @@ async fn over_stdio(era: Era) {
     assert_eq!(napped, CALLS, "{era:?}");
     match (era, ends.as_slice()) {
         (Era::Legacy, []) => {}
-        (Era::Modern, [cancelled, result]) => {
+        (Era::Modern, [result, cancelled]) => {
+            assert_result(result, "listen");
             assert_eq!(cancelled["method"], "notifications/cancelled");
             assert_eq!(cancelled["params"]["requestId"], "listen");
-            assert_result(result, "listen");
         }
         (_, others) => panic!("{era:?}: {others:?}"),
     }

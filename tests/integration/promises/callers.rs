@@ -46,7 +46,7 @@ async fn scopes_are_not_served_over_http_to_callers_that_cannot_be_told_apart() 
         let server = builder().build().expect("a server");
         let error = promptly(serve_until(server, async {})).await.expect_err("it is refused");
         let text = error.to_string();
-        for part in ["`purge`", "test://secrets", ".caller(", ".caller_from", ".trust_all_callers()"] {
+        for part in ["`purge`", "test://secrets", "caller_from", "trust_all_callers"] {
             assert!(text.contains(part), "{part} is not in {text}");
         }
         assert!(!text.contains("`open`"), "{text}");

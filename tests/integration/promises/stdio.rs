@@ -1,6 +1,6 @@
 //! Processes that serve stdio: how they end, and hosts that do not read.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, process::Command, time::Duration};
 
 use mcp_tests::support::{LineConnection, call, notification, text_of};
 use serde_json::json;
@@ -79,6 +79,13 @@ impl Drop for Side {
     }
 }
 
+/// The fixture, with room for more replies than the tests leave unread.
+fn roomy() -> Command {
+    let mut command = fixture();
+    command.env("FIXTURE_IN_FLIGHT", "256");
+    command
+}
+
 /// Calls go on while nobody reads, and all replies come once somebody does.
 #[cfg(unix)]
 async fn work_unread(mut server: LineConnection, side: &Side) {
@@ -91,7 +98,6 @@ async fn work_unread(mut server: LineConnection, side: &Side) {
     let path = side.0.to_str().expect("UTF-8");
     for id in 0..CALLS {
         server.send(&call(id, "sign", &json!({ "path": path }))).await;
-        // within the bound on calls at once
         super::until(|| side.len() > id).await;
     }
     server.send(&notification("notifications/unknown", json!({}))).await;
@@ -117,7 +123,7 @@ async fn calls_go_on_while_nobody_reads_the_pipe() {
     let side = Side::new("pipe");
     let (reader, writer) = std::io::pipe().expect("a pipe");
     let reader = tokio::net::unix::pipe::Receiver::from_owned_fd(reader.into()).expect("a pipe");
-    let mut command = fixture();
+    let mut command = roomy();
     command.stdout(std::os::fd::OwnedFd::from(writer));
     let server = LineConnection::spawn_with(&mut command, reader);
     drop(command);
@@ -130,7 +136,7 @@ async fn calls_go_on_while_nobody_reads_the_socket() {
     let side = Side::new("socket");
     let (ours, theirs) = std::os::unix::net::UnixStream::pair().expect("a pair");
     ours.set_nonblocking(true).expect("a socket");
-    let mut command = fixture();
+    let mut command = roomy();
     command.stdout(std::os::fd::OwnedFd::from(theirs));
     let ours = tokio::net::UnixStream::from_std(ours).expect("a socket");
     let server = LineConnection::spawn_with(&mut command, ours);

@@ -20,7 +20,7 @@ fn assert_result(message: &Value, id: &Value) {
     assert_eq!(&message["result"]["_meta"][SUBSCRIPTION], id, "{message}");
 }
 
-/// What goes before it on a shared channel.
+/// What goes after it on a shared channel.
 #[track_caller]
 fn assert_cancelled(message: &Value, id: &Value) {
     assert_eq!(message["method"], "notifications/cancelled", "{message}");
@@ -64,7 +64,7 @@ async fn over_http_the_result_comes_and_the_stream_ends() {
 }
 
 #[tokio::test]
-async fn on_a_shared_channel_the_cancellation_comes_first() {
+async fn on_a_shared_channel_the_cancellation_follows_the_result() {
     let server = builder().build().unwrap();
     let mut pipe = LineConnection::serve(&server, 1 << 16);
     for id in ["a", "b"] {
@@ -78,8 +78,8 @@ async fn on_a_shared_channel_the_cancellation_comes_first() {
     for id in [json!("a"), json!("b")] {
         let of_id = |m: &&Value| m["params"]["requestId"] == id || m["id"] == id;
         let mine: Vec<_> = messages.iter().filter(of_id).collect();
-        assert_cancelled(mine[0], &id);
-        assert_result(mine[1], &id);
+        assert_result(mine[0], &id);
+        assert_cancelled(mine[1], &id);
     }
     pipe.listen("a", json!({ "toolsListChanged": true })).await;
     // numbers are ids as well
@@ -122,8 +122,8 @@ async fn at_the_end_of_input_listeners_hold_nothing_up() {
         let mut pipe = LineConnection::serve(&server, 1 << 16);
         pipe.listen("a", json!({ "toolsListChanged": true })).await;
         pipe.close_input().await;
-        assert_cancelled(&pipe.message().await, &json!("a"));
         assert_result(&pipe.message().await, &json!("a"));
+        assert_cancelled(&pipe.message().await, &json!("a"));
         assert_eq!(pipe.next().await, None);
         pipe.served().await;
     })
@@ -175,8 +175,8 @@ async fn a_process_ends_with_its_input() {
     assert!(both.iter().any(|m| m["id"] == "go"), "{both:?}");
     assert!(both.iter().any(|m| m["method"] == "notifications/tools/list_changed"), "{both:?}");
     server.close_input().await;
-    assert_cancelled(&server.message().await, &json!(1));
     assert_result(&server.message().await, &json!(1));
+    assert_cancelled(&server.message().await, &json!(1));
     assert_eq!(server.next().await, None);
     assert!(server.exit().await.0.success());
 }

@@ -4,7 +4,7 @@
 use std::{io, net::SocketAddr, time::Duration};
 
 use axum::{Router, extract::Request, middleware, middleware::Next, response::Response};
-use mcp_runtime::{Caller, IntoPrincipal, Server, ServerBuilder, prelude::*};
+use mcp_runtime::{Caller, IntoPrincipal, Server, ServerBuilder, ToolCall, ToolDef, prelude::*};
 use mcp_tests::support::{
     HttpConnection, HttpRequest, HttpServer, HttpSse, LineConnection, call, error_code, events, legacy_call,
     serve_router, text_of, within,
@@ -17,7 +17,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::{Count, modern, names, promptly, settle, until, with_progress};
+use super::{Count, CountDrop, modern, names, promptly, settle, until, with_progress};
 
 /// Says that it is there
 #[mcp_tool]
@@ -37,15 +37,18 @@ fn large() -> String {
     "x".repeat(100_000)
 }
 
-/// Reports more than both sides of a socket hold
-#[mcp_tool(max_concurrency = 1)]
-async fn report(ctx: &Context, ended: &Count) -> &'static str {
+/// Reports more than both sides of a socket hold, and may wait for ever then
+#[mcp_tool]
+async fn report(wait: Option<bool>, ctx: &Context, ended: &Count) -> &'static str {
+    let _ended = CountDrop(ended.clone());
     let text = "x".repeat(16 << 10);
-    for step in 1..=1500_u16 {
+    for step in 1..=1000_u16 {
         ctx.progress(f64::from(step)).message(&text).send();
         tokio::task::yield_now().await;
     }
-    ended.add();
+    if wait == Some(true) {
+        std::future::pending::<()>().await;
+    }
     "reported"
 }
 
@@ -128,11 +131,11 @@ async fn a_server_that_trusts_all_callers_shows_them_everything() {
         let served = HttpServer::start(builder().trust_all_callers()).await;
         assert_eq!(listed(served.address, "/mcp").await, ["here", "purge"]);
         assert_eq!(text_of(&modern("purge").send(served.address).await.json()), "purged");
-        let tool = mcp_runtime::ToolDef::builder("scoped").scopes(["admin"]);
+        let tool = ToolDef::builder("scoped").scopes(["admin"]);
         let server = builder().trust_all_callers().build().expect("a server");
         let served = HttpServer::of(&server).await;
         assert_eq!(listed(served.address, "/mcp").await, ["here", "purge"]);
-        let handler = |_: mcp_runtime::ToolCall| async { "done" };
+        let handler = |_: ToolCall| async { "done" };
         server.handle().add_tool(tool.handler(handler)).expect("it is added");
         assert_eq!(text_of(&modern("scoped").send(served.address).await.json()), "done");
     })
@@ -224,11 +227,12 @@ async fn a_client_that_reads_nothing_loses_its_connection() {
         let ended = Count::default();
         let builder = mcp_runtime::server!().tool::<report>().state(ended.clone());
         let served = HttpServer::start(builder.write_timeout(Duration::from_millis(300))).await;
+        let waits =
+            with_progress("report").map_body(|body| body["params"]["arguments"] = json!({ "wait": true }));
         let mut socket = TcpStream::connect(served.address).await.expect("a connection");
-        socket.write_all(&with_progress("report").bytes()).await.expect("write");
+        socket.write_all(&waits.bytes()).await.expect("write");
+        // the call ends with its connection
         until(|| ended.get() == 1).await;
-        tokio::time::sleep(Duration::from_millis(1500)).await;
-        // what it did not take is lost, and the stream has no end
         let mut taken = Vec::new();
         let _closed_or_reset = promptly(socket.read_to_end(&mut taken)).await;
         assert!(!taken.ends_with(b"0\r\n\r\n"), "all {} bytes have come", taken.len());

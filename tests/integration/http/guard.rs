@@ -100,10 +100,10 @@ async fn a_public_address_needs_to_know_its_hosts() {
 async fn options_that_could_never_match_are_build_errors() {
     let plain = || builder(&Probe::default());
     for (builder, named) in [
-        (plain().allowed_hosts(["https://mcp.example"]), "`https://mcp.example` is no host"),
-        (plain().allowed_origins(["app.example"]), "`app.example` is no origin"),
-        (plain().allowed_origins(["*"]), "`*` is no origin"),
-        (plain().path("mcp"), "`mcp` is no path"),
+        (plain().allowed_hosts(["https://mcp.example"]), "`https://mcp.example` is not a host"),
+        (plain().allowed_origins(["app.example"]), "`app.example` is not an origin"),
+        (plain().allowed_origins(["*"]), "`*` is not an origin"),
+        (plain().path("mcp"), "`mcp` is not a path"),
     ] {
         let error = builder.build().expect_err("refused").to_string();
         assert!(error.contains(named), "{error}");
@@ -176,7 +176,7 @@ async fn a_bad_body_costs_one_reply_and_nothing_else() {
             (modern(r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#), 400, -32602),
             (modern(r#"{"jsonrpc":"2.0","method":"notifications/x","params":3}"#), 400, -32602),
             (modern(&nested("tools/list")), 400, -32602),
-            (modern(&long_id), 400, -32602),
+            (modern(&long_id), 400, -32600),
             (echo().with("Content-Type", "text/plain"), 415, -32600),
             (echo().without("Content-Type"), 415, -32600),
             (echo().with("Content-Type", "application/jsonp"), 415, -32600),
@@ -243,7 +243,8 @@ async fn more_requests_than_are_served_at_once_are_turned_away() {
         let held: Vec<_> = (0..2).map(|_| tokio::spawn(async move { hold().send(at).await })).collect();
         probe.entered(2).await;
         let reply = echo().send(at).await;
-        assert_eq!((reply.status, reply.code(), &reply.json()["id"]), (503, -32603, &json!(1)));
+        // its body has not been read, so its id is not known
+        assert_eq!((reply.status, reply.code(), reply.json().get("id")), (503, -32603, None));
         assert!(reply.header("retry-after").is_some());
         probe.let_go(2);
         for held in held {

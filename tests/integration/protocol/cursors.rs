@@ -37,7 +37,7 @@ async fn a_cursor_belongs_to_its_server_list_and_revision() {
     page(&serve(named("a", 1)), &cursor).await.expect_ok();
     for other in [serve(named("b", 1)), serve(named("a", 2)), serve(named("a", 1)).legacy(LEGACY[3])] {
         let (code, text) = refusal(&page(&other, &cursor).await);
-        assert_eq!((code, text.as_str()), (-32602, "`cursor` is none of this list's"));
+        assert_eq!((code, text.as_str()), (-32602, "`cursor` is not a cursor of this list"));
     }
     for method in ["resources/list", "prompts/list"] {
         // an empty list has no cursors, and the method may be absent

@@ -12,6 +12,7 @@ mod logging;
 mod matrix;
 mod memory;
 mod process;
+mod promises;
 mod prompts;
 mod protocol;
 mod replicas;

@@ -279,14 +279,19 @@ async fn over_http_a_session_has_its_level() {
 }
 
 #[tokio::test]
-async fn without_a_session_a_level_is_accepted_and_changes_nothing() {
+async fn without_a_session_a_level_is_accepted_and_not_kept() {
     let server = HttpServer::start(builder().logging().stateless()).await;
     within(async {
-        let reply = HttpRequest::post(set_level("a", "info").to_string())
+        let reply = HttpRequest::post(set_level("a", "alert").to_string())
             .header("MCP-Protocol-Version", "2025-11-25")
             .send(server.address)
             .await;
-        assert_eq!((reply.status, &reply.json()["result"]), (200, &json!({})), "{}", reply.text());
+        assert_eq!((reply.status, &reply.json()["result"]), (200, &json!({})));
+        let call = HttpRequest::legacy("", 2, "tools/call", &json!({ "name": "talk" }));
+        let call = call.without("Mcp-Session-Id").header("MCP-Protocol-Version", "2025-11-25");
+        let messages = call.send(server.address).await.messages();
+        let logged = messages.iter().filter(|message| message["method"] == "notifications/message");
+        assert_eq!(logged.count(), 7, "as before: {messages:?}");
     })
     .await;
 }

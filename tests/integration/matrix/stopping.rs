@@ -72,9 +72,9 @@ async fn over_stdio(era: Era) {
     match (era, ends.as_slice()) {
         (Era::Legacy, []) => {}
         (Era::Modern, [result, cancelled]) => {
+            assert_result(result, "listen");
             assert_eq!(cancelled["method"], "notifications/cancelled");
             assert_eq!(cancelled["params"]["requestId"], "listen");
-            assert_result(result, "listen");
         }
         (_, others) => panic!("{era:?}: {others:?}"),
     }

@@ -20,7 +20,7 @@ fn assert_result(message: &Value, id: &Value) {
     assert_eq!(&message["result"]["_meta"][SUBSCRIPTION], id, "{message}");
 }
 
-/// What goes before it on a shared channel.
+/// What goes after it on a shared channel.
 #[track_caller]
 fn assert_cancelled(message: &Value, id: &Value) {
     assert_eq!(message["method"], "notifications/cancelled", "{message}");
@@ -64,7 +64,7 @@ async fn over_http_the_result_comes_and_the_stream_ends() {
 }
 
 #[tokio::test]
-async fn on_a_shared_channel_the_result_comes_before_the_cancellation() {
+async fn on_a_shared_channel_the_cancellation_follows_the_result() {
     let server = builder().build().unwrap();
     let mut pipe = LineConnection::serve(&server, 1 << 16);
     for id in ["a", "b"] {

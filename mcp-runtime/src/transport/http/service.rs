@@ -39,7 +39,9 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Budgets {
     /// Requests that are served at once.
-    pub(super) requests: Arc<Budget>,
+    requests: Arc<Budget>,
+    /// Places for messages that need none of those, while all are taken.
+    messages: Arc<Budget>,
     /// Calls that go on after their client went away.
     pub(super) detached: Arc<Budget>,
     /// Streams that are opened with GET.
@@ -51,6 +53,50 @@ pub(super) struct Budgets {
     /// Bytes of messages that clients have not read yet.
     pub(super) outbound: Arc<Budget>,
 }
+
+/// A place for the time that a message is read and begun.
+pub(super) enum Place {
+    /// Among the requests that are served at once; a call keeps it.
+    Request(Permit),
+    /// For a response or a notification while all of those are taken: calls may be waiting for just that.
+    Message(Permit),
+}
+
+impl Place {
+    /// # Errors
+    /// All places of requests are taken.
+    pub(super) fn for_request(self) -> Result<Permit, Refusal> {
+        match self {
+            Self::Request(permit) => Ok(permit),
+            Self::Message(_) => Err(Refusal::busy()),
+        }
+    }
+}
+
+impl Budgets {
+    /// A place for a message that has not been read.
+    ///
+    /// # Errors
+    /// All are taken.
+    pub(super) fn admit(&self) -> Result<Place, Refusal> {
+        let request = self.requests.try_acquire(1).map(Place::Request);
+        request.or_else(|| self.messages.try_acquire(1).map(Place::Message)).ok_or_else(Refusal::busy)
+    }
+
+    /// Places for so many more requests of one message.
+    pub(super) fn admit_more(&self, requests: usize) -> Result<Vec<Permit>, Refusal> {
+        let permits = (0..requests).map(|_| self.requests.try_acquire(1));
+        permits.collect::<Option<_>>().ok_or_else(Refusal::busy)
+    }
+
+    /// The requests that are served at once.
+    pub(super) fn requests(&self) -> &Arc<Budget> {
+        &self.requests
+    }
+}
+
+/// Messages that are read while all places of requests are taken.
+const MESSAGES: usize = 64;
 
 /// One server behind one path.
 #[derive(Debug)]
@@ -71,8 +117,7 @@ pub(super) struct Incoming<'a> {
     pub(super) exchange: &'a Arc<Exchange>,
     pub(super) head: &'a Head<'a>,
     pub(super) caller: Option<Arc<Caller>>,
-    /// Its place among those that are served at once.
-    pub(super) permit: Permit,
+    pub(super) place: Place,
 }
 
 impl Endpoint {
@@ -80,6 +125,7 @@ impl Endpoint {
         let options = server.options().http.clone();
         let budgets = Budgets {
             requests: Budget::new(options.max_requests),
+            messages: Budget::new(MESSAGES),
             detached: Budget::new(options.max_detached),
             streams: Budget::new(options.max_streams),
             waiting: Budget::new(options.max_waiting),
@@ -154,13 +200,16 @@ impl Endpoint {
             return Refusal::wrong_type().into();
         }
         // before the body is read, which may take its time
-        let Some(permit) = self.budgets.requests.try_acquire(1) else { return Refusal::busy().into() };
+        let place = match self.budgets.admit() {
+            Ok(place) => place,
+            Err(refusal) => return refusal.into(),
+        };
         let HttpOptions { max_body, body_timeout, .. } = self.options;
         let received = match receive(body, max_body, body_timeout, head.expects, &self.budgets.bodies).await {
             Ok(received) => received,
             Err(refusal) => return refusal.into(),
         };
-        match self.start(&received.text, Incoming { exchange, head, caller, permit }) {
+        match self.start(&received.text, Incoming { exchange, head, caller, place }) {
             Started::Done(response) => response,
             Started::Running(answer) => {
                 drop(received);
@@ -193,7 +242,7 @@ impl Endpoint {
 
     /// A request of 2026-07-28: it says all that there is to know.
     fn modern(self: &Arc<Self>, message: &Message<'_>, incoming: Incoming<'_>) -> Started {
-        let Incoming { exchange, head, caller, permit } = incoming;
+        let Incoming { exchange, head, caller, place } = incoming;
         let refuse =
             |error: &ProtocolError| response::error(StatusCode::BAD_REQUEST, message.id(), error).into();
         if message.is_response() {
@@ -236,6 +285,10 @@ impl Endpoint {
         if !accepts.json && !accepts.stream {
             return Refusal::not_acceptable().reply(message.id()).into();
         }
+        let permit = match place.for_request() {
+            Ok(permit) => permit,
+            Err(refusal) => return refusal.reply(message.id()).into(),
+        };
         match self.server.receive(request, None, &mut Vec::new()) {
             Received::Reply(answer) => {
                 reply(&self.server, exchange, request.id, Revision::LATEST, &answer).into()

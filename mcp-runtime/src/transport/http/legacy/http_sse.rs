@@ -128,7 +128,7 @@ impl Endpoint {
             writer: Writer::new(Port::Async),
             runtime: Handle::current(),
             context,
-            requests: Some(self.budgets.requests.clone()),
+            requests: Some(self.budgets.requests().clone()),
         };
         tokio::spawn(self.clone().serve_sse(named, opening, incoming, reader));
         Ok(response::events(body))
@@ -209,7 +209,7 @@ impl Endpoint {
         if !head.is_json() {
             return Err(Refusal::wrong_type());
         }
-        let _permit = self.budgets.requests.try_acquire(1).ok_or_else(Refusal::busy)?;
+        let _place = self.budgets.admit()?;
         let options = &self.options;
         let message =
             receive(body, options.max_body, options.body_timeout, head.expects, &self.budgets.bodies).await?;

@@ -71,11 +71,15 @@ impl Legacy {
             }
             return response::empty(StatusCode::ACCEPTED).into();
         };
-        let Incoming { exchange, permit, .. } = incoming;
+        let Incoming { exchange, place, .. } = incoming;
         let accepts = exchange.accepts();
         if !accepts.json && !accepts.stream {
             return Refusal::not_acceptable().reply(id).into();
         }
+        let permit = match place.for_request() {
+            Ok(permit) => permit,
+            Err(refusal) => return refusal.reply(id).into(),
+        };
         let server = &endpoint.server;
         match server.receive(request, clients, &mut Vec::new()) {
             Received::Reply(answer) => reply(server, exchange, request.id, origin.revision, &answer).into(),
@@ -194,15 +198,23 @@ impl Legacy {
         if !accepts.json && !accepts.stream && messages.await_replies() {
             return Refusal::not_acceptable().into();
         }
-        // each request counts as one; the first has its permit
-        let count = messages.ids().count();
-        let more: Option<Vec<Permit>> =
-            (1..count).map(|_| endpoint.budgets.requests.try_acquire(1)).collect();
-        let Some(more) = more else { return Refusal::busy().into() };
         let (connection, context) = self.context(endpoint, origin, &incoming);
+        let Incoming { exchange, place, .. } = incoming;
+        // each request needs a place; the message has that of the first
+        let permits = match messages.ids().count() {
+            0 => Ok(Vec::new()),
+            count => place.for_request().and_then(|first| {
+                let mut permits = endpoint.budgets.admit_more(count - 1)?;
+                permits.push(first);
+                Ok(permits)
+            }),
+        };
+        let permits = match permits {
+            Ok(permits) => permits,
+            Err(refusal) => return refusal.into(),
+        };
         let server = &endpoint.server;
         let batch = start_batch(server, &messages, &context, self.clients(origin), &mut Vec::new());
-        let Incoming { exchange, permit, .. } = incoming;
         let mut calls = batch.calls;
         if calls.members.is_empty() {
             return match batch.unreadable {
@@ -211,7 +223,7 @@ impl Legacy {
                 None => response::empty(StatusCode::ACCEPTED).into(),
             };
         }
-        for (running, permit) in calls.running().zip(std::iter::once(permit).chain(more)) {
+        for (running, permit) in calls.running().zip(permits) {
             running.pending.hold(blocking::Permit::Budget(permit));
         }
         if !calls.is_running() {

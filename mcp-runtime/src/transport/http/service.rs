@@ -59,7 +59,7 @@ pub(super) enum Place {
     /// Among the requests that are served at once; a call keeps it.
     Request(Permit),
     /// For a response or a notification while all of those are taken: calls may be waiting for just that.
-    Message(Permit),
+    Message { _permit: Permit },
 }
 
 impl Place {
@@ -68,7 +68,7 @@ impl Place {
     pub(super) fn for_request(self) -> Result<Permit, Refusal> {
         match self {
             Self::Request(permit) => Ok(permit),
-            Self::Message(_) => Err(Refusal::busy()),
+            Self::Message { .. } => Err(Refusal::busy()),
         }
     }
 }
@@ -80,7 +80,7 @@ impl Budgets {
     /// All are taken.
     pub(super) fn admit(&self) -> Result<Place, Refusal> {
         let request = self.requests.try_acquire(1).map(Place::Request);
-        request.or_else(|| self.messages.try_acquire(1).map(Place::Message)).ok_or_else(Refusal::busy)
+        request.or_else(|| self.messages.try_acquire(1).map(|permit| Place::Message { _permit: permit })).ok_or_else(Refusal::busy)
     }
 
     /// Places for so many more requests of one message.

@@ -12,7 +12,6 @@ use serde_json::value::RawValue;
 
 use super::{Legacy, Session, Sessions, now, resumable::ResumableStream};
 use crate::{
-    admission::Permit,
     blocking,
     connection::{ClientConnection, PendingResponse, Receiver, RequestContext, SessionState, Shutdown},
     dispatch::{Calls, Clients, Messages, Received, Request, start_batch},

@@ -26,6 +26,8 @@ pub(crate) use inbound::{
     Calls, Clients, Era, Messages, Received, RunningRequest, Subscribed, era, start_batch,
 };
 pub(crate) use layer::Layers;
+#[cfg(all(test, feature = "http"))]
+pub(crate) use layer::{Layer, LayeredCall, ReplyFuture};
 #[cfg(feature = "http")]
 pub(crate) use response::Status;
 use response::{Listening, Response};

@@ -173,7 +173,6 @@ impl Asks {
         if !state.missing.is_empty() {
             let mut missing = std::mem::take(&mut state.missing);
             missing.sort_unstable();
-            missing.dedup();
             return Unanswered::Missing(missing);
         }
         let mut memory = match &state.way {
@@ -238,7 +237,9 @@ impl Context {
         if !self.supports(question.needs) {
             // clients of 2026-07-28 get an error of its own for that, which a function cannot swallow
             if matches!(state.way, Way::Rounds(_) | Way::Inputs(_)) {
-                state.missing.push(question.needs);
+                if !state.missing.contains(&question.needs) {
+                    state.missing.push(question.needs);
+                }
                 return Ok(Put::Pending);
             }
             return Err(AskError::Unsupported { feature: question.needs });

@@ -80,7 +80,9 @@ impl Budgets {
     /// All are taken.
     pub(super) fn admit(&self) -> Result<Place, Refusal> {
         let request = self.requests.try_acquire(1).map(Place::Request);
-        request.or_else(|| self.messages.try_acquire(1).map(|permit| Place::Message { _permit: permit })).ok_or_else(Refusal::busy)
+        request
+            .or_else(|| self.messages.try_acquire(1).map(|permit| Place::Message { _permit: permit }))
+            .ok_or_else(Refusal::busy)
     }
 
     /// Places for so many more requests of one message.

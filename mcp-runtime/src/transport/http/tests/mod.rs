@@ -3,6 +3,7 @@
 mod ask;
 mod extreme;
 mod flood;
+mod layers;
 mod stream;
 
 use std::{pin::Pin, sync::Arc, time::Duration};

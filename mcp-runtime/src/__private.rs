@@ -13,18 +13,20 @@ pub use schemars;
 pub use serde;
 
 pub use crate::{
-    content::{PromptResult, ResourceResult, Theme, ToolResult, icon},
+    content::{Theme, icon},
     context::ClientFeature,
     def::{
-        AnyPromptOut, AnyResourceOut, AnyToolOut, Linked, Location, OutputType, Prompt, PromptDef, PromptOut,
-        Resource, ResourceDef, ResourceOut, Service, TaskMode, Tool, ToolDef, ToolOut, prompt_out,
-        resource_out, tool_out,
+        Linked, Location, OutputType, Prompt, PromptDef, Resource, ResourceDef, Service, TaskMode, Tool,
+        ToolDef,
     },
     extract::{
         AnyArg, ArgDef, Call, HeaderArg, Inject, Maker, Outcome, Pattern, Probe, ProbeDyn, Rejected, Rules,
         Slots, blocking, blocking_task, complete, done, flatten, json, list, maker, pending, subscribe, text,
     },
-    reply::Failure,
+    reply::{
+        AnyPromptOut, AnyResourceOut, AnyToolOut, Failure, PromptOut, PromptResult, ResourceOut,
+        ResourceResult, ToolOut, ToolResult, prompt_out, resource_out, tool_out,
+    },
 };
 
 /// Goes on as a task from here, if the call may.

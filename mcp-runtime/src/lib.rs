@@ -56,8 +56,8 @@ pub use ask::{
 };
 pub use connection::{Caller, ClientInfo};
 pub use content::{
-    Annotations, Audio, Bytes, Content, Embedded, Icon, Image, IntoContent, Message, PromptResult,
-    ResourceContents, ResourceLink, ResourceResult, Role, Text, Theme, ToolResult,
+    Annotations, Audio, Bytes, Content, Embedded, Icon, Image, IntoContent, Message, ResourceContents,
+    ResourceLink, Role, Text, Theme,
 };
 pub use context::{Amount, AskError, Cancelled, ClientFeature, Context, Log, Progress, SingleUse};
 #[cfg(feature = "tracing")]
@@ -71,8 +71,8 @@ pub use jsonrpc::ProtocolError;
 pub use mcp_macros::{main, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type};
 pub use protocol::{LogLevel, Revision};
 pub use reply::{
-    IntoFailure, IntoMessage, IntoPromptResult, IntoResourceResult, IntoToolResult, Json, ResultExt,
-    Structured, ToolError,
+    IntoFailure, IntoMessage, IntoPromptResult, IntoResourceResult, IntoToolResult, Json, PromptResult,
+    ResourceResult, ResultExt, Structured, ToolError, ToolResult,
 };
 pub use server::{Error, Result, Server, ServerBuilder, ServerHandle, Tools};
 pub use task::{MemoryTasks, Stored, TaskRecord, TaskStore};

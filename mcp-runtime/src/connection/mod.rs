@@ -195,6 +195,9 @@ pub(crate) struct ClientData {
 }
 
 impl ClientData {
+    /// Of a client that has said nothing so far.
+    pub(crate) const NONE: Self = Self { info: None, capabilities: None };
+
     pub(crate) fn info(&self) -> Option<ClientInfo> {
         serde_json::from_str(self.info.as_deref()?).ok()
     }

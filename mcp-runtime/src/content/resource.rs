@@ -1,4 +1,4 @@
-//! What reading a resource gives.
+//! The contents of resources.
 
 use serde_json::{Map, Value};
 
@@ -71,31 +71,12 @@ impl ResourceContents {
     }
 }
 
-/// The whole answer to a read: one item, or several.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct ResourceResult {
-    /// The wire's `contents`, in order.
-    pub contents: Vec<ResourceContents>,
-    pub(crate) meta: Option<Box<Map<String, Value>>>,
-}
-
-impl ResourceResult {
-    /// An answer of these items.
-    pub fn new(contents: impl IntoIterator<Item = ResourceContents>) -> Self {
-        Self { contents: contents.into_iter().collect(), meta: None }
-    }
-
-    /// Adds a member to the result's `_meta`; an item's own is set by [`ResourceContents::meta`].
-    #[must_use]
-    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.meta.get_or_insert_default().insert(key.into(), value.into());
-        self
-    }
-}
-
-impl From<ResourceContents> for ResourceResult {
-    fn from(contents: ResourceContents) -> Self {
-        Self { contents: vec![contents], meta: None }
-    }
+/// What an item of `contents` is where it does not say so itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ResourceDefaults<'a> {
+    /// The URI that was read.
+    pub(crate) uri: &'a str,
+    pub(crate) mime: Option<&'a str>,
+    /// JSON text of a page's `_meta.ui`.
+    pub(crate) ui: Option<&'a str>,
 }

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::{Hints, TaskMode};
 use crate::{
-    content::{Icon, ToolResult},
+    content::Icon,
     context::{ClientFeature, Context},
-    reply::{Failure, IntoToolResult, ToolError},
+    reply::{Failure, IntoToolResult, ToolError, ToolResult},
 };
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;

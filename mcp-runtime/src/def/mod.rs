@@ -7,9 +7,9 @@ mod resource;
 mod tool;
 
 pub use dynamic::{Tool as RuntimeTool, ToolBuilder, ToolCall};
-pub use prompt::{AnyPromptOut, PromptDef, PromptOut, prompt_out};
-pub use resource::{AnyResourceOut, ResourceDef, ResourceOut, resource_out};
-pub use tool::{AnyToolOut, Hints, OutputType, TaskMode, ToolDef, ToolOut, tool_out};
+pub use prompt::PromptDef;
+pub use resource::ResourceDef;
+pub use tool::{Hints, OutputType, TaskMode, ToolDef};
 
 use crate::content::Icon;
 use crate::context::ClientFeature;

@@ -2,9 +2,8 @@
 
 use super::{Common, Handler, Location, common_setters};
 use crate::{
-    content::PromptResult,
     extract::{Call, Outcome},
-    reply::{Failure, IntoPromptResult},
+    reply::{AnyPromptOut, Failure, PromptResult},
 };
 
 /// One annotated prompt.
@@ -39,30 +38,3 @@ impl PromptDef {
     }
 }
 common_setters!(PromptDef);
-
-/// How a return type `R` becomes a prompt's messages.
-#[allow(missing_debug_implementations)] // a table of function pointers
-pub struct PromptOut<R: 'static> {
-    convert: fn(R) -> Result<PromptResult, Failure>,
-}
-
-impl<R: 'static> PromptOut<R> {
-    /// Converts what the function returned.
-    ///
-    /// # Errors
-    /// The function failed.
-    pub fn reply(&self, value: R) -> Result<PromptResult, Failure> {
-        (self.convert)(value)
-    }
-}
-
-/// The conversion of `R`; a function, so that a type which fits nowhere is underlined as a whole.
-#[must_use]
-pub const fn prompt_out<R: IntoPromptResult>() -> PromptOut<R> {
-    PromptOut { convert: R::into_prompt_result }
-}
-
-/// A [`PromptOut`] without its type.
-pub trait AnyPromptOut: Sync {}
-
-impl<R> AnyPromptOut for PromptOut<R> {}

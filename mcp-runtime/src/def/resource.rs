@@ -2,10 +2,9 @@
 
 use super::{Common, Handler, Location, common_setters};
 use crate::{
-    content::ResourceResult,
     extract::{Call, ListFn, Outcome, SubscribeFn},
     protocol,
-    reply::{Failure, IntoResourceResult},
+    reply::{AnyResourceOut, Failure, ResourceResult},
 };
 
 /// One annotated resource, or template of resources.
@@ -135,38 +134,3 @@ impl ResourceDef {
     }
 }
 common_setters!(ResourceDef);
-
-/// How a return type `R` becomes a resource's contents.
-#[allow(missing_debug_implementations)] // a table of function pointers
-pub struct ResourceOut<R: 'static> {
-    convert: fn(R) -> Result<ResourceResult, Failure>,
-    mime: Option<&'static str>,
-}
-
-impl<R: 'static> ResourceOut<R> {
-    /// Converts what the function returned.
-    ///
-    /// # Errors
-    /// The function failed, or there is no such resource.
-    pub fn reply(&self, value: R) -> Result<ResourceResult, Failure> {
-        (self.convert)(value)
-    }
-}
-
-/// The conversion of `R`; a function, so that a type which fits nowhere is underlined as a whole.
-#[must_use]
-pub const fn resource_out<R: IntoResourceResult>() -> ResourceOut<R> {
-    ResourceOut { convert: R::into_resource_result, mime: R::MIME }
-}
-
-/// A [`ResourceOut`] without its type.
-pub trait AnyResourceOut: Sync {
-    #[doc(hidden)]
-    fn mime(&self) -> Option<&'static str>;
-}
-
-impl<R> AnyResourceOut for ResourceOut<R> {
-    fn mime(&self) -> Option<&'static str> {
-        self.mime
-    }
-}

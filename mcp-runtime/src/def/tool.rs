@@ -6,9 +6,8 @@ use schemars::{Schema, SchemaGenerator};
 
 use super::{Common, Handler, Location, common_setters};
 use crate::{
-    content::ToolResult,
     extract::{Call, Outcome},
-    reply::{Failure, IntoToolResult, Structured},
+    reply::{AnyToolOut, Failure, Structured, ToolResult},
 };
 
 /// The hints on a tool's behaviour that were given: the wire's `annotations`.
@@ -183,41 +182,6 @@ impl ToolDef {
     }
 }
 common_setters!(ToolDef);
-
-/// How a return type `R` becomes a tool's result; bound once, at the type's place in the user's source.
-#[allow(missing_debug_implementations)] // a table of function pointers
-pub struct ToolOut<R: 'static> {
-    convert: fn(R) -> Result<ToolResult, Failure>,
-    schema: fn(&mut SchemaGenerator) -> Option<Schema>,
-}
-
-impl<R: 'static> ToolOut<R> {
-    /// Converts what the function returned.
-    ///
-    /// # Errors
-    /// The function failed, or its value has no JSON form.
-    pub fn reply(&self, value: R) -> Result<ToolResult, Failure> {
-        (self.convert)(value)
-    }
-}
-
-/// The conversion of `R`; a function, so that a type which fits nowhere is underlined as a whole.
-#[must_use]
-pub const fn tool_out<R: IntoToolResult>() -> ToolOut<R> {
-    ToolOut { convert: R::into_tool_result, schema: R::output_schema }
-}
-
-/// A [`ToolOut`] without its type.
-pub trait AnyToolOut: Sync {
-    #[doc(hidden)]
-    fn schema(&self, generator: &mut SchemaGenerator) -> Option<Schema>;
-}
-
-impl<R> AnyToolOut for ToolOut<R> {
-    fn schema(&self, generator: &mut SchemaGenerator) -> Option<Schema> {
-        (self.schema)(generator)
-    }
-}
 
 /// Return types that say nothing of the type of their structured content.
 #[diagnostic::on_unimplemented(

@@ -40,17 +40,13 @@ pub(crate) trait Layer: Send + Sync {
 }
 
 /// The layers of a server, outermost first.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Layers(Vec<Arc<dyn Layer>>);
 
 impl Layers {
     #[cfg(test)]
     pub(crate) fn new(layers: Vec<Arc<dyn Layer>>) -> Self {
         Self(layers)
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 
     /// Puts the layers around a call.
@@ -79,12 +75,12 @@ mod tests {
 
     use super::*;
     use crate::{
-        content::ToolResult,
         context::{ClientFeature, Question},
         def::{RuntimeTool, TaskMode, ToolCall},
         dispatch::response::ResultBody,
         jsonrpc::ProtocolError,
         protocol::Revision,
+        reply::ToolResult,
         server::{Server, ServerBuilder},
         testing::TestServer,
     };

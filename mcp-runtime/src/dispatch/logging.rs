@@ -9,9 +9,8 @@ use super::{
     response::{Reply, ResultBody},
 };
 use crate::{
-    context::any_forwarder,
     jsonrpc::{ProtocolError, text_of},
-    protocol::{LogLevel, META_LOG_LEVEL},
+    protocol::LogLevel,
     server::Server,
 };
 
@@ -28,28 +27,7 @@ impl Server {
     }
 }
 
-impl Request<'_> {
-    /// The least level of the messages that this request asks for.
-    pub(super) fn log_level(&self) -> Result<Option<LogLevel>, ProtocolError> {
-        match self.params.meta.log_level {
-            Some(raw) if self.revision.is_modern() => level(raw, META_LOG_LEVEL).map(Some),
-            _ => Ok(None),
-        }
-    }
-
-    /// Whether events of the function belong to a client, so that it must be known which call it works for.
-    pub(super) fn is_watched(&self, server: &Server) -> bool {
-        server.settings().logging
-            && any_forwarder()
-            && if self.revision.is_modern() {
-                self.params.meta.log_level.is_some()
-            } else {
-                self.context.session().is_some_and(|session| session.level().is_some())
-            }
-    }
-}
-
-fn level(raw: &RawValue, key: &str) -> Result<LogLevel, ProtocolError> {
+pub(super) fn level(raw: &RawValue, key: &str) -> Result<LogLevel, ProtocolError> {
     text_of(raw).and_then(|name| LogLevel::from_wire(&name)).ok_or_else(|| {
         let known = LogLevel::ALL.map(LogLevel::as_str).join(", ");
         ProtocolError::invalid_params(format!("`{key}` is not a level of log messages\nit is one of {known}"))

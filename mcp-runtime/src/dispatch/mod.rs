@@ -4,7 +4,6 @@
 mod call;
 mod completion;
 mod connection_state;
-mod in_flight;
 mod inbound;
 mod layer;
 mod lifecycle;
@@ -21,9 +20,9 @@ mod tasks;
 mod tools;
 
 pub(crate) use connection_state::{ConnectionState, THE_CLIENT};
-pub(crate) use in_flight::{InFlight, Registration};
 pub(crate) use inbound::{
-    Calls, Clients, Era, Messages, Received, RunningRequest, Subscribed, era, start_batch,
+    Calls, Clients, Era, InFlight, Messages, Received, Registration, RunningRequest, Subscribed, era,
+    start_batch,
 };
 pub(crate) use layer::Layers;
 #[cfg(all(test, feature = "http"))]
@@ -38,10 +37,10 @@ use std::{borrow::Cow, sync::Arc};
 
 use crate::{
     connection::{Access, ClientData, RequestContext},
-    context::{Asks, Context, Inner, Round, Way},
+    context::{Asks, Context, Inner, Round, Way, any_forwarder},
     extensions::Extensions,
     jsonrpc::{Message, Meta, Params, ProtocolError, is_id, text_of},
-    protocol::{self, Revision},
+    protocol::{self, LogLevel, META_LOG_LEVEL, Revision},
     registry::{ListKind, Registry},
     server::Server,
 };
@@ -108,6 +107,31 @@ impl<'a> Request<'a> {
             asks: Asks::new(way),
             settings: server.settings().clone(),
         })
+    }
+
+    /// Whether it is a later round of a call, with what the client was asked for.
+    fn comes_back(&self) -> bool {
+        self.revision.is_modern()
+            && (self.params.input_responses.is_some() || self.params.request_state.is_some())
+    }
+
+    /// The least level of the log messages that this request asks for.
+    fn log_level(&self) -> Result<Option<LogLevel>, ProtocolError> {
+        match self.params.meta.log_level {
+            Some(raw) if self.revision.is_modern() => logging::level(raw, META_LOG_LEVEL).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether events of the function belong to a client, so that it must be known which call it works for.
+    fn is_watched(&self, server: &Server) -> bool {
+        server.settings().logging
+            && any_forwarder()
+            && if self.revision.is_modern() {
+                self.params.meta.log_level.is_some()
+            } else {
+                self.context.session().is_some_and(|session| session.level().is_some())
+            }
     }
 
     /// What the client says of itself.

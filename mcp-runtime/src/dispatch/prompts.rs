@@ -12,7 +12,6 @@ use super::{
     tools::unknown,
 };
 use crate::{
-    content::PromptResult,
     context::{Context, Round},
     extensions::Extensions,
     extract::{CallParts, Input, Variable},
@@ -20,7 +19,7 @@ use crate::{
     jsonrpc::{ProtocolError, text_of},
     protocol::Revision,
     registry::{PromptEntry, Registry},
-    reply::Failure,
+    reply::{Failure, PromptResult},
     server::Server,
 };
 
@@ -43,8 +42,13 @@ impl Server {
             let near = registry.prompts.nearest(&name, request.access());
             return Err(ProtocolError::invalid_params(unknown("prompt", &name, near)).into());
         };
-        request.check_features(entry.def.common.requires)?;
-        let round = self.open_state(&request, || BoundTo::new("prompts/get", &name, arguments))?;
+        if !entry.def.common.requires.is_empty() {
+            request.check_features(entry.def.common.requires)?;
+        }
+        let round = match request.comes_back() {
+            true => Some(self.open_state(&request, || BoundTo::new("prompts/get", &name, arguments))?),
+            false => None,
+        };
         let call = Call { entry: entry.clone(), values, arguments: Cow::Borrowed(arguments), round };
         Ok(self.perform(request, call))
     }

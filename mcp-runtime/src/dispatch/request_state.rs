@@ -125,13 +125,8 @@ impl Server {
         &self,
         request: &Request<'_>,
         bound: impl FnOnce() -> BoundTo<'b>,
-    ) -> Result<Option<Arc<Round>>, ProtocolError> {
+    ) -> Result<Arc<Round>, ProtocolError> {
         let params = &request.params;
-        if !request.revision.is_modern()
-            || (params.input_responses.is_none() && params.request_state.is_none())
-        {
-            return Ok(None);
-        }
         let responses: BTreeMap<String, Raw> = match params.input_responses {
             None => BTreeMap::new(),
             Some(raw) => Some(raw.get())
@@ -152,7 +147,7 @@ impl Server {
                 })?)
             }
         };
-        Ok(Some(Arc::new(Round { memory, responses })))
+        Ok(Arc::new(Round { memory, responses }))
     }
 
     fn open(
@@ -240,9 +235,6 @@ fn largest(memory: &RequestState) -> &str {
 impl Request<'_> {
     /// Refuses a call of something that needs more than the client can do.
     pub(super) fn check_features(&self, required: &[ClientFeature]) -> Result<(), Reply> {
-        if required.is_empty() {
-            return Ok(());
-        }
         let capabilities = self.client().capabilities();
         let missing: Vec<_> =
             required.iter().copied().filter(|feature| !feature.is_in(&capabilities)).collect();

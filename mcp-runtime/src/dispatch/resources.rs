@@ -11,7 +11,6 @@ use super::{
     response::{CacheHints, ReadEntry, Reply, Response, ResultBody},
 };
 use crate::{
-    content::ResourceResult,
     context::{Context, Round},
     extensions::Extensions,
     extract::{CallParts, Input, Subscription, Variable},
@@ -19,7 +18,7 @@ use crate::{
     jsonrpc::{ProtocolError, text_of},
     protocol::{self, Revision},
     registry::{Bound, Registry, ResourceEntry},
-    reply::Failure,
+    reply::{Failure, ResourceResult},
     server::Server,
 };
 
@@ -42,8 +41,13 @@ impl Server {
         let Some((entry, variables)) = registry.resource(&uri, request.context) else {
             return Err(not_found(&uri, request.revision).into());
         };
-        request.check_features(entry.def.common.requires)?;
-        let round = self.open_state(&request, || BoundTo::new("resources/read", &uri, "{}"))?;
+        if !entry.def.common.requires.is_empty() {
+            request.check_features(entry.def.common.requires)?;
+        }
+        let round = match request.comes_back() {
+            true => Some(self.open_state(&request, || BoundTo::new("resources/read", &uri, "{}"))?),
+            false => None,
+        };
         let read = Read { entry: entry.clone(), variables, uri, round };
         Ok(self.perform(request, read))
     }

@@ -17,16 +17,14 @@ use serde_json::{Map, Value};
 use super::subscriptions::Subscription;
 use crate::{
     blocking::{Holding, Permit},
-    content::{
-        PromptResult, ResourceDefaults, ResourceResult, ToolResult, prompt_result, resource_result,
-        tool_result,
-    },
+    content::ResourceDefaults,
     context::{Cancel, Context, Question, input_request},
     extract::BoxFuture,
     invoke::lost,
     jsonrpc::{Object, ProtocolError, array, error_reply, string},
     protocol::{META_SERVER_INFO, METHOD_NOT_FOUND, Revision},
     registry::{Page, ResourceEntry},
+    reply::{PromptResult, ResourceResult, ToolResult, prompt_result, resource_result, tool_result},
     server::Identity,
     task::{Live, TaskRecord},
 };

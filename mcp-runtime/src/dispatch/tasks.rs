@@ -16,12 +16,12 @@ use super::{
 use crate::{
     admission::owner,
     blocking::{Holding, Permit},
-    content::ToolResult,
     context::Context,
     extract::BoxFuture,
     invoke::{Invoked, MissingFeatures, Running},
     jsonrpc::{Meta, ProtocolError, text_of},
     protocol::{MISSING_CLIENT_CAPABILITY, Revision, TASKS_EXTENSION},
+    reply::ToolResult,
     server::{Identity, Server, WeakServer},
     task::{Ended, Found, Outcome, Place},
 };

@@ -13,7 +13,7 @@ use super::{
     tasks::{knows_tasks, lacks_tasks},
 };
 use crate::{
-    content::{Content, ToolResult},
+    content::Content,
     context::{Context, Round},
     def::{RuntimeTool, TaskMode, ToolCall},
     extensions::Extensions,
@@ -22,7 +22,7 @@ use crate::{
     jsonrpc::{ProtocolError, text_of},
     protocol::Revision,
     registry::{Registry, ToolBody, ToolEntry},
-    reply::{Failure, ToolError},
+    reply::{Failure, ToolError, ToolResult},
     server::Server,
 };
 
@@ -55,7 +55,9 @@ impl Server {
             let compared = connection.compare_headers(&entry.header_params, request.params.arguments);
             compared.map_err(Reply::bad_request)?;
         }
-        if let Err(refusal) = request.check_features(&entry.requires) {
+        if !entry.requires.is_empty()
+            && let Err(refusal) = request.check_features(&entry.requires)
+        {
             return match refusal.outcome {
                 // models of handshake revisions see results, not errors
                 Err(error) if !request.revision.is_modern() => {
@@ -66,7 +68,10 @@ impl Server {
             };
         }
         let task = may_be_task(entry, &request)?;
-        let round = self.open_state(&request, || BoundTo::new("tools/call", &name, arguments))?;
+        let round = match request.comes_back() {
+            true => Some(self.open_state(&request, || BoundTo::new("tools/call", &name, arguments))?),
+            false => None,
+        };
         let call = Call { entry: entry.clone(), arguments: Cow::Borrowed(arguments), round, task };
         Ok(self.perform(request, call))
     }

@@ -5,7 +5,53 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use super::{Failure, IntoFailure, Json, ToolError};
-use crate::content::{Bytes, ResourceContents, ResourceResult};
+use crate::content::{Bytes, ResourceContents};
+use crate::{
+    content::{ResourceDefaults, Writer},
+    jsonrpc::{Object, array},
+    protocol::Revision,
+};
+use serde_json::{Map, Value};
+
+/// The whole answer to a read: one item, or several.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ResourceResult {
+    /// The wire's `contents`, in order.
+    pub contents: Vec<ResourceContents>,
+    pub(crate) meta: Option<Box<Map<String, Value>>>,
+}
+
+impl ResourceResult {
+    /// An answer of these items.
+    pub fn new(contents: impl IntoIterator<Item = ResourceContents>) -> Self {
+        Self { contents: contents.into_iter().collect(), meta: None }
+    }
+
+    /// Adds a member to the result's `_meta`; an item's own is set by [`ResourceContents::meta`].
+    #[must_use]
+    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.meta.get_or_insert_default().insert(key.into(), value.into());
+        self
+    }
+}
+
+impl From<ResourceContents> for ResourceResult {
+    fn from(contents: ResourceContents) -> Self {
+        Self { contents: vec![contents], meta: None }
+    }
+}
+
+/// The `contents` of a read.
+pub(crate) fn resource_result(
+    object: &mut Object<'_>,
+    result: &ResourceResult,
+    revision: Revision,
+    own: ResourceDefaults<'_>,
+) {
+    let writer = Writer(revision);
+    array(object.key("contents"), &result.contents, |out, item| writer.resource(out, item, own));
+}
 
 /// Types that a resource may return.
 #[diagnostic::on_unimplemented(
@@ -108,5 +154,40 @@ impl<T: IntoResourceResult, E: IntoFailure> IntoResourceResult for Result<T, E> 
 
     fn into_resource_result(self) -> Result<ResourceResult, Failure> {
         self.map_err(E::into_failure)?.into_resource_result()
+    }
+}
+
+/// How a return type `R` becomes a resource's contents.
+#[allow(missing_debug_implementations)] // a table of function pointers
+pub struct ResourceOut<R: 'static> {
+    convert: fn(R) -> Result<ResourceResult, Failure>,
+    mime: Option<&'static str>,
+}
+
+impl<R: 'static> ResourceOut<R> {
+    /// Converts what the function returned.
+    ///
+    /// # Errors
+    /// The function failed, or there is no such resource.
+    pub fn reply(&self, value: R) -> Result<ResourceResult, Failure> {
+        (self.convert)(value)
+    }
+}
+
+/// The conversion of `R`; a function, so that a type which fits nowhere is underlined as a whole.
+#[must_use]
+pub const fn resource_out<R: IntoResourceResult>() -> ResourceOut<R> {
+    ResourceOut { convert: R::into_resource_result, mime: R::MIME }
+}
+
+/// A [`ResourceOut`] without its type.
+pub trait AnyResourceOut: Sync {
+    #[doc(hidden)]
+    fn mime(&self) -> Option<&'static str>;
+}
+
+impl<R> AnyResourceOut for ResourceOut<R> {
+    fn mime(&self) -> Option<&'static str> {
+        self.mime
     }
 }

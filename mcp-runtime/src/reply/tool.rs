@@ -6,7 +6,104 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
 use super::{Failure, IntoFailure, Json, ToolError};
-use crate::content::{Audio, Content, Embedded, Image, IntoContent, ResourceLink, Text, ToolResult};
+use crate::content::{Audio, Content, Embedded, Image, IntoContent, ResourceLink, Text};
+use crate::{
+    content::Writer,
+    jsonrpc::{Object, array},
+    protocol::Revision,
+};
+use serde_json::{Map, Value};
+
+/// The whole answer to `tools/call`, for tools that decide every part of it.
+///
+/// See [tool results](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool-result).
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ToolResult {
+    pub(crate) content: Vec<Content>,
+    /// JSON text of `structuredContent`.
+    pub(crate) structured: Option<String>,
+    pub(crate) is_error: bool,
+    pub(crate) meta: Option<Box<Map<String, Value>>>,
+}
+
+impl ToolResult {
+    /// A result of these blocks.
+    pub fn new(content: impl IntoIterator<Item = Content>) -> Self {
+        Self { content: content.into_iter().collect(), ..Self::default() }
+    }
+
+    /// A result of one text block.
+    pub fn text(text: impl Into<Cow<'static, str>>) -> Self {
+        Self { content: vec![Content::text(text)], ..Self::default() }
+    }
+
+    /// A failed result that shows `text` to the model.
+    pub fn error(text: impl Into<Cow<'static, str>>) -> Self {
+        Self { is_error: true, ..Self::text(text) }
+    }
+
+    /// Adds a block.
+    #[must_use]
+    pub fn with(mut self, block: impl Into<Content>) -> Self {
+        self.content.push(block.into());
+        self
+    }
+
+    /// Sets `structuredContent`; declare its schema with `output = Type` on the tool.
+    ///
+    /// The blocks stay as they are. Add the same JSON as text for clients that read only text.
+    ///
+    /// # Errors
+    /// `value` has no JSON form.
+    pub fn structured<T: Serialize + ?Sized>(mut self, value: &T) -> Result<Self, serde_json::Error> {
+        self.structured = Some(serde_json::to_string(value)?);
+        Ok(self)
+    }
+
+    /// Marks the call as failed: the wire's `isError`.
+    #[must_use]
+    pub fn failed(mut self) -> Self {
+        self.is_error = true;
+        self
+    }
+
+    /// Adds a member to the result's `_meta`.
+    #[must_use]
+    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.meta.get_or_insert_default().insert(key.into(), value.into());
+        self
+    }
+
+    /// The blocks.
+    #[must_use]
+    pub fn content(&self) -> &[Content] {
+        &self.content
+    }
+
+    /// Whether it is a failure.
+    #[must_use]
+    pub fn is_error(&self) -> bool {
+        self.is_error
+    }
+}
+
+/// The members of a tool's result; `wrap` puts the structured value under `result` for clients of older revisions.
+pub(crate) fn tool_result(object: &mut Object<'_>, result: &ToolResult, revision: Revision, wrap: bool) {
+    let writer = Writer(revision);
+    array(object.key("content"), &result.content, |out, block| writer.content(out, block));
+    if let Some(json) = result.structured.as_deref().filter(|_| revision >= Revision::V2025_06_18) {
+        if wrap && !revision.is_modern() {
+            object.object("structuredContent", |s| {
+                s.raw("result", json);
+            });
+        } else {
+            object.raw("structuredContent", json);
+        }
+    }
+    if result.is_error {
+        object.raw("isError", "true");
+    }
+}
 
 macro_rules! blocks {
     ($($t:ty)*) => {$(
@@ -185,3 +282,38 @@ macro_rules! tuples {
     )*};
 }
 tuples!((A)(A B)(A B C)(A B C D)(A B C D E)(A B C D E F)(A B C D E F G));
+
+/// How a return type `R` becomes a tool's result; bound once, at the type's place in the user's source.
+#[allow(missing_debug_implementations)] // a table of function pointers
+pub struct ToolOut<R: 'static> {
+    convert: fn(R) -> Result<ToolResult, Failure>,
+    schema: fn(&mut SchemaGenerator) -> Option<Schema>,
+}
+
+impl<R: 'static> ToolOut<R> {
+    /// Converts what the function returned.
+    ///
+    /// # Errors
+    /// The function failed, or its value has no JSON form.
+    pub fn reply(&self, value: R) -> Result<ToolResult, Failure> {
+        (self.convert)(value)
+    }
+}
+
+/// The conversion of `R`; a function, so that a type which fits nowhere is underlined as a whole.
+#[must_use]
+pub const fn tool_out<R: IntoToolResult>() -> ToolOut<R> {
+    ToolOut { convert: R::into_tool_result, schema: R::output_schema }
+}
+
+/// A [`ToolOut`] without its type.
+pub trait AnyToolOut: Sync {
+    #[doc(hidden)]
+    fn schema(&self, generator: &mut SchemaGenerator) -> Option<Schema>;
+}
+
+impl<R> AnyToolOut for ToolOut<R> {
+    fn schema(&self, generator: &mut SchemaGenerator) -> Option<Schema> {
+        (self.schema)(generator)
+    }
+}

@@ -70,7 +70,7 @@ pub struct ServerBuilder {
     problems: Vec<Problem>,
     require_docs: bool,
     pub(super) handed: Vec<Handed>,
-    layers: Layers,
+    layers: Option<Layers>,
 }
 
 /// Types that the server itself lets functions take.
@@ -96,7 +96,7 @@ impl ServerBuilder {
             problems: Vec::new(),
             require_docs: false,
             handed: Vec::new(),
-            layers: Layers::default(),
+            layers: None,
         }
     }
 
@@ -354,7 +354,7 @@ impl ServerBuilder {
     /// Puts something around every call.
     #[cfg(test)]
     pub(crate) fn layers(mut self, layers: Layers) -> Self {
-        self.layers = layers;
+        self.layers = Some(layers);
         self
     }
 

@@ -44,7 +44,7 @@ struct Shared {
     states: Seal,
     /// Seals cursors of lists.
     cursors: Seal,
-    layers: Layers,
+    layers: Option<Layers>,
     request_types: Vec<RequestType>,
     require_docs: bool,
     items: RwLock<Vec<Registered>>,
@@ -189,8 +189,8 @@ impl Server {
     }
 
     /// What stands around every call.
-    pub(crate) fn layers(&self) -> &Layers {
-        &self.0.layers
+    pub(crate) fn layers(&self) -> Option<&Layers> {
+        self.0.layers.as_ref()
     }
 
     pub(crate) fn offers(&self, revision: Revision) -> Offers {

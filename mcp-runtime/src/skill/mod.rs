@@ -14,7 +14,7 @@ use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf};
 pub(crate) use folder::read;
 use serde_json::{Map, Value};
 
-use crate::content::ResourceResult;
+use crate::reply::ResourceResult;
 
 /// The file that makes a directory a skill.
 pub(crate) const MANIFEST: &str = "SKILL.md";

@@ -1,49 +1,18 @@
-//! Headers that repeat what the body says: compared with it, so that a gateway and this server cannot be told
-//! different things. Requests of 2026-07-28 have them.
+//! `Mcp-Param-*` headers, which repeat arguments of a call: compared with them, so that a gateway and this server cannot
+//! be told different things.
 //!
 //! See [request metadata](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#request-metadata).
 
 use std::{borrow::Cow, collections::HashMap};
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderValue};
 use serde_json::value::RawValue;
 
-use super::headers::{Field, Head, PARAM_PREFIX};
+use super::headers::{PARAM_PREFIX, decode, mismatch};
 use crate::{
     connection::HeaderParam,
-    jsonrpc::{Message, ProtocolError, text_of},
-    protocol::HEADER_MISMATCH,
+    jsonrpc::{ProtocolError, text_of},
 };
-
-fn mismatch(text: impl Into<String>) -> ProtocolError {
-    ProtocolError::new(HEADER_MISMATCH, text)
-}
-
-/// Checks `Mcp-Method` and `Mcp-Name`.
-pub(super) fn standard(message: &Message<'_>, method: &str, head: &Head<'_>) -> Result<(), ProtocolError> {
-    match head.method.first() {
-        None => return Err(mismatch("`Mcp-Method` is missing")),
-        Some(sent) if sent.as_bytes() == method.as_bytes() => {}
-        Some(_) => return Err(mismatch("`Mcp-Method` is not the body's `method`")),
-    }
-    let params = message.params();
-    let (named, member) = match method {
-        "tools/call" | "prompts/get" => (params.name, "name"),
-        "resources/read" => (params.uri, "uri"),
-        "tasks/get" | "tasks/update" | "tasks/cancel" => (params.task_id, "taskId"),
-        _ => return Ok(()),
-    };
-    match (named.and_then(text_of), head.name) {
-        // what the body lacks is for dispatch to say
-        (None, Field::Absent) => Ok(()),
-        (Some(_), Field::Absent) => Err(mismatch("`Mcp-Name` is missing")),
-        (Some(named), Field::One(sent)) if decode(sent).is_some_and(|sent| sent == named.as_bytes()) => {
-            Ok(())
-        }
-        _ => Err(mismatch(format!("`Mcp-Name` is not the body's `params.{member}`"))),
-    }
-}
 
 /// Checks the headers that a tool's arguments are repeated into.
 pub(super) fn arguments(
@@ -104,19 +73,6 @@ fn value_at<'a>(
         value = value.and_then(|raw| members(raw).get(name.as_str()).copied()).filter(present);
     }
     Ok(value)
-}
-
-/// A header's value: plain ASCII, or UTF-8 as `=?base64?…?=`.
-fn decode(value: &HeaderValue) -> Option<Cow<'_, [u8]>> {
-    let text = value.to_str().ok()?.trim_matches([' ', '\t']);
-    match text.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
-        None => Some(Cow::Borrowed(text.as_bytes())),
-        Some(encoded) => {
-            let decoded = STANDARD.decode(encoded).ok()?;
-            std::str::from_utf8(&decoded).ok()?;
-            Some(Cow::Owned(decoded))
-        }
-    }
 }
 
 /// Whether a header says the same as a value of the body: text exactly, numbers by value.

@@ -1,9 +1,16 @@
 //! The headers that the protocol cares about, found in one walk over the request's.
 
+use std::borrow::Cow;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
 use super::response::Refusal;
-use crate::protocol::{HEADER_MISMATCH, INVALID_REQUEST, Revision};
+use crate::{
+    dispatch::unsupported_version,
+    jsonrpc::{Message, ProtocolError, text_of},
+    protocol::{HEADER_MISMATCH, INVALID_REQUEST, Revision},
+};
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 /// In front of a tool's own headers.
@@ -189,6 +196,70 @@ fn accepted(values: &[&str], kind: &str, subtype: &str) -> bool {
         }
     }
     best.1
+}
+
+/// Compares the headers that every request of 2026-07-28 has with its body.
+pub(super) fn check_headers(
+    message: &Message<'_>,
+    version: &str,
+    head: &Head<'_>,
+) -> Result<(), ProtocolError> {
+    let mismatch = |text: String| Err(mismatch(text));
+    if let Err(name) = head.once() {
+        return mismatch(format!("`{name}` is repeated"));
+    }
+    match head.version {
+        Field::One(sent) if sent.as_bytes() == version.as_bytes() => {}
+        Field::Absent => return mismatch("`MCP-Protocol-Version` is missing".into()),
+        _ => return mismatch("`MCP-Protocol-Version` is not the version in `_meta`".into()),
+    }
+    if version != Revision::LATEST.as_str() {
+        return Err(unsupported_version(version));
+    }
+    method_and_name(message, message.method().unwrap_or_default(), head)
+}
+
+/// A header is not what the body says.
+pub(super) fn mismatch(text: impl Into<String>) -> ProtocolError {
+    ProtocolError::new(HEADER_MISMATCH, text)
+}
+
+/// A header's value: plain ASCII, or UTF-8 as `=?base64?…?=`.
+pub(super) fn decode(value: &HeaderValue) -> Option<Cow<'_, [u8]>> {
+    let text = value.to_str().ok()?.trim_matches([' ', '\t']);
+    match text.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
+        None => Some(Cow::Borrowed(text.as_bytes())),
+        Some(encoded) => {
+            let decoded = STANDARD.decode(encoded).ok()?;
+            std::str::from_utf8(&decoded).ok()?;
+            Some(Cow::Owned(decoded))
+        }
+    }
+}
+
+/// Checks `Mcp-Method` and `Mcp-Name`.
+fn method_and_name(message: &Message<'_>, method: &str, head: &Head<'_>) -> Result<(), ProtocolError> {
+    match head.method.first() {
+        None => return Err(mismatch("`Mcp-Method` is missing")),
+        Some(sent) if sent.as_bytes() == method.as_bytes() => {}
+        Some(_) => return Err(mismatch("`Mcp-Method` is not the body's `method`")),
+    }
+    let params = message.params();
+    let (named, member) = match method {
+        "tools/call" | "prompts/get" => (params.name, "name"),
+        "resources/read" => (params.uri, "uri"),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => (params.task_id, "taskId"),
+        _ => return Ok(()),
+    };
+    match (named.and_then(text_of), head.name) {
+        // what the body lacks is for dispatch to say
+        (None, Field::Absent) => Ok(()),
+        (Some(_), Field::Absent) => Err(mismatch("`Mcp-Name` is missing")),
+        (Some(named), Field::One(sent)) if decode(sent).is_some_and(|sent| sent == named.as_bytes()) => {
+            Ok(())
+        }
+        _ => Err(mismatch(format!("`Mcp-Name` is not the body's `params.{member}`"))),
+    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,6 @@ mod service;
 mod stream;
 #[cfg(test)]
 mod tests;
-mod timeout;
 
 pub use legacy::{EventStore, StoredEvent};
 pub(crate) use options::HttpOptions;

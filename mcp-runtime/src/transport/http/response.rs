@@ -14,11 +14,13 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep};
 
+use super::exchange::Exchange;
 use crate::{
     connection::Receiver,
-    dispatch::{Reply, Status},
+    dispatch::{Calls, Reply, Status, encode},
     jsonrpc::{ProtocolError, error_reply, one_line},
-    protocol::{INTERNAL_ERROR, INVALID_REQUEST},
+    protocol::{INTERNAL_ERROR, INVALID_REQUEST, Revision},
+    server::Server,
 };
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -322,4 +324,64 @@ pub(super) fn preflight(request: &HeaderMap, allow: &'static str) -> Response<Re
         }
     }
     response
+}
+
+/// The response to one request that was answered at once.
+pub(super) fn reply(
+    server: &Server,
+    exchange: &Exchange,
+    id: &str,
+    revision: Revision,
+    reply: &Reply,
+) -> Response<ResponseBody> {
+    let mut out = Vec::with_capacity(256);
+    encode(&mut out, reply, id, revision, server.identity());
+    let mut response = if exchange.accepts().json && exchange.is_quiet() {
+        json(StatusCode::OK, out)
+    } else {
+        as_events([out], exchange)
+    };
+    add_head(&mut response, reply, revision.is_modern());
+    response
+}
+
+/// The response of calls of which none is running.
+pub(super) fn finish(server: &Server, calls: &mut Calls, exchange: &Exchange) -> Response<ResponseBody> {
+    let (batch, revision) = (calls.batch, calls.revision);
+    let replies = calls.take_replies();
+    let Some((id, first)) = replies.first() else {
+        // cancelled: the request gets no reply, the connection a response
+        return if exchange.accepts().stream {
+            events(ResponseBody::whole(Bytes::new()))
+        } else {
+            empty(StatusCode::ACCEPTED)
+        };
+    };
+    if !batch {
+        return reply(server, exchange, id, revision, first);
+    }
+    let encoded = replies.iter().map(|(id, reply)| {
+        let mut out = Vec::with_capacity(256);
+        encode(&mut out, reply, id, revision, server.identity());
+        out
+    });
+    if !exchange.is_quiet() || !exchange.accepts().json {
+        return as_events(encoded, exchange);
+    }
+    let mut array = Vec::new();
+    for reply in encoded {
+        array.push(if array.is_empty() { b'[' } else { b',' });
+        array.extend(reply);
+    }
+    array.push(b']');
+    json(StatusCode::OK, array)
+}
+
+/// What was sent before the replies, and the replies, as the events of a whole body.
+fn as_events(replies: impl IntoIterator<Item = Vec<u8>>, exchange: &Exchange) -> Response<ResponseBody> {
+    let mut out = Vec::new();
+    for message in exchange.outbound().take().into_iter().chain(replies) {
+        event(&mut out, &message);
+    }
+    events(ResponseBody::whole(out))
 }

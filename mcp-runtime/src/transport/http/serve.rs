@@ -5,11 +5,12 @@ use std::{
     convert::Infallible,
     io,
     net::SocketAddr,
-    pin::pin,
+    pin::{Pin, pin},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -17,15 +18,15 @@ use http::{Method, Request, Response, StatusCode};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream, ToSocketAddrs},
     sync::{OwnedSemaphorePermit, Semaphore, watch},
-    time::{Instant, timeout, timeout_at},
+    time::{Instant, Sleep, sleep, timeout, timeout_at},
 };
 
 use super::{
     response::{self, ResponseBody},
     service::{Endpoint, HttpService},
-    timeout::WriteTimeout,
 };
 use crate::server::{Error, Result, Server};
 
@@ -255,7 +256,7 @@ async fn refused(error: &io::Error) {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     if !matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
         tracing::warn!(%error, "cannot accept connections");
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        sleep(Duration::from_millis(100)).await;
     }
 }
 
@@ -292,6 +293,73 @@ async fn serve(
     let in_time = timeout(patience, connection.as_mut()).await.is_ok();
     if !in_time && sse.load(Ordering::Relaxed) {
         let _in_time = timeout(LAST_WORDS, connection).await;
+    }
+}
+
+/// A stream with a limit on writes that wait: a client that reads nothing for too long loses its connection.
+#[derive(Debug)]
+struct WriteTimeout<S> {
+    stream: S,
+    limit: Duration,
+    /// Set while a write waits.
+    timer: Option<Pin<Box<Sleep>>>,
+    waiting: bool,
+}
+
+impl<S> WriteTimeout<S> {
+    fn new(stream: S, limit: Duration) -> Self {
+        Self { stream, limit, timer: None, waiting: false }
+    }
+
+    fn check<T>(&mut self, cx: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if polled.is_ready() {
+            self.waiting = false;
+            return polled;
+        }
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(self.limit)));
+        if !std::mem::replace(&mut self.waiting, true) {
+            timer.as_mut().reset(Instant::now() + self.limit);
+        }
+        timer.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.check(cx, polled)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        self.check(cx, polled)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let polled = Pin::new(&mut self.stream).poll_flush(cx);
+        self.check(cx, polled)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }
 

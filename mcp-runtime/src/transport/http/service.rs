@@ -16,22 +16,21 @@ use hyper::body::{Body, Bytes};
 use super::{
     exchange::Exchange,
     guard::Guard,
-    header_params,
-    headers::{Field, Head},
+    headers::{Field, Head, check_headers},
     legacy::Legacy,
     options::HttpOptions,
     request_body::receive,
-    response::{self, Refusal, ResponseBody},
-    stream::{Answer, Started, reply},
+    response::{self, Refusal, ResponseBody, reply},
+    stream::Answer,
 };
 use crate::{
     admission::{Budget, Permit},
     blocking,
     connection::{Caller, ClientConnection, ClientData, RequestContext, Shutdown},
-    dispatch::{Calls, Received, Request, Subscribed, unsupported_version},
+    dispatch::{Calls, Received, Request, Subscribed},
     extensions::Extensions,
     jsonrpc::{Malformed, Message, ProtocolError, parse},
-    protocol::{HEADER_MISMATCH, Revision},
+    protocol::Revision,
     server::Server,
 };
 
@@ -99,6 +98,24 @@ impl Budgets {
 
 /// Messages that are read while all places of requests are taken.
 const MESSAGES: usize = 64;
+
+/// How far a request has come before anything is awaited.
+pub(super) enum Started {
+    Done(Response<ResponseBody>),
+    Running(Box<Answer>),
+}
+
+impl From<Response<ResponseBody>> for Started {
+    fn from(response: Response<ResponseBody>) -> Self {
+        Self::Done(response)
+    }
+}
+
+impl From<Refusal> for Started {
+    fn from(refusal: Refusal) -> Self {
+        Self::Done(refusal.into())
+    }
+}
 
 /// One server behind one path.
 #[derive(Debug)]
@@ -251,7 +268,7 @@ impl Endpoint {
             return Refusal::bad_request("this revision has no requests to clients, so no responses either")
                 .into();
         }
-        let context = self.context(exchange, exchange.clone(), caller, ClientData::default());
+        let context = self.context(exchange, exchange.clone(), caller, ClientData::NONE);
         let Some(request) = Request::of(message, Revision::LATEST, &context) else {
             if head.is_unknown_version() {
                 return Refusal::bad_request("`MCP-Protocol-Version` is not a version that is served").into();
@@ -339,23 +356,6 @@ impl Endpoint {
         }
         Arc::new(found)
     }
-}
-
-/// Compares the headers that every request of 2026-07-28 has with its body.
-fn check_headers(message: &Message<'_>, version: &str, head: &Head<'_>) -> Result<(), ProtocolError> {
-    let mismatch = |text: String| Err(ProtocolError::new(HEADER_MISMATCH, text));
-    if let Err(name) = head.once() {
-        return mismatch(format!("`{name}` is repeated"));
-    }
-    match head.version {
-        Field::One(sent) if sent.as_bytes() == version.as_bytes() => {}
-        Field::Absent => return mismatch("`MCP-Protocol-Version` is missing".into()),
-        _ => return mismatch("`MCP-Protocol-Version` is not the version in `_meta`".into()),
-    }
-    if version != Revision::LATEST.as_str() {
-        return Err(unsupported_version(version));
-    }
-    header_params::standard(message, message.method().unwrap_or_default(), head)
 }
 
 /// A server as a tower service: one MCP endpoint, at whatever path it is mounted.

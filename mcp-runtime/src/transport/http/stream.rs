@@ -9,19 +9,17 @@ use std::{
     time::Duration,
 };
 
-use http::{Response, StatusCode};
-use hyper::body::Bytes;
+use http::Response;
 use tokio::time::{Sleep, sleep};
 
 use super::{
     exchange::Exchange,
-    response::{self, ResponseBody, event},
+    response::{self, ResponseBody, finish},
     service::Endpoint,
 };
 use crate::{
     connection::{Outbound, Receiver},
-    dispatch::{Calls, Reply, Subscription, encode},
-    protocol::Revision,
+    dispatch::{Calls, Subscription, encode},
     server::Server,
 };
 
@@ -43,24 +41,6 @@ pub(super) trait LegacyCalls: Send {
 
     /// Whether the stream has to be opened now, since a function closes it.
     fn closes(&self) -> bool;
-}
-
-/// How far a request has come before anything is awaited.
-pub(super) enum Started {
-    Done(Response<ResponseBody>),
-    Running(Box<Answer>),
-}
-
-impl From<Response<ResponseBody>> for Started {
-    fn from(response: Response<ResponseBody>) -> Self {
-        Self::Done(response)
-    }
-}
-
-impl From<response::Refusal> for Started {
-    fn from(refusal: response::Refusal) -> Self {
-        Self::Done(refusal.into())
-    }
 }
 
 /// The response of calls that are running. Dropping it means that the client has gone.
@@ -130,66 +110,6 @@ impl Drop for Answer {
             legacy.detach(calls);
         }
     }
-}
-
-/// The response to one request that was answered at once.
-pub(super) fn reply(
-    server: &Server,
-    exchange: &Exchange,
-    id: &str,
-    revision: Revision,
-    reply: &Reply,
-) -> Response<ResponseBody> {
-    let mut out = Vec::with_capacity(256);
-    encode(&mut out, reply, id, revision, server.identity());
-    let mut response = if exchange.accepts().json && exchange.is_quiet() {
-        response::json(StatusCode::OK, out)
-    } else {
-        as_events([out], exchange)
-    };
-    response::add_head(&mut response, reply, revision.is_modern());
-    response
-}
-
-/// The response of calls of which none is running.
-pub(super) fn finish(server: &Server, calls: &mut Calls, exchange: &Exchange) -> Response<ResponseBody> {
-    let (batch, revision) = (calls.batch, calls.revision);
-    let replies = calls.take_replies();
-    let Some((id, first)) = replies.first() else {
-        // cancelled: the request gets no reply, the connection a response
-        return if exchange.accepts().stream {
-            response::events(ResponseBody::whole(Bytes::new()))
-        } else {
-            response::empty(StatusCode::ACCEPTED)
-        };
-    };
-    if !batch {
-        return reply(server, exchange, id, revision, first);
-    }
-    let encoded = replies.iter().map(|(id, reply)| {
-        let mut out = Vec::with_capacity(256);
-        encode(&mut out, reply, id, revision, server.identity());
-        out
-    });
-    if !exchange.is_quiet() || !exchange.accepts().json {
-        return as_events(encoded, exchange);
-    }
-    let mut array = Vec::new();
-    for reply in encoded {
-        array.push(if array.is_empty() { b'[' } else { b',' });
-        array.extend(reply);
-    }
-    array.push(b']');
-    response::json(StatusCode::OK, array)
-}
-
-/// What was sent before the replies, and the replies, as the events of a whole body.
-fn as_events(replies: impl IntoIterator<Item = Vec<u8>>, exchange: &Exchange) -> Response<ResponseBody> {
-    let mut out = Vec::new();
-    for message in exchange.outbound().take().into_iter().chain(replies) {
-        event(&mut out, &message);
-    }
-    response::events(ResponseBody::whole(out))
 }
 
 /// Answers calls of 2026-07-28 with a stream: they end when their client goes away.

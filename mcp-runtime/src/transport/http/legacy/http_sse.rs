@@ -121,7 +121,7 @@ impl Endpoint {
         let (messages, incoming) = mpsc::channel(WAITING);
         let named = self.legacy.sse.enter(OpenStream { messages, caller: caller.clone() });
         let named = named.ok_or_else(Refusal::too_many_streams)?;
-        let context = self.context(exchange, exchange.clone(), caller, ClientData::default());
+        let context = self.context(exchange, exchange.clone(), caller, ClientData::NONE);
         let (reader, body) = Reader::new(self, Some(permit));
         let opening = Opening {
             server: self.server.clone(),

@@ -20,9 +20,9 @@ use crate::{
     transport::http::{
         exchange::Exchange,
         headers::SESSION_ID,
-        response::{self, Refusal, ResponseBody},
-        service::{Endpoint, Incoming},
-        stream::{Answer, LegacyCalls, Started, drive, finish, reply},
+        response::{self, Refusal, ResponseBody, finish, reply},
+        service::{Endpoint, Incoming, Started},
+        stream::{Answer, LegacyCalls, drive},
     },
 };
 

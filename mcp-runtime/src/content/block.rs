@@ -29,6 +29,13 @@ impl Role {
             Self::Assistant => "assistant",
         }
     }
+
+    const fn as_json(self) -> &'static str {
+        match self {
+            Self::User => "\"user\"",
+            Self::Assistant => "\"assistant\"",
+        }
+    }
 }
 
 /// Hints on a block or a resource: for whom it is, how much it matters, when it changed.
@@ -435,7 +442,7 @@ impl Writer {
 
     pub(crate) fn message(self, out: &mut Vec<u8>, message: &Message) {
         let mut object = Object::new(out);
-        object.str("role", message.role.as_str());
+        object.raw("role", message.role.as_json());
         self.content(object.key("content"), &message.content);
         object.end();
     }

@@ -134,9 +134,13 @@ impl CacheHints {
     pub(crate) const NONE: Self = Self { ttl: Duration::ZERO, public: false };
 
     pub(crate) fn write(self, object: &mut Object<'_>) {
+        if self.ttl.is_zero() && !self.public {
+            // nearly always
+            return object.members(br#""ttlMs":0,"cacheScope":"private""#);
+        }
         object
             .value("ttlMs", &u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX))
-            .str("cacheScope", if self.public { "public" } else { "private" });
+            .raw("cacheScope", if self.public { "\"public\"" } else { "\"private\"" });
     }
 }
 
@@ -252,7 +256,7 @@ pub(super) fn encode_result(out: &mut Vec<u8>, body: &ResultBody, revision: Revi
     let mut object = Object::new(out);
     let modern = revision.is_modern();
     if modern {
-        object.raw("resultType", body.kind());
+        object.members(body.kind());
     }
     body.write_members(&mut object, revision);
     match body.meta() {
@@ -276,12 +280,12 @@ pub(super) fn encode_result(out: &mut Vec<u8>, body: &ResultBody, revision: Revi
 }
 
 impl ResultBody {
-    /// Raw JSON of the wire's `resultType`.
-    fn kind(&self) -> &'static str {
+    /// The member `resultType`.
+    fn kind(&self) -> &'static [u8] {
         match self {
-            Self::InputRequired { .. } => "\"input_required\"",
-            Self::TaskCreated(_) => "\"task\"",
-            _ => "\"complete\"",
+            Self::InputRequired { .. } => br#""resultType":"input_required""#,
+            Self::TaskCreated(_) => br#""resultType":"task""#,
+            _ => br#""resultType":"complete""#,
         }
     }
 

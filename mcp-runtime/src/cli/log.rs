@@ -70,7 +70,7 @@ impl Subscriber for ToStderr {
     fn exit(&self, _: &span::Id) {}
 }
 
-/// One event as one line, whatever it holds: line breaks inside it are indented.
+/// One event as one line, whatever it holds; see [`for_terminal`].
 fn line(metadata: &Metadata<'_>, record: impl FnOnce(&mut Fields)) -> String {
     let mut fields = Fields::default();
     record(&mut fields);
@@ -81,8 +81,23 @@ fn line(metadata: &Metadata<'_>, record: impl FnOnce(&mut Fields)) -> String {
         Level::DEBUG => "debug",
         Level::TRACE => "trace",
     };
-    let text = format!("{level}: {}{}", fields.message, fields.others);
-    format!("{}\n", text.replace('\n', "\n    "))
+    for_terminal(&format!("{level}: {}{}\n", fields.message, fields.others))
+}
+
+/// Text as a terminal may show it: line breaks inside are indented, other control characters are escaped, so that what
+/// a client sent can neither look like another event nor steer the terminal.
+fn for_terminal(text: &str) -> String {
+    let (text, end) = text.strip_suffix('\n').map_or((text, ""), |text| (text, "\n"));
+    let mut shown = String::with_capacity(text.len() + 1);
+    for c in text.chars() {
+        match c {
+            '\n' => shown.push_str("\n    "),
+            '\t' => shown.push(c),
+            c if c.is_control() => shown.extend(c.escape_default()),
+            c => shown.push(c),
+        }
+    }
+    shown + end
 }
 
 #[derive(Default)]
@@ -116,6 +131,12 @@ mod tests {
         assert_eq!(level("hyper=trace,Info"), Some(LevelFilter::INFO));
         assert_eq!(level("off"), Some(LevelFilter::OFF));
         assert_eq!(level("hyper=trace"), None);
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        assert_eq!(for_terminal("warning: a\nb\n"), "warning: a\n    b\n");
+        assert_eq!(for_terminal("x\r\x1b[2J\x07\u{9b}é\ty\n"), "x\\r\\u{1b}[2J\\u{7}\\u{9b}é\ty\n");
     }
 
     #[test]

@@ -75,9 +75,11 @@ pub use reply::{
     ResourceResult, ResultExt, Structured, ToolError, ToolResult,
 };
 pub use server::{Error, Result, Server, ServerBuilder, ServerHandle, Tools};
+#[cfg(feature = "http")]
+pub use server::{EventStore, IntoPrincipal, StoredEvent};
 pub use task::{MemoryTasks, Stored, TaskRecord, TaskStore};
 #[cfg(feature = "http")]
-pub use transport::http::{EventStore, HttpService, IntoPrincipal, ResponseBody, StoredEvent};
+pub use transport::http::{HttpService, ResponseBody};
 
 /// Starts a server with the name and version of the calling crate; see [`ServerBuilder`].
 #[macro_export]

@@ -8,8 +8,10 @@ mod shutdown;
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
+use sha2::{Digest as _, Sha256};
 
 #[cfg(feature = "http")]
 pub(crate) use outbound::{Outbound, Receiver};
@@ -196,6 +198,7 @@ pub(crate) struct ClientData {
 
 impl ClientData {
     /// Of a client that has said nothing so far.
+    #[cfg(feature = "http")]
     pub(crate) const NONE: Self = Self { info: None, capabilities: None };
 
     pub(crate) fn info(&self) -> Option<ClientInfo> {
@@ -235,4 +238,12 @@ impl Caller {
     fn has<S: AsRef<str>>(&self, scopes: &[S]) -> bool {
         scopes.iter().all(|needed| self.scopes.iter().any(|granted| granted == needed.as_ref()))
     }
+}
+
+/// What tells one caller from another; `None` for those who are not told apart.
+pub(crate) fn owner(caller: Option<&Caller>) -> Option<Arc<str>> {
+    let Caller { issuer, subject, .. } = caller?;
+    let length = (issuer.len() as u64).to_le_bytes();
+    let digest = Sha256::new().chain_update(length).chain_update(issuer).chain_update(subject).finalize();
+    Some(URL_SAFE_NO_PAD.encode(digest).into())
 }

@@ -7,7 +7,7 @@ use tokio::sync::Semaphore;
 
 use super::{
     MayAsk, Request,
-    layer::LayeredCall,
+    layer::{LayeredCall, Layers},
     response::{Pending, Reply, Response},
 };
 use crate::{
@@ -80,7 +80,7 @@ pub(super) trait ItemCall: Send + Sync + Sized {
 impl Server {
     /// Calls an item.
     pub(super) fn perform<C: ItemCall>(&self, request: Request<'_>, call: C) -> Response {
-        if self.layers().is_some() {
+        if self.layers_as::<Layers>().is_some() {
             return self.perform_later(request, call);
         }
         let permit = match call.concurrency() {
@@ -115,7 +115,7 @@ impl Server {
     fn perform_later<C: ItemCall>(&self, request: Request<'_>, call: C) -> Response {
         let (revision, watched) = (request.revision, request.is_watched(self));
         let context = context(self, request, &call);
-        let layers = self.layers().map(|layers| (layers, LayeredCall::new(&request, &call)));
+        let layers = self.layers_as::<Layers>().map(|layers| (layers, LayeredCall::new(&request, &call)));
         let (server, call) = (self.clone(), call.into_owned());
         let cancel = context.clone();
         let reply = async move {

@@ -24,9 +24,8 @@ pub(crate) use inbound::{
     Calls, Clients, Era, InFlight, Messages, Received, Registration, RunningRequest, Subscribed, era,
     start_batch,
 };
-pub(crate) use layer::Layers;
 #[cfg(all(test, feature = "http"))]
-pub(crate) use layer::{Layer, LayeredCall, ReplyFuture};
+pub(crate) use layer::{Layer, LayeredCall, Layers, ReplyFuture};
 #[cfg(feature = "http")]
 pub(crate) use response::Status;
 use response::{Listening, Response};

@@ -17,7 +17,7 @@ use super::{
     tasks::{knows_tasks, lacks_tasks},
 };
 use crate::{
-    admission::owner,
+    connection::owner,
     jsonrpc::{Object, ProtocolError, array, notification, string},
     protocol::{META_SERVER_INFO, META_SUBSCRIPTION_ID},
     server::Server,

@@ -14,8 +14,8 @@ use super::{
     response::{Pending, Reply, Response, ResultBody, encode_result},
 };
 use crate::{
-    admission::owner,
     blocking::{Holding, Permit},
+    connection::owner,
     context::Context,
     extract::BoxFuture,
     invoke::{Invoked, MissingFeatures, Running},

@@ -15,7 +15,6 @@ use super::{Error, Identity, LONGEST, Options, Result, Server, ServerHandle, Sha
 use crate::{
     context::{Settings, SingleUse},
     def::{Linked, Location, Prompt, Resource, RuntimeTool, Service, Tool},
-    dispatch::Layers,
     extensions::Extensions,
     registry::{Problem, Skills, Source, assemble},
     seal::{Key, Ring, Seal},
@@ -70,7 +69,7 @@ pub struct ServerBuilder {
     problems: Vec<Problem>,
     require_docs: bool,
     pub(super) handed: Vec<Handed>,
-    layers: Option<Layers>,
+    layers: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 /// Types that the server itself lets functions take.
@@ -353,8 +352,8 @@ impl ServerBuilder {
 
     /// Puts something around every call.
     #[cfg(test)]
-    pub(crate) fn layers(mut self, layers: Layers) -> Self {
-        self.layers = Some(layers);
+    pub(crate) fn layers<T: Any + Send + Sync>(mut self, layers: T) -> Self {
+        self.layers = Some(Arc::new(layers));
         self
     }
 

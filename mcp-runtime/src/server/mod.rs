@@ -2,28 +2,42 @@
 
 mod builder;
 mod error;
+#[cfg(feature = "http")]
+mod event_store;
 mod handle;
+#[cfg(feature = "http")]
+mod http;
 mod identity;
 mod item;
 mod notice;
 mod options;
 mod task;
 
-use std::sync::{
-    Arc, RwLock, Weak,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    any::Any,
+    sync::{
+        Arc, RwLock, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 pub use builder::ServerBuilder;
 pub(crate) use builder::{RequestType, report_forgotten};
 pub use error::{Error, Result};
+#[cfg(feature = "http")]
+pub(crate) use event_store::EventBounds;
+#[cfg(feature = "http")]
+pub use event_store::{EventStore, StoredEvent};
 pub use handle::{ServerHandle, Tools};
+#[cfg(feature = "http")]
+pub use http::IntoPrincipal;
+#[cfg(feature = "http")]
+pub(crate) use http::{HttpOptions, split_authority};
 pub(crate) use identity::Identity;
 pub(crate) use options::{LONGEST, Options};
 
 use crate::{
     context::Settings,
-    dispatch::Layers,
     protocol::Revision,
     registry::{Registered, Registry},
     seal::{Ring, Seal},
@@ -44,7 +58,8 @@ struct Shared {
     states: Seal,
     /// Seals cursors of lists.
     cursors: Seal,
-    layers: Option<Layers>,
+    /// What stands around every call, as dispatch knows it.
+    layers: Option<Arc<dyn Any + Send + Sync>>,
     request_types: Vec<RequestType>,
     require_docs: bool,
     items: RwLock<Vec<Registered>>,
@@ -188,9 +203,9 @@ impl Server {
         &self.0.identity
     }
 
-    /// What stands around every call.
-    pub(crate) fn layers(&self) -> Option<&Layers> {
-        self.0.layers.as_ref()
+    /// What stands around every call, as dispatch knows it.
+    pub(crate) fn layers_as<T: Any>(&self) -> Option<&T> {
+        self.0.layers.as_ref()?.downcast_ref()
     }
 
     pub(crate) fn offers(&self, revision: Revision) -> Offers {

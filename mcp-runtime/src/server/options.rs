@@ -37,7 +37,7 @@ pub(crate) struct Options {
     /// Whether the subscriber that `run` installs sends the events of calls to their clients.
     pub(crate) forward_events: bool,
     #[cfg(feature = "http")]
-    pub(crate) http: crate::transport::http::HttpOptions,
+    pub(crate) http: super::HttpOptions,
 }
 
 impl Default for Options {
@@ -58,7 +58,7 @@ impl Default for Options {
             detailed_errors: false,
             forward_events: false,
             #[cfg(feature = "http")]
-            http: crate::transport::http::HttpOptions::default(),
+            http: super::HttpOptions::default(),
         }
     }
 }

@@ -12,8 +12,8 @@ use std::{
 
 use super::{Change, Filter, Lists};
 use crate::{
-    admission::{SharePermit, Shares, owner},
-    connection::{Access, Caller},
+    admission::{SharePermit, Shares},
+    connection::{Access, Caller, owner},
     protocol::normalise,
 };
 

@@ -5,9 +5,9 @@ use http::{HeaderValue, Version, request::Parts};
 
 use super::{
     headers::{Field, Head},
-    options::HttpOptions,
     response::Refusal,
 };
+use crate::server::{HttpOptions, split_authority};
 
 /// The hosts and origins of one server.
 #[derive(Debug)]
@@ -56,11 +56,11 @@ impl Guard {
         if self.any_host {
             return true;
         }
-        let Some((host, port)) = split(authority) else { return false };
+        let Some((host, port)) = split_authority(authority) else { return false };
         if self.hosts.is_empty() {
             return is_loopback(host);
         }
-        self.hosts.iter().any(|allowed| match split(allowed) {
+        self.hosts.iter().any(|allowed| match split_authority(allowed) {
             Some((name, None)) => name.eq_ignore_ascii_case(host),
             Some((name, wanted)) => name.eq_ignore_ascii_case(host) && wanted == port,
             None => false,
@@ -73,28 +73,12 @@ impl Guard {
             return self.origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin));
         }
         let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        authority.and_then(split).is_some_and(|(host, _)| is_loopback(host))
+        authority.and_then(split_authority).is_some_and(|(host, _)| is_loopback(host))
     }
 }
 
 fn is_loopback(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || host == "127.0.0.1" || host == "[::1]"
-}
-
-/// Host and port of `host[:port]`; `None` if it is something else.
-pub(super) fn split(authority: &str) -> Option<(&str, Option<&str>)> {
-    let end = match authority.strip_prefix('[') {
-        Some(rest) => rest.find(']')? + 2,
-        None => authority.find(':').unwrap_or(authority.len()),
-    };
-    let (host, rest) = authority.split_at_checked(end)?;
-    if host.is_empty() {
-        return None;
-    }
-    match rest.strip_prefix(':') {
-        None => rest.is_empty().then_some((host, None)),
-        Some(port) => port.bytes().all(|b| b.is_ascii_digit()).then_some((host, Some(port))),
-    }
 }
 
 #[cfg(test)]

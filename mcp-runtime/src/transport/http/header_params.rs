@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, collections::HashMap};
 
-use http::{HeaderMap, HeaderValue};
+use http::HeaderMap;
 use serde_json::value::RawValue;
 
 use super::headers::{PARAM_PREFIX, decode, mismatch};
@@ -123,7 +123,7 @@ mod tests {
     fn check_at(path: &str, header: Option<&str>, body: &str) -> Result<(), i64> {
         let mut headers = HeaderMap::new();
         if let Some(header) = header {
-            headers.insert("mcp-param-value", HeaderValue::from_str(header).expect("a header value"));
+            headers.insert("mcp-param-value", http::HeaderValue::from_str(header).expect("a header value"));
         }
         let body: Box<RawValue> = serde_json::from_str(body).expect("json");
         let path = path.split('/').map(str::to_owned).collect();

@@ -6,7 +6,6 @@ mod guard;
 mod header_params;
 mod headers;
 mod legacy;
-mod options;
 mod request_body;
 mod response;
 mod serve;
@@ -15,8 +14,5 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use legacy::{EventStore, StoredEvent};
-pub(crate) use options::HttpOptions;
-pub use options::IntoPrincipal;
 pub use response::ResponseBody;
 pub use service::HttpService;

@@ -18,7 +18,6 @@ use super::{
     guard::Guard,
     headers::{Field, Head, check_headers},
     legacy::Legacy,
-    options::HttpOptions,
     request_body::receive,
     response::{self, Refusal, ResponseBody, reply},
     stream::Answer,
@@ -31,7 +30,7 @@ use crate::{
     extensions::Extensions,
     jsonrpc::{Malformed, Message, ProtocolError, parse},
     protocol::Revision,
-    server::Server,
+    server::{HttpOptions, Server},
 };
 
 /// What one server admits over HTTP.

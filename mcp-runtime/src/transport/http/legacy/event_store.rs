@@ -1,75 +1,16 @@
-//! Events that clients may come back for: what was sent on a stream, and what could not be. The HTTP transport keeps
-//! events here; the builder takes another store.
+//! Events that clients may come back for, in memory: what was sent on a stream, and what could not be. Used unless the
+//! builder was given another store.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     future::ready,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
 };
 
-/// One event of a stream.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct StoredEvent {
-    /// Its place in the stream, from 1 on.
-    pub number: u64,
-    /// A JSON-RPC message; empty at the end of a stream that ended without one.
-    pub message: Arc<str>,
-    /// Whether it is the last of its stream.
-    pub last: bool,
-}
+use crate::server::{EventBounds, EventStore, StoredEvent};
 
-impl StoredEvent {
-    /// An event of that place.
-    pub fn new(number: u64, message: impl Into<Arc<str>>, last: bool) -> Self {
-        Self { number, message: message.into(), last }
-    }
-}
-
-/// What a store gives back: a future, boxed so that the trait can be used as an object.
 type Kept<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
-/// Keeps events of handshake-era sessions over HTTP, for clients that come back with `Last-Event-ID`.
-///
-/// The server's own store is in its memory. Implement this over a store that replicas share, and a client may resume
-/// its streams at any of them. Sessions and streams are named by short texts that nobody can guess. A store may
-/// forget what it likes: what was forgotten is not sent again. It should forget streams that nobody has added to for
-/// longer than clients come back.
-///
-/// See [resumability](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#resumability-and-redelivery).
-pub trait EventStore: Send + Sync {
-    /// Adds an event to a stream; the numbers of a stream increase.
-    fn append<'a>(&'a self, session: &'a str, stream: &'a str, event: StoredEvent) -> Kept<'a, ()>;
-
-    /// The events of a stream whose numbers are above `after`, in order; `None` if nothing is known of the stream.
-    fn read<'a>(
-        &'a self,
-        session: &'a str,
-        stream: &'a str,
-        after: u64,
-    ) -> Kept<'a, Option<Vec<StoredEvent>>>;
-
-    /// Forgets the streams of a session, which has ended.
-    fn forget<'a>(&'a self, session: &'a str) -> Kept<'a, ()>;
-}
-
-/// How much the server's own store keeps.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
-    /// Bytes of all events.
-    pub(crate) bytes: usize,
-    /// Streams.
-    pub(crate) streams: usize,
-    /// Events of one stream.
-    pub(crate) events: usize,
-}
-
-impl Default for Bounds {
-    fn default() -> Self {
-        Self { bytes: 16 << 20, streams: 4096, events: 1024 }
-    }
-}
 
 /// What an event costs beside its message.
 const OVERHEAD: usize = 64;
@@ -77,7 +18,7 @@ const OVERHEAD: usize = 64;
 /// Events in memory: the streams that nothing was added to for longest go first, and of one stream its oldest events.
 #[derive(Debug)]
 pub(crate) struct Events {
-    bounds: Bounds,
+    bounds: EventBounds,
     state: Mutex<State>,
 }
 
@@ -102,7 +43,7 @@ fn cost(event: &StoredEvent) -> usize {
 }
 
 impl Events {
-    pub(crate) fn new(bounds: Bounds) -> Self {
+    pub(crate) fn new(bounds: EventBounds) -> Self {
         Self { bounds, state: Mutex::default() }
     }
 
@@ -213,7 +154,7 @@ mod tests {
 
     #[test]
     fn only_later_events_of_the_same_stream_come_back() {
-        let store = Events::new(Bounds::default());
+        let store = Events::new(EventBounds::default());
         for number in 1..=3 {
             store.add("s", "a", StoredEvent::new(number, "{}", false));
             store.add("s", "b", StoredEvent::new(number, "{}", false));
@@ -228,7 +169,7 @@ mod tests {
 
     #[test]
     fn events_streams_and_bytes_are_bounded() {
-        let store = Events::new(Bounds { bytes: 10 * (OVERHEAD + 100), streams: 4, events: 3 });
+        let store = Events::new(EventBounds { bytes: 10 * (OVERHEAD + 100), streams: 4, events: 3 });
         for number in 1..=5 {
             store.add("s", "a", StoredEvent::new(number, "x".repeat(100), false));
         }

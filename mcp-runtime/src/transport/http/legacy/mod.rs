@@ -21,8 +21,7 @@ use std::{
 
 use http::{Method, Response, StatusCode};
 
-pub(crate) use event_store::{Bounds, Events};
-pub use event_store::{EventStore, StoredEvent};
+pub(crate) use event_store::Events;
 use http_sse::SseStreams;
 use resumable::{ResumableStream, session_name};
 use revoked::Revoked;
@@ -32,14 +31,13 @@ use table::Table;
 use super::{
     exchange::Exchange,
     headers::Head,
-    options::HttpOptions,
     response::{self, Refusal, ResponseBody},
     service::Endpoint,
 };
 use crate::{
     connection::{Caller, PendingRequests},
     dispatch::{Clients, InFlight},
-    server::Server,
+    server::{EventStore, HttpOptions, Server},
 };
 
 /// What an endpoint keeps for older revisions.
@@ -97,7 +95,7 @@ impl Legacy {
                 in_flight: InFlight::default(),
                 pending: PendingRequests::default(),
                 table: Table::new(options.max_sessions, server.hub().clone()),
-                store: options.resumable.then(|| options.events()),
+                store: options.resumable.then(|| events(options)),
             })
         });
         Self { sessions, sse: SseStreams::default() }
@@ -180,4 +178,9 @@ impl Sessions {
 /// Seconds since 1970.
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// Where events are kept.
+fn events(options: &HttpOptions) -> Arc<dyn EventStore> {
+    options.event_store.clone().unwrap_or_else(|| Arc::new(Events::new(options.event_bounds)))
 }

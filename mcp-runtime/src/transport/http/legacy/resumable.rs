@@ -14,7 +14,6 @@ use tokio::sync::Notify;
 
 use super::{
     Sid,
-    event_store::{EventStore, StoredEvent},
     post::detach,
     table::{Open, SessionMemory},
 };
@@ -23,6 +22,7 @@ use crate::{
     connection::{Outbound, Receiver},
     dispatch::{Calls, encode},
     protocol::Revision,
+    server::{EventStore, StoredEvent},
     transport::http::{
         exchange::Exchange,
         response::{self, ResponseBody, event},

@@ -10,16 +10,10 @@ use http::Response;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::{
-    super::{
-        legacy::{Bounds, EventStore, Events, StoredEvent},
-        options::HttpOptions,
-    },
-    Client, Coming, Endpoint, ResponseBody, ask, said, server,
-};
+use super::{super::legacy::Events, Client, Coming, Endpoint, ResponseBody, ask, said, server};
 use crate::{
     def::{RuntimeTool, ToolCall},
-    server::ServerBuilder,
+    server::{EventBounds, EventStore, HttpOptions, ServerBuilder, StoredEvent},
     subscribe::Limits,
 };
 
@@ -338,7 +332,7 @@ impl EventStore for Shared {
 #[tokio::test]
 async fn with_a_store_that_replicas_share_any_of_them_resumes() {
     let gate = Gate::new();
-    let store = Shared(Arc::new(Events::new(Bounds::default())));
+    let store = Shared(Arc::new(Events::new(EventBounds::default())));
     let one = endpoint(&gate, server().event_store(store.clone()));
     let two = endpoint(&gate, server().event_store(store.clone()));
     let client = Client::with_session(&one, "2025-11-25").await;

@@ -10,62 +10,59 @@ use std::{
 use http::{Extensions, request::Parts};
 
 use super::{
-    guard::split,
-    legacy::{Bounds, EventStore, Events},
+    LONGEST, ServerBuilder,
+    builder::RequestType,
+    event_store::{EventBounds, EventStore},
 };
-use crate::{
-    connection::Caller,
-    registry::Problem,
-    server::{LONGEST, RequestType, ServerBuilder},
-};
+use crate::{connection::Caller, registry::Problem};
 
 type FindCaller = Arc<dyn Fn(&Parts) -> Option<Caller> + Send + Sync>;
 
 /// The bounds and switches of one server's HTTP transport.
 #[derive(Clone)]
 pub(crate) struct HttpOptions {
-    pub(super) path: String,
+    pub(crate) path: String,
     /// Where the transport of 2024-11-05 is served.
-    pub(super) sse_path: Option<String>,
-    pub(super) allowed_hosts: Vec<String>,
-    pub(super) allowed_origins: Vec<String>,
-    pub(super) any_host: bool,
+    pub(crate) sse_path: Option<String>,
+    pub(crate) allowed_hosts: Vec<String>,
+    pub(crate) allowed_origins: Vec<String>,
+    pub(crate) any_host: bool,
     /// Bytes of a request's body.
-    pub(super) max_body: usize,
-    pub(super) max_connections: usize,
+    pub(crate) max_body: usize,
+    pub(crate) max_connections: usize,
     /// Requests that are served at once.
-    pub(super) max_requests: usize,
+    pub(crate) max_requests: usize,
     /// Calls that run on after their client went away.
-    pub(super) max_detached: usize,
+    pub(crate) max_detached: usize,
     /// Sessions that are remembered as ended.
-    pub(super) max_revoked: usize,
+    pub(crate) max_revoked: usize,
     /// How long a client may take for a request's headers, and stay silent between requests.
-    pub(super) header_timeout: Duration,
+    pub(crate) header_timeout: Duration,
     /// How long a client may take for a request's body.
-    pub(super) body_timeout: Duration,
-    pub(super) stateless: bool,
-    pub(super) session_lifetime: Duration,
+    pub(crate) body_timeout: Duration,
+    pub(crate) stateless: bool,
+    pub(crate) session_lifetime: Duration,
     /// Sessions of which more is kept than their ids say.
-    pub(super) max_sessions: usize,
+    pub(crate) max_sessions: usize,
     /// Streams that are opened with GET.
-    pub(super) max_streams: usize,
+    pub(crate) max_streams: usize,
     /// Of those, the ones that wait for their clients to come back.
-    pub(super) max_waiting: usize,
+    pub(crate) max_waiting: usize,
     /// Bytes of bodies that are not complete yet.
-    pub(super) max_unfinished_bytes: usize,
+    pub(crate) max_unfinished_bytes: usize,
     /// Bytes of messages that clients have not read yet.
-    pub(super) max_unread_bytes: usize,
+    pub(crate) max_unread_bytes: usize,
     /// Whether events have ids.
-    pub(super) resumable: bool,
+    pub(crate) resumable: bool,
     /// What is kept of them in memory.
-    pub(super) event_bounds: Bounds,
+    pub(crate) event_bounds: EventBounds,
     /// Kept there instead.
-    pub(super) event_store: Option<Arc<dyn EventStore>>,
-    pub(super) caller: Option<FindCaller>,
+    pub(crate) event_store: Option<Arc<dyn EventStore>>,
+    pub(crate) caller: Option<FindCaller>,
     /// Callers are not told apart, and scopes are granted to all of them.
-    pub(super) trusts_all: bool,
+    pub(crate) trusts_all: bool,
     /// Types of middleware that look like callers, but are not declared as such.
-    pub(super) suspects: Vec<&'static str>,
+    pub(crate) suspects: Vec<&'static str>,
 }
 
 impl Default for HttpOptions {
@@ -91,7 +88,7 @@ impl Default for HttpOptions {
             max_unfinished_bytes: 128 << 20,
             max_unread_bytes: 64 << 20,
             resumable: true,
-            event_bounds: Bounds::default(),
+            event_bounds: EventBounds::default(),
             event_store: None,
             caller: None,
             trusts_all: false,
@@ -113,11 +110,6 @@ impl fmt::Debug for HttpOptions {
 }
 
 impl HttpOptions {
-    /// Where events are kept.
-    pub(super) fn events(&self) -> Arc<dyn EventStore> {
-        self.event_store.clone().unwrap_or_else(|| Arc::new(Events::new(self.event_bounds)))
-    }
-
     /// Everything that cannot be served. The builder calls it once.
     pub(crate) fn check(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
@@ -131,7 +123,7 @@ impl HttpOptions {
                 .push(format!("`{}` is the path of both transports\nserve HTTP+SSE at `/sse`", self.path));
         }
         for host in &self.allowed_hosts {
-            if split(host).is_none() || host.contains(['/', '*', '@']) {
+            if split_authority(host).is_none() || host.contains(['/', '*', '@']) {
                 problems.push(format!(
                     "`{host}` is not a host\nwrite `mcp.example.com` or `mcp.example.com:8443`"
                 ));
@@ -139,7 +131,8 @@ impl HttpOptions {
         }
         for origin in &self.allowed_origins {
             let authority = origin.split_once("://").map(|(_, authority)| authority);
-            let whole = authority.is_some_and(|a| split(a).is_some() && !a.contains(['/', '*', '@']));
+            let whole =
+                authority.is_some_and(|a| split_authority(a).is_some() && !a.contains(['/', '*', '@']));
             if !whole && origin != "null" {
                 problems.push(format!(
                     "`{origin}` is not an origin\nwrite `https://app.example.com`, without a path"
@@ -268,7 +261,7 @@ impl ServerBuilder {
     ///
     /// What is oldest goes first.
     pub fn max_events(mut self, bytes: usize, streams: usize, events: usize) -> Self {
-        self.options.http.event_bounds = Bounds { bytes, streams, events };
+        self.options.http.event_bounds = EventBounds { bytes, streams, events };
         self
     }
 
@@ -376,6 +369,22 @@ impl ServerBuilder {
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.options.http.path = path.into();
         self
+    }
+}
+
+/// Host and port of `host[:port]`; `None` if it is something else.
+pub(crate) fn split_authority(authority: &str) -> Option<(&str, Option<&str>)> {
+    let end = match authority.strip_prefix('[') {
+        Some(rest) => rest.find(']')? + 2,
+        None => authority.find(':').unwrap_or(authority.len()),
+    };
+    let (host, rest) = authority.split_at_checked(end)?;
+    if host.is_empty() {
+        return None;
+    }
+    match rest.strip_prefix(':') {
+        None => rest.is_empty().then_some((host, None)),
+        Some(port) => port.bytes().all(|b| b.is_ascii_digit()).then_some((host, Some(port))),
     }
 }
 

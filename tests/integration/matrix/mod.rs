@@ -3,6 +3,7 @@
 
 mod asking;
 mod calls;
+mod edge;
 #[path = "../../conformance/kinds.rs"]
 mod kinds;
 mod lists;

@@ -76,14 +76,18 @@ impl Legacy {
             return Refusal::not_acceptable().reply(id).into();
         }
         let permit = match place.for_request() {
-            Ok(permit) => permit,
+            Ok(permit) => Some(permit),
+            // it tells whether the server is alive, and is answered however busy that is
+            Err(_) if request.method == "ping" => None,
             Err(refusal) => return refusal.reply(id).into(),
         };
         let server = &endpoint.server;
         match server.receive(request, clients, &mut Vec::new()) {
             Received::Reply(answer) => reply(server, exchange, request.id, origin.revision, &answer).into(),
             Received::Running(mut running) => {
-                running.pending.hold(blocking::Permit::Budget(permit));
+                if let Some(permit) = permit {
+                    running.pending.hold(blocking::Permit::Budget(permit));
+                }
                 let calls = Calls::single(running, origin.revision);
                 let legacy = Box::new(SessionCalls { endpoint: endpoint.clone(), connection });
                 Started::Running(Answer::new(server, calls, exchange, Some(legacy)))

@@ -1,0 +1,1 @@
+../mcp-runtime/main.rs

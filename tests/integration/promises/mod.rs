@@ -4,7 +4,7 @@
 mod bounds;
 mod callers;
 mod messages;
-mod new_options;
+mod options;
 mod places;
 mod revisions;
 mod stdio;

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use http::{Extensions, request::Parts};
+use http::{Extensions, request::Parts, uri::Authority};
 
 use super::{
     LONGEST, ServerBuilder,
@@ -123,7 +123,7 @@ impl HttpOptions {
                 .push(format!("`{}` is the path of both transports\nserve HTTP+SSE at `/sse`", self.path));
         }
         for host in &self.allowed_hosts {
-            if split_authority(host).is_none() || host.contains(['/', '*', '@']) {
+            if !is_authority(host) {
                 problems.push(format!(
                     "`{host}` is not a host\nwrite `mcp.example.com` or `mcp.example.com:8443`"
                 ));
@@ -131,8 +131,7 @@ impl HttpOptions {
         }
         for origin in &self.allowed_origins {
             let authority = origin.split_once("://").map(|(_, authority)| authority);
-            let whole =
-                authority.is_some_and(|a| split_authority(a).is_some() && !a.contains(['/', '*', '@']));
+            let whole = authority.is_some_and(is_authority);
             if !whole && origin != "null" {
                 problems.push(format!(
                     "`{origin}` is not an origin\nwrite `https://app.example.com`, without a path"
@@ -372,20 +371,11 @@ impl ServerBuilder {
     }
 }
 
-/// Host and port of `host[:port]`; `None` if it is something else.
-pub(crate) fn split_authority(authority: &str) -> Option<(&str, Option<&str>)> {
-    let end = match authority.strip_prefix('[') {
-        Some(rest) => rest.find(']')? + 2,
-        None => authority.find(':').unwrap_or(authority.len()),
-    };
-    let (host, rest) = authority.split_at_checked(end)?;
-    if host.is_empty() {
-        return None;
-    }
-    match rest.strip_prefix(':') {
-        None => rest.is_empty().then_some((host, None)),
-        Some(port) => port.bytes().all(|b| b.is_ascii_digit()).then_some((host, Some(port))),
-    }
+/// Whether a text is `host[:port]`.
+fn is_authority(text: &str) -> bool {
+    let port_is_right =
+        |authority: Authority| authority.as_str() == authority.host() || authority.port_u16().is_some();
+    !text.contains(['*', '@']) && text.parse::<Authority>().is_ok_and(port_is_right)
 }
 
 /// Types that say who calls, as middleware puts them into requests; see

@@ -30,9 +30,9 @@ pub(crate) use event_store::EventBounds;
 pub use event_store::{EventStore, StoredEvent};
 pub use handle::{ServerHandle, Tools};
 #[cfg(feature = "http")]
-pub use http::IntoPrincipal;
+pub(crate) use http::HttpOptions;
 #[cfg(feature = "http")]
-pub(crate) use http::{HttpOptions, split_authority};
+pub use http::IntoPrincipal;
 pub(crate) use identity::Identity;
 pub(crate) use options::{LONGEST, Options};
 

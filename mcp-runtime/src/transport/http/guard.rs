@@ -7,7 +7,7 @@ use super::{
     headers::{Field, Head},
     response::Refusal,
 };
-use crate::server::{HttpOptions, split_authority};
+use crate::server::HttpOptions;
 
 /// The hosts and origins of one server.
 #[derive(Debug)]
@@ -79,6 +79,22 @@ impl Guard {
 
 fn is_loopback(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || host == "127.0.0.1" || host == "[::1]"
+}
+
+/// Host and port of `host[:port]`; `None` if it is something else.
+fn split_authority(authority: &str) -> Option<(&str, Option<&str>)> {
+    let end = match authority.strip_prefix('[') {
+        Some(rest) => rest.find(']')? + 2,
+        None => authority.find(':').unwrap_or(authority.len()),
+    };
+    let (host, rest) = authority.split_at_checked(end)?;
+    if host.is_empty() {
+        return None;
+    }
+    match rest.strip_prefix(':') {
+        None => rest.is_empty().then_some((host, None)),
+        Some(port) => port.bytes().all(|b| b.is_ascii_digit()).then_some((host, Some(port))),
+    }
 }
 
 #[cfg(test)]

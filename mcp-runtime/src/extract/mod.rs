@@ -1,7 +1,6 @@
 //! From what a client sent to the parameters of a user's function: arguments, their rules, what is injected, and
 //! the report of everything that does not fit. Generated code names these types through `__private`.
 
-mod arg;
 mod call;
 mod complete;
 mod inject;
@@ -12,10 +11,11 @@ mod rules;
 mod subscribe;
 mod text;
 
-pub use arg::{AnyArg, ArgDef, HeaderArg, flatten, json, text};
-pub(crate) use call::Flow;
-pub(crate) use call::{BoxFuture, CallParts, Input, Slot, Variable};
-pub use call::{Call, Outcome, Rejected, Slots, blocking, blocking_task, done, pending};
+pub use call::{
+    AnyArg, ArgDef, Call, HeaderArg, Outcome, Rejected, Slots, blocking, blocking_task, done, flatten, json,
+    pending, text,
+};
+pub(crate) use call::{BoxFuture, CallParts, Flow, Input, Variable};
 pub(crate) use complete::{CompleteFn, ListFn, prefixed};
 pub use complete::{Completion, complete, list};
 pub use inject::{FromContext, Inject, Maker, Probe, ProbeDyn, maker};

@@ -26,6 +26,7 @@ pub(crate) use inbound::{
 };
 #[cfg(all(test, feature = "http"))]
 pub(crate) use layer::{Layer, LayeredCall, Layers, ReplyFuture};
+use request_state::BoundTo;
 #[cfg(feature = "http")]
 pub(crate) use response::Status;
 use response::{Listening, Response};
@@ -108,10 +109,17 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Whether it is a later round of a call, with what the client was asked for.
-    fn comes_back(&self) -> bool {
-        self.revision.is_modern()
-            && (self.params.input_responses.is_some() || self.params.request_state.is_some())
+    /// What comes back with a later round of a call, from the client that was asked; `None` in its first round.
+    fn round<'b>(
+        &self,
+        server: &Server,
+        bound: impl FnOnce() -> BoundTo<'b>,
+    ) -> Result<Option<Arc<Round>>, ProtocolError> {
+        let Params { input_responses, request_state, .. } = self.params;
+        if !self.revision.is_modern() || (input_responses.is_none() && request_state.is_none()) {
+            return Ok(None);
+        }
+        server.open_state(self, bound).map(Some)
     }
 
     /// The least level of the log messages that this request asks for.

@@ -45,10 +45,7 @@ impl Server {
         if !entry.def.common.requires.is_empty() {
             request.check_features(entry.def.common.requires)?;
         }
-        let round = match request.comes_back() {
-            true => Some(self.open_state(&request, || BoundTo::new("prompts/get", &name, arguments))?),
-            false => None,
-        };
+        let round = request.round(self, || BoundTo::new("prompts/get", &name, arguments))?;
         let call = Call { entry: entry.clone(), values, arguments: Cow::Borrowed(arguments), round };
         Ok(self.perform(request, call))
     }

@@ -44,10 +44,7 @@ impl Server {
         if !entry.def.common.requires.is_empty() {
             request.check_features(entry.def.common.requires)?;
         }
-        let round = match request.comes_back() {
-            true => Some(self.open_state(&request, || BoundTo::new("resources/read", &uri, "{}"))?),
-            false => None,
-        };
+        let round = request.round(self, || BoundTo::new("resources/read", &uri, "{}"))?;
         let read = Read { entry: entry.clone(), variables, uri, round };
         Ok(self.perform(request, read))
     }

@@ -68,10 +68,7 @@ impl Server {
             };
         }
         let task = may_be_task(entry, &request)?;
-        let round = match request.comes_back() {
-            true => Some(self.open_state(&request, || BoundTo::new("tools/call", &name, arguments))?),
-            false => None,
-        };
+        let round = request.round(self, || BoundTo::new("tools/call", &name, arguments))?;
         let call = Call { entry: entry.clone(), arguments: Cow::Borrowed(arguments), round, task };
         Ok(self.perform(request, call))
     }

@@ -25,7 +25,7 @@ use crate::{
         connection::{Connection, Opening},
         http::{
             exchange::Exchange,
-            headers::Head,
+            headers::{Field, Head},
             request_body::{Received, receive},
             response::{self, Refusal, ResponseBody, event},
             service::Endpoint,
@@ -105,7 +105,7 @@ impl Endpoint {
             Method::POST => self.take_sse(&exchange, &head, body).await.unwrap_or_else(Into::into),
             _ => response::not_allowed("GET, POST"),
         };
-        if let crate::transport::http::headers::Field::One(origin) = head.origin {
+        if let Field::One(origin) = head.origin {
             response::expose(response.headers_mut(), origin);
         }
         response

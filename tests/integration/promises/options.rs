@@ -488,3 +488,20 @@ async fn a_service_is_nested_under_any_path_and_a_router_is_merged() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn heads_and_bodies_that_do_not_come_are_given_up() {
+    within(async {
+        let limit = Duration::from_millis(100);
+        let builder = mcp_runtime::server!().tool::<here>();
+        let server = HttpServer::start(builder.header_timeout(limit).body_timeout(limit)).await;
+        let mut head = HttpConnection::open(server.address).await;
+        head.write(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n").await;
+        assert!(promptly(head.is_closed()).await, "its head does not come");
+        let whole = modern("here").bytes();
+        let mut body = HttpConnection::open(server.address).await;
+        body.write(&whole[..whole.len() - 1]).await;
+        assert_eq!(promptly(body.response()).await.status, 408, "its body does not come");
+    })
+    .await;
+}

@@ -18,7 +18,7 @@ use tokio::{
 use crate::{
     admission,
     context::{Context, any_forwarder},
-    reply::Failure,
+    error::Failure,
 };
 
 /// What a call holds while it runs.

@@ -16,15 +16,15 @@ use std::{
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    ask::required,
+    arguments::{BoxFuture, Call, CallParts, Flow, Outcome},
     blocking::{Holding, Permit, Threads},
+    client_request::required,
     content::Content,
     context::{ClientFeature, Context, Question, RequestState, Unanswered},
-    def::Handler,
-    extract::{BoxFuture, Call, CallParts, Flow, Outcome},
+    error::{ErrorKind, Failure, ToolError},
+    item::Handler,
     jsonrpc::ProtocolError,
     protocol::{INVALID_PARAMS, RESOURCE_NOT_FOUND, Revision, URL_ELICITATION_REQUIRED},
-    reply::{ErrorKind, Failure, ToolError},
 };
 
 /// How a function that has been entered goes on.

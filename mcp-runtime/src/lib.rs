@@ -18,66 +18,73 @@
 //! ```
 
 mod admission;
-mod ask;
+mod arguments;
 mod blocking;
 mod cli;
+mod client_request;
+mod config;
 mod connection;
 mod content;
 mod context;
-mod def;
+mod crypto;
 mod dispatch;
+mod error;
+mod events;
 mod extensions;
-mod extract;
 mod invoke;
+mod item;
 mod jsonrpc;
+mod prompt;
 mod protocol;
-mod registry;
-mod reply;
+mod resource;
 mod schema;
-mod seal;
 mod server;
 #[cfg_attr(not(feature = "skills"), expect(dead_code, reason = "only the feature reads any"))]
 mod skill;
-mod subscribe;
+mod store;
 mod task;
+mod tool;
 mod transport;
 
 /// The JSON library that this crate is built on, for values and `json!` in tests and run-time schemas.
 pub use serde_json;
 
 #[doc(hidden)]
+#[path = "macro_support.rs"]
 pub mod __private;
 pub mod prelude;
 pub mod testing;
 
-pub use ask::{
+pub use arguments::{Completion, FromContext};
+pub use client_request::{
     Answer, Answering, Elicit, ElicitUrl, Elicitable, Root, Roots, Sample, SampleArgs, SampleContext,
     Sampled, SampledBlock, ToolChoice, ToolUse, UrlElicitation,
 };
 pub use connection::{Caller, ClientInfo};
 pub use content::{
-    Annotations, Audio, Bytes, Content, Embedded, Icon, Image, IntoContent, Message, ResourceContents,
+    Annotations, Audio, Bytes, Content, Embedded, Icon, Image, IntoContent, Json, Message, ResourceContents,
     ResourceLink, Role, Text, Theme,
 };
 pub use context::{Amount, AskError, Cancelled, ClientFeature, Context, Log, Progress, SingleUse};
 #[cfg(feature = "tracing")]
 pub use context::{ClientLayer, client_layer};
-pub use def::{
-    Hints, Prompt, Resource, RuntimeTool as ToolDef, Service, TaskMode, Tool, ToolBuilder, ToolCall,
-};
-pub use extract::{Completion, FromContext, ListedResource, Subscription};
+pub use error::{IntoFailure, ResultExt, ToolError};
 pub use jsonrpc::ProtocolError;
 #[cfg(feature = "macros")]
 pub use mcp_macros::{main, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type};
+pub use prompt::{IntoMessage, IntoPromptResult, Prompt, PromptResult};
 pub use protocol::{LogLevel, Revision};
-pub use reply::{
-    IntoFailure, IntoMessage, IntoPromptResult, IntoResourceResult, IntoToolResult, Json, PromptResult,
-    ResourceResult, ResultExt, Structured, ToolError, ToolResult,
-};
-pub use server::{Error, Result, Server, ServerBuilder, ServerHandle, Tools};
+pub use resource::{IntoResourceResult, ListedResource, Resource, ResourceResult, Subscription};
 #[cfg(feature = "http")]
-pub use server::{EventStore, IntoPrincipal, StoredEvent};
+pub use server::IntoPrincipal;
+pub use server::{Error, Result, Server, ServerBuilder, ServerHandle, Service, Tools};
+#[cfg(feature = "http")]
+pub use store::{EventStore, StoredEvent};
 pub use task::{MemoryTasks, Stored, TaskRecord, TaskStore};
+pub use tool::{
+    Hints, IntoToolResult, RuntimeTool as ToolDef, Structured, TaskMode, Tool, ToolBuilder, ToolCall,
+    ToolResult,
+};
 #[cfg(feature = "http")]
 pub use transport::http::{HttpService, ResponseBody};
 

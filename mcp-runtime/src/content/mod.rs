@@ -2,15 +2,19 @@
 //! User functions return them; dispatch writes them, lowered to what the client's revision knows.
 
 mod block;
+mod heading;
 mod icon;
 mod into;
+mod json;
 mod message;
 mod resource;
 
 pub use block::{Annotations, Audio, Content, Embedded, Image, ResourceLink, Role, Text};
 pub(crate) use block::{Writer, annotated};
+pub(crate) use heading::heading;
 pub use icon::{Icon, Theme, icon};
 pub use into::IntoContent;
+pub use json::Json;
 pub use message::Message;
 pub(crate) use resource::ResourceDefaults;
 pub use resource::{Bytes, ResourceContents};

@@ -11,13 +11,13 @@ use super::{
     response::{Pending, Reply, Response},
 };
 use crate::{
+    arguments::BoxFuture,
     blocking::{Holding, Permit},
     context::Context,
+    error::Failure,
     extensions::Extensions,
-    extract::BoxFuture,
     invoke::{Interruption, Invoked, Running, Started, within},
     protocol::Revision,
-    reply::Failure,
     server::Server,
 };
 

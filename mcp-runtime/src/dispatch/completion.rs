@@ -11,15 +11,15 @@ use super::{
     tools::unknown,
 };
 use crate::{
+    arguments::choices_with_prefix,
+    arguments::{AnyArg, CompleteFn, Completion, Flow},
     context::Context,
+    error::Failure,
     extensions::Extensions,
-    extract::{AnyArg, CompleteFn, Completion, Flow, prefixed},
     invoke::{self, ClientError, Running, Started, Subject},
     jsonrpc::ProtocolError,
     protocol::Revision,
-    registry::Registry,
-    reply::Failure,
-    server::Server,
+    server::{Registry, Server},
 };
 
 /// The most that one reply may hold.
@@ -99,7 +99,7 @@ impl Server {
         };
         let Some(function) = args.get(at).and_then(|arg| arg.completer()) else {
             let choices = choices.into_iter().flatten().map(String::as_str);
-            return Ok(completed(prefixed(choices, &argument.value)).into());
+            return Ok(completed(choices_with_prefix(choices, &argument.value)).into());
         };
         let Argument { name: argument, value } = argument;
         let completion = Completion { argument, value, arguments: chosen.arguments };

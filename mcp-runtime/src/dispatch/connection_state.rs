@@ -9,8 +9,8 @@ use std::sync::{
 use super::InFlight;
 use crate::{
     connection::{ClientId, PendingRequests, Response, SessionState, Shutdown},
+    events::Filter,
     protocol::LogLevel,
-    subscribe::Filter,
 };
 
 /// The only client of a connection.

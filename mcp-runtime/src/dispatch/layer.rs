@@ -76,13 +76,12 @@ mod tests {
     use super::*;
     use crate::{
         context::{ClientFeature, Question},
-        def::{RuntimeTool, TaskMode, ToolCall},
         dispatch::response::ResultBody,
         jsonrpc::ProtocolError,
         protocol::Revision,
-        reply::ToolResult,
         server::{Server, ServerBuilder},
         testing::TestServer,
+        tool::{RuntimeTool, TaskMode, ToolCall, ToolResult},
     };
 
     /// Notes what it sees before and after; `name` tells one from another.

@@ -9,15 +9,15 @@ use super::{
     response::{Reply, Response, ResultBody},
 };
 use crate::{
+    arguments::Flow,
     context::Context,
+    error::Failure,
     extensions::Extensions,
-    extract::{Flow, ListFn, ListedResource},
     invoke::{self, ClientError, Running, Started, Subject},
     jsonrpc::{ProtocolError, text_of},
     protocol::Revision,
-    registry::{ListKind, Page, Registry, ResourceEntry, page_of},
-    reply::Failure,
-    server::Server,
+    resource::{ListFn, ListedResource, ResourceEntry},
+    server::{ListKind, Page, Registry, Server, page_of},
 };
 
 /// A template, and what its `list` function gave.

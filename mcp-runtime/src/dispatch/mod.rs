@@ -41,8 +41,7 @@ use crate::{
     extensions::Extensions,
     jsonrpc::{Message, Meta, Params, ProtocolError, is_id, text_of},
     protocol::{self, LogLevel, META_LOG_LEVEL, Revision},
-    registry::{ListKind, Registry},
-    server::Server,
+    server::{ListKind, Registry, Server},
 };
 
 /// A request on its way through dispatch.

@@ -2,7 +2,10 @@
 //! and the view that it is of.
 
 use super::Request;
-use crate::{jsonrpc::ProtocolError, registry::Page, server::Server};
+use crate::{
+    jsonrpc::ProtocolError,
+    server::{Page, Server},
+};
 
 /// What a cursor is sealed with: no other list has the same, nor has the same list for those who see other entries.
 #[derive(Debug, Clone)]

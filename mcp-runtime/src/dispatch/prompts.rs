@@ -12,15 +12,15 @@ use super::{
     tools::unknown,
 };
 use crate::{
+    arguments::{CallParts, Input, Variable},
     context::{Context, Round},
+    error::Failure,
     extensions::Extensions,
-    extract::{CallParts, Input, Variable},
     invoke::{self, ClientError, InputRequired, Running, Started, Subject},
     jsonrpc::{ProtocolError, text_of},
+    prompt::{PromptEntry, PromptResult},
     protocol::Revision,
-    registry::{PromptEntry, Registry},
-    reply::{Failure, PromptResult},
-    server::Server,
+    server::{Registry, Server},
 };
 
 /// A call of a prompt.

@@ -11,15 +11,15 @@ use super::{
     response::{CacheHints, ReadEntry, Reply, Response, ResultBody},
 };
 use crate::{
+    arguments::{CallParts, Input, Variable},
     context::{Context, Round},
+    error::Failure,
     extensions::Extensions,
-    extract::{CallParts, Input, Subscription, Variable},
     invoke::{self, ClientError, InputRequired, Running, Started, Subject, contain},
     jsonrpc::{ProtocolError, text_of},
     protocol::{self, Revision},
-    registry::{Bound, Registry, ResourceEntry},
-    reply::{Failure, ResourceResult},
-    server::Server,
+    resource::{Bound, ResourceEntry, ResourceResult, Subscription},
+    server::{Registry, Server},
 };
 
 /// A read of a resource.

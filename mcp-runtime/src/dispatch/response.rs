@@ -16,17 +16,18 @@ use serde_json::{Map, Value};
 
 use super::subscriptions::Subscription;
 use crate::{
+    arguments::BoxFuture,
     blocking::{Holding, Permit},
     content::ResourceDefaults,
     context::{Cancel, Context, Question, input_request},
-    extract::BoxFuture,
     invoke::lost,
     jsonrpc::{Object, ProtocolError, array, error_reply, string},
+    prompt::{PromptResult, prompt_result},
     protocol::{META_SERVER_INFO, METHOD_NOT_FOUND, Revision},
-    registry::{Page, ResourceEntry},
-    reply::{PromptResult, ResourceResult, ToolResult, prompt_result, resource_result, tool_result},
-    server::Identity,
+    resource::{ResourceEntry, ResourceResult, resource_result},
+    server::{Identity, Page},
     task::{Live, TaskRecord},
+    tool::{ToolResult, tool_result},
 };
 
 /// How a request is answered.

@@ -10,9 +10,8 @@ use super::{
 };
 use crate::{
     jsonrpc::{Object, ProtocolError},
-    registry::{Found, Registry, page_of, skill_children, write_skill},
-    server::Server,
-    skill::MANIFEST,
+    server::{Registry, Server, page_of},
+    skill::{Found, MANIFEST, skill_children, write_skill},
 };
 
 impl Server {

@@ -18,10 +18,10 @@ use super::{
 };
 use crate::{
     connection::owner,
+    events::{Follower, Lists},
     jsonrpc::{Object, ProtocolError, array, notification, string},
     protocol::{META_SERVER_INFO, META_SUBSCRIPTION_ID},
     server::Server,
-    subscribe::{Follower, Lists},
 };
 
 /// What a client asks for.

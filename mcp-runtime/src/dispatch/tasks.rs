@@ -14,16 +14,16 @@ use super::{
     response::{Pending, Reply, Response, ResultBody, encode_result},
 };
 use crate::{
+    arguments::BoxFuture,
     blocking::{Holding, Permit},
     connection::owner,
     context::Context,
-    extract::BoxFuture,
     invoke::{Invoked, MissingFeatures, Running},
     jsonrpc::{Meta, ProtocolError, text_of},
     protocol::{MISSING_CLIENT_CAPABILITY, Revision, TASKS_EXTENSION},
-    reply::ToolResult,
     server::{Identity, Server, WeakServer},
     task::{Ended, Found, Outcome, Place},
+    tool::ToolResult,
 };
 
 /// Whether the client of a request declares the extension, on this very request.

@@ -13,17 +13,16 @@ use super::{
     tasks::{knows_tasks, lacks_tasks},
 };
 use crate::{
+    arguments::{CallParts, Flow, Input, Outcome, argument_report, whole_numbers},
     content::Content,
     context::{Context, Round},
-    def::{RuntimeTool, TaskMode, ToolCall},
+    error::{Failure, ToolError},
     extensions::Extensions,
-    extract::{CallParts, Flow, Input, Outcome, argument_report, whole_numbers},
     invoke::{self, ClientError, Running, Started, Subject, ToolInterruption},
     jsonrpc::{ProtocolError, text_of},
     protocol::Revision,
-    registry::{Registry, ToolBody, ToolEntry},
-    reply::{Failure, ToolError, ToolResult},
-    server::Server,
+    server::{Registry, Server},
+    tool::{RuntimeTool, TaskMode, ToolBody, ToolCall, ToolEntry, ToolResult},
 };
 
 /// A call of a tool.

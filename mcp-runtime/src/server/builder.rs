@@ -11,16 +11,20 @@ use std::{
     time::Duration,
 };
 
-use super::{Error, Identity, LONGEST, Options, Result, Server, ServerHandle, Shared, item::Item};
+use super::{Error, Identity, Result, Server, ServerHandle, Shared, item::Item};
 use crate::{
+    config::{LONGEST, Options},
     context::{Settings, SingleUse},
-    def::{Linked, Location, Prompt, Resource, RuntimeTool, Service, Tool},
+    crypto::{Key, Ring, Seal},
+    events::Hub,
     extensions::Extensions,
-    registry::{Problem, Skills, Source, assemble},
-    seal::{Key, Ring, Seal},
-    skill::Shelf,
-    subscribe::Hub,
+    item::{Location, Problem},
+    prompt::Prompt,
+    resource::Resource,
+    server::{Service, Source, assemble, item::Linked},
+    skill::{Shelf, Skills},
     task::Tasks,
+    tool::{RuntimeTool, Tool},
 };
 
 /// Sets the state of calls apart from everything else that is sealed.
@@ -370,7 +374,7 @@ impl ServerBuilder {
         problems.extend(self.identity.problem());
         let options = self.options;
         #[cfg(feature = "http")]
-        problems.extend(options.http.check());
+        problems.extend(options.http.check().into_iter().map(Problem::new));
         let keys = match options.keys.clone().map_or_else(Ring::from_environment, Ok) {
             Ok(keys) => keys,
             Err(problem) => {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::error::ToolError;
+
 /// Why a server could not be built or run.
 ///
 /// Anything that is an error converts into it with `?`. `main` prints its `Debug`, which is the readable report: the
@@ -75,5 +77,12 @@ impl fmt::Debug for Error {
             cause = error.source();
         }
         Ok(())
+    }
+}
+
+/// Private, as any other error: so that functions can use set-up code, which returns [`crate::Result`].
+impl From<Error> for ToolError {
+    fn from(error: Error) -> Self {
+        Self::private(error.into_cause())
     }
 }

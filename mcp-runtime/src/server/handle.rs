@@ -5,10 +5,10 @@ use std::sync::{Arc, PoisonError, Weak, atomic::Ordering};
 use super::{Error, Result, Server, Shared};
 use crate::{
     connection::Access,
-    def::RuntimeTool,
+    events::Change,
     protocol::Revision,
-    registry::{Registered, Source, assemble},
-    subscribe::Change,
+    server::{Registered, Source, assemble},
+    tool::RuntimeTool,
 };
 
 /// Adds and removes tools while a server runs, and tells clients that something has changed; clones are handles of the

@@ -4,9 +4,9 @@
 use super::ServerBuilder;
 use crate::{
     content::{Icon, Writer},
+    item::Problem,
     jsonrpc::Object,
     protocol::{META_SERVER_INFO, Revision},
-    registry::Problem,
 };
 
 /// The wire's `Implementation`, and the instructions.

@@ -6,9 +6,12 @@ use std::{
 };
 
 use crate::{
-    def::Service,
+    arguments::Inject,
     extensions::Extensions,
-    registry::{Registered, Source},
+    item::Common,
+    prompt::PromptDef,
+    resource::ResourceDef,
+    tool::{RuntimeTool, ToolDef},
 };
 
 /// An item, without or with the state of the builder that it was registered with.
@@ -53,5 +56,112 @@ impl Item {
             }
             Self::Mounted(item) => item,
         }
+    }
+}
+
+/// One item as it was registered.
+#[derive(Clone)]
+pub(crate) struct Registered {
+    pub(crate) source: Source,
+    /// Joined prefixes of services and mounts, outermost first; empty for none.
+    pub(crate) prefix: String,
+    pub(crate) this: Option<Arc<dyn Any + Send + Sync>>,
+    /// Of the builder that it was registered with.
+    pub(crate) state: Arc<Extensions>,
+    pub(crate) requested: Arc<[TypeId]>,
+}
+
+/// Where an item comes from.
+#[derive(Clone)]
+pub(crate) enum Source {
+    Annotated(Linked),
+    Runtime(Arc<RuntimeTool>),
+}
+
+impl Registered {
+    /// Whether its function takes a `&T`.
+    pub(crate) fn takes<T: 'static>(&self) -> bool {
+        let Source::Annotated(item) = &self.source else { return false };
+        let is_there = |injects: &[Inject]| injects.iter().any(Inject::is::<T>);
+        is_there(item.common().injects) || item.named().iter().any(|(_, takes)| is_there(takes))
+    }
+
+    pub(super) fn name(&self) -> String {
+        let own = match &self.source {
+            Source::Annotated(item) => item.common().name,
+            Source::Runtime(tool) => tool.name(),
+        };
+        if self.prefix.is_empty() { own.to_owned() } else { format!("{}_{own}", self.prefix) }
+    }
+}
+
+/// A type whose annotated methods are tools, resources and prompts.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a service",
+    label = "no `impl` block of it is annotated with `#[mcp_service]`"
+)]
+pub trait Service: Sized + Send + Sync + 'static {
+    #[doc(hidden)]
+    const ITEMS: &'static [Linked];
+}
+
+/// One annotated item, as the linker or a service hands it over.
+#[derive(Debug, Clone, Copy)]
+pub enum Linked {
+    /// A tool.
+    Tool(&'static ToolDef),
+    /// A resource or template.
+    Resource(&'static ResourceDef),
+    /// A prompt.
+    Prompt(&'static PromptDef),
+}
+
+inventory::collect!(Linked);
+
+impl Linked {
+    pub(crate) fn common(&self) -> &'static Common {
+        match self {
+            Self::Tool(def) => &def.common,
+            Self::Resource(def) => &def.common,
+            Self::Prompt(def) => &def.common,
+        }
+    }
+
+    /// The functions that its attributes name, by option, and what each takes.
+    pub(crate) fn named(&self) -> Vec<(&'static str, Vec<Inject>)> {
+        let completers = self.common().args.iter().filter_map(|arg| arg.completer());
+        let mut named: Vec<_> = completers.map(|complete| ("complete", complete(None).takes)).collect();
+        if let Self::Resource(def) = self {
+            named.extend(def.list.map(|list| ("list", list(None).takes)));
+            named.extend(def.subscribe.map(|check| ("subscribe", check(None).takes)));
+        }
+        named
+    }
+
+    /// Tells items apart: their place does not, since one `macro_rules!` call can make several.
+    pub(crate) fn key(&self) -> usize {
+        match self {
+            Self::Tool(def) => std::ptr::from_ref(*def).addr(),
+            Self::Resource(def) => std::ptr::from_ref(*def).addr(),
+            Self::Prompt(def) => std::ptr::from_ref(*def).addr(),
+        }
+    }
+
+    pub(crate) const fn kind(&self) -> &'static str {
+        match self {
+            Self::Tool(_) => "tool",
+            Self::Resource(_) => "resource",
+            Self::Prompt(_) => "prompt",
+        }
+    }
+
+    /// Every annotated free function of the program, by crate, file, line, column and name.
+    pub(crate) fn all() -> Vec<Self> {
+        let mut all: Vec<Self> = inventory::iter::<Self>.into_iter().copied().collect();
+        all.sort_by_key(|item| {
+            let Common { at, name, .. } = item.common();
+            (at.krate(), at.file, at.line, at.column, *name)
+        });
+        all
     }
 }

@@ -1,17 +1,18 @@
 //! A server: what it offers and its bounds. Made by [`ServerBuilder`], served by transports.
 
+mod assemble;
 mod builder;
 mod error;
-#[cfg(feature = "http")]
-mod event_store;
 mod handle;
 #[cfg(feature = "http")]
 mod http;
 mod identity;
 mod item;
+mod list_cache;
 mod notice;
-mod options;
+mod registry;
 mod task;
+mod ui;
 
 use std::{
     any::Any,
@@ -21,27 +22,25 @@ use std::{
     },
 };
 
+pub(crate) use assemble::assemble;
 pub use builder::ServerBuilder;
 pub(crate) use builder::{RequestType, report_forgotten};
 pub use error::{Error, Result};
-#[cfg(feature = "http")]
-pub(crate) use event_store::EventBounds;
-#[cfg(feature = "http")]
-pub use event_store::{EventStore, StoredEvent};
 pub use handle::{ServerHandle, Tools};
-#[cfg(feature = "http")]
-pub(crate) use http::HttpOptions;
 #[cfg(feature = "http")]
 pub use http::IntoPrincipal;
 pub(crate) use identity::Identity;
-pub(crate) use options::{LONGEST, Options};
+pub use item::{Linked, Service};
+pub(crate) use item::{Registered, Source};
+pub(crate) use list_cache::{ListCache, ListKind, Page, page_of};
+pub(crate) use registry::Registry;
 
 use crate::{
+    config::Options,
     context::Settings,
+    crypto::{Ring, Seal},
+    events::{Hub, Lists},
     protocol::Revision,
-    registry::{Registered, Registry},
-    seal::{Ring, Seal},
-    subscribe::{Hub, Lists},
     task::Tasks,
 };
 

@@ -2,8 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{LONGEST, ServerBuilder};
-use crate::task::TaskStore;
+use super::ServerBuilder;
+use crate::{config::LONGEST, task::TaskStore};
 
 impl ServerBuilder {
     /// Sets how long a task is known: 10 minutes by default, a year at most.

@@ -1,7 +1,7 @@
 //! What a file is: its MIME type by its name, and whether it is sent as text or as bytes. Called while a skill's
 //! directory is read.
 
-use crate::{content::ResourceContents, reply::ResourceResult};
+use crate::{content::ResourceContents, resource::ResourceResult};
 
 /// The contents that reading the file gives, and its MIME type.
 pub(super) fn contents(name: &str, bytes: Vec<u8>) -> (ResourceResult, &'static str) {

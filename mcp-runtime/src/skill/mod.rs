@@ -1,6 +1,7 @@
 //! Skills: directories with a `SKILL.md`, read once into memory. The builder reads them, the registry finds files in
 //! them.
 
+mod catalog;
 #[cfg(feature = "skills")]
 mod folder;
 #[cfg(feature = "skills")]
@@ -10,11 +11,12 @@ mod kind;
 
 use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf};
 
+pub(crate) use catalog::{Found, Skills, children as skill_children, write_entry as write_skill};
 #[cfg(feature = "skills")]
 pub(crate) use folder::read;
 use serde_json::{Map, Value};
 
-use crate::reply::ResourceResult;
+use crate::resource::ResourceResult;
 
 /// The file that makes a directory a skill.
 pub(crate) const MANIFEST: &str = "SKILL.md";

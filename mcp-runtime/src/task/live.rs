@@ -17,8 +17,8 @@ use tokio::{
 use super::{TaskRecord, time::iso};
 use crate::{
     context::{Inputs, Question, input_request},
+    events::{Change, Filter, Hub, Shown, Told},
     jsonrpc::{Object, ProtocolError},
-    subscribe::{Change, Filter, Hub, Shown, Told},
 };
 
 /// A task whose function is running, or has just ended.

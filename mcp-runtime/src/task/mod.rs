@@ -25,8 +25,8 @@ pub use store::{MemoryTasks, Stored, TaskRecord, TaskStore};
 
 use crate::{
     admission::{SharePermit, Shares},
+    events::Hub,
     jsonrpc::ProtocolError,
-    subscribe::Hub,
 };
 
 /// Random bytes of an id.
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
     use crate::{
         context::Inputs as _,
-        subscribe::{Follower, Lists},
+        events::{Follower, Lists},
     };
 
     struct Nothing;

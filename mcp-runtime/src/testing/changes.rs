@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{dispatch::Subscription, subscribe::Follower, transport::memory::read};
+use crate::{dispatch::Subscription, events::Follower, transport::memory::read};
 
 /// How long a change may take in a test; publishing is immediate, so that only the publisher takes time.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -9,9 +9,9 @@ use super::{
     changes::{Changes, Source},
 };
 use crate::{
+    events::Lists,
     protocol::{META_CLIENT_CAPABILITIES, META_PROTOCOL_VERSION, Revision, TASKS_EXTENSION},
     server::Server,
-    subscribe::Lists,
     transport::memory::{Answers, MemoryConnection},
 };
 

@@ -23,10 +23,10 @@ use crate::{
         Calls, Clients, ConnectionState, Era, Messages, Received, Registration, Reply, Request,
         RunningRequest, Subscribed, Subscription, THE_CLIENT, encode, era, start_batch,
     },
+    events::{Filter, Follower, Lists},
     jsonrpc::{Malformed, Message, ProtocolError, batch, error_reply, parse},
     protocol::Revision,
     server::Server,
-    subscribe::{Filter, Follower, Lists},
 };
 
 /// Bytes of replies that go out even though more requests are at hand.

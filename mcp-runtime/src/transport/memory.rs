@@ -14,10 +14,10 @@ use crate::{
         Clients, ConnectionState, Era, Received, Reply, Request, Subscribed, Subscription, THE_CLIENT,
         encode, era,
     },
+    events::Lists,
     jsonrpc::{ProtocolError, error_reply, parse},
     protocol::Revision,
     server::Server,
-    subscribe::Lists,
 };
 
 /// What the client answers to a request of the server: the wire's `method` and `params` in, the result out, or an

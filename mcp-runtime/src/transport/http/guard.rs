@@ -7,7 +7,7 @@ use super::{
     headers::{Field, Head},
     response::Refusal,
 };
-use crate::server::HttpOptions;
+use crate::config::HttpOptions;
 
 /// The hosts and origins of one server.
 #[derive(Debug)]

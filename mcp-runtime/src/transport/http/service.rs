@@ -25,12 +25,13 @@ use super::{
 use crate::{
     admission::{Budget, Permit},
     blocking,
+    config::HttpOptions,
     connection::{Caller, ClientConnection, ClientData, RequestContext, Shutdown},
     dispatch::{Calls, Received, Request, Subscribed},
     extensions::Extensions,
     jsonrpc::{Malformed, Message, ProtocolError, parse},
     protocol::Revision,
-    server::{HttpOptions, Server},
+    server::Server,
 };
 
 /// What one server admits over HTTP.

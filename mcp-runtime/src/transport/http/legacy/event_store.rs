@@ -8,7 +8,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use crate::server::{EventBounds, EventStore, StoredEvent};
+use crate::store::{EventBounds, EventStore, StoredEvent};
 
 type Kept<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 

@@ -35,9 +35,11 @@ use super::{
     service::Endpoint,
 };
 use crate::{
+    config::HttpOptions,
     connection::{Caller, PendingRequests},
     dispatch::{Clients, InFlight},
-    server::{EventStore, HttpOptions, Server},
+    server::Server,
+    store::EventStore,
 };
 
 /// What an endpoint keeps for older revisions.

@@ -22,7 +22,7 @@ use crate::{
     connection::{Outbound, Receiver},
     dispatch::{Calls, encode},
     protocol::Revision,
-    server::{EventStore, StoredEvent},
+    store::{EventStore, StoredEvent},
     transport::http::{
         exchange::Exchange,
         response::{self, ResponseBody, event},

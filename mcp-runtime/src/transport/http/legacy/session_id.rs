@@ -12,8 +12,8 @@ use serde_json::Value;
 use super::capabilities::Capabilities;
 use crate::{
     connection::{Caller, ClientData},
+    crypto::{Ring, Seal},
     protocol::Revision,
-    seal::{Ring, Seal},
 };
 
 /// The identity of a session.
@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     fn ring() -> Ring {
-        Ring::new(vec![crate::seal::Key::new([1; 32])])
+        Ring::new(vec![crate::crypto::Key::new([1; 32])])
     }
 
     fn token() -> SessionIds {

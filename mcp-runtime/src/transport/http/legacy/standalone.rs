@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use crate::subscribe::{Change, Follower};
+use crate::events::{Change, Follower};
 
 /// The standalone streams of one session.
 #[derive(Debug, Default)]
@@ -102,7 +102,7 @@ impl Standalone {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::subscribe::{Hub, Lists};
+    use crate::events::{Hub, Lists};
 
     #[test]
     fn each_message_goes_to_one_stream_the_newest_that_is_read() {

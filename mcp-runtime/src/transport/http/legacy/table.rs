@@ -10,8 +10,8 @@ use std::{
 use super::{Sid, standalone::Standalone};
 use crate::{
     connection::Shutdown,
+    events::{Filter, Hub, Lists},
     protocol::LogLevel,
-    subscribe::{Filter, Hub, Lists},
 };
 
 /// Bytes of the URIs that all sessions together subscribe to.

@@ -7,8 +7,8 @@ use serde_json::json;
 use super::{Client, Coming, Endpoint, ask, said, server};
 use crate::{
     connection::Caller,
-    def::{RuntimeTool, ToolCall},
     server::ServerBuilder,
+    tool::{RuntimeTool, ToolCall},
 };
 
 fn endpoint(builder: ServerBuilder) -> Arc<Endpoint> {

@@ -3,7 +3,7 @@
 use tokio::{net::TcpListener, sync::oneshot, time::timeout};
 
 use super::*;
-use crate::def::{RuntimeTool, ToolCall};
+use crate::tool::{RuntimeTool, ToolCall};
 
 #[tokio::test]
 async fn bounds_without_bounds_serve_and_end() {

@@ -7,10 +7,10 @@ use serde_json::json;
 use super::{Client, Coming, Endpoint, said, server};
 use crate::{
     connection::Caller,
-    def::{RuntimeTool, ToolCall},
     dispatch::{Layer, LayeredCall, Layers, Reply, ReplyFuture, Status},
     jsonrpc::ProtocolError,
     protocol::Revision,
+    tool::{RuntimeTool, ToolCall},
 };
 
 /// Refuses everyone but Ada, and notes who called.

@@ -12,9 +12,11 @@ use tokio::sync::Semaphore;
 
 use super::{super::legacy::Events, Client, Coming, Endpoint, ResponseBody, ask, said, server};
 use crate::{
-    def::{RuntimeTool, ToolCall},
-    server::{EventBounds, EventStore, HttpOptions, ServerBuilder, StoredEvent},
-    subscribe::Limits,
+    config::HttpOptions,
+    events::Limits,
+    server::ServerBuilder,
+    store::{EventBounds, EventStore, StoredEvent},
+    tool::{RuntimeTool, ToolCall},
 };
 
 /// Lets calls to `hold` go.

@@ -1,0 +1,200 @@
+//! Parameters that come from the server: `&T` from state or request, `FromContext` values, and how their absence is
+//! reported.
+
+use std::{
+    any::{TypeId, type_name},
+    future::Future,
+    marker::PhantomData,
+    pin::Pin,
+    sync::Arc,
+};
+
+use crate::{
+    context::Context,
+    error::{Failure, IntoFailure, ToolError},
+    extensions::Extensions,
+};
+
+/// Types that can be injected as `&T`.
+#[diagnostic::on_unimplemented(
+    message = "`&{Self}` cannot be injected",
+    label = "must be `Send + Sync + 'static`",
+    note = "if the client should send this, take it by value"
+)]
+pub trait State: Send + Sync + 'static {}
+#[diagnostic::do_not_recommend]
+impl<T: ?Sized + Send + Sync + 'static> State for T {}
+
+/// An injected parameter, as generated code declares it.
+#[derive(Debug, Clone, Copy)]
+pub struct Inject {
+    /// As it was written; absent for the parameters of a function that an attribute names.
+    written: Option<&'static str>,
+    name: fn() -> &'static str,
+    pub(crate) optional: bool,
+    /// The slots that it may be found in, and whether it is the context itself.
+    slots: fn() -> [TypeId; 2],
+    this: fn() -> TypeId,
+}
+
+impl Inject {
+    /// A parameter `&T`.
+    #[must_use]
+    pub const fn of<T: ?Sized + State>(name: &'static str) -> Self {
+        Self { written: Some(name), ..Self::taken::<T>() }
+    }
+
+    /// A parameter `&T` of a function that an attribute names.
+    pub(crate) const fn taken<T: ?Sized + 'static>() -> Self {
+        Self {
+            written: None,
+            name: type_name::<T>,
+            optional: false,
+            slots: || [TypeId::of::<Arc<T>>(), TypeId::of::<Arc<Arc<T>>>()],
+            this: TypeId::of::<T>,
+        }
+    }
+
+    /// The type's name, for people.
+    pub(crate) fn name(&self) -> &'static str {
+        self.written.unwrap_or_else(self.name)
+    }
+
+    /// A parameter `Option<&T>`.
+    #[must_use]
+    pub const fn optional<T: ?Sized + State>(name: &'static str) -> Self {
+        Self { optional: true, ..Self::of::<T>(name) }
+    }
+
+    /// The type that it refers to.
+    pub(crate) fn target(&self) -> TypeId {
+        (self.this)()
+    }
+
+    /// Whether it is a `&T`.
+    pub(crate) fn is<T: 'static>(&self) -> bool {
+        self.target() == TypeId::of::<T>()
+    }
+
+    /// Whether state or a declared request type can provide it.
+    pub(crate) fn is_provided(&self, state: &Extensions, requested: &[TypeId]) -> bool {
+        let this = (self.this)();
+        self.optional
+            || this == TypeId::of::<Context>()
+            || requested.contains(&this)
+            || state.holds(&(self.slots)())
+    }
+}
+
+/// Finds the value for `&T`; sized types may be the context itself.
+#[derive(Debug)]
+pub struct Probe<T: ?Sized>(PhantomData<fn() -> *const T>);
+
+impl<T: ?Sized> Probe<T> {
+    /// A probe for `T`.
+    #[must_use]
+    #[allow(clippy::new_without_default)]
+    pub const fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+fn absent<T: ?Sized>() -> Failure {
+    Failure::Body(ToolError::private(format!(
+        "no value of type `{}` is there for this request\nregister it with `.state(..)`, or have middleware put it into the request's extensions",
+        type_name::<T>()
+    )))
+}
+
+impl<T: 'static> Probe<T> {
+    /// The value.
+    ///
+    /// # Errors
+    /// None was registered, or none came with the request.
+    pub fn find<'c>(&self, context: &'c Context) -> Result<&'c T, Failure> {
+        self.find_optional(context).ok_or_else(absent::<T>)
+    }
+
+    /// The value, if there is one.
+    #[must_use]
+    pub fn find_optional<'c>(&self, context: &'c Context) -> Option<&'c T> {
+        context.as_any::<T>().or_else(|| context.find::<T>())
+    }
+}
+
+/// The same for `&dyn Trait`; an inherent method of [`Probe`] wins where the type is sized.
+pub trait ProbeDyn<T: ?Sized> {
+    /// The value.
+    ///
+    /// # Errors
+    /// None was registered.
+    fn find<'c>(&self, context: &'c Context) -> Result<&'c T, Failure>;
+
+    /// The value, if there is one.
+    fn find_optional<'c>(&self, context: &'c Context) -> Option<&'c T>;
+}
+
+impl<T: ?Sized + 'static> ProbeDyn<T> for Probe<T> {
+    fn find<'c>(&self, context: &'c Context) -> Result<&'c T, Failure> {
+        context.find::<T>().ok_or_else(absent::<T>)
+    }
+
+    fn find_optional<'c>(&self, context: &'c Context) -> Option<&'c T> {
+        context.find::<T>()
+    }
+}
+
+/// Values that are made for each call from its context: `#[mcp(inject)] tx: Tx`.
+///
+/// ```
+/// use mcp_runtime::{Context, FromContext, ToolError};
+///
+/// struct Revision(String);
+///
+/// impl FromContext for Revision {
+///     type Error = ToolError;
+///
+///     async fn from_context(ctx: &Context) -> Result<Self, ToolError> {
+///         Ok(Self(ctx.revision().to_string()))
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be made from a request",
+    label = "does not implement `FromContext`",
+    note = "implement `mcp_runtime::FromContext` for it, or remove `#[mcp(inject)]` if the client sends it"
+)]
+pub trait FromContext: Sized + Send {
+    /// Why it cannot be made.
+    type Error: IntoFailure;
+
+    /// Makes the value for one call.
+    ///
+    /// # Errors
+    /// It cannot be made; the call fails as if the function had returned this error.
+    fn from_context(context: &Context) -> impl Future<Output = Result<Self, Self::Error>> + Send;
+}
+
+/// How an owned parameter is made, as generated code declares it.
+#[allow(missing_debug_implementations)] // a function pointer
+pub struct Maker<T>(for<'c> fn(&'c Context) -> Making<'c, T>);
+
+type Making<'c, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'c>>;
+
+/// How `T` is made; bound once, so that a type which cannot be made is one error.
+#[must_use]
+pub const fn maker<T: FromContext>() -> Maker<T> {
+    Maker(|context| {
+        Box::pin(async move { T::from_context(context).await.map_err(IntoFailure::into_failure) })
+    })
+}
+
+impl<T> Maker<T> {
+    /// Makes the value for one call.
+    ///
+    /// # Errors
+    /// As [`FromContext::from_context`].
+    pub async fn make(&self, context: &Context) -> Result<T, Failure> {
+        (self.0)(context).await
+    }
+}

@@ -1,0 +1,20 @@
+//! Prompts: what an annotated function says of one, what it may return, and its entry in `prompts/list`.
+
+mod entry;
+mod output;
+mod spec;
+
+pub(crate) use entry::{PromptEntry, Prompts};
+pub(crate) use output::prompt_result;
+pub use output::{AnyPromptOut, IntoMessage, IntoPromptResult, PromptOut, PromptResult, prompt_out};
+pub use spec::PromptDef;
+
+/// The marker of an annotated prompt; name it in `.prompt::<name>()`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a prompt",
+    label = "not annotated with `#[mcp_prompt]`"
+)]
+pub trait Prompt {
+    #[doc(hidden)]
+    const DEF: &'static PromptDef;
+}

@@ -1,0 +1,167 @@
+//! What a prompt may return.
+
+use std::borrow::Cow;
+
+use crate::content::{Audio, Content, Embedded, Image, Message, ResourceLink, Text};
+use crate::error::{Failure, IntoFailure};
+use crate::{
+    content::Writer,
+    jsonrpc::{Object, array},
+    protocol::Revision,
+};
+use serde_json::{Map, Value};
+
+/// The whole answer to `prompts/get`.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct PromptResult {
+    /// The wire's `description`; without it, the prompt's own.
+    pub description: Option<String>,
+    /// The wire's `messages`, in order.
+    pub messages: Vec<Message>,
+    pub(crate) meta: Option<Box<Map<String, Value>>>,
+}
+
+impl PromptResult {
+    /// An answer of these messages.
+    pub fn new(messages: impl IntoIterator<Item = Message>) -> Self {
+        Self { messages: messages.into_iter().collect(), ..Self::default() }
+    }
+
+    /// Sets the wire's `description`.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.description = Some(description.into());
+        self
+    }
+
+    /// Adds a member to the result's `_meta`.
+    #[must_use]
+    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.meta.get_or_insert_default().insert(key.into(), value.into());
+        self
+    }
+}
+
+/// The members of a prompt's result.
+pub(crate) fn prompt_result(
+    object: &mut Object<'_>,
+    result: &PromptResult,
+    revision: Revision,
+    description: Option<&str>,
+) {
+    let writer = Writer(revision);
+    object.opt_str("description", result.description.as_deref().or(description));
+    array(object.key("messages"), &result.messages, |out, message| writer.message(out, message));
+}
+
+/// Types that are one message: a [`Message`], or a block or text of the user.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a prompt message",
+    label = "not a message",
+    note = "messages are `Message`, text and content blocks"
+)]
+pub trait IntoMessage {
+    /// The message.
+    fn into_message(self) -> Message;
+}
+
+/// Types that a prompt may return.
+#[diagnostic::on_unimplemented(
+    message = "a prompt cannot return `{Self}`",
+    label = "no prompt messages can be made of this",
+    note = "return text, `Message`, `Vec<Message>`, content blocks, `PromptResult`, or a `Result` of these"
+)]
+pub trait IntoPromptResult {
+    /// The messages.
+    ///
+    /// # Errors
+    /// The function failed.
+    fn into_prompt_result(self) -> Result<PromptResult, Failure>;
+}
+
+macro_rules! messages {
+    ($($t:ty => $message:expr;)*) => {$(
+        impl IntoMessage for $t {
+            fn into_message(self) -> Message {
+                let message: fn(Self) -> Message = $message;
+                message(self)
+            }
+        }
+        impl IntoPromptResult for $t {
+            fn into_prompt_result(self) -> Result<PromptResult, Failure> {
+                Ok(PromptResult::new([self.into_message()]))
+            }
+        }
+    )*};
+}
+messages! {
+    Message => |m| m;
+    String => Message::user;
+    &'static str => Message::user;
+    Cow<'static, str> => Message::user;
+    Content => Message::user;
+    Text => Message::user;
+    Image => Message::user;
+    Audio => Message::user;
+    ResourceLink => Message::user;
+    Embedded => Message::user;
+}
+
+impl IntoPromptResult for PromptResult {
+    fn into_prompt_result(self) -> Result<PromptResult, Failure> {
+        Ok(self)
+    }
+}
+
+impl<T: IntoMessage> IntoPromptResult for Vec<T> {
+    fn into_prompt_result(self) -> Result<PromptResult, Failure> {
+        Ok(PromptResult::new(self.into_iter().map(T::into_message)))
+    }
+}
+
+impl<T: IntoPromptResult, E: IntoFailure> IntoPromptResult for Result<T, E> {
+    fn into_prompt_result(self) -> Result<PromptResult, Failure> {
+        self.map_err(E::into_failure)?.into_prompt_result()
+    }
+}
+
+macro_rules! tuples {
+    ($(($($t:ident)*))*) => {$(
+        impl<$($t: IntoMessage),*> IntoPromptResult for ($($t,)*) {
+            #[allow(non_snake_case)]
+            fn into_prompt_result(self) -> Result<PromptResult, Failure> {
+                let ($($t,)*) = self;
+                Ok(PromptResult::new([$($t.into_message()),*]))
+            }
+        }
+    )*};
+}
+tuples!((A)(A B)(A B C)(A B C D)(A B C D E)(A B C D E F));
+
+/// How a return type `R` becomes a prompt's messages.
+#[allow(missing_debug_implementations)] // a table of function pointers
+pub struct PromptOut<R: 'static> {
+    convert: fn(R) -> Result<PromptResult, Failure>,
+}
+
+impl<R: 'static> PromptOut<R> {
+    /// Converts what the function returned.
+    ///
+    /// # Errors
+    /// The function failed.
+    pub fn reply(&self, value: R) -> Result<PromptResult, Failure> {
+        (self.convert)(value)
+    }
+}
+
+/// The conversion of `R`; a function, so that a type which fits nowhere is underlined as a whole.
+#[must_use]
+pub const fn prompt_out<R: IntoPromptResult>() -> PromptOut<R> {
+    PromptOut { convert: R::into_prompt_result }
+}
+
+/// A [`PromptOut`] without its type.
+pub trait AnyPromptOut: Sync {}
+
+impl<R> AnyPromptOut for PromptOut<R> {}

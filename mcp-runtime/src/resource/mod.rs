@@ -1,0 +1,29 @@
+//! Resources and templates: what an annotated function says of one, what it may return, its URIs, and its entry in
+//! `resources/list` or `resources/templates/list`.
+
+mod entry;
+mod listed;
+mod output;
+mod spec;
+mod subscribe;
+mod template;
+
+pub(crate) use entry::{ResourceEntry, uri_with_prefix};
+pub(crate) use listed::ListFn;
+pub use listed::{ListedResource, list};
+pub(crate) use output::resource_result;
+pub use output::{AnyResourceOut, IntoResourceResult, ResourceOut, ResourceResult, resource_out};
+pub use spec::ResourceDef;
+pub(crate) use subscribe::SubscribeFn;
+pub use subscribe::{Subscription, subscribe};
+pub(crate) use template::{Bound, percent_decode};
+
+/// The marker of an annotated resource; name it in `.resource::<name>()`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a resource",
+    label = "not annotated with `#[mcp_resource]`"
+)]
+pub trait Resource {
+    #[doc(hidden)]
+    const DEF: &'static ResourceDef;
+}

@@ -1,0 +1,196 @@
+//! What a resource may return.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+
+use crate::content::{Bytes, ResourceContents};
+use crate::{
+    content::Json,
+    error::{Failure, IntoFailure, ToolError},
+};
+use crate::{
+    content::{ResourceDefaults, Writer},
+    jsonrpc::{Object, array},
+    protocol::Revision,
+};
+use serde_json::{Map, Value};
+
+/// The whole answer to a read: one item, or several.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ResourceResult {
+    /// The wire's `contents`, in order.
+    pub contents: Vec<ResourceContents>,
+    pub(crate) meta: Option<Box<Map<String, Value>>>,
+}
+
+impl ResourceResult {
+    /// An answer of these items.
+    pub fn new(contents: impl IntoIterator<Item = ResourceContents>) -> Self {
+        Self { contents: contents.into_iter().collect(), meta: None }
+    }
+
+    /// Adds a member to the result's `_meta`; an item's own is set by [`ResourceContents::meta`].
+    #[must_use]
+    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.meta.get_or_insert_default().insert(key.into(), value.into());
+        self
+    }
+}
+
+impl From<ResourceContents> for ResourceResult {
+    fn from(contents: ResourceContents) -> Self {
+        Self { contents: vec![contents], meta: None }
+    }
+}
+
+/// The `contents` of a read.
+pub(crate) fn resource_result(
+    object: &mut Object<'_>,
+    result: &ResourceResult,
+    revision: Revision,
+    own: ResourceDefaults<'_>,
+) {
+    let writer = Writer(revision);
+    array(object.key("contents"), &result.contents, |out, item| writer.resource(out, item, own));
+}
+
+/// Types that a resource may return.
+#[diagnostic::on_unimplemented(
+    message = "a resource cannot return `{Self}`",
+    label = "no resource contents can be made of this",
+    note = "return text, a number, `Json<T>`, `Bytes` or `Vec<u8>`, `ResourceContents`, or an `Option` or `Result` of these",
+    note = "for your own type: `Json<{Self}>`"
+)]
+pub trait IntoResourceResult {
+    /// The MIME type where neither the attribute nor the value names one.
+    #[doc(hidden)]
+    const MIME: Option<&'static str>;
+
+    /// The contents.
+    ///
+    /// # Errors
+    /// The function failed, the resource does not exist, or its value has no JSON form.
+    fn into_resource_result(self) -> Result<ResourceResult, Failure>;
+}
+
+macro_rules! texts {
+    ($($t:ty)*) => {$(
+        impl IntoResourceResult for $t {
+            const MIME: Option<&'static str> = Some("text/plain");
+
+            fn into_resource_result(self) -> Result<ResourceResult, Failure> {
+                Ok(ResourceContents::text(self.to_string()).into())
+            }
+        }
+    )*};
+}
+texts!(&'static str Cow<'static, str> bool char i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize f32 f64);
+
+impl IntoResourceResult for String {
+    const MIME: Option<&'static str> = Some("text/plain");
+
+    fn into_resource_result(self) -> Result<ResourceResult, Failure> {
+        Ok(ResourceContents::text(self).into())
+    }
+}
+
+impl<T: Serialize> IntoResourceResult for Json<T> {
+    const MIME: Option<&'static str> = Some("application/json");
+
+    fn into_resource_result(self) -> Result<ResourceResult, Failure> {
+        let json = serde_json::to_string(&self.0).map_err(|e| Failure::Body(ToolError::private(e)))?;
+        Ok(ResourceContents::text(json).into())
+    }
+}
+
+macro_rules! binary {
+    ($($t:ty => $bytes:expr;)*) => {$(
+        impl IntoResourceResult for $t {
+            const MIME: Option<&'static str> = Some("application/octet-stream");
+
+            fn into_resource_result(self) -> Result<ResourceResult, Failure> {
+                let bytes: fn(Self) -> Vec<u8> = $bytes;
+                Ok(ResourceContents::blob(bytes(self)).into())
+            }
+        }
+    )*};
+}
+binary! {
+    Vec<u8> => |v| v;
+    Bytes => |b| b.0;
+    &'static [u8] => |b| b.to_vec();
+}
+
+macro_rules! whole {
+    ($($t:ty)*) => {$(
+        impl IntoResourceResult for $t {
+            const MIME: Option<&'static str> = None;
+
+            fn into_resource_result(self) -> Result<ResourceResult, Failure> {
+                Ok(self.into())
+            }
+        }
+    )*};
+}
+whole!(ResourceContents ResourceResult);
+
+impl IntoResourceResult for Vec<ResourceContents> {
+    const MIME: Option<&'static str> = None;
+
+    fn into_resource_result(self) -> Result<ResourceResult, Failure> {
+        Ok(ResourceResult::new(self))
+    }
+}
+
+impl<T: IntoResourceResult> IntoResourceResult for Option<T> {
+    const MIME: Option<&'static str> = T::MIME;
+
+    fn into_resource_result(self) -> Result<ResourceResult, Failure> {
+        self.ok_or(Failure::NotFound)?.into_resource_result()
+    }
+}
+
+impl<T: IntoResourceResult, E: IntoFailure> IntoResourceResult for Result<T, E> {
+    const MIME: Option<&'static str> = T::MIME;
+
+    fn into_resource_result(self) -> Result<ResourceResult, Failure> {
+        self.map_err(E::into_failure)?.into_resource_result()
+    }
+}
+
+/// How a return type `R` becomes a resource's contents.
+#[allow(missing_debug_implementations)] // a table of function pointers
+pub struct ResourceOut<R: 'static> {
+    convert: fn(R) -> Result<ResourceResult, Failure>,
+    mime: Option<&'static str>,
+}
+
+impl<R: 'static> ResourceOut<R> {
+    /// Converts what the function returned.
+    ///
+    /// # Errors
+    /// The function failed, or there is no such resource.
+    pub fn reply(&self, value: R) -> Result<ResourceResult, Failure> {
+        (self.convert)(value)
+    }
+}
+
+/// The conversion of `R`; a function, so that a type which fits nowhere is underlined as a whole.
+#[must_use]
+pub const fn resource_out<R: IntoResourceResult>() -> ResourceOut<R> {
+    ResourceOut { convert: R::into_resource_result, mime: R::MIME }
+}
+
+/// A [`ResourceOut`] without its type.
+pub trait AnyResourceOut: Sync {
+    #[doc(hidden)]
+    fn mime(&self) -> Option<&'static str>;
+}
+
+impl<R> AnyResourceOut for ResourceOut<R> {
+    fn mime(&self) -> Option<&'static str> {
+        self.mime
+    }
+}

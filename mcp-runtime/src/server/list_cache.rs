@@ -1,0 +1,122 @@
+//! Lists as bytes: rendered once for each revision and kept, cut into pages.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::server::Registry;
+use crate::{connection::Access, protocol::Revision};
+
+/// The lists that are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ListKind {
+    Tools,
+    Resources,
+    Templates,
+    Prompts,
+    Skills,
+}
+
+impl ListKind {
+    /// The member of the result that holds the entries.
+    pub(crate) const fn key(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Resources => "resources",
+            Self::Templates => "resourceTemplates",
+            Self::Prompts => "prompts",
+            Self::Skills => "skills",
+        }
+    }
+}
+
+/// Rendered first pages, by list and revision; a changed registry starts with none.
+#[derive(Debug, Default)]
+pub(crate) struct ListCache([[OnceLock<Arc<Page>>; 5]; 5]);
+
+/// One page: the entries as a JSON array, and the cursor of the next.
+#[derive(Debug, Clone)]
+pub(crate) struct Page {
+    pub(crate) entries: Vec<u8>,
+    /// How many entries of the list come before the next page.
+    pub(crate) next: Option<usize>,
+    /// The cursor of the next page, once it has been sealed.
+    pub(crate) cursor: OnceLock<String>,
+}
+
+impl Registry {
+    /// The entries of a list that the caller may see, each as JSON.
+    pub(crate) fn entries(&self, kind: ListKind, revision: Revision, access: Access<'_>) -> Vec<Vec<u8>> {
+        let render = |write: &dyn Fn(&mut Vec<u8>)| {
+            let mut out = Vec::with_capacity(256);
+            write(&mut out);
+            out
+        };
+        match kind {
+            ListKind::Tools => {
+                let shown = self.tools.iter().filter(|tool| access.allows(&tool.scopes));
+                shown.map(|tool| render(&|out| tool.write(out, revision))).collect()
+            }
+            ListKind::Prompts => {
+                let shown = self.prompts.iter().filter(|prompt| access.allows(prompt.def.common.scopes));
+                shown.map(|prompt| render(&|out| prompt.write(out, revision))).collect()
+            }
+            ListKind::Resources | ListKind::Templates => {
+                let exact = kind == ListKind::Resources;
+                let shown = self.resources.iter().filter(|r| r.template.is_exact() == exact);
+                let shown = shown.filter(|r| access.allows(r.def.common.scopes));
+                let mut entries: Vec<_> =
+                    shown.map(|resource| render(&|out| resource.write(out, revision))).collect();
+                if exact && revision.is_modern() {
+                    entries.extend(self.skills.manifests());
+                }
+                entries
+            }
+            ListKind::Skills => self.skills.entries(),
+        }
+    }
+
+    /// The first page for callers who see everything; rendered once.
+    pub(crate) fn first_page(&self, kind: ListKind, revision: Revision, size: usize) -> Arc<Page> {
+        let kept = self.lists.0.get(kind as usize).and_then(|revisions| revisions.get(revision.index()));
+        let render = || {
+            Arc::new(
+                page_of(&self.entries(kind, revision, Access::TRUSTED), 0, size).unwrap_or_else(Page::empty),
+            )
+        };
+        kept.map_or_else(render, |page| page.get_or_init(render).clone())
+    }
+}
+
+impl Page {
+    fn empty() -> Self {
+        Self { entries: b"[]".to_vec(), next: None, cursor: OnceLock::new() }
+    }
+}
+
+/// The page that begins after so many entries; `None` if there are not as many.
+pub(crate) fn page_of(entries: &[Vec<u8>], start: usize, size: usize) -> Option<Page> {
+    let rest = entries.get(start..)?;
+    let shown = rest.get(..size.max(1)).unwrap_or(rest);
+    let mut page = Vec::with_capacity(shown.iter().map(|entry| entry.len() + 1).sum::<usize>() + 2);
+    page.push(b'[');
+    page.extend_from_slice(&shown.join(&b','));
+    page.push(b']');
+    let next = (shown.len() < rest.len()).then_some(start + shown.len());
+    Some(Page { entries: page, next, ..Page::empty() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_follow_each_other() {
+        let entries: Vec<Vec<u8>> = (0..5).map(|n: u8| vec![b'0' + n]).collect();
+        let pages = [(0, "[0,1]", Some(2)), (2, "[2,3]", Some(4)), (4, "[4]", None), (5, "[]", None)];
+        for (start, text, next) in pages {
+            let page = page_of(&entries, start, 2).expect("a page");
+            assert_eq!((page.entries.as_slice(), page.next), (text.as_bytes(), next));
+        }
+        assert!(page_of(&entries, 6, 2).is_none());
+        assert!(page_of(&entries, usize::MAX, usize::MAX).is_none());
+    }
+}

@@ -1,0 +1,106 @@
+//! What a running server offers: its tools, resources, prompts and skills, looked up by name or URI, and their lists,
+//! kept as bytes until something changes. Built by the server, read by dispatch.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::ListCache;
+use crate::{
+    connection::RequestContext,
+    prompt::{PromptEntry, Prompts},
+    protocol::{self, normalise},
+    resource::{Bound, ResourceEntry},
+    skill::Skills,
+    tool::{ToolEntry, Tools},
+};
+
+/// Everything that a server offers at one moment.
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
+    pub(crate) tools: Tools,
+    pub(crate) resources: Vec<Arc<ResourceEntry>>,
+    /// Exact URIs, with scheme and host in lower case.
+    exact: HashMap<String, usize>,
+    /// Templates, the more specific first.
+    templates: Vec<usize>,
+    pub(crate) prompts: Prompts,
+    pub(crate) skills: Arc<Skills>,
+    pub(crate) lists: ListCache,
+    /// Whether there are any of each kind.
+    pub(crate) has_tools: bool,
+    pub(crate) has_resources: bool,
+    pub(crate) has_prompts: bool,
+    pub(crate) has_skills: bool,
+    /// Whether some argument can be completed.
+    pub(crate) completes: bool,
+    /// Whether some resource is a page.
+    pub(crate) has_pages: bool,
+    /// Whether some tool's calls may become tasks.
+    pub(crate) has_tasks: bool,
+}
+
+impl Registry {
+    pub(crate) fn new(
+        tools: Vec<Arc<ToolEntry>>,
+        resources: Vec<Arc<ResourceEntry>>,
+        prompts: Vec<Arc<PromptEntry>>,
+        skills: Arc<Skills>,
+    ) -> Self {
+        let is_exact = |(_, resource): &(usize, &Arc<ResourceEntry>)| resource.template.is_exact();
+        let exact = resources.iter().enumerate().filter(is_exact);
+        let exact = exact.map(|(n, resource)| (normalise(&resource.uri), n)).collect();
+        let mut templates: Vec<usize> =
+            resources.iter().enumerate().filter(|r| !is_exact(r)).map(|(n, _)| n).collect();
+        // stable, so that registration order decides between equals
+        templates.sort_by_key(|n| std::cmp::Reverse(resources[*n].template.specificity()));
+        Self {
+            has_tools: !tools.is_empty(),
+            has_resources: !resources.is_empty(),
+            has_prompts: !prompts.is_empty(),
+            has_skills: !skills.is_empty(),
+            completes: prompts.iter().any(|p| p.completes()) || resources.iter().any(|r| r.completes()),
+            has_pages: resources.iter().any(|r| protocol::is_page(&r.uri)),
+            has_tasks: tools.iter().any(|tool| tool.task.is_some()),
+            tools: Tools::new(tools),
+            resources,
+            exact,
+            templates,
+            prompts: Prompts::new(prompts),
+            skills,
+            lists: ListCache::default(),
+        }
+    }
+
+    /// The resource that serves `uri` for that request, and its variables: an exact URI before templates.
+    pub(crate) fn resource(
+        &self,
+        uri: &str,
+        request: &RequestContext,
+    ) -> Option<(&Arc<ResourceEntry>, Bound)> {
+        let found = match self.exact.get(uri).or_else(|| self.exact.get(&normalise(uri))) {
+            Some(n) => self.resources.get(*n).map(|resource| (resource, Bound::new())),
+            None => self
+                .templates
+                .iter()
+                .filter_map(|n| self.resources.get(*n))
+                .find_map(|resource| Some((resource, resource.bind(uri)?))),
+        };
+        found.filter(|(resource, _)| request.access().allows(resource.def.common.scopes))
+    }
+
+    /// The items that need scopes, for people.
+    pub(crate) fn scoped(&self) -> Vec<String> {
+        let tools = self.tools.iter().filter(|tool| !tool.scopes.is_empty());
+        let tools = tools.map(|tool| format!("tool `{}`", tool.input.name));
+        let resources = self.resources.iter().filter(|resource| !resource.def.common.scopes.is_empty());
+        let resources = resources.map(|resource| format!("resource `{}`", resource.uri));
+        let prompts = self.prompts.iter().filter(|prompt| !prompt.def.common.scopes.is_empty());
+        let prompts = prompts.map(|prompt| format!("prompt `{}`", prompt.name));
+        tools.chain(resources).chain(prompts).collect()
+    }
+
+    /// The template or resource written exactly like this.
+    pub(crate) fn template(&self, uri: &str) -> Option<&Arc<ResourceEntry>> {
+        self.resources.iter().find(|resource| resource.uri == uri)
+    }
+}

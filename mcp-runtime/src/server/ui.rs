@@ -1,0 +1,70 @@
+//! The pages that tools show (the MCP Apps extension): finds the one that each tool names. Called while a registry is
+//! assembled, when all resources are known.
+
+use std::sync::Arc;
+
+use crate::{
+    item::Problem,
+    resource::{ResourceEntry, uri_with_prefix},
+    tool::{ToolBody, ToolEntry},
+};
+use crate::{
+    protocol::{PAGE_MIME, is_page, normalise},
+    schema::nearest,
+};
+
+/// The resources that are pages.
+pub(super) struct Pages(Vec<Arc<ResourceEntry>>);
+
+impl Pages {
+    pub(super) fn new(resources: &[Arc<ResourceEntry>]) -> Self {
+        Self(resources.iter().filter(|resource| is_page(&resource.uri)).cloned().collect())
+    }
+
+    /// The URI of a tool's page; `prefix` is of the service or mount that the tool is in.
+    ///
+    /// # Errors
+    /// There is no such page, or hosts would not show it.
+    pub(super) fn of(&self, tool: &ToolEntry, prefix: &str) -> Result<Option<String>, Problem> {
+        let (written, at) = match &tool.body {
+            ToolBody::Annotated { def, .. } => (def.ui, Some(def.common.at)),
+            ToolBody::Runtime(tool) => (tool.spec.ui.as_deref(), None),
+        };
+        let Some(written) = written else { return Ok(None) };
+        let problem = |text: String| match at {
+            Some(at) => Problem::at(at, text),
+            None => Problem::new(text),
+        };
+        let name = &tool.input.name;
+        // beside the tool first, then in what it is mounted into
+        let mut prefix = Some(prefix);
+        while let Some(inner) = prefix {
+            let uri = uri_with_prefix(written, inner);
+            if let Some(page) = self.find(&uri) {
+                return match page.def.mime_type() {
+                    Some(PAGE_MIME) => Ok(Some(uri)),
+                    mime => Err(problem(format!(
+                        "tool `{name}` shows `{uri}`, whose MIME type is `{}`\nremove `mime` from that resource: a page is `{PAGE_MIME}` by itself",
+                        mime.unwrap_or_default()
+                    ))),
+                };
+            }
+            let outer = inner.rsplit_once('_').map_or("", |(outer, _)| outer);
+            prefix = (!inner.is_empty()).then_some(outer);
+        }
+        let fix = match nearest(written, self.0.iter().map(|page| page.uri.as_str())) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("register one with `uri = \"{written}\"`"),
+        };
+        Err(problem(format!("tool `{name}` shows `{written}`, and no resource has that URI\n{fix}")))
+    }
+
+    fn find(&self, uri: &str) -> Option<&ResourceEntry> {
+        let exact = normalise(uri);
+        let serves = |page: &&Arc<ResourceEntry>| match page.template.is_exact() {
+            true => normalise(&page.uri) == exact,
+            false => page.bind(uri).is_some(),
+        };
+        self.0.iter().find(serves).map(|page| &**page)
+    }
+}

@@ -1,0 +1,24 @@
+//! Tools: what an annotated function or a builder says of one, what it may return, and its entry in `tools/list`.
+
+mod builder;
+mod entry;
+mod header_param;
+mod output;
+mod spec;
+
+pub use builder::{Tool as RuntimeTool, ToolBuilder, ToolCall};
+pub(crate) use entry::{ToolBody, ToolEntry, Tools, is_tool_name};
+pub(crate) use output::tool_result;
+pub use output::{AnyToolOut, IntoToolResult, Structured, ToolOut, ToolResult, tool_out};
+pub use spec::{Hints, OutputType, TaskMode, ToolDef};
+
+/// The marker of an annotated tool; name it in `.tool::<name>()`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tool",
+    label = "not annotated with `#[mcp_tool]`",
+    note = "put `#[mcp_tool]` on the function, and import it by name"
+)]
+pub trait Tool {
+    #[doc(hidden)]
+    const DEF: &'static ToolDef;
+}

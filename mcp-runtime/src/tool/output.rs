@@ -1,0 +1,322 @@
+//! What a tool may return.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+
+use crate::content::{Audio, Content, Embedded, Image, IntoContent, ResourceLink, Text};
+use crate::{
+    content::Json,
+    error::{Failure, IntoFailure, ToolError},
+};
+use crate::{
+    content::Writer,
+    jsonrpc::{Object, array},
+    protocol::Revision,
+};
+use serde_json::{Map, Value};
+
+/// The whole answer to `tools/call`, for tools that decide every part of it.
+///
+/// See [tool results](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool-result).
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ToolResult {
+    pub(crate) content: Vec<Content>,
+    /// JSON text of `structuredContent`.
+    pub(crate) structured: Option<String>,
+    pub(crate) is_error: bool,
+    pub(crate) meta: Option<Box<Map<String, Value>>>,
+}
+
+impl ToolResult {
+    /// A result of these blocks.
+    pub fn new(content: impl IntoIterator<Item = Content>) -> Self {
+        Self { content: content.into_iter().collect(), ..Self::default() }
+    }
+
+    /// A result of one text block.
+    pub fn text(text: impl Into<Cow<'static, str>>) -> Self {
+        Self { content: vec![Content::text(text)], ..Self::default() }
+    }
+
+    /// A failed result that shows `text` to the model.
+    pub fn error(text: impl Into<Cow<'static, str>>) -> Self {
+        Self { is_error: true, ..Self::text(text) }
+    }
+
+    /// Adds a block.
+    #[must_use]
+    pub fn with(mut self, block: impl Into<Content>) -> Self {
+        self.content.push(block.into());
+        self
+    }
+
+    /// Sets `structuredContent`; declare its schema with `output = Type` on the tool.
+    ///
+    /// The blocks stay as they are. Add the same JSON as text for clients that read only text.
+    ///
+    /// # Errors
+    /// `value` has no JSON form.
+    pub fn structured<T: Serialize + ?Sized>(mut self, value: &T) -> Result<Self, serde_json::Error> {
+        self.structured = Some(serde_json::to_string(value)?);
+        Ok(self)
+    }
+
+    /// Marks the call as failed: the wire's `isError`.
+    #[must_use]
+    pub fn failed(mut self) -> Self {
+        self.is_error = true;
+        self
+    }
+
+    /// Adds a member to the result's `_meta`.
+    #[must_use]
+    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.meta.get_or_insert_default().insert(key.into(), value.into());
+        self
+    }
+
+    /// The blocks.
+    #[must_use]
+    pub fn content(&self) -> &[Content] {
+        &self.content
+    }
+
+    /// Whether it is a failure.
+    #[must_use]
+    pub fn is_error(&self) -> bool {
+        self.is_error
+    }
+}
+
+/// The members of a tool's result; `wrap` puts the structured value under `result` for clients of older revisions.
+pub(crate) fn tool_result(object: &mut Object<'_>, result: &ToolResult, revision: Revision, wrap: bool) {
+    let writer = Writer(revision);
+    array(object.key("content"), &result.content, |out, block| writer.content(out, block));
+    if let Some(json) = result.structured.as_deref().filter(|_| revision >= Revision::V2025_06_18) {
+        if wrap && !revision.is_modern() {
+            object.object("structuredContent", |s| {
+                s.raw("result", json);
+            });
+        } else {
+            object.raw("structuredContent", json);
+        }
+    }
+    if result.is_error {
+        object.raw("isError", "true");
+    }
+}
+
+macro_rules! blocks {
+    ($($t:ty)*) => {$(
+        impl IntoToolResult for $t {
+            fn into_tool_result(self) -> Result<ToolResult, Failure> {
+                Ok(ToolResult::new([self.into()]))
+            }
+        }
+    )*};
+}
+blocks!(Content Text Image Audio ResourceLink Embedded);
+
+macro_rules! texts {
+    ($($t:ty)*) => {$(
+        impl IntoToolResult for $t {
+            fn into_tool_result(self) -> Result<ToolResult, Failure> {
+                Ok(ToolResult::text(self))
+            }
+        }
+    )*};
+}
+texts!(String &'static str Cow<'static, str>);
+
+/// Types that a tool may return.
+#[diagnostic::on_unimplemented(
+    message = "a tool cannot return `{Self}`",
+    label = "no tool result can be made of this",
+    note = "return text, a number, `()`, `Option<T>`, `Json<T>`, content blocks, `ToolResult`, or a `Result` of these",
+    note = "for your own type: `Json<{Self}>`"
+)]
+pub trait IntoToolResult {
+    /// The result.
+    ///
+    /// # Errors
+    /// The function failed, or its value has no JSON form.
+    fn into_tool_result(self) -> Result<ToolResult, Failure>;
+
+    /// What `None` of this type gives.
+    #[doc(hidden)]
+    fn none() -> ToolResult
+    where
+        Self: Sized,
+    {
+        ToolResult::default()
+    }
+
+    /// The schema of the structured value, if there is one.
+    #[doc(hidden)]
+    fn output_schema(_: &mut SchemaGenerator) -> Option<Schema>
+    where
+        Self: Sized,
+    {
+        None
+    }
+
+    /// The schema of an optional structured value.
+    #[doc(hidden)]
+    fn optional_output_schema(_: &mut SchemaGenerator) -> Option<Schema>
+    where
+        Self: Sized,
+    {
+        None
+    }
+}
+
+macro_rules! plain {
+    ($($t:ty)*) => {$(
+        impl IntoToolResult for $t {
+            fn into_tool_result(self) -> Result<ToolResult, Failure> {
+                Ok(ToolResult::text(self.to_string()))
+            }
+        }
+    )*};
+}
+plain!(bool char i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize f32 f64);
+
+impl IntoToolResult for () {
+    fn into_tool_result(self) -> Result<ToolResult, Failure> {
+        Ok(ToolResult::default())
+    }
+}
+
+impl IntoToolResult for ToolResult {
+    fn into_tool_result(self) -> Result<ToolResult, Failure> {
+        Ok(self)
+    }
+}
+
+impl<T: IntoToolResult> IntoToolResult for Option<T> {
+    fn into_tool_result(self) -> Result<ToolResult, Failure> {
+        self.map_or_else(|| Ok(T::none()), T::into_tool_result)
+    }
+
+    fn output_schema(generator: &mut SchemaGenerator) -> Option<Schema> {
+        T::optional_output_schema(generator)
+    }
+}
+
+impl<T: IntoToolResult, E: IntoFailure> IntoToolResult for Result<T, E> {
+    fn into_tool_result(self) -> Result<ToolResult, Failure> {
+        self.map_err(E::into_failure)?.into_tool_result()
+    }
+
+    fn output_schema(generator: &mut SchemaGenerator) -> Option<Schema> {
+        T::output_schema(generator)
+    }
+}
+
+/// Types that can be sent as structured content.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be returned as `Json`",
+    label = "not serializable with a schema",
+    note = "put `#[mcp_type]` on it, or derive `serde::Serialize` and `schemars::JsonSchema` (1.x)"
+)]
+pub trait Structured: Serialize + JsonSchema {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Serialize + JsonSchema> Structured for T {}
+
+fn structured<T: Serialize>(value: &T) -> Result<ToolResult, Failure> {
+    let json = serde_json::to_string(value).map_err(|e| Failure::Body(ToolError::private(e)))?;
+    Ok(ToolResult {
+        content: vec![Content::text(json.clone())],
+        structured: Some(json),
+        ..ToolResult::default()
+    })
+}
+
+impl<T: Structured> IntoToolResult for Json<T> {
+    fn into_tool_result(self) -> Result<ToolResult, Failure> {
+        structured(&self.0)
+    }
+
+    fn none() -> ToolResult {
+        ToolResult { structured: Some("null".into()), ..ToolResult::text("null") }
+    }
+
+    fn output_schema(generator: &mut SchemaGenerator) -> Option<Schema> {
+        Some(generator.subschema_for::<T>())
+    }
+
+    fn optional_output_schema(generator: &mut SchemaGenerator) -> Option<Schema> {
+        Some(generator.subschema_for::<Option<T>>())
+    }
+}
+
+impl<T: IntoContent> IntoToolResult for Vec<T> {
+    fn into_tool_result(self) -> Result<ToolResult, Failure> {
+        Ok(ToolResult::new(self.into_iter().map(T::into_content)))
+    }
+}
+
+macro_rules! tuples {
+    ($(($($t:ident)*))*) => {$(
+        impl<$($t: IntoContent),*> IntoToolResult for ($($t,)*) {
+            #[allow(non_snake_case)]
+            fn into_tool_result(self) -> Result<ToolResult, Failure> {
+                let ($($t,)*) = self;
+                Ok(ToolResult::new([$($t.into_content()),*]))
+            }
+        }
+
+        impl<__T: Structured, $($t: IntoContent),*> IntoToolResult for (Json<__T>, $($t,)*) {
+            #[allow(non_snake_case)]
+            fn into_tool_result(self) -> Result<ToolResult, Failure> {
+                let (json, $($t,)*) = self;
+                let mut result = json.into_tool_result()?;
+                result.content.extend([$($t.into_content()),*]);
+                Ok(result)
+            }
+
+            fn output_schema(generator: &mut SchemaGenerator) -> Option<Schema> {
+                Json::<__T>::output_schema(generator)
+            }
+        }
+    )*};
+}
+tuples!((A)(A B)(A B C)(A B C D)(A B C D E)(A B C D E F)(A B C D E F G));
+
+/// How a return type `R` becomes a tool's result; bound once, at the type's place in the user's source.
+#[allow(missing_debug_implementations)] // a table of function pointers
+pub struct ToolOut<R: 'static> {
+    convert: fn(R) -> Result<ToolResult, Failure>,
+    schema: fn(&mut SchemaGenerator) -> Option<Schema>,
+}
+
+impl<R: 'static> ToolOut<R> {
+    /// Converts what the function returned.
+    ///
+    /// # Errors
+    /// The function failed, or its value has no JSON form.
+    pub fn reply(&self, value: R) -> Result<ToolResult, Failure> {
+        (self.convert)(value)
+    }
+}
+
+/// The conversion of `R`; a function, so that a type which fits nowhere is underlined as a whole.
+#[must_use]
+pub const fn tool_out<R: IntoToolResult>() -> ToolOut<R> {
+    ToolOut { convert: R::into_tool_result, schema: R::output_schema }
+}
+
+/// A [`ToolOut`] without its type.
+pub trait AnyToolOut: Sync {
+    #[doc(hidden)]
+    fn schema(&self, generator: &mut SchemaGenerator) -> Option<Schema>;
+}
+
+impl<R> AnyToolOut for ToolOut<R> {
+    fn schema(&self, generator: &mut SchemaGenerator) -> Option<Schema> {
+        (self.schema)(generator)
+    }
+}

@@ -1,12 +1,14 @@
 //! What every kind of item has: its name and texts, its arguments, where it is in the user's source, and the problems
 //! that keep a server with it from being built.
 
-use std::fmt;
+use std::{any::Any, fmt, sync::Arc};
 
 use crate::{
     arguments::{AnyArg, Call, Inject, Outcome},
-    content::Icon,
+    content::{Icon, Writer},
     context::ClientFeature,
+    jsonrpc::Object,
+    protocol::Revision,
 };
 
 /// A handler of results `R`.
@@ -162,6 +164,81 @@ macro_rules! common_setters {
     };
 }
 pub(crate) use common_setters;
+
+/// An item's name, texts and conditions, however it was made.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ItemSpec {
+    /// The wire's `name`, with the prefix of its mount.
+    pub(crate) name: String,
+    pub(crate) title: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) icons: Vec<Icon>,
+    /// JSON text of `_meta`.
+    pub(crate) meta: Option<String>,
+    /// What a caller must have been granted.
+    pub(crate) scopes: Vec<String>,
+    /// What the client must be able to do.
+    pub(crate) requires: Vec<ClientFeature>,
+    /// Where its function is; run-time items have no location.
+    pub(crate) location: Option<Location>,
+}
+
+impl ItemSpec {
+    pub(crate) fn new(name: String, common: &Common) -> Self {
+        Self {
+            name,
+            title: common.title.map(str::to_owned),
+            description: common.description.map(str::to_owned),
+            icons: common.icons.to_vec(),
+            meta: common.meta.map(str::to_owned),
+            scopes: common.scopes.iter().map(|&scope| scope.to_owned()).collect(),
+            requires: common.requires.to_vec(),
+            location: Some(common.at),
+        }
+    }
+
+    /// A problem with this item, at its location.
+    pub(crate) fn problem(&self, text: impl fmt::Display) -> Problem {
+        match self.location {
+            Some(at) => Problem::at(at, text),
+            None => Problem::new(text.to_string()),
+        }
+    }
+
+    /// Appends title, description and icons to its entry in a list, as far as the revision has them.
+    pub(crate) fn write_texts(&self, entry: &mut Object<'_>, revision: Revision) {
+        let Self { title, description, icons, .. } = self;
+        write_texts(entry, revision, title.as_deref(), description.as_deref(), icons);
+    }
+}
+
+/// Appends title, description and icons, as far as the revision has them.
+pub(crate) fn write_texts(
+    entry: &mut Object<'_>,
+    revision: Revision,
+    title: Option<&str>,
+    description: Option<&str>,
+    icons: &[Icon],
+) {
+    if revision >= Revision::V2025_06_18 {
+        entry.opt_str("title", title);
+    }
+    entry.opt_str("description", description);
+    Writer(revision).icons(entry, icons);
+}
+
+/// An annotated function, with the service value that a method is called on.
+pub(crate) struct Function<R: 'static> {
+    pub(crate) handler: Handler<R>,
+    pub(crate) args: &'static [&'static dyn AnyArg],
+    pub(crate) this: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl<R> fmt::Debug for Function<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Function").finish_non_exhaustive()
+    }
+}
 
 /// Something that keeps a server from being built.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,7 +2,6 @@
 //! User functions return them; dispatch writes them, lowered to what the client's revision knows.
 
 mod block;
-mod heading;
 mod icon;
 mod into;
 mod json;
@@ -11,7 +10,6 @@ mod resource;
 
 pub use block::{Annotations, Audio, Content, Embedded, Image, ResourceLink, Role, Text};
 pub(crate) use block::{Writer, annotated};
-pub(crate) use heading::heading;
 pub use icon::{Icon, Theme, icon};
 pub use into::IntoContent;
 pub use json::Json;

@@ -81,16 +81,16 @@ impl Server {
                     let near = registry.prompts.nearest(name, request.access());
                     return Err(ProtocolError::invalid_params(unknown("prompt", name, near)).into());
                 };
-                let at = position(entry.def.common.args, &argument.name);
-                (name, entry.def.common.args, at.map(|at| entry.choices(at)), &entry.state)
+                let at = position(entry.function.args, &argument.name);
+                (name, entry.function.args, at.map(|at| entry.choices(at)), &entry.state)
             }
             Reference::Resource { uri } => {
-                let found = registry.template(uri).filter(|r| request.access().allows(r.def.common.scopes));
+                let found = registry.template(uri).filter(|r| request.access().allows(&r.item.scopes));
                 let Some(entry) = found else {
                     return Err(ProtocolError::invalid_params(unknown("resource template", uri, None)).into());
                 };
-                let at = position(entry.def.common.args, &argument.name);
-                (uri, entry.def.common.args, at.map(|at| entry.choices(at)), &entry.state)
+                let at = position(entry.function.args, &argument.name);
+                (uri, entry.function.args, at.map(|at| entry.choices(at)), &entry.state)
             }
         };
         let Some(at) = position(args, &argument.name) else {

@@ -44,7 +44,7 @@ impl Server {
     ) -> Result<Response, Reply> {
         let cursor = request.cursor()?;
         let view = || View::new(self, &request, kind.key());
-        if kind == ListKind::Resources && registry.resources.iter().any(|r| r.def.list.is_some()) {
+        if kind == ListKind::Resources && registry.resources.iter().any(|r| r.list.is_some()) {
             let view = view();
             let start = self.start_of(cursor.as_deref(), &view)?;
             return Ok(self.list_instances(request, registry, start, view));
@@ -80,8 +80,8 @@ impl Server {
         view: View,
     ) -> Response {
         let entries = registry.entries(ListKind::Resources, request.revision, request.access());
-        let visible = registry.resources.iter().filter(|r| request.access().allows(r.def.common.scopes));
-        let listers: Vec<_> = visible.filter_map(|r| Some((r.clone(), r.def.list?))).collect();
+        let visible = registry.resources.iter().filter(|r| request.access().allows(&r.item.scopes));
+        let listers: Vec<_> = visible.filter_map(|r| Some((r.clone(), r.list?))).collect();
         let contexts =
             listers.iter().map(|(r, _)| request.make_context(self, &r.state, MayAsk::No)).collect();
         let call = ListInstances { entries, listers, start, view, contexts, state: Arc::default() };

@@ -42,8 +42,8 @@ impl Server {
             let near = registry.prompts.nearest(&name, request.access());
             return Err(ProtocolError::invalid_params(unknown("prompt", &name, near)).into());
         };
-        if !entry.def.common.requires.is_empty() {
-            request.check_features(entry.def.common.requires)?;
+        if !entry.item.requires.is_empty() {
+            request.check_features(&entry.item.requires)?;
         }
         let round = request.round(self, || BoundTo::new("prompts/get", &name, arguments))?;
         let call = Call { entry: entry.clone(), values, arguments: Cow::Borrowed(arguments), round };
@@ -62,7 +62,7 @@ impl ItemCall for Call<'_> {
     }
 
     fn name(&self) -> &str {
-        &self.entry.name
+        &self.entry.item.name
     }
 
     fn arguments(&self) -> &str {
@@ -80,22 +80,22 @@ impl ItemCall for Call<'_> {
     fn start(&self, watched: bool, context: &dyn Fn() -> Context) -> Started<PromptResult, InputRequired> {
         let parts = CallParts {
             input: Input::Text(&self.values),
-            args: self.entry.def.common.args,
+            args: self.entry.function.args,
             strict: false,
             tool: None,
             validator: None,
-            this: self.entry.this.as_ref(),
+            this: self.entry.function.this.as_ref(),
             context,
         };
-        invoke::start(self.entry.def.handler, parts, None, watched)
+        invoke::start(self.entry.function.handler, parts, None, watched)
     }
 
     fn reply(&self, server: &Server, revision: Revision, result: Result<PromptResult, Failure>) -> Reply {
-        let name = &self.entry.name;
+        let name = &self.entry.item.name;
         let failure = match result {
             Ok(result) => {
-                let description = self.entry.def.common.description;
-                return ResultBody::Prompt { result, description }.into();
+                let entry = self.entry.clone();
+                return ResultBody::Prompt { result, entry }.into();
             }
             Err(failure) => failure,
         };
@@ -118,7 +118,7 @@ impl ItemCall for Call<'_> {
         input: InputRequired,
         running: Running<PromptResult>,
     ) -> Response {
-        let bound = BoundTo::new("prompts/get", &self.entry.name, &self.arguments);
+        let bound = BoundTo::new("prompts/get", &self.entry.item.name, &self.arguments);
         server.input_required(&bound, running.context(), input).into()
     }
 }

@@ -41,8 +41,8 @@ impl Server {
         let Some((entry, variables)) = registry.resource(&uri, request.context) else {
             return Err(not_found(&uri, request.revision).into());
         };
-        if !entry.def.common.requires.is_empty() {
-            request.check_features(entry.def.common.requires)?;
+        if !entry.item.requires.is_empty() {
+            request.check_features(&entry.item.requires)?;
         }
         let round = request.round(self, || BoundTo::new("resources/read", &uri, "{}"))?;
         let read = Read { entry: entry.clone(), variables, uri, round };
@@ -82,7 +82,7 @@ impl Server {
         let Some((entry, variables)) = registry.resource(uri, request.context) else {
             return Err(not_found(uri, revision));
         };
-        let Some(check) = entry.def.subscribe else { return Ok(()) };
+        let Some(check) = entry.subscribe else { return Ok(()) };
         let text = |variable| match variable {
             Variable::One(text) => text,
             Variable::Many(parts) => parts.join("/"),
@@ -99,7 +99,7 @@ impl Server {
             Err(failure) => failure,
         };
         let detailed = self.options().detailed_errors;
-        let of = Subject { kind: "subscription to", name: &entry.name, detailed };
+        let of = Subject { kind: "subscription to", name: &entry.item.name, detailed };
         Err(match failure.into_client_error(of, revision) {
             ClientError::Arguments(report) => ProtocolError::invalid_params(report),
             ClientError::NotFound => not_found(uri, revision),
@@ -138,14 +138,14 @@ impl ItemCall for Read<'_> {
     fn start(&self, watched: bool, context: &dyn Fn() -> Context) -> Started<ResourceResult, InputRequired> {
         let parts = CallParts {
             input: Input::Text(&self.variables),
-            args: self.entry.def.common.args,
+            args: self.entry.function.args,
             strict: false,
             tool: None,
             validator: None,
-            this: self.entry.this.as_ref(),
+            this: self.entry.function.this.as_ref(),
             context,
         };
-        invoke::start(self.entry.def.handler, parts, None, watched)
+        invoke::start(self.entry.function.handler, parts, None, watched)
     }
 
     fn reply(&self, server: &Server, revision: Revision, result: Result<ResourceResult, Failure>) -> Reply {
@@ -153,7 +153,7 @@ impl ItemCall for Read<'_> {
         let failure = match result {
             Ok(result) => {
                 // what was made of a client's answers is for this client only, and for no other time
-                let cache = entry.def.cache.filter(|_| self.round.is_none());
+                let cache = entry.cache.filter(|_| self.round.is_none());
                 let cache = cache.map_or(CacheHints::NONE, |(ttl, public)| CacheHints {
                     ttl: Duration::from_millis(ttl),
                     public,
@@ -163,7 +163,8 @@ impl ItemCall for Read<'_> {
             }
             Err(failure) => failure,
         };
-        let of = Subject { kind: "resource", name: &entry.name, detailed: server.options().detailed_errors };
+        let of =
+            Subject { kind: "resource", name: &entry.item.name, detailed: server.options().detailed_errors };
         match failure.into_client_error(of, revision) {
             ClientError::Arguments(report) => {
                 ProtocolError::invalid_params(format!("invalid URI `{uri}`: {report}"))

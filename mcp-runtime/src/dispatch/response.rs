@@ -22,7 +22,7 @@ use crate::{
     context::{Cancel, Context, Question, input_request},
     invoke::lost,
     jsonrpc::{Object, ProtocolError, array, error_reply, string},
-    prompt::{PromptResult, prompt_result},
+    prompt::{PromptEntry, PromptResult, prompt_result},
     protocol::{META_SERVER_INFO, METHOD_NOT_FOUND, Revision},
     resource::{ResourceEntry, ResourceResult, resource_result},
     server::{Identity, Page},
@@ -88,7 +88,7 @@ pub(crate) enum ResultBody {
     },
     Prompt {
         result: PromptResult,
-        description: Option<&'static str>,
+        entry: Arc<PromptEntry>,
     },
     List {
         key: &'static str,
@@ -307,7 +307,7 @@ impl ResultBody {
             Self::Resource { result, uri, entry, cache } => {
                 let own = match entry {
                     ReadEntry::Resource(entry) => {
-                        ResourceDefaults { uri, mime: entry.def.mime_type(), ui: entry.def.ui }
+                        ResourceDefaults { uri, mime: entry.mime.as_deref(), ui: entry.ui.as_deref() }
                     }
                     ReadEntry::SkillFile => ResourceDefaults { uri, ..ResourceDefaults::default() },
                 };
@@ -316,7 +316,9 @@ impl ResultBody {
                     cache.write(object);
                 }
             }
-            Self::Prompt { result, description } => prompt_result(object, result, revision, *description),
+            Self::Prompt { result, entry } => {
+                prompt_result(object, result, revision, entry.item.description.as_deref());
+            }
             Self::List { key, page, cursor, cache } => {
                 object.key(key).extend_from_slice(&page.entries);
                 object.opt_str("nextCursor", cursor.as_deref());

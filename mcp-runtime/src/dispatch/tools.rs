@@ -22,7 +22,7 @@ use crate::{
     jsonrpc::{ProtocolError, text_of},
     protocol::Revision,
     server::{Registry, Server},
-    tool::{RuntimeTool, TaskMode, ToolBody, ToolCall, ToolEntry, ToolResult},
+    tool::{DynHandler, TaskMode, ToolCall, ToolEntry, ToolHandler, ToolResult},
 };
 
 /// A call of a tool.
@@ -54,8 +54,8 @@ impl Server {
             let compared = connection.compare_headers(&entry.header_params, request.params.arguments);
             compared.map_err(Reply::bad_request)?;
         }
-        if !entry.requires.is_empty()
-            && let Err(refusal) = request.check_features(&entry.requires)
+        if !entry.spec.item.requires.is_empty()
+            && let Err(refusal) = request.check_features(&entry.spec.item.requires)
         {
             return match refusal.outcome {
                 // models of handshake revisions see results, not errors
@@ -84,7 +84,7 @@ impl ItemCall for Call<'_> {
     }
 
     fn name(&self) -> &str {
-        &self.entry.input.name
+        self.entry.name()
     }
 
     fn arguments(&self) -> &str {
@@ -102,43 +102,44 @@ impl ItemCall for Call<'_> {
     fn prepare(&self, context: &Context) {
         if self.task.is_some() {
             // a task that starts by itself waits for its permit there, with its client already answered
-            let permit = if self.starts_as_task() { self.entry.limit.clone() } else { None };
+            let permit = if self.starts_as_task() { self.entry.permits.clone() } else { None };
             context.may_start_task(permit);
         }
     }
 
     fn concurrency(&self) -> Option<&Arc<Semaphore>> {
-        self.entry.limit.as_ref().filter(|_| !self.starts_as_task())
+        self.entry.permits.as_ref().filter(|_| !self.starts_as_task())
     }
 
     fn limit(&self) -> Option<Duration> {
-        self.entry.timeout
+        self.entry.spec.timeout
     }
 
     fn start(&self, watched: bool, context: &dyn Fn() -> Context) -> Started<ToolResult, ToolInterruption> {
-        match &self.entry.body {
-            ToolBody::Annotated { def, this } => {
+        let timeout = self.entry.spec.timeout;
+        match &self.entry.handler {
+            ToolHandler::Annotated(function) => {
                 let parts = CallParts {
                     input: Input::Json(&self.arguments),
-                    args: def.common.args,
-                    strict: def.strict,
+                    args: function.args,
+                    strict: self.entry.spec.strict,
                     tool: Some(&self.entry.input),
                     validator: self.entry.nested.as_ref(),
-                    this: this.as_ref(),
+                    this: function.this.as_ref(),
                     context,
                 };
-                invoke::start(def.handler, parts, self.entry.timeout, watched)
+                invoke::start(function.handler, parts, timeout, watched)
             }
-            ToolBody::Runtime(tool) => {
+            ToolHandler::Runtime(handler) => {
                 let context = context();
-                let enter = || self.enter_runtime(tool, &context);
-                invoke::start_with(enter, &context, self.entry.timeout)
+                let enter = || self.enter_runtime(handler, &context);
+                invoke::start_with(enter, &context, timeout)
             }
         }
     }
 
     fn reply(&self, server: &Server, revision: Revision, result: Result<ToolResult, Failure>) -> Reply {
-        let name = &self.entry.input.name;
+        let name = self.entry.name();
         let result = match result.and_then(|result| self.check_output(result)) {
             Ok(result) => result,
             Err(failure) => {
@@ -163,7 +164,7 @@ impl ItemCall for Call<'_> {
     ) -> Response {
         match interruption {
             ToolInterruption::Input(input) => {
-                let bound = BoundTo::new("tools/call", &self.entry.input.name, &self.arguments);
+                let bound = BoundTo::new("tools/call", self.entry.name(), &self.arguments);
                 server.input_required(&bound, running.context(), input).into()
             }
             ToolInterruption::Task => {
@@ -180,20 +181,19 @@ impl Call<'_> {
     }
 
     /// A tool made at run time gets its arguments as a value that fits its schema.
-    fn enter_runtime(&self, tool: &RuntimeTool, context: &Context) -> Outcome<ToolResult> {
+    fn enter_runtime(&self, handler: &DynHandler, context: &Context) -> Outcome<ToolResult> {
         let (entry, text) = (&self.entry, &*self.arguments);
-        let mut arguments: Value = serde_json::from_str(text).map_err(|e| {
-            Failure::Arguments(format!("invalid arguments for tool `{}`: {e}", entry.input.name))
-        })?;
+        let mut arguments: Value = serde_json::from_str(text)
+            .map_err(|e| Failure::Arguments(format!("invalid arguments for tool `{}`: {e}", entry.name())))?;
         let fits = entry.nested.as_ref().is_none_or(|validator| validator.validate(&arguments).is_empty());
         if fits {
             whole_numbers(&entry.input, &mut arguments);
         } else {
-            arguments = argument_report(&entry.input, text, entry.strict())?;
+            arguments = argument_report(&entry.input, text, entry.spec.strict)?;
         }
         let call = ToolCall { arguments, context: context.clone() };
-        let body = (tool.handler)(call);
-        Ok(Flow::Pending(match tool.spec.task {
+        let body = handler(call);
+        Ok(Flow::Pending(match entry.spec.task {
             None | Some(TaskMode::Manual) => body,
             Some(TaskMode::Capable | TaskMode::Required) => {
                 let context = context.clone();
@@ -230,7 +230,7 @@ fn failed(text: String, more: Vec<Content>) -> ToolResult {
 /// # Errors
 /// Every call of the tool is a task, and the client does not know tasks.
 fn may_be_task(entry: &ToolEntry, request: &Request<'_>) -> Result<Option<TaskMode>, Reply> {
-    match entry.task.filter(|_| request.revision.is_modern()) {
+    match entry.spec.task.filter(|_| request.revision.is_modern()) {
         Some(mode) if knows_tasks(&request.params.meta) => Ok(Some(mode)),
         Some(TaskMode::Required) => Err(lacks_tasks()),
         _ => Ok(None),

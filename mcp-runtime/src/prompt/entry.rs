@@ -2,23 +2,22 @@
 
 use std::{any::Any, collections::HashMap, sync::Arc};
 
+use super::{PromptDef, PromptResult};
 use crate::{
     arguments::choices,
     connection::{Access, RequestContext},
     extensions::Extensions,
+    item::{Function, ItemSpec, Problem},
     jsonrpc::{Object, array},
-    prompt::PromptDef,
     protocol::Revision,
     schema::nearest,
 };
-use crate::{content::heading, item::Problem};
 
 /// A prompt that can be got.
 #[derive(Debug)]
 pub(crate) struct PromptEntry {
-    pub(crate) name: String,
-    pub(crate) def: &'static PromptDef,
-    pub(crate) this: Option<Arc<dyn Any + Send + Sync>>,
+    pub(crate) item: ItemSpec,
+    pub(crate) function: Function<PromptResult>,
     pub(crate) state: Arc<Extensions>,
     choices: Vec<Vec<String>>,
 }
@@ -32,7 +31,7 @@ pub(crate) struct Prompts {
 
 impl Prompts {
     pub(crate) fn new(entries: Vec<Arc<PromptEntry>>) -> Self {
-        let index = entries.iter().enumerate().map(|(n, prompt)| (prompt.name.clone(), n)).collect();
+        let index = entries.iter().enumerate().map(|(n, prompt)| (prompt.item.name.clone(), n)).collect();
         Self { entries, index }
     }
 
@@ -43,13 +42,13 @@ impl Prompts {
     /// The prompt of that name, if the request may get it.
     pub(crate) fn find(&self, name: &str, request: &RequestContext) -> Option<&Arc<PromptEntry>> {
         let prompt = self.index.get(name).and_then(|n| self.entries.get(*n))?;
-        request.access().allows(prompt.def.common.scopes).then_some(prompt)
+        request.access().allows(&prompt.item.scopes).then_some(prompt)
     }
 
     /// The name most like this of those that are visible.
     pub(crate) fn nearest(&self, name: &str, access: Access<'_>) -> Option<&str> {
-        let visible = self.entries.iter().filter(|prompt| access.allows(prompt.def.common.scopes));
-        nearest(name, visible.map(|prompt| prompt.name.as_str()))
+        let visible = self.entries.iter().filter(|prompt| access.allows(&prompt.item.scopes));
+        nearest(name, visible.map(|prompt| prompt.item.name.as_str()))
     }
 }
 
@@ -60,13 +59,15 @@ impl PromptEntry {
         this: Option<Arc<dyn Any + Send + Sync>>,
         state: Arc<Extensions>,
     ) -> Result<Self, Problem> {
-        for arg in def.common.args {
+        let item = ItemSpec::new(name, &def.common);
+        let args = def.common.args;
+        for arg in args {
             if let Some(bad) = arg.problems().into_iter().next() {
-                return Err(Problem::at(def.common.at, format!("prompt `{name}`: `{}`: {bad}", arg.name())));
+                return Err(item.problem(format_args!("prompt `{}`: `{}`: {bad}", item.name, arg.name())));
             }
         }
-        let choices = def.common.args.iter().map(|arg| choices(*arg)).collect();
-        Ok(Self { name, def, this, state, choices })
+        let choices = args.iter().map(|arg| choices(*arg)).collect();
+        Ok(Self { item, function: Function { handler: def.handler, args, this }, state, choices })
     }
 
     pub(crate) fn choices(&self, index: usize) -> &[String] {
@@ -75,17 +76,17 @@ impl PromptEntry {
 
     pub(crate) fn completes(&self) -> bool {
         self.choices.iter().any(|c| !c.is_empty())
-            || self.def.common.args.iter().any(|arg| arg.completer().is_some())
+            || self.function.args.iter().any(|arg| arg.completer().is_some())
     }
 
     /// Appends its entry in `prompts/list`.
     pub(crate) fn write(&self, out: &mut Vec<u8>, revision: Revision) {
-        let common = &self.def.common;
+        let args = self.function.args;
         let mut entry = Object::new(out);
-        entry.str("name", &self.name);
-        heading(&mut entry, revision, common.title, common.description, common.icons);
-        if !common.args.is_empty() {
-            array(entry.key("arguments"), common.args, |out, arg| {
+        entry.str("name", &self.item.name);
+        self.item.write_texts(&mut entry, revision);
+        if !args.is_empty() {
+            array(entry.key("arguments"), args, |out, arg| {
                 let mut argument = Object::new(out);
                 argument.str("name", arg.name());
                 if revision >= Revision::V2025_06_18 {
@@ -96,7 +97,7 @@ impl PromptEntry {
                 argument.end();
             });
         }
-        if let Some(meta) = common.meta.filter(|_| revision >= Revision::V2025_06_18) {
+        if let Some(meta) = self.item.meta.as_deref().filter(|_| revision >= Revision::V2025_06_18) {
             entry.raw("_meta", meta);
         }
         entry.end();

@@ -4,28 +4,35 @@ use std::{any::Any, sync::Arc};
 
 use serde_json::{Map, Value};
 
+use super::{Bound, ListFn, ListedResource, ResourceDef, ResourceResult, SubscribeFn, template::Template};
 use crate::{
     arguments::choices,
-    content::heading,
-    item::Problem,
-    resource::{Bound, template::Template},
-};
-use crate::{
     content::{Annotations, Role, Writer},
     extensions::Extensions,
+    item::{Function, ItemSpec, Problem, write_texts},
     jsonrpc::Object,
     protocol::Revision,
-    resource::{ListedResource, ResourceDef},
 };
 
 /// A resource that can be read.
 #[derive(Debug)]
 pub(crate) struct ResourceEntry {
-    pub(crate) name: String,
+    pub(crate) item: ItemSpec,
     pub(crate) uri: String,
     pub(crate) template: Template,
-    pub(crate) def: &'static ResourceDef,
-    pub(crate) this: Option<Arc<dyn Any + Send + Sync>>,
+    pub(crate) function: Function<ResourceResult>,
+    /// Lists the instances of a template.
+    pub(crate) list: Option<ListFn>,
+    /// Decides who may subscribe.
+    pub(crate) subscribe: Option<SubscribeFn>,
+    pub(crate) mime: Option<String>,
+    annotations: Annotations,
+    /// Bytes.
+    size: Option<u64>,
+    /// Milliseconds, and whether caches may share it.
+    pub(crate) cache: Option<(u64, bool)>,
+    /// JSON text of a page's `_meta.ui`.
+    pub(crate) ui: Option<String>,
     pub(crate) state: Arc<Extensions>,
     /// Of its service or mount; empty for none.
     prefix: String,
@@ -44,19 +51,39 @@ impl ResourceEntry {
     ) -> Result<Self, Problem> {
         let own = def.uri.map_or_else(|| default_uri(server, def), str::to_owned);
         let uri = uri_with_prefix(&own, prefix);
-        let template = Template::parse(&uri).map_err(|e| {
-            Problem::at(def.common.at, format!("resource `{name}`: `{uri}` is no URI template: {e}"))
-        })?;
-        for arg in def.common.args {
+        let item = ItemSpec::new(name, &def.common);
+        let problem = |text: String| item.problem(format_args!("resource `{}`: {text}", item.name));
+        let template =
+            Template::parse(&uri).map_err(|e| problem(format!("`{uri}` is not a URI template: {e}")))?;
+        let args = def.common.args;
+        for arg in args {
             if let Some(bad) = arg.problems().into_iter().next() {
-                return Err(Problem::at(
-                    def.common.at,
-                    format!("resource `{name}`: `{}`: {bad}", arg.name()),
-                ));
+                return Err(problem(format!("`{}`: {bad}", arg.name())));
             }
         }
-        let choices = def.common.args.iter().map(|arg| choices(*arg)).collect();
-        Ok(Self { name, uri, template, def, this, state, prefix: prefix.to_owned(), choices })
+        let role = |name: &&str| if *name == "assistant" { Role::Assistant } else { Role::User };
+        let annotations = Annotations {
+            audience: def.audience.iter().map(role).collect(),
+            // the shortest text of the 32-bit number, and not its digits as a 64-bit one
+            priority: def.priority.map(|p| p.to_string().parse().unwrap_or(f64::from(p))),
+            last_modified: None,
+        };
+        Ok(Self {
+            uri,
+            template,
+            function: Function { handler: def.handler, args, this },
+            list: def.list,
+            subscribe: def.subscribe,
+            mime: def.mime_type().map(str::to_owned),
+            annotations,
+            size: def.size,
+            cache: def.cache,
+            ui: def.ui.map(str::to_owned),
+            state,
+            prefix: prefix.to_owned(),
+            choices: args.iter().map(|arg| choices(*arg)).collect(),
+            item,
+        })
     }
 
     pub(crate) fn choices(&self, index: usize) -> &[String] {
@@ -66,24 +93,22 @@ impl ResourceEntry {
     pub(crate) fn completes(&self) -> bool {
         !self.template.is_exact()
             && (self.choices.iter().any(|c| !c.is_empty())
-                || self.def.common.args.iter().any(|arg| arg.completer().is_some()))
+                || self.function.args.iter().any(|arg| arg.completer().is_some()))
     }
 
     /// The variables of a URI that its template matches.
     pub(crate) fn bind(&self, uri: &str) -> Option<Bound> {
-        self.template.bind(uri, |name| self.def.common.args.iter().any(|a| a.is_raw() && a.name() == name))
+        self.template.bind(uri, |name| self.function.args.iter().any(|a| a.is_raw() && a.name() == name))
     }
 
     /// Of an instance, its own `annotations` come first, each by itself.
     fn annotations(&self, entry: &mut Object<'_>, revision: Revision, own: &Annotations) {
-        let role = |name: &&str| if *name == "assistant" { Role::Assistant } else { Role::User };
-        let audience = match own.audience.as_slice() {
-            [] => self.def.audience.iter().map(role).collect(),
-            own => own.to_vec(),
+        let audience = if own.audience.is_empty() { &self.annotations.audience } else { &own.audience };
+        let annotations = Annotations {
+            audience: audience.clone(),
+            priority: own.priority.or(self.annotations.priority),
+            last_modified: own.last_modified.clone().filter(|_| revision >= Revision::V2025_06_18),
         };
-        let priority = self.def.priority.map(|p| p.to_string().parse().unwrap_or(f64::from(p)));
-        let last_modified = own.last_modified.clone().filter(|_| revision >= Revision::V2025_06_18);
-        let annotations = Annotations { audience, priority: own.priority.or(priority), last_modified };
         if annotations != Annotations::default() {
             Writer(revision).annotations(entry, &annotations);
         }
@@ -94,7 +119,7 @@ impl ResourceEntry {
         if revision < Revision::V2025_06_18 {
             return;
         }
-        match (self.def.common.meta, self.def.ui) {
+        match (self.item.meta.as_deref(), self.ui.as_deref()) {
             (None, None) if own.is_empty() => {}
             (Some(meta), None) if own.is_empty() => {
                 entry.raw("_meta", meta);
@@ -118,11 +143,10 @@ impl ResourceEntry {
     pub(crate) fn write(&self, out: &mut Vec<u8>, revision: Revision) {
         let mut entry = Object::new(out);
         let exact = self.template.is_exact();
-        entry.str(if exact { "uri" } else { "uriTemplate" }, &self.uri).str("name", &self.name);
-        let common = &self.def.common;
-        heading(&mut entry, revision, common.title, common.description, common.icons);
-        entry.opt_str("mimeType", self.def.mime_type());
-        if let Some(size) = self.def.size.filter(|_| exact) {
+        entry.str(if exact { "uri" } else { "uriTemplate" }, &self.uri).str("name", &self.item.name);
+        self.item.write_texts(&mut entry, revision);
+        entry.opt_str("mimeType", self.mime.as_deref());
+        if let Some(size) = self.size.filter(|_| exact) {
             entry.value("size", &size);
         }
         self.annotations(&mut entry, revision, &Annotations::default());
@@ -137,10 +161,10 @@ impl ResourceEntry {
         let mut entry = Object::new(out);
         let uri = uri_with_prefix(&instance.uri, &self.prefix);
         entry.str("uri", &uri).str("name", instance.name.as_deref().unwrap_or(&uri));
-        let description = instance.description.as_deref().or(self.def.common.description);
-        let icons = if instance.icons.is_empty() { self.def.common.icons } else { &instance.icons };
-        heading(&mut entry, revision, instance.title.as_deref(), description, icons);
-        entry.opt_str("mimeType", instance.mime.as_deref().or(self.def.mime_type()));
+        let description = instance.description.as_deref().or(self.item.description.as_deref());
+        let icons = if instance.icons.is_empty() { &self.item.icons } else { &instance.icons };
+        write_texts(&mut entry, revision, instance.title.as_deref(), description, icons);
+        entry.opt_str("mimeType", instance.mime.as_deref().or(self.mime.as_deref()));
         if let Some(size) = instance.size {
             entry.value("size", &size);
         }

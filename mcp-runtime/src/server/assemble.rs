@@ -11,7 +11,7 @@ use crate::{
     protocol::normalise,
     resource::ResourceEntry,
     skill::Skills,
-    tool::{ToolEntry, is_tool_name},
+    tool::ToolEntry,
 };
 
 /// Builds the registry of these items; `own` are types that the server itself provides.
@@ -35,7 +35,7 @@ pub(crate) fn assemble(
         let linked = match &item.source {
             Source::Runtime(tool) => {
                 seen.check("tool", &name, &name, None, &mut problems);
-                match ToolEntry::runtime(&name, tool.clone(), state) {
+                match ToolEntry::runtime(name, tool, state) {
                     Ok(entry) => tools.push((entry, &item.prefix)),
                     Err(problem) => problems.push(problem),
                 }
@@ -78,13 +78,7 @@ pub(crate) fn assemble(
         let added = match linked {
             Linked::Tool(def) => {
                 seen.check("tool", &name, &name, Some(common.at), &mut problems);
-                if is_tool_name(&name) {
-                    ToolEntry::annotated(&name, def, this, state)
-                        .map(|entry| tools.push((entry, &item.prefix)))
-                } else {
-                    let text = format!("`{name}` is no tool name: 1 to 128 of `A-Z a-z 0-9 _ . -`");
-                    Err(Problem::at(common.at, text))
-                }
+                ToolEntry::annotated(name, def, this, state).map(|entry| tools.push((entry, &item.prefix)))
             }
             Linked::Resource(def) => {
                 ResourceEntry::new(name, &item.prefix, server, def, this, state).map(|entry| {

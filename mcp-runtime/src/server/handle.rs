@@ -193,7 +193,7 @@ impl Tools {
     /// Adds a tool, or replaces the one made at run time that has its name.
     pub fn add(&mut self, tool: RuntimeTool) {
         self.remove(tool.name());
-        self.scopes.push(tool.spec.scopes.clone());
+        self.scopes.push(tool.spec.item.scopes.clone());
         self.items.push(Registered {
             source: Source::Runtime(Arc::new(tool)),
             prefix: String::new(),
@@ -209,7 +209,7 @@ impl Tools {
         let scopes = &mut self.scopes;
         self.items.retain(|item| match &item.source {
             Source::Runtime(old) if old.name() == name => {
-                scopes.push(old.spec.scopes.clone());
+                scopes.push(old.spec.item.scopes.clone());
                 false
             }
             _ => true,

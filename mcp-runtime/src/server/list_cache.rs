@@ -52,17 +52,17 @@ impl Registry {
         };
         match kind {
             ListKind::Tools => {
-                let shown = self.tools.iter().filter(|tool| access.allows(&tool.scopes));
+                let shown = self.tools.iter().filter(|tool| access.allows(&tool.spec.item.scopes));
                 shown.map(|tool| render(&|out| tool.write(out, revision))).collect()
             }
             ListKind::Prompts => {
-                let shown = self.prompts.iter().filter(|prompt| access.allows(prompt.def.common.scopes));
+                let shown = self.prompts.iter().filter(|prompt| access.allows(&prompt.item.scopes));
                 shown.map(|prompt| render(&|out| prompt.write(out, revision))).collect()
             }
             ListKind::Resources | ListKind::Templates => {
                 let exact = kind == ListKind::Resources;
                 let shown = self.resources.iter().filter(|r| r.template.is_exact() == exact);
-                let shown = shown.filter(|r| access.allows(r.def.common.scopes));
+                let shown = shown.filter(|r| access.allows(&r.item.scopes));
                 let mut entries: Vec<_> =
                     shown.map(|resource| render(&|out| resource.write(out, revision))).collect();
                 if exact && revision.is_modern() {

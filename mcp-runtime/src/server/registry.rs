@@ -60,7 +60,7 @@ impl Registry {
             has_skills: !skills.is_empty(),
             completes: prompts.iter().any(|p| p.completes()) || resources.iter().any(|r| r.completes()),
             has_pages: resources.iter().any(|r| protocol::is_page(&r.uri)),
-            has_tasks: tools.iter().any(|tool| tool.task.is_some()),
+            has_tasks: tools.iter().any(|tool| tool.spec.task.is_some()),
             tools: Tools::new(tools),
             resources,
             exact,
@@ -85,17 +85,17 @@ impl Registry {
                 .filter_map(|n| self.resources.get(*n))
                 .find_map(|resource| Some((resource, resource.bind(uri)?))),
         };
-        found.filter(|(resource, _)| request.access().allows(resource.def.common.scopes))
+        found.filter(|(resource, _)| request.access().allows(&resource.item.scopes))
     }
 
     /// The items that need scopes, for people.
     pub(crate) fn scoped(&self) -> Vec<String> {
-        let tools = self.tools.iter().filter(|tool| !tool.scopes.is_empty());
-        let tools = tools.map(|tool| format!("tool `{}`", tool.input.name));
-        let resources = self.resources.iter().filter(|resource| !resource.def.common.scopes.is_empty());
+        let tools = self.tools.iter().filter(|tool| !tool.spec.item.scopes.is_empty());
+        let tools = tools.map(|tool| format!("tool `{}`", tool.name()));
+        let resources = self.resources.iter().filter(|resource| !resource.item.scopes.is_empty());
         let resources = resources.map(|resource| format!("resource `{}`", resource.uri));
-        let prompts = self.prompts.iter().filter(|prompt| !prompt.def.common.scopes.is_empty());
-        let prompts = prompts.map(|prompt| format!("prompt `{}`", prompt.name));
+        let prompts = self.prompts.iter().filter(|prompt| !prompt.item.scopes.is_empty());
+        let prompts = prompts.map(|prompt| format!("prompt `{}`", prompt.item.name));
         tools.chain(resources).chain(prompts).collect()
     }
 

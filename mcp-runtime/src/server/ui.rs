@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::{
     item::Problem,
     resource::{ResourceEntry, uri_with_prefix},
-    tool::{ToolBody, ToolEntry},
+    tool::ToolEntry,
 };
 use crate::{
     protocol::{PAGE_MIME, is_page, normalise},
@@ -26,22 +26,15 @@ impl Pages {
     /// # Errors
     /// There is no such page, or hosts would not show it.
     pub(super) fn of(&self, tool: &ToolEntry, prefix: &str) -> Result<Option<String>, Problem> {
-        let (written, at) = match &tool.body {
-            ToolBody::Annotated { def, .. } => (def.ui, Some(def.common.at)),
-            ToolBody::Runtime(tool) => (tool.spec.ui.as_deref(), None),
-        };
-        let Some(written) = written else { return Ok(None) };
-        let problem = |text: String| match at {
-            Some(at) => Problem::at(at, text),
-            None => Problem::new(text),
-        };
-        let name = &tool.input.name;
+        let Some(written) = tool.spec.ui.as_deref() else { return Ok(None) };
+        let problem = |text: String| tool.spec.item.problem(text);
+        let name = tool.name();
         // beside the tool first, then in what it is mounted into
         let mut prefix = Some(prefix);
         while let Some(inner) = prefix {
             let uri = uri_with_prefix(written, inner);
             if let Some(page) = self.find(&uri) {
-                return match page.def.mime_type() {
+                return match page.mime.as_deref() {
                     Some(PAGE_MIME) => Ok(Some(uri)),
                     mime => Err(problem(format!(
                         "tool `{name}` shows `{uri}`, whose MIME type is `{}`\nremove `mime` from that resource: a page is `{PAGE_MIME}` by itself",

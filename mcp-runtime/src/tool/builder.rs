@@ -5,12 +5,12 @@ use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::tool::{Hints, TaskMode};
+use super::{Hints, IntoToolResult, TaskMode, ToolResult, ToolSpec};
 use crate::{
     content::Icon,
     context::{ClientFeature, Context},
     error::{Failure, ToolError},
-    tool::{IntoToolResult, ToolResult},
+    item::ItemSpec,
 };
 
 type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -51,20 +51,21 @@ impl ToolCall {
 /// ```
 #[derive(Clone)]
 pub struct Tool {
-    pub(crate) spec: ToolBuilder,
+    pub(crate) spec: ToolSpec,
     pub(crate) handler: DynHandler,
 }
 
 impl Tool {
     /// Starts a tool of that name.
     pub fn builder(name: impl Into<String>) -> ToolBuilder {
-        ToolBuilder { name: name.into(), ..ToolBuilder::default() }
+        let item = ItemSpec { name: name.into(), ..ItemSpec::default() };
+        ToolBuilder(ToolSpec { item, ..ToolSpec::default() })
     }
 
     /// Its wire name.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.spec.name
+        &self.spec.item.name
     }
 }
 
@@ -77,94 +78,78 @@ impl fmt::Debug for Tool {
 /// Describes a tool; [`handler`](Self::handler) finishes it.
 #[derive(Debug, Clone, Default)]
 #[must_use = "a tool is complete with its handler"]
-pub struct ToolBuilder {
-    pub(crate) name: String,
-    pub(crate) title: Option<String>,
-    pub(crate) description: Option<String>,
-    pub(crate) icons: Vec<Icon>,
-    pub(crate) input: Option<Value>,
-    pub(crate) output: Option<Value>,
-    pub(crate) hints: Hints,
-    pub(crate) meta: Option<Value>,
-    pub(crate) scopes: Vec<String>,
-    pub(crate) requires: Vec<ClientFeature>,
-    pub(crate) timeout: Option<Duration>,
-    pub(crate) max_concurrency: Option<usize>,
-    pub(crate) strict: bool,
-    pub(crate) ui: Option<String>,
-    pub(crate) task: Option<TaskMode>,
-}
+pub struct ToolBuilder(ToolSpec);
 
 impl ToolBuilder {
     /// Sets the wire's `title`.
     pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.title = Some(title.into());
+        self.0.item.title = Some(title.into());
         self
     }
 
     /// Sets the wire's `description`.
     pub fn description(mut self, text: impl Into<String>) -> Self {
-        self.description = Some(text.into());
+        self.0.item.description = Some(text.into());
         self
     }
 
     /// Adds an icon: a URL, or an [`Icon`]. One that clients would reject is an error when the tool is added.
     pub fn icon(mut self, icon: impl Into<Icon>) -> Self {
-        self.icons.push(icon.into());
+        self.0.item.icons.push(icon.into());
         self
     }
 
     /// Sets the wire's `inputSchema`; it must use keywords that are enforced, else adding the tool fails.
     pub fn input_schema(mut self, schema: Value) -> Self {
-        self.input = Some(schema);
+        self.0.input_schema = Some(schema);
         self
     }
 
     /// Sets the wire's `outputSchema`; results are held against it.
     pub fn output_schema(mut self, schema: Value) -> Self {
-        self.output = Some(schema);
+        self.0.output_schema = Some(schema);
         self
     }
 
     /// Sets the hints on its behaviour.
     pub fn hints(mut self, hints: impl FnOnce(&mut Hints)) -> Self {
-        hints(&mut self.hints);
+        hints(&mut self.0.hints);
         self
     }
 
     /// Sets the entry's `_meta`, an object.
     pub fn meta(mut self, meta: Value) -> Self {
-        self.meta = Some(meta);
+        self.0.item.meta = Some(meta.to_string());
         self
     }
 
     /// Sets what a caller must have been granted.
     pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
-        self.scopes = scopes.into_iter().map(Into::into).collect();
+        self.0.item.scopes = scopes.into_iter().map(Into::into).collect();
         self
     }
 
     /// Sets what the client must be able to do; a call by any other is refused before it begins.
     pub fn requires(mut self, features: impl IntoIterator<Item = ClientFeature>) -> Self {
-        self.requires = features.into_iter().collect();
+        self.0.item.requires = features.into_iter().collect();
         self
     }
 
     /// Sets how long a call may take.
     pub fn timeout(mut self, limit: Duration) -> Self {
-        self.timeout = Some(limit);
+        self.0.timeout = Some(limit);
         self
     }
 
     /// Sets how many calls may run at once.
     pub fn max_concurrency(mut self, calls: usize) -> Self {
-        self.max_concurrency = Some(calls);
+        self.0.max_concurrency = Some(calls);
         self
     }
 
     /// Takes strings for other types as they are: no coercion.
     pub fn strict(mut self) -> Self {
-        self.strict = true;
+        self.0.strict = true;
         self
     }
 
@@ -172,13 +157,13 @@ impl ToolBuilder {
     ///
     /// See [MCP Apps](https://github.com/modelcontextprotocol/ext-apps).
     pub fn ui(mut self, resource: impl Into<String>) -> Self {
-        self.ui = Some(resource.into());
+        self.0.ui = Some(resource.into());
         self
     }
 
     /// Sets how its calls become tasks; without this they do not.
     pub fn task(mut self, mode: TaskMode) -> Self {
-        self.task = Some(mode);
+        self.0.task = Some(mode);
         self
     }
 
@@ -195,6 +180,6 @@ impl ToolBuilder {
             // not before the first poll, where panics are contained
             Box::pin(async move { handler(call).await.into_tool_result() })
         });
-        Tool { spec: self, handler }
+        Tool { spec: self.0, handler }
     }
 }

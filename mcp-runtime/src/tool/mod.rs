@@ -4,12 +4,15 @@ mod builder;
 mod entry;
 mod header_param;
 mod output;
+mod schema;
 mod spec;
 
+pub(crate) use builder::DynHandler;
 pub use builder::{Tool as RuntimeTool, ToolBuilder, ToolCall};
-pub(crate) use entry::{ToolBody, ToolEntry, Tools, is_tool_name};
+pub(crate) use entry::{ToolEntry, ToolHandler, Tools};
 pub(crate) use output::tool_result;
 pub use output::{AnyToolOut, IntoToolResult, Structured, ToolOut, ToolResult, tool_out};
+pub(crate) use spec::ToolSpec;
 pub use spec::{Hints, OutputType, TaskMode, ToolDef};
 
 /// The marker of an annotated tool; name it in `.tool::<name>()`.

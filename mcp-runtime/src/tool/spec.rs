@@ -1,10 +1,11 @@
 //! Descriptors of tools.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use schemars::{Schema, SchemaGenerator};
+use serde_json::Value;
 
-use crate::item::{Common, Handler, Location, common_setters};
+use crate::item::{Common, Handler, ItemSpec, Location, Problem, common_setters};
 use crate::{
     arguments::{Call, Outcome},
     error::Failure,
@@ -183,6 +184,49 @@ impl ToolDef {
     }
 }
 common_setters!(ToolDef);
+
+/// What a tool is apart from its function, whether an attribute or a builder describes it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ToolSpec {
+    pub(crate) item: ItemSpec,
+    /// The wire's `inputSchema`; an annotated tool's comes from its parameters.
+    pub(crate) input_schema: Option<Value>,
+    /// The wire's `outputSchema`; an annotated tool's comes from its return type.
+    pub(crate) output_schema: Option<Value>,
+    pub(crate) hints: Hints,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) max_concurrency: Option<usize>,
+    pub(crate) strict: bool,
+    /// The URI of the page that shows its results, as it is written.
+    pub(crate) ui: Option<String>,
+    /// Who may call it: `model`, `app` or both; empty for the default.
+    pub(crate) visibility: &'static [&'static str],
+    pub(crate) tags: &'static [&'static str],
+    pub(crate) task: Option<TaskMode>,
+}
+
+impl ToolSpec {
+    pub(crate) fn new(name: String, def: &ToolDef) -> Self {
+        Self {
+            item: ItemSpec::new(name, &def.common),
+            input_schema: None,
+            output_schema: None,
+            hints: def.hints,
+            timeout: def.timeout,
+            max_concurrency: def.max_concurrency,
+            strict: def.strict,
+            ui: def.ui.map(str::to_owned),
+            visibility: def.visibility,
+            tags: def.tags,
+            task: def.task,
+        }
+    }
+
+    /// A problem with this tool, at its location.
+    pub(crate) fn problem(&self, text: impl fmt::Display) -> Problem {
+        self.item.problem(format_args!("tool `{}`: {text}", self.item.name))
+    }
+}
 
 /// Return types that say nothing of the type of their structured content.
 #[diagnostic::on_unimplemented(

@@ -137,7 +137,7 @@ async fn names_of_128_characters_are_the_longest() {
     assert_eq!(only_tool(&server).await["name"], longest.as_str());
     for bad in ["", &"n".repeat(129), "a b", "ä", "a/b", "a\n"] {
         let error = crate::common::build_error(mcp_runtime::server!().add_tool(tool(bad)));
-        assert!(error.contains("a tool's name is 1 to 128 of"), "{bad:?}: {error}");
+        assert!(error.contains("is not a tool name: 1 to 128 of"), "{bad:?}: {error}");
     }
 }
 

@@ -206,5 +206,5 @@ async fn mounted_servers_keep_their_state() {
 #[test]
 fn a_prefix_that_makes_no_name_is_a_build_error() {
     let error = build_error(mcp_runtime::server!().service_as("e u", Weather { station: "a" }));
-    assert!(error.contains("`e u_forecast` is no tool name"), "{error}");
+    assert!(error.contains("`e u_forecast` is not a tool name"), "{error}");
 }

@@ -204,3 +204,189 @@ fn source_files_open_with_what_they_guarantee() {
     let checked = sources().count();
     assert!(checked > 50, "only {checked} files were found");
 }
+
+/// The source of a crate's files without comments and unit tests, by path below `src`.
+fn sources(krate: &str) -> Vec<(String, String)> {
+    let prefix = format!("{krate}/src/");
+    let mut found = Vec::new();
+    for (name, text) in texts().filter(|(name, _)| name.ends_with(".rs")) {
+        let Some(path) = name.strip_prefix(&prefix) else { continue };
+        if path.split('/').any(|part| part == "tests" || part == "tests.rs") {
+            continue;
+        }
+        let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+        let lines: Vec<_> = code.lines().map(|line| line.split("//").next().unwrap_or_default()).collect();
+        found.push((path.to_owned(), lines.join("\n")));
+    }
+    assert!(found.len() > 20, "only {} files of `{krate}` were found", found.len());
+    found
+}
+
+/// The top-level modules that a file names: what follows each `crate::`.
+fn imported_modules(code: &str) -> HashSet<String> {
+    let mut found = HashSet::new();
+    let name = |text: &str| {
+        text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default().to_owned()
+    };
+    for (at, path) in code.match_indices("crate::") {
+        if code[..at].ends_with('$') {
+            continue;
+        }
+        let rest = &code[at + path.len()..];
+        let Some(group) = rest.strip_prefix('{') else {
+            found.insert(name(rest));
+            continue;
+        };
+        let (mut depth, mut start) = (0, 0);
+        for (index, c) in group.char_indices() {
+            match c {
+                '}' if depth == 0 => {
+                    found.insert(name(group[start..index].trim_start()));
+                    break;
+                }
+                ',' if depth == 0 => {
+                    found.insert(name(group[start..index].trim_start()));
+                    start = index + 1;
+                }
+                '{' => depth += 1,
+                '}' => depth -= 1,
+                _ => {}
+            }
+        }
+    }
+    found.remove("");
+    found
+}
+
+/// The modules of a crate in the order of its table in the architecture page: each uses only those above it.
+fn module_order(krate: &str) -> Vec<String> {
+    let page = fs::read_to_string(root().join("docs/architecture.md")).expect("the page");
+    let heading = format!("## Modules of `{krate}`");
+    let (_, section) = page.split_once(&heading).unwrap_or_else(|| panic!("no section `{heading}`"));
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let first_cells = section.lines().filter_map(|line| line.strip_prefix("| `")?.split(" |").next());
+    let names = first_cells.flat_map(|cell| cell.split('`').map(str::to_owned).collect::<Vec<_>>());
+    names.filter(|name| name.chars().any(char::is_alphanumeric)).collect()
+}
+
+#[test]
+fn modules_import_only_modules_above_them_in_the_architecture_page() {
+    let mut wrong = Vec::new();
+    for krate in ["mcp-runtime", "mcp-macros"] {
+        let order = module_order(krate);
+        let rank = |module: &str| order.iter().position(|name| name == module);
+        for (path, code) in sources(krate) {
+            let module = path.split(['/', '.']).next().unwrap_or_default();
+            // the root re-exports everything
+            if ["lib", "prelude", "macro_support"].contains(&module) {
+                continue;
+            }
+            let Some(own) = rank(module) else {
+                wrong.push(format!("{krate}: `{module}` is not in the table"));
+                continue;
+            };
+            for imported in imported_modules(&code) {
+                match rank(&imported) {
+                    Some(other) if other <= own => {}
+                    Some(_) => wrong
+                        .push(format!("{krate}/src/{path}: imports `{imported}`, which is below `{module}`")),
+                    None => {
+                        wrong.push(format!("{krate}/src/{path}: imports `{imported}` from the crate's root"))
+                    }
+                }
+            }
+        }
+    }
+    wrong.sort();
+    wrong.dedup();
+    report(&wrong);
+}
+
+/// Type names with two meanings in one crate: each needs a reason.
+const TYPE_NAMES_WITH_TWO_MEANINGS: [(&str, &str); 0] = [];
+
+#[test]
+fn a_type_name_has_one_meaning_in_a_crate() {
+    let mut wrong = Vec::new();
+    for krate in ["mcp-runtime", "mcp-macros"] {
+        let mut declared: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (path, code) in sources(krate) {
+            let mut in_file = HashSet::new();
+            for line in code.lines() {
+                let item = line.trim_start();
+                let item = item.strip_prefix("pub").map_or(item, |rest| match rest.split_once(") ") {
+                    Some((visibility, rest)) if visibility.starts_with('(') => rest,
+                    _ => rest.trim_start(),
+                });
+                // associated types are indented, and named by their trait
+                let keywords = ["struct ", "enum ", "union ", "trait "];
+                let keyword = keywords.iter().find_map(|keyword| item.strip_prefix(keyword));
+                let alias = || item.strip_prefix("type ").filter(|_| !line.starts_with(' '));
+                let Some(rest) = keyword.or_else(alias) else { continue };
+                let name = rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+                // two declarations in one file are of two platforms or features
+                if in_file.insert(name.to_owned()) {
+                    declared.entry(name.to_owned()).or_default().push(path.clone());
+                }
+            }
+        }
+        assert!(declared.len() > 30, "only {} types of `{krate}` were found", declared.len());
+        for (name, paths) in declared.iter().filter(|(_, paths)| paths.len() > 1) {
+            if !TYPE_NAMES_WITH_TWO_MEANINGS.iter().any(|(known, _)| known == name) {
+                wrong.push(format!("{krate}: `{name}` is declared in {}", paths.join(", ")));
+            }
+        }
+    }
+    report(&wrong);
+}
+
+/// File names with several places: a role that every feature's folder has, or a reason.
+const FILE_ROLES: [&str; 2] = ["mod.rs", "tests.rs"];
+
+#[test]
+fn a_file_name_has_one_meaning_in_a_crate() {
+    let mut wrong = Vec::new();
+    for krate in ["mcp-runtime", "mcp-macros"] {
+        let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (path, _) in sources(krate) {
+            let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+            places.entry(name).or_default().push(path);
+        }
+        for (name, paths) in places.iter().filter(|(_, paths)| paths.len() > 1) {
+            if !FILE_ROLES.contains(&name.as_str()) {
+                wrong.push(format!("{krate}: {}", paths.join(", ")));
+            }
+        }
+    }
+    report(&wrong);
+}
+
+#[test]
+fn texts_use_the_words_of_the_field() {
+    // each phrase backwards, since this file is read too
+    let phrases = [
+        "on si",
+        "on era",
+        "reveohw",
+        "ydobon",
+        "ydobemos",
+        "eciwt dnats",
+        "eciwt sdnats",
+        "fo dlot si",
+        "sruo fo",
+    ];
+    let phrases: Vec<String> =
+        phrases.iter().map(|phrase| format!(" {} ", phrase.chars().rev().collect::<String>())).collect();
+    let mut wrong = Vec::new();
+    for (name, text) in texts().filter(|(name, _)| name.ends_with(".rs") || name.ends_with(".md")) {
+        for (number, line) in text.lines().enumerate() {
+            let words: Vec<_> =
+                line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+            let words = format!(" {} ", words.join(" ").to_lowercase());
+            if let Some(phrase) = phrases.iter().find(|phrase| words.contains(*phrase)) {
+                wrong.push(format!("{name}:{}: \"{}\"", number + 1, phrase.trim()));
+            }
+        }
+    }
+    report(&wrong);
+}

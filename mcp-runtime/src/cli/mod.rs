@@ -10,10 +10,7 @@ use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 
 use command::Command;
 
-use crate::{
-    Result,
-    server::{Server, ServerBuilder},
-};
+use crate::server::{Result, Server, ServerBuilder};
 
 impl ServerBuilder {
     /// Builds the server and does what the program's arguments say; without any, it serves stdio.

@@ -7,9 +7,8 @@ use serde_json::{Value, json};
 
 use super::command::Action;
 use crate::{
-    Result,
-    server::Server,
-    testing::{Local, Reply},
+    server::{Result, Server},
+    transport::memory::{MemoryClient, MemoryReply, prompt_arguments},
 };
 
 const USAGE: &str = "\
@@ -85,31 +84,31 @@ pub(super) fn welcome(server: &Server) {
 
 /// Does one thing to the server; whether it went well.
 pub(super) async fn act(server: Server, action: &Action) -> Result<bool> {
-    let local = Local::modern(server);
+    let client = MemoryClient::modern(server);
     match action {
         Action::List { json: true } => {
-            let lists = lists(&local).await?;
+            let lists = lists(&client).await?;
             line(&format!(
                 "{:#}",
                 Value::Object(lists.into_iter().map(|(_, key, list)| (key.into(), list)).collect())
             ))?;
             Ok(true)
         }
-        Action::List { json: false } => list(&local).await,
-        Action::Schema => schema(&local).await,
+        Action::List { json: false } => list(&client).await,
+        Action::Schema => schema(&client).await,
         Action::Call { name, arguments } => {
             let arguments = if arguments.is_null() { json!({}) } else { arguments.clone() };
             show(
-                &local.request("tools/call", json!({ "name": name, "arguments": arguments })).await,
+                &client.request("tools/call", json!({ "name": name, "arguments": arguments })).await,
                 "content",
             )
         }
-        Action::Read(uri) => show(&local.request("resources/read", json!({ "uri": uri })).await, "contents"),
+        Action::Read(uri) => show(&client.request("resources/read", json!({ "uri": uri })).await, "contents"),
         Action::Prompt { name, arguments } => {
             let arguments = if arguments.is_null() { json!({}) } else { arguments.clone() };
-            let arguments = crate::testing::prompt_arguments(arguments);
+            let arguments = prompt_arguments(arguments);
             show(
-                &local.request("prompts/get", json!({ "name": name, "arguments": arguments })).await,
+                &client.request("prompts/get", json!({ "name": name, "arguments": arguments })).await,
                 "messages",
             )
         }
@@ -117,23 +116,25 @@ pub(super) async fn act(server: Server, action: &Action) -> Result<bool> {
 }
 
 /// Headline, member and entries of every list that the server has.
-async fn lists(local: &Local) -> Result<Vec<(&'static str, &'static str, Value)>> {
-    let capabilities = local.introduction().await["capabilities"].take();
+async fn lists(client: &MemoryClient) -> Result<Vec<(&'static str, &'static str, Value)>> {
+    let capabilities = client.discover().await["capabilities"].take();
     let mut all = Vec::new();
     for (method, member, headline) in LISTS {
         let capability = method.split('/').next().unwrap_or_default();
         if capabilities.get(capability).is_some() {
-            let entries =
-                local.list(method, member).await.map_err(|reply| format!("`{method}` failed: {reply}"))?;
+            let entries = client
+                .list(method, member)
+                .await
+                .map_err(|reply| format!("`{method}` failed: {:#}", reply.message))?;
             all.push((headline, member, Value::Array(entries)));
         }
     }
     Ok(all)
 }
 
-async fn list(local: &Local) -> Result<bool> {
+async fn list(client: &MemoryClient) -> Result<bool> {
     let mut text = String::new();
-    for (headline, _, entries) in lists(local).await? {
+    for (headline, _, entries) in lists(client).await? {
         let rows: Vec<(&str, &str)> = entries.as_array().into_iter().flatten().map(row).collect();
         let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
         if rows.is_empty() {
@@ -156,8 +157,8 @@ fn row(entry: &Value) -> (&str, &str) {
     (name, entry["description"].as_str().and_then(|text| text.lines().next()).unwrap_or_default())
 }
 
-async fn schema(local: &Local) -> Result<bool> {
-    let mut whole = local.introduction().await;
+async fn schema(client: &MemoryClient) -> Result<bool> {
+    let mut whole = client.discover().await;
     let mut all = serde_json::Map::new();
     all.insert("server".into(), whole["_meta"][crate::protocol::META_SERVER_INFO].take());
     for key in ["instructions", "capabilities"] {
@@ -165,22 +166,24 @@ async fn schema(local: &Local) -> Result<bool> {
             all.insert(key.into(), value.take());
         }
     }
-    all.extend(lists(local).await?.into_iter().map(|(_, member, entries)| (member.into(), entries)));
+    all.extend(lists(client).await?.into_iter().map(|(_, member, entries)| (member.into(), entries)));
     line(&format!("{:#}", Value::Object(all)))?;
     Ok(true)
 }
 
 /// Prints a reply: its texts as they are, a resource's bytes as they are, anything else as JSON.
-fn show(reply: &Reply, member: &str) -> Result<bool> {
-    if let Some(error) = reply.error() {
-        complain(&format!("error {}: {}", error.code, error.message));
+fn show(reply: &MemoryReply, member: &str) -> Result<bool> {
+    if let Some(error) = reply.message.get("error") {
+        complain(&format!("error {}: {}", error["code"], error["message"].as_str().unwrap_or_default()));
         return Ok(false);
     }
-    if reply.is_error() {
-        complain(&reply.text());
+    let result = reply.result();
+    if result["isError"] == true {
+        let blocks = result["content"].as_array().into_iter().flatten();
+        complain(&blocks.filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n"));
         return Ok(false);
     }
-    for entry in reply.value()[member].as_array().into_iter().flatten() {
+    for entry in result[member].as_array().into_iter().flatten() {
         let (role, block) =
             entry.get("content").map_or((None, entry), |content| (entry["role"].as_str(), content));
         if let Some(role) = role {

@@ -1,23 +1,25 @@
-//! Tests of servers, in memory: every message is real JSON, no process and no socket is involved. For users' tests;
-//! the command line calls servers through it as well.
+//! Tests of servers in memory: every message is real JSON, and neither a process nor a socket is involved.
 
 mod changes;
-mod local;
 mod reply;
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use serde_json::{Value, json};
 
 pub use changes::Changes;
-pub(crate) use local::{Local, prompt_arguments};
+use changes::Source;
 pub use reply::Reply;
 
 use crate::{
-    Result,
-    protocol::Revision,
-    server::{Server, ServerBuilder},
+    events::Lists,
+    protocol::{META_CLIENT_CAPABILITIES, Revision, TASKS_EXTENSION},
+    server::{Result, Server, ServerBuilder},
+    transport::memory::{MemoryClient, MemoryReply, answer_input_requests, prompt_arguments},
 };
+
+/// How long to wait between two `tasks/get`.
+const TASK_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A client and a server in one process, for tests.
 ///
@@ -43,7 +45,7 @@ use crate::{
 /// # }
 /// ```
 pub struct TestServer {
-    local: Local,
+    client: MemoryClient,
 }
 
 impl TestServer {
@@ -58,13 +60,13 @@ impl TestServer {
     /// Connects to a server.
     #[must_use]
     pub fn of(server: &Server) -> Self {
-        Self { local: Local::modern(server.clone()) }
+        Self { client: MemoryClient::modern(server.clone()) }
     }
 
     /// Speaks 2026-07-28 from now on.
     #[must_use]
     pub fn modern(self) -> Self {
-        Self { local: self.local.speaking(Revision::LATEST) }
+        Self { client: self.client.with_revision(Revision::LATEST) }
     }
 
     /// Speaks that revision from now on: with a handshake, unless it is 2026-07-28.
@@ -78,7 +80,7 @@ impl TestServer {
     /// ```
     #[must_use]
     pub fn legacy(self, revision: Revision) -> Self {
-        Self { local: self.local.speaking(revision) }
+        Self { client: self.client.with_revision(revision) }
     }
 
     /// Declares these client capabilities, and answers what functions ask: `answers` gets the wire's `method` and
@@ -107,7 +109,7 @@ impl TestServer {
         capabilities: Value,
         answers: impl Fn(&str, &Value) -> Result<Value, String> + Send + Sync + 'static,
     ) -> Self {
-        Self { local: self.local.answering(capabilities, std::sync::Arc::new(answers)) }
+        Self { client: self.client.with_answers(capabilities, std::sync::Arc::new(answers)) }
     }
 
     /// Calls a tool.
@@ -163,7 +165,7 @@ impl TestServer {
         if !arguments.is_null() {
             params["arguments"] = arguments;
         }
-        self.local.task(params).await
+        self.run_task(params).await
     }
 
     /// Reads a resource.
@@ -217,9 +219,9 @@ impl TestServer {
     }
 
     async fn list(&self, method: &str, member: &str) -> Vec<Value> {
-        match self.local.list(method, member).await {
+        match self.client.list(method, member).await {
             Ok(entries) => entries,
-            Err(reply) => panic!("`{method}` was refused: {reply}"),
+            Err(reply) => panic!("`{method}` was refused: {}", Reply(reply)),
         }
     }
 
@@ -256,7 +258,7 @@ impl TestServer {
     /// # Panics
     /// The server refuses the request.
     pub async fn listen(&self, filter: Value) -> Changes {
-        match self.local.listen(filter).await {
+        match self.open_changes(filter).await {
             Ok(changes) => changes,
             Err(reply) => panic!("`subscriptions/listen` was refused: {reply}"),
         }
@@ -264,17 +266,115 @@ impl TestServer {
 
     /// Sends any request; what the era puts into `_meta` is added where it is missing.
     pub async fn request(&self, method: &str, params: Value) -> Reply {
-        self.local.request(method, params).await
+        Reply(self.client.request(method, params).await)
     }
 
     /// What the server offers, as it tells clients: the wire's `capabilities`.
     pub async fn capabilities(&self) -> Value {
-        self.local.introduction().await["capabilities"].take()
+        self.client.discover().await["capabilities"].take()
+    }
+}
+
+impl TestServer {
+    /// Listens to what the filter wants.
+    ///
+    /// # Errors
+    /// The reply that refuses.
+    async fn open_changes(&self, filter: Value) -> Result<Changes, Reply> {
+        if !self.client.revision().is_modern() {
+            return Ok(self.subscribe_each(&filter).await);
+        }
+        let mut params = json!({ "notifications": filter });
+        self.client.add_meta(&mut params);
+        let subscription = self
+            .client
+            .connection
+            .listen(&params)
+            .map_err(|reply| Reply(MemoryReply { message: reply, notifications: Vec::new() }))?;
+        let mut changes = Changes::new(Source::Stream(Box::new(subscription)), Value::Null);
+        changes.acknowledge();
+        Ok(changes)
+    }
+
+    /// The same for a client that has shaken hands: its subscriptions are requests of their own.
+    async fn subscribe_each(&self, wanted: &Value) -> Changes {
+        let can = self.client.connection.server.offers(self.client.revision()).changes;
+        let lists = Lists {
+            tools: can.tools && wanted["toolsListChanged"] == true,
+            prompts: can.prompts && wanted["promptsListChanged"] == true,
+            resources: can.resources && wanted["resourcesListChanged"] == true,
+        };
+        let filter = self.client.connection.server.hub().filter(lists);
+        let mut acknowledged = json!({});
+        for (key, honoured) in [
+            ("toolsListChanged", lists.tools),
+            ("promptsListChanged", lists.prompts),
+            ("resourcesListChanged", lists.resources),
+        ] {
+            if honoured {
+                acknowledged[key] = true.into();
+            }
+        }
+        let uris = wanted["resourceSubscriptions"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let mut honoured = Vec::new();
+        for uri in uris.iter().filter_map(Value::as_str) {
+            let reply = self.request("resources/subscribe", json!({ "uri": uri })).await;
+            if !reply.is_error() && filter.subscribe(uri) {
+                honoured.push(uri);
+            }
+        }
+        if !honoured.is_empty() {
+            acknowledged["resourceSubscriptions"] = honoured.into();
+        }
+        match self.client.connection.server.hub().follow(filter, None, false) {
+            Some(follower) => Changes::new(Source::Session(follower), acknowledged),
+            None => panic!("the server has too many subscribers"),
+        }
+    }
+
+    /// Calls a tool as a task, answers what it asks and waits for its end: then this is what the call would have been
+    /// answered with.
+    async fn run_task(&self, mut params: Value) -> Reply {
+        let mut capabilities = self.client.capabilities.clone();
+        capabilities["extensions"][TASKS_EXTENSION] = json!({});
+        let meta = json!({ META_CLIENT_CAPABILITIES: capabilities });
+        params["_meta"] = meta.clone();
+        let call = self.request("tools/call", params).await;
+        if call.value()["resultType"] != "task" {
+            return call;
+        }
+        let id = call.value()["taskId"].clone();
+        loop {
+            let reply = self.request("tasks/get", json!({ "taskId": id, "_meta": meta })).await;
+            let task = reply.value();
+            let member = match task["status"].as_str() {
+                Some("completed") => "result",
+                Some("failed") => "error",
+                Some("input_required") => {
+                    let answers =
+                        self.client.answers.as_ref().and_then(|answers| answer_input_requests(task, answers));
+                    let Some(answers) = answers else { return reply };
+                    let params = json!({ "taskId": id, "inputResponses": answers, "_meta": meta });
+                    let update = self.request("tasks/update", params).await;
+                    if update.error().is_some() {
+                        return update;
+                    }
+                    continue;
+                }
+                Some("working") => {
+                    tokio::time::sleep(TASK_POLL_INTERVAL).await;
+                    continue;
+                }
+                _ => return reply,
+            };
+            let end = json!({ "jsonrpc": "2.0", "id": 0, member: task[member] });
+            return Reply(MemoryReply { message: end, notifications: Vec::new() });
+        }
     }
 }
 
 impl fmt::Debug for TestServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TestServer").field("revision", &self.local.revision()).finish_non_exhaustive()
+        f.debug_struct("TestServer").field("revision", &self.client.revision()).finish_non_exhaustive()
     }
 }

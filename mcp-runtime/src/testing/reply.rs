@@ -5,41 +5,26 @@ use std::fmt;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{jsonrpc::ProtocolError, protocol};
+use crate::{jsonrpc::ProtocolError, protocol, transport::memory::MemoryReply};
 
 /// What a server answered to one request, and the notifications that came before the answer.
 ///
 /// Its `Display` is the whole of it, as indented JSON; that is what failed expectations print.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use = "a reply that nobody looks at tests nothing"]
-pub struct Reply {
-    message: Value,
-    notifications: Vec<Value>,
-}
+pub struct Reply(pub(super) MemoryReply);
 
 impl Reply {
-    pub(super) fn new(message: Value, notifications: Vec<Value>) -> Self {
-        Self { message, notifications }
-    }
-
-    pub(super) fn result_mut(&mut self) -> Option<&mut Value> {
-        self.message.get_mut("result")
-    }
-
     /// The `result` as it went over the wire; null for an error.
     #[must_use]
     pub fn value(&self) -> &Value {
-        &self.message["result"]
-    }
-
-    pub(crate) fn into_value(mut self) -> Value {
-        self.message.get_mut("result").map_or(Value::Null, Value::take)
+        self.0.result()
     }
 
     /// The JSON-RPC error, if it is one.
     #[must_use]
     pub fn error(&self) -> Option<ProtocolError> {
-        let error = self.message.get("error")?;
+        let error = self.0.message.get("error")?;
         Some(ProtocolError {
             code: error["code"].as_i64().unwrap_or(protocol::INTERNAL_ERROR),
             message: error["message"].as_str().unwrap_or_default().to_owned(),
@@ -50,7 +35,7 @@ impl Reply {
     /// Whether it is a JSON-RPC error, or the result of a tool that failed (`isError`).
     #[must_use]
     pub fn is_error(&self) -> bool {
-        self.message.get("result").is_none_or(|result| result["isError"] == true)
+        self.0.message.get("result").is_none_or(|result| result["isError"] == true)
     }
 
     /// Every text in it, a line break between them: of a tool's content, a resource's contents, a prompt's messages.
@@ -86,7 +71,7 @@ impl Reply {
     /// What the call notified before it ended, oldest first.
     #[must_use]
     pub fn notifications(&self) -> &[Value] {
-        &self.notifications
+        &self.0.notifications
     }
 
     /// Expects a success.
@@ -148,10 +133,10 @@ impl Reply {
 
 impl fmt::Display for Reply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:#}", self.message)?;
-        if !self.notifications.is_empty() {
+        write!(f, "{:#}", self.0.message)?;
+        if !self.0.notifications.is_empty() {
             f.write_str("\nafter these notifications:")?;
         }
-        self.notifications.iter().try_for_each(|notification| write!(f, "\n{notification}"))
+        self.0.notifications.iter().try_for_each(|notification| write!(f, "\n{notification}"))
     }
 }

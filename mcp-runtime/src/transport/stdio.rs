@@ -15,9 +15,8 @@ use super::{
     writer::{Lines, Port, Writer},
 };
 use crate::{
-    Result,
     connection::{RequestContext, Shutdown},
-    server::{Server, ServerBuilder},
+    server::{Result, Server, ServerBuilder},
 };
 
 /// How long calls may go on after stdin has ended: the official clients send SIGTERM after this time.

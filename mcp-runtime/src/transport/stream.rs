@@ -18,7 +18,10 @@ use super::{
     connection::{BURST, Connection, Opening},
     writer::{Lines, Piece, Port, Writer},
 };
-use crate::{Result, connection::RequestContext, server::Server};
+use crate::{
+    connection::RequestContext,
+    server::{Result, Server},
+};
 
 /// How long calls may go on after the input has ended.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -28,7 +28,7 @@ use super::{
     response::{self, ResponseBody},
     service::{Endpoint, HttpService},
 };
-use crate::server::{Error, Result, Server};
+use crate::server::{Error, Result, Server, ServerBuilder};
 
 /// How long requests may go on after the server was told to stop.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -158,7 +158,7 @@ impl Server {
     }
 }
 
-impl crate::ServerBuilder {
+impl ServerBuilder {
     /// Builds the server and makes a [service](Server::into_service) of it.
     ///
     /// # Errors

@@ -29,7 +29,7 @@ pub(crate) struct Options {
     /// How long a client may take nothing of what is written to it.
     pub(crate) write_timeout: Duration,
     /// Of subscriptions.
-    pub(crate) subscriptions: crate::events::Limits,
+    pub(crate) subscriptions: crate::events::SubscriptionLimits,
     /// How long clients of the stateless era may keep lists.
     pub(crate) list_ttl: Duration,
     /// Whether callers are told apart.
@@ -56,7 +56,7 @@ impl Default for Options {
             max_queued_bytes: 16 << 20,
             drain: None,
             write_timeout: Duration::from_secs(30),
-            subscriptions: crate::events::Limits::default(),
+            subscriptions: crate::events::SubscriptionLimits::default(),
             list_ttl: Duration::ZERO,
             authenticates: false,
             keys: None,

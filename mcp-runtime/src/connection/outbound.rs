@@ -24,7 +24,7 @@ const ENOUGH: usize = 64 << 10;
 /// The messages of one stream.
 #[derive(Debug)]
 pub(crate) struct Outbound {
-    state: Mutex<State>,
+    state: Mutex<OutboundQueue>,
     /// The receiver has taken messages, or is gone.
     room: Notify,
     /// Bytes of all streams of a server.
@@ -32,7 +32,7 @@ pub(crate) struct Outbound {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct OutboundQueue {
     messages: VecDeque<Vec<u8>>,
     bytes: usize,
     /// What the messages take of the budget.
@@ -45,7 +45,7 @@ struct State {
     abandoned: bool,
 }
 
-impl State {
+impl OutboundQueue {
     fn push(&mut self, message: Vec<u8>) -> Option<Waker> {
         self.bytes += message.len() + OVERHEAD;
         self.messages.push_back(message);
@@ -58,7 +58,7 @@ impl Outbound {
         Arc::new(Self { state: Mutex::default(), room: Notify::new(), budget })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, OutboundQueue> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -167,7 +167,7 @@ impl Outbound {
 
     /// No one reads any more: what waits is dropped, and nothing more is taken.
     pub(crate) fn abandon(&self) {
-        *self.state() = State { abandoned: true, finished: true, ..State::default() };
+        *self.state() = OutboundQueue { abandoned: true, finished: true, ..OutboundQueue::default() };
         self.room.notify_waiters();
     }
 

@@ -10,23 +10,23 @@ use std::{
 use tokio::sync::oneshot;
 
 /// Raw JSON of a result, or of an error.
-pub(crate) type Response = Result<Box<str>, Box<str>>;
+pub(crate) type ClientResponse = Result<Box<str>, Box<str>>;
 
 /// Which of many clients a request went to: the identity of its session.
 pub(crate) type ClientId = [u8; 16];
 
 /// Requests that wait for their responses, by id; clones are the same.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct PendingRequests(Arc<Mutex<HashMap<Box<str>, Waiting>>>);
+pub(crate) struct PendingRequests(Arc<Mutex<HashMap<Box<str>, WaitingRequest>>>);
 
 #[derive(Debug)]
-struct Waiting {
+struct WaitingRequest {
     client: ClientId,
-    response: oneshot::Sender<Response>,
+    response: oneshot::Sender<ClientResponse>,
 }
 
 impl PendingRequests {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Waiting>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, WaitingRequest>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -39,12 +39,12 @@ impl PendingRequests {
         getrandom::fill(&mut random).map_err(|_| "there is no randomness for the id of a request")?;
         let id: Box<str> = format!("\"mcp-{:032x}\"", u128::from_ne_bytes(random)).into();
         let (sender, response) = oneshot::channel();
-        self.lock().insert(id.clone(), Waiting { client, response: sender });
+        self.lock().insert(id.clone(), WaitingRequest { client, response: sender });
         Ok(PendingResponse { id, requests: self.clone(), response })
     }
 
     /// Hands over a response, by the raw JSON of its id; `false` if no request to that client has this id.
-    pub(crate) fn deliver(&self, client: &ClientId, id: &str, response: Response) -> bool {
+    pub(crate) fn deliver(&self, client: &ClientId, id: &str, response: ClientResponse) -> bool {
         let mut waiting = self.lock();
         if waiting.get(id).is_none_or(|waiting| waiting.client != *client) {
             return false;
@@ -78,7 +78,7 @@ impl PendingRequests {
 pub(crate) struct PendingResponse {
     id: Box<str>,
     requests: PendingRequests,
-    response: oneshot::Receiver<Response>,
+    response: oneshot::Receiver<ClientResponse>,
 }
 
 impl PendingResponse {
@@ -88,7 +88,7 @@ impl PendingResponse {
     }
 
     /// The response; `None` when there will be none.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Response>> {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<ClientResponse>> {
         Pin::new(&mut self.response).poll(cx).map(Result::ok)
     }
 }

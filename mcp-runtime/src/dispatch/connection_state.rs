@@ -8,7 +8,7 @@ use std::sync::{
 
 use super::InFlight;
 use crate::{
-    connection::{ClientId, PendingRequests, Response, SessionState, Shutdown},
+    connection::{ClientId, ClientResponse, PendingRequests, SessionState, Shutdown},
     events::Filter,
     protocol::LogLevel,
 };
@@ -29,7 +29,7 @@ pub(crate) struct ConnectionState {
 
 impl ConnectionState {
     /// Hands a response to the request of that id, as raw JSON; `false` if none waits for it.
-    pub(crate) fn deliver(&self, id: &str, response: Response) -> bool {
+    pub(crate) fn deliver(&self, id: &str, response: ClientResponse) -> bool {
         self.pending.deliver(&THE_CLIENT, id, response)
     }
 

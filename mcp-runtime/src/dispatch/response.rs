@@ -26,7 +26,7 @@ use crate::{
     protocol::{META_SERVER_INFO, METHOD_NOT_FOUND, Revision},
     resource::{ResourceEntry, ResourceResult, resource_result},
     server::{Identity, Page},
-    task::{Live, TaskRecord},
+    task::{RunningTask, TaskRecord},
     tool::{ToolResult, tool_result},
 };
 
@@ -110,8 +110,8 @@ pub(crate) enum ResultBody {
         state: String,
     },
     /// The call goes on as this task.
-    TaskCreated(Arc<Live>),
-    Task(Arc<Live>),
+    TaskCreated(Arc<RunningTask>),
+    Task(Arc<RunningTask>),
     /// A task that runs elsewhere, or has ended.
     StoredTask(TaskRecord),
 }

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     connection::owner,
-    events::{Follower, Lists},
+    events::{ListChanges, Subscriber},
     jsonrpc::{Object, ProtocolError, array, notification, string},
     protocol::{META_SERVER_INFO, META_SUBSCRIPTION_ID},
     server::Server,
@@ -40,7 +40,7 @@ pub(crate) struct Subscription {
     server: Server,
     /// Raw JSON of the request's id, which is the subscription's.
     id: Box<str>,
-    follower: Follower,
+    follower: Subscriber,
     /// Goes before everything else.
     acknowledgement: Option<Vec<u8>>,
 }
@@ -61,7 +61,7 @@ impl Server {
             return Err(lacks_tasks());
         }
         let can = offers.changes;
-        let lists = Lists {
+        let lists = ListChanges {
             tools: can.tools && tools_list_changed == Some(true),
             prompts: can.prompts && prompts_list_changed == Some(true),
             resources: can.resources && resources_list_changed == Some(true),

@@ -22,7 +22,7 @@ use crate::{
     jsonrpc::{Meta, ProtocolError, text_of},
     protocol::{MISSING_CLIENT_CAPABILITY, Revision, TASKS_EXTENSION},
     server::{Identity, Server, WeakServer},
-    task::{Ended, Found, Outcome, Place},
+    task::{FinalReply, FoundTask, TaskEnd, TaskPermit},
     tool::ToolResult,
 };
 
@@ -53,7 +53,7 @@ struct TaskOutcome {
     identity: Arc<Identity>,
 }
 
-impl Outcome for TaskOutcome {
+impl FinalReply for TaskOutcome {
     fn error(&self) -> Option<&ProtocolError> {
         self.reply.outcome.as_ref().err()
     }
@@ -89,7 +89,7 @@ impl Server {
     }
 
     /// Makes room for a task; when this is done, clients can ask for it.
-    async fn begin_task(&self, context: &Context) -> Result<Arc<Place>, ProtocolError> {
+    async fn begin_task(&self, context: &Context) -> Result<Arc<TaskPermit>, ProtocolError> {
         let place = self.tasks().begin(owner(context.caller()))?;
         place.keep().await?;
         context.inner().asks.become_task(place.live.clone());
@@ -100,7 +100,7 @@ impl Server {
 /// Runs a task's function to its end.
 async fn run<C>(
     server: WeakServer,
-    place: Arc<Place>,
+    place: Arc<TaskPermit>,
     call: C,
     revision: Revision,
     mut running: Running<ToolResult>,
@@ -137,11 +137,11 @@ async fn run<C>(
                     Invoked::Interrupted(MissingFeatures(features), _) => lacking(&features).into(),
                 };
                 let identity = server.identity().clone();
-                Ended::Replied(Arc::new(TaskOutcome { reply, revision, identity }))
+                TaskEnd::Replied(Arc::new(TaskOutcome { reply, revision, identity }))
             }
             _ => {
                 cancel.fire();
-                Ended::Cancelled
+                TaskEnd::Cancelled
             }
         };
         live.end(ended);
@@ -201,30 +201,30 @@ impl Server {
 }
 
 impl Act {
-    fn reply(self, found: Option<Found>) -> Result<Reply, ProtocolError> {
+    fn reply(self, found: Option<FoundTask>) -> Result<Reply, ProtocolError> {
         let Some(found) = found else {
             return Err(ProtocolError::invalid_params(
                 "there is no such task: `taskId` is wrong, or the task has expired",
             ));
         };
         match (self, found) {
-            (Self::Show, Found::Here(live)) => {
+            (Self::Show, FoundTask::Here(live)) => {
                 live.extend();
                 return Ok(ResultBody::Task(live).into());
             }
-            (Self::Show, Found::Stored(record)) => return Ok(ResultBody::StoredTask(record).into()),
-            (Self::Answer(answers), Found::Here(live)) => {
+            (Self::Show, FoundTask::Stored(record)) => return Ok(ResultBody::StoredTask(record).into()),
+            (Self::Answer(answers), FoundTask::Here(live)) => {
                 live.extend();
                 live.answer(answers);
             }
-            (Self::Cancel, Found::Here(live)) => live.stop(Ended::Cancelled),
-            (Self::Answer(_) | Self::Cancel, Found::Stored(record)) if record.is_running() => {
+            (Self::Cancel, FoundTask::Here(live)) => live.stop(TaskEnd::Cancelled),
+            (Self::Answer(_) | Self::Cancel, FoundTask::Stored(record)) if record.is_running() => {
                 return Err(ProtocolError::internal(
                     "the task runs in another process\nroute requests by `Mcp-Name`, which repeats `taskId`",
                 ));
             }
             // it has ended, so there is nothing to answer and nothing to cancel
-            (Self::Answer(_) | Self::Cancel, Found::Stored(_)) => {}
+            (Self::Answer(_) | Self::Cancel, FoundTask::Stored(_)) => {}
         }
         Ok(ResultBody::Empty.into())
     }

@@ -20,11 +20,11 @@ pub(crate) enum Change {
     /// The contents of the resource at this URI.
     Updated(Arc<str>),
     /// This task.
-    Task(Told),
+    Task(TaskChange),
 }
 
 /// A task, as those who follow it are told of it.
-pub(crate) trait Shown: Send + Sync {
+pub(crate) trait TaskView: Send + Sync {
     fn id(&self) -> &str;
 
     /// Writes what there is to see at this moment.
@@ -33,26 +33,26 @@ pub(crate) trait Shown: Send + Sync {
 
 /// A task that has changed: the same as any other of its id, since it is looked at when it is told of.
 #[derive(Clone)]
-pub(crate) struct Told(pub(crate) Arc<dyn Shown>);
+pub(crate) struct TaskChange(pub(crate) Arc<dyn TaskView>);
 
-impl PartialEq for Told {
+impl PartialEq for TaskChange {
     fn eq(&self, other: &Self) -> bool {
         self.0.id() == other.0.id()
     }
 }
 
-impl Eq for Told {}
+impl Eq for TaskChange {}
 
-impl Hash for Told {
+impl Hash for TaskChange {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.id().hash(state);
     }
 }
 
-impl fmt::Debug for Told {
+impl fmt::Debug for TaskChange {
     // its id is a secret
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Told")
+        f.write_str("TaskChange")
     }
 }
 
@@ -73,7 +73,7 @@ impl Change {
                 Self::Updated(uri) => {
                     params.str("uri", uri);
                 }
-                Self::Task(Told(task)) => task.write(params),
+                Self::Task(TaskChange(task)) => task.write(params),
             }
         })
     }

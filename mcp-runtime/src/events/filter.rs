@@ -11,7 +11,7 @@ use crate::protocol::normalise;
 
 /// The lists whose changes somebody wants to be told of, or a server can tell of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Lists {
+pub(crate) struct ListChanges {
     pub(crate) tools: bool,
     pub(crate) prompts: bool,
     pub(crate) resources: bool,
@@ -20,7 +20,7 @@ pub(crate) struct Lists {
 /// What one subscriber wants.
 #[derive(Debug)]
 pub(crate) struct Filter {
-    lists: Lists,
+    lists: ListChanges,
     /// The subscriber's own spelling, by the normalised URI.
     uris: RwLock<HashMap<String, Arc<str>>>,
     /// What tells each task that it is followed, by its id.
@@ -30,7 +30,7 @@ pub(crate) struct Filter {
 
 impl Filter {
     /// These lists, and no resource yet; [`Hub::filter`](super::Hub::filter) knows the bound.
-    pub(super) fn new(lists: Lists, max_uris: usize) -> Self {
+    pub(super) fn new(lists: ListChanges, max_uris: usize) -> Self {
         Self { lists, uris: RwLock::default(), tasks: RwLock::default(), max_uris }
     }
 

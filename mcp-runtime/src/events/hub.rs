@@ -10,7 +10,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use crate::events::{Change, Filter, Lists};
+use crate::events::{Change, Filter, ListChanges};
 use crate::{
     admission::{SharePermit, Shares},
     connection::{Access, Caller, owner},
@@ -19,7 +19,7 @@ use crate::{
 
 /// The bounds of a hub.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub(crate) struct SubscriptionLimits {
     /// Followers at once.
     pub(crate) followers: usize,
     /// Resources that one follower subscribes to.
@@ -28,7 +28,7 @@ pub(crate) struct Limits {
     pub(crate) pending: usize,
 }
 
-impl Default for Limits {
+impl Default for SubscriptionLimits {
     /// Room for whoever else may be there by default: one follower for each connection over HTTP, of which there are
     /// 4096, and for each stream that waits there for its client. So it is another bound that is met first.
     fn default() -> Self {
@@ -38,27 +38,27 @@ impl Default for Limits {
 
 /// Where a server's changes go; clones are the same.
 #[derive(Debug, Clone)]
-pub(crate) struct Hub(Arc<Shared>);
+pub(crate) struct Hub(Arc<HubInner>);
 
 #[derive(Debug)]
-struct Shared {
-    limits: Limits,
+struct HubInner {
+    limits: SubscriptionLimits,
     permits: Arc<Shares>,
-    places: RwLock<HashMap<u64, Arc<Place>>>,
+    places: RwLock<HashMap<u64, Arc<SubscriberEntry>>>,
     serial: AtomicU64,
 }
 
 /// What is kept of one follower.
 #[derive(Debug)]
-struct Place {
+struct SubscriberEntry {
     filter: Arc<Filter>,
     caller: Option<Arc<Caller>>,
     restricted: bool,
-    state: Mutex<State>,
+    state: Mutex<ChangeQueue>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ChangeQueue {
     /// In the order of the first of each.
     pending: VecDeque<Change>,
     /// The same.
@@ -67,8 +67,8 @@ struct State {
     over: bool,
 }
 
-impl Place {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl SubscriberEntry {
+    fn state(&self) -> MutexGuard<'_, ChangeQueue> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -95,18 +95,18 @@ impl Place {
 #[cfg(test)]
 impl Default for Hub {
     fn default() -> Self {
-        Self::new(Limits::default())
+        Self::new(SubscriptionLimits::default())
     }
 }
 
 impl Hub {
-    pub(crate) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: SubscriptionLimits) -> Self {
         let permits = Shares::new(limits.followers);
-        Self(Arc::new(Shared { limits, permits, places: RwLock::default(), serial: AtomicU64::new(0) }))
+        Self(Arc::new(HubInner { limits, permits, places: RwLock::default(), serial: AtomicU64::new(0) }))
     }
 
     /// A filter for these lists, with room for as many resources as one follower may have.
-    pub(crate) fn filter(&self, lists: Lists) -> Arc<Filter> {
+    pub(crate) fn filter(&self, lists: ListChanges) -> Arc<Filter> {
         Arc::new(Filter::new(lists, self.0.limits.uris))
     }
 
@@ -142,18 +142,18 @@ impl Hub {
         filter: Arc<Filter>,
         caller: Option<Arc<Caller>>,
         restricted: bool,
-    ) -> Option<Follower> {
+    ) -> Option<Subscriber> {
         let permit = self.0.permits.try_acquire(owner(caller.as_deref()))?;
-        let place = Arc::new(Place { filter, caller, restricted, state: Mutex::default() });
+        let place = Arc::new(SubscriberEntry { filter, caller, restricted, state: Mutex::default() });
         let key = self.0.serial.fetch_add(1, Ordering::Relaxed);
         self.0.places.write().unwrap_or_else(PoisonError::into_inner).insert(key, place.clone());
-        Some(Follower { hub: self.clone(), key, place, _permit: permit })
+        Some(Subscriber { hub: self.clone(), key, place, _permit: permit })
     }
 
     /// Ends everyone's subscription who can be told so.
     pub(crate) fn end(&self) {
         let places = self.0.places.read().unwrap_or_else(PoisonError::into_inner);
-        let end = |place: &Arc<Place>| {
+        let end = |place: &Arc<SubscriberEntry>| {
             let mut state = place.state();
             state.over = true;
             state.waker.take()
@@ -172,14 +172,14 @@ impl Hub {
 
 /// One who follows; dropping it ends that.
 #[derive(Debug)]
-pub(crate) struct Follower {
+pub(crate) struct Subscriber {
     hub: Hub,
     key: u64,
-    place: Arc<Place>,
+    place: Arc<SubscriberEntry>,
     _permit: SharePermit,
 }
 
-impl Follower {
+impl Subscriber {
     /// The next change, oldest first.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Change> {
         let mut state = self.place.state();
@@ -202,7 +202,7 @@ impl Follower {
     }
 }
 
-impl Drop for Follower {
+impl Drop for Subscriber {
     fn drop(&mut self) {
         self.hub.0.places.write().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
     }
@@ -212,13 +212,13 @@ impl Drop for Follower {
 mod tests {
     use super::*;
 
-    const ALL: Lists = Lists { tools: true, prompts: true, resources: true };
+    const ALL: ListChanges = ListChanges { tools: true, prompts: true, resources: true };
 
     fn updated(uri: &str) -> Change {
         Change::Updated(uri.into())
     }
 
-    fn taken(follower: &mut Follower) -> Vec<Change> {
+    fn taken(follower: &mut Subscriber) -> Vec<Change> {
         let mut cx = Context::from_waker(Waker::noop());
         std::iter::from_fn(|| match follower.poll(&mut cx) {
             Poll::Ready(change) => Some(change),
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn a_change_reaches_whoever_wants_it_and_waits_only_once() {
         let hub = Hub::default();
-        let filter = hub.filter(Lists { tools: true, ..Lists::default() });
+        let filter = hub.filter(ListChanges { tools: true, ..ListChanges::default() });
         assert!(filter.subscribe("HTTP://Host/a") && filter.subscribe("x://b"));
         filter.unsubscribe("x://b");
         let mut one = hub.follow(filter, None, false).unwrap();
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn followers_uris_and_pending_changes_are_bounded() {
-        let hub = Hub::new(Limits { followers: 2, uris: 3, pending: 2 });
+        let hub = Hub::new(SubscriptionLimits { followers: 2, uris: 3, pending: 2 });
         let filter = hub.filter(ALL);
         assert!(["a:1", "a:2", "a:3"].iter().all(|uri| filter.subscribe(uri)));
         assert!(!filter.subscribe("a:4") && filter.subscribe("A:1"), "one that is there needs no room");

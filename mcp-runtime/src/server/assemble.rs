@@ -3,7 +3,7 @@
 
 use std::{any::TypeId, collections::HashMap, sync::Arc};
 
-use super::{Linked, Registered, Registry, Source, ui::Pages};
+use super::{ItemSource, Linked, RegisteredItem, Registry, ui::Pages};
 use crate::{
     arguments::Inject,
     item::{Location, Problem},
@@ -20,7 +20,7 @@ use crate::{
 /// Every problem found, each naming its item and place.
 pub(crate) fn assemble(
     server: &str,
-    items: &[Registered],
+    items: &[RegisteredItem],
     skills: &Arc<Skills>,
     own: &[TypeId],
     require_docs: bool,
@@ -33,7 +33,7 @@ pub(crate) fn assemble(
         let name = item.name();
         let (this, state) = (item.this.clone(), item.state.clone());
         let linked = match &item.source {
-            Source::Runtime(tool) => {
+            ItemSource::Runtime(tool) => {
                 seen.check("tool", &name, &name, None, &mut problems);
                 match ToolEntry::runtime(name, tool, state) {
                     Ok(entry) => tools.push((entry, &item.prefix)),
@@ -41,7 +41,7 @@ pub(crate) fn assemble(
                 }
                 continue;
             }
-            Source::Annotated(linked) => *linked,
+            ItemSource::Annotated(linked) => *linked,
         };
         let common = linked.common();
         let missing = |inject: &&Inject| {

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Error, Identity, Result, Server, ServerHandle, Shared, item::Item};
+use super::{Error, Identity, Result, Server, ServerHandle, ServerInner, item::BuilderItem};
 use crate::{
     config::{LONGEST, Options},
     context::{Settings, SingleUse},
@@ -21,7 +21,7 @@ use crate::{
     item::{Location, Problem},
     prompt::Prompt,
     resource::Resource,
-    server::{Service, Source, assemble, item::Linked},
+    server::{ItemSource, Service, assemble, item::Linked},
     skill::{Shelf, Skills},
     task::Tasks,
     tool::{RuntimeTool, Tool},
@@ -68,7 +68,7 @@ pub struct ServerBuilder {
     settings: Settings,
     pub(crate) state: Extensions,
     pub(crate) request_types: Vec<RequestType>,
-    items: Vec<Item>,
+    items: Vec<BuilderItem>,
     shelves: Vec<Shelf>,
     problems: Vec<Problem>,
     require_docs: bool,
@@ -132,38 +132,38 @@ impl ServerBuilder {
     }
 
     fn discover_where(mut self, wanted: impl Fn(&Location) -> bool) -> Self {
-        let taken: HashSet<usize> = self.items.iter().filter_map(Item::key).collect();
+        let taken: HashSet<usize> = self.items.iter().filter_map(BuilderItem::key).collect();
         for item in Linked::all() {
             // discovering twice, or discovering what was named, is no second registration
             if wanted(&item.common().at) && !taken.contains(&item.key()) {
-                self.push(Source::Annotated(item));
+                self.push(ItemSource::Annotated(item));
             }
         }
         self
     }
 
-    fn push(&mut self, source: Source) {
-        if let Source::Annotated(item) = &source {
+    fn push(&mut self, source: ItemSource) {
+        if let ItemSource::Annotated(item) = &source {
             named().lock().unwrap_or_else(PoisonError::into_inner).insert(item.key());
         }
-        self.items.push(Item::new(source));
+        self.items.push(BuilderItem::new(source));
     }
 
     /// Offers one annotated tool.
     pub fn tool<T: Tool>(mut self) -> Self {
-        self.push(Source::Annotated(Linked::Tool(T::DEF)));
+        self.push(ItemSource::Annotated(Linked::Tool(T::DEF)));
         self
     }
 
     /// Offers one annotated resource or template.
     pub fn resource<T: Resource>(mut self) -> Self {
-        self.push(Source::Annotated(Linked::Resource(T::DEF)));
+        self.push(ItemSource::Annotated(Linked::Resource(T::DEF)));
         self
     }
 
     /// Offers one annotated prompt.
     pub fn prompt<T: Prompt>(mut self) -> Self {
-        self.push(Source::Annotated(Linked::Prompt(T::DEF)));
+        self.push(ItemSource::Annotated(Linked::Prompt(T::DEF)));
         self
     }
 
@@ -181,7 +181,7 @@ impl ServerBuilder {
     fn add_service<S: Service>(mut self, service: S, prefix: &str) -> Self {
         let service = Arc::new(service);
         for item in S::ITEMS {
-            self.push(Source::Annotated(*item));
+            self.push(ItemSource::Annotated(*item));
             if let Some(item) = self.items.last_mut() {
                 item.belong_to(&service, prefix);
             }
@@ -191,7 +191,7 @@ impl ServerBuilder {
 
     /// Offers a tool made at run time.
     pub fn add_tool(mut self, tool: RuntimeTool) -> Self {
-        self.push(Source::Runtime(Arc::new(tool)));
+        self.push(ItemSource::Runtime(Arc::new(tool)));
         self
     }
 
@@ -225,7 +225,7 @@ impl ServerBuilder {
         for item in other.items {
             let mut item = item.registered(&state, &requested);
             item.prefix = joined(&item.prefix);
-            self.items.push(Item::Mounted(item));
+            self.items.push(BuilderItem::Mounted(item));
         }
         self.shelves.extend(other.shelves.into_iter().map(|mut shelf| {
             shelf.prefix = joined(&shelf.prefix);
@@ -399,12 +399,12 @@ impl ServerBuilder {
         let handled = wanted || !self.handed.is_empty();
         let mut settings = self.settings;
         let hub = Hub::new(options.subscriptions);
-        let server = Server(Arc::new_cyclic(|this: &Weak<Shared>| {
+        let server = Server(Arc::new_cyclic(|this: &Weak<ServerInner>| {
             if handled {
                 // no cycle: it does not keep the server alive
                 settings.own.put(ServerHandle::new(this.clone()));
             }
-            Shared {
+            ServerInner {
                 identity: Arc::new(identity),
                 layers: self.layers,
                 settings: Arc::new(settings),

@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, PoisonError, Weak, atomic::Ordering};
 
-use super::{Error, Result, Server, Shared};
+use super::{Error, Result, Server, ServerInner};
 use crate::{
     connection::Access,
     events::Change,
     protocol::Revision,
-    server::{Registered, Source, assemble},
+    server::{ItemSource, RegisteredItem, assemble},
     tool::RuntimeTool,
 };
 
@@ -42,10 +42,10 @@ use crate::{
 /// # }
 /// ```
 #[derive(Debug, Clone)]
-pub struct ServerHandle(Weak<Shared>);
+pub struct ServerHandle(Weak<ServerInner>);
 
 impl ServerHandle {
-    pub(super) fn new(shared: Weak<Shared>) -> Self {
+    pub(super) fn new(shared: Weak<ServerInner>) -> Self {
         Self(shared)
     }
 
@@ -184,7 +184,7 @@ impl ServerHandle {
 
 /// A server's tools while they are [changed](ServerHandle::update).
 pub struct Tools {
-    items: Vec<Registered>,
+    items: Vec<RegisteredItem>,
     /// Of each tool that came or went.
     scopes: Vec<Vec<String>>,
 }
@@ -194,8 +194,8 @@ impl Tools {
     pub fn add(&mut self, tool: RuntimeTool) {
         self.remove(tool.name());
         self.scopes.push(tool.spec.item.scopes.clone());
-        self.items.push(Registered {
-            source: Source::Runtime(Arc::new(tool)),
+        self.items.push(RegisteredItem {
+            source: ItemSource::Runtime(Arc::new(tool)),
             prefix: String::new(),
             this: None,
             state: Arc::default(),
@@ -208,7 +208,7 @@ impl Tools {
         let before = self.items.len();
         let scopes = &mut self.scopes;
         self.items.retain(|item| match &item.source {
-            Source::Runtime(old) if old.name() == name => {
+            ItemSource::Runtime(old) if old.name() == name => {
                 scopes.push(old.spec.item.scopes.clone());
                 false
             }

@@ -15,20 +15,20 @@ use crate::{
 };
 
 /// An item, without or with the state of the builder that it was registered with.
-pub(super) enum Item {
+pub(super) enum BuilderItem {
     Own {
-        source: Source,
+        source: ItemSource,
         prefix: String,
         this: Option<Arc<dyn Any + Send + Sync>>,
         /// The service again, for functions that an attribute names: they take it as state.
         service: Extensions,
     },
     /// Of a mounted builder, with its own state.
-    Mounted(Registered),
+    Mounted(RegisteredItem),
 }
 
-impl Item {
-    pub(super) fn new(source: Source) -> Self {
+impl BuilderItem {
+    pub(super) fn new(source: ItemSource) -> Self {
         Self::Own { source, prefix: String::new(), this: None, service: Extensions::default() }
     }
 
@@ -43,16 +43,16 @@ impl Item {
 
     pub(super) fn key(&self) -> Option<usize> {
         match self {
-            Self::Own { source: Source::Annotated(item), .. } => Some(item.key()),
+            Self::Own { source: ItemSource::Annotated(item), .. } => Some(item.key()),
             _ => None,
         }
     }
 
-    pub(super) fn registered(self, state: &Arc<Extensions>, requested: &Arc<[TypeId]>) -> Registered {
+    pub(super) fn registered(self, state: &Arc<Extensions>, requested: &Arc<[TypeId]>) -> RegisteredItem {
         match self {
             Self::Own { source, prefix, this, service } => {
                 let state = service.over(state);
-                Registered { source, prefix, this, state, requested: requested.clone() }
+                RegisteredItem { source, prefix, this, state, requested: requested.clone() }
             }
             Self::Mounted(item) => item,
         }
@@ -61,8 +61,8 @@ impl Item {
 
 /// One item as it was registered.
 #[derive(Clone)]
-pub(crate) struct Registered {
-    pub(crate) source: Source,
+pub(crate) struct RegisteredItem {
+    pub(crate) source: ItemSource,
     /// Joined prefixes of services and mounts, outermost first; empty for none.
     pub(crate) prefix: String,
     pub(crate) this: Option<Arc<dyn Any + Send + Sync>>,
@@ -73,23 +73,23 @@ pub(crate) struct Registered {
 
 /// Where an item comes from.
 #[derive(Clone)]
-pub(crate) enum Source {
+pub(crate) enum ItemSource {
     Annotated(Linked),
     Runtime(Arc<RuntimeTool>),
 }
 
-impl Registered {
+impl RegisteredItem {
     /// Whether its function takes a `&T`.
     pub(crate) fn takes<T: 'static>(&self) -> bool {
-        let Source::Annotated(item) = &self.source else { return false };
+        let ItemSource::Annotated(item) = &self.source else { return false };
         let is_there = |injects: &[Inject]| injects.iter().any(Inject::is::<T>);
         is_there(item.common().injects) || item.named().iter().any(|(_, takes)| is_there(takes))
     }
 
     pub(super) fn name(&self) -> String {
         let own = match &self.source {
-            Source::Annotated(item) => item.common().name,
-            Source::Runtime(tool) => tool.name(),
+            ItemSource::Annotated(item) => item.common().name,
+            ItemSource::Runtime(tool) => tool.name(),
         };
         if self.prefix.is_empty() { own.to_owned() } else { format!("{}_{own}", self.prefix) }
     }

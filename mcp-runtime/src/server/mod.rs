@@ -30,8 +30,8 @@ pub use handle::{ServerHandle, Tools};
 #[cfg(feature = "http")]
 pub use http::IntoPrincipal;
 pub(crate) use identity::Identity;
+pub(crate) use item::{ItemSource, RegisteredItem};
 pub use item::{Linked, Service};
-pub(crate) use item::{Registered, Source};
 pub(crate) use list_cache::{ListCache, ListKind, Page, page_of};
 pub(crate) use registry::Registry;
 
@@ -39,16 +39,16 @@ use crate::{
     config::Options,
     context::Settings,
     crypto::{Ring, Seal},
-    events::{Hub, Lists},
+    events::{Hub, ListChanges},
     protocol::Revision,
     task::Tasks,
 };
 
 /// A server, ready to be served over any transport, any number of times; clones are the same server.
 #[derive(Clone)]
-pub struct Server(Arc<Shared>);
+pub struct Server(Arc<ServerInner>);
 
-struct Shared {
+struct ServerInner {
     identity: Arc<Identity>,
     options: Options,
     settings: Arc<Settings>,
@@ -61,7 +61,7 @@ struct Shared {
     layers: Option<Arc<dyn Any + Send + Sync>>,
     request_types: Vec<RequestType>,
     require_docs: bool,
-    items: RwLock<Vec<Registered>>,
+    items: RwLock<Vec<RegisteredItem>>,
     registry: RwLock<Arc<Registry>>,
     hub: Hub,
     tasks: Arc<Tasks>,
@@ -71,7 +71,7 @@ struct Shared {
     without_callers: AtomicBool,
 }
 
-impl Drop for Shared {
+impl Drop for ServerInner {
     fn drop(&mut self) {
         // nobody can ask for them any more
         self.tasks.stop();
@@ -79,7 +79,7 @@ impl Drop for Shared {
 }
 
 /// A server, unless nobody holds it any more. What runs without a connection has this.
-pub(crate) struct WeakServer(Weak<Shared>);
+pub(crate) struct WeakServer(Weak<ServerInner>);
 
 impl WeakServer {
     pub(crate) fn upgrade(&self) -> Option<Server> {
@@ -97,7 +97,7 @@ pub(crate) struct Offers {
     /// Pages of the apps extension.
     pub(crate) pages: bool,
     /// The lists whose changes are told to whoever can be told.
-    pub(crate) changes: Lists,
+    pub(crate) changes: ListChanges,
     pub(crate) skills: bool,
     /// The extension: calls may become tasks.
     pub(crate) tasks: bool,
@@ -224,7 +224,11 @@ impl Server {
             prompts,
             completions: registry.completes,
             pages: registry.has_pages,
-            changes: Lists { tools: handled, prompts: handled && prompts, resources: handled && resources },
+            changes: ListChanges {
+                tools: handled,
+                prompts: handled && prompts,
+                resources: handled && resources,
+            },
             skills,
             tasks: registry.has_tasks,
         }

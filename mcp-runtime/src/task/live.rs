@@ -17,19 +17,19 @@ use tokio::{
 use super::{TaskRecord, time::iso};
 use crate::{
     context::{Inputs, Question, input_request},
-    events::{Change, Filter, Hub, Shown, Told},
+    events::{Change, Filter, Hub, TaskChange, TaskView},
     jsonrpc::{Object, ProtocolError},
 };
 
 /// A task whose function is running, or has just ended.
 #[derive(Debug)]
-pub(crate) struct Live {
+pub(crate) struct RunningTask {
     pub(super) id: Arc<str>,
     pub(super) owner: Option<Arc<str>>,
     created: SystemTime,
     ttl: Duration,
     poll_interval: Duration,
-    state: Mutex<State>,
+    state: Mutex<TaskState>,
     /// There is something to keep.
     changed: Notify,
     /// Somebody has ended it who is not its function.
@@ -41,7 +41,7 @@ pub(crate) struct Live {
 }
 
 #[derive(Debug)]
-struct State {
+struct TaskState {
     updated: SystemTime,
     expires: Instant,
     /// What is kept says so.
@@ -49,15 +49,15 @@ struct State {
     message: Option<String>,
     progress: f64,
     /// In the order in which they were asked.
-    questions: Vec<Open>,
+    questions: Vec<OpenInputRequest>,
     /// Every key that a question ever had.
     issued: BTreeSet<Box<str>>,
-    ended: Option<Ended>,
+    ended: Option<TaskEnd>,
 }
 
 /// A question without an answer.
 #[derive(Debug)]
-struct Open {
+struct OpenInputRequest {
     key: Box<str>,
     method: &'static str,
     params: Box<str>,
@@ -65,7 +65,7 @@ struct Open {
 }
 
 /// What a task's function ended with.
-pub(crate) trait Outcome: Send + Sync {
+pub(crate) trait FinalReply: Send + Sync {
     /// The error that the call would have had.
     fn error(&self) -> Option<&ProtocolError>;
 
@@ -75,15 +75,15 @@ pub(crate) trait Outcome: Send + Sync {
 
 /// How a task ended.
 #[derive(Clone)]
-pub(crate) enum Ended {
-    Replied(Arc<dyn Outcome>),
+pub(crate) enum TaskEnd {
+    Replied(Arc<dyn FinalReply>),
     Failed(ProtocolError),
     Cancelled,
     /// No client asked for it for too long.
     Expired,
 }
 
-impl Ended {
+impl TaskEnd {
     /// The error that the task shows.
     fn error(&self) -> Option<Cow<'_, ProtocolError>> {
         match self {
@@ -97,7 +97,7 @@ impl Ended {
     }
 }
 
-impl fmt::Debug for Ended {
+impl fmt::Debug for TaskEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Replied(_) => "Replied",
@@ -110,11 +110,11 @@ impl fmt::Debug for Ended {
 
 /// What is to be done about a task that has changed.
 #[derive(Debug)]
-pub(crate) enum Keep {
+pub(crate) enum StoreUpdate {
     /// It goes on.
     Running(TaskRecord),
     /// It has ended like this.
-    Ended(TaskRecord),
+    TaskEnd(TaskRecord),
     /// It is to be forgotten.
     Nothing,
 }
@@ -124,12 +124,12 @@ fn text(json: Vec<u8>) -> Box<str> {
     String::from_utf8(json).unwrap_or_default().into()
 }
 
-impl State {
+impl TaskState {
     fn status(&self) -> &'static str {
         match &self.ended {
             None if self.questions.is_empty() => "working",
             None => "input_required",
-            Some(Ended::Cancelled) => "cancelled",
+            Some(TaskEnd::Cancelled) => "cancelled",
             Some(ended) if ended.error().is_some() => "failed",
             Some(_) => "completed",
         }
@@ -148,7 +148,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-impl Live {
+impl RunningTask {
     pub(super) fn new(
         id: Arc<str>,
         owner: Option<Arc<str>>,
@@ -157,7 +157,7 @@ impl Live {
         hub: Hub,
     ) -> Arc<Self> {
         let (now, expires) = (SystemTime::now(), Instant::now() + ttl);
-        let state = State {
+        let state = TaskState {
             updated: now,
             expires,
             kept_until: expires,
@@ -183,22 +183,22 @@ impl Live {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TaskState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn has_expired(&self) -> bool {
-        matches!(self.state().ended, Some(Ended::Expired))
+        matches!(self.state().ended, Some(TaskEnd::Expired))
     }
 
     /// Something about it is new.
-    fn touch(&self, state: &mut State) {
+    fn touch(&self, state: &mut TaskState) {
         state.updated = SystemTime::now();
         state.expires = Instant::now() + self.ttl;
         self.changed.notify_one();
         // it is looked at later, by whoever tells of it
         if let Some(this) = self.this.upgrade().filter(|_| self.is_followed()) {
-            self.hub.publish(Change::Task(Told(this)));
+            self.hub.publish(Change::Task(TaskChange(this)));
         }
     }
 
@@ -231,7 +231,7 @@ impl Live {
     }
 
     /// Writes what every task shows.
-    fn write_head(&self, state: &State, task: &mut Object<'_>) {
+    fn write_head(&self, state: &TaskState, task: &mut Object<'_>) {
         let left = state.expires.saturating_duration_since(Instant::now());
         let age = SystemTime::now().duration_since(self.created).unwrap_or_default();
         task.str("taskId", &self.id)
@@ -248,13 +248,13 @@ impl Live {
         self.write_head(&self.state(), task);
     }
 
-    fn write_state(&self, state: &State, task: &mut Object<'_>) {
+    fn write_state(&self, state: &TaskState, task: &mut Object<'_>) {
         self.write_head(state, task);
         match &state.ended {
             None if state.questions.is_empty() => {}
             None => {
                 task.object("inputRequests", |requests| {
-                    for Open { key, method, params, .. } in &state.questions {
+                    for OpenInputRequest { key, method, params, .. } in &state.questions {
                         input_request(requests, key, method, params.as_bytes());
                     }
                 });
@@ -262,7 +262,7 @@ impl Live {
             Some(ended) => {
                 if let Some(error) = ended.error() {
                     task.object("error", |e| error.write(e));
-                } else if let Ended::Replied(outcome) = ended {
+                } else if let TaskEnd::Replied(outcome) = ended {
                     outcome.write_result(task.key("result"));
                 }
             }
@@ -275,10 +275,10 @@ impl Live {
     }
 
     /// What the store has to keep of it.
-    pub(crate) fn keep(&self) -> Keep {
+    pub(crate) fn keep(&self) -> StoreUpdate {
         let mut state = self.state();
-        if matches!(state.ended, Some(Ended::Expired)) {
-            return Keep::Nothing;
+        if matches!(state.ended, Some(TaskEnd::Expired)) {
+            return StoreUpdate::Nothing;
         }
         state.kept_until = state.expires;
         let mut json = Vec::with_capacity(256);
@@ -294,7 +294,7 @@ impl Live {
             running,
             SystemTime::now() + left,
         );
-        if running { Keep::Running(record) } else { Keep::Ended(record) }
+        if running { StoreUpdate::Running(record) } else { StoreUpdate::TaskEnd(record) }
     }
 
     /// Waits for something to keep.
@@ -303,7 +303,7 @@ impl Live {
     }
 
     /// Ends it, unless it has ended before.
-    pub(crate) fn end(&self, how: Ended) {
+    pub(crate) fn end(&self, how: TaskEnd) {
         let mut state = self.state();
         if state.ended.is_none() {
             state.ended = Some(how);
@@ -313,12 +313,12 @@ impl Live {
     }
 
     /// Ends it like this instead, since its true end cannot be kept.
-    pub(crate) fn end_instead(&self, how: Ended) {
+    pub(crate) fn end_instead(&self, how: TaskEnd) {
         self.state().ended = Some(how);
     }
 
     /// Ends it, unless it has ended before; its function is dropped.
-    pub(crate) fn stop(&self, how: Ended) {
+    pub(crate) fn stop(&self, how: TaskEnd) {
         self.end(how);
         self.stopped.notify_one();
     }
@@ -339,7 +339,7 @@ impl Live {
         };
         tokio::select! {
             () = self.stopped.notified() => {}
-            () = expired => self.end(Ended::Expired),
+            () = expired => self.end(TaskEnd::Expired),
         }
     }
 
@@ -368,7 +368,7 @@ impl Live {
     }
 }
 
-impl Shown for Live {
+impl TaskView for RunningTask {
     fn id(&self) -> &str {
         &self.id
     }
@@ -378,7 +378,7 @@ impl Shown for Live {
     }
 }
 
-impl Inputs for Live {
+impl Inputs for RunningTask {
     fn ask(&self, question: &Question) -> oneshot::Receiver<Box<str>> {
         let (answer, receiver) = oneshot::channel();
         let mut state = self.state();
@@ -388,7 +388,7 @@ impl Inputs for Live {
         let key = unused(&state.issued, &question.key);
         state.issued.insert(key.clone());
         let params = String::from_utf8_lossy(&question.params).into();
-        state.questions.push(Open { key, method: question.method, params, answer });
+        state.questions.push(OpenInputRequest { key, method: question.method, params, answer });
         self.touch(&mut state);
         receiver
     }

@@ -20,7 +20,7 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use tokio::sync::Notify;
 
-pub(crate) use live::{Ended, Keep, Live, Outcome};
+pub(crate) use live::{FinalReply, RunningTask, StoreUpdate, TaskEnd};
 pub use store::{MemoryTasks, Stored, TaskRecord, TaskStore};
 
 use crate::{
@@ -64,7 +64,7 @@ impl fmt::Debug for TaskOptions {
 /// A server's tasks.
 #[derive(Debug)]
 pub(crate) struct Tasks {
-    running: Mutex<HashMap<Arc<str>, Arc<Live>>>,
+    running: Mutex<HashMap<Arc<str>, Arc<RunningTask>>>,
     places: Arc<Shares>,
     options: TaskOptions,
     /// The last one has ended.
@@ -74,17 +74,17 @@ pub(crate) struct Tasks {
 
 /// A task's place among those that run; dropping it gives the place up.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct TaskPermit {
     tasks: Arc<Tasks>,
-    pub(crate) live: Arc<Live>,
+    pub(crate) live: Arc<RunningTask>,
     _permit: SharePermit,
 }
 
 /// A task, as a request finds it.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum FoundTask {
     /// It runs in this process.
-    Here(Arc<Live>),
+    Here(Arc<RunningTask>),
     /// This is known of it.
     Stored(TaskRecord),
 }
@@ -96,7 +96,7 @@ impl Tasks {
         Arc::new(Self { running: Mutex::default(), places, options, idle: Notify::new(), hub })
     }
 
-    fn running(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Live>>> {
+    fn running(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<RunningTask>>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -104,7 +104,7 @@ impl Tasks {
     ///
     /// # Errors
     /// Too many of them run, or there is no randomness for an id that nobody can guess.
-    pub(crate) fn begin(self: &Arc<Self>, owner: Option<Arc<str>>) -> Result<Place, ProtocolError> {
+    pub(crate) fn begin(self: &Arc<Self>, owner: Option<Arc<str>>) -> Result<TaskPermit, ProtocolError> {
         let mut random = [0; ID];
         getrandom::fill(&mut random).map_err(|_| ProtocolError::internal("there is no randomness"))?;
         let id: Arc<str> = URL_SAFE_NO_PAD.encode(random).into();
@@ -112,13 +112,13 @@ impl Tasks {
             return Err(ProtocolError::internal("too many tasks are running; try again later"));
         };
         let TaskOptions { ttl, poll_interval, .. } = &self.options;
-        let live = Live::new(id.clone(), owner, *ttl, *poll_interval, self.hub.clone());
+        let live = RunningTask::new(id.clone(), owner, *ttl, *poll_interval, self.hub.clone());
         self.running().insert(id, live.clone());
-        Ok(Place { tasks: self.clone(), live, _permit: permit })
+        Ok(TaskPermit { tasks: self.clone(), live, _permit: permit })
     }
 
     /// The task of that id, if it is this owner's and runs here.
-    pub(crate) fn here(&self, id: &str, owner: Option<&str>) -> Option<Arc<Live>> {
+    pub(crate) fn here(&self, id: &str, owner: Option<&str>) -> Option<Arc<RunningTask>> {
         let live = self.running().get(id).cloned()?;
         (live.owner.as_deref() == owner && !live.has_expired()).then_some(live)
     }
@@ -127,12 +127,16 @@ impl Tasks {
     ///
     /// # Errors
     /// The store cannot be asked.
-    pub(crate) async fn find(&self, id: &str, owner: Option<&str>) -> Result<Option<Found>, ProtocolError> {
+    pub(crate) async fn find(
+        &self,
+        id: &str,
+        owner: Option<&str>,
+    ) -> Result<Option<FoundTask>, ProtocolError> {
         if let Some(live) = self.here(id, owner) {
-            return Ok(Some(Found::Here(live)));
+            return Ok(Some(FoundTask::Here(live)));
         }
         match self.options.store.get(id).await {
-            Ok(found) => Ok(found.filter(|record| record.owner() == owner).map(Found::Stored)),
+            Ok(found) => Ok(found.filter(|record| record.owner() == owner).map(FoundTask::Stored)),
             Err(error) => {
                 tracing::error!(error = %error, "the store of tasks cannot be read");
                 Err(ProtocolError::internal("tasks cannot be looked up at the moment"))
@@ -143,7 +147,7 @@ impl Tasks {
     /// Cancels everything: nobody can ask for it any more.
     pub(crate) fn stop(&self) {
         for live in self.running().values() {
-            live.stop(Ended::Cancelled);
+            live.stop(TaskEnd::Cancelled);
         }
     }
 
@@ -164,13 +168,13 @@ impl Tasks {
     }
 }
 
-impl Place {
+impl TaskPermit {
     /// Keeps the new task, so that it can be asked for.
     ///
     /// # Errors
     /// The store has no room, or cannot be reached.
     pub(crate) async fn keep(&self) -> Result<(), ProtocolError> {
-        let Keep::Running(record) = self.live.keep() else { return Ok(()) };
+        let StoreUpdate::Running(record) = self.live.keep() else { return Ok(()) };
         self.tasks.options.store.put(record).await.map_err(|error| {
             tracing::error!(error = %error, "a task cannot be kept");
             ProtocolError::internal("the task cannot be kept; try again later")
@@ -183,22 +187,22 @@ impl Place {
         loop {
             live.changed().await;
             match live.keep() {
-                Keep::Running(record) => {
+                StoreUpdate::Running(record) => {
                     if let Err(error) = store.put(record).await {
                         // the next change is as good, and it is this process that is asked first
                         tracing::debug!(error = %error, "a task's progress cannot be kept");
                     }
                 }
-                Keep::Ended(record) => {
+                StoreUpdate::TaskEnd(record) => {
                     if let Err(error) = store.put(record).await {
                         tracing::error!(error = %error, "a task's result cannot be kept");
                         let lost = ProtocolError::internal("the result could not be kept");
-                        live.end_instead(Ended::Failed(lost));
+                        live.end_instead(TaskEnd::Failed(lost));
                         self.keep_failure().await;
                     }
                     return;
                 }
-                Keep::Nothing => {
+                StoreUpdate::Nothing => {
                     if let Err(error) = store.remove(&live.id).await {
                         tracing::debug!(error = %error, "a task that has expired cannot be forgotten");
                     }
@@ -209,7 +213,7 @@ impl Place {
     }
 
     async fn keep_failure(&self) {
-        if let Keep::Ended(record) = self.live.keep()
+        if let StoreUpdate::TaskEnd(record) = self.live.keep()
             && let Err(error) = self.tasks.options.store.put(record).await
         {
             tracing::error!(error = %error, "nor can it be kept that it is lost");
@@ -217,7 +221,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TaskPermit {
     fn drop(&mut self) {
         let mut running = self.tasks.running();
         running.remove(&self.live.id);
@@ -236,11 +240,11 @@ mod tests {
     use super::*;
     use crate::{
         context::Inputs as _,
-        events::{Follower, Lists},
+        events::{ListChanges, Subscriber},
     };
 
     struct Nothing;
-    impl Outcome for Nothing {
+    impl FinalReply for Nothing {
         fn error(&self) -> Option<&ProtocolError> {
             None
         }
@@ -249,7 +253,7 @@ mod tests {
         }
     }
 
-    fn told(follower: &mut Follower) -> Vec<Value> {
+    fn told(follower: &mut Subscriber) -> Vec<Value> {
         let mut cx = Context::from_waker(Waker::noop());
         std::iter::from_fn(|| match follower.poll(&mut cx) {
             Poll::Ready(change) => serde_json::from_slice(&change.notification(|_| {})).ok(),
@@ -264,7 +268,7 @@ mod tests {
         let options = TaskOptions { ttl: Duration::from_secs(60), ..TaskOptions::default() };
         let tasks = Tasks::new(options, hub.clone());
         let (followed, other) = (tasks.begin(None).unwrap(), tasks.begin(None).unwrap());
-        let filter = hub.filter(Lists::default());
+        let filter = hub.filter(ListChanges::default());
         let mut follower = hub.follow(filter.clone(), None, false).unwrap();
         assert!(followed.live.follow(&filter));
 
@@ -281,7 +285,7 @@ mod tests {
         let limit = Duration::from_secs(600);
         assert!(tokio::time::timeout(limit, followed.live.given_up()).await.is_err(), "it is followed");
         assert!(tokio::time::timeout(limit, other.live.given_up()).await.is_ok());
-        followed.live.end(Ended::Replied(Arc::new(Nothing)));
+        followed.live.end(TaskEnd::Replied(Arc::new(Nothing)));
         assert_eq!(told(&mut follower)[0]["params"]["status"], "completed");
         assert!(!followed.live.follow(&filter), "nothing more will happen to it");
 

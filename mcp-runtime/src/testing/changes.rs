@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{dispatch::Subscription, events::Follower, transport::memory::read};
+use crate::{dispatch::Subscription, events::Subscriber, transport::memory::read};
 
 /// How long a change may take in a test; publishing is immediate, so that only the publisher takes time.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -19,18 +19,18 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Dropping it ends the subscription.
 #[must_use = "dropping it ends the subscription"]
 pub struct Changes {
-    source: Source,
+    source: ChangeSource,
     acknowledged: Value,
 }
 
-pub(super) enum Source {
+pub(super) enum ChangeSource {
     Stream(Box<Subscription>),
     /// Of a client that has shaken hands.
-    Session(Follower),
+    Session(Subscriber),
 }
 
 impl Changes {
-    pub(super) fn new(source: Source, acknowledged: Value) -> Self {
+    pub(super) fn new(source: ChangeSource, acknowledged: Value) -> Self {
         Self { source, acknowledged }
     }
 
@@ -96,12 +96,12 @@ impl Changes {
     /// The next message; a reply when the subscription has ended.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Value> {
         let bytes = match &mut self.source {
-            Source::Stream(subscription) => match subscription.poll_next(cx) {
+            ChangeSource::Stream(subscription) => match subscription.poll_next(cx) {
                 Poll::Ready(Some(message)) => message,
                 Poll::Ready(None) => subscription.result(),
                 Poll::Pending => return Poll::Pending,
             },
-            Source::Session(follower) => match follower.poll(cx) {
+            ChangeSource::Session(follower) => match follower.poll(cx) {
                 Poll::Ready(change) => change.notification(|_| {}),
                 Poll::Pending => return Poll::Pending,
             },

@@ -7,12 +7,12 @@ use std::{fmt, time::Duration};
 
 use serde_json::{Value, json};
 
+use changes::ChangeSource;
 pub use changes::Changes;
-use changes::Source;
 pub use reply::Reply;
 
 use crate::{
-    events::Lists,
+    events::ListChanges,
     protocol::{META_CLIENT_CAPABILITIES, Revision, TASKS_EXTENSION},
     server::{Result, Server, ServerBuilder},
     transport::memory::{MemoryClient, MemoryReply, answer_input_requests, prompt_arguments},
@@ -291,7 +291,7 @@ impl TestServer {
             .connection
             .listen(&params)
             .map_err(|reply| Reply(MemoryReply { message: reply, notifications: Vec::new() }))?;
-        let mut changes = Changes::new(Source::Stream(Box::new(subscription)), Value::Null);
+        let mut changes = Changes::new(ChangeSource::Stream(Box::new(subscription)), Value::Null);
         changes.acknowledge();
         Ok(changes)
     }
@@ -299,7 +299,7 @@ impl TestServer {
     /// The same for a client that has shaken hands: its subscriptions are requests of their own.
     async fn subscribe_each(&self, wanted: &Value) -> Changes {
         let can = self.client.connection.server.offers(self.client.revision()).changes;
-        let lists = Lists {
+        let lists = ListChanges {
             tools: can.tools && wanted["toolsListChanged"] == true,
             prompts: can.prompts && wanted["promptsListChanged"] == true,
             resources: can.resources && wanted["resourcesListChanged"] == true,
@@ -327,7 +327,7 @@ impl TestServer {
             acknowledged["resourceSubscriptions"] = honoured.into();
         }
         match self.client.connection.server.hub().follow(filter, None, false) {
-            Some(follower) => Changes::new(Source::Session(follower), acknowledged),
+            Some(follower) => Changes::new(ChangeSource::Session(follower), acknowledged),
             None => panic!("the server has too many subscribers"),
         }
     }

@@ -23,7 +23,7 @@ use crate::{
         Calls, Clients, ConnectionState, Era, Messages, Received, Registration, Reply, Request,
         RunningRequest, Subscribed, Subscription, THE_CLIENT, encode, era, start_batch,
     },
-    events::{Filter, Follower, Lists},
+    events::{Filter, ListChanges, Subscriber},
     jsonrpc::{Malformed, Message, ProtocolError, batch, error_reply, parse},
     protocol::Revision,
     server::Server,
@@ -33,14 +33,14 @@ use crate::{
 pub(crate) const BURST: usize = 64 << 10;
 
 /// The server's view of the client.
-struct Client {
+struct StreamClient {
     writer: Arc<Writer>,
     state: Arc<ConnectionState>,
     /// What the request that opened the connection was, where a connection has one.
     opened_by: Option<Arc<dyn ClientConnection>>,
 }
 
-impl ClientConnection for Client {
+impl ClientConnection for StreamClient {
     fn notify(&self, message: Vec<u8>) {
         self.writer.notify(message);
     }
@@ -77,7 +77,7 @@ pub(crate) struct Opening {
 }
 
 /// The reader's side of one connection.
-pub(crate) struct Connection {
+pub(crate) struct StreamConnection {
     work: Arc<Work>,
     buffer: Buffer,
     /// What `initialize` settled.
@@ -97,12 +97,15 @@ enum Admission {
     Stopping,
 }
 
-impl Connection {
+impl StreamConnection {
     pub(crate) fn new(opening: Opening) -> (Self, Arc<Work>) {
         let Opening { server, writer, runtime, context, requests } = opening;
         let state = Arc::new(ConnectionState::default());
-        let client =
-            Client { writer: writer.clone(), state: state.clone(), opened_by: context.connection.clone() };
+        let client = StreamClient {
+            writer: writer.clone(),
+            state: state.clone(),
+            opened_by: context.connection.clone(),
+        };
         let context = RequestContext { connection: Some(Arc::new(client)), ..context };
         let buffer = Buffer::new(server.options().max_line);
         let work = Arc::new(Work {
@@ -250,7 +253,7 @@ impl Connection {
             self.handshake = Some(handshake.revision);
             self.legacy.client = handshake.client;
             let changes = server.offers(handshake.revision).changes;
-            if changes != Lists::default() {
+            if changes != ListChanges::default() {
                 self.filter = self.work.state.follow(server.hub().filter(changes));
             }
         }
@@ -329,7 +332,7 @@ pub(crate) struct Work {
     runtime: Handle,
     state: Arc<ConnectionState>,
     requests: Option<Arc<Budget>>,
-    table: Mutex<Table>,
+    table: Mutex<RunningRequests>,
     /// The last call has ended.
     idle: Notify,
     /// Everything is dropped.
@@ -337,7 +340,7 @@ pub(crate) struct Work {
 }
 
 #[derive(Default)]
-struct Table {
+struct RunningRequests {
     /// Requests that run, those of a batch each for itself.
     running: usize,
     /// Subscriptions that are open.
@@ -358,7 +361,7 @@ struct Queued {
 }
 
 impl Work {
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, RunningRequests> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -366,7 +369,7 @@ impl Work {
         Clients { client: THE_CLIENT, in_flight: &self.state.in_flight, pending: &self.state.pending }
     }
 
-    fn has_room(&self, table: &Table, requests: usize) -> bool {
+    fn has_room(&self, table: &RunningRequests, requests: usize) -> bool {
         let limit = self.server.options().max_in_flight;
         // a batch that is larger than the limit must be served as well, alone
         let used = table.running + self.writer.unwritten();
@@ -398,7 +401,7 @@ impl Work {
     fn notification(&self, message: &Message<'_>) {
         self.clients().notification(message);
         let mut table = self.table();
-        let Table { queue, queued_bytes, .. } = &mut *table;
+        let RunningRequests { queue, queued_bytes, .. } = &mut *table;
         queue.retain_mut(|queued| {
             let cancelled = queued.registrations.iter_mut().all(Registration::is_cancelled);
             *queued_bytes -= if cancelled { queued.text.len() } else { 0 };
@@ -629,7 +632,7 @@ impl Work {
     }
 
     /// Notifies a client that has shaken hands of changes.
-    fn notify_changes(self: &Arc<Self>, mut follower: Follower) {
+    fn notify_changes(self: &Arc<Self>, mut follower: Subscriber) {
         let writer = self.writer.clone();
         let task = self.runtime.spawn(async move {
             loop {

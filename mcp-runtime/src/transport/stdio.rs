@@ -11,7 +11,7 @@ use std::{
 use tokio::{runtime::Handle, sync::oneshot};
 
 use super::{
-    connection::{BURST, Connection, Opening},
+    connection::{BURST, Opening, StreamConnection},
     writer::{Lines, Port, Writer},
 };
 use crate::{
@@ -41,7 +41,7 @@ impl Server {
         let input = input()?;
         let writer = Writer::new(output()?);
         let runtime = Handle::current();
-        let (connection, work) = Connection::new(Opening {
+        let (connection, work) = StreamConnection::new(Opening {
             server: self.clone(),
             writer: writer.clone(),
             runtime: runtime.clone(),
@@ -90,7 +90,7 @@ impl ServerBuilder {
 /// The reader: it ends with stdin, or when the other side does not read stdout any more.
 fn read(
     mut input: impl Read,
-    mut connection: Connection,
+    mut connection: StreamConnection,
     writer: &Arc<Writer>,
     runtime: &Handle,
 ) -> io::Result<()> {

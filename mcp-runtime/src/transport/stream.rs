@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use super::{
-    connection::{BURST, Connection, Opening},
+    connection::{BURST, Opening, StreamConnection},
     writer::{Lines, Piece, Port, Writer},
 };
 use crate::{
@@ -55,7 +55,7 @@ async fn serve(
     mut target: Pin<&mut (dyn AsyncWrite + Send + '_)>,
 ) -> Result<()> {
     let writer = Writer::new(Port::Async);
-    let (connection, work) = Connection::new(Opening {
+    let (connection, work) = StreamConnection::new(Opening {
         server: server.clone(),
         writer: writer.clone(),
         runtime: Handle::current(),
@@ -76,7 +76,7 @@ async fn serve(
 
 async fn read(
     mut reader: Pin<&mut (dyn AsyncRead + Send + '_)>,
-    mut connection: Connection,
+    mut connection: StreamConnection,
     writer: &Arc<Writer>,
 ) -> io::Result<()> {
     let mut out = Lines::default();

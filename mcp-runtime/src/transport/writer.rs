@@ -36,7 +36,7 @@ pub(crate) enum Port {
 #[derive(Debug)]
 pub(crate) struct Writer {
     port: Port,
-    state: Mutex<State>,
+    state: Mutex<WriterState>,
     /// Replies in the backlog.
     unwritten: AtomicUsize,
     /// The backlog has grown, for the async task.
@@ -48,7 +48,7 @@ pub(crate) struct Writer {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct WriterState {
     backlog: Vec<u8>,
     /// Bytes of the backlog, and those that are being written.
     bytes: usize,
@@ -92,7 +92,7 @@ impl Lines {
 
 impl Writer {
     pub(crate) fn new(port: Port) -> Arc<Self> {
-        let state = State { writing: matches!(port, Port::Async), ..State::default() };
+        let state = WriterState { writing: matches!(port, Port::Async), ..WriterState::default() };
         Arc::new(Self {
             port,
             state: Mutex::new(state),
@@ -103,7 +103,7 @@ impl Writer {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, WriterState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -194,7 +194,7 @@ impl Writer {
         }
     }
 
-    fn exchange(&self, state: &mut State, mut done: Piece) -> Option<Piece> {
+    fn exchange(&self, state: &mut WriterState, mut done: Piece) -> Option<Piece> {
         if state.closed {
             return None;
         }
@@ -235,9 +235,9 @@ impl Writer {
         self.close(&mut self.state(), error);
     }
 
-    fn close(&self, state: &mut State, error: &io::Error) {
+    fn close(&self, state: &mut WriterState, error: &io::Error) {
         tracing::debug!(error = %error, "the client has stopped reading");
-        *state = State { closed: true, ..State::default() };
+        *state = WriterState { closed: true, ..WriterState::default() };
         self.more.notify_all();
         self.unwritten.store(0, Ordering::Release);
         self.shrunk.notify_waiters();
@@ -284,7 +284,7 @@ impl Writer {
         self.shrunk.notified()
     }
 
-    async fn until(&self, mut enough: impl FnMut(&State) -> bool) {
+    async fn until(&self, mut enough: impl FnMut(&WriterState) -> bool) {
         loop {
             let mut shrunk = pin!(self.shrunk.notified());
             shrunk.as_mut().enable();

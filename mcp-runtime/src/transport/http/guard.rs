@@ -4,8 +4,8 @@
 use http::{HeaderValue, Version, request::Parts};
 
 use super::{
-    headers::{Field, Head},
-    response::Refusal,
+    headers::{HeaderField, ProtocolHeaders},
+    response::HttpError,
 };
 use crate::config::HttpOptions;
 
@@ -29,26 +29,28 @@ impl Guard {
     }
 
     /// Refuses a request that names a foreign host or comes from a foreign page.
-    pub(super) fn check(&self, parts: &Parts, head: &Head<'_>) -> Result<(), Refusal> {
+    pub(super) fn check(&self, parts: &Parts, head: &ProtocolHeaders<'_>) -> Result<(), HttpError> {
         let target = parts.uri.authority().map(http::uri::Authority::as_str);
         let host = match head.host {
-            Field::One(host) => Some(host.to_str().map_err(|_| Refusal::bad_request("`Host` is not ASCII"))?),
-            Field::Repeated(_) => return Err(Refusal::bad_request("`Host` is repeated")),
-            Field::Absent if parts.version >= Version::HTTP_2 && target.is_some() => None,
-            Field::Absent => return Err(Refusal::bad_request("`Host` is missing")),
+            HeaderField::One(host) => {
+                Some(host.to_str().map_err(|_| HttpError::bad_request("`Host` is not ASCII"))?)
+            }
+            HeaderField::Repeated(_) => return Err(HttpError::bad_request("`Host` is repeated")),
+            HeaderField::Absent if parts.version >= Version::HTTP_2 && target.is_some() => None,
+            HeaderField::Absent => return Err(HttpError::bad_request("`Host` is missing")),
         };
         if ![host, target].into_iter().flatten().all(|name| self.serves(name)) {
-            return Err(Refusal::forbidden(
+            return Err(HttpError::forbidden(
                 "this host is not served here\nname it in `.allowed_hosts([..])`",
             ));
         }
         match head.origin {
-            Field::Absent => Ok(()),
-            Field::Repeated(_) => Err(head.repeated("Origin")),
-            Field::One(origin) if self.admits(origin) => Ok(()),
-            Field::One(_) => {
-                Err(Refusal::forbidden("this origin is not served here\nname it in `.allowed_origins([..])`"))
-            }
+            HeaderField::Absent => Ok(()),
+            HeaderField::Repeated(_) => Err(head.repeated("Origin")),
+            HeaderField::One(origin) if self.admits(origin) => Ok(()),
+            HeaderField::One(_) => Err(HttpError::forbidden(
+                "this origin is not served here\nname it in `.allowed_origins([..])`",
+            )),
         }
     }
 

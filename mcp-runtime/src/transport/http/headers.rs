@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
-use super::response::Refusal;
+use super::response::HttpError;
 use crate::{
     dispatch::unsupported_version,
     jsonrpc::{Message, ProtocolError, text_of},
@@ -18,7 +18,7 @@ pub(super) const PARAM_PREFIX: &str = "mcp-param-";
 
 /// One header.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) enum Field<'a> {
+pub(super) enum HeaderField<'a> {
     #[default]
     Absent,
     One(&'a HeaderValue),
@@ -26,7 +26,7 @@ pub(super) enum Field<'a> {
     Repeated(&'a HeaderValue),
 }
 
-impl<'a> Field<'a> {
+impl<'a> HeaderField<'a> {
     fn add(&mut self, value: &'a HeaderValue) {
         *self = match *self {
             Self::Absent => Self::One(value),
@@ -78,22 +78,22 @@ impl Accepts {
 
 /// The headers of one request.
 #[derive(Debug, Default)]
-pub(super) struct Head<'a> {
-    pub(super) host: Field<'a>,
-    pub(super) origin: Field<'a>,
-    pub(super) content_type: Field<'a>,
-    pub(super) version: Field<'a>,
-    pub(super) session: Field<'a>,
-    pub(super) last_event: Field<'a>,
-    pub(super) method: Field<'a>,
-    pub(super) name: Field<'a>,
+pub(super) struct ProtocolHeaders<'a> {
+    pub(super) host: HeaderField<'a>,
+    pub(super) origin: HeaderField<'a>,
+    pub(super) content_type: HeaderField<'a>,
+    pub(super) version: HeaderField<'a>,
+    pub(super) session: HeaderField<'a>,
+    pub(super) last_event: HeaderField<'a>,
+    pub(super) method: HeaderField<'a>,
+    pub(super) name: HeaderField<'a>,
     /// The client waits for `100 Continue` before it sends its body.
     pub(super) expects: bool,
     /// Some `Mcp-Param-*` is repeated.
     param_repeated: bool,
 }
 
-impl<'a> Head<'a> {
+impl<'a> ProtocolHeaders<'a> {
     pub(super) fn read(headers: &'a HeaderMap) -> Self {
         let mut head = Self::default();
         let mut last_param = None;
@@ -153,14 +153,14 @@ impl<'a> Head<'a> {
     }
 
     /// The refusal of a repeated header, when the body has not been read.
-    pub(super) fn repeated(&self, name: &str) -> Refusal {
+    pub(super) fn repeated(&self, name: &str) -> HttpError {
         let code = if self.is_modern() { HEADER_MISMATCH } else { INVALID_REQUEST };
-        Refusal::new(StatusCode::BAD_REQUEST, code, format!("`{name}` is repeated"))
+        HttpError::new(StatusCode::BAD_REQUEST, code, format!("`{name}` is repeated"))
     }
 
     /// Whether the body is declared as JSON.
     pub(super) fn is_json(&self) -> bool {
-        let Field::One(value) = self.content_type else { return false };
+        let HeaderField::One(value) = self.content_type else { return false };
         if value.as_bytes() == b"application/json" {
             return true;
         }
@@ -202,15 +202,15 @@ fn accepted(values: &[&str], kind: &str, subtype: &str) -> bool {
 pub(super) fn check_headers(
     message: &Message<'_>,
     version: &str,
-    head: &Head<'_>,
+    head: &ProtocolHeaders<'_>,
 ) -> Result<(), ProtocolError> {
     let mismatch = |text: String| Err(mismatch(text));
     if let Err(name) = head.once() {
         return mismatch(format!("`{name}` is repeated"));
     }
     match head.version {
-        Field::One(sent) if sent.as_bytes() == version.as_bytes() => {}
-        Field::Absent => return mismatch("`MCP-Protocol-Version` is missing".into()),
+        HeaderField::One(sent) if sent.as_bytes() == version.as_bytes() => {}
+        HeaderField::Absent => return mismatch("`MCP-Protocol-Version` is missing".into()),
         _ => return mismatch("`MCP-Protocol-Version` is not the version in `_meta`".into()),
     }
     if version != Revision::LATEST.as_str() {
@@ -238,7 +238,11 @@ pub(super) fn decode(value: &HeaderValue) -> Option<Cow<'_, [u8]>> {
 }
 
 /// Checks `Mcp-Method` and `Mcp-Name`.
-fn method_and_name(message: &Message<'_>, method: &str, head: &Head<'_>) -> Result<(), ProtocolError> {
+fn method_and_name(
+    message: &Message<'_>,
+    method: &str,
+    head: &ProtocolHeaders<'_>,
+) -> Result<(), ProtocolError> {
     match head.method.first() {
         None => return Err(mismatch("`Mcp-Method` is missing")),
         Some(sent) if sent.as_bytes() == method.as_bytes() => {}
@@ -253,9 +257,11 @@ fn method_and_name(message: &Message<'_>, method: &str, head: &Head<'_>) -> Resu
     };
     match (named.and_then(text_of), head.name) {
         // what the body lacks is for dispatch to say
-        (None, Field::Absent) => Ok(()),
-        (Some(_), Field::Absent) => Err(mismatch("`Mcp-Name` is missing")),
-        (Some(named), Field::One(sent)) if decode(sent).is_some_and(|sent| sent == named.as_bytes()) => {
+        (None, HeaderField::Absent) => Ok(()),
+        (Some(_), HeaderField::Absent) => Err(mismatch("`Mcp-Name` is missing")),
+        (Some(named), HeaderField::One(sent))
+            if decode(sent).is_some_and(|sent| sent == named.as_bytes()) =>
+        {
             Ok(())
         }
         _ => Err(mismatch(format!("`Mcp-Name` is not the body's `params.{member}`"))),
@@ -292,7 +298,7 @@ mod tests {
     fn json_may_have_parameters() {
         let is_json = |value: &'static str| {
             let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(value))]);
-            Head::read(&headers).is_json()
+            ProtocolHeaders::read(&headers).is_json()
         };
         assert!(is_json("application/json") && is_json("Application/JSON ; charset=utf-8"));
         assert!(!is_json("text/plain") && !is_json("application/json5") && !is_json(""));
@@ -303,12 +309,12 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.append("mcp-param-a", HeaderValue::from_static("1"));
         headers.append("mcp-param-b", HeaderValue::from_static("1"));
-        assert!(Head::read(&headers).once().is_ok());
+        assert!(ProtocolHeaders::read(&headers).once().is_ok());
         headers.append("mcp-param-a", HeaderValue::from_static("1"));
-        assert!(Head::read(&headers).once().is_err());
+        assert!(ProtocolHeaders::read(&headers).once().is_err());
         let mut headers = HeaderMap::new();
         headers.append("mcp-name", HeaderValue::from_static("1"));
         headers.append("mcp-name", HeaderValue::from_static("1"));
-        assert_eq!(Head::read(&headers).once(), Err("Mcp-Name"));
+        assert_eq!(ProtocolHeaders::read(&headers).once(), Err("Mcp-Name"));
     }
 }

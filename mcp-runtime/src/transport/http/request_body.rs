@@ -12,7 +12,7 @@ use std::{
 use http::StatusCode;
 use hyper::body::{Body, Bytes};
 
-use super::response::Refusal;
+use super::response::HttpError;
 use crate::{
     admission::{Budget, Permit},
     protocol::INVALID_REQUEST,
@@ -31,7 +31,7 @@ pub(super) async fn receive<B>(
     patience: Duration,
     expects: bool,
     budget: &Arc<Budget>,
-) -> Result<Received, Refusal>
+) -> Result<BodyBytes, HttpError>
 where
     B: Body<Data = Bytes> + Unpin,
 {
@@ -42,7 +42,7 @@ where
         if !expects {
             body.discard().await;
         }
-        return Err(Refusal::too_large());
+        return Err(HttpError::too_large());
     }
     // Nearly always the body came with the head, and the second poll finds it: no timer for that.
     let mut first = true;
@@ -59,11 +59,11 @@ where
         Some(received) => received,
         None => match tokio::time::timeout(patience, poll_fn(|cx| body.poll(cx))).await {
             Ok(received) => received,
-            Err(_) => return Err(Refusal::too_slow()),
+            Err(_) => return Err(HttpError::too_slow()),
         },
     };
     match received {
-        Ok(text) => Ok(Received { text, _permit: body.permit }),
+        Ok(text) => Ok(BodyBytes { text, _permit: body.permit }),
         Err(refusal) => {
             body.rest = Vec::new();
             body.permit = budget.empty_permit();
@@ -74,7 +74,7 @@ where
 }
 
 /// A whole body, and what it takes of the budget.
-pub(super) struct Received {
+pub(super) struct BodyBytes {
     pub(super) text: Bytes,
     _permit: Permit,
 }
@@ -92,20 +92,20 @@ struct Partial<B> {
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Partial<B> {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, Refusal>> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, HttpError>> {
         loop {
             let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
             let data = match frame {
                 None => return Poll::Ready(Ok(self.take())),
                 Some(Err(_)) => {
                     let refusal =
-                        Refusal::new(StatusCode::BAD_REQUEST, INVALID_REQUEST, "the body breaks off");
+                        HttpError::new(StatusCode::BAD_REQUEST, INVALID_REQUEST, "the body breaks off");
                     return Poll::Ready(Err(refusal));
                 }
                 Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
             };
             if self.first.len().max(self.rest.len()) + data.len() > self.limit {
-                return Poll::Ready(Err(Refusal::too_large()));
+                return Poll::Ready(Err(HttpError::too_large()));
             }
             let more = usize::try_from(self.body.size_hint().lower()).unwrap_or(0).min(self.limit);
             if self.first.is_empty() {
@@ -124,7 +124,7 @@ impl<B: Body<Data = Bytes> + Unpin> Partial<B> {
             let bytes = self.first.len().max(self.rest.len()) + more;
             if bytes > self.charged {
                 if !self.permit.grow(bytes - self.charged) {
-                    return Poll::Ready(Err(Refusal::too_many_bodies()));
+                    return Poll::Ready(Err(HttpError::too_many_bodies()));
                 }
                 self.charged = bytes;
             }

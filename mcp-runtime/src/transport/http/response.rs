@@ -31,16 +31,16 @@ pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const COMMENT: &[u8] = b":\n\n";
 
 /// The body of a response: the whole of it, or an event stream.
-pub struct ResponseBody(Content);
+pub struct ResponseBody(BodySource);
 
-enum Content {
+enum BodySource {
     /// Empty once it is sent.
     Whole(Bytes),
-    Events(Box<Events>),
+    EventReader(Box<EventReader>),
 }
 
 /// An event stream.
-struct Events {
+struct EventReader {
     receiver: Receiver,
     /// What the receiver gives are events already; otherwise messages.
     written: bool,
@@ -51,7 +51,7 @@ struct Events {
 
 impl ResponseBody {
     pub(super) fn whole(bytes: impl Into<Bytes>) -> Self {
-        Self(Content::Whole(bytes.into()))
+        Self(BodySource::Whole(bytes.into()))
     }
 
     /// A stream of the messages that come out of a channel.
@@ -66,7 +66,7 @@ impl ResponseBody {
 
     fn events(receiver: Receiver, written: bool, opening: bool) -> Self {
         let silence = Box::pin(sleep(KEEP_ALIVE));
-        Self(Content::Events(Box::new(Events { receiver, written, opening, silence })))
+        Self(BodySource::EventReader(Box::new(EventReader { receiver, written, opening, silence })))
     }
 }
 
@@ -79,28 +79,30 @@ impl Body for ResponseBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match &mut self.0 {
-            Content::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
-            Content::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Content::Events(events) => events.poll(cx).map(|events| events.map(|e| Ok(Frame::data(e)))),
+            BodySource::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            BodySource::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            BodySource::EventReader(events) => {
+                events.poll(cx).map(|events| events.map(|e| Ok(Frame::data(e))))
+            }
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Content::Whole(bytes) => bytes.is_empty(),
-            Content::Events(events) => events.receiver.is_finished(),
+            BodySource::Whole(bytes) => bytes.is_empty(),
+            BodySource::EventReader(events) => events.receiver.is_finished(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Content::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Content::Events(_) => SizeHint::default(),
+            BodySource::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            BodySource::EventReader(_) => SizeHint::default(),
         }
     }
 }
 
-impl Events {
+impl EventReader {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let mut out = Vec::new();
         if std::mem::take(&mut self.opening) {
@@ -127,8 +129,8 @@ impl Events {
 impl fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match &self.0 {
-            Content::Whole(_) => "ResponseBody::Whole",
-            Content::Events(_) => "ResponseBody::Events",
+            BodySource::Whole(_) => "ResponseBody::Whole",
+            BodySource::EventReader(_) => "ResponseBody::EventReader",
         })
     }
 }
@@ -195,13 +197,13 @@ pub(super) fn error(status: StatusCode, id: Option<&str>, error: &ProtocolError)
 
 /// A request that never reaches dispatch.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct HttpError {
     status: StatusCode,
     code: i64,
     message: Cow<'static, str>,
 }
 
-impl Refusal {
+impl HttpError {
     pub(super) fn new(status: StatusCode, code: i64, message: impl Into<Cow<'static, str>>) -> Self {
         Self { status, code, message: message.into() }
     }
@@ -286,15 +288,15 @@ impl Refusal {
     }
 }
 
-impl From<Refusal> for Response<ResponseBody> {
-    fn from(refusal: Refusal) -> Self {
+impl From<HttpError> for Response<ResponseBody> {
+    fn from(refusal: HttpError) -> Self {
         refusal.reply(None)
     }
 }
 
 /// `405`, with the methods that are served instead.
 pub(super) fn not_allowed(allow: &'static str) -> Response<ResponseBody> {
-    let refusal = Refusal::invalid(StatusCode::METHOD_NOT_ALLOWED, "this HTTP method is not served here");
+    let refusal = HttpError::invalid(StatusCode::METHOD_NOT_ALLOWED, "this HTTP method is not served here");
     let mut response = refusal.reply(None);
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
     response

@@ -16,11 +16,11 @@ use hyper::body::{Body, Bytes};
 use super::{
     exchange::Exchange,
     guard::Guard,
-    headers::{Field, Head, check_headers},
+    headers::{HeaderField, ProtocolHeaders, check_headers},
     legacy::Legacy,
     request_body::receive,
-    response::{self, Refusal, ResponseBody, reply},
-    stream::Answer,
+    response::{self, HttpError, ResponseBody, reply},
+    stream::PendingAnswer,
 };
 use crate::{
     admission::{Budget, Permit},
@@ -54,20 +54,20 @@ pub(super) struct Budgets {
 }
 
 /// A place for the time that a message is read and begun.
-pub(super) enum Place {
+pub(super) enum RequestPermit {
     /// Among the requests that are served at once; a call keeps it.
     Request(Permit),
     /// For a response or a notification while all of those are taken: calls may be waiting for just that.
     Message { _permit: Permit },
 }
 
-impl Place {
+impl RequestPermit {
     /// # Errors
     /// All places of requests are taken.
-    pub(super) fn for_request(self) -> Result<Permit, Refusal> {
+    pub(super) fn for_request(self) -> Result<Permit, HttpError> {
         match self {
             Self::Request(permit) => Ok(permit),
-            Self::Message { .. } => Err(Refusal::busy()),
+            Self::Message { .. } => Err(HttpError::busy()),
         }
     }
 }
@@ -77,17 +77,17 @@ impl Budgets {
     ///
     /// # Errors
     /// All are taken.
-    pub(super) fn admit(&self) -> Result<Place, Refusal> {
-        let request = self.requests.try_acquire(1).map(Place::Request);
+    pub(super) fn admit(&self) -> Result<RequestPermit, HttpError> {
+        let request = self.requests.try_acquire(1).map(RequestPermit::Request);
         request
-            .or_else(|| self.messages.try_acquire(1).map(|permit| Place::Message { _permit: permit }))
-            .ok_or_else(Refusal::busy)
+            .or_else(|| self.messages.try_acquire(1).map(|permit| RequestPermit::Message { _permit: permit }))
+            .ok_or_else(HttpError::busy)
     }
 
     /// Places for so many more requests of one message.
-    pub(super) fn admit_more(&self, requests: usize) -> Result<Vec<Permit>, Refusal> {
+    pub(super) fn admit_more(&self, requests: usize) -> Result<Vec<Permit>, HttpError> {
         let permits = (0..requests).map(|_| self.requests.try_acquire(1));
-        permits.collect::<Option<_>>().ok_or_else(Refusal::busy)
+        permits.collect::<Option<_>>().ok_or_else(HttpError::busy)
     }
 
     /// The requests that are served at once.
@@ -100,19 +100,19 @@ impl Budgets {
 const MESSAGES: usize = 64;
 
 /// How far a request has come before anything is awaited.
-pub(super) enum Started {
+pub(super) enum StartedResponse {
     Done(Response<ResponseBody>),
-    Running(Box<Answer>),
+    Running(Box<PendingAnswer>),
 }
 
-impl From<Response<ResponseBody>> for Started {
+impl From<Response<ResponseBody>> for StartedResponse {
     fn from(response: Response<ResponseBody>) -> Self {
         Self::Done(response)
     }
 }
 
-impl From<Refusal> for Started {
-    fn from(refusal: Refusal) -> Self {
+impl From<HttpError> for StartedResponse {
+    fn from(refusal: HttpError) -> Self {
         Self::Done(refusal.into())
     }
 }
@@ -134,9 +134,9 @@ pub(crate) struct Endpoint {
 /// What the steps of one request share.
 pub(super) struct Incoming<'a> {
     pub(super) exchange: &'a Arc<Exchange>,
-    pub(super) head: &'a Head<'a>,
+    pub(super) head: &'a ProtocolHeaders<'a>,
     pub(super) caller: Option<Arc<Caller>>,
-    pub(super) place: Place,
+    pub(super) place: RequestPermit,
 }
 
 impl Endpoint {
@@ -170,7 +170,7 @@ impl Endpoint {
         let (parts, body) = request.into_parts();
         let exchange = Exchange::new(parts, self.budgets.outbound.clone());
         let parts = exchange.parts();
-        let head = Head::read(&parts.headers);
+        let head = ProtocolHeaders::read(&parts.headers);
         if let Err(refusal) = self.guard.check(parts, &head) {
             return refusal.into();
         }
@@ -180,7 +180,7 @@ impl Endpoint {
             Method::GET | Method::DELETE => self.legacy.get_or_delete(self, &exchange, &head).await,
             _ => response::not_allowed(self.allow(&head)),
         };
-        if let Field::One(origin) = head.origin {
+        if let HeaderField::One(origin) = head.origin {
             response::expose(response.headers_mut(), origin);
         }
         response
@@ -190,7 +190,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// Its host or origin is not served.
-    pub(super) fn guard(&self, parts: &Parts, head: &Head<'_>) -> Result<(), Refusal> {
+    pub(super) fn guard(&self, parts: &Parts, head: &ProtocolHeaders<'_>) -> Result<(), HttpError> {
         self.guard.check(parts, head)
     }
 
@@ -201,14 +201,14 @@ impl Endpoint {
     }
 
     /// The methods of the wire's `Allow`.
-    pub(super) fn allow(&self, head: &Head<'_>) -> &'static str {
+    pub(super) fn allow(&self, head: &ProtocolHeaders<'_>) -> &'static str {
         if head.is_modern() { "POST" } else { self.legacy.allow() }
     }
 
     async fn post<B>(
         self: &Arc<Self>,
         exchange: &Arc<Exchange>,
-        head: &Head<'_>,
+        head: &ProtocolHeaders<'_>,
         body: B,
     ) -> Response<ResponseBody>
     where
@@ -216,7 +216,7 @@ impl Endpoint {
     {
         let caller = self.caller(exchange.parts());
         if !head.is_json() {
-            return Refusal::wrong_type().into();
+            return HttpError::wrong_type().into();
         }
         // before the body is read, which may take its time
         let place = match self.budgets.admit() {
@@ -229,8 +229,8 @@ impl Endpoint {
             Err(refusal) => return refusal.into(),
         };
         match self.start(&received.text, Incoming { exchange, head, caller, place }) {
-            Started::Done(response) => response,
-            Started::Running(answer) => {
+            StartedResponse::Done(response) => response,
+            StartedResponse::Running(answer) => {
                 drop(received);
                 answer.await
             }
@@ -238,7 +238,7 @@ impl Endpoint {
     }
 
     /// Serves one body as far as that goes without waiting.
-    fn start(self: &Arc<Self>, text: &[u8], incoming: Incoming<'_>) -> Started {
+    fn start(self: &Arc<Self>, text: &[u8], incoming: Incoming<'_>) -> StartedResponse {
         let message = match parse(text) {
             Ok(message) => message,
             Err(malformed) => return self.malformed(text, &malformed, incoming),
@@ -252,7 +252,12 @@ impl Endpoint {
 
     /// What is not a single message: perhaps an array, which one revision had.
     #[cold]
-    fn malformed(self: &Arc<Self>, text: &[u8], malformed: &Malformed, incoming: Incoming<'_>) -> Started {
+    fn malformed(
+        self: &Arc<Self>,
+        text: &[u8],
+        malformed: &Malformed,
+        incoming: Incoming<'_>,
+    ) -> StartedResponse {
         if !incoming.head.is_modern() {
             return self.legacy.malformed(self, text, malformed, incoming);
         }
@@ -260,18 +265,21 @@ impl Endpoint {
     }
 
     /// A request of 2026-07-28: it says all that there is to know.
-    fn modern(self: &Arc<Self>, message: &Message<'_>, incoming: Incoming<'_>) -> Started {
+    fn modern(self: &Arc<Self>, message: &Message<'_>, incoming: Incoming<'_>) -> StartedResponse {
         let Incoming { exchange, head, caller, place } = incoming;
         let refuse =
             |error: &ProtocolError| response::error(StatusCode::BAD_REQUEST, message.id(), error).into();
         if message.is_response() {
-            return Refusal::bad_request("this revision has no requests to clients, so no responses either")
-                .into();
+            return HttpError::bad_request(
+                "this revision has no requests to clients, so no responses either",
+            )
+            .into();
         }
         let context = self.context(exchange, exchange.clone(), caller, ClientData::NONE);
         let Some(request) = Request::of(message, Revision::LATEST, &context) else {
             if head.is_unknown_version() {
-                return Refusal::bad_request("`MCP-Protocol-Version` is not a version that is served").into();
+                return HttpError::bad_request("`MCP-Protocol-Version` is not a version that is served")
+                    .into();
             }
             // no notification means anything here: a client cancels by closing its stream
             return response::empty(StatusCode::ACCEPTED).into();
@@ -291,7 +299,7 @@ impl Endpoint {
         let accepts = exchange.accepts();
         if request.is_listen() {
             if !accepts.stream {
-                return Refusal::not_acceptable().reply(message.id()).into();
+                return HttpError::not_acceptable().reply(message.id()).into();
             }
             return match self.server.receive_listen(request, None) {
                 Subscribed::Stream(subscription, _) => self.subscription(subscription, exchange),
@@ -302,7 +310,7 @@ impl Endpoint {
             .into();
         }
         if !accepts.json && !accepts.stream {
-            return Refusal::not_acceptable().reply(message.id()).into();
+            return HttpError::not_acceptable().reply(message.id()).into();
         }
         let permit = match place.for_request() {
             Ok(permit) => permit,
@@ -315,7 +323,7 @@ impl Endpoint {
             Received::Running(mut running) => {
                 running.pending.hold(blocking::Permit::Budget(permit));
                 let calls = Calls::single(running, Revision::LATEST);
-                Started::Running(Answer::new(&self.server, calls, exchange, None))
+                StartedResponse::Running(PendingAnswer::new(&self.server, calls, exchange, None))
             }
         }
     }

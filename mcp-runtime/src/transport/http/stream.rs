@@ -44,7 +44,7 @@ pub(super) trait LegacyCalls: Send {
 }
 
 /// The response of calls that are running. Dropping it means that the client has gone.
-pub(super) struct Answer {
+pub(super) struct PendingAnswer {
     /// Absent once there is a response.
     calls: Option<Calls>,
     server: Server,
@@ -53,7 +53,7 @@ pub(super) struct Answer {
     silence: Option<Pin<Box<Sleep>>>,
 }
 
-impl Answer {
+impl PendingAnswer {
     pub(super) fn new(
         server: &Server,
         calls: Calls,
@@ -82,7 +82,7 @@ impl Answer {
     }
 }
 
-impl Future for Answer {
+impl Future for PendingAnswer {
     type Output = Response<ResponseBody>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response<ResponseBody>> {
@@ -102,7 +102,7 @@ impl Future for Answer {
     }
 }
 
-impl Drop for Answer {
+impl Drop for PendingAnswer {
     fn drop(&mut self) {
         if let (Some(calls), Some(legacy)) = (self.calls.take(), self.legacy.take()) {
             // the functions go on, but their messages have no reader any more

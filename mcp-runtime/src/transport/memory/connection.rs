@@ -14,7 +14,7 @@ use crate::{
         Clients, ConnectionState, Era, Received, Reply, Request, Subscribed, Subscription, THE_CLIENT,
         encode, era,
     },
-    events::Lists,
+    events::ListChanges,
     jsonrpc::{ProtocolError, error_reply, parse},
     protocol::Revision,
     server::Server,
@@ -35,13 +35,13 @@ pub(crate) struct MemoryConnection {
 }
 
 /// The client of one request: it keeps what is sent to it, and answers the requests in that.
-struct Client {
+struct RequestClient {
     messages: Mutex<Vec<Value>>,
     answers: Option<Answers>,
     state: Arc<ConnectionState>,
 }
 
-impl ClientConnection for Client {
+impl ClientConnection for RequestClient {
     fn notify(&self, message: Vec<u8>) {
         let message = read(&message);
         if let (Some(id), Some(answers)) = (message.get("id").map(Value::to_string), &self.answers) {
@@ -115,7 +115,7 @@ impl MemoryConnection {
             self.handshake = Some(handshake.revision);
             self.context.client = handshake.client;
             // it keeps what is subscribed to; what there is to notify goes to those who follow
-            self.state.follow(self.server.hub().filter(Lists::default()));
+            self.state.follow(self.server.hub().filter(ListChanges::default()));
         }
         let id = message.id().unwrap_or_default();
         (self.encode(&reply, id, Revision::LATEST_LEGACY), self.handshake)
@@ -124,7 +124,7 @@ impl MemoryConnection {
     /// Sends one request and waits for its reply; with it, what the client was sent before. Dropping the future cancels
     /// the request.
     pub(crate) async fn request(&self, method: &str, params: &Value) -> (Value, Vec<Value>) {
-        let client = Arc::new(Client {
+        let client = Arc::new(RequestClient {
             messages: Mutex::default(),
             answers: self.answers.clone(),
             state: self.state.clone(),
@@ -197,7 +197,7 @@ enum Begun {
     Running(crate::dispatch::RunningRequest, Revision),
 }
 
-impl Client {
+impl RequestClient {
     fn taken(&self) -> Vec<Value> {
         std::mem::take(&mut *self.messages.lock().unwrap_or_else(PoisonError::into_inner))
     }

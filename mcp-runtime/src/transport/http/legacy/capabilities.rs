@@ -25,9 +25,9 @@ const SETS: usize = 1 << KNOWN.len();
 
 /// A set of capabilities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Capabilities(u16);
+pub(crate) struct PackedCapabilities(u16);
 
-impl Capabilities {
+impl PackedCapabilities {
     /// Those that the JSON object `json` declares; what is unknown is left out.
     pub(crate) fn read(json: &str) -> Self {
         let Ok(declared) = serde_json::from_str::<Value>(json) else { return Self::default() };
@@ -87,30 +87,31 @@ mod tests {
     #[test]
     fn known_capabilities_come_back() {
         let json = r#"{"elicitation":{"form":{},"url":{}},"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}},"roots":{"listChanged":true},"sampling":{"tools":{}}}"#;
-        let read = Capabilities::read(json);
+        let read = PackedCapabilities::read(json);
         let back: Value = serde_json::from_str(&read.json()).unwrap();
         assert_eq!(back, serde_json::from_str::<Value>(json).unwrap());
         assert_eq!(
-            &*Capabilities::read(r#"{"experimental":{"x":{}},"roots":{"listChanged":false}}"#).json(),
+            &*PackedCapabilities::read(r#"{"experimental":{"x":{}},"roots":{"listChanged":false}}"#).json(),
             r#"{"roots":{}}"#
         );
         assert_eq!(
-            &*Capabilities::read(r#"{"extensions":{"io.modelcontextprotocol/ui":{},"other/x":{}}}"#).json(),
+            &*PackedCapabilities::read(r#"{"extensions":{"io.modelcontextprotocol/ui":{},"other/x":{}}}"#)
+                .json(),
             "{}"
         );
-        assert_eq!(&*Capabilities::read("[]").json(), "{}");
+        assert_eq!(&*PackedCapabilities::read("[]").json(), "{}");
     }
 
     #[test]
     fn every_set_survives_a_round_trip_through_its_json_and_its_bits() {
         for bits in 0..u16::try_from(SETS).unwrap() {
-            let set = Capabilities(bits);
+            let set = PackedCapabilities(bits);
             let json = set.json();
-            let read = Capabilities::read(&json);
+            let read = PackedCapabilities::read(&json);
             assert_eq!(read.0 & bits, bits, "{json}");
             assert_eq!(read.json(), json);
-            assert_eq!(Capabilities::from_bits(set.bits()), set);
+            assert_eq!(PackedCapabilities::from_bits(set.bits()), set);
         }
-        assert_eq!(Capabilities::from_bits([0xff, 0xff]).0, (1 << KNOWN.len()) - 1);
+        assert_eq!(PackedCapabilities::from_bits([0xff, 0xff]).0, (1 << KNOWN.len()) - 1);
     }
 }

@@ -17,14 +17,14 @@ const OVERHEAD: usize = 64;
 
 /// Events in memory: the streams that nothing was added to for longest go first, and of one stream its oldest events.
 #[derive(Debug)]
-pub(crate) struct Events {
+pub(crate) struct MemoryEvents {
     bounds: EventBounds,
-    state: Mutex<State>,
+    state: Mutex<StoredStreams>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    sessions: HashMap<Box<str>, HashMap<Box<str>, Stream>>,
+struct StoredStreams {
+    sessions: HashMap<Box<str>, HashMap<Box<str>, StoredStream>>,
     /// Session and stream, by when something was added last.
     order: BTreeMap<u64, (Box<str>, Box<str>)>,
     clock: u64,
@@ -32,7 +32,7 @@ struct State {
 }
 
 #[derive(Debug, Default)]
-struct Stream {
+struct StoredStream {
     events: VecDeque<StoredEvent>,
     bytes: usize,
     at: u64,
@@ -42,7 +42,7 @@ fn cost(event: &StoredEvent) -> usize {
     event.message.len() + OVERHEAD
 }
 
-impl Events {
+impl MemoryEvents {
     pub(crate) fn new(bounds: EventBounds) -> Self {
         Self { bounds, state: Mutex::default() }
     }
@@ -108,7 +108,7 @@ impl Events {
     }
 }
 
-impl State {
+impl StoredStreams {
     /// Forgets the stream that nothing was added to for longest; `false` if there is none.
     fn evict(&mut self) -> bool {
         let Some((_, (session, stream))) = self.order.pop_first() else { return false };
@@ -123,7 +123,7 @@ impl State {
     }
 }
 
-impl EventStore for Events {
+impl EventStore for MemoryEvents {
     fn append<'a>(&'a self, session: &'a str, stream: &'a str, event: StoredEvent) -> Kept<'a, ()> {
         self.add(session, stream, event);
         Box::pin(ready(()))
@@ -148,13 +148,13 @@ impl EventStore for Events {
 mod tests {
     use super::*;
 
-    fn numbers(store: &Events, session: &str, stream: &str, after: u64) -> Option<Vec<u64>> {
+    fn numbers(store: &MemoryEvents, session: &str, stream: &str, after: u64) -> Option<Vec<u64>> {
         Some(store.after(session, stream, after)?.iter().map(|event| event.number).collect())
     }
 
     #[test]
     fn only_later_events_of_the_same_stream_come_back() {
-        let store = Events::new(EventBounds::default());
+        let store = MemoryEvents::new(EventBounds::default());
         for number in 1..=3 {
             store.add("s", "a", StoredEvent::new(number, "{}", false));
             store.add("s", "b", StoredEvent::new(number, "{}", false));
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn events_streams_and_bytes_are_bounded() {
-        let store = Events::new(EventBounds { bytes: 10 * (OVERHEAD + 100), streams: 4, events: 3 });
+        let store = MemoryEvents::new(EventBounds { bytes: 10 * (OVERHEAD + 100), streams: 4, events: 3 });
         for number in 1..=5 {
             store.add("s", "a", StoredEvent::new(number, "x".repeat(100), false));
         }

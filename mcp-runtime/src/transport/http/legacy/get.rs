@@ -10,16 +10,16 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
     Session, Sessions, now,
-    resumable::{Kind, Position, Reader, ResumableStream, session_name, write_id},
-    table::Open,
+    resumable::{AttachedReader, EventPosition, ResumableStream, StreamKind, session_name, write_id},
+    table::OpenSession,
 };
 use crate::{
     admission::Permit,
     connection::Caller,
     transport::http::{
         exchange::Exchange,
-        headers::{Field, Head},
-        response::{self, Refusal, ResponseBody, event},
+        headers::{HeaderField, ProtocolHeaders},
+        response::{self, HttpError, ResponseBody, event},
         service::Endpoint,
     },
 };
@@ -42,37 +42,37 @@ impl Sessions {
         self: &Arc<Self>,
         endpoint: &Arc<Endpoint>,
         exchange: &Exchange,
-        head: &Head<'_>,
-    ) -> Result<Response<ResponseBody>, Refusal> {
+        head: &ProtocolHeaders<'_>,
+    ) -> Result<Response<ResponseBody>, HttpError> {
         if !exchange.accepts().stream {
-            return Err(Refusal::no_stream());
+            return Err(HttpError::no_stream());
         }
         let caller = endpoint.caller(exchange.parts());
         let session = self.find(head, caller.as_deref())?;
-        let permit = endpoint.budgets.streams.try_acquire(1).ok_or_else(Refusal::too_many_streams)?;
-        let open = self.table.open(session.sid).ok_or_else(Refusal::too_many_streams)?;
+        let permit = endpoint.budgets.streams.try_acquire(1).ok_or_else(HttpError::too_many_streams)?;
+        let open = self.table.open(session.sid).ok_or_else(HttpError::too_many_streams)?;
         // it may have been ended while it was being opened
         if self.revoked.contains(&session.sid) {
             self.table.end(&session.sid);
-            return Err(Refusal::no_session());
+            return Err(HttpError::no_session());
         }
         let mut replayed = Vec::new();
-        if let Field::One(id) = head.last_event {
-            let position = id.to_str().ok().and_then(Position::read).ok_or_else(Refusal::no_event)?;
+        if let HeaderField::One(id) = head.last_event {
+            let position = id.to_str().ok().and_then(EventPosition::read).ok_or_else(HttpError::no_event)?;
             let running = open.memory.streams().get(position.stream).cloned();
             if let Some(stream) = running {
-                let (reader, body) = Reader::new(endpoint, Some(permit));
+                let (reader, body) = AttachedReader::new(endpoint, Some(permit));
                 tokio::spawn(async move { stream.resume(&reader, position.number).await });
                 return Ok(response::events(body));
             }
             let missed = self.missed(&session, &position).await;
             match (position.kind, missed) {
-                (Kind::Call, None) => return Err(Refusal::no_event()),
+                (StreamKind::Call, None) => return Err(HttpError::no_event()),
                 // nothing to send: a stream would only make the client come back once more
-                (Kind::Call, Some(Missed { over: true, events })) if events.is_empty() => {
+                (StreamKind::Call, Some(Missed { over: true, events })) if events.is_empty() => {
                     return Ok(response::not_allowed("POST, DELETE"));
                 }
-                (Kind::Call, Some(Missed { over, mut events })) => {
+                (StreamKind::Call, Some(Missed { over, mut events })) => {
                     if !over {
                         let retry = format!("retry: {}\n\n", ELSEWHERE.as_millis());
                         events.extend_from_slice(retry.as_bytes());
@@ -80,20 +80,20 @@ impl Sessions {
                     return Ok(response::events(ResponseBody::whole(events)));
                 }
                 // what has been forgotten is lost, but there may be more to hear
-                (Kind::Standalone, missed) => {
+                (StreamKind::Standalone, missed) => {
                     replayed = missed.map(|missed| missed.events).unwrap_or_default();
                 }
             }
         }
-        let (reader, body) = Reader::new(endpoint, Some(permit));
+        let (reader, body) = AttachedReader::new(endpoint, Some(permit));
         let standalone = StandaloneStream::open(endpoint, self, open, &session, caller);
-        let standalone = standalone.ok_or_else(Refusal::too_many_streams)?;
+        let standalone = standalone.ok_or_else(HttpError::too_many_streams)?;
         tokio::spawn(standalone.run(reader, replayed, session.expires));
         Ok(response::events(body))
     }
 
     /// What a client has missed of a stream; `None` if nothing is known of it.
-    async fn missed(&self, session: &Session, position: &Position<'_>) -> Option<Missed> {
+    async fn missed(&self, session: &Session, position: &EventPosition<'_>) -> Option<Missed> {
         let store = self.store.as_ref()?;
         let missed = store.read(&session_name(&session.sid), position.stream, position.number).await?;
         let over = missed.last().is_some_and(|event| event.last);
@@ -119,20 +119,21 @@ impl StandaloneStream {
     fn open(
         endpoint: &Arc<Endpoint>,
         sessions: &Sessions,
-        open: Open<Arc<ResumableStream>>,
+        open: OpenSession<Arc<ResumableStream>>,
         session: &Session,
         caller: Option<Arc<Caller>>,
     ) -> Option<Self> {
         let authenticated = endpoint.options.caller.is_some();
         let memory = open.memory.clone();
         let hub = open.hub().clone();
-        let stream = ResumableStream::new(Kind::Standalone, open, session.revision, sessions.store.clone())?;
+        let stream =
+            ResumableStream::new(StreamKind::Standalone, open, session.revision, sessions.store.clone())?;
         let follow = || hub.follow(memory.filter().clone(), caller, authenticated);
         let serial = memory.standalone.join(follow)?;
         Some(Self { endpoint: endpoint.clone(), stream, serial })
     }
 
-    async fn run(self, reader: Reader, replayed: Vec<u8>, expires: u64) {
+    async fn run(self, reader: AttachedReader, replayed: Vec<u8>, expires: u64) {
         let stream = &self.stream;
         let _registered = stream.register();
         reader.send(replayed).await;

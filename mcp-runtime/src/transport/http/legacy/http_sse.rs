@@ -18,16 +18,16 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-use super::resumable::Reader;
+use super::resumable::AttachedReader;
 use crate::{
     connection::{Caller, ClientData},
     transport::{
-        connection::{Connection, Opening},
+        connection::{Opening, StreamConnection},
         http::{
             exchange::Exchange,
-            headers::{Field, Head},
-            request_body::{Received, receive},
-            response::{self, Refusal, ResponseBody, event},
+            headers::{HeaderField, ProtocolHeaders},
+            request_body::{BodyBytes, receive},
+            response::{self, HttpError, ResponseBody, event},
             service::Endpoint,
         },
         writer::{Lines, Piece, Port, Writer},
@@ -48,12 +48,12 @@ pub(in crate::transport::http) struct SseStreams(Arc<Mutex<HashMap<Box<str>, Ope
 /// Where the messages of one client go.
 #[derive(Debug, Clone)]
 struct OpenStream {
-    messages: mpsc::Sender<Received>,
+    messages: mpsc::Sender<BodyBytes>,
     caller: Option<Arc<Caller>>,
 }
 
 /// The name of an open stream; dropping it closes the way in.
-struct Named {
+struct NamedStream {
     name: Box<str>,
     all: SseStreams,
 }
@@ -68,16 +68,16 @@ impl SseStreams {
     }
 
     /// `None` if there is no randomness for a name that cannot be guessed.
-    fn enter(&self, stream: OpenStream) -> Option<Named> {
+    fn enter(&self, stream: OpenStream) -> Option<NamedStream> {
         let mut random = [0; 16];
         getrandom::fill(&mut random).ok()?;
         let name: Box<str> = format!("{:032x}", u128::from_ne_bytes(random)).into();
         self.lock().insert(name.clone(), stream);
-        Some(Named { name, all: Self(Arc::clone(&self.0)) })
+        Some(NamedStream { name, all: Self(Arc::clone(&self.0)) })
     }
 }
 
-impl Drop for Named {
+impl Drop for NamedStream {
     fn drop(&mut self) {
         self.all.lock().remove(&self.name);
     }
@@ -95,7 +95,7 @@ impl Endpoint {
         let (parts, body) = request.into_parts();
         let exchange = Exchange::new(parts, self.budgets.outbound.clone());
         let parts = exchange.parts();
-        let head = Head::read(&parts.headers);
+        let head = ProtocolHeaders::read(&parts.headers);
         if let Err(refusal) = self.guard(parts, &head) {
             return refusal.into();
         }
@@ -105,24 +105,24 @@ impl Endpoint {
             Method::POST => self.take_sse(&exchange, &head, body).await.unwrap_or_else(Into::into),
             _ => response::not_allowed("GET, POST"),
         };
-        if let Field::One(origin) = head.origin {
+        if let HeaderField::One(origin) = head.origin {
             response::expose(response.headers_mut(), origin);
         }
         response
     }
 
     /// Opens a stream; its first event names the URL for messages.
-    fn open_sse(self: &Arc<Self>, exchange: &Arc<Exchange>) -> Result<Response<ResponseBody>, Refusal> {
+    fn open_sse(self: &Arc<Self>, exchange: &Arc<Exchange>) -> Result<Response<ResponseBody>, HttpError> {
         if !exchange.accepts().stream {
-            return Err(Refusal::no_stream());
+            return Err(HttpError::no_stream());
         }
-        let permit = self.budgets.streams.try_acquire(1).ok_or_else(Refusal::too_many_streams)?;
+        let permit = self.budgets.streams.try_acquire(1).ok_or_else(HttpError::too_many_streams)?;
         let caller = self.caller(exchange.parts());
         let (messages, incoming) = mpsc::channel(WAITING);
         let named = self.legacy.sse.enter(OpenStream { messages, caller: caller.clone() });
-        let named = named.ok_or_else(Refusal::too_many_streams)?;
+        let named = named.ok_or_else(HttpError::too_many_streams)?;
         let context = self.context(exchange, exchange.clone(), caller, ClientData::NONE);
-        let (reader, body) = Reader::new(self, Some(permit));
+        let (reader, body) = AttachedReader::new(self, Some(permit));
         let opening = Opening {
             server: self.server.clone(),
             writer: Writer::new(Port::Async),
@@ -137,10 +137,10 @@ impl Endpoint {
     /// Serves one stream until its client goes away, the server stops, or it has lasted as long as a session may.
     async fn serve_sse(
         self: Arc<Self>,
-        named: Named,
+        named: NamedStream,
         opening: Opening,
-        mut incoming: mpsc::Receiver<Received>,
-        reader: Reader,
+        mut incoming: mpsc::Receiver<BodyBytes>,
+        reader: AttachedReader,
     ) {
         // relative to the stream's own URL, so that it is right behind any prefix
         let first = format!("event: endpoint\ndata: ?{QUERY}{}\n\n", named.name);
@@ -148,7 +148,7 @@ impl Endpoint {
             return;
         }
         let writer = opening.writer.clone();
-        let (mut connection, work) = Connection::new(opening);
+        let (mut connection, work) = StreamConnection::new(opening);
         let until = Instant::now() + self.options.session_lifetime;
         let read = async {
             let messages = async {
@@ -194,9 +194,9 @@ impl Endpoint {
     async fn take_sse<B>(
         &self,
         exchange: &Exchange,
-        head: &Head<'_>,
+        head: &ProtocolHeaders<'_>,
         body: B,
-    ) -> Result<Response<ResponseBody>, Refusal>
+    ) -> Result<Response<ResponseBody>, HttpError>
     where
         B: Body<Data = Bytes> + Unpin,
     {
@@ -205,9 +205,9 @@ impl Endpoint {
             parts.uri.query().and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix(QUERY)));
         let caller = self.caller(parts);
         let found = name.and_then(|name| self.legacy.sse.find(name));
-        let open = found.filter(|open| open.caller == caller).ok_or_else(Refusal::no_sse_stream)?;
+        let open = found.filter(|open| open.caller == caller).ok_or_else(HttpError::no_sse_stream)?;
         if !head.is_json() {
-            return Err(Refusal::wrong_type());
+            return Err(HttpError::wrong_type());
         }
         let _place = self.budgets.admit()?;
         let options = &self.options;
@@ -215,8 +215,8 @@ impl Endpoint {
             receive(body, options.max_body, options.body_timeout, head.expects, &self.budgets.bodies).await?;
         match timeout(options.body_timeout, open.messages.send(message)).await {
             Ok(Ok(())) => Ok(response::empty(StatusCode::ACCEPTED)),
-            Ok(Err(_)) => Err(Refusal::no_sse_stream()),
-            Err(_) => Err(Refusal::busy()),
+            Ok(Err(_)) => Err(HttpError::no_sse_stream()),
+            Err(_) => Err(HttpError::busy()),
         }
     }
 }

@@ -21,17 +21,17 @@ use std::{
 
 use http::{Method, Response, StatusCode};
 
-pub(crate) use event_store::Events;
+pub(crate) use event_store::MemoryEvents;
 use http_sse::SseStreams;
 use resumable::{ResumableStream, session_name};
 use revoked::Revoked;
 use session_id::{Session, SessionIds, Sid};
-use table::Table;
+use table::SessionTable;
 
 use super::{
     exchange::Exchange,
-    headers::Head,
-    response::{self, Refusal, ResponseBody},
+    headers::ProtocolHeaders,
+    response::{self, HttpError, ResponseBody},
     service::Endpoint,
 };
 use crate::{
@@ -59,7 +59,7 @@ struct Sessions {
     /// Requests of the server that wait for their responses.
     pending: PendingRequests,
     /// What is kept beside the ids.
-    table: Arc<Table<Arc<ResumableStream>>>,
+    table: Arc<SessionTable<Arc<ResumableStream>>>,
     /// Where events are kept, if they have ids.
     store: Option<Arc<dyn EventStore>>,
 }
@@ -77,14 +77,14 @@ impl Sessions {
     }
 
     /// The session that a request belongs to.
-    fn find(&self, head: &Head<'_>, caller: Option<&Caller>) -> Result<Arc<Session>, Refusal> {
+    fn find(&self, head: &ProtocolHeaders<'_>, caller: Option<&Caller>) -> Result<Arc<Session>, HttpError> {
         let Some(id) = head.session.first() else {
-            return Err(Refusal::bad_request(
+            return Err(HttpError::bad_request(
                 "`Mcp-Session-Id` is missing\nstart a session with `initialize`",
             ));
         };
         let session = self.ids.open(id.as_bytes(), caller, now());
-        session.filter(|session| !self.revoked.contains(&session.sid)).ok_or_else(Refusal::no_session)
+        session.filter(|session| !self.revoked.contains(&session.sid)).ok_or_else(HttpError::no_session)
     }
 }
 
@@ -96,7 +96,7 @@ impl Legacy {
                 revoked: Revoked::new(options.max_revoked),
                 in_flight: InFlight::default(),
                 pending: PendingRequests::default(),
-                table: Table::new(options.max_sessions, server.hub().clone()),
+                table: SessionTable::new(options.max_sessions, server.hub().clone()),
                 store: options.resumable.then(|| events(options)),
             })
         });
@@ -121,10 +121,10 @@ impl Legacy {
         &self,
         endpoint: &Arc<Endpoint>,
         exchange: &Arc<Exchange>,
-        head: &Head<'_>,
+        head: &ProtocolHeaders<'_>,
     ) -> Response<ResponseBody> {
         if head.is_unknown_version() {
-            return Refusal::bad_request("`MCP-Protocol-Version` is not a version that is served").into();
+            return HttpError::bad_request("`MCP-Protocol-Version` is not a version that is served").into();
         }
         let Some(sessions) = self.sessions.as_ref().filter(|_| !head.is_modern()) else {
             return response::not_allowed(endpoint.allow(head));
@@ -161,8 +161,8 @@ impl Sessions {
         &self,
         endpoint: &Endpoint,
         exchange: &Exchange,
-        head: &Head<'_>,
-    ) -> Result<Response<ResponseBody>, Refusal> {
+        head: &ProtocolHeaders<'_>,
+    ) -> Result<Response<ResponseBody>, HttpError> {
         let session = self.find(head, endpoint.caller(exchange.parts()).as_deref())?;
         if !self.revoked.revoke(session.sid, session.expires, now()) {
             return Ok(response::not_allowed("POST"));
@@ -184,5 +184,5 @@ fn now() -> u64 {
 
 /// Where events are kept.
 fn events(options: &HttpOptions) -> Arc<dyn EventStore> {
-    options.event_store.clone().unwrap_or_else(|| Arc::new(Events::new(options.event_bounds)))
+    options.event_store.clone().unwrap_or_else(|| Arc::new(MemoryEvents::new(options.event_bounds)))
 }

@@ -20,9 +20,9 @@ use crate::{
     transport::http::{
         exchange::Exchange,
         headers::SESSION_ID,
-        response::{self, Refusal, ResponseBody, finish, reply},
-        service::{Endpoint, Incoming, Started},
-        stream::{Answer, LegacyCalls, drive},
+        response::{self, HttpError, ResponseBody, finish, reply},
+        service::{Endpoint, Incoming, StartedResponse},
+        stream::{LegacyCalls, PendingAnswer, drive},
     },
 };
 
@@ -42,7 +42,7 @@ impl Legacy {
         endpoint: &Arc<Endpoint>,
         message: &Message<'_>,
         incoming: Incoming<'_>,
-    ) -> Started {
+    ) -> StartedResponse {
         let head = incoming.head;
         // a response is not answered: its id is one of the server's
         let id = message.id().filter(|_| !message.is_response());
@@ -60,7 +60,7 @@ impl Legacy {
         if message.is_response() {
             return match clients.is_some_and(|clients| clients.response(message)) {
                 true => response::empty(StatusCode::ACCEPTED).into(),
-                false => Refusal::no_request().into(),
+                false => HttpError::no_request().into(),
             };
         }
         let (connection, context) = self.context(endpoint, &origin, &incoming);
@@ -73,7 +73,7 @@ impl Legacy {
         let Incoming { exchange, place, .. } = incoming;
         let accepts = exchange.accepts();
         if !accepts.json && !accepts.stream {
-            return Refusal::not_acceptable().reply(id).into();
+            return HttpError::not_acceptable().reply(id).into();
         }
         let permit = match place.for_request() {
             Ok(permit) => Some(permit),
@@ -90,13 +90,13 @@ impl Legacy {
                 }
                 let calls = Calls::single(running, origin.revision);
                 let legacy = Box::new(SessionCalls { endpoint: endpoint.clone(), connection });
-                Started::Running(Answer::new(server, calls, exchange, Some(legacy)))
+                StartedResponse::Running(PendingAnswer::new(server, calls, exchange, Some(legacy)))
             }
         }
     }
 
     /// The session of a message, where there are sessions, and its revision.
-    fn origin(&self, incoming: &Incoming<'_>) -> Result<Origin, Refusal> {
+    fn origin(&self, incoming: &Incoming<'_>) -> Result<Origin, HttpError> {
         let Incoming { head, caller, .. } = incoming;
         match &self.sessions {
             Some(sessions) => {
@@ -122,28 +122,33 @@ impl Legacy {
         endpoint: &Arc<Endpoint>,
         origin: &Origin,
         incoming: &Incoming<'_>,
-    ) -> (Connection, RequestContext) {
+    ) -> (LegacyConnection, RequestContext) {
         let exchange = incoming.exchange;
         let client = origin.session.as_ref().map(|session| session.client.clone()).unwrap_or_default();
         let connection = match (&self.sessions, &origin.session) {
-            (Some(sessions), Some(session)) => Connection::Session(Arc::new(SessionConnection {
+            (Some(sessions), Some(session)) => LegacyConnection::Session(Arc::new(SessionConnection {
                 exchange: exchange.clone(),
                 sessions: sessions.clone(),
                 session: session.clone(),
                 shutdown: endpoint.shutdown.clone(),
                 stream: OnceLock::new(),
             })),
-            _ => Connection::Stateless(Arc::new(StatelessConnection(exchange.clone()))),
+            _ => LegacyConnection::Stateless(Arc::new(StatelessConnection(exchange.clone()))),
         };
         let context = endpoint.context(exchange, connection.as_client(), incoming.caller.clone(), client);
         (connection, context)
     }
 
-    fn initialize(&self, endpoint: &Endpoint, message: &Message<'_>, incoming: &Incoming<'_>) -> Started {
+    fn initialize(
+        &self,
+        endpoint: &Endpoint,
+        message: &Message<'_>,
+        incoming: &Incoming<'_>,
+    ) -> StartedResponse {
         let (exchange, id) = (incoming.exchange, message.id().unwrap_or_default());
         let accepts = exchange.accepts();
         if !accepts.json && !accepts.stream {
-            return Refusal::not_acceptable().reply(Some(id)).into();
+            return HttpError::not_acceptable().reply(Some(id)).into();
         }
         let (answer, handshake) = endpoint.server.initialize(message.params(), self.sessions.is_some());
         let mut response = reply(&endpoint.server, exchange, id, Revision::LATEST_LEGACY, &answer);
@@ -166,7 +171,7 @@ impl Legacy {
         text: &[u8],
         malformed: &Malformed,
         incoming: Incoming<'_>,
-    ) -> Started {
+    ) -> StartedResponse {
         if let Some(messages) = jsonrpc::batch(text) {
             if let Err(name) = incoming.head.once() {
                 return incoming.head.repeated(name).into();
@@ -192,14 +197,14 @@ impl Legacy {
         messages: &[&RawValue],
         origin: &Origin,
         incoming: Incoming<'_>,
-    ) -> Started {
+    ) -> StartedResponse {
         let messages = Messages::read(messages);
         if let Err(error) = messages.check() {
             return response::error(StatusCode::BAD_REQUEST, None, &error).into();
         }
         let accepts = incoming.exchange.accepts();
         if !accepts.json && !accepts.stream && messages.await_replies() {
-            return Refusal::not_acceptable().into();
+            return HttpError::not_acceptable().into();
         }
         let (connection, context) = self.context(endpoint, origin, &incoming);
         let Incoming { exchange, place, .. } = incoming;
@@ -222,7 +227,7 @@ impl Legacy {
         if calls.members.is_empty() {
             return match batch.unreadable {
                 Some(error) => response::error(StatusCode::BAD_REQUEST, None, &error).into(),
-                None if batch.unexpected => Refusal::no_request().into(),
+                None if batch.unexpected => HttpError::no_request().into(),
                 None => response::empty(StatusCode::ACCEPTED).into(),
             };
         }
@@ -233,17 +238,17 @@ impl Legacy {
             return finish(server, &mut calls, exchange).into();
         }
         let legacy = Box::new(SessionCalls { endpoint: endpoint.clone(), connection });
-        Started::Running(Answer::new(server, calls, exchange, Some(legacy)))
+        StartedResponse::Running(PendingAnswer::new(server, calls, exchange, Some(legacy)))
     }
 }
 
 /// The server's view of a client of an older revision.
-enum Connection {
+enum LegacyConnection {
     Session(Arc<SessionConnection>),
     Stateless(Arc<StatelessConnection>),
 }
 
-impl Connection {
+impl LegacyConnection {
     fn as_client(&self) -> Arc<dyn ClientConnection> {
         match self {
             Self::Session(connection) => connection.clone(),
@@ -357,7 +362,7 @@ impl SessionState for SessionConnection {
 /// Calls of an older revision.
 struct SessionCalls {
     endpoint: Arc<Endpoint>,
-    connection: Connection,
+    connection: LegacyConnection,
 }
 
 impl LegacyCalls for SessionCalls {
@@ -376,8 +381,8 @@ impl LegacyCalls for SessionCalls {
         opening: bool,
     ) -> Response<ResponseBody> {
         let resumable = match &self.connection {
-            Connection::Session(connection) => connection.stream().cloned(),
-            Connection::Stateless(_) => None,
+            LegacyConnection::Session(connection) => connection.stream().cloned(),
+            LegacyConnection::Stateless(_) => None,
         };
         match resumable {
             Some(stream) => stream.start(&self.endpoint, calls, exchange),
@@ -387,10 +392,10 @@ impl LegacyCalls for SessionCalls {
 
     fn closes(&self) -> bool {
         match &self.connection {
-            Connection::Session(connection) => {
+            LegacyConnection::Session(connection) => {
                 connection.stream.get().and_then(Option::as_ref).is_some_and(|stream| stream.closes())
             }
-            Connection::Stateless(_) => false,
+            LegacyConnection::Stateless(_) => false,
         }
     }
 }

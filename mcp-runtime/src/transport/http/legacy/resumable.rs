@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use super::{
     Sid,
     post::detach,
-    table::{Open, SessionMemory},
+    table::{OpenSession, SessionMemory},
 };
 use crate::{
     admission::Permit,
@@ -35,14 +35,14 @@ const NAME: usize = 23;
 
 /// What a stream is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum StreamKind {
     /// The replies to one request.
     Call,
     /// What no request has asked for.
     Standalone,
 }
 
-impl Kind {
+impl StreamKind {
     const fn mark(self) -> char {
         match self {
             Self::Call => 'c',
@@ -54,17 +54,19 @@ impl Kind {
 /// Where a client was on a stream: the wire's `Last-Event-ID`. It means something only within its session, which
 /// belongs to one caller, and the stream's name cannot be guessed.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Position<'a> {
+pub(super) struct EventPosition<'a> {
     pub(super) stream: &'a str,
     pub(super) number: u64,
-    pub(super) kind: Kind,
+    pub(super) kind: StreamKind,
 }
 
-impl<'a> Position<'a> {
+impl<'a> EventPosition<'a> {
     /// Reads an event id; `None` if it is not one of this server's.
     pub(super) fn read(id: &'a str) -> Option<Self> {
         let (stream, number) = id.split_once('.')?;
-        let kind = [Kind::Call, Kind::Standalone].into_iter().find(|kind| stream.starts_with(kind.mark()))?;
+        let kind = [StreamKind::Call, StreamKind::Standalone]
+            .into_iter()
+            .find(|kind| stream.starts_with(kind.mark()))?;
         let named =
             stream.len() == NAME && stream.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
         let digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
@@ -77,22 +79,22 @@ pub(super) type Streams = SessionMemory<Arc<ResumableStream>>;
 
 /// One stream.
 pub(super) struct ResumableStream {
-    open: Open<Arc<ResumableStream>>,
+    open: OpenSession<Arc<ResumableStream>>,
     session: Box<str>,
     name: Box<str>,
     pub(super) revision: Revision,
     /// Absent where events have no ids.
     store: Option<Arc<dyn EventStore>>,
-    state: Mutex<State>,
+    state: Mutex<ResumableState>,
     /// A connection was attached, or is to be closed.
     pub(super) changed: Notify,
 }
 
 #[derive(Default)]
-struct State {
+struct ResumableState {
     /// The number of the last event.
     last: u64,
-    reader: Option<Reader>,
+    reader: Option<AttachedReader>,
     /// When the client is to come back, for a connection that is to be closed.
     close: Option<Duration>,
     over: bool,
@@ -100,7 +102,7 @@ struct State {
 
 /// A connection that brings a stream's events to the client; the connection ends when the last clone is dropped.
 #[derive(Clone)]
-pub(super) struct Reader(Arc<Attachment>);
+pub(super) struct AttachedReader(Arc<Attachment>);
 
 struct Attachment {
     outbound: Arc<Outbound>,
@@ -114,7 +116,7 @@ impl Drop for Attachment {
     }
 }
 
-impl Reader {
+impl AttachedReader {
     /// A connection, and the body of its response.
     pub(super) fn new(endpoint: &Endpoint, permit: Option<Permit>) -> (Self, ResponseBody) {
         let outbound = Outbound::new(endpoint.budgets.outbound.clone());
@@ -150,17 +152,17 @@ pub(super) enum Attached {
 impl ResumableStream {
     /// The stream of a request's calls; `None` if there is no randomness for its name.
     pub(super) fn of_calls(
-        open: Open<Arc<Self>>,
+        open: OpenSession<Arc<Self>>,
         revision: Revision,
         store: Arc<dyn EventStore>,
     ) -> Option<Arc<Self>> {
-        Self::new(Kind::Call, open, revision, Some(store))
+        Self::new(StreamKind::Call, open, revision, Some(store))
     }
 
     /// A new stream of a session; `None` if there is no randomness for its name.
     pub(super) fn new(
-        kind: Kind,
-        open: Open<Arc<ResumableStream>>,
+        kind: StreamKind,
+        open: OpenSession<Arc<ResumableStream>>,
         revision: Revision,
         store: Option<Arc<dyn EventStore>>,
     ) -> Option<Arc<Self>> {
@@ -178,7 +180,7 @@ impl ResumableStream {
         }))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ResumableState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -187,11 +189,11 @@ impl ResumableStream {
     }
 
     /// Lets clients resume it, until the registration is dropped.
-    pub(super) fn register(self: &Arc<Self>) -> Registered {
+    pub(super) fn register(self: &Arc<Self>) -> StreamRegistration {
         if self.store.is_some() {
             self.memory().streams().insert(self.name.clone(), self.clone());
         }
-        Registered(self.clone())
+        StreamRegistration(self.clone())
     }
 
     /// The event that a stream begins with, so that its client can come back before there was any other.
@@ -243,7 +245,7 @@ impl ResumableStream {
     }
 
     /// The connection that brings the stream now.
-    pub(super) fn reader(&self) -> Option<Reader> {
+    pub(super) fn reader(&self) -> Option<AttachedReader> {
         self.state().reader.clone()
     }
 
@@ -259,7 +261,7 @@ impl ResumableStream {
     }
 
     /// That connection reads no more.
-    pub(super) fn detach(&self, reader: &Reader) {
+    pub(super) fn detach(&self, reader: &AttachedReader) {
         let mut state = self.state();
         if state.reader.as_ref().is_some_and(|current| current.is(reader)) {
             state.reader = None;
@@ -267,7 +269,7 @@ impl ResumableStream {
     }
 
     /// Attaches a connection that has got everything up to that event; the one before it ends.
-    pub(super) fn attach(&self, reader: &Reader, upto: u64) -> Attached {
+    pub(super) fn attach(&self, reader: &AttachedReader, upto: u64) -> Attached {
         let mut state = self.state();
         if state.last > upto {
             return Attached::Behind;
@@ -313,7 +315,7 @@ impl ResumableStream {
         calls: Calls,
         exchange: &Exchange,
     ) -> Response<ResponseBody> {
-        let (reader, body) = Reader::new(endpoint, None);
+        let (reader, body) = AttachedReader::new(endpoint, None);
         let registered = self.register();
         let closes = self.closes();
         reader.0.outbound.put(self.priming());
@@ -332,7 +334,7 @@ impl ResumableStream {
     }
 
     /// Sends a connection all that it has missed, and attaches it; one that could not be attached ends then.
-    pub(super) async fn resume(&self, reader: &Reader, mut upto: u64) {
+    pub(super) async fn resume(&self, reader: &AttachedReader, mut upto: u64) {
         loop {
             let last = self.state().last;
             let missed = match &self.store {
@@ -398,7 +400,7 @@ async fn run(
 }
 
 /// Numbers and keeps what calls send, and brings it to the client as fast as that reads.
-async fn forward(stream: Arc<ResumableStream>, registered: Registered, mut receiver: Receiver) {
+async fn forward(stream: Arc<ResumableStream>, registered: StreamRegistration, mut receiver: Receiver) {
     let _registered = registered;
     let session_ended = stream.memory().ended.clone();
     let mut is_last = false;
@@ -443,9 +445,9 @@ impl fmt::Debug for ResumableStream {
 }
 
 /// A stream that clients can resume; dropping it ends the stream.
-pub(super) struct Registered(Arc<ResumableStream>);
+pub(super) struct StreamRegistration(Arc<ResumableStream>);
 
-impl Drop for Registered {
+impl Drop for StreamRegistration {
     fn drop(&mut self) {
         self.0.end();
         let removed = self.0.memory().streams().remove(&self.0.name);
@@ -461,14 +463,14 @@ mod tests {
     fn an_event_id_is_read_as_it_was_written() {
         let name = format!("c{}", URL_SAFE_NO_PAD.encode([0xfb; 16]));
         let id = format!("{name}.42");
-        let position = Position { stream: &name, number: 42, kind: Kind::Call };
-        assert_eq!(Position::read(&id), Some(position));
+        let position = EventPosition { stream: &name, number: 42, kind: StreamKind::Call };
+        assert_eq!(EventPosition::read(&id), Some(position));
         let huge = format!("{name}.99999999999999999999999");
         for bad in ["", ".", "1", &name, &format!("{name}."), &format!("{name}.-1"), &format!("x{id}"), &huge]
         {
-            assert_eq!(Position::read(bad), None, "{bad}");
+            assert_eq!(EventPosition::read(bad), None, "{bad}");
         }
-        assert_eq!(Position::read(&id.replacen('c', "x", 1)), None);
-        assert_eq!(Position::read(&id.replacen('-', "é", 1)), None);
+        assert_eq!(EventPosition::read(&id.replacen('c', "x", 1)), None);
+        assert_eq!(EventPosition::read(&id.replacen('-', "é", 1)), None);
     }
 }

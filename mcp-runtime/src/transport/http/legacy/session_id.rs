@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::capabilities::Capabilities;
+use super::capabilities::PackedCapabilities;
 use crate::{
     connection::{Caller, ClientData},
     crypto::{Ring, Seal},
@@ -46,7 +46,7 @@ pub(crate) struct SessionIds {
     /// The same without a caller.
     anonymous: Vec<u8>,
     /// Ids that were opened, by a random part of each.
-    opened: Mutex<HashMap<[u8; RANDOM], Opened>>,
+    opened: Mutex<HashMap<[u8; RANDOM], SessionClaims>>,
 }
 
 /// Characters of an id that tell it from others; they are random.
@@ -58,14 +58,14 @@ const MAX_OPENED: usize = 1024;
 
 /// An id that was opened before.
 #[derive(Debug)]
-struct Opened {
+struct SessionClaims {
     id: Box<[u8]>,
     caller: Option<(String, String)>,
     issued: u64,
     session: Arc<Session>,
 }
 
-impl Opened {
+impl SessionClaims {
     fn is(&self, id: &[u8], caller: Option<&Caller>) -> bool {
         let same_caller = match (&self.caller, caller) {
             (None, None) => true,
@@ -94,7 +94,7 @@ impl SessionIds {
         caller: Option<&Caller>,
         now: u64,
     ) -> Option<String> {
-        let capabilities = client.capabilities.as_deref().map(Capabilities::read).unwrap_or_default();
+        let capabilities = client.capabilities.as_deref().map(PackedCapabilities::read).unwrap_or_default();
         let mut plain = Vec::with_capacity(FIXED + MAX_INFO);
         plain.extend([LAYOUT, u8::try_from(revision.index()).ok()?]);
         plain.extend(capabilities.bits());
@@ -125,7 +125,7 @@ impl SessionIds {
         if opened.len() >= MAX_OPENED {
             opened.clear();
         }
-        opened.insert(key, Opened { id: id.into(), caller, issued, session: session.clone() });
+        opened.insert(key, SessionClaims { id: id.into(), caller, issued, session: session.clone() });
         Some(session)
     }
 
@@ -143,7 +143,7 @@ impl SessionIds {
         let info = std::str::from_utf8(info).ok()?;
         let client = ClientData {
             info: (!info.is_empty()).then(|| Arc::from(info)),
-            capabilities: Some(Capabilities::from_bits([low, high]).json()),
+            capabilities: Some(PackedCapabilities::from_bits([low, high]).json()),
         };
         let (sid, _) = opened.nonce.split_first_chunk::<16>()?;
         Some((Session { sid: *sid, revision, client, expires }, issued))

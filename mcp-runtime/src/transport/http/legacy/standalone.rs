@@ -6,32 +6,32 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use crate::events::{Change, Follower};
+use crate::events::{Change, Subscriber};
 
 /// The standalone streams of one session.
 #[derive(Debug, Default)]
-pub(crate) struct Standalone(Mutex<State>);
+pub(crate) struct Standalone(Mutex<StandaloneState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct StandaloneState {
     /// As long as there is a stream.
-    follower: Option<Follower>,
+    follower: Option<Subscriber>,
     /// In the order in which they were opened.
-    streams: Vec<Stream>,
+    streams: Vec<OpenStream>,
     serial: u64,
 }
 
 #[derive(Debug)]
-struct Stream {
+struct OpenStream {
     serial: u64,
     /// Whether its client is connected.
     read: bool,
     waker: Option<Waker>,
 }
 
-impl State {
+impl StandaloneState {
     /// The stream that brings the next message.
-    fn next(&mut self) -> Option<&mut Stream> {
+    fn next(&mut self) -> Option<&mut OpenStream> {
         self.streams.iter_mut().rev().find(|stream| stream.read)
     }
 
@@ -43,19 +43,19 @@ impl State {
 }
 
 impl Standalone {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, StandaloneState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A new stream, by its number; `None` if `follow` gives the first one nothing to bring.
-    pub(crate) fn join(&self, follow: impl FnOnce() -> Option<Follower>) -> Option<u64> {
+    pub(crate) fn join(&self, follow: impl FnOnce() -> Option<Subscriber>) -> Option<u64> {
         let mut state = self.lock();
         if state.follower.is_none() {
             state.follower = Some(follow()?);
         }
         state.serial += 1;
         let serial = state.serial;
-        state.streams.push(Stream { serial, read: true, waker: None });
+        state.streams.push(OpenStream { serial, read: true, waker: None });
         Some(serial)
     }
 
@@ -102,12 +102,13 @@ impl Standalone {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::{Hub, Lists};
+    use crate::events::{Hub, ListChanges};
 
     #[test]
     fn each_message_goes_to_one_stream_the_newest_that_is_read() {
         let hub = Hub::default();
-        let follow = || hub.follow(hub.filter(Lists { tools: true, ..Lists::default() }), None, false);
+        let follow =
+            || hub.follow(hub.filter(ListChanges { tools: true, ..ListChanges::default() }), None, false);
         let standalone = Standalone::default();
         let old = standalone.join(follow).unwrap();
         let new = standalone.join(|| panic!("there is one already")).unwrap();

@@ -10,7 +10,7 @@ use std::{
 use super::{Sid, standalone::Standalone};
 use crate::{
     connection::Shutdown,
-    events::{Filter, Hub, Lists},
+    events::{Filter, Hub, ListChanges},
     protocol::LogLevel,
 };
 
@@ -35,14 +35,14 @@ pub(crate) struct SessionMemory<S> {
 }
 
 /// The sessions of which something is kept; `S` is what the transport keeps of a stream.
-pub(crate) struct Table<S> {
+pub(crate) struct SessionTable<S> {
     limit: usize,
     hub: Hub,
-    state: Mutex<State<S>>,
+    state: Mutex<TableState<S>>,
 }
 
-struct State<S> {
-    sessions: HashMap<Sid, Slot<S>>,
+struct TableState<S> {
+    sessions: HashMap<Sid, SessionSlot<S>>,
     /// Those without open streams, the one that has been idle for longest first.
     idle: BTreeMap<u64, Sid>,
     clock: u64,
@@ -51,7 +51,7 @@ struct State<S> {
     ended: bool,
 }
 
-struct Slot<S> {
+struct SessionSlot<S> {
     memory: Arc<SessionMemory<S>>,
     /// The least level of log messages that it wants.
     level: Option<LogLevel>,
@@ -63,9 +63,9 @@ struct Slot<S> {
     bytes: usize,
 }
 
-impl<S> State<S> {
+impl<S> TableState<S> {
     /// What is kept of a session, from now on if nothing was; `None` if there is no room.
-    fn slot(&mut self, sid: &Sid, limit: usize, hub: &Hub) -> Option<&mut Slot<S>> {
+    fn slot(&mut self, sid: &Sid, limit: usize, hub: &Hub) -> Option<&mut SessionSlot<S>> {
         if self.ended {
             return None;
         }
@@ -74,7 +74,7 @@ impl<S> State<S> {
                 self.evict(None)?;
             }
             self.clock += 1;
-            let all = Lists { tools: true, prompts: true, resources: true };
+            let all = ListChanges { tools: true, prompts: true, resources: true };
             let memory = Arc::new(SessionMemory {
                 filter: hub.filter(all),
                 ended: Shutdown::default(),
@@ -82,7 +82,8 @@ impl<S> State<S> {
                 streams: Mutex::default(),
             });
             self.idle.insert(self.clock, *sid);
-            self.sessions.insert(*sid, Slot { memory, level: None, open: 0, since: self.clock, bytes: 0 });
+            self.sessions
+                .insert(*sid, SessionSlot { memory, level: None, open: 0, since: self.clock, bytes: 0 });
         }
         self.sessions.get_mut(sid)
     }
@@ -107,20 +108,20 @@ impl<S> State<S> {
     }
 }
 
-impl<S> Table<S> {
+impl<S> SessionTable<S> {
     /// Room for so many sessions.
     pub(crate) fn new(limit: usize, hub: Hub) -> Arc<Self> {
         let state =
-            State { sessions: HashMap::new(), idle: BTreeMap::new(), clock: 0, bytes: 0, ended: false };
+            TableState { sessions: HashMap::new(), idle: BTreeMap::new(), clock: 0, bytes: 0, ended: false };
         Arc::new(Self { limit, hub, state: Mutex::new(state) })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<S>> {
+    fn lock(&self) -> MutexGuard<'_, TableState<S>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Opens a stream of a session; `None` if the table is full of sessions with open streams.
-    pub(crate) fn open(self: &Arc<Self>, sid: Sid) -> Option<Open<S>> {
+    pub(crate) fn open(self: &Arc<Self>, sid: Sid) -> Option<OpenSession<S>> {
         let mut guard = self.lock();
         let state = &mut *guard;
         let slot = state.slot(&sid, self.limit, &self.hub)?;
@@ -130,7 +131,7 @@ impl<S> Table<S> {
         if let Some(since) = since {
             state.idle.remove(&since);
         }
-        Some(Open { table: self.clone(), sid, memory })
+        Some(OpenSession { table: self.clone(), sid, memory })
     }
 
     /// The least level of log messages that a session wants.
@@ -216,7 +217,7 @@ impl<S> Table<S> {
     }
 }
 
-impl<S> State<S> {
+impl<S> TableState<S> {
     /// Counts what the subscriptions of a session take.
     fn count(&mut self, sid: &Sid, filter: &Filter) {
         let Some(slot) = self.sessions.get_mut(sid) else { return };
@@ -227,9 +228,9 @@ impl<S> State<S> {
     }
 }
 
-impl<S> fmt::Debug for Table<S> {
+impl<S> fmt::Debug for SessionTable<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Table").field("limit", &self.limit).finish_non_exhaustive()
+        f.debug_struct("SessionTable").field("limit", &self.limit).finish_non_exhaustive()
     }
 }
 
@@ -245,26 +246,26 @@ impl<S> SessionMemory<S> {
 }
 
 /// An open stream's place in its session: as long as there is one, the session is not forgotten.
-pub(crate) struct Open<S> {
-    table: Arc<Table<S>>,
+pub(crate) struct OpenSession<S> {
+    table: Arc<SessionTable<S>>,
     pub(crate) sid: Sid,
     pub(crate) memory: Arc<SessionMemory<S>>,
 }
 
-impl<S> Open<S> {
+impl<S> OpenSession<S> {
     /// The hub whose changes the session may follow.
     pub(crate) fn hub(&self) -> &Hub {
         &self.table.hub
     }
 }
 
-impl<S> fmt::Debug for Open<S> {
+impl<S> fmt::Debug for OpenSession<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Open")
+        f.write_str("OpenSession")
     }
 }
 
-impl<S> Drop for Open<S> {
+impl<S> Drop for OpenSession<S> {
     fn drop(&mut self) {
         let mut guard = self.table.lock();
         let state = &mut *guard;
@@ -286,14 +287,14 @@ impl<S> Drop for Open<S> {
 mod tests {
     use super::*;
 
-    impl<S> Table<S> {
+    impl<S> SessionTable<S> {
         fn keeps(&self, sid: &Sid) -> bool {
             self.lock().sessions.contains_key(sid)
         }
     }
 
-    fn table(limit: usize) -> Arc<Table<()>> {
-        Table::new(limit, Hub::default())
+    fn table(limit: usize) -> Arc<SessionTable<()>> {
+        SessionTable::new(limit, Hub::default())
     }
 
     #[test]

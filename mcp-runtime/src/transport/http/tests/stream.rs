@@ -10,10 +10,10 @@ use http::Response;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::{super::legacy::Events, Client, Coming, Endpoint, ResponseBody, ask, said, server};
+use super::{super::legacy::MemoryEvents, Client, Coming, Endpoint, ResponseBody, ask, said, server};
 use crate::{
     config::HttpOptions,
-    events::Limits,
+    events::SubscriptionLimits,
     server::ServerBuilder,
     store::{EventBounds, EventStore, StoredEvent},
     tool::{RuntimeTool, ToolCall},
@@ -308,7 +308,7 @@ async fn a_cancelled_call_leaves_nothing_to_wait_for() {
 
 /// A store that two servers share.
 #[derive(Clone)]
-struct Shared(Arc<Events>);
+struct Shared(Arc<MemoryEvents>);
 
 type Kept<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -334,7 +334,7 @@ impl EventStore for Shared {
 #[tokio::test]
 async fn with_a_store_that_replicas_share_any_of_them_resumes() {
     let gate = Gate::new();
-    let store = Shared(Arc::new(Events::new(EventBounds::default())));
+    let store = Shared(Arc::new(MemoryEvents::new(EventBounds::default())));
     let one = endpoint(&gate, server().event_store(store.clone()));
     let two = endpoint(&gate, server().event_store(store.clone()));
     let client = Client::with_session(&one, "2025-11-25").await;
@@ -434,7 +434,7 @@ async fn a_call_whose_stream_nobody_reads_can_be_cancelled() {
 #[test]
 fn by_default_streams_and_connections_are_bounded_before_subscribers_are() {
     let http = HttpOptions::default();
-    let followers = Limits::default().followers;
+    let followers = SubscriptionLimits::default().followers;
     assert!(followers >= http.max_connections + http.max_waiting);
     assert!(followers >= http.max_streams + http.max_waiting);
 }

@@ -26,8 +26,8 @@ use crate::model::{prompt::PromptOptions, resource::ResourceOptions, tool::ToolO
 /// of the same name, for `.tool::<name>()`.
 ///
 /// Options: `name`, `title`, `description`, `read_only`, `destructive`, `idempotent`, `open_world`, `icon`,
-/// `meta(..)`, `timeout`, `max_concurrency`, `blocking`, `scopes(..)`, `requires(..)`, `tags(..)`, `strict`,
-/// `output = Type`, `unlisted`, `crate`.
+/// `meta(..)`, `timeout`, `max_concurrency`, `blocking`, `task`, `scopes(..)`, `requires(..)`, `tags(..)`, `strict`,
+/// `output = Type`, `unlisted`, `ui(..)`, `crate`.
 ///
 /// Options of a parameter, in `#[mcp(..)]`: `name`, `title`, `description`, `default`, `range`, `length`, `pattern`,
 /// `one_of`, `example`, `header`, `flatten`, `inject`.
@@ -41,7 +41,7 @@ pub fn mcp_tool(options: TokenStream, function: TokenStream) -> TokenStream {
 /// The variables of `uri` are the function's owned parameters. A resource without `uri` gets one from its name.
 ///
 /// Options: `uri`, `name`, `title`, `description`, `mime`, `icon`, `audience`, `priority`, `size`,
-/// `cache(ttl = "60s", public)`, `list`, `scopes(..)`, `requires(..)`, `meta(..)`, `crate`.
+/// `cache(ttl = "60s", public)`, `list`, `subscribe`, `scopes(..)`, `requires(..)`, `meta(..)`, `ui(..)`, `crate`.
 ///
 /// Options of a parameter, in `#[mcp(..)]`: `name`, `description`, `default`, `range`, `length`, `pattern`, `one_of`,
 /// `example`, `complete`, `raw`, `inject`.

@@ -1,6 +1,9 @@
 //! Every option is accepted, and every invalid one is one error.
 
+use std::collections::BTreeSet;
+
 use super::*;
+use crate::options::known;
 
 #[test]
 fn every_tool_option_is_accepted() {
@@ -194,4 +197,23 @@ fn an_invalid_resource_is_one_error() {
         r#"uri = "a://{user}""#,
         r#"fn x(#[mcp(name = "user")] who: String, db: &Db) {}"#,
     ));
+}
+
+#[test]
+fn the_documentation_names_every_option() {
+    let source = include_str!("../lib.rs");
+    for (attribute, known) in
+        [("mcp_tool", known::TOOL), ("mcp_resource", known::RESOURCE), ("mcp_prompt", known::PROMPT)]
+    {
+        let before = source.split_once(&format!("pub fn {attribute}(")).unwrap().0;
+        let docs = before.rsplit_once("/// Options: ").unwrap().1;
+        let (options, of_parameters) = docs.split_once("/// Options of a parameter").unwrap();
+        let names = |text: &str| -> BTreeSet<String> {
+            let words = text.split('`').skip(1).step_by(2).filter(|word| !word.starts_with('#'));
+            words.map(|word| word.split([' ', '(']).next().unwrap().to_owned()).collect()
+        };
+        assert_eq!(names(options), known.iter().map(ToString::to_string).collect(), "{attribute}");
+        let of_parameters = names(of_parameters);
+        assert!(of_parameters.iter().all(|name| known::PARAMETER.contains(&&**name)), "{of_parameters:?}");
+    }
 }

@@ -70,6 +70,9 @@ impl X {
     assert!(text.contains("macro_call!{}}"), "{text}");
     assert!(text.contains("renamed::__private"), "{text}");
     assert!(text.contains("ArgDef<X>") && text.contains("<X>::A"), "{text}");
+    let block = "impl X { #[mcp_tool(output = Self)] fn tool(&self) -> Option<Self> {} }";
+    let text = flat(&service::expand(tokens(""), &tokens(block)));
+    assert!(text.contains("OutputType::of::<X,Option<X>>()"), "{text}");
 }
 
 #[test]

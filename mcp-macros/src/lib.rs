@@ -5,92 +5,84 @@
     deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)
 )]
 
-mod argument;
-mod attr;
-mod doc;
-mod entry;
-mod errors;
+mod attribute;
+mod diagnostics;
 mod expand;
-mod handler;
-mod icon;
-mod item;
-mod kind;
-mod mcp_type;
-mod meta;
-mod misplaced;
-mod names;
-mod params;
-mod prompt;
-mod resource;
-mod rule;
-mod service;
+mod model;
+mod options;
+mod syntax;
 #[cfg(test)]
 mod tests;
-mod tool;
-mod ty;
-mod ui;
-mod uri;
 
 use proc_macro::TokenStream;
 
+use crate::attribute::{item, main_, service, type_};
+use crate::model::{prompt::PromptOptions, resource::ResourceOptions, tool::ToolOptions};
+
 /// Makes a function a tool of the server.
 ///
-/// Owned parameters are arguments that the client sends, `&T` is injected from the server. The doc comment
-/// is the description. The function stays as it is and can be called; beside it stands a type of the same
-/// name, for `.tool::<name>()`.
+/// Owned parameters are arguments, which the client sends; `&T` is injected from the request or the server's state.
+/// The doc comment is the description. The function is unchanged and can still be called. The attribute adds a type
+/// of the same name, for `.tool::<name>()`.
 ///
 /// Options: `name`, `title`, `description`, `read_only`, `destructive`, `idempotent`, `open_world`, `icon`,
-/// `meta(..)`, `timeout`, `max_concurrency`, `blocking`, `scopes(..)`, `requires(..)`, `tags(..)`,
-/// `strict`, `output = Type`, `unlisted`, `crate`. On a parameter, in `#[mcp(..)]`: `name`, `title`, `description`,
-/// `default`, `range`, `length`, `pattern`, `one_of`, `example`, `header`, `flatten`, `inject`.
+/// `meta(..)`, `timeout`, `max_concurrency`, `blocking`, `task`, `scopes(..)`, `requires(..)`, `tags(..)`, `strict`,
+/// `output = Type`, `unlisted`, `ui(..)`, `crate`.
+///
+/// Options of a parameter, in `#[mcp(..)]`: `name`, `title`, `description`, `default`, `range`, `length`, `pattern`,
+/// `one_of`, `example`, `header`, `flatten`, `inject`.
 #[proc_macro_attribute]
-pub fn mcp_tool(options: TokenStream, item: TokenStream) -> TokenStream {
-    kind::free_function::<tool::Tool>(options.into(), item.into()).into()
+pub fn mcp_tool(options: TokenStream, function: TokenStream) -> TokenStream {
+    item::expand::<ToolOptions>(options.into(), function.into()).into()
 }
 
-/// Makes a function a resource, or a template of resources, of the server.
+/// Makes a function a resource, or a resource template, of the server.
 ///
-/// The variables of `uri` are the function's owned parameters.
+/// The variables of `uri` are the function's owned parameters. A resource without `uri` gets one from its name.
 ///
 /// Options: `uri`, `name`, `title`, `description`, `mime`, `icon`, `audience`, `priority`, `size`,
-/// `cache(ttl = "60s", public)`, `list`, `scopes(..)`, `requires(..)`, `meta(..)`, `crate`. On a parameter, in
-/// `#[mcp(..)]`: `name`, `description`, `default`, `range`, `length`, `pattern`, `one_of`, `example`, `complete`, `raw`,
-/// `inject`.
+/// `cache(ttl = "60s", public)`, `list`, `subscribe`, `scopes(..)`, `requires(..)`, `meta(..)`, `ui(..)`, `crate`.
+///
+/// Options of a parameter, in `#[mcp(..)]`: `name`, `description`, `default`, `range`, `length`, `pattern`, `one_of`,
+/// `example`, `complete`, `raw`, `inject`.
 #[proc_macro_attribute]
-pub fn mcp_resource(options: TokenStream, item: TokenStream) -> TokenStream {
-    kind::free_function::<resource::Resource>(options.into(), item.into()).into()
+pub fn mcp_resource(options: TokenStream, function: TokenStream) -> TokenStream {
+    item::expand::<ResourceOptions>(options.into(), function.into()).into()
 }
 
 /// Makes a function a prompt of the server.
 ///
-/// Options: `name`, `title`, `description`, `icon`, `meta(..)`, `scopes(..)`, `requires(..)`, `crate`. On a
-/// parameter, in `#[mcp(..)]`: `name`, `title`, `description`, `default`, `range`, `length`, `pattern`, `one_of`,
-/// `example`, `complete`, `inject`.
+/// Options: `name`, `title`, `description`, `icon`, `meta(..)`, `scopes(..)`, `requires(..)`, `crate`.
+///
+/// Options of a parameter, in `#[mcp(..)]`: `name`, `title`, `description`, `default`, `range`, `length`, `pattern`,
+/// `one_of`, `example`, `complete`, `inject`.
 #[proc_macro_attribute]
-pub fn mcp_prompt(options: TokenStream, item: TokenStream) -> TokenStream {
-    kind::free_function::<prompt::Prompt>(options.into(), item.into()).into()
+pub fn mcp_prompt(options: TokenStream, function: TokenStream) -> TokenStream {
+    item::expand::<PromptOptions>(options.into(), function.into()).into()
 }
 
-/// Makes the annotated methods of an `impl` block items that a server gets through `.service(..)`.
+/// Makes the annotated methods of an `impl` block items of the server, which are registered with `.service(..)`.
 ///
 /// Option: `crate`.
 #[proc_macro_attribute]
-pub fn mcp_service(options: TokenStream, item: TokenStream) -> TokenStream {
-    service::expand(options.into(), &item.into()).into()
+pub fn mcp_service(options: TokenStream, block: TokenStream) -> TokenStream {
+    service::expand(options.into(), &block.into()).into()
 }
 
 /// Derives `Serialize`, `Deserialize` and `JsonSchema`, so that a type can be an argument or a result.
 ///
-/// Attributes such as `#[serde(..)]` stand below it. Option: `crate`.
-#[proc_macro_attribute]
-pub fn mcp_type(options: TokenStream, item: TokenStream) -> TokenStream {
-    mcp_type::expand(options.into(), &item.into()).into()
-}
-
-/// Runs an `async fn main` to its end.
+/// Helper attributes such as `#[serde(..)]` have to be below it.
 ///
 /// Option: `crate`.
 #[proc_macro_attribute]
-pub fn main(options: TokenStream, item: TokenStream) -> TokenStream {
-    entry::expand(options.into(), &item.into()).into()
+pub fn mcp_type(options: TokenStream, item: TokenStream) -> TokenStream {
+    type_::expand(options.into(), &item.into()).into()
+}
+
+/// Makes an `async fn main` the entry point of a program.
+///
+/// Option: `crate`.
+#[proc_macro_attribute]
+pub fn main(options: TokenStream, function: TokenStream) -> TokenStream {
+    main_::expand(options.into(), &function.into()).into()
 }

@@ -1,13 +1,13 @@
-//! Expansions: what a mistake reports, what stays of the function, how large the result is.
+//! Expansions as tokens: every invalid input is exactly one error, and the function is always emitted.
 
-mod header;
-mod option;
-mod whole;
+mod expansion;
+mod options;
+mod signature;
 
 use proc_macro2::{TokenStream, TokenTree};
 
-use crate::kind::free_function;
-use crate::{prompt::Prompt, resource::Resource, tool::Tool};
+use crate::attribute::item;
+use crate::model::{prompt::PromptOptions, resource::ResourceOptions, tool::ToolOptions};
 
 /// The messages of all `compile_error!`s in an expansion.
 fn messages(tokens: &TokenStream) -> Vec<String> {
@@ -31,39 +31,39 @@ fn tokens(text: &str) -> TokenStream {
     text.parse().unwrap()
 }
 
-fn tool(options: &str, item: &str) -> TokenStream {
-    free_function::<Tool>(tokens(options), tokens(item))
+fn tool(options: &str, function: &str) -> TokenStream {
+    item::expand::<ToolOptions>(tokens(options), tokens(function))
 }
 
-fn resource(options: &str, item: &str) -> TokenStream {
-    free_function::<Resource>(tokens(options), tokens(item))
+fn resource(options: &str, function: &str) -> TokenStream {
+    item::expand::<ResourceOptions>(tokens(options), tokens(function))
 }
 
-fn prompt(options: &str, item: &str) -> TokenStream {
-    free_function::<Prompt>(tokens(options), tokens(item))
+fn prompt(options: &str, function: &str) -> TokenStream {
+    item::expand::<PromptOptions>(tokens(options), tokens(function))
 }
 
-/// Checks that there is exactly one mistake, and that its message says it and how to put it right.
+/// Asserts that there is exactly one error, whose message contains `part`.
 #[track_caller]
-fn one_mistake(expansion: &TokenStream, part: &str) {
+fn assert_one_error(expansion: &TokenStream, part: &str) {
     let found = messages(expansion);
     assert!(matches!(&found[..], [one] if one.contains(part)), "`{part}`: {found:#?}\n{expansion}");
 }
 
-/// The same for many: what is written, and a part of the message.
+/// Like [`assert_one_error`], for pairs of input and part of the message.
 #[track_caller]
-fn mistakes(cases: &[(&str, &str)], expand: impl Fn(&str) -> TokenStream) {
-    for (written, part) in cases {
-        one_mistake(&expand(written), part);
+fn assert_errors(cases: &[(&str, &str)], expand: impl Fn(&str) -> TokenStream) {
+    for (input, part) in cases {
+        assert_one_error(&expand(input), part);
     }
 }
 
 #[track_caller]
-fn no_mistake(expansion: &TokenStream) {
+fn assert_no_error(expansion: &TokenStream) {
     assert_eq!(messages(expansion), Vec::<String>::new());
 }
 
-/// The tokens without any space.
+/// The tokens without whitespace.
 fn flat(expansion: &TokenStream) -> String {
     expansion.to_string().split_whitespace().collect()
 }

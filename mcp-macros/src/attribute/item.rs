@@ -1,0 +1,51 @@
+//! `#[mcp_tool]`, `#[mcp_resource]` and `#[mcp_prompt]` on free functions. The function itself is emitted first and
+//! unchanged; after an error, a marker without a definition follows it, so that registering it is not another error.
+
+use proc_macro2::TokenStream;
+use quote::ToTokens;
+
+use crate::attribute::misplaced;
+use crate::diagnostics::Errors;
+use crate::expand::definition::{BuilderCalls, invalid_registration, marker, registration};
+use crate::model::item::{Item, ItemOptions};
+use crate::model::kind::is_expanded_marker;
+use crate::syntax::function::Function;
+
+pub(crate) fn expand<O: ItemOptions + BuilderCalls>(options: TokenStream, item: TokenStream) -> TokenStream {
+    if is_expanded_marker(&options) {
+        return item;
+    }
+    let errors = Errors::new();
+    let mut function: Function = match syn::parse2(item.clone()) {
+        Ok(function) => function,
+        Err(error) => {
+            let mut tokens = misplaced::report_item(item, O::KIND.attribute(), error, &errors);
+            tokens.extend(errors.finish());
+            return tokens;
+        }
+    };
+    let receiver = function.sig.receiver().cloned();
+    if let Some(receiver) = &receiver {
+        errors.at(
+            receiver,
+            format_args!(
+                "a method becomes a {} through its `impl`\nput `#[mcp_service]` on the `impl`",
+                O::KIND.noun()
+            ),
+        );
+    }
+    let item = Item::<O>::read(options, &mut function, None, &errors);
+    let mut tokens = function.to_token_stream();
+    let is_valid = errors.is_empty();
+    tokens.extend(errors.finish());
+    // A struct inside an `impl` would be a second error.
+    if receiver.is_none() {
+        tokens.extend(marker(&function));
+        tokens.extend(if is_valid {
+            registration(&function, &item)
+        } else {
+            invalid_registration(&function, &item)
+        });
+    }
+    tokens
+}

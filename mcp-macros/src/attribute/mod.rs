@@ -1,0 +1,7 @@
+//! One file per attribute: from its tokens to its expansion, which always contains the annotated item.
+
+pub(crate) mod item;
+pub(crate) mod main_;
+mod misplaced;
+pub(crate) mod service;
+pub(crate) mod type_;

@@ -1,0 +1,113 @@
+//! `#[mcp_service]`: the annotated methods of an `impl` block as a list of items. The block is always emitted; after
+//! an error the list is empty, so that registering the service is not another error.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::{ReceiverKind, Type};
+
+use crate::attribute::misplaced;
+use crate::diagnostics::Errors;
+use crate::expand::definition::{BuilderCalls, private_scope, service_item};
+use crate::expand::idents::item_constant;
+use crate::model::item::{Item, ItemOptions};
+use crate::model::kind::{Kind, take_attribute};
+use crate::model::prompt::PromptOptions;
+use crate::model::resource::ResourceOptions;
+use crate::model::tool::ToolOptions;
+use crate::options::entry;
+use crate::syntax::function::Function;
+use crate::syntax::impl_block::ImplBlock;
+use crate::syntax::types::{find_borrow, replace_self};
+
+pub(crate) fn expand(options: TokenStream, block: &TokenStream) -> TokenStream {
+    let errors = Errors::new();
+    let krate = entry::read_crate(options, "`#[mcp_service]`", &errors);
+    let is_item = |attr: &_| Kind::of(attr).is_some();
+    let mut block = match ImplBlock::parse(block.clone(), is_item) {
+        Ok(block) => block,
+        Err(error) => {
+            match misplaced::find_keyword(block) {
+                Some(keyword) if keyword == "impl" => errors.add(error),
+                keyword => errors.at_span(
+                    keyword.map_or_else(Span::call_site, |keyword| keyword.span()),
+                    "`#[mcp_service]` belongs to an `impl` block\nmove it to the one with the methods",
+                ),
+            }
+            let errors = errors.finish();
+            return quote!(#block #errors);
+        }
+    };
+    check_block(&block, &errors);
+    let self_ty = block.self_ty.clone();
+    let mut constants = TokenStream::new();
+    let mut items = Vec::new();
+    for method in block.methods_mut() {
+        let Some((kind, options)) = take_attribute(&mut method.attrs, &errors) else { continue };
+        check_receiver(method, &errors);
+        let name = item_constant(items.len());
+        let expand_as = match kind {
+            Kind::Tool => expand_method::<ToolOptions>,
+            Kind::Resource => expand_method::<ResourceOptions>,
+            Kind::Prompt => expand_method::<PromptOptions>,
+        };
+        constants.extend(expand_as(options, method, &self_ty, &name, &errors));
+        let cfgs = method.cfgs();
+        items.push(quote_spanned!(Span::mixed_site()=> #(#cfgs)* #name));
+    }
+    if items.is_empty() {
+        errors.at(
+            block.impl_token,
+            "no method of this `impl` is annotated\nput `#[mcp_tool]`, `#[mcp_resource]` or `#[mcp_prompt]` on those that clients may use",
+        );
+    }
+    if !errors.is_empty() {
+        constants = TokenStream::new();
+        items.clear();
+    }
+    let can_implement = block.trait_path.is_none()
+        && block.generics.params.is_empty()
+        && find_borrow(block.self_ty.to_token_stream()).is_none();
+    let mut tokens = block.to_token_stream();
+    tokens.extend(errors.finish());
+    if can_implement {
+        let inner = quote_spanned! {Span::mixed_site()=>
+            #constants
+            impl __rt::Service for #self_ty { const ITEMS: &'static [__rt::Linked] = &[#(#items),*]; }
+        };
+        tokens.extend(private_scope(krate.as_ref(), &block.cfgs(), &inner));
+    }
+    tokens
+}
+
+fn check_block(block: &ImplBlock, errors: &Errors) {
+    if let Some(path) = &block.trait_path {
+        errors.at(path, "a service is an inherent `impl`\nmove the methods out of the trait `impl`");
+    }
+    if !block.generics.params.is_empty() {
+        errors.at(&block.generics, "a service cannot be generic\nname the types, one `impl` each");
+    } else if let Some((_, tokens)) = find_borrow(block.self_ty.to_token_stream()) {
+        errors.at(tokens, "a service cannot borrow\nwrite a type that owns its data, or `'static`");
+    }
+}
+
+fn check_receiver(method: &Function, errors: &Errors) {
+    let Some(receiver) = method.sig.receiver() else { return };
+    if !matches!(receiver.kind, ReceiverKind::Reference(_, None, None)) {
+        errors.at(receiver, "the methods of a service are called concurrently\ntake `&self`");
+    }
+}
+
+fn expand_method<O: ItemOptions + BuilderCalls>(
+    options: TokenStream,
+    method: &mut Function,
+    self_ty: &Type,
+    name: &Ident,
+    errors: &Errors,
+) -> TokenStream {
+    let options = replace_self(options, self_ty);
+    let item = Item::<O>::read(options, method, Some(self_ty), errors);
+    if let Some(path) = &item.common.krate {
+        errors.at(path, "`crate` is an option of the service\nwrite `#[mcp_service(crate = ..)]`");
+    }
+    service_item(&item, name, &method.shared_attrs())
+}

@@ -1,0 +1,138 @@
+//! `#[mcp_type]`: derives what arguments and results need through the runtime's own serde and schemars, so that users
+//! depend on one crate.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
+use syn::{Attribute, Path, Token, Visibility};
+
+use crate::attribute::misplaced;
+use crate::diagnostics::Errors;
+use crate::expand::definition::private_scope;
+use crate::expand::idents::private_module;
+use crate::options::entry;
+
+/// The derives and their crates.
+const DERIVES: [(&str, &str); 3] =
+    [("Serialize", "serde"), ("Deserialize", "serde"), ("JsonSchema", "schemars")];
+
+pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
+    let errors = Errors::new();
+    let krate = entry::read_crate(options, "`#[mcp_type]`", &errors);
+    let head: TypeHead = match syn::parse2(item.clone()) {
+        Ok(head) => head,
+        Err(_) => {
+            let keyword = misplaced::find_keyword(item);
+            errors.at_span(
+                keyword.map_or_else(Span::call_site, |keyword| keyword.span()),
+                "`#[mcp_type]` belongs to a `struct` or an `enum`\nmove it there",
+            );
+            let errors = errors.finish();
+            return quote!(#item #errors);
+        }
+    };
+    if report_attributes_above(&head.attrs, &errors) {
+        let errors = errors.finish();
+        return quote!(#item #errors);
+    }
+    let present = report_derives(&head.attrs, &errors);
+    let errors = errors.finish();
+    let private = private_module(krate.as_ref());
+    let text = private.to_string().replace(' ', "");
+    let (serde, schemars) = (format!("{text}::serde"), format!("{text}::schemars"));
+    let derives = DERIVES.iter().filter(|(name, _)| !present.contains(name)).map(|(name, krate)| {
+        let (name, krate) = (format_ident!("{name}"), format_ident!("{krate}"));
+        quote_spanned!(Span::mixed_site()=> #private::#krate::#name)
+    });
+    let header = head.header_impl(krate.as_ref());
+    quote_spanned! {Span::mixed_site()=>
+        #[derive(#(#derives),*)]
+        #[serde(crate = #serde)]
+        #[schemars(crate = #schemars)]
+        #item
+        #header
+        #errors
+    }
+}
+
+/// What precedes the fields of a type.
+struct TypeHead {
+    attrs: Vec<Attribute>,
+    keyword: Ident,
+    name: Ident,
+    is_generic: bool,
+}
+
+impl Parse for TypeHead {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let attrs = Attribute::parse_outer(input)?;
+        input.parse::<Visibility>()?;
+        let keyword = if input.peek(Token![struct]) {
+            Ident::new("struct", input.parse::<Token![struct]>()?.span)
+        } else {
+            Ident::new("enum", input.parse::<Token![enum]>()?.span)
+        };
+        let name = input.parse()?;
+        let is_generic = input.peek(Token![<]);
+        input.parse::<TokenStream>()?;
+        Ok(Self { attrs, keyword, name, is_generic })
+    }
+}
+
+impl TypeHead {
+    /// Lets an enum be the value of a header. The runtime checks that it is serialized as a string.
+    fn header_impl(&self, krate: Option<&Path>) -> Option<TokenStream> {
+        if self.keyword != "enum" || self.is_generic {
+            return None;
+        }
+        let name = &self.name;
+        let cfgs: Vec<TokenStream> = self
+            .attrs
+            .iter()
+            .filter(|attr| attr.path().is_ident("cfg"))
+            .map(ToTokens::to_token_stream)
+            .collect();
+        let inner = quote_spanned!(Span::mixed_site()=> impl __rt::HeaderArg for #name {});
+        Some(private_scope(krate, &cfgs, &inner))
+    }
+}
+
+/// Reports and returns the derives that are already present. Repeating one would cause an error for each impl.
+fn report_derives(attrs: &[Attribute], errors: &Errors) -> Vec<&'static str> {
+    let mut present = Vec::new();
+    for attr in attrs.iter().filter(|attr| attr.path().is_ident("derive")) {
+        let Ok(paths) = attr.parse_args_with(Punctuated::<Path, Token![,]>::parse_terminated) else {
+            continue;
+        };
+        for path in paths {
+            let Some(last) = path.segments.last() else { continue };
+            let Some((name, _)) = DERIVES.iter().find(|(name, _)| last.ident == name) else { continue };
+            errors.at(&path, format_args!("`#[mcp_type]` derives `{name}` already\nremove one of them"));
+            present.push(*name);
+        }
+    }
+    present
+}
+
+/// Reports helper attributes above the derives, where rustc does not resolve them, and returns whether there are any.
+/// The derives are then left out, because each of them would add errors.
+fn report_attributes_above(attrs: &[Attribute], errors: &Errors) -> bool {
+    if !proc_macro::is_available() {
+        return false;
+    }
+    let here = Span::call_site().unwrap();
+    let mut found = false;
+    for attr in attrs {
+        let Some(name) = attr.path().get_ident().filter(|name| *name == "serde" || *name == "schemars")
+        else {
+            continue;
+        };
+        let there = name.span().unwrap();
+        if there.file() == here.file() && (there.line(), there.column()) < (here.line(), here.column()) {
+            errors.at(attr, format_args!("`#[{name}]` is above `#[mcp_type]`\nmove it below"));
+            found = true;
+        }
+    }
+    found
+}

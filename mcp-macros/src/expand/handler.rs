@@ -1,0 +1,108 @@
+//! The closure that the runtime calls: decodes the arguments, injects the rest, calls the function, and converts
+//! what it returns. It is a future only if the function is `async` or a parameter has to be awaited.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+
+use crate::expand::idents::{argument_constant, hygienic_at, maker_constant, variable};
+use crate::model::item::{Item, ItemOptions};
+use crate::model::params::{Param, Source};
+
+pub(crate) fn closure<O: ItemOptions>(item: &Item<O>) -> TokenStream {
+    let site = Span::mixed_site();
+    let decode = decode(&item.params);
+    let this = item.self_ty.as_ref().filter(|_| item.takes_self);
+    let this = this.map(|self_ty| quote_spanned!(site=> let __this = __call.this::<#self_ty>()?;));
+    let injected: Vec<&Param> = item.params.iter().filter(|param| param.argument().is_none()).collect();
+    let starts_task = item.options.starts_task();
+    let context =
+        (starts_task || !injected.is_empty()).then(|| quote_spanned!(site=> let __ctx = __call.context();));
+    let lets = injected.iter().map(|param| inject(param));
+    let is_future = item.is_async || item.params.iter().any(|param| matches!(param.source, Source::Injected));
+    let call = call(item);
+    let start = (starts_task && !item.options.is_blocking())
+        .then(|| quote_spanned!(site=> __rt::start_task(&__ctx).await;));
+    let body = quote_spanned!(site=> #(#lets)* #start __OUT.reply(#call));
+    // A future that is not `Send` is then one error, at the name of the function.
+    let span = hygienic_at(item.ident.span());
+    let run = if item.options.is_blocking() && starts_task {
+        quote_spanned!(span=> __rt::blocking_task(__rt::Clone::clone(&__ctx), move || { #body }))
+    } else if item.options.is_blocking() {
+        quote_spanned!(span=> __rt::blocking(move || { #body }))
+    } else if is_future {
+        quote_spanned!(span=> __rt::pending(async move { #body }))
+    } else {
+        let lets = injected.iter().map(|param| inject(param));
+        quote_spanned!(span=> #(#lets)* __rt::done(__OUT.reply(#call)))
+    };
+    quote_spanned!(site=> |__call| { #this #decode #context #run })
+}
+
+/// Decodes all arguments in one pass. A function without arguments decodes as well, to reject unknown ones.
+fn decode(params: &[Param]) -> TokenStream {
+    let site = Span::mixed_site();
+    let arguments: Vec<&Param> = params.iter().filter(|param| param.argument().is_some()).collect();
+    if arguments.is_empty() {
+        return quote_spanned!(site=> __call.decode(|_| __rt::Result::Ok(()))?;);
+    }
+    let names = arguments.iter().map(|param| variable(param));
+    let takes = arguments.iter().enumerate().map(|(position, param)| {
+        let slot = slot(arguments.iter().take(position));
+        let (cfg, constant) = (param.cfg_attr(), argument_constant(param));
+        let take = quote_spanned!(site=> #constant.take(__s, #slot)?);
+        // A pattern cannot have a `#[cfg]`, so an argument that is configured out remains in the tuple as `()`.
+        if cfg.is_some() { quote_spanned!(site=> { #cfg { #take } }) } else { take }
+    });
+    quote_spanned!(site=> let (#(#names,)*) = __call.decode(|__s| __rt::Result::Ok((#(#takes,)*)))?;)
+}
+
+/// The number of arguments before another, without those that are configured out.
+fn slot<'a>(before: impl Iterator<Item = &'a &'a Param>) -> TokenStream {
+    let site = Span::mixed_site();
+    let mut unconditional = 0_usize;
+    let mut conditional = TokenStream::new();
+    for param in before {
+        match &param.cfg {
+            None => unconditional += 1,
+            Some(cfg) => {
+                conditional.extend(quote_spanned!(site=> + { #[cfg(#cfg)] { 1 } #[cfg(not(#cfg))] { 0 } }));
+            }
+        }
+    }
+    quote_spanned!(site=> #unconditional #conditional)
+}
+
+fn inject(param: &Param) -> TokenStream {
+    let (cfg, name, ty) = (param.cfg_attr(), variable(param), &param.ty);
+    let span = hygienic_at(ty.span());
+    match param.source {
+        Source::Argument(_) => TokenStream::new(),
+        Source::Reference { optional: false } => {
+            quote_spanned!(span=> #cfg let #name = __rt::Probe::<#ty>::new().find(&__ctx)?;)
+        }
+        Source::Reference { optional: true } => {
+            quote_spanned!(span=> #cfg let #name = __rt::Probe::<#ty>::new().find_optional(&__ctx);)
+        }
+        Source::Injected => {
+            let maker = maker_constant(param);
+            quote_spanned!(span=> #cfg let #name = #maker.make(&__ctx).await?;)
+        }
+    }
+}
+
+/// The call of the user's function.
+fn call<O>(item: &Item<O>) -> TokenStream {
+    let (site, ident) = (Span::mixed_site(), &item.ident);
+    let function = match &item.self_ty {
+        None => quote!(#ident),
+        Some(self_ty) => quote_spanned!(site=> <#self_ty>::#ident),
+    };
+    let this = item.takes_self.then(|| quote_spanned!(site=> &__this,));
+    let values = item.params.iter().map(|param| {
+        let (cfg, name) = (param.cfg_attr(), variable(param));
+        quote_spanned!(site=> #cfg #name)
+    });
+    let await_ = item.is_async.then(|| quote_spanned!(site=> .await));
+    quote_spanned!(site=> #function(#this #(#values),*) #await_)
+}

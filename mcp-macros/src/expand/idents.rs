@@ -1,0 +1,56 @@
+//! The identifiers of generated code. They are hygienic: no name of the user's module can shadow or clash with them.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote_spanned};
+use syn::Path;
+
+use crate::model::params::Param;
+
+/// Resolves names where the macro is defined, and reports errors at `span`.
+pub(crate) fn hygienic_at(span: Span) -> Span {
+    Span::mixed_site().located_at(span)
+}
+
+/// The path of the runtime's private module, which generated code imports as `__rt`.
+pub(crate) fn private_module(krate: Option<&Path>) -> TokenStream {
+    match krate {
+        Some(path) => quote_spanned!(Span::mixed_site()=> #path::__private),
+        None => quote_spanned!(Span::mixed_site()=> ::mcp_runtime::__private),
+    }
+}
+
+/// The constant that describes an argument.
+pub(crate) fn argument_constant(param: &Param) -> Ident {
+    format_ident!("__A{}", param.index, span = Span::mixed_site())
+}
+
+/// The constant that creates an injected value.
+pub(crate) fn maker_constant(param: &Param) -> Ident {
+    format_ident!("__M{}", param.index, span = Span::mixed_site())
+}
+
+/// The local variable with the value of a parameter.
+pub(crate) fn variable(param: &Param) -> Ident {
+    format_ident!("__arg{}", param.index, span = Span::mixed_site())
+}
+
+/// The constant of a service's item.
+pub(crate) fn item_constant(index: usize) -> Ident {
+    format_ident!("__I{}", index, span = Span::mixed_site())
+}
+
+/// The enum variant of a word: `SamplingTools` of `sampling_tools`.
+pub(crate) fn variant(word: &str) -> Ident {
+    let mut upper = true;
+    let mut name = String::new();
+    for c in word.chars() {
+        if c == '_' {
+            upper = true;
+        } else if std::mem::take(&mut upper) {
+            name.push(c.to_ascii_uppercase());
+        } else {
+            name.push(c);
+        }
+    }
+    Ident::new(&name, Span::mixed_site())
+}

@@ -1,0 +1,294 @@
+//! An item: its options, parameters and signature, each checked, so that all errors are reported together.
+
+use proc_macro2::{Ident, TokenStream, TokenTree};
+use quote::{ToTokens, quote};
+use syn::{FnArg, GenericParam, LitStr, Path, ReturnType, Safety, Type};
+
+use crate::diagnostics::Errors;
+use crate::model::icon::{self, Icon};
+use crate::model::kind::{self, Kind};
+use crate::model::params::{self, Param};
+use crate::options::entry::{self, Entry};
+use crate::options::known;
+use crate::options::meta::{self, MetaObject};
+use crate::syntax::docs;
+use crate::syntax::function::{Function, last_segment};
+use crate::syntax::types::{
+    BorrowSyntax, contains_lifetime, find_borrow, make_static, peel, replace_self, uses_lifetime,
+};
+
+/// The options that only one kind of item has.
+pub(crate) trait ItemOptions: Default {
+    const KIND: Kind;
+
+    /// Reads one option; false if there is none of that name.
+    fn read_option(&mut self, entry: &Entry, errors: &Errors) -> bool;
+
+    /// Compares the options with each other and with the function.
+    fn check(&self, function: &Function, params: &[Param], errors: &Errors);
+
+    /// Whether the function runs on a blocking thread.
+    fn is_blocking(&self) -> bool {
+        false
+    }
+
+    /// Whether a call becomes a task before the function runs.
+    fn starts_task(&self) -> bool {
+        false
+    }
+}
+
+/// The options that all kinds of item have.
+#[derive(Default)]
+pub(crate) struct CommonOptions {
+    pub(crate) krate: Option<Path>,
+    name: Option<LitStr>,
+    pub(crate) title: Option<TokenStream>,
+    /// Parts that the compiler concatenates.
+    pub(crate) description: Vec<TokenStream>,
+    pub(crate) icons: Vec<Icon>,
+    pub(crate) meta: Option<MetaObject>,
+    pub(crate) scopes: Vec<LitStr>,
+    /// The features that the client must support, of [`known::FEATURES`].
+    pub(crate) requires: Vec<&'static str>,
+}
+
+impl CommonOptions {
+    fn read_option(&mut self, entry: &Entry, errors: &Errors) -> bool {
+        match entry.name.as_str() {
+            "crate" => self.krate = entry.path(errors),
+            "name" => self.name = entry.string(errors),
+            "title" => self.title = entry.text(errors),
+            "description" => self.description = entry.text(errors).into_iter().collect(),
+            "icon" => self.icons.extend(icon::read(entry, errors)),
+            "meta" => self.meta = meta::read(entry, errors),
+            "scopes" => self.scopes = read_scopes(entry, errors),
+            "requires" => self.requires = entry.words(known::FEATURES, errors),
+            _ => return false,
+        }
+        true
+    }
+
+    /// `ui(..)` and `tags(..)` are sent as members of `_meta`, so `meta(..)` cannot have the same keys.
+    fn check_meta(&self, entries: &[Entry], errors: &Errors) {
+        let Some(meta) = &self.meta else { return };
+        for name in ["ui", "tags"] {
+            if let Some(entry) = entries.iter().find(|entry| entry.name == name)
+                && meta.keys.iter().any(|key| key == name)
+            {
+                errors
+                    .at(&entry.key, format_args!("`{name}` is also a key of `meta(..)`\nremove one of them"));
+            }
+        }
+    }
+}
+
+/// An item. After an error it is incomplete, and code generated from it has to be discarded.
+pub(crate) struct Item<O> {
+    pub(crate) options: O,
+    pub(crate) common: CommonOptions,
+    pub(crate) name: String,
+    pub(crate) params: Vec<Param>,
+    /// `None` if the signature has no `->`.
+    pub(crate) output: Option<Type>,
+    /// The type whose method this is.
+    pub(crate) self_ty: Option<Type>,
+    /// Whether the method takes `&self`.
+    pub(crate) takes_self: bool,
+    pub(crate) is_async: bool,
+    pub(crate) ident: Ident,
+}
+
+impl<O: ItemOptions> Item<O> {
+    /// Reads and checks options and function, and removes from the function what rustc would not accept.
+    pub(crate) fn read(
+        options: TokenStream,
+        function: &mut Function,
+        self_ty: Option<&Type>,
+        errors: &Errors,
+    ) -> Self {
+        let kind = O::KIND;
+        let mut own = O::default();
+        let mut common = CommonOptions::default();
+        let entries = entry::read(options, errors);
+        for entry in &entries {
+            if !common.read_option(entry, errors) && !own.read_option(entry, errors) {
+                entry.report_unknown(&format!("`#[{}]`", kind.attribute()), kind.known_options(), errors);
+            }
+        }
+        common.check_meta(&entries, errors);
+        if common.description.is_empty() {
+            common.description = docs::read(&function.attrs);
+        }
+        remove_stray_attributes(function, kind, errors);
+        check_signature(function, kind, errors);
+        let params = params::read(function, kind, self_ty, errors);
+        own.check(function, &params, errors);
+        let name = check_name(kind, common.name.as_ref(), function, errors);
+        let output = match (&function.sig.output, self_ty) {
+            (ReturnType::Default, _) => None,
+            (ReturnType::Type(_, output), None) => Some((**output).clone()),
+            (ReturnType::Type(_, output), Some(self_ty)) => {
+                Some(Type::Verbatim(replace_self(output.to_token_stream(), self_ty)))
+            }
+        };
+        Self {
+            options: own,
+            common,
+            name,
+            params,
+            output,
+            self_ty: self_ty.cloned(),
+            takes_self: function.sig.receiver().is_some(),
+            is_async: function.is_async(),
+            ident: function.sig.ident.clone(),
+        }
+    }
+}
+
+/// The scopes of an item. A token cannot carry a malformed one, so the item would be hidden from all callers.
+fn read_scopes(entry: &Entry, errors: &Errors) -> Vec<LitStr> {
+    // RFC 6749, section 3.3.
+    let is_scope = |text: &str| {
+        !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic() && b != b'"' && b != b'\\')
+    };
+    let scopes = entry.strings(errors).unwrap_or_default();
+    for scope in scopes.iter().filter(|scope| !is_scope(&scope.value())) {
+        errors.at(
+            scope,
+            format_args!(
+                "`{}` is not a valid scope\nlist each scope separately: `scopes(\"read\", \"write\")`",
+                scope.value()
+            ),
+        );
+    }
+    scopes
+}
+
+fn check_name(kind: Kind, given: Option<&LitStr>, function: &Function, errors: &Errors) -> String {
+    let name = given.map_or_else(|| function.name(), LitStr::value);
+    let is_legal = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    let message = if name.is_empty() {
+        "is empty\nwrite 1 to 128 characters"
+    } else if kind != Kind::Tool {
+        return name;
+    } else if name.chars().count() > 128 {
+        "is longer than 128 characters\nshorten it"
+    } else if !name.chars().all(is_legal) {
+        "has a character that is not allowed in the name of a tool\nuse letters, digits, `_`, `-` and `.`"
+    } else {
+        return name;
+    };
+    match given {
+        Some(given) => errors.at(given, format_args!("the name `{name}` {message}")),
+        None => {
+            errors.at(&function.sig.ident, format_args!("the name `{name}` {message}, with `name = \"..\"`"));
+        }
+    }
+    name
+}
+
+/// Reports `#[mcp(..)]` and further item attributes on the function, and prevents their expansion.
+fn remove_stray_attributes(function: &mut Function, kind: Kind, errors: &Errors) {
+    let attribute = kind.attribute();
+    function.attrs.retain_mut(|attr| {
+        if last_segment(attr).is_some_and(|name| name == "mcp") {
+            errors.at(
+                attr,
+                format_args!(
+                    "`#[mcp(..)]` belongs to a parameter\nput the options into `#[{attribute}(..)]`"
+                ),
+            );
+            return false;
+        }
+        let Some(other) = Kind::of(attr).filter(|_| !kind::is_expanded(attr)) else { return true };
+        let message = if other == kind {
+            format!("`#[{attribute}]` is duplicated\nremove one of them")
+        } else {
+            format!(
+                "`#[{}]` and `#[{attribute}]` are on the same function\nremove one of them",
+                other.attribute()
+            )
+        };
+        errors.at(&*attr, message);
+        kind::mark_expanded(attr);
+        true
+    });
+}
+
+/// Checks the signature except for the parameters, and removes what rustc would also report.
+fn check_signature(function: &mut Function, kind: Kind, errors: &Errors) {
+    let noun = kind.noun();
+    if let Safety::Unsafe(token) = &function.sig.safety {
+        errors.at(
+            token,
+            format_args!(
+                "a {noun} is called by clients and cannot be `unsafe`\nuse an `unsafe` block in the body"
+            ),
+        );
+    }
+    if let Some(abi) = &function.sig.abi {
+        errors.at(abi, format_args!("a {noun} is an ordinary Rust function\nremove the `extern`"));
+    }
+    if let Some(variadic) = function.sig.variadic.take() {
+        errors.at(variadic, format_args!("a {noun} cannot be variadic\ntake a `Vec<T>`"));
+    }
+    check_generics(function, noun, errors);
+    if !matches!(function.body.clone().into_iter().next(), Some(TokenTree::Group(_))) {
+        errors.at(&function.sig, format_args!("a {noun} needs a body\nadd one"));
+        function.body = quote!({ loop {} });
+        function.attrs.push(syn::parse_quote!(#[allow(unused_variables)]));
+    }
+    check_output(function, noun, errors);
+}
+
+fn check_generics(function: &Function, noun: &str, errors: &Errors) {
+    let generics = &function.sig.generics;
+    if generics.params.iter().any(|param| !matches!(param, GenericParam::Lifetime(_))) {
+        errors.at(
+            &generics.params,
+            format_args!("a {noun} cannot be generic, since clients call it by name alone\nname the types"),
+        );
+    } else if !generics.params.is_empty() {
+        errors.at(
+            &generics.params,
+            format_args!("a {noun} cannot have lifetime parameters\ntake owned arguments, and state as `&T`"),
+        );
+    } else if let Some(clause) = &generics.where_clause {
+        errors.at(clause, format_args!("a {noun} cannot have a `where` clause\nname the types"));
+    }
+}
+
+fn check_output(function: &mut Function, noun: &str, errors: &Errors) {
+    let has_elided_lifetime = function.sig.inputs.iter().any(|input| match input {
+        FnArg::Typed(param) => contains_lifetime(&param.ty),
+        FnArg::Receiver(_) => true,
+    });
+    let lifetimes = function.lifetimes();
+    let ReturnType::Type(_, output) = &mut function.sig.output else { return };
+    if let Type::Never(never) = peel(output) {
+        errors.at(never, format_args!("a {noun} must return\nremove the `-> !`"));
+        return;
+    }
+    match find_borrow(output.to_token_stream()) {
+        None => {}
+        // A lifetime that the function declares is reported at its declaration.
+        Some((_, tokens)) if uses_lifetime(&tokens, &lifetimes) => {}
+        Some((BorrowSyntax::Impl, tokens)) => errors.at(
+            tokens,
+            format_args!(
+                "a {noun} cannot return `impl Trait`\nname the type: `String`, `Json<T>`, `Vec<Content>`"
+            ),
+        ),
+        Some((_, tokens)) => {
+            errors.at(
+                tokens,
+                format_args!("a {noun} cannot return a borrowed value\nreturn an owned one: `String`, `Vec<T>`, `Json<T>`"),
+            );
+            // Otherwise rustc would report a missing lifetime specifier.
+            if !has_elided_lifetime {
+                **output = Type::Verbatim(make_static(output.to_token_stream()));
+            }
+        }
+    }
+}

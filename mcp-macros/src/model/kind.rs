@@ -1,0 +1,93 @@
+//! The three kinds of item and their attributes. An item attribute is expanded once, by the first macro to see it.
+
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use syn::{Attribute, Meta};
+
+use crate::diagnostics::Errors;
+use crate::options::known;
+use crate::syntax::function::last_segment;
+
+/// The kind of item that a function becomes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Tool,
+    Resource,
+    Prompt,
+}
+
+impl Kind {
+    /// The kind of an item attribute; `None` for every other attribute.
+    pub(crate) fn of(attr: &Attribute) -> Option<Self> {
+        let name = last_segment(attr)?;
+        [Self::Tool, Self::Resource, Self::Prompt].into_iter().find(|kind| name == kind.attribute())
+    }
+
+    pub(crate) fn attribute(self) -> &'static str {
+        match self {
+            Self::Tool => "mcp_tool",
+            Self::Resource => "mcp_resource",
+            Self::Prompt => "mcp_prompt",
+        }
+    }
+
+    pub(crate) fn noun(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Resource => "resource",
+            Self::Prompt => "prompt",
+        }
+    }
+
+    /// The name of the runtime's trait, and the prefix of the names of its types.
+    pub(crate) fn type_prefix(self) -> &'static str {
+        match self {
+            Self::Tool => "Tool",
+            Self::Resource => "Resource",
+            Self::Prompt => "Prompt",
+        }
+    }
+
+    pub(crate) fn known_options(self) -> &'static [&'static str] {
+        match self {
+            Self::Tool => known::TOOL,
+            Self::Resource => known::RESOURCE,
+            Self::Prompt => known::PROMPT,
+        }
+    }
+}
+
+/// The arguments of an attribute that is already expanded. The attribute is kept, so that its import counts as
+/// used; expanding it again returns the function unchanged.
+const EXPANDED: &str = "__expanded";
+
+pub(crate) fn mark_expanded(attr: &mut Attribute) {
+    let (path, word) = (attr.path(), Ident::new(EXPANDED, Span::mixed_site()));
+    attr.meta = syn::parse_quote!(#path(#word));
+}
+
+pub(crate) fn is_expanded(attr: &Attribute) -> bool {
+    attr.meta.require_list().is_ok_and(|list| is_expanded_marker(&list.tokens))
+}
+
+/// Whether these arguments are those of an attribute that is already expanded.
+pub(crate) fn is_expanded_marker(options: &TokenStream) -> bool {
+    let mut options = options.clone().into_iter();
+    matches!((options.next(), options.next()), (Some(TokenTree::Ident(word)), None) if word == EXPANDED)
+}
+
+/// Marks the first item attribute as expanded and returns its kind and its options.
+pub(crate) fn take_attribute(attrs: &mut [Attribute], errors: &Errors) -> Option<(Kind, TokenStream)> {
+    let attr = attrs.iter_mut().find(|attr| Kind::of(attr).is_some())?;
+    let kind = Kind::of(attr)?;
+    let options = match &attr.meta {
+        Meta::Path(_) => TokenStream::new(),
+        Meta::List(list) => list.tokens.clone(),
+        Meta::NameValue(_) => {
+            errors
+                .at(&*attr, format_args!("options go into parentheses\nwrite `#[{}(..)]`", kind.attribute()));
+            TokenStream::new()
+        }
+    };
+    mark_expanded(attr);
+    Some((kind, options))
+}

@@ -1,0 +1,13 @@
+//! An annotated function as checked data; contains no generated code.
+
+pub(crate) mod argument;
+pub(crate) mod icon;
+pub(crate) mod item;
+pub(crate) mod kind;
+pub(crate) mod params;
+pub(crate) mod prompt;
+pub(crate) mod resource;
+pub(crate) mod rule;
+pub(crate) mod tool;
+pub(crate) mod ui;
+pub(crate) mod uri;

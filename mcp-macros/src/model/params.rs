@@ -1,0 +1,334 @@
+//! The parameters of an item, each an argument or injected; argument names are unique. `&` alone decides injection,
+//! because it is syntax: type names are not interpreted. The attributes that rustc does not know are removed.
+
+use std::collections::HashMap;
+
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::ext::IdentExt;
+use syn::{Attribute, FnArg, Meta, Pat, PatType, Type, TypeReference};
+
+use crate::diagnostics::Errors;
+use crate::model::argument::Argument;
+use crate::model::kind::Kind;
+use crate::options::entry::{self, Entry};
+use crate::options::known;
+use crate::syntax::docs;
+use crate::syntax::function::Function;
+use crate::syntax::types::{
+    BorrowSyntax, find_borrow, option_inner, peel, replace_self, type_to_string, uses_lifetime,
+};
+
+pub(crate) struct Param {
+    /// The position in the signature, which numbers the generated variables.
+    pub(crate) index: usize,
+    /// The predicate of its `#[cfg]`s.
+    pub(crate) cfg: Option<TokenStream>,
+    /// The type of the parameter; of `&T` and `Option<&T>`, the `T`.
+    pub(crate) ty: Type,
+    pub(crate) source: Source,
+}
+
+/// Where the value of a parameter comes from.
+pub(crate) enum Source {
+    /// The client sends it.
+    Argument(Box<Argument>),
+    /// `&T`, from the request or the server's state.
+    Reference { optional: bool },
+    /// `#[mcp(inject)] name: T`, created for the call.
+    Injected,
+}
+
+impl Param {
+    pub(crate) fn argument(&self) -> Option<&Argument> {
+        match &self.source {
+            Source::Argument(argument) => Some(argument),
+            _ => None,
+        }
+    }
+
+    /// The `#[cfg]` of everything that is generated for the parameter.
+    pub(crate) fn cfg_attr(&self) -> Option<TokenStream> {
+        let predicate = self.cfg.as_ref()?;
+        Some(quote_spanned!(Span::mixed_site()=> #[cfg(#predicate)]))
+    }
+}
+
+/// Reads the parameters and removes their helper attributes. In a service, `self_ty` replaces `Self`.
+pub(crate) fn read(
+    function: &mut Function,
+    kind: Kind,
+    self_ty: Option<&Type>,
+    errors: &Errors,
+) -> Vec<Param> {
+    let mut params = Vec::new();
+    let lifetimes = function.lifetimes();
+    for (index, input) in function.sig.inputs.iter_mut().enumerate() {
+        match input {
+            FnArg::Receiver(receiver) => {
+                receiver.attrs.retain(|attr| !is_helper(attr));
+            }
+            FnArg::Typed(param) => {
+                params.extend(read_param(index, param, &lifetimes, kind, self_ty, errors));
+            }
+        }
+    }
+    check_names(&params, kind, errors);
+    check_flatten(&params, errors);
+    params
+}
+
+fn read_param(
+    index: usize,
+    param: &mut PatType,
+    lifetimes: &[String],
+    kind: Kind,
+    self_ty: Option<&Type>,
+    errors: &Errors,
+) -> Option<Param> {
+    let description = docs::read(&param.attrs);
+    let options = read_options(&param.attrs, self_ty, errors);
+    param.attrs.retain(|attr| !is_helper(attr));
+    let cfg = combine_cfgs(&param.attrs);
+    let without_self = |ty: &Type| match self_ty {
+        Some(self_ty) => Type::Verbatim(replace_self(ty.to_token_stream(), self_ty)),
+        None => ty.clone(),
+    };
+    // Before `Self` is replaced, which could hide a reference.
+    let shape = match classify(&param.ty) {
+        Ok(shape) => shape,
+        Err((tokens, message)) => {
+            // A lifetime that the function declares is reported at its declaration.
+            if !uses_lifetime(&tokens, lifetimes) {
+                errors.at(tokens, message);
+            }
+            return None;
+        }
+    };
+    if let Shape::Reference { target, optional } = shape {
+        if !matches!(&*param.pat, Pat::Ident(_) | Pat::Wild(_)) {
+            errors.at(&param.pat, "an injected parameter needs a plain name\ndestructure it in the body");
+        }
+        for option in &options {
+            errors.at(
+                &option.key,
+                format_args!("`{}` does not apply to `&T`, which is injected\nremove it", option.name),
+            );
+        }
+        return Some(Param { index, cfg, ty: without_self(target), source: Source::Reference { optional } });
+    }
+    let ty = without_self(&param.ty);
+    if let Some(inject) = options.iter().find(|option| option.name == "inject") {
+        inject.flag(errors);
+        for option in options.iter().filter(|option| option.name != "inject") {
+            errors.at(
+                &option.key,
+                format_args!(
+                    "`{}` does not apply to an injected parameter\nremove it, or `inject`",
+                    option.name
+                ),
+            );
+        }
+        return Some(Param { index, cfg, ty, source: Source::Injected });
+    }
+    let name = match &*param.pat {
+        Pat::Ident(name) if name.by_ref.is_none() && name.subpat.is_none() => name.ident.clone(),
+        pattern => {
+            errors.at(
+                pattern,
+                "an argument needs a plain name, because clients pass it by name\ndestructure it in the body",
+            );
+            return None;
+        }
+    };
+    let mut argument = Argument::new(name.unraw().to_string(), name.span(), description);
+    let is_flat = options.iter().any(|option| option.name == "flatten");
+    if is_flat && option_inner(&param.ty).is_some() {
+        errors.at(
+            &param.ty,
+            "`flatten` takes a struct, since the argument object is always present\nmake its fields `Option`s instead",
+        );
+    }
+    for option in &options {
+        let name = option.name.as_str();
+        if is_flat && known::PARAMETER.contains(&name) && !matches!(name, "flatten" | "description") {
+            errors.at(
+                &option.key,
+                format_args!(
+                    "`{name}` cannot be combined with `flatten`\nput it on the fields of the struct"
+                ),
+            );
+        } else if !argument.read_option(option, kind, errors) {
+            option.report_unknown("`#[mcp(..)]`", known::PARAMETER, errors);
+        }
+    }
+    Some(Param { index, cfg, ty, source: Source::Argument(Box::new(argument)) })
+}
+
+/// The kinds of type that a parameter may have.
+enum Shape<'a> {
+    Owned,
+    Reference { target: &'a Type, optional: bool },
+}
+
+/// The tokens of an error, and its message.
+type TypeError = (TokenStream, String);
+
+fn classify(ty: &Type) -> Result<Shape<'_>, TypeError> {
+    if let Type::Reference(reference) = peel(ty) {
+        return classify_reference(reference, false);
+    }
+    if let Some(Type::Reference(reference)) = option_inner(ty).map(peel) {
+        return classify_reference(reference, true);
+    }
+    let Some((syntax, tokens)) = find_borrow(ty.to_token_stream()) else { return Ok(Shape::Owned) };
+    let message = match syntax {
+        BorrowSyntax::Impl => {
+            "a parameter cannot be `impl Trait`\nname the type, or take `&dyn Trait` from the server's state"
+        }
+        BorrowSyntax::Lifetime => "an argument cannot have a lifetime\nwrite a type that owns its data",
+        BorrowSyntax::Reference => {
+            "an argument cannot hold a reference\nwrite a type that owns its data, such as `String` for `&str`"
+        }
+    };
+    Err((tokens, message.to_owned()))
+}
+
+fn classify_reference(reference: &TypeReference, optional: bool) -> Result<Shape<'_>, TypeError> {
+    let in_option = |ty: String| if optional { format!("Option<{ty}>") } else { ty };
+    let must_own = |ty: String| format!("an argument must own its data\nwrite `{}`", in_option(ty));
+    let target = peel(&reference.elem);
+    let message = match target {
+        Type::Path(path) if path.path.is_ident("str") => Some(must_own("String".to_owned())),
+        Type::Slice(slice) => Some(must_own(match peel(&slice.elem) {
+            Type::Reference(_) => "Vec<String>".to_owned(),
+            elem => format!("Vec<{}>", type_to_string(elem)),
+        })),
+        Type::ImplTrait(_) => Some(
+            "state cannot be `&impl Trait`\nwrite `&dyn Trait`, or `&T` with the name of the type".to_owned(),
+        ),
+        _ if reference.mutability.is_some() => Some(format!(
+            "state is shared by all calls and cannot be `&mut`\nwrite `{}`, with a `Mutex` or an atomic inside",
+            in_option(format!("&{}", type_to_string(target)))
+        )),
+        _ => None,
+    };
+    if let Some(message) = message {
+        return Err((reference.to_token_stream(), message));
+    }
+    if let Some(lifetime) = &reference.lifetime {
+        let message = "an injected reference lives as long as the call\nwrite `&T` without a lifetime";
+        return Err((lifetime.to_token_stream(), message.to_owned()));
+    }
+    match find_borrow(target.to_token_stream()) {
+        None => Ok(Shape::Reference { target, optional }),
+        Some((_, tokens)) => {
+            let message = "an injected type cannot itself borrow\nwrite `&T` with a type that owns its data";
+            Err((tokens, message.to_owned()))
+        }
+    }
+}
+
+/// The options of all `#[mcp(..)]` attributes of one parameter.
+fn read_options(attrs: &[Attribute], self_ty: Option<&Type>, errors: &Errors) -> Vec<Entry> {
+    let mut options = Vec::new();
+    for attr in attrs {
+        if attr.path().is_ident("mcp") {
+            match &attr.meta {
+                Meta::List(list) => {
+                    let tokens = list.tokens.clone();
+                    let tokens = match self_ty {
+                        Some(self_ty) => replace_self(tokens, self_ty),
+                        None => tokens,
+                    };
+                    options.extend(entry::parse(tokens, errors));
+                }
+                _ => errors.at(attr, "`#[mcp]` has no options\nwrite `#[mcp(default = 10)]`, or remove it"),
+            }
+        } else if attr.path().is_ident("cfg_attr") && mentions_mcp(attr) {
+            errors.at(
+                attr,
+                "`#[mcp(..)]` cannot be inside a `#[cfg_attr]`\nwrite the function twice, each under a `#[cfg]`",
+            );
+        }
+    }
+    entry::remove_duplicates(&mut options, errors);
+    options
+}
+
+fn is_helper(attr: &Attribute) -> bool {
+    attr.path().is_ident("mcp")
+        || docs::is_comment(attr)
+        || attr.path().is_ident("cfg_attr") && mentions_mcp(attr)
+}
+
+fn mentions_mcp(attr: &Attribute) -> bool {
+    let Meta::List(list) = &attr.meta else { return false };
+    list.tokens.clone().into_iter().any(|token| token.to_string() == "mcp")
+}
+
+/// One predicate that holds if all `#[cfg]`s hold.
+fn combine_cfgs(attrs: &[Attribute]) -> Option<TokenStream> {
+    let predicates: Vec<&TokenStream> = attrs
+        .iter()
+        .filter(|attr| attr.path().is_ident("cfg"))
+        .filter_map(|attr| attr.meta.require_list().ok())
+        .map(|list| &list.tokens)
+        .collect();
+    match predicates.as_slice() {
+        [] => None,
+        [one] => Some(one.to_token_stream()),
+        more => Some(quote!(all(#(#more),*))),
+    }
+}
+
+/// Names of arguments are unique, and so are names of headers, which are case-insensitive.
+fn check_names(params: &[Param], kind: Kind, errors: &Errors) {
+    let mut seen: HashMap<&str, (bool, &str)> = HashMap::new();
+    let mut headers: Vec<String> = Vec::new();
+    for param in params {
+        let Some(argument) = param.argument() else { continue };
+        // Two parameters under `#[cfg]`s may exclude each other.
+        let is_conditional = param.cfg.is_some();
+        if let Some((other, ident)) = seen.insert(&argument.name, (is_conditional, &argument.ident))
+            && !(is_conditional && other)
+            // rustc reports parameters of the same name
+            && *ident != argument.ident
+        {
+            errors.at_span(
+                argument.name_span,
+                format_args!(
+                    "two parameters of this {} are named `{}`\nrename one",
+                    kind.noun(),
+                    argument.name
+                ),
+            );
+        }
+        let Some(header) = &argument.header else { continue };
+        let lower = header.value().to_ascii_lowercase();
+        if headers.contains(&lower) && !is_conditional {
+            errors.at(
+                header,
+                format_args!(
+                    "two parameters use the header `{}` (header names are case-insensitive)\nrename one",
+                    header.value()
+                ),
+            );
+        }
+        headers.push(lower);
+    }
+}
+
+fn check_flatten(params: &[Param], errors: &Errors) {
+    let mut arguments = params.iter().filter_map(Param::argument);
+    let total = arguments.clone().count();
+    if let Some(flatten) = arguments.find_map(|argument| argument.flatten)
+        && total > 1
+    {
+        errors.at_span(
+            flatten,
+            "`flatten` makes the parameter the whole argument object, so there can be no other argument\n\
+             move the others into its struct",
+        );
+    }
+}

@@ -1,0 +1,160 @@
+//! The options of a tool. They do not contradict each other or the function's signature.
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::ToTokens;
+use syn::{Expr, ExprLit, Lit, LitStr, Type};
+
+use crate::diagnostics::Errors;
+use crate::model::item::ItemOptions;
+use crate::model::kind::Kind;
+use crate::model::params::{Param, Source};
+use crate::model::ui::{self, ToolUi};
+use crate::options::entry::{Entry, Form};
+use crate::syntax::function::Function;
+
+#[derive(Default)]
+pub(crate) struct ToolOptions {
+    /// In source order. Hints that are not set are not sent.
+    pub(crate) hints: Vec<Hint>,
+    pub(crate) timeout: Option<Timeout>,
+    pub(crate) max_concurrency: Option<TokenStream>,
+    pub(crate) blocking: Option<Ident>,
+    pub(crate) tags: Vec<LitStr>,
+    pub(crate) strict: bool,
+    pub(crate) unlisted: bool,
+    pub(crate) output: Option<Type>,
+    pub(crate) ui: ToolUi,
+    pub(crate) task: Option<(Span, TaskMode)>,
+}
+
+/// `read_only`, `destructive`, `idempotent` or `open_world`.
+pub(crate) struct Hint {
+    pub(crate) key: Ident,
+    pub(crate) name: String,
+    pub(crate) value: bool,
+}
+
+pub(crate) struct Timeout {
+    key: Span,
+    pub(crate) milliseconds: u64,
+}
+
+/// How a call becomes a task.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TaskMode {
+    Capable,
+    Required,
+    Manual,
+}
+
+impl ItemOptions for ToolOptions {
+    const KIND: Kind = Kind::Tool;
+
+    fn read_option(&mut self, entry: &Entry, errors: &Errors) -> bool {
+        match entry.name.as_str() {
+            "read_only" | "destructive" | "idempotent" | "open_world" => {
+                let (key, name) = (entry.key.clone(), entry.name.clone());
+                self.hints.extend(entry.flag(errors).map(|value| Hint { key, name, value }));
+            }
+            "timeout" => {
+                let key = entry.span();
+                self.timeout = entry.milliseconds(errors).map(|milliseconds| Timeout { key, milliseconds });
+            }
+            "max_concurrency" => self.max_concurrency = read_limit(entry, errors),
+            "blocking" => {
+                self.blocking = entry.flag(errors).filter(|&on| on).map(|_| entry.key.clone());
+            }
+            "tags" => self.tags = entry.strings(errors).unwrap_or_default(),
+            "strict" => self.strict = entry.flag(errors).unwrap_or_default(),
+            "unlisted" => self.unlisted = entry.flag(errors).unwrap_or_default(),
+            "ui" => self.ui = ui::read_tool_ui(entry, errors),
+            "task" => self.task = read_task_mode(entry, errors).map(|mode| (entry.span(), mode)),
+            "output" => match &entry.form {
+                Form::Type(ty) => self.output = Some(ty.clone()),
+                _ => entry.report_value("a type", errors),
+            },
+            _ => return false,
+        }
+        true
+    }
+
+    fn check(&self, function: &Function, params: &[Param], errors: &Errors) {
+        let find_hint = |name: &str| self.hints.iter().find(|hint| hint.value && hint.name == name);
+        if let (Some(_), Some(destructive)) = (find_hint("read_only"), find_hint("destructive")) {
+            errors.at(
+                &destructive.key,
+                "a tool cannot be both `read_only` and `destructive`\nremove one of them",
+            );
+        }
+        if let Some((key, mode)) = self.task
+            && !function.is_async()
+            && (self.blocking.is_none() || mode == TaskMode::Manual)
+        {
+            let message = match mode {
+                TaskMode::Manual => "`task = manual` has to await `ctx.start_task()`\nmake it an `async fn`",
+                _ => {
+                    "`task` cannot continue a plain `fn` in the background\nmake it an `async fn`, or add `blocking`"
+                }
+            };
+            errors.at_span(key, message);
+        }
+        if let Some(blocking) = &self.blocking {
+            if function.is_async() {
+                errors.at(blocking, "`blocking` is for a plain `fn`\nremove it, or the `async`");
+            } else if params.iter().any(|param| matches!(param.source, Source::Injected)) {
+                errors.at(
+                    blocking,
+                    "`blocking` cannot await a parameter with `inject`\nmake it an `async fn`, or take `&T`",
+                );
+            }
+        } else if let Some(Timeout { key, .. }) = &self.timeout
+            && !function.is_async()
+        {
+            errors.at_span(
+                *key,
+                "`timeout` cannot interrupt a plain `fn`\nmake it an `async fn`, or add `blocking`",
+            );
+        }
+    }
+
+    fn is_blocking(&self) -> bool {
+        self.blocking.is_some()
+    }
+
+    fn starts_task(&self) -> bool {
+        self.task.is_some_and(|(_, mode)| mode != TaskMode::Manual)
+    }
+}
+
+/// `task`, `task = required` or `task = manual`.
+fn read_task_mode(entry: &Entry, errors: &Errors) -> Option<TaskMode> {
+    match &entry.form {
+        Form::Bare => return Some(TaskMode::Capable),
+        Form::Value(Expr::Lit(ExprLit { lit: Lit::Bool(on), .. })) => {
+            return on.value.then_some(TaskMode::Capable);
+        }
+        Form::Value(Expr::Path(path)) if path.path.is_ident("required") => return Some(TaskMode::Required),
+        Form::Value(Expr::Path(path)) if path.path.is_ident("manual") => return Some(TaskMode::Manual),
+        _ => {}
+    }
+    entry.report_value("nothing, `required` or `manual`", errors);
+    None
+}
+
+fn read_limit(entry: &Entry, errors: &Errors) -> Option<TokenStream> {
+    if let Form::Value(Expr::Path(path)) = &entry.form {
+        return Some(path.to_token_stream());
+    }
+    let Form::Value(Expr::Lit(ExprLit { lit: Lit::Int(number), .. })) = &entry.form else {
+        entry.report_value("a whole number or a constant", errors);
+        return None;
+    };
+    match number.base10_parse::<usize>() {
+        Ok(0) => {
+            errors.at(number, "`max_concurrency = 0` would block every call\nwrite at least 1, or remove it");
+        }
+        Ok(_) => return Some(number.to_token_stream()),
+        Err(error) => errors.add(error),
+    }
+    None
+}

@@ -1,0 +1,6 @@
+//! Options, `key`, `key = value` and `key(..)`: their syntax, values and names.
+
+pub(crate) mod duration;
+pub(crate) mod entry;
+pub(crate) mod known;
+pub(crate) mod meta;

@@ -1,0 +1,170 @@
+//! Types as tokens: what they contain, and how they are rewritten and printed. Nothing here resolves a name.
+
+use proc_macro2::{Delimiter, Group, Spacing, TokenStream, TokenTree};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::{GenericArgument, PathArguments, Type};
+
+/// Looks through parentheses and the invisible groups of `macro_rules!`.
+pub(crate) fn peel(ty: &Type) -> &Type {
+    match ty {
+        Type::Group(group) => peel(&group.elem),
+        Type::Paren(paren) => peel(&paren.elem),
+        other => other,
+    }
+}
+
+/// The `T` of a type spelled `Option<T>`.
+pub(crate) fn option_inner(ty: &Type) -> Option<&Type> {
+    let Type::Path(path) = peel(ty) else { return None };
+    let last = path.path.segments.last().filter(|last| last.ident == "Option")?;
+    let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
+    match (arguments.args.first(), arguments.args.len()) {
+        (Some(GenericArgument::Type(inner)), 1) => Some(inner),
+        _ => None,
+    }
+}
+
+/// Syntax by which a type borrows, or has no name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BorrowSyntax {
+    Reference,
+    Lifetime,
+    Impl,
+}
+
+/// Finds the first `&`, lifetime or `impl` and its tokens. `'static` data is owned as far as a call is concerned.
+pub(crate) fn find_borrow(tokens: TokenStream) -> Option<(BorrowSyntax, TokenStream)> {
+    let mut tokens = tokens.into_iter().peekable();
+    while let Some(token) = tokens.next() {
+        let syntax = match &token {
+            TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => continue,
+            TokenTree::Group(group) => match find_borrow(group.stream()) {
+                Some(found) => return Some(found),
+                None => continue,
+            },
+            TokenTree::Ident(word) if word == "impl" => BorrowSyntax::Impl,
+            TokenTree::Punct(punct) if punct.as_char() == '&' => BorrowSyntax::Reference,
+            TokenTree::Punct(punct) if punct.as_char() == '\'' => BorrowSyntax::Lifetime,
+            _ => continue,
+        };
+        let mut found = vec![token];
+        if syntax == BorrowSyntax::Reference && tokens.peek().is_some_and(is_apostrophe) {
+            found.extend(tokens.next());
+        }
+        let next = tokens.next();
+        let is_static = matches!(&next, Some(TokenTree::Ident(word)) if word == "static");
+        if is_static && syntax != BorrowSyntax::Impl {
+            continue;
+        }
+        found.extend(next);
+        return Some((syntax, found.into_iter().collect()));
+    }
+    None
+}
+
+fn is_apostrophe(token: &TokenTree) -> bool {
+    matches!(token, TokenTree::Punct(punct) if punct.as_char() == '\'')
+}
+
+/// Whether the tokens that [`find_borrow`] returned use one of these lifetimes.
+pub(crate) fn uses_lifetime(tokens: &TokenStream, lifetimes: &[String]) -> bool {
+    let text = tokens.to_string().replace(' ', "");
+    lifetimes.iter().any(|lifetime| text.trim_start_matches('&') == *lifetime)
+}
+
+/// Whether a lifetime could be elided from a parameter of this type.
+pub(crate) fn contains_lifetime(ty: &Type) -> bool {
+    !matches!(find_borrow(ty.to_token_stream()), None | Some((BorrowSyntax::Impl, _)))
+}
+
+/// Gives every reference without a lifetime, and every `'_`, the lifetime `'static`.
+pub(crate) fn make_static(tokens: TokenStream) -> TokenStream {
+    let mut tokens = tokens.into_iter().peekable();
+    let mut output = TokenStream::new();
+    while let Some(token) = tokens.next() {
+        let is_ampersand = matches!(&token, TokenTree::Punct(punct) if punct.as_char() == '&');
+        if is_apostrophe(&token) && tokens.next_if(|token| token.to_string() == "_").is_some() {
+            output.extend(quote!('static));
+            continue;
+        }
+        match token {
+            TokenTree::Group(group) => output.extend([with_stream(&group, make_static(group.stream()))]),
+            other => output.extend([other]),
+        }
+        if is_ampersand && !tokens.peek().is_some_and(is_apostrophe) {
+            output.extend(quote!('static));
+        }
+    }
+    output
+}
+
+/// Replaces `Self` by a type, for tokens that move out of the type's `impl`.
+pub(crate) fn replace_self(tokens: TokenStream, self_ty: &Type) -> TokenStream {
+    let mut tokens = tokens.into_iter().peekable();
+    let mut output = TokenStream::new();
+    while let Some(token) = tokens.next() {
+        match token {
+            TokenTree::Ident(word) if word == "Self" => {
+                let is_prefix = matches!(tokens.peek(), Some(TokenTree::Punct(punct)) if punct.as_char() == ':' && punct.spacing() == Spacing::Joint);
+                let span = word.span();
+                output.extend(if is_prefix {
+                    quote_spanned!(span=> <#self_ty>)
+                } else {
+                    self_ty.to_token_stream()
+                });
+            }
+            TokenTree::Group(group) => {
+                output.extend([with_stream(&group, replace_self(group.stream(), self_ty))]);
+            }
+            other => output.extend([other]),
+        }
+    }
+    output
+}
+
+fn with_stream(like: &Group, stream: TokenStream) -> TokenTree {
+    let mut group = Group::new(like.delimiter(), stream);
+    group.set_span(like.span());
+    group.into()
+}
+
+/// The type in the usual formatting, for messages.
+pub(crate) fn type_to_string(ty: &Type) -> String {
+    let mut text = String::new();
+    push_tokens(ty.to_token_stream(), &mut text);
+    text
+}
+
+fn push_tokens(tokens: TokenStream, text: &mut String) {
+    for token in tokens {
+        match token {
+            TokenTree::Group(group) => {
+                let (open, close) = match group.delimiter() {
+                    Delimiter::Parenthesis => ("(", ")"),
+                    Delimiter::Bracket => ("[", "]"),
+                    Delimiter::Brace => ("{", "}"),
+                    Delimiter::None => ("", ""),
+                };
+                text.push_str(open);
+                push_tokens(group.stream(), text);
+                text.push_str(close);
+            }
+            TokenTree::Punct(punct) => match punct.as_char() {
+                ',' => text.push_str(", "),
+                ';' => text.push_str("; "),
+                '+' | '=' => {
+                    text.push(' ');
+                    text.push(punct.as_char());
+                    text.push(' ');
+                }
+                other => text.push(other),
+            },
+            word => {
+                if text.ends_with(|c: char| c.is_alphanumeric() || c == '_') {
+                    text.push(' ');
+                }
+                text.push_str(&word.to_string());
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Whole expansions: their order and size, services, types and `main`.
+
+use super::*;
+use crate::attribute::{main_, service, type_};
+
+#[test]
+fn independent_errors_are_all_reported() {
+    let expansion = tool(
+        r#"titel = "x", name = "a b", timeout = 5"#,
+        "unsafe fn x<T>(a: &str, #[mcp(rnage(1..2))] b: u32) -> &u8 {}",
+    );
+    assert_eq!(messages(&expansion).len(), 8, "{:#?}", messages(&expansion));
+}
+
+#[test]
+fn the_function_is_always_first_and_without_helper_attributes() {
+    for options in ["", "nonsense"] {
+        let expansion = tool(
+            options,
+            r#"#[doc = " Docs stay."] pub async fn x( #[doc = " gone"] #[mcp(default)] a: u32, #[cfg(all())] b: &Db, ) -> u32 { if 1 }"#,
+        );
+        let start = "#[allow(clippy::needless_pass_by_value,clippy::unused_async)]#[doc=\"Docsstay.\"]\
+                     pubasyncfnx(a:u32,#[cfg(all())]b:&Db,)->u32{if1}";
+        assert!(flat(&expansion).starts_with(start), "{}", flat(&expansion));
+    }
+    // A function whose header cannot be parsed is emitted as well.
+    let expansion = tool("", r#"fn x(#[mcp(default)] a: u32, #[doc = "b"] 5) {}"#);
+    assert!(flat(&expansion).starts_with("fnx(a:u32,5){}"), "{}", flat(&expansion));
+    assert_eq!(messages(&expansion).len(), 1);
+}
+
+#[test]
+fn after_an_error_the_marker_can_be_registered() {
+    let text = flat(&tool("nonsense", "pub fn x() {}"));
+    assert!(text.contains("pubstructx{}"), "{text}");
+    assert!(text.contains("ToolDef::invalid()"), "{text}");
+    assert!(!text.contains("submit"), "{text}");
+    // A struct inside an impl would be a second error.
+    assert!(!flat(&tool("", "fn x(&self) {}")).contains("struct"));
+}
+
+#[test]
+fn services_report_their_errors() {
+    assert_errors(
+        &[
+            ("impl X {}", "no method of this `impl` is annotated"),
+            ("impl Y for X { #[mcp_tool] fn a(&self) {} }", "an inherent `impl`"),
+            ("impl<T> X<T> { #[mcp_tool] fn a(&self) {} }", "cannot be generic"),
+            ("impl X { #[mcp_tool] fn a(self) {} }", "take `&self`"),
+            ("impl X { #[mcp_tool] fn a(&mut self) {} }", "take `&self`"),
+            ("impl X { #[mcp_tool(crate = a)] fn a(&self) {} }", "`crate` is an option of the service"),
+            ("impl X { #[mcp_tool = 1] fn a(&self) {} }", "go into parentheses"),
+            ("impl X { #[mcp_tool] #[mcp_prompt] fn a(&self) {} }", "on the same function"),
+            ("struct X;", "belongs to an `impl` block"),
+        ],
+        |block| service::expand(tokens(""), &tokens(block)),
+    );
+    let block = r#"
+impl X {
+            const A: fn() = { b };
+            fn plain(&self) { a. }
+            #[mcp_tool] fn tool(&self, #[mcp(default = Self::A)] a: Self) -> Self { if 1 }
+            #[cfg(any())] #[mcp_runtime::mcp_resource(uri = "a://b")] async fn page() -> String {}
+            macro_call! {}
+        }"#;
+    let expansion = service::expand(tokens("crate = renamed"), &tokens(block));
+    assert_no_error(&expansion);
+    let text = flat(&expansion);
+    assert!(text.starts_with("implX{constA:fn()={b};fnplain(&self){a.}#[allow("), "{text}");
+    assert!(text.contains("macro_call!{}}"), "{text}");
+    assert!(text.contains("renamed::__private"), "{text}");
+    assert!(text.contains("ArgDef<X>") && text.contains("<X>::A"), "{text}");
+    let block = "impl X { #[mcp_tool(output = Self)] fn tool(&self) -> Option<Self> {} }";
+    let text = flat(&service::expand(tokens(""), &tokens(block)));
+    assert!(text.contains("OutputType::of::<X,Option<X>>()"), "{text}");
+}
+
+#[test]
+fn types_and_main_report_their_errors() {
+    assert_one_error(&type_::expand(tokens(""), &tokens("fn x() {}")), "a `struct` or an `enum`");
+    assert_one_error(
+        &type_::expand(tokens(""), &tokens("#[derive(Debug, serde::Serialize)] struct X;")),
+        "derives `Serialize`",
+    );
+    assert_one_error(&type_::expand(tokens("krate = x"), &tokens("struct X;")), "did you mean `crate`?");
+    let text = flat(&type_::expand(tokens("crate = a::b"), &tokens("pub enum X { A, }")));
+    assert!(text.contains("#[serde(crate=\"a::b::__private::serde\")]"), "{text}");
+    assert!(text.contains("impl__rt::HeaderArgforX{}"), "{text}");
+
+    assert_one_error(&main_::expand(tokens(""), &tokens("fn main() {}")), "add `async`");
+    assert_one_error(&main_::expand(tokens(""), &tokens("async fn main(a: u32) {}")), "takes no parameters");
+    assert_one_error(&main_::expand(tokens(""), &tokens("struct X;")), "belongs to `async fn main()`");
+    let text = flat(&main_::expand(tokens(""), &tokens("#[allow(x)] async fn main() -> R { body }")));
+    assert_eq!(text, "#[allow(x)]fnmain()->R{::mcp_runtime::__private::block_on(asyncmove{body})}");
+}
+
+/// The size of an expansion is compile time for every tool of every user.
+#[test]
+fn an_expansion_stays_small() {
+    fn count(tokens: TokenStream) -> usize {
+        tokens
+            .into_iter()
+            .map(|token| match token {
+                TokenTree::Group(group) => 2 + count(group.stream()),
+                _ => 1,
+            })
+            .sum()
+    }
+    let function = "
+/// Search the catalogue.
+        async fn search(
+            /// Words
+            #[mcp(length(1..=200))] query: String,
+            #[mcp(default = 10, range(1..=100))] limit: u32,
+            db: &Db, ctx: &Context, who: Option<&Principal>, #[mcp(inject)] tx: Tx,
+        ) -> Result<Json<Vec<Hit>>, MyErr> {}";
+    let size = count(tool(r#"read_only, timeout = "5s""#, function));
+    assert!((400..=800).contains(&size), "{size} tokens");
+    let smallest = count(tool("", "fn ping() {}"));
+    assert!((150..=300).contains(&smallest), "{smallest} tokens");
+}

@@ -23,11 +23,12 @@ use crate::model::{prompt::PromptOptions, resource::ResourceOptions, tool::ToolO
 ///
 /// Owned parameters are arguments, which the client sends; `&T` is injected from the request or the server's state.
 /// The doc comment is the description. The function is unchanged and can still be called. The attribute adds a type
-/// of the same name, for `.tool::<name>()`.
+/// of the same name, for `.tool::<name>()`, which gives way to a module, import or type of that name; `marker = Name`
+/// names it differently, `marker = none` omits it.
 ///
 /// Options: `name`, `title`, `description`, `read_only`, `destructive`, `idempotent`, `open_world`, `icon`,
 /// `meta(..)`, `timeout`, `max_concurrency`, `blocking`, `task`, `scopes(..)`, `requires(..)`, `tags(..)`, `strict`,
-/// `output = Type`, `unlisted`, `ui(..)`, `crate`.
+/// `output = Type`, `unlisted`, `ui(..)`, `marker`, `crate`.
 ///
 /// Options of a parameter, in `#[mcp(..)]`: `name`, `title`, `description`, `default`, `range`, `length`, `pattern`,
 /// `one_of`, `example`, `header`, `flatten`, `inject`.
@@ -41,7 +42,8 @@ pub fn mcp_tool(options: TokenStream, function: TokenStream) -> TokenStream {
 /// The variables of `uri` are the function's owned parameters. A resource without `uri` gets one from its name.
 ///
 /// Options: `uri`, `name`, `title`, `description`, `mime`, `icon`, `audience`, `priority`, `size`,
-/// `cache(ttl = "60s", public)`, `list`, `subscribe`, `scopes(..)`, `requires(..)`, `meta(..)`, `ui(..)`, `crate`.
+/// `cache(ttl = "60s", public)`, `list`, `subscribe`, `scopes(..)`, `requires(..)`, `meta(..)`, `ui(..)`, `marker`,
+/// `crate`.
 ///
 /// Options of a parameter, in `#[mcp(..)]`: `name`, `description`, `default`, `range`, `length`, `pattern`, `one_of`,
 /// `example`, `complete`, `raw`, `inject`.
@@ -52,7 +54,7 @@ pub fn mcp_resource(options: TokenStream, function: TokenStream) -> TokenStream 
 
 /// Makes a function a prompt of the server.
 ///
-/// Options: `name`, `title`, `description`, `icon`, `meta(..)`, `scopes(..)`, `requires(..)`, `crate`.
+/// Options: `name`, `title`, `description`, `icon`, `meta(..)`, `scopes(..)`, `requires(..)`, `marker`, `crate`.
 ///
 /// Options of a parameter, in `#[mcp(..)]`: `name`, `title`, `description`, `default`, `range`, `length`, `pattern`,
 /// `one_of`, `example`, `complete`, `inject`.

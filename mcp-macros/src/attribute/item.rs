@@ -40,7 +40,7 @@ pub(crate) fn expand<O: ItemOptions + BuilderCalls>(options: TokenStream, item: 
     tokens.extend(errors.finish());
     // A struct inside an `impl` would be a second error.
     if receiver.is_none() {
-        tokens.extend(marker(&function));
+        tokens.extend(marker(&function, &item.common.marker));
         tokens.extend(if is_valid {
             registration(&function, &item)
         } else {

@@ -7,11 +7,14 @@ use syn::spanned::Spanned;
 use syn::{Expr, LitStr, Path, Type};
 
 use crate::expand::handler;
-use crate::expand::idents::{argument_constant, hygienic_at, maker_constant, private_module, variant};
+use crate::expand::idents::{
+    argument_constant, hygienic_at, maker_constant, marker_module, private_module, variant,
+};
 use crate::model::argument::{Argument, ArgumentValue, Completion, ValueSource};
 use crate::model::icon::Icon;
 use crate::model::item::{CommonOptions, Item, ItemOptions};
 use crate::model::kind::Kind;
+use crate::model::marker::Marker;
 use crate::model::params::{Param, Source};
 use crate::model::prompt::PromptOptions;
 use crate::model::resource::{Cache, ResourceFunction, ResourceOptions, UriOption};
@@ -26,15 +29,52 @@ pub(crate) trait BuilderCalls {
     fn builder_calls(&self, output: Option<&Type>) -> TokenStream;
 }
 
-/// A braced struct with the function's name, which occupies the type namespace only, for `.tool::<name>()`.
-pub(crate) fn marker(function: &Function) -> TokenStream {
-    let shared = function.shared_attrs();
-    let (vis, ident) = (&function.vis, &function.sig.ident);
-    quote_spanned! {Span::mixed_site()=>
-        #(#shared)*
-        #[doc(hidden)]
-        #[allow(non_camel_case_types, unreachable_pub, dead_code)]
-        #vis struct #ident {}
+/// A braced struct, which occupies the type namespace only, for `.tool::<name>()`; nothing if the item has no marker.
+///
+/// A struct with the function's name is brought in by a glob import, which gives way to a module, import or type of
+/// that name.
+pub(crate) fn marker(function: &Function, marker: &Marker) -> TokenStream {
+    let (vis, shared, cfgs) = (&function.vis, function.shared_attrs(), function.cfgs());
+    let ident = &function.sig.ident;
+    match marker {
+        Marker::Named(name) => quote_spanned! {Span::mixed_site()=>
+            #(#shared)*
+            #[doc(hidden)]
+            #[allow(unreachable_pub, dead_code)]
+            #vis struct #name {}
+        },
+        marker if marker.is_function_name(function) => {
+            let module = marker_module(ident);
+            quote_spanned! {Span::mixed_site()=>
+                #(#cfgs)*
+                #[doc(hidden)]
+                #[allow(non_snake_case)]
+                mod #module {
+                    #(#shared)*
+                    #[doc(hidden)]
+                    #[allow(non_camel_case_types, unreachable_pub, dead_code)]
+                    pub struct #ident {}
+                }
+                #(#cfgs)*
+                #[doc(hidden)]
+                #[allow(unused_imports, unreachable_pub)]
+                #vis use #module::*;
+            }
+        }
+        _ => TokenStream::new(),
+    }
+}
+
+/// The path of the marker, for its `impl`.
+fn marker_path(function: &Function, marker: &Marker) -> Option<TokenStream> {
+    let ident = &function.sig.ident;
+    match marker {
+        Marker::Named(name) => Some(name.to_token_stream()),
+        marker if marker.is_function_name(function) => {
+            let module = marker_module(ident);
+            Some(quote_spanned!(Span::mixed_site()=> #module::#ident))
+        }
+        _ => None,
     }
 }
 
@@ -46,7 +86,7 @@ pub(crate) fn registration<O: ItemOptions + BuilderCalls>(
     let prefix = type_prefix(O::KIND);
     let submit =
         quote_spanned!(Span::mixed_site()=> __rt::inventory::submit! { __rt::Linked::#prefix(&__DEF) });
-    link(O::KIND, function, item.common.krate.as_ref(), &definition(item), Some(&submit))
+    link(function, item, &definition(item), Some(&submit))
 }
 
 /// Implements the runtime's trait for the marker of an item with errors, so that naming it is not another error.
@@ -54,25 +94,28 @@ pub(crate) fn registration<O: ItemOptions + BuilderCalls>(
 pub(crate) fn invalid_registration<O: ItemOptions>(function: &Function, item: &Item<O>) -> TokenStream {
     let def = format_ident!("{}Def", O::KIND.type_prefix(), span = Span::mixed_site());
     let definition = quote_spanned!(Span::mixed_site()=> static __DEF: __rt::#def = __rt::#def::invalid(););
-    link(O::KIND, function, item.common.krate.as_ref(), &definition, None)
+    link(function, item, &definition, None)
 }
 
-fn link(
-    kind: Kind,
+fn link<O: ItemOptions>(
     function: &Function,
-    krate: Option<&Path>,
+    item: &Item<O>,
     definition: &TokenStream,
     submit: Option<&TokenStream>,
 ) -> TokenStream {
-    let prefix = type_prefix(kind);
+    let prefix = type_prefix(O::KIND);
     let def = format_ident!("{}Def", prefix);
-    let ident = &function.sig.ident;
+    let marker = marker_path(function, &item.common.marker).map(|marker| {
+        quote_spanned! {Span::mixed_site()=>
+            impl __rt::#prefix for #marker { const DEF: &'static __rt::#def = &__DEF; }
+        }
+    });
     let inner = quote_spanned! {Span::mixed_site()=>
         #definition
-        impl __rt::#prefix for #ident { const DEF: &'static __rt::#def = &__DEF; }
+        #marker
         #submit
     };
-    private_scope(krate, &function.shared_attrs(), &inner)
+    private_scope(item.common.krate.as_ref(), &function.shared_attrs(), &inner)
 }
 
 /// A constant with the item of a service.

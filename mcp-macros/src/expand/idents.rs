@@ -29,6 +29,11 @@ pub(crate) fn maker_constant(param: &Param) -> Ident {
     format_ident!("__M{}", param.index, span = Span::mixed_site())
 }
 
+/// The module of a marker with the function's name.
+pub(crate) fn marker_module(function: &Ident) -> Ident {
+    format_ident!("__mcp_{}", function)
+}
+
 /// The local variable with the value of a parameter.
 pub(crate) fn variable(param: &Param) -> Ident {
     format_ident!("__arg{}", param.index, span = Span::mixed_site())

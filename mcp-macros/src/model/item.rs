@@ -7,6 +7,7 @@ use syn::{FnArg, GenericParam, LitStr, Path, ReturnType, Safety, Type};
 use crate::diagnostics::Errors;
 use crate::model::icon::{self, Icon};
 use crate::model::kind::{self, Kind};
+use crate::model::marker::Marker;
 use crate::model::params::{self, Param};
 use crate::options::entry::{self, Entry};
 use crate::options::known;
@@ -43,6 +44,7 @@ pub(crate) trait ItemOptions: Default {
 pub(crate) struct CommonOptions {
     pub(crate) krate: Option<Path>,
     name: Option<LitStr>,
+    pub(crate) marker: Marker,
     pub(crate) title: Option<TokenStream>,
     /// Parts that the compiler concatenates.
     pub(crate) description: Vec<TokenStream>,
@@ -58,6 +60,7 @@ impl CommonOptions {
         match entry.name.as_str() {
             "crate" => self.krate = entry.path(errors),
             "name" => self.name = entry.string(errors),
+            "marker" => self.marker = Marker::read(entry, errors),
             "title" => self.title = entry.text(errors),
             "description" => self.description = entry.text(errors).into_iter().collect(),
             "icon" => self.icons.extend(icon::read(entry, errors)),
@@ -117,6 +120,12 @@ impl<O: ItemOptions> Item<O> {
             }
         }
         common.check_meta(&entries, errors);
+        if self_ty.is_some()
+            && let Some(entry) = entries.iter().find(|entry| entry.name == "marker")
+        {
+            let message = "`marker` is for free functions, and this is a method of a service\nremove it";
+            errors.at(&entry.key, message);
+        }
         if common.description.is_empty() {
             common.description = docs::read(&function.attrs);
         }

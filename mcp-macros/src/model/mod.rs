@@ -4,6 +4,7 @@ pub(crate) mod argument;
 pub(crate) mod icon;
 pub(crate) mod item;
 pub(crate) mod kind;
+pub(crate) mod marker;
 pub(crate) mod params;
 pub(crate) mod prompt;
 pub(crate) mod resource;

@@ -21,6 +21,7 @@ pub(crate) const TOOL: &[&str] = &[
     "unlisted",
     "ui",
     "task",
+    "marker",
     "crate",
 ];
 pub(crate) const RESOURCE: &[&str] = &[
@@ -40,10 +41,11 @@ pub(crate) const RESOURCE: &[&str] = &[
     "requires",
     "meta",
     "ui",
+    "marker",
     "crate",
 ];
 pub(crate) const PROMPT: &[&str] =
-    &["name", "title", "description", "icon", "meta", "scopes", "requires", "crate"];
+    &["name", "title", "description", "icon", "meta", "scopes", "requires", "marker", "crate"];
 /// Options that may be repeated.
 pub(crate) const REPEATABLE: &[&str] = &["icon"];
 pub(crate) const ICON: &[&str] = &["src", "mime", "sizes", "theme"];
@@ -195,6 +197,7 @@ pub(crate) fn usage(option: &str) -> String {
         "scopes" => "scopes(\"read\", \"write\")",
         "requires" => "requires(elicitation, sampling)",
         "tags" => "tags(\"billing\")",
+        "marker" => "marker = SearchTool",
         "crate" => "crate = path::to::mcp_runtime",
         "timeout" => "timeout = \"5s\"",
         "max_concurrency" => "max_concurrency = 2",

@@ -1,0 +1,59 @@
+//! The marker of an item: the type that names it in `.tool::<name>()`.
+
+use proc_macro2::{Ident, TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::Expr;
+
+use crate::diagnostics::Errors;
+use crate::options::entry::{Entry, Form};
+use crate::syntax::function::Function;
+
+/// What the type is called.
+#[derive(Default)]
+pub(crate) enum Marker {
+    /// The name of the function, unless the function's own tokens use that name as the first segment of a path.
+    #[default]
+    Function,
+    Named(Ident),
+    /// Only discovery finds the item.
+    Omitted,
+}
+
+impl Marker {
+    /// Reads `marker = Name` or `marker = none`.
+    pub(crate) fn read(entry: &Entry, errors: &Errors) -> Self {
+        if let Form::Value(Expr::Path(value)) = &entry.form
+            && let Some(name) = value.path.get_ident()
+        {
+            return if name == "none" { Self::Omitted } else { Self::Named(name.clone()) };
+        }
+        entry.report_value("a name or `none`", errors);
+        Self::default()
+    }
+
+    /// Whether the item has a type of its function's name, which gives way to everything else of that name.
+    pub(crate) fn is_function_name(&self, function: &Function) -> bool {
+        let ident = &function.sig.ident;
+        let is_path = || {
+            starts_path(ident, function.sig.to_token_stream()) || starts_path(ident, function.body.clone())
+        };
+        matches!(self, Self::Function) && !is_path()
+    }
+}
+
+/// Whether `tokens` have a path that starts with `ident::`, which would resolve to the marker instead of a crate.
+fn starts_path(ident: &Ident, tokens: TokenStream) -> bool {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let is_colon = |at: Option<usize>| {
+        let token = at.and_then(|at| tokens.get(at));
+        matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == ':')
+    };
+    tokens.iter().enumerate().any(|(at, token)| match token {
+        TokenTree::Group(group) => starts_path(ident, group.stream()),
+        TokenTree::Ident(found) => {
+            let follows_colons = is_colon(at.checked_sub(1)) && is_colon(at.checked_sub(2));
+            found == ident && !follows_colons && is_colon(Some(at + 1)) && is_colon(Some(at + 2))
+        }
+        _ => false,
+    })
+}

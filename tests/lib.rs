@@ -22,8 +22,8 @@ mod docs {
     struct Parameters;
     #[doc = include_str!("../docs/results-and-errors.md")]
     struct Results;
-    #[doc = include_str!("../docs/asking.md")]
-    struct Asking;
+    #[doc = include_str!("../docs/client-requests.md")]
+    struct ClientRequests;
     #[doc = include_str!("../docs/subscriptions.md")]
     struct Subscriptions;
     #[doc = include_str!("../docs/tasks.md")]

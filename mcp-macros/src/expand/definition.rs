@@ -65,14 +65,14 @@ pub(crate) fn marker(function: &Function, marker: &Marker) -> TokenStream {
     }
 }
 
-/// The path of the marker, for its `impl`.
-fn marker_path(function: &Function, marker: &Marker) -> Option<TokenStream> {
+/// Imports the marker as `__Marker`.
+fn import_marker(function: &Function, marker: &Marker) -> Option<TokenStream> {
     let ident = &function.sig.ident;
     match marker {
-        Marker::Named(name) => Some(name.to_token_stream()),
+        Marker::Named(name) => Some(quote_spanned!(Span::mixed_site()=> use #name as __Marker;)),
         marker if marker.is_function_name(function) => {
             let module = marker_module(ident);
-            Some(quote_spanned!(Span::mixed_site()=> #module::#ident))
+            Some(quote_spanned!(Span::mixed_site()=> use #module::#ident as __Marker;))
         }
         _ => None,
     }
@@ -105,9 +105,10 @@ fn link<O: ItemOptions>(
 ) -> TokenStream {
     let prefix = type_prefix(O::KIND);
     let def = format_ident!("{}Def", prefix);
-    let marker = marker_path(function, &item.common.marker).map(|marker| {
+    let marker = import_marker(function, &item.common.marker).map(|import| {
         quote_spanned! {Span::mixed_site()=>
-            impl __rt::#prefix for #marker { const DEF: &'static __rt::#def = &__DEF; }
+            #import
+            impl __rt::#prefix for __Marker { const DEF: &'static __rt::#def = &__DEF; }
         }
     });
     let inner = quote_spanned! {Span::mixed_site()=>

@@ -1,13 +1,23 @@
-//! Work that is done once though a function runs again, and answers that may be used a single time.
+//! Work that is done once although a function runs again when its call is retried, and responses that may be used once.
 
 use std::time::{Duration, SystemTime};
 
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    context::{Chain, Context},
+    context::{AskError, Context, Delivery, RawJson},
     error::ToolError,
 };
+
+/// Which call this is a retry of.
+enum CallIdentity {
+    /// It is not a retry.
+    Initial,
+    /// The call's random id, and until when it can be retried (seconds since 1970).
+    Known(String, u64),
+    /// The client sent responses without `requestState`.
+    Unknown,
+}
 
 impl Context {
     /// Does `work`, unless an earlier round of this call has done it; then this is that round's result.
@@ -37,12 +47,14 @@ impl Context {
         F: Future<Output = Result<T, ToolError>>,
     {
         // a result that can no longer be read is that of another version of the program
-        if let Some(value) = self.saved(key)?.and_then(|raw| serde_json::from_str(raw.get()).ok()) {
+        if let Some(value) = self.claim_saved(key)?.and_then(|raw| serde_json::from_str(raw.get()).ok()) {
             return Ok(value);
         }
         let value = work().await?;
-        if self.has_rounds() {
-            self.save(key, serde_json::value::to_raw_value(&value)?);
+        let may_be_retried = matches!(self.inner().client_requests.lock().delivery, Delivery::InputRequired);
+        if may_be_retried {
+            let saved = serde_json::value::to_raw_value(&value)?;
+            self.inner().client_requests.lock().saved.insert(key.to_owned(), saved);
         }
         Ok(value)
     }
@@ -58,18 +70,39 @@ impl Context {
     /// # Errors
     /// The answers were used before, or came without the state that tells them apart.
     pub async fn consume_once(&self) -> Result<(), ToolError> {
-        let (chain, expires) = match self.chain() {
-            Chain::First => return Ok(()),
-            Chain::Known(chain, expires) => (chain, SystemTime::UNIX_EPOCH + Duration::from_secs(expires)),
-            Chain::Lost => {
+        let (call_id, expires) = match self.call_identity() {
+            CallIdentity::Initial => return Ok(()),
+            CallIdentity::Known(call_id, expires) => {
+                (call_id, SystemTime::UNIX_EPOCH + Duration::from_secs(expires))
+            }
+            CallIdentity::Unknown => {
                 let text = "the answers came without `requestState`, so they cannot be used here";
                 return Err(ToolError::new(text));
             }
         };
-        if self.inner().settings.single_use.consume(&chain, expires).await {
+        if self.inner().settings.single_use.consume(&call_id, expires).await {
             Ok(())
         } else {
             Err(ToolError::new("the answers of this call were used before"))
+        }
+    }
+
+    /// The result that an earlier run of this call has saved under a key.
+    fn claim_saved(&self, key: &str) -> Result<Option<RawJson>, AskError> {
+        let mut state = self.inner().client_requests.lock();
+        state.claim_key(key)?;
+        let earlier = state.retry.as_ref().and_then(|retry| retry.state.as_ref());
+        Ok(earlier.and_then(|earlier| earlier.saved.get(key)).cloned())
+    }
+
+    fn call_identity(&self) -> CallIdentity {
+        match &self.inner().client_requests.lock().retry {
+            None => CallIdentity::Initial,
+            Some(retry) => match &retry.state {
+                Some(state) => CallIdentity::Known(state.call_id.clone(), state.expires),
+                None if retry.responses.is_empty() => CallIdentity::Initial,
+                None => CallIdentity::Unknown,
+            },
         }
     }
 }

@@ -116,7 +116,7 @@ impl Context {
             return;
         };
         // the reply to the call has been sent, and tasks have no log
-        if inner.asks.task().is_some() {
+        if inner.client_requests.task().is_some() {
             return;
         }
         connection.notify(notification("notifications/message", |params| {

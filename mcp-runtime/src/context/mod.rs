@@ -1,14 +1,16 @@
 //! The request as user code sees it: who asks, what was sent beside the arguments, progress, cancellation, and the
 //! values that can be injected. Dispatch makes one for each call that wants it.
 
-mod ask;
+mod ask_error;
 mod cancel;
 mod current;
 mod event;
+mod feature;
 mod head;
 mod log;
 mod progress;
 mod single_use;
+mod state;
 mod task;
 
 use std::{
@@ -20,21 +22,23 @@ use std::{
 
 use serde_json::{Map, Value};
 
-pub use ask::{AskError, ClientFeature};
-pub(crate) use ask::{
-    Asking, Asks, Chain, Inputs, MAX_ROUNDS, Question, Raw, RequestState, Round, Unanswered, Way,
-    input_request,
-};
+pub use ask_error::AskError;
 pub(crate) use cancel::Cancel;
 pub use cancel::Cancelled;
 #[cfg(feature = "tracing")]
 pub use event::{ClientLayer, client_layer};
 pub(crate) use event::{any_forwarder, forward, is_wanted, register_forwarder};
+pub use feature::ClientFeature;
 pub use log::Log;
 pub(crate) use progress::Channel;
 pub use progress::{Amount, Progress};
 pub use single_use::SingleUse;
 pub(crate) use single_use::Used;
+pub(crate) use state::{
+    ClientRequestState, ClientRequests, Delivery, InputRequest, InputResponse, PendingRequest, RawJson,
+    RequestState, Retry, TaskHandle,
+};
+pub(crate) use task::TaskStart;
 
 use crate::{
     connection::{Caller, ClientData, ClientInfo, RequestContext},
@@ -60,7 +64,8 @@ pub(crate) struct Inner {
     /// The least level of the log messages that this request asks for.
     pub(crate) log_level: Option<LogLevel>,
     pub(crate) cancel: Cancel,
-    pub(crate) asks: Asks,
+    pub(crate) client_requests: ClientRequests,
+    pub(crate) task_start: TaskStart,
     pub(crate) settings: Arc<Settings>,
 }
 
@@ -113,7 +118,8 @@ impl Context {
             progress: None,
             log_level: None,
             cancel: Cancel::default(),
-            asks: Asks::new(Way::Never("it is a test")),
+            client_requests: ClientRequests::new(Delivery::Unavailable("it is a test"), None),
+            task_start: TaskStart::default(),
             settings: Arc::default(),
         })
     }

@@ -85,9 +85,9 @@ impl<'a> Progress<'a> {
     /// for progress or not: the message, or else the values.
     pub fn send(self) {
         let inner = self.context.inner();
-        if let Some(task) = inner.asks.task() {
+        if let Some(task) = inner.client_requests.task() {
             if self.progress.is_finite() && inner.cancel.is_running() {
-                task.report(self.progress, self.total, self.message);
+                task.report_progress(self.progress, self.total, self.message);
             }
             return;
         }

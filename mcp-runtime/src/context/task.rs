@@ -3,13 +3,24 @@
 
 use std::{
     future::poll_fn,
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
     task::Poll,
 };
 
 use tokio::sync::Semaphore;
 
-use super::Context;
+use super::{Context, Inner};
+
+/// Whether a call may become a task, and wants to.
+#[derive(Debug, Default)]
+pub(crate) struct TaskStart {
+    /// Set if it may: the concurrency limit that applies to its function.
+    permits: OnceLock<Option<Arc<Semaphore>>>,
+    is_requested: AtomicBool,
+}
 
 impl Context {
     /// Goes on as a task: the client gets its reply now, and the rest of the function runs on without it. Whether this
@@ -38,34 +49,34 @@ impl Context {
     /// ```
     pub async fn start_task(&self) -> bool {
         poll_fn(|cx| {
-            let asks = &self.inner().asks;
-            if asks.task().is_some() {
+            let Inner { client_requests, task_start, .. } = self.inner();
+            if client_requests.task().is_some() {
                 return Poll::Ready(true);
             }
-            if asks.turn.get().is_none() || !self.is_current() {
+            if task_start.permits.get().is_none() || !self.is_current() {
                 return Poll::Ready(false);
             }
-            // whoever polls the function looks at this next, and polls again once there is a task
-            asks.starts.store(true, Ordering::Relaxed);
+            // the poller of the function looks at this next, and polls again once there is a task
+            task_start.is_requested.store(true, Ordering::Relaxed);
             cx.waker().wake_by_ref();
             Poll::Pending
         })
         .await
     }
 
-    /// Lets the call go on as a task, which has to wait for its turn if there is something to wait for.
-    pub(crate) fn may_start_task(&self, turn: Option<Arc<Semaphore>>) {
-        // a context is made for one call, so nobody else has said so
-        let _again = self.inner().asks.turn.set(turn);
+    /// Allows the call to become a task, whose function then acquires a permit of that semaphore first.
+    pub(crate) fn may_start_task(&self, permits: Option<Arc<Semaphore>>) {
+        // a context belongs to one call, which allows it once
+        let _again = self.inner().task_start.permits.set(permits);
     }
 
-    /// What the task waits for before its function begins.
+    /// What the task acquires a permit of before its function begins.
     pub(crate) fn permit_to_wait_for(&self) -> Option<Arc<Semaphore>> {
-        self.inner().asks.turn.get().cloned().flatten()
+        self.inner().task_start.permits.get().cloned().flatten()
     }
 
-    /// Whether the function, which is pending, wants to go on as a task; it is asked once.
+    /// Takes the wish of the pending function to become a task.
     pub(crate) fn starts_task(&self) -> bool {
-        self.inner().asks.starts.swap(false, Ordering::Relaxed)
+        self.inner().task_start.is_requested.swap(false, Ordering::Relaxed)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::ClientFeature;
+use super::feature::ClientFeature;
 
 /// Why a function that asked its client got no answer.
 ///

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
+use super::Context;
+
 /// Something that only some clients can do.
 ///
 /// Annotated functions name them in `requires(..)`; [`Context::supports`](crate::Context::supports) tells whether the
@@ -59,6 +61,14 @@ impl ClientFeature {
             }
         }
         Value::Object(all)
+    }
+}
+
+impl Context {
+    /// Whether the client of this request declares that feature.
+    #[must_use]
+    pub fn supports(&self, feature: ClientFeature) -> bool {
+        feature.is_in(&self.client_capabilities())
     }
 }
 

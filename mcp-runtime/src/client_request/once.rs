@@ -20,12 +20,12 @@ enum CallIdentity {
 }
 
 impl Context {
-    /// Does `work`, unless an earlier round of this call has done it; then this is that round's result.
+    /// Does `work`, unless an earlier run of this call has done it; then this is the result of that run.
     ///
-    /// A function that asks its client may run again from its top when the answer comes, and everything before the
-    /// question with it. What must not be done or computed again goes in here. The result travels with the client
-    /// until the call ends, sealed, so it must be small; failures are not kept. If the client loses it, `work` is done
-    /// again: at least once, not exactly once.
+    /// A function that sends a client request may run again from its beginning when the response arrives. What must
+    /// not be done or computed again belongs in here. The client carries the result in the sealed `requestState` until
+    /// the call ends, so it must be small; failures are not kept. If the client loses it, `work` is done again: at
+    /// least once, not exactly once.
     ///
     /// # Errors
     /// What `work` fails with; the key was used for something else in this call.
@@ -46,7 +46,7 @@ impl Context {
         T: Serialize + DeserializeOwned,
         F: Future<Output = Result<T, ToolError>>,
     {
-        // a result that can no longer be read is that of another version of the program
+        // a result that cannot be decoded is from another version of the program
         if let Some(value) = self.claim_saved(key)?.and_then(|raw| serde_json::from_str(raw.get()).ok()) {
             return Ok(value);
         }
@@ -59,16 +59,17 @@ impl Context {
         Ok(value)
     }
 
-    /// Makes sure that the answers which this call has got are used once.
+    /// Ensures that the responses to this call's client requests are used once.
     ///
-    /// What travels with the client between the rounds of a call can be sent again until it expires. A function whose
-    /// effect must not be repeated calls this after its questions, right before the effect: only the first of all
-    /// those calls goes on.
+    /// A client can retry a call with the same `requestState` until that expires. A function whose effect must not be
+    /// repeated calls this after its client requests, right before the effect: it succeeds only in the first of these
+    /// retries.
     ///
-    /// The server remembers in memory what was used, unless it was given a [`SingleUse`](crate::SingleUse) store that replicas share.
+    /// Which responses were used is kept in memory, unless the server has a [`SingleUse`](crate::SingleUse) store that
+    /// replicas share.
     ///
     /// # Errors
-    /// The answers were used before, or came without the state that tells them apart.
+    /// The responses were used before, or came without `requestState`, which identifies them.
     pub async fn consume_once(&self) -> Result<(), ToolError> {
         let (call_id, expires) = match self.call_identity() {
             CallIdentity::Initial => return Ok(()),

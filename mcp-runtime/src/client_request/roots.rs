@@ -11,12 +11,12 @@ use super::engine::{ResponseFuture, with_meta};
 use crate::context::{AskError, ClientFeature, Context, PendingRequest};
 
 impl Context {
-    /// Asks the client which folders its user works in.
+    /// Requests the folders that the client's user works in.
     ///
     /// Deprecated by the protocol since 2026-07-28, where clients may still offer it.
     ///
     /// # Errors
-    /// The client refused or cannot be asked.
+    /// The client refused, or no request can be sent to it.
     ///
     /// See [roots](https://modelcontextprotocol.io/specification/2026-07-28/client/roots).
     ///

@@ -1,5 +1,5 @@
 //! What one call keeps for its requests to the client: how they are delivered, which keys are taken, what has come
-//! back. It does not depend on what the requests ask for.
+//! back. It does not depend on what they request.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

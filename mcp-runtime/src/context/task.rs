@@ -1,5 +1,4 @@
-//! From a call to a task: the point in a function from which on it no longer holds up its client. Generated code and
-//! functions call it; dispatch sees what they want after polling them.
+//! Turns a running call into a task, so that its client gets a reply and does not wait for the function.
 
 use std::{
     future::poll_fn,
@@ -23,16 +22,16 @@ pub(crate) struct TaskStart {
 }
 
 impl Context {
-    /// Goes on as a task: the client gets its reply now, and the rest of the function runs on without it. Whether this
-    /// is a task from here on.
+    /// Turns the call into a task: the client gets its reply now, and the function continues in the background. Returns
+    /// whether the call is a task from here on.
     ///
-    /// For tools with `task = manual`, which begin in the call itself: they may ask their client first and start once
-    /// they know enough. Tools with `task` start by themselves before their first line. It is `false`, and nothing
-    /// happens, if the client knows no tasks (all clients before 2026-07-28, and those that do not declare the
-    /// extension), if the tool has no `task` option, or outside of the function that the client called; then the
-    /// function goes on in line.
+    /// For tools with `task = manual`, which begin in the call itself: they may send client requests first and start
+    /// once they know enough. Tools with `task` start automatically before their first line. It returns `false` without
+    /// any effect if the client does not support tasks (all clients before 2026-07-28, and those that do not declare the
+    /// extension), if the tool has no `task` option, or outside of the function that the client called; the function
+    /// then continues within the call.
     ///
-    /// From here on questions wait with the task until the client answers them, and progress is the task's status
+    /// From here on client requests are part of the task until the client responds, and progress is the task's status
     /// message.
     ///
     /// ```

@@ -24,8 +24,8 @@ use crate::{
 /// A struct of strings, numbers, booleans, enums without data and lists of such enums; or a single one of these.
 /// `()` requests nothing but agreement.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be asked for",
-    label = "not a type that a form can ask for",
+    message = "`{Self}` cannot be elicited",
+    label = "not a type that a form can request",
     note = "put `#[mcp_type]` on `{Self}`, or derive `serde::Deserialize` and `schemars::JsonSchema` (1.x)"
 )]
 pub trait Elicitable: DeserializeOwned + JsonSchema + Send + 'static {}
@@ -33,18 +33,19 @@ pub trait Elicitable: DeserializeOwned + JsonSchema + Send + 'static {}
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> Elicitable for T {}
 
 impl Context {
-    /// Asks the user to fill in a form, which is made of `T`: a struct, or a single value.
+    /// Requests that the user fills in a form, which is made of `T`: a struct, or a single value.
     ///
     /// The fields of a struct may be strings, numbers, booleans, enums without data and lists (or sets) of such enums,
-    /// each of them optional. `message` says what it is for. The key names the question within its call; no other
-    /// question of that call may have the same.
+    /// each of them optional. `message` says what the form is for. The key identifies the client request within its
+    /// call, in which it must be unique.
     ///
-    /// Everything before a question may run once more when its answer comes, unless it is inside
+    /// Everything before a client request may run again when the response arrives, unless it is inside
     /// [`once`](Self::once).
     ///
     /// # Errors
     /// The user declined or dismissed the form ([`AskError::Declined`], [`AskError::Cancelled`]; see
-    /// [`Elicit::answer`] for how to tell without an error), the client cannot be asked, or no form can ask for `T`.
+    /// [`Elicit::answer`] for a result without an error), no request can be sent to the client, or `T` does not fit
+    /// into a form.
     ///
     /// See [elicitation](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation).
     ///

@@ -13,15 +13,15 @@ use crate::{
 };
 
 impl Context {
-    /// Asks the user to visit a URL, for what must not pass through the client: passwords, payments, the consent to
-    /// use another service.
+    /// Requests that the user visits a URL, for what must not pass through the client: passwords, payments, the
+    /// consent to use another service.
     ///
-    /// Agreement means that the user is on the way there, not that they did what there was to do. The URL must not
-    /// hold secrets or let anybody in who has it.
+    /// Agreement means that the user opens the URL, not that they finish there. The URL must not contain secrets or
+    /// grant access to anyone who has it.
     ///
     /// # Errors
-    /// The user declined or dismissed the question, the client cannot be asked, or the URL is none of `http` or
-    /// `https`.
+    /// The user declined or dismissed the request, no request can be sent to the client, or the URL is neither `http`
+    /// nor `https`.
     ///
     /// See [URL mode](https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation#url-mode-elicitation-requests).
     ///
@@ -32,7 +32,7 @@ impl Context {
     /// #[mcp_tool]
     /// async fn connect(ctx: &Context) -> Result<&'static str, ToolError> {
     ///     ctx.elicit_url("consent", "Let us read your calendar.", "https://example.com/connect").await?;
-    ///     Ok("go on in your browser")
+    ///     Ok("continue in your browser")
     /// }
     /// ```
     pub fn elicit_url<'c>(
@@ -45,9 +45,9 @@ impl Context {
         ElicitUrl { ctx: self, key, message, url, id: None, meta: Map::new() }
     }
 
-    /// Tells the client that the user is done at the URL of the elicitation with this id.
+    /// Notifies the client that the user is done at the URL of the elicitation with this id.
     ///
-    /// Only 2025-11-25 has ids and this message; clients of any other revision are told nothing.
+    /// Only 2025-11-25 has ids and this notification; clients of other revisions are not sent it.
     ///
     /// See [completion notifications](https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#completion-notifications-for-url-mode-elicitation).
     pub fn elicitation_complete(&self, id: &str) {

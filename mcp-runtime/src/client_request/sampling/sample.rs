@@ -28,12 +28,12 @@ pub trait SampleArgs: JsonSchema {}
 impl<T: JsonSchema> SampleArgs for T {}
 
 impl Context {
-    /// Asks the client's model to go on with a conversation.
+    /// Requests that the client's model continues a conversation.
     ///
     /// Deprecated by the protocol since 2026-07-28, where clients may still offer it.
     ///
     /// # Errors
-    /// The client or its user refused, cannot be asked, or the conversation is not one that can be sent.
+    /// The client or its user refused, no request can be sent to the client, or the conversation is not valid.
     ///
     /// See [sampling](https://modelcontextprotocol.io/specification/2026-07-28/client/sampling).
     ///

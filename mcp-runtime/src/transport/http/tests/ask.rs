@@ -88,7 +88,7 @@ async fn a_client_without_event_streams_cannot_be_asked() {
     let endpoint = endpoint(server());
     let client = Client::with_session(&endpoint, "2025-11-25").await.with("accept", "application/json");
     let reply = Coming::new(client.call(1, "ask").await).json().await;
-    assert_eq!(said(&reply), "failed: the client cannot be asked: it accepts no event stream");
+    assert_eq!(said(&reply), "failed: no request can be sent to the client: it accepts no event stream");
 }
 
 #[tokio::test]
@@ -100,7 +100,7 @@ async fn questions_fail_when_the_server_stops() {
     endpoint.stop();
     assert!(said(&coming.message().await).contains("the client left before it answered"));
     let reply = Coming::new(client.call(2, "ask").await).json().await;
-    assert_eq!(said(&reply), "failed: the client cannot be asked: the server is stopping");
+    assert_eq!(said(&reply), "failed: no request can be sent to the client: the server is stopping");
 }
 
 #[tokio::test]
@@ -158,5 +158,5 @@ async fn a_call_whose_client_has_gone_cannot_ask() {
     }
     go.send(true).unwrap();
     let said = tell.await.unwrap();
-    assert_eq!(said, "failed: the client cannot be asked: it does not read what is sent to it");
+    assert_eq!(said, "failed: no request can be sent to the client: it does not read what is sent to it");
 }

@@ -302,7 +302,7 @@ impl<'c> SentRequest<'c> {
         }
     }
 
-    /// Notifies the client that its response is no longer wanted.
+    /// Notifies the client that it need not respond.
     fn cancel(&mut self, reason: &str) {
         if std::mem::take(&mut self.is_open)
             && let Some(connection) = &self.context.inner().request.connection

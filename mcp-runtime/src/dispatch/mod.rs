@@ -55,10 +55,10 @@ pub(crate) struct Request<'a> {
 }
 
 /// Whether a function may send requests to its client.
-enum MayAsk {
-    /// It may; this is what the client sent along if it retries the call.
-    Yes(Option<Arc<Retry>>),
-    No,
+enum ClientRequestPolicy {
+    /// It may; holds what the client sent along if it retries the call.
+    Allowed(Option<Arc<Retry>>),
+    Forbidden,
 }
 
 impl<'a> Request<'a> {
@@ -82,14 +82,23 @@ impl<'a> Request<'a> {
     }
 
     /// The context of this request, for an item with that state.
-    fn make_context(&self, server: &Server, state: &Arc<Extensions>, may_ask: MayAsk) -> Context {
-        let (delivery, retry) = match may_ask {
-            MayAsk::Yes(retry) if self.revision.is_modern() => (Delivery::InputRequired, retry),
-            MayAsk::Yes(_) => match self.context.connection.as_ref().and_then(|c| c.cannot_ask()) {
-                Some(why) => (Delivery::Unavailable(why), None),
-                None => (Delivery::Connection, None),
-            },
-            MayAsk::No => {
+    fn make_context(
+        &self,
+        server: &Server,
+        state: &Arc<Extensions>,
+        client_request_policy: ClientRequestPolicy,
+    ) -> Context {
+        let (delivery, retry) = match client_request_policy {
+            ClientRequestPolicy::Allowed(retry) if self.revision.is_modern() => {
+                (Delivery::InputRequired, retry)
+            }
+            ClientRequestPolicy::Allowed(_) => {
+                match self.context.connection.as_ref().and_then(|c| c.unreachable_reason()) {
+                    Some(why) => (Delivery::Unavailable(why), None),
+                    None => (Delivery::Connection, None),
+                }
+            }
+            ClientRequestPolicy::Forbidden => {
                 (Delivery::Unavailable("only tools, resources and prompts may send client requests"), None)
             }
         };

@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 use serde_json::json;
 
 use super::{
-    MayAsk, Request,
+    ClientRequestPolicy, Request,
     call::ItemCall,
     response::{CacheHints, ReadEntry, Reply, Response, ResultBody},
 };
@@ -89,7 +89,7 @@ impl Server {
         };
         let variables = variables.into_iter().map(|(name, value)| (name, text(value))).collect();
         let wanted = Subscription { uri: uri.to_owned(), variables };
-        let context = request.make_context(self, &entry.state, MayAsk::No);
+        let context = request.make_context(self, &entry.state, ClientRequestPolicy::Forbidden);
         let failure = match contain(|| check(Some((&wanted, context))).outcome.unwrap_or(Ok(false))) {
             Ok(true) => return Ok(()),
             Ok(false) => {
@@ -131,8 +131,8 @@ impl ItemCall for Read<'_> {
         &self.entry.state
     }
 
-    fn may_ask(&self) -> MayAsk {
-        MayAsk::Yes(self.retry.clone())
+    fn client_request_policy(&self) -> ClientRequestPolicy {
+        ClientRequestPolicy::Allowed(self.retry.clone())
     }
 
     fn start(&self, watched: bool, context: &dyn Fn() -> Context) -> Started<ResourceResult, InputRequired> {

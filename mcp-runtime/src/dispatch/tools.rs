@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use super::{
-    MayAsk, Request,
+    ClientRequestPolicy, Request,
     call::ItemCall,
     response::{Reply, Response, ResultBody},
     tasks::{knows_tasks, lacks_tasks},
@@ -95,8 +95,8 @@ impl ItemCall for Call<'_> {
         &self.entry.state
     }
 
-    fn may_ask(&self) -> MayAsk {
-        MayAsk::Yes(self.retry.clone())
+    fn client_request_policy(&self) -> ClientRequestPolicy {
+        ClientRequestPolicy::Allowed(self.retry.clone())
     }
 
     fn prepare(&self, context: &Context) {

@@ -4,8 +4,6 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-use super::Context;
-
 /// A feature that only some clients have.
 ///
 /// Annotated functions name them in `requires(..)`; [`Context::supports`](crate::Context::supports) reports
@@ -61,14 +59,6 @@ impl ClientFeature {
             }
         }
         Value::Object(all)
-    }
-}
-
-impl Context {
-    /// Whether the client of this request declares that feature.
-    #[must_use]
-    pub fn supports(&self, feature: ClientFeature) -> bool {
-        feature.is_in(&self.client_capabilities())
     }
 }
 

@@ -143,6 +143,12 @@ impl Context {
         self.0.client.capabilities()
     }
 
+    /// Whether the client of this request declares that feature.
+    #[must_use]
+    pub fn supports(&self, feature: ClientFeature) -> bool {
+        feature.is_in(&self.client_capabilities())
+    }
+
     /// Whether the client shows pages to its user (the MCP Apps extension), so that a tool with `ui(..)` need not
     /// repeat everything in its text.
     ///

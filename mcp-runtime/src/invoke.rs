@@ -18,9 +18,9 @@ use tokio::time::{Instant, sleep};
 use crate::{
     arguments::{BoxFuture, Call, CallParts, Flow, Outcome},
     blocking::{Holding, Permit, Threads},
-    client_request::required,
+    client_request::{InputRequired, require_visits},
     content::Content,
-    context::{ClientFeature, Context, Question, RequestState, Unanswered},
+    context::{ClientFeature, Context},
     error::{ErrorKind, Failure, ToolError},
     item::Handler,
     jsonrpc::ProtocolError,
@@ -53,21 +53,9 @@ impl Interruption for Infallible {
     }
 }
 
-/// The function waits for input that only another request can bring.
-pub(crate) enum InputRequired {
-    /// The client cannot be asked for these.
-    Missing(Vec<ClientFeature>),
-    /// The client must answer these; the state is what the next request has to bring back.
-    Requests(Vec<Question>, RequestState),
-}
-
 impl Interruption for InputRequired {
     fn raised(context: &Context) -> Option<Self> {
-        let asks = &context.inner().asks;
-        asks.ends_round().then(|| match asks.unanswered() {
-            Unanswered::Missing(features) => Self::Missing(features),
-            Unanswered::Asked(requests, state) => Self::Requests(requests, state),
-        })
+        context.inner().client_requests.take_input_required()
     }
 }
 
@@ -86,12 +74,12 @@ impl Interruption for ToolInterruption {
     }
 }
 
-/// A task asks its client for something that the client did not declare.
+/// A task needs a feature that its client does not declare.
 pub(crate) struct MissingFeatures(pub(crate) Vec<ClientFeature>);
 
 impl Interruption for MissingFeatures {
     fn raised(context: &Context) -> Option<Self> {
-        context.inner().asks.missing().map(Self)
+        context.inner().client_requests.take_missing().map(Self)
     }
 }
 
@@ -348,7 +336,7 @@ impl<R> Running<R> {
                 return Poll::Ready(Err(interruption));
             }
             let Some(mut timer) = timer.as_mut().as_pin_mut() else { return Poll::Pending };
-            if self.context.inner().asks.is_waiting() {
+            if self.context.inner().client_requests.is_waiting() {
                 waiting_since.get_or_insert_with(Instant::now);
                 return Poll::Pending;
             }
@@ -371,13 +359,13 @@ impl<R> Running<R> {
     fn visited<I: Interruption>(self, result: Result<R, Failure>) -> Invoked<R, I> {
         let result = match result {
             Err(failure) if requires_visits(&failure) => {
-                let told = match failure.protocol() {
-                    Some(error) => required(error.clone(), &self.context),
+                let failure = match failure.protocol() {
+                    Some(error) => require_visits(error.clone(), &self.context),
                     None => failure,
                 };
                 match I::raised(&self.context) {
                     Some(interruption) => return Invoked::Interrupted(interruption, self),
-                    None => Err(told),
+                    None => Err(failure),
                 }
             }
             other => other,

@@ -244,7 +244,7 @@ async fn rounds_and_memory_are_bounded() {
         let reply = send(&server, "endless", json!({}), more).await;
         if round == 17 {
             let (code, message) = refusal(&reply);
-            assert_eq!((code, &*message), (-32603, "`endless` asked its client in more than 16 rounds"));
+            assert_eq!((code, &*message), (-32603, "`endless` took more than 16 round trips to its client"));
             break;
         }
         let key = format!("q{}", round - 1);

@@ -1,21 +1,31 @@
-//! Work that is done once though a function runs again, and answers that may be used a single time.
+//! Work that is done once although a function runs again when its call is retried, and responses that may be used once.
 
 use std::time::{Duration, SystemTime};
 
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    context::{Chain, Context},
+    context::{AskError, Context, Delivery, RawJson},
     error::ToolError,
 };
 
+/// Which call this is a retry of.
+enum CallIdentity {
+    /// It is not a retry.
+    Initial,
+    /// The call's random id, and until when it can be retried (seconds since 1970).
+    Known(String, u64),
+    /// The client sent responses without `requestState`.
+    Unknown,
+}
+
 impl Context {
-    /// Does `work`, unless an earlier round of this call has done it; then this is that round's result.
+    /// Does `work`, unless an earlier run of this call has done it; then this is the result of that run.
     ///
-    /// A function that asks its client may run again from its top when the answer comes, and everything before the
-    /// question with it. What must not be done or computed again goes in here. The result travels with the client
-    /// until the call ends, sealed, so it must be small; failures are not kept. If the client loses it, `work` is done
-    /// again: at least once, not exactly once.
+    /// A function that sends a client request may run again from its beginning when the response arrives. What must
+    /// not be done or computed again belongs in here. The client carries the result in the sealed `requestState` until
+    /// the call ends, so it must be small; failures are not kept. If the client loses it, `work` is done again: at
+    /// least once, not exactly once.
     ///
     /// # Errors
     /// What `work` fails with; the key was used for something else in this call.
@@ -36,40 +46,64 @@ impl Context {
         T: Serialize + DeserializeOwned,
         F: Future<Output = Result<T, ToolError>>,
     {
-        // a result that can no longer be read is that of another version of the program
-        if let Some(value) = self.saved(key)?.and_then(|raw| serde_json::from_str(raw.get()).ok()) {
+        // a result that cannot be decoded is from another version of the program
+        if let Some(value) = self.claim_saved(key)?.and_then(|raw| serde_json::from_str(raw.get()).ok()) {
             return Ok(value);
         }
         let value = work().await?;
-        if self.has_rounds() {
-            self.save(key, serde_json::value::to_raw_value(&value)?);
+        let may_be_retried = matches!(self.inner().client_requests.lock().delivery, Delivery::InputRequired);
+        if may_be_retried {
+            let saved = serde_json::value::to_raw_value(&value)?;
+            self.inner().client_requests.lock().saved.insert(key.to_owned(), saved);
         }
         Ok(value)
     }
 
-    /// Makes sure that the answers which this call has got are used once.
+    /// Ensures that the responses to this call's client requests are used once.
     ///
-    /// What travels with the client between the rounds of a call can be sent again until it expires. A function whose
-    /// effect must not be repeated calls this after its questions, right before the effect: only the first of all
-    /// those calls goes on.
+    /// A client can retry a call with the same `requestState` until that expires. A function whose effect must not be
+    /// repeated calls this after its client requests, right before the effect: it succeeds only in the first of these
+    /// retries.
     ///
-    /// The server remembers in memory what was used, unless it was given a [`SingleUse`](crate::SingleUse) store that replicas share.
+    /// Which responses were used is kept in memory, unless the server has a [`SingleUse`](crate::SingleUse) store that
+    /// replicas share.
     ///
     /// # Errors
-    /// The answers were used before, or came without the state that tells them apart.
+    /// The responses were used before, or came without `requestState`, which identifies them.
     pub async fn consume_once(&self) -> Result<(), ToolError> {
-        let (chain, expires) = match self.chain() {
-            Chain::First => return Ok(()),
-            Chain::Known(chain, expires) => (chain, SystemTime::UNIX_EPOCH + Duration::from_secs(expires)),
-            Chain::Lost => {
+        let (call_id, expires) = match self.call_identity() {
+            CallIdentity::Initial => return Ok(()),
+            CallIdentity::Known(call_id, expires) => {
+                (call_id, SystemTime::UNIX_EPOCH + Duration::from_secs(expires))
+            }
+            CallIdentity::Unknown => {
                 let text = "the answers came without `requestState`, so they cannot be used here";
                 return Err(ToolError::new(text));
             }
         };
-        if self.inner().settings.single_use.consume(&chain, expires).await {
+        if self.inner().settings.single_use.consume(&call_id, expires).await {
             Ok(())
         } else {
             Err(ToolError::new("the answers of this call were used before"))
+        }
+    }
+
+    /// The result that an earlier run of this call has saved under a key.
+    fn claim_saved(&self, key: &str) -> Result<Option<RawJson>, AskError> {
+        let mut state = self.inner().client_requests.lock();
+        state.claim_key(key)?;
+        let earlier = state.retry.as_ref().and_then(|retry| retry.state.as_ref());
+        Ok(earlier.and_then(|earlier| earlier.saved.get(key)).cloned())
+    }
+
+    fn call_identity(&self) -> CallIdentity {
+        match &self.inner().client_requests.lock().retry {
+            None => CallIdentity::Initial,
+            Some(retry) => match &retry.state {
+                Some(state) => CallIdentity::Known(state.call_id.clone(), state.expires),
+                None if retry.responses.is_empty() => CallIdentity::Initial,
+                None => CallIdentity::Unknown,
+            },
         }
     }
 }

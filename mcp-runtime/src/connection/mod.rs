@@ -52,7 +52,7 @@ pub(crate) trait ClientConnection: Send + Sync {
     }
 
     /// Why no request of the server can ever reach this client, where that is known in advance.
-    fn cannot_ask(&self) -> Option<&'static str> {
+    fn unreachable_reason(&self) -> Option<&'static str> {
         None
     }
 

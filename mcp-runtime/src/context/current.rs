@@ -1,5 +1,5 @@
-//! Which call the running thread works for. Dispatch enters a context around each poll of a user's function; asking
-//! looks whether it is inside, and events find their client by it.
+//! Which call the running thread works for: client requests are sent only from a poll of the call's own function, and
+//! `tracing` events reach the client of that call.
 
 use std::cell::RefCell;
 
@@ -12,7 +12,7 @@ thread_local! {
 #[derive(Debug, Clone)]
 struct Current {
     context: Context,
-    /// Whether the call's own future is polled, and not just something that it waits for.
+    /// Whether the call's own future is polled, and not just something that it awaits.
     polled: bool,
 }
 
@@ -26,7 +26,7 @@ impl Context {
         self.enter_as(true)
     }
 
-    /// The same for a thread that the call waits for: it cannot ask, but its events belong to the call.
+    /// The same for a thread that the call awaits: it cannot send client requests, but its events belong to the call.
     pub(crate) fn enter_beside(&self) -> Entered {
         self.enter_as(false)
     }
@@ -44,7 +44,7 @@ impl Context {
 
     /// The call that the thread works for.
     pub(crate) fn current() -> Option<Self> {
-        // an event may come from the end of a thread, when this is gone already
+        // an event may be recorded while the thread ends and its locals are destroyed
         let current =
             CURRENT.try_with(|current| current.try_borrow().ok()?.as_ref().map(|c| c.context.clone()));
         current.ok().flatten()

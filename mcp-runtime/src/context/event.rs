@@ -1,5 +1,5 @@
-//! `tracing` events on their way to the client of the call that they were recorded in. A subscriber hands them over:
-//! the layer of the feature `tracing`, or the one that `run` installs.
+//! Forwards `tracing` events to the client of the call that they were recorded in, from a subscriber: the layer of the
+//! feature `tracing`, or the one that `run` installs.
 
 use std::{
     cell::Cell,
@@ -16,10 +16,10 @@ use tracing::{
 use super::Context;
 use crate::protocol::LogLevel;
 
-/// What this crate itself says stays here: causes of private errors are in it.
-const OURS: &str = env!("CARGO_CRATE_NAME");
+/// Events of this crate are not forwarded: they contain the causes of private errors.
+const OWN_CRATE: &str = env!("CARGO_CRATE_NAME");
 
-/// Whether some subscriber of the process forwards events; calls are not tracked for nothing.
+/// Whether a subscriber of the process forwards events; without one, calls are not tracked.
 static FORWARDS: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
@@ -34,17 +34,17 @@ pub(crate) fn any_forwarder() -> bool {
     FORWARDS.load(Ordering::Relaxed)
 }
 
-/// Whether some client may ever want an event of this kind.
+/// Whether any client may get an event of this kind.
 pub(crate) fn is_wanted(metadata: &Metadata<'_>) -> bool {
     level(metadata).is_some()
         && [Some(metadata.target()), metadata.module_path()].iter().flatten().all(is_foreign)
 }
 
 fn is_foreign(path: &&str) -> bool {
-    path.strip_prefix(OURS).is_none_or(|rest| !rest.is_empty() && !rest.starts_with("::"))
+    path.strip_prefix(OWN_CRATE).is_none_or(|rest| !rest.is_empty() && !rest.starts_with("::"))
 }
 
-/// There is no level for traces.
+/// MCP has no level for traces.
 fn level(metadata: &Metadata<'_>) -> Option<LogLevel> {
     match *metadata.level() {
         Level::ERROR => Some(LogLevel::Error),
@@ -55,17 +55,17 @@ fn level(metadata: &Metadata<'_>) -> Option<LogLevel> {
     }
 }
 
-/// Sends an event to the client of the call that this thread works for, if that has asked for such events.
+/// Sends an event to the client of the call that this thread works for, if the client requested this level.
 pub(crate) fn forward(event: &Event<'_>) {
     let metadata = event.metadata();
     let Some(level) = level(metadata).filter(|_| is_wanted(metadata)) else { return };
-    // what is recorded while an event is written would have no end
-    let Some(_alone) = Alone::enter() else { return };
+    // forwarding the events that forwarding records would never end
+    let Some(_guard) = ForwardGuard::enter() else { return };
     let Some(context) = Context::current() else { return };
-    if context.asked_level().is_none_or(|least| level < least) {
+    if context.requested_level().is_none_or(|least| level < least) {
         return;
     }
-    let mut fields = Fields(Map::new());
+    let mut fields = EventFields(Map::new());
     event.record(&mut fields);
     if let Ok(data) = serde_json::to_vec(&fields.0) {
         context.send_log(level, Some(metadata.target()), &data, &Map::new());
@@ -73,62 +73,62 @@ pub(crate) fn forward(event: &Event<'_>) {
 }
 
 /// The right to forward, which a thread has once at a time.
-struct Alone;
+struct ForwardGuard;
 
-impl Alone {
+impl ForwardGuard {
     fn enter() -> Option<Self> {
         let was_busy = BUSY.try_with(|busy| busy.replace(true)).unwrap_or(true);
         (!was_busy).then_some(Self)
     }
 }
 
-impl Drop for Alone {
+impl Drop for ForwardGuard {
     fn drop(&mut self) {
-        // gone only at the end of the thread
-        let _gone = BUSY.try_with(|busy| busy.set(false));
+        // destroyed only while the thread ends
+        let _destroyed = BUSY.try_with(|busy| busy.set(false));
     }
 }
 
 /// An event's fields as the members of one object, `message` among them.
-struct Fields(Map<String, Value>);
+struct EventFields(Map<String, Value>);
 
-impl Fields {
-    fn put(&mut self, field: &Field, value: impl Into<Value>) {
-        // these describe records of the crate `log`, and say where its source files are
+impl EventFields {
+    fn insert(&mut self, field: &Field, value: impl Into<Value>) {
+        // metadata of records of the crate `log`, with paths of source files
         if !field.name().starts_with("log.") {
             self.0.insert(field.name().to_owned(), value.into());
         }
     }
 }
 
-impl Visit for Fields {
+impl Visit for EventFields {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.put(field, format!("{value:?}"));
+        self.insert(field, format!("{value:?}"));
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.put(field, value);
+        self.insert(field, value);
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.put(field, value);
+        self.insert(field, value);
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.put(field, value);
+        self.insert(field, value);
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.put(field, value);
+        self.insert(field, value);
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
-        self.put(field, value);
+        self.insert(field, value);
     }
 
-    /// Without its causes, of which its author may not have thought.
+    /// Without its causes, which its author may not intend for clients.
     fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
-        self.put(field, value.to_string());
+        self.insert(field, value.to_string());
     }
 }
 
@@ -138,15 +138,15 @@ impl Visit for Fields {
 #[non_exhaustive]
 pub struct ClientLayer;
 
-/// A layer that sends the `tracing` events of a call to the client of that call, if the client has asked for them.
+/// A layer that sends the `tracing` events of a call to the client of that call, if the client requested them.
 ///
 /// The server must be built with [`.logging()`](crate::ServerBuilder::logging). An event is a log message at its own level
 /// (`TRACE` is never sent), from its target (the wire's `logger`), with its message and fields as data. It is sent if
 /// it was recorded on a thread that works for the call: in the annotated function itself, not in tasks that it spawned.
-/// Clients of 2026-07-28 ask with the request, others with `logging/setLevel`; one that has not asked gets no events.
+/// Clients of 2026-07-28 request events with each call, others with `logging/setLevel`; without that they get none.
 ///
 /// **Every** event that reaches the layer is sent, whichever crate it comes from, except those of `mcp_runtime` itself,
-/// whose records hold the causes of private errors. Filter it by target where dependencies record what clients must
+/// whose events contain the causes of private errors. Filter it by target where dependencies record what clients must
 /// not see:
 ///
 /// ```
@@ -158,8 +158,8 @@ pub struct ClientLayer;
 /// # tracing::subscriber::with_default(subscriber, || {});
 /// ```
 ///
-/// It does not need the subscriber that [`run`](crate::ServerBuilder::run) installs, and takes its place: `run` leaves
-/// a subscriber that the program has set as it is, so add a layer for stderr as well.
+/// It replaces the subscriber that [`run`](crate::ServerBuilder::run) installs: `run` keeps a subscriber that the program
+/// has set, so add a layer for stderr as well.
 ///
 /// See [logging](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/logging).
 #[cfg(feature = "tracing")]
@@ -181,9 +181,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_this_crate_is_ours() {
-        for ours in ["mcp_runtime", "mcp_runtime::dispatch::reply"] {
-            assert!(!is_foreign(&ours), "{ours}");
+    fn only_events_of_this_crate_are_not_forwarded() {
+        for own in ["mcp_runtime", "mcp_runtime::dispatch::reply"] {
+            assert!(!is_foreign(&own), "{own}");
         }
         for foreign in ["mcp_runtime_client", "my_server", "", "my::mcp_runtime"] {
             assert!(is_foreign(&foreign), "{foreign}");

@@ -1,11 +1,11 @@
-//! What came beside a request: the headers of its HTTP request, and the trace that it is part of.
+//! The headers of a request's HTTP request, and the trace that it is part of.
 
 use std::borrow::Cow;
 
 use super::Context;
 
 impl Context {
-    /// The value of the first HTTP header of that name, in any case; nothing over other transports, or if it is not
+    /// The value of the first HTTP header of that name, in any case; `None` over other transports, or if it is not
     /// text.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
@@ -15,21 +15,21 @@ impl Context {
     /// The trace that the request is part of, in the format of W3C Trace Context: the `traceparent` of its `_meta`, or
     /// else the HTTP header of that name. One that is malformed counts as absent.
     ///
-    /// What goes with it is there as `ctx.meta("tracestate")` and `ctx.meta("baggage")`.
+    /// The related values are `ctx.meta("tracestate")` and `ctx.meta("baggage")`.
     ///
     /// See [trace context](https://modelcontextprotocol.io/specification/2026-07-28/basic/index#meta).
     #[must_use]
     pub fn traceparent(&self) -> Option<Cow<'_, str>> {
-        let said = match self.meta("traceparent") {
+        let in_meta = match self.meta("traceparent") {
             Some(serde_json::Value::String(text)) => Some(Cow::Owned(text)),
             _ => None,
         };
-        let said = said.filter(|text| is_traceparent(text));
-        said.or_else(|| self.header("traceparent").filter(|text| is_traceparent(text)).map(Cow::Borrowed))
+        let in_meta = in_meta.filter(|text| is_traceparent(text));
+        in_meta.or_else(|| self.header("traceparent").filter(|text| is_traceparent(text)).map(Cow::Borrowed))
     }
 }
 
-/// `version-trace-parent-flags` in lower-case hexadecimal digits; versions after the first may say more.
+/// `version-trace-parent-flags` in lower-case hexadecimal digits; later versions may append more.
 fn is_traceparent(text: &str) -> bool {
     let mut parts = text.split('-');
     let mut next = |length: usize| {

@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use super::{Context, notification_meta};
 use crate::{jsonrpc::notification, protocol::LogLevel};
 
-/// What a client of the handshake era gets before it has set a level; the specification leaves that to servers.
-const UNASKED: LogLevel = LogLevel::Info;
+/// What a legacy client gets before it has set a level; the specification leaves that to servers.
+const DEFAULT_LEVEL: LogLevel = LogLevel::Info;
 
 /// A log message under construction; see [`Context::log`].
 #[must_use = "nothing is logged before `.send()`"]
@@ -22,7 +22,7 @@ pub struct Log<'a, T> {
 }
 
 impl<'a, T: Serialize> Log<'a, T> {
-    /// Names the part of the program that speaks: the wire's `logger`.
+    /// Sets the wire's `logger`: the part of the program that logs.
     pub fn logger(mut self, name: impl Into<Cow<'a, str>>) -> Self {
         self.logger = Some(name.into());
         self
@@ -48,7 +48,7 @@ impl<'a, T: Serialize> Log<'a, T> {
         }
         match serde_json::to_vec(&self.data) {
             Ok(data) => self.context.send_log(self.level, self.logger.as_deref(), &data, &self.meta),
-            Err(error) => tracing::warn!(%error, "the data of a log message are not JSON"),
+            Err(error) => tracing::warn!(%error, "the data of a log message cannot be written as JSON"),
         }
     }
 }
@@ -63,12 +63,12 @@ impl<T> fmt::Debug for Log<'_, T> {
 }
 
 impl Context {
-    /// Tells the client what goes on: `ctx.log(LogLevel::Info, "started").send()`; the data may be anything that
-    /// serde can write.
+    /// Sends a log message to the client: `ctx.log(LogLevel::Info, "started").send()`; the data may be anything that
+    /// implements `Serialize`.
     ///
-    /// The server must be built with [`.logging()`](crate::ServerBuilder::logging). A client of 2026-07-28 gets what it
-    /// asks for with each request, and nothing if it asks for nothing. One of an earlier revision gets what it asked
-    /// for last; before that, messages of [`LogLevel::Info`] and above.
+    /// The server must be built with [`.logging()`](crate::ServerBuilder::logging). A client of 2026-07-28 sets a
+    /// level with each request, and gets nothing without one. A client of an earlier revision gets the level that it set
+    /// last; before that, messages of [`LogLevel::Info`] and above.
     ///
     /// See [logging](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/logging).
     ///
@@ -88,14 +88,14 @@ impl Context {
 
     /// The least level that the client of this call gets; `None` if it gets nothing.
     fn log_threshold(&self) -> Option<LogLevel> {
-        self.asked_level().or_else(|| {
+        self.requested_level().or_else(|| {
             let inner = self.inner();
-            (inner.settings.logging && !inner.revision.is_modern()).then_some(UNASKED)
+            (inner.settings.logging && !inner.revision.is_modern()).then_some(DEFAULT_LEVEL)
         })
     }
 
-    /// The least level that the client of this call has asked for.
-    pub(super) fn asked_level(&self) -> Option<LogLevel> {
+    /// The least level that the client of this call requested.
+    pub(super) fn requested_level(&self) -> Option<LogLevel> {
         let inner = self.inner();
         if !inner.settings.logging {
             return None;
@@ -115,8 +115,8 @@ impl Context {
         let Some(connection) = inner.request.connection.as_ref().filter(|_| inner.cancel.is_running()) else {
             return;
         };
-        // the reply to the call has been sent, and tasks have no log
-        if inner.asks.task().is_some() {
+        // the reply to the call was sent already, and MCP defines no log for tasks
+        if inner.client_requests.task().is_some() {
             return;
         }
         connection.notify(notification("notifications/message", |params| {

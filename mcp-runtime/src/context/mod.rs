@@ -1,14 +1,16 @@
-//! The request as user code sees it: who asks, what was sent beside the arguments, progress, cancellation, and the
-//! values that can be injected. Dispatch makes one for each call that wants it.
+//! The request as user code sees it: its caller, what was sent with the arguments, progress, cancellation, and the
+//! values that can be injected.
 
-mod ask;
+mod ask_error;
 mod cancel;
 mod current;
 mod event;
+mod feature;
 mod head;
 mod log;
 mod progress;
 mod single_use;
+mod state;
 mod task;
 
 use std::{
@@ -20,21 +22,23 @@ use std::{
 
 use serde_json::{Map, Value};
 
-pub use ask::{AskError, ClientFeature};
-pub(crate) use ask::{
-    Asking, Asks, Chain, Inputs, MAX_ROUNDS, Question, Raw, RequestState, Round, Unanswered, Way,
-    input_request,
-};
+pub use ask_error::AskError;
 pub(crate) use cancel::Cancel;
 pub use cancel::Cancelled;
 #[cfg(feature = "tracing")]
 pub use event::{ClientLayer, client_layer};
 pub(crate) use event::{any_forwarder, forward, is_wanted, register_forwarder};
+pub use feature::ClientFeature;
 pub use log::Log;
 pub(crate) use progress::Channel;
 pub use progress::{Amount, Progress};
 pub use single_use::SingleUse;
 pub(crate) use single_use::Used;
+pub(crate) use state::{
+    ClientRequestState, ClientRequests, Delivery, InputRequest, InputResponse, PendingRequest, RawJson,
+    RequestState, Retry, TaskHandle,
+};
+pub(crate) use task::TaskStart;
 
 use crate::{
     connection::{Caller, ClientData, ClientInfo, RequestContext},
@@ -45,7 +49,8 @@ use crate::{
 
 /// The request that a function is answering.
 ///
-/// Take it as `ctx: &Context`; it is injected and never part of a schema. Clones are cheap and mean the same request.
+/// Take it as `ctx: &Context`; it is injected and never part of a schema. Clones are cheap and refer to the same
+/// request.
 #[derive(Clone)]
 pub struct Context(Arc<Inner>);
 
@@ -57,23 +62,24 @@ pub(crate) struct Inner {
     /// Raw JSON of the request's `_meta`.
     pub(crate) meta: Option<Box<str>>,
     pub(crate) progress: Option<Channel>,
-    /// The least level of the log messages that this request asks for.
+    /// The least level of the log messages that this request sets.
     pub(crate) log_level: Option<LogLevel>,
     pub(crate) cancel: Cancel,
-    pub(crate) asks: Asks,
+    pub(crate) client_requests: ClientRequests,
+    pub(crate) task_start: TaskStart,
     pub(crate) settings: Arc<Settings>,
 }
 
-/// What a server lays down for all of its calls.
+/// Settings of a server that apply to all of its calls.
 pub(crate) struct Settings {
-    /// How long a client may take for an answer.
+    /// How long a client may take to respond to a request.
     pub(crate) ask_timeout: Duration,
     pub(crate) single_use: Box<dyn SingleUse>,
-    /// What the server itself lets functions take, beside their state.
+    /// Values of the server itself that functions can take.
     pub(crate) own: Extensions,
     /// Whether clients may get log messages.
     pub(crate) logging: bool,
-    /// Whether somebody was told that they get none.
+    /// Whether the hint that clients get none was logged.
     pub(crate) hinted: AtomicBool,
 }
 
@@ -113,31 +119,38 @@ impl Context {
             progress: None,
             log_level: None,
             cancel: Cancel::default(),
-            asks: Asks::new(Way::Never("it is a test")),
+            client_requests: ClientRequests::new(Delivery::Unavailable("it is a test"), None),
+            task_start: TaskStart::default(),
             settings: Arc::default(),
         })
     }
 
-    /// The revision of the protocol that this request is written in.
+    /// The revision of the protocol that this request uses.
     #[must_use]
     pub fn revision(&self) -> Revision {
         self.0.revision
     }
 
-    /// The client's name and version, where it said them.
+    /// The client's name and version, if it sent them.
     #[must_use]
     pub fn client(&self) -> Option<ClientInfo> {
         self.0.client.info()
     }
 
-    /// The capabilities that the client declared, as the wire has them; an empty object if none.
+    /// The capabilities that the client declared, as on the wire; an empty object if none.
     #[must_use]
     pub fn client_capabilities(&self) -> Value {
         self.0.client.capabilities()
     }
 
-    /// Whether the client shows pages to its user (the MCP Apps extension), so that a tool with `ui(..)` need not put
-    /// everything into its text.
+    /// Whether the client of this request declares that feature.
+    #[must_use]
+    pub fn supports(&self, feature: ClientFeature) -> bool {
+        feature.is_in(&self.client_capabilities())
+    }
+
+    /// Whether the client shows pages to its user (the MCP Apps extension), so that a tool with `ui(..)` need not
+    /// repeat everything in its text.
     ///
     /// ```
     /// use mcp_runtime::Context;
@@ -156,7 +169,7 @@ impl Context {
         crate::protocol::shows_pages(&self.client_capabilities())
     }
 
-    /// Who is calling, where the server authenticates its callers.
+    /// The caller, if the server authenticates its callers.
     #[must_use]
     pub fn caller(&self) -> Option<&Caller> {
         self.0.request.caller.as_deref()
@@ -177,7 +190,7 @@ impl Context {
         meta.get(key).cloned()
     }
 
-    /// Reports how far the call has come; sent only if the client asked for progress.
+    /// Reports the progress of the call; sent only if the client requested it.
     ///
     /// Values must increase: an equal or lower one is dropped.
     ///
@@ -187,16 +200,16 @@ impl Context {
         Progress::new(self, progress)
     }
 
-    /// Closes the connection on which the client waits for this call, and has it come back for the result: whether
-    /// that is so.
+    /// Closes the event stream on which the client awaits the result of this call, and lets it reconnect later. Returns
+    /// whether the stream is closed.
     ///
-    /// For work that takes long, where a connection that is open all the while would be a burden, or would not live.
-    /// The function goes on. The client comes back after `retry`, as often as it takes, and gets what was sent in the
-    /// meantime; a connection that it has come back with can be closed in the same way.
+    /// For work that takes longer than a connection should stay open. The function continues. The client reconnects
+    /// after `retry`, as often as necessary, and gets what was sent in the meantime; the stream of a reconnected client
+    /// can be closed in the same way.
     ///
-    /// Only a client of revision 2025-11-25, over HTTP, in a session, comes back. For every other this does nothing and
-    /// gives `false`: the connection stays open. It also stays open if the result is there first, or too many calls go
-    /// on without a connection.
+    /// Only a client of revision 2025-11-25 in an HTTP session reconnects. For every other client this has no effect and
+    /// returns `false`: the stream stays open. It also stays open if the result is ready first, or if too many calls run
+    /// without a connection.
     ///
     /// ```
     /// # use mcp_runtime::prelude::*;
@@ -216,15 +229,15 @@ impl Context {
         connection.is_some_and(|connection| connection.close_stream(retry))
     }
 
-    /// Whether the client gave up on this request.
+    /// Whether the client cancelled this request.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.cancel.is_fired()
     }
 
-    /// Waits until the client gives up on this request, or it has been answered.
+    /// Waits until the client cancels this request, or its result is ready.
     ///
-    /// An async function need not ask: its future is dropped then. It is for work that goes on elsewhere.
+    /// An async function does not need this: its future is dropped then. It is for work that runs elsewhere.
     pub fn cancelled(&self) -> Cancelled {
         self.0.cancel.wait()
     }
@@ -249,7 +262,7 @@ impl Context {
     }
 }
 
-/// The `_meta` that a function gives a notification, as far as the revision has it.
+/// Writes the `_meta` of a notification, if the revision has it.
 fn notification_meta(params: &mut Object<'_>, meta: &Map<String, Value>, revision: Revision) {
     if revision >= Revision::V2025_11_25 && !meta.is_empty() {
         params.value("_meta", meta);

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{Context, notification_meta};
 use crate::{jsonrpc::notification, protocol::Revision};
 
-/// The token that the client chose, and the last value sent with it.
+/// The client's `progressToken`, and the last value sent with it.
 #[derive(Debug)]
 pub(crate) struct Channel {
     /// Raw JSON.
@@ -21,9 +21,9 @@ impl Channel {
     }
 }
 
-/// Numbers that say how far a call has come: floats and integers of every size.
+/// Numbers for progress: floats and integers of every size.
 ///
-/// The wire has one kind of number, a double, so integers beyond 2⁵³ are rounded.
+/// The wire has doubles only, so integers beyond 2⁵³ are rounded.
 pub trait Amount: sealed::Amount {}
 
 mod sealed {
@@ -79,20 +79,20 @@ impl<'a> Progress<'a> {
         self
     }
 
-    /// Sends it: at once, without waiting, and only to a client that asked.
+    /// Sends it: at once, without waiting, and only to a client that requested progress.
     ///
-    /// In a [task](crate::Context::start_task) it becomes the task's status message instead, whether the client asked
-    /// for progress or not: the message, or else the values.
+    /// In a [task](crate::Context::start_task) it sets the task's status message instead, whether or not the client
+    /// requested progress: the message, or else the values.
     pub fn send(self) {
         let inner = self.context.inner();
-        if let Some(task) = inner.asks.task() {
+        if let Some(task) = inner.client_requests.task() {
             if self.progress.is_finite() && inner.cancel.is_running() {
-                task.report(self.progress, self.total, self.message);
+                task.report_progress(self.progress, self.total, self.message);
             }
             return;
         }
         let (Some(channel), Some(connection)) = (&inner.progress, &inner.request.connection) else { return };
-        // a call that is over or cancelled may go on in a task of its own, but nothing is sent for it any more
+        // a spawned task may outlive the call, but nothing more is sent for it
         if !self.progress.is_finite() || !inner.cancel.is_running() {
             return;
         }

@@ -1,27 +1,37 @@
-//! From a call to a task: the point in a function from which on it no longer holds up its client. Generated code and
-//! functions call it; dispatch sees what they want after polling them.
+//! Turns a running call into a task, so that its client gets a reply and does not wait for the function.
 
 use std::{
     future::poll_fn,
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
     task::Poll,
 };
 
 use tokio::sync::Semaphore;
 
-use super::Context;
+use super::{Context, Inner};
+
+/// Whether a call may become a task, and wants to.
+#[derive(Debug, Default)]
+pub(crate) struct TaskStart {
+    /// Set if it may: the concurrency limit that applies to its function.
+    permits: OnceLock<Option<Arc<Semaphore>>>,
+    is_requested: AtomicBool,
+}
 
 impl Context {
-    /// Goes on as a task: the client gets its reply now, and the rest of the function runs on without it. Whether this
-    /// is a task from here on.
+    /// Turns the call into a task: the client gets its reply now, and the function continues in the background. Returns
+    /// whether the call is a task from here on.
     ///
-    /// For tools with `task = manual`, which begin in the call itself: they may ask their client first and start once
-    /// they know enough. Tools with `task` start by themselves before their first line. It is `false`, and nothing
-    /// happens, if the client knows no tasks (all clients before 2026-07-28, and those that do not declare the
-    /// extension), if the tool has no `task` option, or outside of the function that the client called; then the
-    /// function goes on in line.
+    /// For tools with `task = manual`, which begin in the call itself: they may send client requests first and start
+    /// once they know enough. Tools with `task` start automatically before their first line. It returns `false` without
+    /// any effect if the client does not support tasks (all clients before 2026-07-28, and those that do not declare the
+    /// extension), if the tool has no `task` option, or outside of the function that the client called; the function
+    /// then continues within the call.
     ///
-    /// From here on questions wait with the task until the client answers them, and progress is the task's status
+    /// From here on client requests are part of the task until the client responds, and progress is the task's status
     /// message.
     ///
     /// ```
@@ -38,34 +48,34 @@ impl Context {
     /// ```
     pub async fn start_task(&self) -> bool {
         poll_fn(|cx| {
-            let asks = &self.inner().asks;
-            if asks.task().is_some() {
+            let Inner { client_requests, task_start, .. } = self.inner();
+            if client_requests.task().is_some() {
                 return Poll::Ready(true);
             }
-            if asks.turn.get().is_none() || !self.is_current() {
+            if task_start.permits.get().is_none() || !self.is_current() {
                 return Poll::Ready(false);
             }
-            // whoever polls the function looks at this next, and polls again once there is a task
-            asks.starts.store(true, Ordering::Relaxed);
+            // the poller of the function looks at this next, and polls again once there is a task
+            task_start.is_requested.store(true, Ordering::Relaxed);
             cx.waker().wake_by_ref();
             Poll::Pending
         })
         .await
     }
 
-    /// Lets the call go on as a task, which has to wait for its turn if there is something to wait for.
-    pub(crate) fn may_start_task(&self, turn: Option<Arc<Semaphore>>) {
-        // a context is made for one call, so nobody else has said so
-        let _again = self.inner().asks.turn.set(turn);
+    /// Allows the call to become a task, whose function then acquires a permit of that semaphore first.
+    pub(crate) fn may_start_task(&self, permits: Option<Arc<Semaphore>>) {
+        // a context belongs to one call, which allows it once
+        let _again = self.inner().task_start.permits.set(permits);
     }
 
-    /// What the task waits for before its function begins.
+    /// What the task acquires a permit of before its function begins.
     pub(crate) fn permit_to_wait_for(&self) -> Option<Arc<Semaphore>> {
-        self.inner().asks.turn.get().cloned().flatten()
+        self.inner().task_start.permits.get().cloned().flatten()
     }
 
-    /// Whether the function, which is pending, wants to go on as a task; it is asked once.
+    /// Takes the wish of the pending function to become a task.
     pub(crate) fn starts_task(&self) -> bool {
-        self.inner().asks.starts.swap(false, Ordering::Relaxed)
+        self.inner().task_start.is_requested.swap(false, Ordering::Relaxed)
     }
 }

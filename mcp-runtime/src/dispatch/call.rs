@@ -6,7 +6,7 @@ use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 use tokio::sync::Semaphore;
 
 use super::{
-    MayAsk, Request,
+    ClientRequestPolicy, Request,
     layer::{LayeredCall, Layers},
     response::{Pending, Reply, Response},
 };
@@ -42,7 +42,7 @@ pub(super) trait ItemCall: Send + Sync + Sized {
     fn state(&self) -> &Arc<Extensions>;
 
     /// Whether the function may send requests to its client.
-    fn may_ask(&self) -> MayAsk;
+    fn client_request_policy(&self) -> ClientRequestPolicy;
 
     /// Settles what a new context allows.
     fn prepare(&self, _context: &Context) {}
@@ -149,7 +149,7 @@ impl Server {
 
 /// The context of a call.
 fn context<C: ItemCall>(server: &Server, request: Request<'_>, call: &C) -> Context {
-    let context = request.make_context(server, call.state(), call.may_ask());
+    let context = request.make_context(server, call.state(), call.client_request_policy());
     call.prepare(&context);
     context
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
 use serde::Deserialize;
 
 use super::{
-    MayAsk, Request,
+    ClientRequestPolicy, Request,
     call::ItemCall,
     response::{Reply, Response, ResultBody},
     tools::unknown,
@@ -136,8 +136,8 @@ impl ItemCall for Complete {
         &self.state
     }
 
-    fn may_ask(&self) -> MayAsk {
-        MayAsk::No
+    fn client_request_policy(&self) -> ClientRequestPolicy {
+        ClientRequestPolicy::Forbidden
     }
 
     fn start(&self, _: bool, context: &dyn Fn() -> Context) -> Started<Vec<String>, Infallible> {

@@ -75,7 +75,6 @@ mod tests {
 
     use super::*;
     use crate::{
-        context::{ClientFeature, Question},
         dispatch::response::ResultBody,
         jsonrpc::ProtocolError,
         protocol::Revision,
@@ -165,13 +164,7 @@ mod tests {
             "as it is"
         });
         let asks = RuntimeTool::builder("asks").handler(|call: ToolCall| async move {
-            let question = Question {
-                key: "roots".into(),
-                needs: ClientFeature::Roots,
-                method: "roots/list",
-                params: b"{}".to_vec(),
-            };
-            call.context.ask(Ok(question), |_| Ok(())).await.map_or("nothing", |()| "roots")
+            call.context.roots("roots").await.map_or("nothing", |_| "roots")
         });
         builder
             .add_tool(never)

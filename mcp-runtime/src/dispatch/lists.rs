@@ -3,7 +3,7 @@
 use std::{borrow::Cow, convert::Infallible, sync::Arc};
 
 use super::{
-    MayAsk, Request,
+    ClientRequestPolicy, Request,
     call::ItemCall,
     pagination::{View, bad_cursor},
     response::{Reply, Response, ResultBody},
@@ -82,8 +82,10 @@ impl Server {
         let entries = registry.entries(ListKind::Resources, request.revision, request.access());
         let visible = registry.resources.iter().filter(|r| request.access().allows(&r.item.scopes));
         let listers: Vec<_> = visible.filter_map(|r| Some((r.clone(), r.list?))).collect();
-        let contexts =
-            listers.iter().map(|(r, _)| request.make_context(self, &r.state, MayAsk::No)).collect();
+        let contexts = listers
+            .iter()
+            .map(|(r, _)| request.make_context(self, &r.state, ClientRequestPolicy::Forbidden))
+            .collect();
         let call = ListInstances { entries, listers, start, view, contexts, state: Arc::default() };
         self.perform(request, call)
     }
@@ -110,8 +112,8 @@ impl ItemCall for ListInstances {
         &self.state
     }
 
-    fn may_ask(&self) -> MayAsk {
-        MayAsk::No
+    fn client_request_policy(&self) -> ClientRequestPolicy {
+        ClientRequestPolicy::Forbidden
     }
 
     fn start(&self, _: bool, context: &dyn Fn() -> Context) -> Started<Vec<Instances>, Infallible> {

@@ -5,13 +5,13 @@ mod call;
 mod completion;
 mod connection_state;
 mod inbound;
+mod input_required;
 mod layer;
 mod lifecycle;
 mod lists;
 mod logging;
 mod pagination;
 mod prompts;
-mod request_state;
 mod resources;
 mod response;
 mod skills;
@@ -26,7 +26,6 @@ pub(crate) use inbound::{
 };
 #[cfg(all(test, feature = "http"))]
 pub(crate) use layer::{Layer, LayeredCall, Layers, ReplyFuture};
-use request_state::BoundTo;
 #[cfg(feature = "http")]
 pub(crate) use response::Status;
 use response::{Listening, Response};
@@ -37,7 +36,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use crate::{
     connection::{Access, ClientData, RequestContext},
-    context::{Asks, Context, Inner, Round, Way, any_forwarder},
+    context::{ClientRequests, Context, Delivery, Inner, Retry, TaskStart, any_forwarder},
     extensions::Extensions,
     jsonrpc::{Message, Meta, Params, ProtocolError, is_id, text_of},
     protocol::{self, LogLevel, META_LOG_LEVEL, Revision},
@@ -56,10 +55,10 @@ pub(crate) struct Request<'a> {
 }
 
 /// Whether a function may send requests to its client.
-enum MayAsk {
-    /// This is what came back from earlier requests of the same call.
-    Yes(Option<Arc<Round>>),
-    No,
+enum ClientRequestPolicy {
+    /// It may; holds what the client sent along if it retries the call.
+    Allowed(Option<Arc<Retry>>),
+    Forbidden,
 }
 
 impl<'a> Request<'a> {
@@ -83,14 +82,25 @@ impl<'a> Request<'a> {
     }
 
     /// The context of this request, for an item with that state.
-    fn make_context(&self, server: &Server, state: &Arc<Extensions>, may_ask: MayAsk) -> Context {
-        let way = match may_ask {
-            MayAsk::Yes(round) if self.revision.is_modern() => Way::Rounds(round),
-            MayAsk::Yes(_) => match self.context.connection.as_ref().and_then(|c| c.cannot_ask()) {
-                Some(why) => Way::Never(why),
-                None => Way::Requests,
-            },
-            MayAsk::No => Way::Never("only tools, resources and prompts may ask"),
+    fn make_context(
+        &self,
+        server: &Server,
+        state: &Arc<Extensions>,
+        client_request_policy: ClientRequestPolicy,
+    ) -> Context {
+        let (delivery, retry) = match client_request_policy {
+            ClientRequestPolicy::Allowed(retry) if self.revision.is_modern() => {
+                (Delivery::InputRequired, retry)
+            }
+            ClientRequestPolicy::Allowed(_) => {
+                match self.context.connection.as_ref().and_then(|c| c.unreachable_reason()) {
+                    Some(why) => (Delivery::Unavailable(why), None),
+                    None => (Delivery::Connection, None),
+                }
+            }
+            ClientRequestPolicy::Forbidden => {
+                (Delivery::Unavailable("only tools, resources and prompts may send client requests"), None)
+            }
         };
         let meta = &self.params.meta;
         Context::new(Inner {
@@ -103,22 +113,10 @@ impl<'a> Request<'a> {
             // an unknown one was refused before
             log_level: self.log_level().unwrap_or_default(),
             cancel: crate::context::Cancel::default(),
-            asks: Asks::new(way),
+            client_requests: ClientRequests::new(delivery, retry),
+            task_start: TaskStart::default(),
             settings: server.settings().clone(),
         })
-    }
-
-    /// What comes back with a later round of a call, from the client that was asked; `None` in its first round.
-    fn round<'b>(
-        &self,
-        server: &Server,
-        bound: impl FnOnce() -> BoundTo<'b>,
-    ) -> Result<Option<Arc<Round>>, ProtocolError> {
-        let Params { input_responses, request_state, .. } = self.params;
-        if !self.revision.is_modern() || (input_responses.is_none() && request_state.is_none()) {
-            return Ok(None);
-        }
-        server.open_state(self, bound).map(Some)
     }
 
     /// The least level of the log messages that this request asks for.

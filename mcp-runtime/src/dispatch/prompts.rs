@@ -5,18 +5,18 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 use serde_json::Value;
 
 use super::{
-    MayAsk, Request,
+    ClientRequestPolicy, Request,
     call::ItemCall,
-    request_state::BoundTo,
     response::{Reply, Response, ResultBody},
     tools::unknown,
 };
 use crate::{
     arguments::{CallParts, Input, Variable},
-    context::{Context, Round},
+    client_request::{CallBinding, InputRequired},
+    context::{Context, Retry},
     error::Failure,
     extensions::Extensions,
-    invoke::{self, ClientError, InputRequired, Running, Started, Subject},
+    invoke::{self, ClientError, Running, Started, Subject},
     jsonrpc::{ProtocolError, text_of},
     prompt::{PromptEntry, PromptResult},
     protocol::Revision,
@@ -29,7 +29,7 @@ struct Call<'a> {
     values: Vec<(String, Variable)>,
     /// Raw JSON of the same.
     arguments: Cow<'a, str>,
-    round: Option<Arc<Round>>,
+    retry: Option<Arc<Retry>>,
 }
 
 impl Server {
@@ -45,8 +45,8 @@ impl Server {
         if !entry.item.requires.is_empty() {
             request.check_features(&entry.item.requires)?;
         }
-        let round = request.round(self, || BoundTo::new("prompts/get", &name, arguments))?;
-        let call = Call { entry: entry.clone(), values, arguments: Cow::Borrowed(arguments), round };
+        let retry = request.retry(self, || CallBinding::new("prompts/get", &name, arguments))?;
+        let call = Call { entry: entry.clone(), values, arguments: Cow::Borrowed(arguments), retry };
         Ok(self.perform(request, call))
     }
 }
@@ -57,8 +57,8 @@ impl ItemCall for Call<'_> {
     type Owned = Call<'static>;
 
     fn into_owned(self) -> Call<'static> {
-        let Self { entry, values, arguments, round } = self;
-        Call { entry, values, arguments: Cow::Owned(arguments.into_owned()), round }
+        let Self { entry, values, arguments, retry } = self;
+        Call { entry, values, arguments: Cow::Owned(arguments.into_owned()), retry }
     }
 
     fn name(&self) -> &str {
@@ -73,8 +73,8 @@ impl ItemCall for Call<'_> {
         &self.entry.state
     }
 
-    fn may_ask(&self) -> MayAsk {
-        MayAsk::Yes(self.round.clone())
+    fn client_request_policy(&self) -> ClientRequestPolicy {
+        ClientRequestPolicy::Allowed(self.retry.clone())
     }
 
     fn start(&self, watched: bool, context: &dyn Fn() -> Context) -> Started<PromptResult, InputRequired> {
@@ -118,8 +118,8 @@ impl ItemCall for Call<'_> {
         input: InputRequired,
         running: Running<PromptResult>,
     ) -> Response {
-        let bound = BoundTo::new("prompts/get", &self.entry.item.name, &self.arguments);
-        server.input_required(&bound, running.context(), input).into()
+        let binding = CallBinding::new("prompts/get", &self.entry.item.name, &self.arguments);
+        server.input_required(&binding, running.context(), input).into()
     }
 }
 

@@ -5,17 +5,17 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 use serde_json::json;
 
 use super::{
-    MayAsk, Request,
+    ClientRequestPolicy, Request,
     call::ItemCall,
-    request_state::BoundTo,
     response::{CacheHints, ReadEntry, Reply, Response, ResultBody},
 };
 use crate::{
     arguments::{CallParts, Input, Variable},
-    context::{Context, Round},
+    client_request::{CallBinding, InputRequired},
+    context::{Context, Retry},
     error::Failure,
     extensions::Extensions,
-    invoke::{self, ClientError, InputRequired, Running, Started, Subject, contain},
+    invoke::{self, ClientError, Running, Started, Subject, contain},
     jsonrpc::{ProtocolError, text_of},
     protocol::{self, Revision},
     resource::{Bound, ResourceEntry, ResourceResult, Subscription},
@@ -27,7 +27,7 @@ struct Read<'a> {
     entry: Arc<ResourceEntry>,
     variables: Bound,
     uri: Cow<'a, str>,
-    round: Option<Arc<Round>>,
+    retry: Option<Arc<Retry>>,
 }
 
 impl Server {
@@ -44,8 +44,8 @@ impl Server {
         if !entry.item.requires.is_empty() {
             request.check_features(&entry.item.requires)?;
         }
-        let round = request.round(self, || BoundTo::new("resources/read", &uri, "{}"))?;
-        let read = Read { entry: entry.clone(), variables, uri, round };
+        let retry = request.retry(self, || CallBinding::new("resources/read", &uri, "{}"))?;
+        let read = Read { entry: entry.clone(), variables, uri, retry };
         Ok(self.perform(request, read))
     }
 
@@ -89,7 +89,7 @@ impl Server {
         };
         let variables = variables.into_iter().map(|(name, value)| (name, text(value))).collect();
         let wanted = Subscription { uri: uri.to_owned(), variables };
-        let context = request.make_context(self, &entry.state, MayAsk::No);
+        let context = request.make_context(self, &entry.state, ClientRequestPolicy::Forbidden);
         let failure = match contain(|| check(Some((&wanted, context))).outcome.unwrap_or(Ok(false))) {
             Ok(true) => return Ok(()),
             Ok(false) => {
@@ -115,8 +115,8 @@ impl ItemCall for Read<'_> {
     type Owned = Read<'static>;
 
     fn into_owned(self) -> Read<'static> {
-        let Self { entry, variables, uri, round } = self;
-        Read { entry, variables, uri: Cow::Owned(uri.into_owned()), round }
+        let Self { entry, variables, uri, retry } = self;
+        Read { entry, variables, uri: Cow::Owned(uri.into_owned()), retry }
     }
 
     fn name(&self) -> &str {
@@ -131,8 +131,8 @@ impl ItemCall for Read<'_> {
         &self.entry.state
     }
 
-    fn may_ask(&self) -> MayAsk {
-        MayAsk::Yes(self.round.clone())
+    fn client_request_policy(&self) -> ClientRequestPolicy {
+        ClientRequestPolicy::Allowed(self.retry.clone())
     }
 
     fn start(&self, watched: bool, context: &dyn Fn() -> Context) -> Started<ResourceResult, InputRequired> {
@@ -153,7 +153,7 @@ impl ItemCall for Read<'_> {
         let failure = match result {
             Ok(result) => {
                 // what was made of a client's answers is for this client only, and for no other time
-                let cache = entry.cache.filter(|_| self.round.is_none());
+                let cache = entry.cache.filter(|_| self.retry.is_none());
                 let cache = cache.map_or(CacheHints::NONE, |(ttl, public)| CacheHints {
                     ttl: Duration::from_millis(ttl),
                     public,
@@ -184,8 +184,8 @@ impl ItemCall for Read<'_> {
         input: InputRequired,
         running: Running<ResourceResult>,
     ) -> Response {
-        let bound = BoundTo::new("resources/read", &self.uri, "{}");
-        server.input_required(&bound, running.context(), input).into()
+        let binding = CallBinding::new("resources/read", &self.uri, "{}");
+        server.input_required(&binding, running.context(), input).into()
     }
 }
 

@@ -19,7 +19,7 @@ use crate::{
     arguments::BoxFuture,
     blocking::{Holding, Permit},
     content::ResourceDefaults,
-    context::{Cancel, Context, Question, input_request},
+    context::{Cancel, Context, PendingRequest},
     invoke::lost,
     jsonrpc::{Object, ProtocolError, array, error_reply, string},
     prompt::{PromptEntry, PromptResult, prompt_result},
@@ -106,7 +106,7 @@ pub(crate) enum ResultBody {
     /// Members that were written when the reply was made.
     Written(Vec<u8>),
     InputRequired {
-        requests: Vec<Question>,
+        requests: Vec<PendingRequest>,
         state: String,
     },
     /// The call goes on as this task.
@@ -335,9 +335,7 @@ impl ResultBody {
             Self::AboutServer(members) | Self::Written(members) => object.members(members),
             Self::InputRequired { requests, state } => {
                 object.object("inputRequests", |all| {
-                    for Question { key, method, params, .. } in requests {
-                        input_request(all, key, method, params);
-                    }
+                    requests.iter().for_each(|request| request.write_to(all));
                 });
                 object.str("requestState", state);
             }

@@ -10,7 +10,7 @@ use serde_json::{json, value::RawValue};
 use super::{
     Request,
     call::ItemCall,
-    request_state::lacking,
+    input_required::missing_features,
     response::{Pending, Reply, Response, ResultBody, encode_result},
 };
 use crate::{
@@ -92,7 +92,7 @@ impl Server {
     async fn begin_task(&self, context: &Context) -> Result<Arc<TaskPermit>, ProtocolError> {
         let place = self.tasks().begin(owner(context.caller()))?;
         place.keep().await?;
-        context.inner().asks.become_task(place.live.clone());
+        context.inner().client_requests.become_task(place.live.clone());
         Ok(Arc::new(place))
     }
 }
@@ -134,7 +134,7 @@ async fn run<C>(
             (Some(invoked), Some(server)) => {
                 let reply = match invoked {
                     Invoked::Returned(result) => call.reply(&server, revision, result),
-                    Invoked::Interrupted(MissingFeatures(features), _) => lacking(&features).into(),
+                    Invoked::Interrupted(MissingFeatures(features), _) => missing_features(&features).into(),
                 };
                 let identity = server.identity().clone();
                 TaskEnd::Replied(Arc::new(TaskOutcome { reply, revision, identity }))

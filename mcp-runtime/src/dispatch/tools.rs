@@ -6,16 +6,16 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use super::{
-    MayAsk, Request,
+    ClientRequestPolicy, Request,
     call::ItemCall,
-    request_state::BoundTo,
     response::{Reply, Response, ResultBody},
     tasks::{knows_tasks, lacks_tasks},
 };
 use crate::{
     arguments::{CallParts, Flow, Input, Outcome, argument_report, whole_numbers},
+    client_request::CallBinding,
     content::Content,
-    context::{Context, Round},
+    context::{Context, Retry},
     error::{Failure, ToolError},
     extensions::Extensions,
     invoke::{self, ClientError, Running, Started, Subject, ToolInterruption},
@@ -30,7 +30,7 @@ struct Call<'a> {
     entry: Arc<ToolEntry>,
     /// Raw JSON of an object.
     arguments: Cow<'a, str>,
-    round: Option<Arc<Round>>,
+    retry: Option<Arc<Retry>>,
     /// How the call may go on as a task.
     task: Option<TaskMode>,
 }
@@ -67,8 +67,8 @@ impl Server {
             };
         }
         let task = may_be_task(entry, &request)?;
-        let round = request.round(self, || BoundTo::new("tools/call", &name, arguments))?;
-        let call = Call { entry: entry.clone(), arguments: Cow::Borrowed(arguments), round, task };
+        let retry = request.retry(self, || CallBinding::new("tools/call", &name, arguments))?;
+        let call = Call { entry: entry.clone(), arguments: Cow::Borrowed(arguments), retry, task };
         Ok(self.perform(request, call))
     }
 }
@@ -79,8 +79,8 @@ impl ItemCall for Call<'_> {
     type Owned = Call<'static>;
 
     fn into_owned(self) -> Call<'static> {
-        let Self { entry, arguments, round, task } = self;
-        Call { entry, arguments: Cow::Owned(arguments.into_owned()), round, task }
+        let Self { entry, arguments, retry, task } = self;
+        Call { entry, arguments: Cow::Owned(arguments.into_owned()), retry, task }
     }
 
     fn name(&self) -> &str {
@@ -95,8 +95,8 @@ impl ItemCall for Call<'_> {
         &self.entry.state
     }
 
-    fn may_ask(&self) -> MayAsk {
-        MayAsk::Yes(self.round.clone())
+    fn client_request_policy(&self) -> ClientRequestPolicy {
+        ClientRequestPolicy::Allowed(self.retry.clone())
     }
 
     fn prepare(&self, context: &Context) {
@@ -164,8 +164,8 @@ impl ItemCall for Call<'_> {
     ) -> Response {
         match interruption {
             ToolInterruption::Input(input) => {
-                let bound = BoundTo::new("tools/call", self.entry.name(), &self.arguments);
-                server.input_required(&bound, running.context(), input).into()
+                let binding = CallBinding::new("tools/call", self.entry.name(), &self.arguments);
+                server.input_required(&binding, running.context(), input).into()
             }
             ToolInterruption::Task => {
                 Response::Pending(server.become_task(self.into_owned(), revision, running))

@@ -16,7 +16,7 @@ use tokio::{
 
 use super::{TaskRecord, time::iso};
 use crate::{
-    context::{Inputs, Question, input_request},
+    context::{PendingRequest, TaskHandle},
     events::{Change, Filter, Hub, TaskChange, TaskView},
     jsonrpc::{Object, ProtocolError},
 };
@@ -48,20 +48,18 @@ struct TaskState {
     kept_until: Instant,
     message: Option<String>,
     progress: f64,
-    /// In the order in which they were asked.
-    questions: Vec<OpenInputRequest>,
-    /// Every key that a question ever had.
+    /// In the order in which they were sent.
+    requests: Vec<OpenRequest>,
+    /// Every key that a client request ever had.
     issued: BTreeSet<Box<str>>,
     ended: Option<TaskEnd>,
 }
 
-/// A question without an answer.
+/// A client request without a response.
 #[derive(Debug)]
-struct OpenInputRequest {
-    key: Box<str>,
-    method: &'static str,
-    params: Box<str>,
-    answer: oneshot::Sender<Box<str>>,
+struct OpenRequest {
+    request: PendingRequest,
+    response: oneshot::Sender<Box<str>>,
 }
 
 /// What a task's function ended with.
@@ -127,7 +125,7 @@ fn text(json: Vec<u8>) -> Box<str> {
 impl TaskState {
     fn status(&self) -> &'static str {
         match &self.ended {
-            None if self.questions.is_empty() => "working",
+            None if self.requests.is_empty() => "working",
             None => "input_required",
             Some(TaskEnd::Cancelled) => "cancelled",
             Some(ended) if ended.error().is_some() => "failed",
@@ -163,7 +161,7 @@ impl RunningTask {
             kept_until: expires,
             message: None,
             progress: f64::NEG_INFINITY,
-            questions: Vec::new(),
+            requests: Vec::new(),
             issued: BTreeSet::new(),
             ended: None,
         };
@@ -243,7 +241,7 @@ impl RunningTask {
             .value("pollIntervalMs", &millis(self.poll_interval));
     }
 
-    /// Writes what the reply to the call shows: no question and no result.
+    /// Writes what the reply to the call shows: no client request and no result.
     pub(crate) fn write_seed(&self, task: &mut Object<'_>) {
         self.write_head(&self.state(), task);
     }
@@ -251,12 +249,10 @@ impl RunningTask {
     fn write_state(&self, state: &TaskState, task: &mut Object<'_>) {
         self.write_head(state, task);
         match &state.ended {
-            None if state.questions.is_empty() => {}
+            None if state.requests.is_empty() => {}
             None => {
                 task.object("inputRequests", |requests| {
-                    for OpenInputRequest { key, method, params, .. } in &state.questions {
-                        input_request(requests, key, method, params.as_bytes());
-                    }
+                    state.requests.iter().for_each(|open| open.request.write_to(requests));
                 });
             }
             Some(ended) => {
@@ -307,7 +303,7 @@ impl RunningTask {
         let mut state = self.state();
         if state.ended.is_none() {
             state.ended = Some(how);
-            state.questions.clear();
+            state.requests.clear();
             self.touch(&mut state);
         }
     }
@@ -343,26 +339,26 @@ impl RunningTask {
         }
     }
 
-    /// After its function was polled: questions that nobody waits for any more are not shown.
+    /// After its function was polled: drops the requests whose responses are no longer awaited.
     pub(crate) fn polled(&self) {
         let mut state = self.state();
-        let before = state.questions.len();
-        state.questions.retain(|question| !question.answer.is_closed());
-        if state.questions.len() != before {
+        let before = state.requests.len();
+        state.requests.retain(|open| !open.response.is_closed());
+        if state.requests.len() != before {
             self.touch(&mut state);
         }
     }
 
-    /// Hands answers to whoever waits for them; those that nobody asked for are ignored.
-    pub(crate) fn answer(&self, answers: impl IntoIterator<Item = (String, Box<str>)>) {
+    /// Delivers responses to the function; those without a request are ignored.
+    pub(crate) fn answer(&self, responses: impl IntoIterator<Item = (String, Box<str>)>) {
         let mut state = self.state();
-        for (key, answer) in answers {
-            let Some(at) = state.questions.iter().position(|question| *question.key == *key) else {
+        for (key, response) in responses {
+            let Some(at) = state.requests.iter().position(|open| *open.request.key == *key) else {
                 continue;
             };
-            let question = state.questions.remove(at);
-            // the function may have given up on it in this moment
-            let _gone = question.answer.send(answer);
+            let open = state.requests.remove(at);
+            // the function may have dropped its receiver in this moment
+            let _dropped = open.response.send(response);
             self.touch(&mut state);
         }
     }
@@ -378,22 +374,22 @@ impl TaskView for RunningTask {
     }
 }
 
-impl Inputs for RunningTask {
-    fn ask(&self, question: &Question) -> oneshot::Receiver<Box<str>> {
-        let (answer, receiver) = oneshot::channel();
+impl TaskHandle for RunningTask {
+    fn request_input(&self, request: &PendingRequest) -> oneshot::Receiver<Box<str>> {
+        let (response, receiver) = oneshot::channel();
         let mut state = self.state();
         if state.ended.is_some() {
             return receiver;
         }
-        let key = unused(&state.issued, &question.key);
+        let key = unused(&state.issued, &request.key);
         state.issued.insert(key.clone());
-        let params = String::from_utf8_lossy(&question.params).into();
-        state.questions.push(OpenInputRequest { key, method: question.method, params, answer });
+        let request = PendingRequest { key, ..request.clone() };
+        state.requests.push(OpenRequest { request, response });
         self.touch(&mut state);
         receiver
     }
 
-    fn report(&self, progress: f64, total: Option<f64>, message: Option<String>) {
+    fn report_progress(&self, progress: f64, total: Option<f64>, message: Option<String>) {
         let mut state = self.state();
         if state.ended.is_some() || progress <= state.progress {
             return;
@@ -407,7 +403,7 @@ impl Inputs for RunningTask {
     }
 }
 
-/// A key is never used again while a task lives, not even for the same question.
+/// A key is never used again while a task lives, not even for the same request.
 fn unused(issued: &BTreeSet<Box<str>>, key: &str) -> Box<str> {
     if !issued.contains(key) {
         return key.into();

@@ -239,7 +239,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        context::Inputs as _,
+        context::TaskHandle as _,
         events::{ListChanges, Subscriber},
     };
 
@@ -272,10 +272,10 @@ mod tests {
         let mut follower = hub.follow(filter.clone(), None, false).unwrap();
         assert!(followed.live.follow(&filter));
 
-        other.live.report(1.0, None, None);
+        other.live.report_progress(1.0, None, None);
         assert_eq!(told(&mut follower), [] as [Value; 0], "another task");
-        followed.live.report(1.0, None, Some("one".into()));
-        followed.live.report(2.0, None, Some("two".into()));
+        followed.live.report_progress(1.0, None, Some("one".into()));
+        followed.live.report_progress(2.0, None, Some("two".into()));
         let messages = told(&mut follower);
         assert_eq!(messages.len(), 1, "one notification tells of everything so far");
         assert_eq!(messages[0]["method"], "notifications/tasks");

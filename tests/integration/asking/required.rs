@@ -120,7 +120,7 @@ async fn a_visit_needs_a_client_that_opens_urls() {
 async fn a_task_that_has_begun_fails() {
     let server = serve(builder(1).0).answering(everything(), |_, _| panic!("nobody may ask"));
     let text = failure(&server.call_task("as_task", json!({})).await);
-    assert_eq!(text, "Let us in.\nthe client cannot be asked: the call has gone on as a task");
+    assert_eq!(text, "Let us in.\nno request can be sent to the client: the call has become a task");
 }
 
 #[tokio::test]

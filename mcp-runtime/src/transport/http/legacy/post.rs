@@ -273,7 +273,7 @@ impl ClientConnection for StatelessConnection {
         Err(NO_SESSIONS)
     }
 
-    fn cannot_ask(&self) -> Option<&'static str> {
+    fn unreachable_reason(&self) -> Option<&'static str> {
         Some(NO_SESSIONS)
     }
 

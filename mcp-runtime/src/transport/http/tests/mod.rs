@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{response::ResponseBody, service::Endpoint};
 use crate::{
-    context::{ClientFeature, Context, Question},
+    context::Context,
     server::{Server, ServerBuilder},
 };
 
@@ -173,16 +173,10 @@ impl Event {
     }
 }
 
-/// Asks for the client's roots; what comes of it as text.
+/// Requests the client's roots; the outcome as text.
 async fn ask(context: &Context) -> String {
-    let question = Question {
-        key: "roots".into(),
-        needs: ClientFeature::Roots,
-        method: "roots/list",
-        params: b"{}".to_vec(),
-    };
-    match context.ask(Ok(question), |raw| Ok(raw.to_owned())).await {
-        Ok(raw) => format!("got {raw}"),
+    match context.roots("roots").await {
+        Ok(roots) => format!("got {} roots", roots.len()),
         Err(error) => format!("failed: {error}"),
     }
 }

@@ -1,29 +1,23 @@
-//! Asking the client's model.
-//!
-//! Functions start it with [`Context::sample`].
+//! Requests to the client's model.
 
-use std::{
-    borrow::Cow,
-    fmt,
-    pin::Pin,
-    task::{self, Poll},
-};
+use std::{borrow::Cow, fmt};
 
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
-use crate::client_request::{
-    SampleContext, Sampled, ToolChoice,
-    request::{Request, Tool},
-    turn::{Block, Turn},
+use super::{
+    messages::{SamplingBlock, SamplingMessage},
+    params::{CreateMessageParams, SampleContext, SamplingTool, ToolChoice},
+    sampled::Sampled,
 };
 use crate::{
+    client_request::engine::ResponseFuture,
     content::{IntoContent, Message, Role},
-    context::{AskError, Asking, Context, Question},
+    context::{AskError, Context, PendingRequest},
     schema::{Mode, generator, lean},
 };
 
-/// Types that can be the arguments of a tool which a model is given.
+/// Types that can be the arguments of a tool for a model.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the arguments of a tool",
     label = "not a type with a schema",
@@ -33,41 +27,61 @@ pub trait SampleArgs: JsonSchema {}
 #[diagnostic::do_not_recommend]
 impl<T: JsonSchema> SampleArgs for T {}
 
-/// A question to the client's model, of [`Context::sample`]. Nothing is sent before it is polled.
-#[must_use = "nobody is asked before `.await`"]
+impl Context {
+    /// Requests that the client's model continues a conversation.
+    ///
+    /// Deprecated by the protocol since 2026-07-28, where clients may still offer it.
+    ///
+    /// # Errors
+    /// The client or its user refused, no request can be sent to the client, or the conversation is not valid.
+    ///
+    /// See [sampling](https://modelcontextprotocol.io/specification/2026-07-28/client/sampling).
+    ///
+    /// ```
+    /// use mcp_runtime::prelude::*;
+    ///
+    /// /// Sums up a text.
+    /// #[mcp_tool]
+    /// async fn sum_up(text: String, ctx: &Context) -> Result<String, ToolError> {
+    ///     let answer = ctx.sample("summary").system("Answer in one sentence.").user(text).max_tokens(200).await?;
+    ///     Ok(answer.text())
+    /// }
+    /// ```
+    pub fn sample<'c>(&'c self, key: impl Into<Cow<'c, str>>) -> Sample<'c> {
+        Sample { ctx: self, key: key.into(), params: CreateMessageParams::new() }
+    }
+}
+
+/// A request to the client's model, of [`Context::sample`]. Nothing is sent before it is polled.
+#[must_use = "nothing is sent before `.await`"]
 pub struct Sample<'c> {
     ctx: &'c Context,
     key: Cow<'c, str>,
-    request: Request,
-    asking: Option<Asking<Sampled>>,
+    params: CreateMessageParams,
 }
 
 impl<'c> Sample<'c> {
-    pub(super) fn new(ctx: &'c Context, key: Cow<'c, str>) -> Self {
-        Self { ctx, key, request: Request::new(), asking: None }
-    }
-
-    fn turn(mut self, turn: Turn) -> Self {
-        self.request.turns.push(turn);
+    fn push(mut self, message: SamplingMessage) -> Self {
+        self.params.messages.push(message);
         self
     }
 
     /// Adds a message of the user: a text, an image or audio.
     pub fn user(self, content: impl IntoContent) -> Self {
-        self.turn(Turn::new(Role::User, content.into_content()))
+        self.push(SamplingMessage::new(Role::User, content.into_content()))
     }
 
     /// Adds a message of the assistant.
     pub fn assistant(self, content: impl IntoContent) -> Self {
-        self.turn(Turn::new(Role::Assistant, content.into_content()))
+        self.push(SamplingMessage::new(Role::Assistant, content.into_content()))
     }
 
     /// Adds a message.
     pub fn message(self, message: Message) -> Self {
-        self.turn(Turn::new(message.role, message.content))
+        self.push(SamplingMessage::new(message.role, message.content))
     }
 
-    /// Adds an earlier answer of the model, with the tools that it wants used.
+    /// Adds an earlier answer of the model, with the tools that it requests.
     ///
     /// Each of these needs a [`tool_result`](Self::tool_result) right after it.
     ///
@@ -91,106 +105,106 @@ impl<'c> Sample<'c> {
     /// }
     /// ```
     pub fn answered(self, answer: &Sampled) -> Self {
-        self.turn(answer.turn())
+        self.push(answer.into())
     }
 
-    /// Adds the result of a tool that the model wanted used.
+    /// Adds the result of a tool that the model requested.
     pub fn tool_result(self, id: impl Into<String>, content: impl IntoContent) -> Self {
-        self.result(id.into(), content, false)
+        self.push_result(id.into(), content, false)
     }
 
-    /// Adds the failure of a tool that the model wanted used: the wire's `isError`.
+    /// Adds the failure of a tool that the model requested: the wire's `isError`.
     pub fn tool_failure(self, id: impl Into<String>, content: impl IntoContent) -> Self {
-        self.result(id.into(), content, true)
+        self.push_result(id.into(), content, true)
     }
 
-    fn result(mut self, id: String, content: impl IntoContent, is_error: bool) -> Self {
-        let block = Block::Result { id, content: vec![content.into_content()], is_error };
-        match self.request.turns.last_mut() {
-            // results of one turn belong into one message
+    fn push_result(mut self, id: String, content: impl IntoContent, is_error: bool) -> Self {
+        let block = SamplingBlock::Result { id, content: vec![content.into_content()], is_error };
+        match self.params.messages.last_mut() {
+            // the results for one message belong into one message
             Some(last) if last.role == Role::User && last.is_results() => last.blocks.push(block),
-            _ => self.request.turns.push(Turn { role: Role::User, blocks: vec![block] }),
+            _ => self.params.messages.push(SamplingMessage { role: Role::User, blocks: vec![block] }),
         }
         self
     }
 
     /// Sets the wire's `systemPrompt`; clients may change or ignore it.
     pub fn system(mut self, text: impl Into<String>) -> Self {
-        self.request.system = Some(text.into());
+        self.params.system = Some(text.into());
         self
     }
 
-    /// Sets the most tokens to answer with, the wire's `maxTokens`; 1000 without this.
+    /// Sets the wire's `maxTokens`; the default is 1000.
     pub fn max_tokens(mut self, tokens: u32) -> Self {
-        self.request.max_tokens = tokens;
+        self.params.max_tokens = tokens;
         self
     }
 
-    /// Sets the wire's `temperature`; its range is the model's own.
+    /// Sets the wire's `temperature`; its range depends on the model.
     pub fn temperature(mut self, temperature: f64) -> Self {
-        self.request.temperature = Some(temperature);
+        self.params.temperature = Some(temperature);
         self
     }
 
     /// Adds a text that ends the answer: one of the wire's `stopSequences`.
     pub fn stop(mut self, text: impl Into<String>) -> Self {
-        self.request.stop.push(text.into());
+        self.params.stop.push(text.into());
         self
     }
 
-    /// Adds a hint at a model, a part of its name; the first that the client can follow counts.
+    /// Adds a hint for the choice of the model, a part of its name; clients use the first that matches.
     pub fn model(mut self, hint: impl Into<String>) -> Self {
-        self.request.hints.push(hint.into());
+        self.params.hints.push(hint.into());
         self
     }
 
     /// Sets how much a low price matters, from 0 to 1.
     pub fn cost_priority(mut self, priority: f64) -> Self {
-        self.request.cost = Some(priority);
+        self.params.cost = Some(priority);
         self
     }
 
     /// Sets how much a fast answer matters, from 0 to 1.
     pub fn speed_priority(mut self, priority: f64) -> Self {
-        self.request.speed = Some(priority);
+        self.params.speed = Some(priority);
         self
     }
 
     /// Sets how much a clever answer matters, from 0 to 1.
     pub fn intelligence_priority(mut self, priority: f64) -> Self {
-        self.request.intelligence = Some(priority);
+        self.params.intelligence = Some(priority);
         self
     }
 
-    /// Asks the client to put what it knows of servers before the conversation: the wire's `includeContext`.
+    /// Requests context from servers in front of the conversation: the wire's `includeContext`.
     ///
     /// Deprecated by the protocol. From 2025-11-25 on it is sent only to clients that declare `sampling.context`.
     pub fn context(mut self, context: SampleContext) -> Self {
-        self.request.context = Some(context);
+        self.params.context = Some(context);
         self
     }
 
     /// Adds a member to the wire's `metadata`, for the model's provider.
     pub fn metadata(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.request.metadata.insert(key.into(), value.into());
+        self.params.metadata.insert(key.into(), value.into());
         self
     }
 
     /// Adds a member to the `_meta` of the request, which only clients of 2025-11-25 see.
     pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.request.meta.insert(key.into(), value.into());
+        self.params.meta.insert(key.into(), value.into());
         self
     }
 
-    /// Adds a tool that the model may ask for, with a struct for its arguments.
+    /// Adds a tool that the model may use, with a struct for its arguments.
     ///
-    /// It need not be a tool of the server: whatever the model wants used comes back as a [`ToolUse`](crate::ToolUse).
-    /// Clients must declare `sampling.tools` for it, which exists since 2025-11-25.
+    /// It need not be a tool of the server: uses are returned as [`ToolUse`](crate::ToolUse). Clients must declare
+    /// `sampling.tools`, which exists since 2025-11-25.
     pub fn tool<T: SampleArgs>(self, name: impl Into<String>, description: impl Into<String>) -> Self {
         let mut schema = generator().into_root_schema_for::<T>().to_value();
         lean(&mut schema, Mode::Input);
         if let Some(schema) = schema.as_object_mut() {
-            // the name of the type says nothing to a model
+            // the name of the type means nothing to a model
             schema.remove("title");
         }
         if schema.get("type").and_then(Value::as_str) == Some("null") {
@@ -206,34 +220,33 @@ impl<'c> Sample<'c> {
         description: impl Into<String>,
         schema: Value,
     ) -> Self {
-        self.request.tools.push(Tool { name: name.into(), description: description.into(), schema });
+        self.params.tools.push(SamplingTool { name: name.into(), description: description.into(), schema });
         self
     }
 
     /// Sets whether the model must use a tool.
     pub fn tool_choice(mut self, choice: ToolChoice) -> Self {
-        self.request.tool_choice = Some(choice);
+        self.params.tool_choice = Some(choice);
         self
     }
 }
 
-impl Future for Sample<'_> {
+impl<'c> IntoFuture for Sample<'c> {
     type Output = Result<Sampled, AskError>;
+    type IntoFuture = ResponseFuture<'c, Sampled>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut task::Context<'_>) -> Poll<Self::Output> {
-        let this = &mut *self;
-        let asking = this.asking.get_or_insert_with(|| {
-            let context = &this.ctx.client_capabilities()["sampling"]["context"];
-            let params = this.request.params(this.ctx.revision(), context.is_object());
-            let question = params.map_err(|refusal| refusal.into_error(&this.key)).map(|params| Question {
-                key: this.key.as_ref().into(),
-                needs: this.request.needs(),
+    fn into_future(self) -> Self::IntoFuture {
+        let Self { ctx, key, params } = self;
+        Box::pin(async move {
+            let context = &ctx.client_capabilities()["sampling"]["context"];
+            let request = PendingRequest {
+                params: params.encode(&key, ctx.revision(), context.is_object())?,
+                key: key.into(),
+                requires: params.required_feature(),
                 method: "sampling/createMessage",
-                params,
-            });
-            this.ctx.ask(question, Sampled::read)
-        });
-        Pin::new(asking).poll(cx)
+            };
+            ctx.request_client(request, Sampled::decode).await
+        })
     }
 }
 
@@ -249,7 +262,6 @@ mod tests {
 
     use super::*;
     use crate::{
-        client_request::Refusal,
         content::{Audio, Image, ResourceLink},
         context::ClientFeature,
         protocol::Revision,
@@ -261,13 +273,13 @@ mod tests {
         city: String,
     }
 
-    /// What is sent for the question that `fill` fills in.
+    /// The params of a request.
     fn params(
         revision: Revision,
         fill: impl for<'c> FnOnce(Sample<'c>) -> Sample<'c>,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Value, AskError> {
         let ctx = Context::for_test();
-        let params = fill(ctx.sample("key")).request.params(revision, false)?;
+        let params = fill(ctx.sample("key")).params.encode("key", revision, false)?;
         Ok(serde_json::from_slice(&params).unwrap_or_else(|error| panic!("{error}")))
     }
 
@@ -280,11 +292,11 @@ mod tests {
                 { "type": "tool_use", "id": "2", "name": "weather", "input": { "town": "Oslo" } },
             ],
         });
-        Sampled::read(&result.to_string()).unwrap_or_else(|error| panic!("{error}"))
+        Sampled::decode(&result.to_string()).unwrap_or_else(|error| panic!("{error}"))
     }
 
     #[test]
-    fn a_question_is_as_short_as_it_can_be() {
+    fn unset_options_are_not_sent() {
         for revision in Revision::ALL {
             let expected = json!({
                 "messages": [{ "role": "user", "content": { "type": "text", "text": "Hello" } }],
@@ -295,8 +307,8 @@ mod tests {
     }
 
     #[test]
-    fn every_wish_is_sent() {
-        let asked = params(Revision::LATEST, |sample| {
+    fn every_option_is_sent() {
+        let sent = params(Revision::LATEST, |sample| {
             let sample =
                 sample.user("Hi").assistant("Hello").message(Message::user(Image::new("png", "image/png")));
             let sample = sample.user(Audio::new("wav", "audio/wav")).system("Be short.").max_tokens(7);
@@ -312,7 +324,7 @@ mod tests {
             "required": ["city"]
         });
         assert_eq!(
-            asked,
+            sent,
             Ok(json!({
                 "messages": [
                     { "role": "user", "content": { "type": "text", "text": "Hi" } },
@@ -339,13 +351,15 @@ mod tests {
     }
 
     #[test]
-    fn the_context_is_wished_for_only_where_clients_know_it() {
+    fn the_context_is_requested_only_of_clients_that_know_it() {
         let ctx = Context::for_test();
         let sample = ctx.sample("key").user("Hi").context(SampleContext::ThisServer);
         for revision in Revision::ALL {
             for declared in [true, false] {
-                let params =
-                    sample.request.params(revision, declared).unwrap_or_else(|error| panic!("{error:?}"));
+                let params = sample
+                    .params
+                    .encode("key", revision, declared)
+                    .unwrap_or_else(|error| panic!("{error:?}"));
                 let sent = String::from_utf8_lossy(&params).contains(r#""includeContext":"thisServer""#);
                 assert_eq!(sent, declared || revision <= Revision::V2025_06_18, "{revision} {declared}");
             }
@@ -353,29 +367,29 @@ mod tests {
     }
 
     #[test]
-    fn protocol_25_tools_need_a_feature_of_their_own() {
+    fn tools_need_a_feature_of_their_own() {
         let ctx = Context::for_test();
-        let needs = |sample: Sample<'_>| sample.request.needs();
+        let needs = |sample: Sample<'_>| sample.params.required_feature();
         assert_eq!(needs(ctx.sample("a").user("Hi")), ClientFeature::Sampling);
         for sample in [
             ctx.sample("b").user("Hi").tool::<City>("weather", ""),
             ctx.sample("c").user("Hi").tool_choice(ToolChoice::None),
             ctx.sample("d").user("Hi").answered(&wish()),
         ] {
-            assert_eq!(sample.request.needs(), ClientFeature::SamplingTools);
+            assert_eq!(sample.params.required_feature(), ClientFeature::SamplingTools);
         }
     }
 
     #[test]
-    fn uses_of_tools_go_back_with_their_results() {
+    fn uses_of_tools_are_returned_with_their_results() {
         let wish = wish();
-        let asked = params(Revision::V2025_11_25, |sample| {
+        let sent = params(Revision::V2025_11_25, |sample| {
             let sample = sample.user("Where is it warmer?").answered(&wish);
             sample.tool_failure("2", "no `city`").tool_result("1", "20 °C").user("Well?")
         });
         let content = |text: &str| json!([{ "type": "text", "text": text }]);
         assert_eq!(
-            asked.map(|mut params| params["messages"].take()),
+            sent.map(|mut params| params["messages"].take()),
             Ok(json!([
                 { "role": "user", "content": { "type": "text", "text": "Where is it warmer?" } },
                 { "role": "assistant", "content": [
@@ -393,10 +407,10 @@ mod tests {
     }
 
     #[test]
-    fn conversations_that_no_model_takes_are_refused() {
+    fn invalid_conversations_are_refused() {
         type Fill = fn(Sample<'_>) -> Sample<'_>;
         let unfit = |fill: Fill| match params(Revision::LATEST, fill) {
-            Err(Refusal::Unfit(text)) => text,
+            Err(AskError::Unfit { reason, .. }) => reason,
             other => panic!("{other:?}"),
         };
         let cases: [(&str, Fill); 8] = [
@@ -416,29 +430,29 @@ mod tests {
     }
 
     #[test]
-    fn protocol_06_older_revisions_are_asked_what_they_know() {
+    fn older_revisions_get_only_what_they_define() {
         let audio = |revision| params(revision, |sample| sample.user(Audio::new("wav", "audio/wav")));
-        assert_eq!(audio(Revision::V2024_11_05), Err(Refusal::Revision("audio in sampling")));
+        assert_eq!(audio(Revision::V2024_11_05), Err(AskError::Revision { what: "audio in sampling" }));
         assert!(audio(Revision::V2025_03_26).is_ok());
         let tools = |revision| params(revision, |sample| sample.user("x").tool::<City>("weather", ""));
-        assert_eq!(tools(Revision::V2025_06_18), Err(Refusal::Revision("tools in sampling")));
+        assert_eq!(tools(Revision::V2025_06_18), Err(AskError::Revision { what: "tools in sampling" }));
         assert!(tools(Revision::V2025_11_25).is_ok());
         // a message has one block there
         let two = json!({ "role": "assistant", "model": "m", "content": [
             { "type": "text", "text": "a" }, { "type": "image", "data": "cG5n", "mimeType": "image/png" }
         ]});
-        let two = Sampled::read(&two.to_string()).unwrap_or_else(|error| panic!("{error}"));
-        let asked = params(Revision::V2025_06_18, |sample| sample.user("x").answered(&two));
-        let messages = asked.map(|params| params["messages"].as_array().map(Vec::len));
+        let two = Sampled::decode(&two.to_string()).unwrap_or_else(|error| panic!("{error}"));
+        let sent = params(Revision::V2025_06_18, |sample| sample.user("x").answered(&two));
+        let messages = sent.map(|params| params["messages"].as_array().map(Vec::len));
         assert_eq!(messages, Ok(Some(3)));
     }
 
     #[test]
-    fn answers_are_read_whole() {
+    fn results_are_decoded() {
         let one = json!({
             "role": "assistant", "model": "m", "content": { "type": "text", "text": "Paris" }, "_meta": {}
         });
-        let one = Sampled::read(&one.to_string()).unwrap_or_else(|error| panic!("{error}"));
+        let one = Sampled::decode(&one.to_string()).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!((one.text(), one.model.as_str(), one.stop_reason), ("Paris".to_owned(), "m", None));
         let wish = wish();
         assert_eq!(wish.stop_reason.as_deref(), Some("toolUse"));
@@ -447,10 +461,10 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_are_none_say_what_is_wrong() {
+    fn malformed_results_are_described() {
         let text = json!({ "type": "text", "text": "x" });
         let cases = [
-            (json!(3), "no object"),
+            (json!(3), "not an object"),
             (json!({ "content": text, "model": "m" }), "`role`"),
             (json!({ "role": "system", "content": text, "model": "m" }), "`role`"),
             (json!({ "role": "assistant", "model": "m" }), "`content`"),
@@ -466,7 +480,7 @@ mod tests {
             (json!({ "role": "assistant", "content": text, "model": "m", "stopReason": 3 }), "`stopReason`"),
         ];
         for (result, expected) in cases {
-            let wrong = Sampled::read(&result.to_string()).map(drop);
+            let wrong = Sampled::decode(&result.to_string()).map(drop);
             assert!(wrong.as_ref().is_err_and(|wrong| wrong.contains(expected)), "{result}: {wrong:?}");
         }
     }

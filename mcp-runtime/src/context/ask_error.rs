@@ -1,88 +1,88 @@
-//! Why a question got no answer.
+//! Why a client request failed.
 
 use std::fmt;
 
-use super::ClientFeature;
+use super::feature::ClientFeature;
 
-/// Why a function that asked its client got no answer.
+/// Why a request to the client failed.
 ///
 /// With `?` in a function that fails with [`ToolError`](crate::ToolError) the message is shown to the model, unless
-/// the mistake is the server's own (the last three).
+/// the server is at fault (the last three).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AskError {
     /// The user said no.
     Declined {
-        /// The key of the question.
+        /// The key of the request.
         key: Box<str>,
     },
-    /// The user closed the question without an answer.
+    /// The user dismissed the request without an answer.
     Cancelled {
-        /// The key of the question.
+        /// The key of the request.
         key: Box<str>,
     },
-    /// The client did not declare that it can be asked for this.
+    /// The client does not declare the feature.
     Unsupported {
-        /// What it would need.
+        /// What it would have to declare.
         feature: ClientFeature,
     },
     /// The client's revision of the protocol does not have this.
     Revision {
-        /// What it does not have.
+        /// What it lacks.
         what: &'static str,
     },
-    /// The answer was still of no use after several tries.
+    /// The response was still malformed after several tries.
     Malformed {
-        /// The key of the question.
+        /// The key of the request.
         key: Box<str>,
-        /// What was wrong with the last answer.
+        /// What is wrong with the last response.
         reason: String,
     },
-    /// The client answered with an error.
+    /// The client responded with an error.
     Refused {
-        /// The key of the question.
+        /// The key of the request.
         key: Box<str>,
         /// The wire's `code`.
         code: i64,
         /// The wire's `message`.
         message: String,
     },
-    /// No answer came in time.
+    /// No response arrived in time.
     TimedOut {
-        /// The key of the question.
+        /// The key of the request.
         key: Box<str>,
     },
-    /// The client has gone.
+    /// The client disconnected.
     Disconnected {
-        /// The key of the question.
+        /// The key of the request.
         key: Box<str>,
     },
-    /// Clients cannot be asked here.
+    /// No request can be sent to the client here.
     Unavailable {
         /// Why not.
         why: &'static str,
     },
-    /// The question cannot be put as it is.
+    /// The request is not valid.
     Unfit {
-        /// The key of the question.
+        /// The key of the request.
         key: Box<str>,
         /// What is wrong with it.
         reason: String,
     },
-    /// One key stands for two questions, or for a question and a saved result.
+    /// Two client requests have the same key, or a request and a saved result.
     KeyUsedTwice {
         /// The key.
         key: Box<str>,
     },
-    /// A task of its own asked, instead of the function that the client called.
+    /// The request was sent from a spawned task instead of the function that the client called.
     Detached {
-        /// The key of the question.
+        /// The key of the request.
         key: Box<str>,
     },
 }
 
 impl AskError {
-    /// Whether the message is for the model; otherwise the server is at fault.
+    /// Whether the model may see the message; otherwise the server is at fault.
     pub(crate) fn is_public(&self) -> bool {
         !matches!(self, Self::Unfit { .. } | Self::KeyUsedTwice { .. } | Self::Detached { .. })
     }
@@ -103,17 +103,17 @@ impl fmt::Display for AskError {
             }
             Self::TimedOut { key } => write!(f, "no answer to `{key}` came in time"),
             Self::Disconnected { key } => write!(f, "the client left before it answered `{key}`"),
-            Self::Unavailable { why } => write!(f, "the client cannot be asked: {why}"),
-            Self::Unfit { key, reason } => write!(f, "`{key}` cannot be asked: {reason}"),
+            Self::Unavailable { why } => write!(f, "no request can be sent to the client: {why}"),
+            Self::Unfit { key, reason } => write!(f, "the client request `{key}` is not valid: {reason}"),
             Self::KeyUsedTwice { key } => {
                 write!(
                     f,
-                    "the key `{key}` is used twice in one call\ngive each question and each `once` its own"
+                    "the key `{key}` is used twice in one call\ngive each client request and each `once` its own"
                 )
             }
             Self::Detached { key } => write!(
                 f,
-                "`{key}` was asked outside of the call\nask in the annotated function itself, not in a spawned task"
+                "`{key}` was requested outside of the call\nsend client requests from the annotated function itself, not from a spawned task"
             ),
         }
     }

@@ -1,13 +1,10 @@
-//! What a client's model answered.
-//!
-//! `sample` reads it; functions look at it, and send it back to go on.
+//! What a client's model answers: the wire's `CreateMessageResult`.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::client_request::turn::{Block, Turn};
-use crate::content::{Audio, Content, Image, Role};
+use crate::content::Role;
 
 /// The answer of a client's model: the wire's `CreateMessageResult`.
 ///
@@ -15,11 +12,11 @@ use crate::content::{Audio, Content, Image, Role};
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Sampled {
-    /// Who speaks; the assistant, as a rule.
+    /// The wire's `role`; usually the assistant.
     pub role: Role,
-    /// What was said, in order.
+    /// The wire's `content`.
     pub content: Vec<SampledBlock>,
-    /// The wire's `model`: which one it was.
+    /// The wire's `model`: the name of the model.
     pub model: String,
     /// The wire's `stopReason`, where the client knows it: `endTurn`, `stopSequence`, `maxTokens`, `toolUse` or
     /// another.
@@ -50,7 +47,7 @@ pub enum SampledBlock {
     ToolUse(ToolUse),
 }
 
-/// A model's wish to use one of the tools that it was given.
+/// A model's request to use one of the tools that it was given.
 ///
 /// See [sampling with tools](https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#sampling-with-tools).
 #[derive(Debug, Clone, PartialEq)]
@@ -60,24 +57,24 @@ pub struct ToolUse {
     pub id: String,
     /// The tool's `name`.
     pub name: String,
-    /// The wire's `input`, as the model wrote it: nobody has checked it against the tool's schema.
+    /// The wire's `input`, as the model wrote it: not checked against the tool's schema.
     pub input: Map<String, Value>,
-    /// The wire's `_meta`, which goes back to the model as it is.
+    /// The wire's `_meta`, which is returned to the model unchanged.
     pub(super) meta: Option<Value>,
 }
 
 impl ToolUse {
-    /// The input as the type that the tool was given with.
+    /// The input as the type of the tool's arguments.
     ///
     /// # Errors
-    /// What the model got wrong; send it back as a failed result, and it may do better.
+    /// What is wrong with the input; return it to the model as a failed result.
     pub fn arguments<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_value(Value::Object(self.input.clone()))
     }
 }
 
 impl Sampled {
-    /// All of its text, in one piece.
+    /// All of its text, concatenated.
     #[must_use]
     pub fn text(&self) -> String {
         let text = |block: &'_ SampledBlock| match block {
@@ -87,7 +84,7 @@ impl Sampled {
         self.content.iter().filter_map(text).collect()
     }
 
-    /// The tools that the model wants used, in order; none when it is done.
+    /// The tools that the model requests, in order; none when it is done.
     pub fn tool_uses(&self) -> impl Iterator<Item = &ToolUse> {
         self.content.iter().filter_map(|block| match block {
             SampledBlock::ToolUse(call) => Some(call),
@@ -95,27 +92,13 @@ impl Sampled {
         })
     }
 
-    pub(super) fn turn(&self) -> Turn {
-        let blocks = self.content.iter().map(|block| match block {
-            SampledBlock::Text(text) => Block::Content(Content::text(text.clone())),
-            SampledBlock::Image { bytes, mime } => {
-                Block::Content(Image::new(bytes.clone(), mime.clone()).into())
-            }
-            SampledBlock::Audio { bytes, mime } => {
-                Block::Content(Audio::new(bytes.clone(), mime.clone()).into())
-            }
-            SampledBlock::ToolUse(call) => Block::Use(call.clone()),
-        });
-        Turn { role: self.role, blocks: blocks.collect() }
-    }
-
-    /// Reads a client's result.
+    /// Decodes a client's result.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(super) fn read(result: &str) -> Result<Self, String> {
+    pub(super) fn decode(result: &str) -> Result<Self, String> {
         let Ok(Value::Object(mut result)) = serde_json::from_str(result) else {
-            return Err("the answer is no object".to_owned());
+            return Err("the result is not an object".to_owned());
         };
         let role = match result.get("role").and_then(Value::as_str) {
             Some("user") => Role::User,
@@ -127,42 +110,44 @@ impl Sampled {
             Some(one) => vec![one],
             None => return Err("`content` is missing".to_owned()),
         };
-        let content = blocks.into_iter().map(block).collect::<Result<_, _>>()?;
-        let model = text(&mut result, "model")?;
+        let content = blocks.into_iter().map(decode_block).collect::<Result<_, _>>()?;
+        let model = take_text(&mut result, "model")?;
         let stop_reason = match result.remove("stopReason") {
             Some(Value::String(reason)) => Some(reason),
             None | Some(Value::Null) => None,
-            Some(_) => return Err("`stopReason` is no string".to_owned()),
+            Some(_) => return Err("`stopReason` is not a string".to_owned()),
         };
         Ok(Self { role, content, model, stop_reason })
     }
 }
 
-fn block(block: Value) -> Result<SampledBlock, String> {
-    let Value::Object(mut block) = block else { return Err("a block of `content` is no object".to_owned()) };
+fn decode_block(block: Value) -> Result<SampledBlock, String> {
+    let Value::Object(mut block) = block else {
+        return Err("a block of `content` is not an object".to_owned());
+    };
     match block.get("type").and_then(Value::as_str) {
-        Some("text") => text(&mut block, "text").map(SampledBlock::Text),
-        Some("image") => media(&mut block).map(|(bytes, mime)| SampledBlock::Image { bytes, mime }),
-        Some("audio") => media(&mut block).map(|(bytes, mime)| SampledBlock::Audio { bytes, mime }),
+        Some("text") => take_text(&mut block, "text").map(SampledBlock::Text),
+        Some("image") => take_media(&mut block).map(|(bytes, mime)| SampledBlock::Image { bytes, mime }),
+        Some("audio") => take_media(&mut block).map(|(bytes, mime)| SampledBlock::Audio { bytes, mime }),
         Some("tool_use") => {
             let Some(Value::Object(input)) = block.remove("input") else {
-                return Err("a use of a tool has no object `input`".to_owned());
+                return Err("`input` of a tool use is not an object".to_owned());
             };
-            let (id, name) = (text(&mut block, "id")?, text(&mut block, "name")?);
+            let (id, name) = (take_text(&mut block, "id")?, take_text(&mut block, "name")?);
             Ok(SampledBlock::ToolUse(ToolUse { id, name, input, meta: block.remove("_meta") }))
         }
-        _ => Err("a block of `content` is none of text, image, audio and tool use".to_owned()),
+        _ => Err("a block of `content` is not text, an image, audio or a tool use".to_owned()),
     }
 }
 
-fn media(block: &mut Map<String, Value>) -> Result<(Vec<u8>, String), String> {
-    let bytes = STANDARD.decode(text(block, "data")?).map_err(|_| "`data` is no base64".to_owned())?;
-    Ok((bytes, text(block, "mimeType")?))
+fn take_media(block: &mut Map<String, Value>) -> Result<(Vec<u8>, String), String> {
+    let bytes = STANDARD.decode(take_text(block, "data")?).map_err(|_| "`data` is not base64".to_owned())?;
+    Ok((bytes, take_text(block, "mimeType")?))
 }
 
-fn text(object: &mut Map<String, Value>, member: &str) -> Result<String, String> {
+fn take_text(object: &mut Map<String, Value>, member: &str) -> Result<String, String> {
     match object.remove(member) {
         Some(Value::String(text)) => Ok(text),
-        _ => Err(format!("`{member}` is no string")),
+        _ => Err(format!("`{member}` is not a string")),
     }
 }

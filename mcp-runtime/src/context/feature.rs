@@ -1,13 +1,13 @@
-//! What a client can be asked for, and whether it said that it can.
+//! Features that clients declare, by the capabilities that stand for them.
 
 use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-/// Something that only some clients can do.
+/// A feature that only some clients have.
 ///
-/// Annotated functions name them in `requires(..)`; [`Context::supports`](crate::Context::supports) tells whether the
-/// client of a request has one.
+/// Annotated functions name them in `requires(..)`; [`Context::supports`](crate::Context::supports) reports
+/// whether the client of a request has one.
 ///
 /// See [capabilities](https://modelcontextprotocol.io/specification/2026-07-28/basic/index#capabilities).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -21,12 +21,12 @@ pub enum ClientFeature {
     Sampling,
     /// It lets its model use tools for that: `sampling.tools`.
     SamplingTools,
-    /// It tells the folders that it works in: `roots`.
+    /// It lists the folders that its user works in: `roots`.
     Roots,
 }
 
 impl ClientFeature {
-    /// Where it stands in the wire's capabilities.
+    /// Its path in the wire's capabilities.
     const fn path(self) -> &'static [&'static str] {
         match self {
             Self::Elicitation => &["elicitation"],
@@ -41,11 +41,11 @@ impl ClientFeature {
     pub(crate) fn is_in(self, capabilities: &Value) -> bool {
         let found = self.path().iter().try_fold(capabilities, |at, key| at.get(key));
         let Some(Value::Object(found)) = found else { return false };
-        // no mode at all means forms, as it did before there were modes
+        // without any mode it means forms, as it did before modes existed
         self != Self::Elicitation || found.contains_key("form") || !found.contains_key("url")
     }
 
-    /// The capabilities that a client lacks if it has none of these.
+    /// The capabilities that a client without these features lacks.
     pub(crate) fn required(features: &[Self]) -> Value {
         let mut all = Map::new();
         for feature in features {
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_declared_counts() {
+    fn features_are_read_from_capabilities() {
         use ClientFeature as F;
         let has = |capabilities: Value| {
             let all = [F::Elicitation, F::ElicitationUrl, F::Sampling, F::SamplingTools, F::Roots];
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_written_as_capabilities() {
+    fn missing_features_are_written_as_capabilities() {
         use ClientFeature as F;
         assert_eq!(F::required(&[F::Sampling]), json!({ "sampling": {} }));
         assert_eq!(

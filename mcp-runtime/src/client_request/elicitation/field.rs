@@ -1,23 +1,23 @@
-//! One field of a form, read from the schema of a struct's field.
-//!
-//! `form` reads them, `lower` writes them.
+//! One field of a form: read from the schema of a struct's field, written as the client's revision knows it.
 
 use serde_json::{Map, Value};
 
+use crate::jsonrpc::{Object, array};
+
 /// One field of a form.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Field {
+pub(super) struct FormField {
     pub(super) name: String,
     pub(super) required: bool,
-    pub(super) title: Option<String>,
-    pub(super) description: Option<String>,
-    pub(super) default: Option<Value>,
-    pub(super) kind: Kind,
+    title: Option<String>,
+    description: Option<String>,
+    default: Option<Value>,
+    pub(super) kind: FieldKind,
 }
 
-/// What a field asks for.
+/// The values that a field takes.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum FieldKind {
     Text {
         least: Option<u64>,
         most: Option<u64>,
@@ -30,10 +30,10 @@ pub(super) enum Kind {
     },
     Flag,
     /// One of a list.
-    Choice(Options),
+    Choice(FieldOptions),
     /// Several of a list.
     Choices {
-        options: Options,
+        options: FieldOptions,
         least: Option<u64>,
         most: Option<u64>,
     },
@@ -41,26 +41,26 @@ pub(super) enum Kind {
 
 /// The values that a user chooses from.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Options {
-    pub(super) values: Vec<String>,
-    pub(super) titles: Titles,
+pub(super) struct FieldOptions {
+    values: Vec<String>,
+    titles: OptionTitles,
 }
 
-/// How the values are shown.
+/// The labels of the values.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Titles {
-    /// As they are.
+pub(super) enum OptionTitles {
+    /// The values themselves.
     None,
-    /// Under a title each.
+    /// A title for each.
     Each(Vec<String>),
-    /// Under the names that the user's schema has in `enumNames`, which older clients know.
+    /// The schema's `enumNames`, which older clients know.
     Names(Vec<String>),
 }
 
-/// Formats that forms know; the others would mean nothing to a client.
+/// The formats that forms define; others are omitted.
 const FORMATS: [&str; 4] = ["email", "uri", "date", "date-time"];
 
-impl Field {
+impl FormField {
     /// Reads a property.
     ///
     /// # Errors
@@ -75,14 +75,83 @@ impl Field {
             title: text("title"),
             description: text("description"),
             default: property.get("default").filter(|default| !default.is_null()).cloned(),
-            kind: kind(&property)?,
+            kind: read_kind(&property)?,
         })
+    }
+
+    /// Writes the members of the property; `rich` from 2025-11-25 on.
+    pub(super) fn write(&self, property: &mut Object<'_>, rich: bool) {
+        let (name, keeps_default) = match &self.kind {
+            FieldKind::Text { .. } | FieldKind::Choice(_) => ("string", rich),
+            FieldKind::Number { whole: true, .. } => ("integer", rich),
+            FieldKind::Number { whole: false, .. } => ("number", rich),
+            FieldKind::Flag => ("boolean", true),
+            FieldKind::Choices { .. } => ("array", rich),
+        };
+        property.str("type", name);
+        property.opt_str("title", self.title.as_deref()).opt_str("description", self.description.as_deref());
+        match &self.kind {
+            FieldKind::Text { least, most, format } => {
+                write_counts(property, [("minLength", *least), ("maxLength", *most)]);
+                property.opt_str("format", format.as_deref());
+            }
+            FieldKind::Number { least, most, .. } => {
+                for (keyword, bound) in [("minimum", least), ("maximum", most)] {
+                    if let Some(bound) = bound {
+                        property.value(keyword, bound);
+                    }
+                }
+            }
+            FieldKind::Flag => {}
+            FieldKind::Choice(options) => options.write(property, "oneOf", rich),
+            FieldKind::Choices { options, least, most } => {
+                write_counts(property, [("minItems", *least), ("maxItems", *most)]);
+                property.object("items", |items| {
+                    if !matches!(options.titles, OptionTitles::Each(_)) {
+                        items.raw("type", "\"string\"");
+                    }
+                    options.write(items, "anyOf", rich);
+                });
+            }
+        }
+        if let Some(default) = self.default.as_ref().filter(|_| keeps_default) {
+            property.value("default", default);
+        }
     }
 }
 
-fn kind(schema: &Map<String, Value>) -> Result<Kind, String> {
-    if let Some(options) = options(schema)? {
-        return Ok(Kind::Choice(options));
+fn write_counts(property: &mut Object<'_>, counts: [(&str, Option<u64>); 2]) {
+    for (keyword, count) in counts {
+        if let Some(count) = count {
+            property.value(keyword, &count);
+        }
+    }
+}
+
+impl FieldOptions {
+    fn write(&self, schema: &mut Object<'_>, keyword: &str, rich: bool) {
+        match &self.titles {
+            OptionTitles::Each(titles) if rich => {
+                let each = self.values.iter().zip(titles);
+                array(schema.key(keyword), each, |out, (value, title)| {
+                    let mut one = Object::new(out);
+                    one.str("const", value).str("title", title);
+                    one.end();
+                });
+            }
+            OptionTitles::Each(names) | OptionTitles::Names(names) => {
+                schema.value("enum", &self.values).value("enumNames", names);
+            }
+            OptionTitles::None => {
+                schema.value("enum", &self.values);
+            }
+        }
+    }
+}
+
+fn read_kind(schema: &Map<String, Value>) -> Result<FieldKind, String> {
+    if let Some(options) = read_options(schema)? {
+        return Ok(FieldKind::Choice(options));
     }
     let count = |keyword: &str| schema.get(keyword).and_then(Value::as_u64);
     if schema.contains_key("$ref") {
@@ -90,18 +159,18 @@ fn kind(schema: &Map<String, Value>) -> Result<Kind, String> {
     }
     Err(match schema.get("type") {
         Some(Value::String(name)) => match name.as_str() {
-            "boolean" => return Ok(Kind::Flag),
+            "boolean" => return Ok(FieldKind::Flag),
             "string" => {
                 let format = schema.get("format").and_then(Value::as_str);
                 let format = format.filter(|format| FORMATS.contains(format)).map(str::to_owned);
-                return Ok(Kind::Text { least: count("minLength"), most: count("maxLength"), format });
+                return Ok(FieldKind::Text { least: count("minLength"), most: count("maxLength"), format });
             }
             "integer" | "number" => {
                 let whole = name == "integer";
-                let (least, most) = bounds(schema, whole);
-                return Ok(Kind::Number { whole, least, most });
+                let (least, most) = read_bounds(schema, whole);
+                return Ok(FieldKind::Number { whole, least, most });
             }
-            "array" => return several(schema),
+            "array" => return read_choices(schema),
             "object" if schema.contains_key("properties") => "a struct".to_owned(),
             "object" if schema.contains_key("oneOf") => "an enum with data".to_owned(),
             "object" => "a map".to_owned(),
@@ -116,20 +185,20 @@ fn kind(schema: &Map<String, Value>) -> Result<Kind, String> {
     })
 }
 
-fn several(schema: &Map<String, Value>) -> Result<Kind, String> {
+fn read_choices(schema: &Map<String, Value>) -> Result<FieldKind, String> {
     if schema.contains_key("prefixItems") {
         return Err("a tuple".to_owned());
     }
     let items = schema.get("items").and_then(Value::as_object);
-    let Some(options) = items.map(options).transpose()?.flatten() else {
-        return Err("a list whose items are no enum".to_owned());
+    let Some(options) = items.map(read_options).transpose()?.flatten() else {
+        return Err("a list whose items are not an enum".to_owned());
     };
     let count = |keyword: &str| schema.get(keyword).and_then(Value::as_u64);
-    Ok(Kind::Choices { options, least: count("minItems"), most: count("maxItems") })
+    Ok(FieldKind::Choices { options, least: count("minItems"), most: count("maxItems") })
 }
 
 /// Forms have inclusive bounds only; an exclusive one of integers is the next inclusive one.
-fn bounds(schema: &Map<String, Value>, whole: bool) -> (Option<Value>, Option<Value>) {
+fn read_bounds(schema: &Map<String, Value>, whole: bool) -> (Option<Value>, Option<Value>) {
     let next = |keyword: &str, step: i64| {
         let bound = schema.get(keyword).filter(|_| whole)?.as_i64()?;
         bound.checked_add(step).map(Value::from)
@@ -143,53 +212,53 @@ fn bounds(schema: &Map<String, Value>, whole: bool) -> (Option<Value>, Option<Va
 ///
 /// # Errors
 /// It lists something else.
-fn options(schema: &Map<String, Value>) -> Result<Option<Options>, String> {
+fn read_options(schema: &Map<String, Value>) -> Result<Option<FieldOptions>, String> {
     let mut values = Vec::new();
     let mut titles: Vec<Option<String>> = Vec::new();
     if let Some(Value::Array(variants)) = schema.get("oneOf") {
         for variant in variants {
             let Some(variant) = variant.as_object() else { return Err("an enum with data".to_owned()) };
-            let Some(listed) = listed(variant)? else { return Err("an enum with data".to_owned()) };
-            let title = if listed.len() == 1 { shown(variant) } else { None };
+            let Some(listed) = list_values(variant)? else { return Err("an enum with data".to_owned()) };
+            let title = if listed.len() == 1 { variant_title(variant) } else { None };
             titles.extend(listed.iter().map(|_| title.clone()));
             values.extend(listed);
         }
-    } else if let Some(listed) = listed(schema)? {
+    } else if let Some(listed) = list_values(schema)? {
         titles.resize(listed.len(), None);
         values = listed;
     } else {
         return Ok(None);
     }
-    let titles = match schema.get("enumNames").map(names) {
-        Some(Some(names)) if names.len() == values.len() => Titles::Names(names),
+    let titles = match schema.get("enumNames").map(read_names) {
+        Some(Some(names)) if names.len() == values.len() => OptionTitles::Names(names),
         Some(_) => {
             return Err(format!("an enum whose `enumNames` are not {} strings, one a value", values.len()));
         }
-        None if titles.iter().all(Option::is_none) => Titles::None,
+        None if titles.iter().all(Option::is_none) => OptionTitles::None,
         None => {
             let each = titles.into_iter().zip(&values);
-            Titles::Each(each.map(|(title, value)| title.unwrap_or_else(|| value.clone())).collect())
+            OptionTitles::Each(each.map(|(title, value)| title.unwrap_or_else(|| value.clone())).collect())
         }
     };
-    Ok(Some(Options { values, titles }))
+    Ok(Some(FieldOptions { values, titles }))
 }
 
-fn names(value: &Value) -> Option<Vec<String>> {
+fn read_names(value: &Value) -> Option<Vec<String>> {
     value.as_array()?.iter().map(|name| name.as_str().map(str::to_owned)).collect()
 }
 
-fn listed(schema: &Map<String, Value>) -> Result<Option<Vec<String>>, String> {
+fn list_values(schema: &Map<String, Value>) -> Result<Option<Vec<String>>, String> {
     let listed = match (schema.get("const"), schema.get("enum")) {
         (Some(one), _) => std::slice::from_ref(one),
         (None, Some(Value::Array(several))) => several,
         _ => return Ok(None),
     };
     let strings: Option<Vec<String>> = listed.iter().map(|one| one.as_str().map(str::to_owned)).collect();
-    strings.map(Some).ok_or_else(|| "an enum whose values are no strings".to_owned())
+    strings.map(Some).ok_or_else(|| "an enum whose values are not strings".to_owned())
 }
 
-/// What a variant is called: its title, or else the first line of its documentation.
-fn shown(variant: &Map<String, Value>) -> Option<String> {
+/// The title of a variant, or else the first line of its documentation.
+fn variant_title(variant: &Map<String, Value>) -> Option<String> {
     let text = |keyword: &str| variant.get(keyword).and_then(Value::as_str);
     text("title").map(str::to_owned).or_else(|| {
         let line = text("description")?.lines().next()?.trim();
@@ -197,7 +266,7 @@ fn shown(variant: &Map<String, Value>) -> Option<String> {
     })
 }
 
-/// The schema of what is there when something is there.
+/// The schema of the values other than `null`.
 fn without_null(schema: &Map<String, Value>) -> Map<String, Value> {
     let mut schema = schema.clone();
     if let Some(Value::Array(types)) = schema.get("type")

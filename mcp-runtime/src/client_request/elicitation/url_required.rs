@@ -1,15 +1,11 @@
-//! URLs that the user must visit before a request can be served at all: an error in 2025-11-25, questions in
-//! 2026-07-28. Functions fail with it; dispatch asks here what becomes of the failure.
+//! URLs that the user must visit before a request can be served at all: an error in 2025-11-25, client requests in
+//! 2026-07-28.
 
 use serde_json::{Value, json};
 
-use crate::client_request::{
-    elicit::{Answer, read},
-    lower,
-    url::visitable,
-};
+use super::{answer::decode_result, url::url_params};
 use crate::{
-    context::{AskError, ClientFeature, Context, Question},
+    context::{AskError, ClientFeature, Context, PendingRequest},
     error::{Failure, ToolError},
     jsonrpc::ProtocolError,
     protocol::URL_ELICITATION_REQUIRED,
@@ -25,7 +21,7 @@ pub struct UrlElicitation {
 
 impl UrlElicitation {
     /// `id` names the visit: the wire's `elicitationId` in 2025-11-25, which
-    /// [`Context::elicitation_complete`] refers to, and the key of the question in 2026-07-28. `message` says what the
+    /// [`Context::elicitation_complete`] refers to, and the key of the client request in 2026-07-28. `message` says what the
     /// visit is for. The URL is `http` or `https`, and must not hold secrets.
     pub fn new(id: impl Into<String>, message: impl Into<String>, url: impl Into<String>) -> Self {
         Self { id: id.into(), message: message.into(), url: url.into() }
@@ -36,15 +32,13 @@ impl UrlElicitation {
         Some(Self { id: text("elicitationId")?, message: text("message")?, url: text("url")? })
     }
 
-    fn question(&self, context: &Context) -> Result<Question, AskError> {
+    fn to_request(&self, context: &Context) -> Result<PendingRequest, AskError> {
         let Self { id, message, url } = self;
-        let params = visitable(url).and_then(|()| lower::url(message, url, id, context.revision()));
-        let params = params.map_err(|refusal| refusal.into_error(id))?;
-        Ok(Question {
+        Ok(PendingRequest {
             key: id.as_str().into(),
-            needs: ClientFeature::ElicitationUrl,
+            requires: ClientFeature::ElicitationUrl,
             method: "elicitation/create",
-            params,
+            params: url_params(id, message, url, id, context.revision())?,
         })
     }
 }
@@ -54,8 +48,8 @@ impl ProtocolError {
     /// least one.
     ///
     /// Clients of 2025-11-25 that can open URLs get this error, and send the request again when the user is done.
-    /// Those of 2026-07-28 are asked to open the URLs (`input_required`), and the function runs again when they come
-    /// back; if the user declines, the call fails. Every other client gets an ordinary failure with the messages.
+    /// Those of 2026-07-28 are requested to open the URLs (`input_required`), and the function runs again when they
+    /// retry the call; if the user declines, the call fails. Every other client gets an ordinary failure with the messages.
     ///
     /// See [URL elicitation required](https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#url-elicitation-required-error).
     ///
@@ -83,32 +77,26 @@ impl ProtocolError {
     }
 }
 
-/// What becomes of a failure that says which URLs must be visited. Clients of 2026-07-28 are asked to open them: that
-/// interrupts the call.
-pub(crate) fn required(error: ProtocolError, context: &Context) -> Failure {
+/// The failure for an error that lists URLs. For a client of 2026-07-28 it also requests the visits, which interrupts
+/// the call.
+pub(crate) fn require_visits(error: ProtocolError, context: &Context) -> Failure {
     let Some(elicitations) = error.elicitations() else {
         let text = "-32042 without URLs\nmake it with `ProtocolError::url_elicitation_required`";
         return Failure::Body(ToolError::private(text));
     };
-    match elicitations.iter().try_for_each(|one| context.require(one)) {
+    match elicitations.iter().try_for_each(|one| one.require_visit(context)) {
         Ok(()) => Failure::Protocol(error),
         Err(why) if why.is_public() => Failure::Body(ToolError::new(format!("{}\n{why}", error.message))),
         Err(why) => Failure::Body(ToolError::private(why)),
     }
 }
 
-impl Context {
-    /// Puts the question of a visit, if that is how this client hears of it.
-    fn require(&self, elicitation: &UrlElicitation) -> Result<(), AskError> {
-        let question = elicitation.question(self)?;
-        self.require_answer(question, |raw| {
-            let key = || elicitation.id.as_str().into();
-            Ok(match read(raw, |_| Ok(()))? {
-                // the user has agreed, but was not there yet: or else the function had not failed
-                Answer::Accept(()) => None,
-                Answer::Decline => Some(AskError::Declined { key: key() }),
-                Answer::Cancel => Some(AskError::Cancelled { key: key() }),
-            })
+impl UrlElicitation {
+    /// Requests the visit, where the revision has client requests for that.
+    fn require_visit(&self, context: &Context) -> Result<(), AskError> {
+        context.require_response(&self.to_request(context)?, |raw| {
+            // the function would not have failed if the user had followed an earlier agreement
+            Ok(decode_result(raw, |_| Ok(()))?.into_result(&self.id).err())
         })
     }
 }

@@ -1,6 +1,4 @@
-//! The names of a struct's fields as they were declared: schemas keep their properties sorted.
-//!
-//! `form` asks, so that users see the fields in the order that their author chose.
+//! The names of a struct's fields in the order of their declaration, which schemas do not keep.
 
 use std::fmt;
 
@@ -10,22 +8,22 @@ use serde::{
     forward_to_deserialize_any,
 };
 
-/// The wire names of the fields of `T`, aliases among them; none if it is no plain struct.
-pub(super) fn declared<T: DeserializeOwned>() -> Vec<&'static str> {
+/// The wire names of the fields of `T`, including aliases; none if it is not a plain struct.
+pub(super) fn list_fields<T: DeserializeOwned>() -> Vec<&'static str> {
     let mut names = Vec::new();
-    // A derived `Deserialize` tells its fields before it asks for any value. There is none, so it always fails.
-    let _ = T::deserialize(Listener(&mut names));
+    // a derived `Deserialize` passes its fields before it reads a value, where this deserializer always fails
+    let _ = T::deserialize(FieldRecorder(&mut names));
     names
 }
 
-struct Listener<'n>(&'n mut Vec<&'static str>);
+struct FieldRecorder<'n>(&'n mut Vec<&'static str>);
 
 #[derive(Debug)]
 struct NoValue;
 
 impl fmt::Display for NoValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("there is no value")
+        f.write_str("no value")
     }
 }
 
@@ -37,7 +35,7 @@ impl de::Error for NoValue {
     }
 }
 
-impl<'de> Deserializer<'de> for Listener<'_> {
+impl<'de> Deserializer<'de> for FieldRecorder<'_> {
     type Error = NoValue;
 
     fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, NoValue> {
@@ -89,11 +87,11 @@ mod tests {
     struct Wrapped(Order);
 
     #[test]
-    fn fields_come_as_declared() {
+    fn fields_are_listed_in_the_order_of_their_declaration() {
         let known =
             |names: Vec<&'static str>| names.into_iter().filter(|name| *name != "pear").collect::<Vec<_>>();
-        assert_eq!(known(declared::<Order>()), ["zebra", "Apple", "mango"]);
-        assert_eq!(known(declared::<Wrapped>()), ["zebra", "Apple", "mango"]);
-        assert!(declared::<String>().is_empty());
+        assert_eq!(known(list_fields::<Order>()), ["zebra", "Apple", "mango"]);
+        assert_eq!(known(list_fields::<Wrapped>()), ["zebra", "Apple", "mango"]);
+        assert!(list_fields::<String>().is_empty());
     }
 }

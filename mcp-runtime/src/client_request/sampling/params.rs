@@ -1,21 +1,16 @@
-//! What a client's model is asked: the conversation and the wishes about its answer.
-//!
-//! `sample` fills it in and sends what it writes.
+//! The params of `sampling/createMessage`.
 
 use serde_json::{Map, Value};
 
-use crate::client_request::{
-    Refusal,
-    turn::{self, Turn},
-    with_meta,
-};
+use super::messages::{SamplingMessage, check_tool_results, write_messages};
 use crate::{
-    context::ClientFeature,
+    client_request::engine::with_meta,
+    context::{AskError, ClientFeature},
     jsonrpc::{Object, array, string},
     protocol::Revision,
 };
 
-/// Tokens that a model may answer with unless told otherwise.
+/// The default of `maxTokens`.
 const MAX_TOKENS: u32 = 1000;
 
 /// Whether a model must use the tools it was given: the wire's `toolChoice.mode`.
@@ -24,30 +19,30 @@ const MAX_TOKENS: u32 = 1000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolChoice {
-    /// `auto`: it decides, as it does without this.
+    /// `auto`: the model decides; the default.
     Auto,
     /// `required`: at least one.
     Required,
-    /// `none`: it must not, for instance because this is the last question.
+    /// `none`: it must not, for instance because this is the last request.
     None,
 }
 
-/// What a client should put before a conversation: the wire's `includeContext`.
+/// What a client should add in front of a conversation: the wire's `includeContext`.
 ///
 /// See [context inclusion](https://modelcontextprotocol.io/specification/2026-07-28/client/sampling#context-inclusion).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SampleContext {
-    /// `thisServer`: what it has of this server.
+    /// `thisServer`: its context from this server.
     ThisServer,
-    /// `allServers`: what it has of all its servers.
+    /// `allServers`: its context from all servers.
     AllServers,
 }
 
-/// The question.
+/// What a [`Sample`](super::Sample) collects.
 #[derive(Debug, Clone)]
-pub(super) struct Request {
-    pub(super) turns: Vec<Turn>,
+pub(super) struct CreateMessageParams {
+    pub(super) messages: Vec<SamplingMessage>,
     pub(super) hints: Vec<String>,
     pub(super) cost: Option<f64>,
     pub(super) speed: Option<f64>,
@@ -59,23 +54,23 @@ pub(super) struct Request {
     pub(super) stop: Vec<String>,
     pub(super) metadata: Map<String, Value>,
     pub(super) meta: Map<String, Value>,
-    pub(super) tools: Vec<Tool>,
+    pub(super) tools: Vec<SamplingTool>,
     pub(super) tool_choice: Option<ToolChoice>,
 }
 
-/// A tool that the model may use, which the server's function runs itself.
+/// A tool that the model may use; the server's function runs it.
 #[derive(Debug, Clone)]
-pub(super) struct Tool {
+pub(super) struct SamplingTool {
     pub(super) name: String,
     pub(super) description: String,
     /// The wire's `inputSchema`.
     pub(super) schema: Value,
 }
 
-impl Request {
+impl CreateMessageParams {
     pub(super) fn new() -> Self {
         Self {
-            turns: Vec::new(),
+            messages: Vec::new(),
             hints: Vec::new(),
             cost: None,
             speed: None,
@@ -92,30 +87,37 @@ impl Request {
         }
     }
 
-    /// What a client needs for it.
-    pub(super) fn needs(&self) -> ClientFeature {
+    /// What the client must declare.
+    pub(super) fn required_feature(&self) -> ClientFeature {
         if self.has_tools() { ClientFeature::SamplingTools } else { ClientFeature::Sampling }
     }
 
     fn has_tools(&self) -> bool {
-        !self.tools.is_empty() || self.tool_choice.is_some() || self.turns.iter().any(Turn::has_tools)
+        !self.tools.is_empty()
+            || self.tool_choice.is_some()
+            || self.messages.iter().any(SamplingMessage::has_tools)
     }
 
-    /// The params; `knows_context` if the client declared `sampling.context`.
+    /// Encodes the params of the request with that key; `knows_context` if the client declared `sampling.context`.
     ///
     /// # Errors
-    /// The revision does not have what is in it, or no model could be asked this.
-    pub(super) fn params(&self, revision: Revision, knows_context: bool) -> Result<Vec<u8>, Refusal> {
-        self.check()?;
+    /// The revision does not have a member or a kind of content, or the request is invalid in every revision.
+    pub(super) fn encode(
+        &self,
+        key: &str,
+        revision: Revision,
+        knows_context: bool,
+    ) -> Result<Vec<u8>, AskError> {
+        self.check().map_err(|reason| AskError::Unfit { key: key.into(), reason })?;
         if self.has_tools() && revision < Revision::V2025_11_25 {
-            return Err(Refusal::Revision("tools in sampling"));
+            return Err(AskError::Revision { what: "tools in sampling" });
         }
         let mut out = Vec::with_capacity(512);
         let mut params = Object::new(&mut out);
-        turn::write(params.key("messages"), &self.turns, revision)?;
-        self.preferences(&mut params);
+        write_messages(params.key("messages"), key, &self.messages, revision)?;
+        self.write_preferences(&mut params);
         params.opt_str("systemPrompt", self.system.as_deref());
-        // later revisions want it sent only where the client said that it knows it
+        // later revisions allow it only if the client declares it
         if let Some(context) = self.context.filter(|_| knows_context || revision < Revision::V2025_11_25) {
             params.str(
                 "includeContext",
@@ -135,15 +137,14 @@ impl Request {
         if !self.metadata.is_empty() {
             params.value("metadata", &self.metadata);
         }
-        self.tools(&mut params);
+        self.write_tools(&mut params);
         params.end();
         Ok(with_meta(out, &self.meta, revision))
     }
 
-    fn check(&self) -> Result<(), Refusal> {
-        let unfit = |text: String| Err(Refusal::Unfit(text));
-        if self.turns.is_empty() {
-            return unfit("it has no message\nadd `.user(..)`".to_owned());
+    fn check(&self) -> Result<(), String> {
+        if self.messages.is_empty() {
+            return Err("it has no message\nadd `.user(..)`".to_owned());
         }
         let numbers = [
             ("temperature", self.temperature),
@@ -152,19 +153,20 @@ impl Request {
             ("intelligence_priority", self.intelligence),
         ];
         if let Some((name, _)) = numbers.iter().find(|(_, number)| number.is_some_and(|n| !n.is_finite())) {
-            return unfit(format!("its `{name}` is no finite number"));
+            return Err(format!("its `{name}` is not a finite number"));
         }
-        let is_object = |tool: &&Tool| tool.schema.get("type").and_then(Value::as_str) == Some("object");
+        let is_object =
+            |tool: &&SamplingTool| tool.schema.get("type").and_then(Value::as_str) == Some("object");
         if let Some(tool) = self.tools.iter().find(|tool| !is_object(tool)) {
             let name = &tool.name;
-            return unfit(format!(
+            return Err(format!(
                 "the schema of its tool `{name}` has no `type: object`\ngive the tool a struct"
             ));
         }
-        turn::balanced(&self.turns)
+        check_tool_results(&self.messages)
     }
 
-    fn preferences(&self, params: &mut Object<'_>) {
+    fn write_preferences(&self, params: &mut Object<'_>) {
         let priorities = [
             ("costPriority", self.cost),
             ("speedPriority", self.speed),
@@ -189,7 +191,7 @@ impl Request {
         });
     }
 
-    fn tools(&self, params: &mut Object<'_>) {
+    fn write_tools(&self, params: &mut Object<'_>) {
         if !self.tools.is_empty() {
             array(params.key("tools"), &self.tools, |out, tool| {
                 let mut object = Object::new(out);

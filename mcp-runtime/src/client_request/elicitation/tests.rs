@@ -1,4 +1,4 @@
-//! Forms of real types, as each revision sees them, and the answers that come back.
+//! Forms of real types as each revision sees them, and the results that they accept.
 
 use std::collections::HashSet;
 
@@ -6,18 +6,22 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::client_request::{Answer, Elicitable, Refusal, elicit::read, form::Form, lower};
-use crate::protocol::Revision;
+use super::{
+    answer::{Answer, decode_result},
+    form::{Elicitable, ElicitationForm},
+    url::url_params,
+};
+use crate::{context::AskError, protocol::Revision};
 
 const NOW: Revision = Revision::V2026_07_28;
 
-fn form<T: Elicitable>() -> Form {
-    Form::of::<T>().unwrap_or_else(|refusal| panic!("{refusal:?}"))
+fn form<T: Elicitable>() -> ElicitationForm {
+    ElicitationForm::of::<T>("key").unwrap_or_else(|error| panic!("{error:?}"))
 }
 
 fn params<T: Elicitable>(revision: Revision) -> Value {
-    let params = lower::form("why", &form::<T>(), revision);
-    serde_json::from_slice(&params.unwrap_or_else(|refusal| panic!("{refusal:?}"))).expect("json")
+    let params = form::<T>().params("why", revision);
+    serde_json::from_slice(&params.unwrap_or_else(|error| panic!("{error:?}"))).expect("json")
 }
 
 fn schema<T: Elicitable>(revision: Revision) -> Value {
@@ -25,14 +29,14 @@ fn schema<T: Elicitable>(revision: Revision) -> Value {
 }
 
 fn unfit<T: Elicitable>() -> String {
-    match Form::of::<T>() {
-        Err(Refusal::Unfit(text)) => text,
+    match ElicitationForm::of::<T>("key") {
+        Err(AskError::Unfit { reason, .. }) => reason,
         other => panic!("{other:?}"),
     }
 }
 
 fn answer<T: Elicitable>(result: &Value) -> Result<Answer<T>, String> {
-    read(&result.to_string(), |content| form::<T>().decode(content))
+    decode_result(&result.to_string(), |content| form::<T>().decode(content))
 }
 
 fn accept<T: Elicitable>(content: &Value) -> Result<T, String> {
@@ -193,7 +197,7 @@ impl Eq for fixture::Status {}
 
 #[test]
 fn fields_keep_what_forms_can_show_in_the_order_of_the_struct() {
-    let text = lower::form("why", &form::<Contact>(), NOW).expect("params");
+    let text = form::<Contact>().params("why", NOW).expect("params");
     let expected = concat!(
         r#"{"mode":"form","message":"why","requestedSchema":{"type":"object","properties":{"#,
         r#""zmail":{"type":"string","title":"E-mail address","description":"Where to write to","format":"email"},"#,
@@ -212,7 +216,7 @@ fn fields_keep_what_forms_can_show_in_the_order_of_the_struct() {
 }
 
 #[test]
-fn answers_are_checked_against_everything_that_the_type_says() {
+fn content_is_checked_against_everything_that_the_type_says() {
     let good = json!({ "zmail": "a@b.example", "nick": "abc", "agree": true });
     let fits = |name: &str, value: Value| {
         let mut content = good.clone();
@@ -223,7 +227,7 @@ fn answers_are_checked_against_everything_that_the_type_says() {
     assert_eq!(fits("rating", Value::Null), Ok(()), "absent, so the default counts");
     assert_eq!(fits("weight", Value::Null), Ok(()));
     assert_eq!(fits("tags", json!(["active", "active"])), Ok(()));
-    assert_eq!(fits("nobody asked", json!({ "for": ["this"] })), Ok(()));
+    assert_eq!(fits("unknown", json!({ "for": ["this"] })), Ok(()));
     for (name, value) in [
         ("rating", json!(10)),
         ("rating", json!("4")),
@@ -246,22 +250,22 @@ fn answers_are_checked_against_everything_that_the_type_says() {
 }
 
 #[test]
-fn protocol_22_what_is_no_answer_says_so() {
+fn malformed_results_are_described() {
     let cases = [
-        (json!(12345), "no object with an `action`"),
-        (Value::Null, "no object with an `action`"),
-        (json!({}), "no object with an `action`"),
+        (json!(12345), "not an object with an `action`"),
+        (Value::Null, "not an object with an `action`"),
+        (json!({}), "not an object with an `action`"),
         (json!({ "action": "agree" }), "`action` is not"),
         (json!({ "action": "accept" }), "`content` is missing"),
         (json!({ "action": "accept", "content": null }), "`content` is missing"),
         (json!({ "action": "accept", "content": "yes" }), "`content` is not an object"),
     ];
     for (result, expected) in cases {
-        let wrong = answer::<Contact>(&result).expect_err("no answer");
+        let wrong = answer::<Contact>(&result).expect_err("malformed");
         assert!(wrong.contains(expected), "{result}: {wrong}");
     }
     assert!(matches!(answer::<Contact>(&json!({ "action": "decline" })), Ok(Answer::Decline)));
-    // some clients send the form's state along, whatever the user did
+    // some clients send content with every action
     let cancelled = json!({ "action": "cancel", "content": { "nick": 3 } });
     assert!(matches!(answer::<Contact>(&cancelled), Ok(Answer::Cancel)));
 }
@@ -280,14 +284,14 @@ impl TryFrom<u8> for Even {
 }
 
 #[test]
-fn what_fits_the_form_but_not_the_type_is_asked_again_without_quoting_it() {
+fn content_that_fits_the_form_but_not_the_type_is_malformed_and_not_quoted() {
     assert_eq!(accept::<Even>(&json!({ "value": 4 })), Ok(Even(4)));
     let wrong = accept::<Even>(&json!({ "value": 77 })).expect_err("odd");
     assert!(wrong.contains("Even") && !wrong.contains("77"), "{wrong}");
 }
 
 #[test]
-fn a_single_value_is_asked_as_value() {
+fn a_single_value_is_the_field_value() {
     let one =
         |schema: Value| json!({ "type": "object", "properties": { "value": schema }, "required": ["value"] });
     assert_eq!(schema::<bool>(NOW), one(json!({ "type": "boolean" })));
@@ -315,7 +319,7 @@ fn a_single_value_is_asked_as_value() {
 }
 
 #[test]
-fn agreement_alone_can_be_asked_for() {
+fn agreement_alone_can_be_requested() {
     #[derive(Debug, Deserialize, JsonSchema)]
     struct Nothing {}
 
@@ -329,7 +333,7 @@ fn agreement_alone_can_be_asked_for() {
     assert!(matches!(optional, Ok(Answer::Accept(_))));
 }
 
-/// Types without a form, by what is said of them.
+/// Types that do not fit into a form.
 mod misfit {
     use std::collections::{BTreeMap, HashMap};
 
@@ -395,21 +399,21 @@ mod misfit {
 }
 
 #[test]
-fn what_no_form_can_ask_for_is_refused_by_name() {
+fn types_that_do_not_fit_into_a_form_are_refused_by_name() {
     use misfit::*;
 
     let cases = [
         (unfit::<With<Inner>>(), "its field `part` is a struct"),
         (unfit::<With<Option<Inner>>>(), "its field `part` is a struct"),
         (unfit::<With<Map>>(), "its field `part` is a map"),
-        (unfit::<With<Vec<String>>>(), "its field `part` is a list whose items are no enum"),
-        (unfit::<With<Vec<Inner>>>(), "its field `part` is a list whose items are no enum"),
+        (unfit::<With<Vec<String>>>(), "its field `part` is a list whose items are not an enum"),
+        (unfit::<With<Vec<Inner>>>(), "its field `part` is a list whose items are not an enum"),
         (unfit::<With<Data>>(), "its field `part` is an enum with data"),
         (unfit::<With<(u8, u8)>>(), "its field `part` is a tuple"),
         (unfit::<With<Value>>(), "its field `part` is any value"),
         (unfit::<With<()>>(), "its field `part` is nothing"),
         (unfit::<Data>(), "it is an enum with data"),
-        (unfit::<Vec<String>>(), "it is a list whose items are no enum"),
+        (unfit::<Vec<String>>(), "it is a list whose items are not an enum"),
         (unfit::<Option<Inner>>(), "it is a struct"),
         (unfit::<Value>(), "any value"),
         (unfit::<Map>(), "members of any name"),
@@ -427,7 +431,7 @@ fn what_no_form_can_ask_for_is_refused_by_name() {
 }
 
 #[test]
-fn protocol_06_forms_are_lowered_to_2025_06_18() {
+fn forms_are_downgraded_to_2025_06_18() {
     let old = Revision::V2025_06_18;
     assert_eq!(
         params::<fixture::Defaults>(old),
@@ -444,26 +448,26 @@ fn protocol_06_forms_are_lowered_to_2025_06_18() {
         json!({ "type": "string", "enum": ["value1", "value2", "value3"],
             "enumNames": ["First Option", "Second Option", "Third Option"] })
     );
-    let several = lower::form("why", &form::<Vec<fixture::Plain>>(), old);
-    assert_eq!(several, Err(Refusal::Revision("fields for several values of a list")));
-    // an answer fits what was published, not what this client could be shown
+    let several = form::<Vec<fixture::Plain>>().params("why", old);
+    assert_eq!(several, Err(AskError::Revision { what: "fields for several values of a list" }));
+    // content is checked against the whole schema, not what this client was sent
     assert!(accept::<fixture::Defaults>(&json!({ "status": "gone" })).is_err());
 }
 
 #[test]
-fn protocol_06_revisions_before_elicitation_are_not_asked() {
+fn revisions_before_elicitation_are_refused() {
     for revision in Revision::ALL {
-        let asked = lower::form("why", &form::<bool>(), revision);
-        assert_eq!(asked.is_ok(), revision >= Revision::V2025_06_18, "{revision}");
-        let sent = lower::url("why", "https://example.com", "id", revision);
-        assert_eq!(sent.is_ok(), revision >= Revision::V2025_11_25, "{revision}");
+        let form = form::<bool>().params("why", revision);
+        assert_eq!(form.is_ok(), revision >= Revision::V2025_06_18, "{revision}");
+        let url = url_params("key", "why", "https://example.com", "id", revision);
+        assert_eq!(url.is_ok(), revision >= Revision::V2025_11_25, "{revision}");
     }
 }
 
 #[test]
-fn only_2025_11_25_has_ids_of_elicitations() {
+fn only_2025_11_25_has_elicitation_ids() {
     let url = |revision| -> Value {
-        let params = lower::url("why", "https://example.com/a", "id-1", revision).expect("params");
+        let params = url_params("key", "why", "https://example.com/a", "id-1", revision).expect("params");
         serde_json::from_slice(&params).expect("json")
     };
     let mut expected = json!({ "mode": "url", "message": "why", "url": "https://example.com/a" });

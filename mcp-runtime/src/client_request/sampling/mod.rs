@@ -1,0 +1,12 @@
+//! Sampling: the client's model continues a conversation.
+//!
+//! See [sampling](https://modelcontextprotocol.io/specification/2026-07-28/client/sampling).
+
+mod messages;
+mod params;
+mod sample;
+mod sampled;
+
+pub use params::{SampleContext, ToolChoice};
+pub use sample::{Sample, SampleArgs};
+pub use sampled::{Sampled, SampledBlock, ToolUse};

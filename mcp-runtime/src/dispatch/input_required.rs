@@ -1,0 +1,109 @@
+//! Multi round-trip requests of 2026-07-28: a call that needs responses of its client ends with `input_required` and
+//! starts again when the client retries it with them. Calls of clients that lack a required feature are refused.
+//!
+//! See [multi round-trip requests](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::json;
+
+use super::{
+    Request,
+    response::{Reply, ResultBody},
+};
+use crate::{
+    client_request::{CallBinding, InputRequired, StateSealer, now},
+    connection::Caller,
+    context::{ClientFeature, Context, RawJson, Retry},
+    jsonrpc::{Params, ProtocolError, text_of},
+    protocol::MISSING_CLIENT_CAPABILITY,
+    server::Server,
+};
+
+impl Request<'_> {
+    /// What the client sends along when it retries a call; `None` if this is not a retry.
+    pub(super) fn retry<'b>(
+        &self,
+        server: &Server,
+        call: impl FnOnce() -> CallBinding<'b>,
+    ) -> Result<Option<Arc<Retry>>, ProtocolError> {
+        let Params { input_responses, request_state, .. } = self.params;
+        if !self.revision.is_modern() || (input_responses.is_none() && request_state.is_none()) {
+            return Ok(None);
+        }
+        let responses: BTreeMap<String, RawJson> = match input_responses {
+            None => BTreeMap::new(),
+            Some(raw) => Some(raw.get())
+                .filter(|json| json.starts_with('{'))
+                .and_then(|json| serde_json::from_str(json).ok())
+                .ok_or_else(|| ProtocolError::invalid_params("`inputResponses` is not an object"))?,
+        };
+        let state = match request_state {
+            None => None,
+            Some(raw) => {
+                let text = text_of(raw)
+                    .ok_or_else(|| ProtocolError::invalid_params("`requestState` is not a string"))?;
+                let sealer = server.state_sealer(self.context.caller.as_deref());
+                Some(sealer.open(&text, &call()).ok_or_else(|| {
+                    ProtocolError::invalid_params(
+                        "`requestState` does not belong to this call, or has expired\nstart the call anew",
+                    )
+                })?)
+            }
+        };
+        Ok(Some(Arc::new(Retry { state, responses })))
+    }
+
+    /// Refuses a call of an item that requires more than the client declares.
+    pub(super) fn check_features(&self, required: &[ClientFeature]) -> Result<(), Reply> {
+        let capabilities = self.client().capabilities();
+        let missing: Vec<_> =
+            required.iter().copied().filter(|feature| !feature.is_in(&capabilities)).collect();
+        if missing.is_empty() {
+            Ok(())
+        } else if self.revision.is_modern() {
+            Err(Reply::bad_request(missing_features(&missing)))
+        } else {
+            Err(ProtocolError::internal(describe_missing(&missing)).into())
+        }
+    }
+}
+
+impl Server {
+    fn state_sealer<'a>(&'a self, caller: Option<&'a Caller>) -> StateSealer<'a> {
+        StateSealer { seal: self.states(), server: self.name(), caller, now: now() }
+    }
+
+    /// The reply to a call that waits for input: the client requests, or what the client would have to declare.
+    pub(super) fn input_required(
+        &self,
+        call: &CallBinding<'_>,
+        context: &Context,
+        input: InputRequired,
+    ) -> Reply {
+        // nothing more is sent for the call from here on
+        context.inner().cancel.end();
+        let (requests, state) = match input {
+            InputRequired::Missing(features) => return Reply::bad_request(missing_features(&features)),
+            InputRequired::Requests(requests, state) => (requests, state),
+        };
+        match self.state_sealer(context.caller()).seal(state, call) {
+            Ok(state) => ResultBody::InputRequired { requests, state }.into(),
+            Err(error) => {
+                tracing::error!(method = call.method, name = call.name, %error, "call failed");
+                error.into()
+            }
+        }
+    }
+}
+
+fn describe_missing(features: &[ClientFeature]) -> String {
+    let names: Vec<_> = features.iter().map(|feature| format!("`{feature}`")).collect();
+    format!("the client does not declare {}, which this request needs", names.join(", "))
+}
+
+/// `-32021`: what the client would have to declare.
+pub(super) fn missing_features(features: &[ClientFeature]) -> ProtocolError {
+    ProtocolError::new(MISSING_CLIENT_CAPABILITY, describe_missing(features))
+        .with_data(json!({ "requiredCapabilities": ClientFeature::required(features) }))
+}

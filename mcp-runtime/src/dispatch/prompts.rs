@@ -5,60 +5,59 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 use serde_json::Value;
 
 use super::{
-    MayAsk, Request,
-    call::ItemCall,
+    Request,
+    item_call::{ItemCall, into_protocol_error, start_with_strings},
+    request::ClientRequests,
     request_state::BoundTo,
     response::{Reply, Response, ResultBody},
-    tools::unknown,
 };
 use crate::{
-    arguments::{CallParts, Input, Variable},
+    arguments::Variable,
     context::{Context, Round},
     error::Failure,
     extensions::Extensions,
-    invoke::{self, ClientError, InputRequired, Running, Started, Subject},
-    jsonrpc::{ProtocolError, text_of},
+    invoke::{ClientError, InputRequired, Running, Started, Subject},
+    jsonrpc::ProtocolError,
     prompt::{PromptEntry, PromptResult},
     protocol::Revision,
     server::{Registry, Server},
 };
 
-/// A call of a prompt.
-struct Call<'a> {
+/// One `prompts/get`.
+struct GetPrompt<'a> {
     entry: Arc<PromptEntry>,
     values: Vec<(String, Variable)>,
-    /// Raw JSON of the same.
+    /// Raw JSON that `values` were read from.
     arguments: Cow<'a, str>,
-    round: Option<Arc<Round>>,
+    round_trip: Option<Arc<Round>>,
 }
 
 impl Server {
     pub(super) fn get_prompt(&self, request: Request<'_>, registry: &Registry) -> Result<Response, Reply> {
-        let name = request.params.name.ok_or_else(|| ProtocolError::invalid_params("`name` is missing"))?;
-        let name = text_of(name).ok_or_else(|| ProtocolError::invalid_params("`name` is not a string"))?;
+        let name = request.name()?;
         let arguments = request.params.arguments.map_or("{}", |raw| raw.get());
-        let values = texts(Some(arguments))?;
+        let values = parse_arguments(arguments)?;
         let Some(entry) = registry.prompts.find(&name, request.context) else {
-            let near = registry.prompts.nearest(&name, request.access());
-            return Err(ProtocolError::invalid_params(unknown("prompt", &name, near)).into());
+            let nearest = registry.prompts.nearest(&name, request.access());
+            return Err(Reply::unknown_item("prompt", &name, nearest));
         };
         if !entry.item.requires.is_empty() {
             request.check_features(&entry.item.requires)?;
         }
-        let round = request.round(self, || BoundTo::new("prompts/get", &name, arguments))?;
-        let call = Call { entry: entry.clone(), values, arguments: Cow::Borrowed(arguments), round };
-        Ok(self.perform(request, call))
+        let round_trip = request.round_trip(self, || BoundTo::new("prompts/get", &name, arguments))?;
+        let (entry, arguments) = (entry.clone(), Cow::Borrowed(arguments));
+        Ok(self.call_item(request, GetPrompt { entry, values, arguments, round_trip }))
     }
 }
 
-impl ItemCall for Call<'_> {
+impl ItemCall for GetPrompt<'_> {
     type Output = PromptResult;
     type Interruption = InputRequired;
-    type Owned = Call<'static>;
+    type Owned = GetPrompt<'static>;
 
-    fn into_owned(self) -> Call<'static> {
-        let Self { entry, values, arguments, round } = self;
-        Call { entry, values, arguments: Cow::Owned(arguments.into_owned()), round }
+    fn into_owned(self) -> GetPrompt<'static> {
+        let Self { entry, values, arguments, round_trip } = self;
+        GetPrompt { entry, values, arguments: Cow::Owned(arguments.into_owned()), round_trip }
     }
 
     fn name(&self) -> &str {
@@ -73,21 +72,16 @@ impl ItemCall for Call<'_> {
         &self.entry.state
     }
 
-    fn may_ask(&self) -> MayAsk {
-        MayAsk::Yes(self.round.clone())
+    fn client_requests(&self) -> ClientRequests {
+        ClientRequests::Allowed(self.round_trip.clone())
     }
 
-    fn start(&self, watched: bool, context: &dyn Fn() -> Context) -> Started<PromptResult, InputRequired> {
-        let parts = CallParts {
-            input: Input::Text(&self.values),
-            args: self.entry.function.args,
-            strict: false,
-            tool: None,
-            validator: None,
-            this: self.entry.function.this.as_ref(),
-            context,
-        };
-        invoke::start(self.entry.function.handler, parts, None, watched)
+    fn start(
+        &self,
+        forwards_events: bool,
+        context: &dyn Fn() -> Context,
+    ) -> Started<PromptResult, InputRequired> {
+        start_with_strings(&self.entry.function, &self.values, forwards_events, context)
     }
 
     fn reply(&self, server: &Server, revision: Revision, result: Result<PromptResult, Failure>) -> Reply {
@@ -99,19 +93,17 @@ impl ItemCall for Call<'_> {
             }
             Err(failure) => failure,
         };
-        let of = Subject { kind: "prompt", name, detailed: server.options().detailed_errors };
-        match failure.into_client_error(of, revision) {
+        let subject = Subject { kind: "prompt", name, detailed: server.options().detailed_errors };
+        match failure.into_client_error(subject, revision) {
             ClientError::Arguments(report) => {
                 ProtocolError::invalid_params(format!("invalid arguments for prompt `{name}`: {report}"))
             }
-            ClientError::NotFound => ProtocolError::internal("nothing was found"),
-            ClientError::Message(text, _) => ProtocolError::internal(text),
-            ClientError::Protocol(error) => error,
+            error => into_protocol_error(error),
         }
         .into()
     }
 
-    fn interrupted(
+    fn interrupt(
         self,
         server: &Server,
         _: Revision,
@@ -123,15 +115,17 @@ impl ItemCall for Call<'_> {
     }
 }
 
-/// A prompt's arguments: strings, though other JSON is taken as its text; `null` counts as absent.
-fn texts(arguments: Option<&str>) -> Result<Vec<(String, Variable)>, ProtocolError> {
-    let Some(json) = arguments.filter(|json| *json != "null") else { return Ok(Vec::new()) };
+/// A prompt's arguments: strings, though other JSON values are accepted as their text; `null` counts as absent.
+fn parse_arguments(json: &str) -> Result<Vec<(String, Variable)>, ProtocolError> {
+    if json == "null" {
+        return Ok(Vec::new());
+    }
     let values: BTreeMap<String, Value> = serde_json::from_str(json)
         .map_err(|_| ProtocolError::invalid_params("`arguments` is not an object"))?;
-    let text = |(name, value): (String, Value)| match value {
+    let to_variable = |(name, value): (String, Value)| match value {
         Value::Null => None,
         Value::String(text) => Some((name, Variable::One(text))),
         other => Some((name, Variable::One(other.to_string()))),
     };
-    Ok(values.into_iter().filter_map(text).collect())
+    Ok(values.into_iter().filter_map(to_variable).collect())
 }

@@ -205,12 +205,12 @@ async fn what_is_not_there_is_invalid_params() {
         "",
     ] {
         let (code, text) = refused("skills/get", uri).await;
-        assert_eq!((code, text.starts_with(&format!("no skill is `{uri}`\n"))), (-32602, true), "{text}");
+        assert_eq!((code, text.starts_with(&format!("unknown skill `{uri}`\n"))), (-32602, true), "{text}");
     }
     for uri in ["skill://other", "skill://fixture-skill/nothing", "skill://fixture-skill/", "skill://", "x"] {
         assert_eq!(
             refused("resources/directory/read", uri).await,
-            (-32602, format!("no directory is `{uri}`"))
+            (-32602, format!("unknown directory `{uri}`"))
         );
     }
     let file = refused("resources/directory/read", MANIFEST).await;

@@ -5,25 +5,23 @@ use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
 use serde::Deserialize;
 
 use super::{
-    ClientRequestPolicy, Request,
-    call::ItemCall,
+    Request,
+    item_call::{ItemCall, into_protocol_error},
     response::{Reply, Response, ResultBody},
-    tools::unknown,
 };
 use crate::{
-    arguments::choices_with_prefix,
-    arguments::{AnyArg, CompleteFn, Completion, Flow},
+    arguments::{AnyArg, CompleteFn, Completion, Flow, choices_with_prefix},
     context::Context,
     error::Failure,
     extensions::Extensions,
-    invoke::{self, ClientError, Running, Started, Subject},
+    invoke::{self, Running, Started, Subject},
     jsonrpc::ProtocolError,
     protocol::Revision,
     server::{Registry, Server},
 };
 
-/// The most that one reply may hold.
-const MOST: usize = 100;
+/// Values in one reply, at most.
+const MAX_VALUES: usize = 100;
 
 #[derive(Deserialize)]
 #[serde(tag = "type")]
@@ -41,81 +39,83 @@ struct Argument {
 }
 
 #[derive(Deserialize, Default)]
-struct Chosen {
+struct CompletionContext {
+    /// The arguments that the user has chosen already.
     #[serde(default)]
     arguments: BTreeMap<String, String>,
 }
 
-fn member<T: for<'a> Deserialize<'a>>(
+/// Reads a parameter that is an object.
+fn parse_object<T: for<'a> Deserialize<'a>>(
     raw: Option<&serde_json::value::RawValue>,
     name: &str,
 ) -> Result<T, ProtocolError> {
     let raw = raw.ok_or_else(|| ProtocolError::invalid_params(format!("`{name}` is missing")))?;
-    // serde would take an array for the members in order
+    // serde would accept an array of the members' values as well
     if !raw.get().starts_with('{') {
         return Err(ProtocolError::invalid_params(format!("`{name}` is not an object")));
     }
     serde_json::from_str(raw.get()).map_err(|e| ProtocolError::invalid_params(format!("`{name}`: {e}")))
 }
 
-/// A function that completes an argument.
-struct Complete {
+/// One `completion/complete` of an argument whose values a function computes.
+struct CompleteArgument {
     function: CompleteFn,
     completion: Completion,
-    /// Of the prompt, or the URI of the template.
+    /// The prompt's name, or the template's URI.
     name: String,
     state: Arc<Extensions>,
 }
 
 impl Server {
     pub(super) fn complete(&self, request: Request<'_>, registry: &Registry) -> Result<Response, Reply> {
-        let reference: Reference = member(request.params.reference, "ref")?;
-        let argument: Argument = member(request.params.argument, "argument")?;
-        let chosen: Chosen = match request.params.context {
-            None => Chosen::default(),
-            some => member(some, "context")?,
+        let reference: Reference = parse_object(request.params.reference, "ref")?;
+        let argument: Argument = parse_object(request.params.argument, "argument")?;
+        let context: CompletionContext = match request.params.context {
+            None => CompletionContext::default(),
+            some => parse_object(some, "context")?,
         };
         let (name, args, choices, state) = match &reference {
             Reference::Prompt { name } => {
                 let Some(entry) = registry.prompts.find(name, request.context) else {
-                    let near = registry.prompts.nearest(name, request.access());
-                    return Err(ProtocolError::invalid_params(unknown("prompt", name, near)).into());
+                    let nearest = registry.prompts.nearest(name, request.access());
+                    return Err(Reply::unknown_item("prompt", name, nearest));
                 };
-                let at = position(entry.function.args, &argument.name);
-                (name, entry.function.args, at.map(|at| entry.choices(at)), &entry.state)
+                let index = position(entry.function.args, &argument.name);
+                (name, entry.function.args, index.map(|index| entry.choices(index)), &entry.state)
             }
             Reference::Resource { uri } => {
-                let found = registry.template(uri).filter(|r| request.access().allows(&r.item.scopes));
-                let Some(entry) = found else {
-                    return Err(ProtocolError::invalid_params(unknown("resource template", uri, None)).into());
+                let template = registry.template(uri);
+                let Some(entry) = template.filter(|entry| request.access().allows(&entry.item.scopes)) else {
+                    return Err(Reply::unknown_item("resource template", uri, None));
                 };
-                let at = position(entry.function.args, &argument.name);
-                (uri, entry.function.args, at.map(|at| entry.choices(at)), &entry.state)
+                let index = position(entry.function.args, &argument.name);
+                (uri, entry.function.args, index.map(|index| entry.choices(index)), &entry.state)
             }
         };
-        let Some(at) = position(args, &argument.name) else {
+        let Some(index) = position(args, &argument.name) else {
             let text = format!("`{name}` has no argument `{}`", argument.name);
             return Err(ProtocolError::invalid_params(text).into());
         };
-        let Some(function) = args.get(at).and_then(|arg| arg.completer()) else {
+        let Some(function) = args.get(index).and_then(|arg| arg.completer()) else {
             let choices = choices.into_iter().flatten().map(String::as_str);
-            return Ok(completed(choices_with_prefix(choices, &argument.value)).into());
+            return Ok(completion_reply(choices_with_prefix(choices, &argument.value)).into());
         };
         let Argument { name: argument, value } = argument;
-        let completion = Completion { argument, value, arguments: chosen.arguments };
-        let call = Complete { function, completion, name: name.clone(), state: state.clone() };
-        Ok(self.perform(request, call))
+        let completion = Completion { argument, value, arguments: context.arguments };
+        let call = CompleteArgument { function, completion, name: name.clone(), state: state.clone() };
+        Ok(self.call_item(request, call))
     }
 }
 
-/// The reply with as many values as one may hold.
-fn completed(mut values: Vec<String>) -> Reply {
+/// The reply with as many of the values as one may hold.
+fn completion_reply(mut values: Vec<String>) -> Reply {
     let total = values.len();
-    values.truncate(MOST);
+    values.truncate(MAX_VALUES);
     ResultBody::Completion { values, total }.into()
 }
 
-impl ItemCall for Complete {
+impl ItemCall for CompleteArgument {
     type Output = Vec<String>;
     type Interruption = Infallible;
     type Owned = Self;
@@ -128,16 +128,8 @@ impl ItemCall for Complete {
         &self.name
     }
 
-    fn arguments(&self) -> &str {
-        "{}"
-    }
-
     fn state(&self) -> &Arc<Extensions> {
         &self.state
-    }
-
-    fn client_request_policy(&self) -> ClientRequestPolicy {
-        ClientRequestPolicy::Forbidden
     }
 
     fn start(&self, _: bool, context: &dyn Fn() -> Context) -> Started<Vec<String>, Infallible> {
@@ -151,22 +143,22 @@ impl ItemCall for Complete {
 
     fn reply(&self, server: &Server, revision: Revision, result: Result<Vec<String>, Failure>) -> Reply {
         let failure = match result {
-            Ok(values) => return completed(values),
+            Ok(values) => return completion_reply(values),
             Err(failure) => failure,
         };
         let detailed = server.options().detailed_errors;
-        let of = Subject { kind: "completion of", name: &self.name, detailed };
-        match failure.into_client_error(of, revision) {
-            ClientError::Arguments(report) => ProtocolError::invalid_params(report),
-            ClientError::NotFound => ProtocolError::internal("nothing was found"),
-            ClientError::Message(text, _) => ProtocolError::internal(text),
-            ClientError::Protocol(error) => error,
-        }
-        .into()
+        let subject = Subject { kind: "completion of", name: &self.name, detailed };
+        into_protocol_error(failure.into_client_error(subject, revision)).into()
     }
 
-    fn interrupted(self, _: &Server, _: Revision, why: Infallible, _: Running<Vec<String>>) -> Response {
-        match why {}
+    fn interrupt(
+        self,
+        _: &Server,
+        _: Revision,
+        interruption: Infallible,
+        _: Running<Vec<String>>,
+    ) -> Response {
+        match interruption {}
     }
 }
 

@@ -1,5 +1,5 @@
-//! What one connection keeps between its requests: which of them run, which requests of the server wait for
-//! responses, what a client of a handshake revision has set, and when the connection ends.
+//! The state of one connection between its requests: those in flight, the server's own that wait for responses, the
+//! settings of a legacy client, and whether the connection has been closed.
 
 use std::sync::{
     Arc, OnceLock,
@@ -13,33 +13,33 @@ use crate::{
     protocol::LogLevel,
 };
 
-/// The only client of a connection.
+/// The id of the only client of a connection.
 pub(crate) const THE_CLIENT: ClientId = [0; 16];
 
-/// One connection, for as long as it lasts.
+/// The state of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionState {
     pub(crate) in_flight: InFlight,
     pub(crate) pending: PendingRequests,
     pub(crate) closed: Shutdown,
-    level: LevelSetting,
-    /// What the client is notified of, once it has shaken hands with a server that sends such notifications.
+    level: AtomicLogLevel,
+    /// The changes that a legacy client is notified of; unset before `initialize`, or if the server sends none.
     filter: OnceLock<Arc<Filter>>,
 }
 
 impl ConnectionState {
-    /// Hands a response to the request of that id, as raw JSON; `false` if none waits for it.
+    /// Delivers a response to the request of that id, as raw JSON; `false` if none waits for it.
     pub(crate) fn deliver(&self, id: &str, response: ClientResponse) -> bool {
         self.pending.deliver(&THE_CLIENT, id, response)
     }
 
-    /// What the client is notified of from now on; `None` if that was settled before.
-    pub(crate) fn follow(&self, filter: Arc<Filter>) -> Option<Arc<Filter>> {
+    /// Sets the changes that the client is notified of; `None` if they have been set before.
+    pub(crate) fn set_filter(&self, filter: Arc<Filter>) -> Option<Arc<Filter>> {
         self.filter.set(filter.clone()).ok().map(|()| filter)
     }
 
-    /// Nothing more comes from the client: requests of the server fail.
-    pub(crate) fn end(&self) {
+    /// Closes the connection: the server's requests to the client fail.
+    pub(crate) fn close(&self) {
         self.closed.fire();
         self.pending.close(&THE_CLIENT);
     }
@@ -66,11 +66,11 @@ impl SessionState for ConnectionState {
     }
 }
 
-/// The level of `logging/setLevel`, once it was set.
+/// The level that `logging/setLevel` has set, if any.
 #[derive(Debug)]
-struct LevelSetting(AtomicU8);
+struct AtomicLogLevel(AtomicU8);
 
-impl LevelSetting {
+impl AtomicLogLevel {
     const UNSET: u8 = u8::MAX;
 
     fn get(&self) -> Option<LogLevel> {
@@ -82,7 +82,7 @@ impl LevelSetting {
     }
 }
 
-impl Default for LevelSetting {
+impl Default for AtomicLogLevel {
     fn default() -> Self {
         Self(AtomicU8::new(Self::UNSET))
     }

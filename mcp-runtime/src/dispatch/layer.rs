@@ -1,16 +1,16 @@
-//! What stands around every call of a user's function, on every transport: layers see the method, the item, its raw
-//! arguments and the caller, and may answer in place of the function, replace its reply, or delay it. Without any, a
-//! call costs what it costs without this file. Only tests have layers so far.
+//! Layers wrap every call of a user's function, on every transport: they see the method, the item, its raw arguments and
+//! the caller, and may answer instead of the function, replace its reply, or delay it. Without layers a call costs
+//! nothing extra. Only tests have layers so far.
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
-use super::{Request, call::ItemCall, response::Reply};
+use super::response::Reply;
 use crate::connection::Caller;
 
-/// The rest of the way to a function, and back.
+/// The reply to a call: the inner layers and the function, which run when it is polled.
 pub(crate) type ReplyFuture = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
-/// A call as layers see it.
+/// What a layer sees of a call.
 #[derive(Debug, Clone)]
 #[cfg_attr(not(test), expect(dead_code, reason = "only tests have layers so far"))]
 pub(crate) struct LayeredCall {
@@ -22,20 +22,9 @@ pub(crate) struct LayeredCall {
     pub(crate) caller: Option<Arc<Caller>>,
 }
 
-impl LayeredCall {
-    pub(super) fn new<C: ItemCall>(request: &Request<'_>, call: &C) -> Self {
-        Self {
-            method: request.method.into(),
-            item: call.name().into(),
-            arguments: call.arguments().into(),
-            caller: request.context.caller.clone(),
-        }
-    }
-}
-
-/// Something around calls.
+/// Wraps calls.
 pub(crate) trait Layer: Send + Sync {
-    /// The reply to a call; `next` is the rest of the way to the function, which runs only if this is awaited.
+    /// The reply to a call; the function runs only if `next` is awaited.
     fn call(&self, call: &LayeredCall, next: ReplyFuture) -> ReplyFuture;
 }
 
@@ -49,8 +38,8 @@ impl Layers {
         Self(layers)
     }
 
-    /// Puts the layers around a call.
-    pub(super) fn around(&self, call: &LayeredCall, next: ReplyFuture) -> ReplyFuture {
+    /// Wraps a call in every layer.
+    pub(super) fn wrap(&self, call: &LayeredCall, next: ReplyFuture) -> ReplyFuture {
         self.0.iter().rev().fold(next, |next, layer| layer.call(call, next))
     }
 }
@@ -63,7 +52,7 @@ impl fmt::Debug for Layers {
 
 #[cfg(test)]
 mod tests {
-    //! Layers that count, refuse, replace and delay, on every way that a call can come.
+    //! Layers that record, refuse, replace and delay calls, over every transport.
 
     use std::{
         sync::Mutex,
@@ -83,32 +72,32 @@ mod tests {
         tool::{RuntimeTool, TaskMode, ToolCall, ToolResult},
     };
 
-    /// Notes what it sees before and after; `name` tells one from another.
+    /// Records each call and its outcome, under its own name.
     #[derive(Clone)]
-    struct Note {
+    struct Recorder {
         name: &'static str,
-        notes: Arc<Mutex<Vec<String>>>,
+        records: Arc<Mutex<Vec<String>>>,
     }
 
-    impl Note {
+    impl Recorder {
         fn new(name: &'static str) -> Self {
-            Self { name, notes: Arc::default() }
+            Self { name, records: Arc::default() }
         }
 
-        fn write(&self, note: String) {
-            self.notes.lock().unwrap().push(note);
+        fn record(&self, record: String) {
+            self.records.lock().unwrap().push(record);
         }
 
         fn take(&self) -> Vec<String> {
-            std::mem::take(&mut self.notes.lock().unwrap())
+            std::mem::take(&mut self.records.lock().unwrap())
         }
     }
 
-    impl Layer for Note {
+    impl Layer for Recorder {
         fn call(&self, call: &LayeredCall, next: ReplyFuture) -> ReplyFuture {
             let this = self.clone();
-            let caller = call.caller.as_ref().map_or("nobody", |caller| &caller.subject).to_owned();
-            this.write(format!("{} {} {} {} {caller}", self.name, call.method, call.item, call.arguments));
+            let caller = call.caller.as_ref().map_or("anonymous", |caller| &caller.subject).to_owned();
+            this.record(format!("{} {} {} {} {caller}", self.name, call.method, call.item, call.arguments));
             Box::pin(async move {
                 let reply = next.await;
                 let outcome = match &reply.outcome {
@@ -118,16 +107,16 @@ mod tests {
                     Ok(_) => "other",
                     Err(_) => "error",
                 };
-                this.write(format!("{} {outcome}", this.name));
+                this.record(format!("{} {outcome}", this.name));
                 reply
             })
         }
     }
 
     /// Does what the name of the tool says.
-    struct Meddle;
+    struct Interfere;
 
-    impl Layer for Meddle {
+    impl Layer for Interfere {
         fn call(&self, call: &LayeredCall, next: ReplyFuture) -> ReplyFuture {
             match &*call.item {
                 "refused" => {
@@ -148,93 +137,94 @@ mod tests {
         }
     }
 
-    fn builder(note: &Note) -> ServerBuilder {
+    fn builder(recorder: &Recorder) -> ServerBuilder {
         let mut builder = Server::builder("layers", "1").keys([[7; 32]]);
         for name in ["plain", "replaced", "delayed"] {
             builder =
-                builder.add_tool(RuntimeTool::builder(name).handler(|_: ToolCall| async { "as it is" }));
+                builder.add_tool(RuntimeTool::builder(name).handler(|_: ToolCall| async { "unchanged" }));
         }
-        let never = RuntimeTool::builder("refused").handler(|_: ToolCall| async {
-            panic!("a refused call has no function");
+        let refused = RuntimeTool::builder("refused").handler(|_: ToolCall| async {
+            panic!("the function of a refused call has run");
             #[allow(unreachable_code)]
             ""
         });
         let task = RuntimeTool::builder("task").task(TaskMode::Capable).handler(|_: ToolCall| async {
             tokio::task::yield_now().await;
-            "as it is"
+            "unchanged"
         });
-        let asks = RuntimeTool::builder("asks").handler(|call: ToolCall| async move {
+        let list_roots = RuntimeTool::builder("list_roots").handler(|call: ToolCall| async move {
             call.context.roots("roots").await.map_or("nothing", |_| "roots")
         });
         builder
-            .add_tool(never)
+            .add_tool(refused)
             .add_tool(task)
-            .add_tool(asks)
-            .layers(Layers::new(vec![Arc::new(note.clone()), Arc::new(Meddle)]))
+            .add_tool(list_roots)
+            .layers(Layers::new(vec![Arc::new(recorder.clone()), Arc::new(Interfere)]))
     }
 
-    /// What is noted of a call that ends with `outcome`.
-    fn noted(tool: &str, arguments: &str, outcome: &str) -> [String; 2] {
-        [format!("note tools/call {tool} {arguments} nobody"), format!("note {outcome}")]
+    /// The records of a call with this outcome.
+    fn records(tool: &str, arguments: &str, outcome: &str) -> [String; 2] {
+        [format!("test tools/call {tool} {arguments} anonymous"), format!("test {outcome}")]
     }
 
     #[tokio::test]
-    async fn layers_count_refuse_replace_and_delay_in_memory() {
-        let note = Note::new("note");
-        let client = TestServer::new(builder(&note)).unwrap();
-        client.call("plain", json!({ "a": 1 })).await.expect_text("as it is");
-        assert_eq!(note.take(), noted("plain", r#"{"a":1}"#, "result"));
+    async fn layers_record_refuse_replace_and_delay_calls_in_memory() {
+        let recorder = Recorder::new("test");
+        let client = TestServer::new(builder(&recorder)).unwrap();
+        client.call("plain", json!({ "a": 1 })).await.expect_text("unchanged");
+        assert_eq!(recorder.take(), records("plain", r#"{"a":1}"#, "result"));
         client.call("refused", json!({})).await.expect_code(-32001);
-        assert_eq!(note.take(), noted("refused", "{}", "error"));
+        assert_eq!(recorder.take(), records("refused", "{}", "error"));
         client.call("replaced", json!({})).await.expect_text("something else");
         let before = Instant::now();
-        client.call("delayed", json!({})).await.expect_text("as it is");
+        client.call("delayed", json!({})).await.expect_text("unchanged");
         assert!(before.elapsed() >= Duration::from_millis(50));
-        note.take();
-        // what dispatch refuses is not a call
+        recorder.take();
+        // a request whose item is unknown is not a call
         client.call("unknown", json!({})).await.expect_code(-32602);
-        assert!(note.take().is_empty());
+        assert!(recorder.take().is_empty());
     }
 
     #[tokio::test]
     async fn the_first_layer_is_outermost() {
-        let (outer, inner) = (Note::new("outer"), Note::new("inner"));
-        let inner = Note { notes: outer.notes.clone(), ..inner };
+        let outer = Recorder::new("outer");
+        let inner = Recorder { name: "inner", records: outer.records.clone() };
         let layers = Layers::new(vec![Arc::new(outer.clone()), Arc::new(inner)]);
         let client = TestServer::new(builder(&outer).layers(layers)).unwrap();
         client.call("plain", json!({})).await.expect_ok();
-        let notes = outer.take();
-        let names: Vec<_> = notes.iter().filter_map(|note| note.split(' ').next()).collect();
-        // a layer is put around the next one from the inside out; its reply passes the other way
+        let records = outer.take();
+        let names: Vec<_> = records.iter().filter_map(|record| record.split(' ').next()).collect();
+        // calls are wrapped from the inside out, and replies pass in the same order
         assert_eq!(names, ["inner", "outer", "inner", "outer"]);
     }
 
     #[tokio::test]
-    async fn a_layer_sees_each_round_of_a_call_that_asks() {
-        let note = Note::new("note");
-        let client = TestServer::new(builder(&note)).unwrap();
+    async fn a_layer_sees_each_round_trip_of_a_call() {
+        let recorder = Recorder::new("test");
+        let client = TestServer::new(builder(&recorder)).unwrap();
         let client = client.answering(json!({ "roots": {} }), |_, _| Ok(json!({ "roots": [] })));
-        client.call("asks", json!({})).await.expect_text("roots");
-        let rounds = [noted("asks", "{}", "input required"), noted("asks", "{}", "result")].concat();
-        assert_eq!(note.take(), rounds);
-        // one call, which waits in place
+        client.call("list_roots", json!({})).await.expect_text("roots");
+        let round_trips =
+            [records("list_roots", "{}", "input required"), records("list_roots", "{}", "result")].concat();
+        assert_eq!(recorder.take(), round_trips);
+        // a legacy client answers during the call
         let client = client.legacy(Revision::LATEST_LEGACY);
-        client.call("asks", json!({})).await.expect_text("roots");
-        assert_eq!(note.take(), noted("asks", "{}", "result"));
+        client.call("list_roots", json!({})).await.expect_text("roots");
+        assert_eq!(recorder.take(), records("list_roots", "{}", "result"));
     }
 
     #[tokio::test]
-    async fn a_layer_sees_the_call_that_becomes_a_task() {
-        let note = Note::new("note");
-        let client = TestServer::new(builder(&note)).unwrap();
-        client.call_task("task", json!({})).await.expect_text("as it is");
-        assert_eq!(note.take(), noted("task", "{}", "task"));
+    async fn a_layer_sees_a_call_that_becomes_a_task() {
+        let recorder = Recorder::new("test");
+        let client = TestServer::new(builder(&recorder)).unwrap();
+        client.call_task("task", json!({})).await.expect_text("unchanged");
+        assert_eq!(recorder.take(), records("task", "{}", "task"));
     }
 
     #[tokio::test]
-    async fn layers_are_around_calls_of_streams_and_batches() {
-        let note = Note::new("note");
-        let server = builder(&note).build().unwrap();
+    async fn layers_wrap_calls_over_streams_and_in_batches() {
+        let recorder = Recorder::new("test");
+        let server = builder(&recorder).build().unwrap();
         let (client, other) = tokio::io::duplex(1 << 16);
         let served = tokio::spawn(async move {
             let (reader, writer) = tokio::io::split(other);
@@ -254,12 +244,12 @@ mod tests {
             json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
         };
         assert_eq!(send(&call(1, "refused")).await["error"]["message"], "not today");
-        assert_eq!(note.take(), noted("refused", "{}", "error"));
+        assert_eq!(recorder.take(), records("refused", "{}", "error"));
         let replies = send(&json!([call(2, "plain"), call(3, "refused"), call(4, "replaced")])).await;
-        assert_eq!(replies[0]["result"]["content"][0]["text"], "as it is");
+        assert_eq!(replies[0]["result"]["content"][0]["text"], "unchanged");
         assert_eq!(replies[1]["error"]["code"], -32001);
         assert_eq!(replies[2]["result"]["content"][0]["text"], "something else");
-        assert_eq!(note.take().len(), 6);
+        assert_eq!(recorder.take().len(), 6);
         drop((writer, lines));
         served.await.unwrap().unwrap();
     }

@@ -1,4 +1,4 @@
-//! What a server says of itself: `server/discover` of 2026-07-28, `initialize` before.
+//! What a server declares about itself: `server/discover` since 2026-07-28, `initialize` before.
 
 use super::{
     Request,
@@ -11,7 +11,7 @@ use crate::{
     server::Server,
 };
 
-/// What a handshake settled.
+/// The result of a successful `initialize`.
 #[derive(Debug, Clone)]
 pub(crate) struct Handshake {
     pub(crate) revision: Revision,
@@ -19,8 +19,8 @@ pub(crate) struct Handshake {
 }
 
 impl Server {
-    /// `notified`: whether this client can be notified of changes.
-    fn write_capabilities(&self, object: &mut Object<'_>, revision: Revision, notified: bool) {
+    /// `can_notify`: whether the transport can send this client notifications of changes.
+    fn write_capabilities(&self, object: &mut Object<'_>, revision: Revision, can_notify: bool) {
         let offers = self.offers(revision);
         object.object("capabilities", |c| {
             if offers.completions && revision >= Revision::V2025_03_26 {
@@ -36,10 +36,10 @@ impl Server {
             ] {
                 if offered {
                     c.object(key, |c| {
-                        if notified && changes {
+                        if can_notify && changes {
                             c.raw("listChanged", "true");
                         }
-                        if notified && subscribe {
+                        if can_notify && subscribe {
                             c.raw("subscribe", "true");
                         }
                     });
@@ -61,7 +61,7 @@ impl Server {
         });
     }
 
-    /// How long lists and skills may be kept, and by whom.
+    /// How long lists and skills may be cached, and by whom.
     pub(super) fn cache_hints(&self) -> CacheHints {
         let ttl = self.options().list_ttl;
         CacheHints { ttl, public: !ttl.is_zero() && !self.authenticates() }
@@ -70,35 +70,37 @@ impl Server {
     pub(super) fn discover(&self, request: Request<'_>) -> Reply {
         let mut out = Vec::with_capacity(512);
         let mut object = Object::new(&mut out);
-        array(object.key("supportedVersions"), [Revision::LATEST], |out, r| string(out, r.as_str()));
+        array(object.key("supportedVersions"), [Revision::LATEST], |out, revision| {
+            string(out, revision.as_str());
+        });
         self.write_capabilities(&mut object, request.revision, true);
         object.opt_str("instructions", self.instructions());
         self.cache_hints().write(&mut object);
-        // other results only say who the server is; here clients look for what to show of it
+        // other results carry the short form of the server's info; clients display this one
         object.object("_meta", |meta| {
             meta.raw(META_SERVER_INFO, self.identity().info(request.revision));
         });
-        ResultBody::AboutServer(out.split_off(1)).into()
+        ResultBody::Lifecycle(out.split_off(1)).into()
     }
 
-    /// Answers `initialize`; without a handshake when it was refused. `notified`: whether this client can be notified of
-    /// changes.
-    pub(crate) fn initialize(&self, params: &Params<'_>, notified: bool) -> (Reply, Option<Handshake>) {
-        let Some(asked) = params.protocol_version.and_then(text_of) else {
+    /// Answers `initialize`; the handshake is `None` if the request is invalid. `can_notify`: whether the transport can
+    /// send this client notifications of changes.
+    pub(crate) fn initialize(&self, params: &Params<'_>, can_notify: bool) -> (Reply, Option<Handshake>) {
+        let Some(requested) = params.protocol_version.and_then(text_of) else {
             let error = ProtocolError::invalid_params("`protocolVersion` is not a string");
             return (error.into(), None);
         };
-        let revision =
-            Revision::from_wire(&asked).filter(|asked| !asked.is_modern()).unwrap_or(Revision::LATEST_LEGACY);
+        let revision = Revision::from_wire(&requested).filter(|revision| !revision.is_modern());
+        let revision = revision.unwrap_or(Revision::LATEST_LEGACY);
         let mut out = Vec::with_capacity(512);
         let mut object = Object::new(&mut out);
         object.str("protocolVersion", revision.as_str());
-        self.write_capabilities(&mut object, revision, notified);
+        self.write_capabilities(&mut object, revision, can_notify);
         object.raw("serverInfo", self.identity().info(revision));
         object.opt_str("instructions", self.instructions());
         let owned = |raw: Option<&serde_json::value::RawValue>| raw.map(|raw| raw.get().into());
         let client = ClientData { info: owned(params.client_info), capabilities: owned(params.capabilities) };
-        let reply = ResultBody::AboutServer(out.split_off(1)).into();
+        let reply = ResultBody::Lifecycle(out.split_off(1)).into();
         (reply, Some(Handshake { revision, client }))
     }
 }

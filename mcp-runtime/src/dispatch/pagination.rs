@@ -1,62 +1,118 @@
-//! Cursors of lists: where the next page begins, sealed, so that a client can only hand it back, and only to the list
-//! and the view that it is of.
+//! ListChanges in pages: `tools/list`, `prompts/list`, `resources/templates/list`, `skills/list`, and the pages of every other
+//! list. A cursor says where the next page begins; it is sealed, so that a client can only send it back, and only for
+//! the same list with the same access.
+//!
+//! See [pagination](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/pagination).
 
-use super::Request;
+use std::{borrow::Cow, sync::Arc};
+
+use super::{
+    Request,
+    response::{Reply, Response, ResultBody},
+};
 use crate::{
-    jsonrpc::ProtocolError,
-    server::{Page, Server},
+    jsonrpc::{ProtocolError, text_of},
+    server::{ListKind, Page, Registry, Server, page_of},
 };
 
-/// What a cursor is sealed with: no other list has the same, nor has the same list for those who see other entries.
+/// What a cursor is bound to when it is sealed: the server, the list, the revision and the caller's access.
 #[derive(Debug, Clone)]
-pub(super) struct View(Vec<u8>);
+pub(super) struct CursorScope(Vec<u8>);
 
-impl View {
+impl CursorScope {
     pub(super) fn new(server: &Server, request: &Request<'_>, list: &str) -> Self {
-        let mut bound = Vec::with_capacity(64);
-        let mut part = |bytes: &[u8]| {
-            bound.extend((bytes.len() as u64).to_le_bytes());
-            bound.extend(bytes);
+        let mut bytes = Vec::with_capacity(64);
+        // lengths keep adjacent parts apart
+        let mut push_part = |part: &[u8]| {
+            bytes.extend((part.len() as u64).to_le_bytes());
+            bytes.extend(part);
         };
-        part(server.name().as_bytes());
-        part(list.as_bytes());
-        part(request.revision.as_str().as_bytes());
+        push_part(server.name().as_bytes());
+        push_part(list.as_bytes());
+        push_part(request.revision.as_str().as_bytes());
         for scope in request.access().scopes() {
-            part(scope.as_bytes());
+            push_part(scope.as_bytes());
         }
         if request.access().is_full() {
-            part(b"*");
+            push_part(b"*");
         }
-        Self(bound)
+        Self(bytes)
     }
 }
 
 impl Server {
-    /// Where the page begins that a request asks for.
-    pub(super) fn start_of(&self, cursor: Option<&str>, view: &View) -> Result<usize, ProtocolError> {
-        let Some(cursor) = cursor else { return Ok(0) };
-        let opened = self.cursors().open(cursor.as_bytes(), &view.0);
-        let bytes = opened.and_then(|opened| <[u8; 8]>::try_from(opened.plain).ok());
-        bytes.and_then(|bytes| usize::try_from(u64::from_le_bytes(bytes)).ok()).ok_or_else(bad_cursor)
+    /// Answers a request for a list whose entries the registry knows.
+    pub(super) fn list(
+        &self,
+        request: Request<'_>,
+        registry: &Registry,
+        kind: ListKind,
+    ) -> Result<Response, Reply> {
+        let cursor = request.cursor()?;
+        let scope = || CursorScope::new(self, &request, kind.key());
+        let size = self.options().page_size;
+        if cursor.is_none() && request.access().is_full() {
+            let page = registry.first_page(kind, request.revision, size);
+            return Ok(self.page_reply(kind.key(), page, scope)?.into());
+        }
+        let scope = scope();
+        let entries = registry.entries(kind, request.revision, request.access());
+        let start = self.page_start(cursor.as_deref(), &scope)?;
+        let page = page_of(&entries, start, size).ok_or_else(invalid_cursor)?;
+        Ok(self.page_reply(kind.key(), page.into(), || scope)?.into())
     }
 
-    /// The cursor of the page after this one; `None` if it is the last.
-    pub(super) fn cursor_after<'p>(
+    /// The reply with one page; `key` is the member of the result that holds the entries.
+    pub(super) fn page_reply(
+        &self,
+        key: &'static str,
+        page: Arc<Page>,
+        scope: impl FnOnce() -> CursorScope,
+    ) -> Result<Reply, Reply> {
+        let cursor = self.next_cursor(&page, scope)?.map(str::to_owned);
+        Ok(ResultBody::List { key, page, cursor, cache: self.cache_hints() }.into())
+    }
+
+    /// The index of the first entry of the requested page.
+    pub(super) fn page_start(
+        &self,
+        cursor: Option<&str>,
+        scope: &CursorScope,
+    ) -> Result<usize, ProtocolError> {
+        let Some(cursor) = cursor else { return Ok(0) };
+        let opened = self.cursors().open(cursor.as_bytes(), &scope.0);
+        let bytes = opened.and_then(|opened| <[u8; 8]>::try_from(opened.plain).ok());
+        bytes.and_then(|bytes| usize::try_from(u64::from_le_bytes(bytes)).ok()).ok_or_else(invalid_cursor)
+    }
+
+    /// The cursor of the page after this one; `None` if this is the last.
+    fn next_cursor<'p>(
         &self,
         page: &'p Page,
-        view: impl FnOnce() -> View,
+        scope: impl FnOnce() -> CursorScope,
     ) -> Result<Option<&'p str>, ProtocolError> {
         let Some(next) = page.next else { return Ok(None) };
         if page.cursor.get().is_none() {
-            let sealed = self.cursors().seal(&(next as u64).to_le_bytes(), &view().0);
+            let sealed = self.cursors().seal(&(next as u64).to_le_bytes(), &scope().0);
             let sealed = sealed.map_err(|_| ProtocolError::internal("a cursor cannot be sealed"))?;
-            // another thread may have been faster; its cursor is as good
+            // if another thread was faster, its cursor is equally valid
             let _first = page.cursor.set(sealed);
         }
         Ok(page.cursor.get().map(String::as_str))
     }
 }
 
-pub(super) fn bad_cursor() -> ProtocolError {
+impl<'a> Request<'a> {
+    pub(super) fn cursor(&self) -> Result<Option<Cow<'a, str>>, ProtocolError> {
+        match self.params.cursor.filter(|raw| raw.get() != "null") {
+            None => Ok(None),
+            Some(raw) => text_of(raw)
+                .map(Some)
+                .ok_or_else(|| ProtocolError::invalid_params("`cursor` is not a string")),
+        }
+    }
+}
+
+pub(super) fn invalid_cursor() -> ProtocolError {
     ProtocolError::invalid_params("`cursor` is not a cursor of this list")
 }

@@ -5,60 +5,59 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 use serde_json::Value;
 
 use super::{
-    ClientRequestPolicy, Request,
-    call::ItemCall,
+    Request,
+    item_call::{ItemCall, into_protocol_error, start_with_strings},
+    request::ClientRequestPolicy,
     response::{Reply, Response, ResultBody},
-    tools::unknown,
 };
 use crate::{
-    arguments::{CallParts, Input, Variable},
+    arguments::Variable,
     client_request::{CallBinding, InputRequired},
     context::{Context, Retry},
     error::Failure,
     extensions::Extensions,
-    invoke::{self, ClientError, Running, Started, Subject},
-    jsonrpc::{ProtocolError, text_of},
+    invoke::{ClientError, Running, Started, Subject},
+    jsonrpc::ProtocolError,
     prompt::{PromptEntry, PromptResult},
     protocol::Revision,
     server::{Registry, Server},
 };
 
-/// A call of a prompt.
-struct Call<'a> {
+/// One `prompts/get`.
+struct GetPrompt<'a> {
     entry: Arc<PromptEntry>,
     values: Vec<(String, Variable)>,
-    /// Raw JSON of the same.
+    /// Raw JSON that `values` were read from.
     arguments: Cow<'a, str>,
     retry: Option<Arc<Retry>>,
 }
 
 impl Server {
     pub(super) fn get_prompt(&self, request: Request<'_>, registry: &Registry) -> Result<Response, Reply> {
-        let name = request.params.name.ok_or_else(|| ProtocolError::invalid_params("`name` is missing"))?;
-        let name = text_of(name).ok_or_else(|| ProtocolError::invalid_params("`name` is not a string"))?;
+        let name = request.name()?;
         let arguments = request.params.arguments.map_or("{}", |raw| raw.get());
-        let values = texts(Some(arguments))?;
+        let values = parse_arguments(arguments)?;
         let Some(entry) = registry.prompts.find(&name, request.context) else {
-            let near = registry.prompts.nearest(&name, request.access());
-            return Err(ProtocolError::invalid_params(unknown("prompt", &name, near)).into());
+            let nearest = registry.prompts.nearest(&name, request.access());
+            return Err(Reply::unknown_item("prompt", &name, nearest));
         };
         if !entry.item.requires.is_empty() {
             request.check_features(&entry.item.requires)?;
         }
         let retry = request.retry(self, || CallBinding::new("prompts/get", &name, arguments))?;
-        let call = Call { entry: entry.clone(), values, arguments: Cow::Borrowed(arguments), retry };
-        Ok(self.perform(request, call))
+        let (entry, arguments) = (entry.clone(), Cow::Borrowed(arguments));
+        Ok(self.call_item(request, GetPrompt { entry, values, arguments, retry }))
     }
 }
 
-impl ItemCall for Call<'_> {
+impl ItemCall for GetPrompt<'_> {
     type Output = PromptResult;
     type Interruption = InputRequired;
-    type Owned = Call<'static>;
+    type Owned = GetPrompt<'static>;
 
-    fn into_owned(self) -> Call<'static> {
+    fn into_owned(self) -> GetPrompt<'static> {
         let Self { entry, values, arguments, retry } = self;
-        Call { entry, values, arguments: Cow::Owned(arguments.into_owned()), retry }
+        GetPrompt { entry, values, arguments: Cow::Owned(arguments.into_owned()), retry }
     }
 
     fn name(&self) -> &str {
@@ -77,17 +76,12 @@ impl ItemCall for Call<'_> {
         ClientRequestPolicy::Allowed(self.retry.clone())
     }
 
-    fn start(&self, watched: bool, context: &dyn Fn() -> Context) -> Started<PromptResult, InputRequired> {
-        let parts = CallParts {
-            input: Input::Text(&self.values),
-            args: self.entry.function.args,
-            strict: false,
-            tool: None,
-            validator: None,
-            this: self.entry.function.this.as_ref(),
-            context,
-        };
-        invoke::start(self.entry.function.handler, parts, None, watched)
+    fn start(
+        &self,
+        forwards_events: bool,
+        context: &dyn Fn() -> Context,
+    ) -> Started<PromptResult, InputRequired> {
+        start_with_strings(&self.entry.function, &self.values, forwards_events, context)
     }
 
     fn reply(&self, server: &Server, revision: Revision, result: Result<PromptResult, Failure>) -> Reply {
@@ -99,39 +93,39 @@ impl ItemCall for Call<'_> {
             }
             Err(failure) => failure,
         };
-        let of = Subject { kind: "prompt", name, detailed: server.options().detailed_errors };
-        match failure.into_client_error(of, revision) {
+        let subject = Subject { kind: "prompt", name, detailed: server.options().detailed_errors };
+        match failure.into_client_error(subject, revision) {
             ClientError::Arguments(report) => {
                 ProtocolError::invalid_params(format!("invalid arguments for prompt `{name}`: {report}"))
             }
-            ClientError::NotFound => ProtocolError::internal("nothing was found"),
-            ClientError::Message(text, _) => ProtocolError::internal(text),
-            ClientError::Protocol(error) => error,
+            error => into_protocol_error(error),
         }
         .into()
     }
 
-    fn interrupted(
+    fn interrupt(
         self,
         server: &Server,
         _: Revision,
         input: InputRequired,
         running: Running<PromptResult>,
     ) -> Response {
-        let binding = CallBinding::new("prompts/get", &self.entry.item.name, &self.arguments);
-        server.input_required(&binding, running.context(), input).into()
+        let bound = CallBinding::new("prompts/get", &self.entry.item.name, &self.arguments);
+        server.input_required(&bound, running.context(), input).into()
     }
 }
 
-/// A prompt's arguments: strings, though other JSON is taken as its text; `null` counts as absent.
-fn texts(arguments: Option<&str>) -> Result<Vec<(String, Variable)>, ProtocolError> {
-    let Some(json) = arguments.filter(|json| *json != "null") else { return Ok(Vec::new()) };
+/// A prompt's arguments: strings, though other JSON values are accepted as their text; `null` counts as absent.
+fn parse_arguments(json: &str) -> Result<Vec<(String, Variable)>, ProtocolError> {
+    if json == "null" {
+        return Ok(Vec::new());
+    }
     let values: BTreeMap<String, Value> = serde_json::from_str(json)
         .map_err(|_| ProtocolError::invalid_params("`arguments` is not an object"))?;
-    let text = |(name, value): (String, Value)| match value {
+    let to_variable = |(name, value): (String, Value)| match value {
         Value::Null => None,
         Value::String(text) => Some((name, Variable::One(text))),
         other => Some((name, Variable::One(other.to_string()))),
     };
-    Ok(values.into_iter().filter_map(text).collect())
+    Ok(values.into_iter().filter_map(to_variable).collect())
 }

@@ -1,36 +1,51 @@
-//! `resources/read`, `resources/subscribe` and `resources/unsubscribe`.
+//! `resources/list`, `resources/read`, `resources/subscribe` and `resources/unsubscribe`.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{borrow::Cow, convert::Infallible, sync::Arc, time::Duration};
 
 use serde_json::json;
 
 use super::{
-    ClientRequestPolicy, Request,
-    call::ItemCall,
-    response::{CacheHints, ReadEntry, Reply, Response, ResultBody},
+    Request,
+    item_call::{ItemCall, into_protocol_error, start_with_strings},
+    pagination::{CursorScope, invalid_cursor},
+    request::ClientRequestPolicy,
+    response::{CacheHints, ReadSource, Reply, Response, ResultBody},
 };
 use crate::{
-    arguments::{CallParts, Input, Variable},
+    arguments::{Flow, Variable},
     client_request::{CallBinding, InputRequired},
     context::{Context, Retry},
     error::Failure,
     extensions::Extensions,
     invoke::{self, ClientError, Running, Started, Subject, contain},
-    jsonrpc::{ProtocolError, text_of},
+    jsonrpc::ProtocolError,
     protocol::{self, Revision},
-    resource::{Bound, ResourceEntry, ResourceResult, Subscription},
-    server::{Registry, Server},
+    resource::{Bound, ListFn, ListedResource, ResourceEntry, ResourceResult, Subscription},
+    server::{ListKind, Registry, Server, page_of},
 };
 
-/// A read of a resource.
-struct Read<'a> {
-    entry: Arc<ResourceEntry>,
-    variables: Bound,
-    uri: Cow<'a, str>,
-    retry: Option<Arc<Retry>>,
-}
-
 impl Server {
+    pub(super) fn list_resources(
+        &self,
+        request: Request<'_>,
+        registry: &Registry,
+    ) -> Result<Response, Reply> {
+        if !registry.resources.iter().any(|resource| resource.list.is_some()) {
+            return self.list(request, registry, ListKind::Resources);
+        }
+        let cursor = request.cursor()?;
+        let scope = CursorScope::new(self, &request, ListKind::Resources.key());
+        let start = self.page_start(cursor.as_deref(), &scope)?;
+        let entries = registry.entries(ListKind::Resources, request.revision, request.access());
+        let visible = registry.resources.iter().filter(|r| request.access().allows(&r.item.scopes));
+        let templates: Vec<_> = visible.filter_map(|r| Some((r.clone(), r.list?))).collect();
+        let make_context =
+            |entry: &ResourceEntry| request.make_context(self, &entry.state, ClientRequestPolicy::Forbidden);
+        let contexts = templates.iter().map(|(entry, _)| make_context(entry)).collect();
+        let call = ListInstances { entries, templates, contexts, start, scope, state: Arc::default() };
+        Ok(self.call_item(request, call))
+    }
+
     pub(super) fn read_resource(&self, request: Request<'_>, registry: &Registry) -> Result<Response, Reply> {
         let uri = request.uri()?;
         if request.revision.is_modern()
@@ -39,22 +54,21 @@ impl Server {
             return Ok(self.read_skill(&uri, &found)?.into());
         }
         let Some((entry, variables)) = registry.resource(&uri, request.context) else {
-            return Err(not_found(&uri, request.revision).into());
+            return Err(unknown_resource(&uri, request.revision).into());
         };
         if !entry.item.requires.is_empty() {
             request.check_features(&entry.item.requires)?;
         }
         let retry = request.retry(self, || CallBinding::new("resources/read", &uri, "{}"))?;
-        let read = Read { entry: entry.clone(), variables, uri, retry };
-        Ok(self.perform(request, read))
+        Ok(self.call_item(request, ReadResource { entry: entry.clone(), variables, uri, retry }))
     }
 
     pub(super) fn subscribe(&self, request: Request<'_>, registry: &Registry) -> Result<Reply, Reply> {
         let uri = request.uri()?;
         self.may_subscribe(&request, registry, &uri)?;
-        let kept = request.context.session().is_some_and(|session| session.subscribe(&uri));
-        if !kept {
-            let text = "there is no room for another subscription\nend one with `resources/unsubscribe`";
+        let subscribed = request.context.session().is_some_and(|session| session.subscribe(&uri));
+        if !subscribed {
+            let text = "too many subscriptions\nend one with `resources/unsubscribe`";
             return Err(ProtocolError::internal(text).into());
         }
         Ok(ResultBody::Empty.into())
@@ -68,10 +82,10 @@ impl Server {
         Ok(ResultBody::Empty.into())
     }
 
-    /// Whether this client may be notified of changes of that resource.
+    /// Checks that this client may be notified of changes to a resource.
     ///
     /// # Errors
-    /// It does not exist for this client, or its own check refuses.
+    /// The resource does not exist for this client, or its own check refuses.
     pub(super) fn may_subscribe(
         &self,
         request: &Request<'_>,
@@ -80,7 +94,7 @@ impl Server {
     ) -> Result<(), ProtocolError> {
         let revision = request.revision;
         let Some((entry, variables)) = registry.resource(uri, request.context) else {
-            return Err(not_found(uri, revision));
+            return Err(unknown_resource(uri, revision));
         };
         let Some(check) = entry.subscribe else { return Ok(()) };
         let text = |variable| match variable {
@@ -88,9 +102,9 @@ impl Server {
             Variable::Many(parts) => parts.join("/"),
         };
         let variables = variables.into_iter().map(|(name, value)| (name, text(value))).collect();
-        let wanted = Subscription { uri: uri.to_owned(), variables };
+        let subscription = Subscription { uri: uri.to_owned(), variables };
         let context = request.make_context(self, &entry.state, ClientRequestPolicy::Forbidden);
-        let failure = match contain(|| check(Some((&wanted, context))).outcome.unwrap_or(Ok(false))) {
+        let failure = match contain(|| check(Some((&subscription, context))).outcome.unwrap_or(Ok(false))) {
             Ok(true) => return Ok(()),
             Ok(false) => {
                 return Err(ProtocolError::invalid_params(format!("`{uri}` cannot be subscribed to"))
@@ -99,32 +113,34 @@ impl Server {
             Err(failure) => failure,
         };
         let detailed = self.options().detailed_errors;
-        let of = Subject { kind: "subscription to", name: &entry.item.name, detailed };
-        Err(match failure.into_client_error(of, revision) {
-            ClientError::Arguments(report) => ProtocolError::invalid_params(report),
-            ClientError::NotFound => not_found(uri, revision),
-            ClientError::Message(text, _) => ProtocolError::internal(text),
-            ClientError::Protocol(error) => error,
+        let subject = Subject { kind: "subscription to", name: &entry.item.name, detailed };
+        Err(match failure.into_client_error(subject, revision) {
+            ClientError::NotFound => unknown_resource(uri, revision),
+            error => into_protocol_error(error),
         })
     }
 }
 
-impl ItemCall for Read<'_> {
+/// One `resources/read`.
+struct ReadResource<'a> {
+    entry: Arc<ResourceEntry>,
+    variables: Bound,
+    uri: Cow<'a, str>,
+    retry: Option<Arc<Retry>>,
+}
+
+impl ItemCall for ReadResource<'_> {
     type Output = ResourceResult;
     type Interruption = InputRequired;
-    type Owned = Read<'static>;
+    type Owned = ReadResource<'static>;
 
-    fn into_owned(self) -> Read<'static> {
+    fn into_owned(self) -> ReadResource<'static> {
         let Self { entry, variables, uri, retry } = self;
-        Read { entry, variables, uri: Cow::Owned(uri.into_owned()), retry }
+        ReadResource { entry, variables, uri: Cow::Owned(uri.into_owned()), retry }
     }
 
     fn name(&self) -> &str {
         &self.uri
-    }
-
-    fn arguments(&self) -> &str {
-        "{}"
     }
 
     fn state(&self) -> &Arc<Extensions> {
@@ -135,70 +151,148 @@ impl ItemCall for Read<'_> {
         ClientRequestPolicy::Allowed(self.retry.clone())
     }
 
-    fn start(&self, watched: bool, context: &dyn Fn() -> Context) -> Started<ResourceResult, InputRequired> {
-        let parts = CallParts {
-            input: Input::Text(&self.variables),
-            args: self.entry.function.args,
-            strict: false,
-            tool: None,
-            validator: None,
-            this: self.entry.function.this.as_ref(),
-            context,
-        };
-        invoke::start(self.entry.function.handler, parts, None, watched)
+    fn start(
+        &self,
+        forwards_events: bool,
+        context: &dyn Fn() -> Context,
+    ) -> Started<ResourceResult, InputRequired> {
+        start_with_strings(&self.entry.function, &self.variables, forwards_events, context)
     }
 
     fn reply(&self, server: &Server, revision: Revision, result: Result<ResourceResult, Failure>) -> Reply {
         let (entry, uri) = (&self.entry, &*self.uri);
         let failure = match result {
             Ok(result) => {
-                // what was made of a client's answers is for this client only, and for no other time
+                // a result that depends on the client's input is valid for this client and this time only
                 let cache = entry.cache.filter(|_| self.retry.is_none());
                 let cache = cache.map_or(CacheHints::NONE, |(ttl, public)| CacheHints {
                     ttl: Duration::from_millis(ttl),
                     public,
                 });
-                let entry = ReadEntry::Resource(entry.clone());
-                return ResultBody::Resource { result, uri: uri.into(), entry, cache }.into();
+                let source = ReadSource::Resource(entry.clone());
+                return ResultBody::Resource { result, uri: uri.into(), source, cache }.into();
             }
             Err(failure) => failure,
         };
-        let of =
-            Subject { kind: "resource", name: &entry.item.name, detailed: server.options().detailed_errors };
-        match failure.into_client_error(of, revision) {
+        let detailed = server.options().detailed_errors;
+        let subject = Subject { kind: "resource", name: &entry.item.name, detailed };
+        match failure.into_client_error(subject, revision) {
             ClientError::Arguments(report) => {
                 ProtocolError::invalid_params(format!("invalid URI `{uri}`: {report}"))
                     .with_data(json!({ "uri": uri }))
             }
-            ClientError::NotFound => not_found(uri, revision),
-            ClientError::Message(text, _) => ProtocolError::internal(text),
-            ClientError::Protocol(error) => error,
+            ClientError::NotFound => unknown_resource(uri, revision),
+            error => into_protocol_error(error),
         }
         .into()
     }
 
-    fn interrupted(
+    fn interrupt(
         self,
         server: &Server,
         _: Revision,
         input: InputRequired,
         running: Running<ResourceResult>,
     ) -> Response {
-        let binding = CallBinding::new("resources/read", &self.uri, "{}");
-        server.input_required(&binding, running.context(), input).into()
+        let bound = CallBinding::new("resources/read", &self.uri, "{}");
+        server.input_required(&bound, running.context(), input).into()
     }
 }
 
-impl<'a> Request<'a> {
-    /// The URI of a request that has one.
-    pub(super) fn uri(&self) -> Result<Cow<'a, str>, ProtocolError> {
-        let uri = self.params.uri.ok_or_else(|| ProtocolError::invalid_params("`uri` is missing"))?;
-        text_of(uri).ok_or_else(|| ProtocolError::invalid_params("`uri` is not a string"))
+/// A template, and the instances that its `list` function returned.
+type TemplateInstances = (Arc<ResourceEntry>, Vec<ListedResource>);
+
+/// One `resources/list` of a server with templates that list their instances.
+struct ListInstances {
+    /// The plain resources, which come first.
+    entries: Vec<Vec<u8>>,
+    templates: Vec<(Arc<ResourceEntry>, ListFn)>,
+    /// The contexts of the templates' `list` functions, since each template has its own state.
+    contexts: Vec<Context>,
+    start: usize,
+    scope: CursorScope,
+    state: Arc<Extensions>,
+}
+
+impl ItemCall for ListInstances {
+    type Output = Vec<TemplateInstances>;
+    type Interruption = Infallible;
+    type Owned = Self;
+
+    fn into_owned(self) -> Self {
+        self
+    }
+
+    fn name(&self) -> &str {
+        "resources"
+    }
+
+    fn state(&self) -> &Arc<Extensions> {
+        &self.state
+    }
+
+    fn start(&self, _: bool, context: &dyn Fn() -> Context) -> Started<Vec<TemplateInstances>, Infallible> {
+        let functions: Vec<_> = self.templates.iter().cloned().zip(self.contexts.iter().cloned()).collect();
+        let list_all = async move {
+            let mut lists: Vec<TemplateInstances> = Vec::with_capacity(functions.len());
+            for ((entry, list), context) in functions {
+                if let Some(instances) = list(Some(context)).outcome {
+                    lists.push((entry, instances.await?));
+                }
+            }
+            Ok(lists)
+        };
+        invoke::start_with(|| Ok(Flow::Pending(Box::pin(list_all))), &context(), None)
+    }
+
+    fn reply(
+        &self,
+        server: &Server,
+        revision: Revision,
+        result: Result<Vec<TemplateInstances>, Failure>,
+    ) -> Reply {
+        let failure = match result {
+            Ok(lists) => {
+                let mut entries = self.entries.clone();
+                for (entry, instances) in lists {
+                    entries.extend(instances.iter().map(|instance| {
+                        let mut out = Vec::with_capacity(128);
+                        entry.write_instance(&mut out, revision, instance);
+                        out
+                    }));
+                }
+                let page = page_of(&entries, self.start, server.options().page_size);
+                let page = page.ok_or_else(|| Reply::from(invalid_cursor()));
+                let key = ListKind::Resources.key();
+                return page
+                    .and_then(|page| server.page_reply(key, page.into(), || self.scope.clone()))
+                    .unwrap_or_else(|refusal| refusal);
+            }
+            Err(failure) => failure,
+        };
+        let detailed = server.options().detailed_errors;
+        let subject = Subject { kind: "list of", name: "resources", detailed };
+        match failure.into_client_error(subject, revision) {
+            // the client has not sent any
+            ClientError::Arguments(report) => ProtocolError::internal(report),
+            error => into_protocol_error(error),
+        }
+        .into()
+    }
+
+    fn interrupt(
+        self,
+        _: &Server,
+        _: Revision,
+        interruption: Infallible,
+        _: Running<Vec<TemplateInstances>>,
+    ) -> Response {
+        match interruption {}
     }
 }
 
 /// `-32602` in 2026-07-28, `-32002` before.
-fn not_found(uri: &str, revision: Revision) -> ProtocolError {
+fn unknown_resource(uri: &str, revision: Revision) -> ProtocolError {
     let code = if revision.is_modern() { protocol::INVALID_PARAMS } else { protocol::RESOURCE_NOT_FOUND };
-    ProtocolError::new(code, format!("no resource is `{uri}`")).with_data(json!({ "uri": uri }))
+    ProtocolError::new(code, format!("unknown resource `{uri}`")).with_data(json!({ "uri": uri }))
 }

@@ -1,5 +1,5 @@
-//! What a request is answered with: a value until it reaches its edge, where [`encode`] writes it once, in the words of
-//! the client's revision.
+//! The answer to a request: a value until it reaches the transport, where [`encode`] writes it once, for the client's
+//! revision.
 
 use std::{
     any::Any,
@@ -14,7 +14,6 @@ use std::{
 
 use serde_json::{Map, Value};
 
-use super::subscriptions::Subscription;
 use crate::{
     arguments::BoxFuture,
     blocking::{Holding, Permit},
@@ -30,22 +29,13 @@ use crate::{
     tool::{ToolResult, tool_result},
 };
 
-/// How a request is answered.
+/// How a request is answered: at once, or with a future.
 pub(crate) enum Response {
-    /// The reply is there.
     Ready(Reply),
-    /// The reply takes its time.
-    Pending(Pending),
+    Pending(PendingReply),
 }
 
-/// How `subscriptions/listen` is answered.
-pub(crate) enum Listening {
-    /// The stream begins with its acknowledgement.
-    Stream(Subscription),
-    Refused(Reply),
-}
-
-/// The HTTP status of a reply to a request of 2026-07-28; other clients and transports do not see it.
+/// The HTTP status of the reply to a request of 2026-07-28; other revisions and transports ignore it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Status {
     /// 200
@@ -64,26 +54,26 @@ pub(crate) struct Reply {
     pub(crate) outcome: Result<ResultBody, ProtocolError>,
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has them"))]
     pub(crate) status: Status,
-    /// HTTP headers that belong to it.
+    /// HTTP headers to send with it.
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has them"))]
     pub(crate) headers: Vec<(&'static str, String)>,
 }
 
-/// A result, by what it is the result of.
+/// The result of a request, by kind.
 #[derive(Debug)]
 pub(crate) enum ResultBody {
-    /// Nothing but what every result has.
+    /// Only the members that every result has.
     Empty,
     Tool {
         result: ToolResult,
-        /// Whether clients of handshake revisions get the structured value under `result`.
+        /// Whether legacy clients get the structured value under `result`.
         wrap: bool,
     },
     Resource {
         result: ResourceResult,
         uri: Box<str>,
-        /// What the contents are where they do not say so themselves.
-        entry: ReadEntry,
+        /// Provides the defaults of the contents.
+        source: ReadSource,
         cache: CacheHints,
     },
     Prompt {
@@ -97,28 +87,28 @@ pub(crate) enum ResultBody {
         cache: CacheHints,
     },
     Completion {
-        /// At most what one reply may hold.
+        /// The first of `total` values, as many as one reply may hold.
         values: Vec<String>,
         total: usize,
     },
-    /// What the server says of itself, `_meta` included: members that were written when the reply was made.
-    AboutServer(Vec<u8>),
-    /// Members that were written when the reply was made.
-    Written(Vec<u8>),
+    /// The result of `initialize` or `server/discover`: encoded members, `_meta` included.
+    Lifecycle(Vec<u8>),
+    /// Encoded members, without `_meta`.
+    RawMembers(Vec<u8>),
     InputRequired {
         requests: Vec<PendingRequest>,
         state: String,
     },
-    /// The call goes on as this task.
+    /// The call continues as this task.
     TaskCreated(Arc<RunningTask>),
     Task(Arc<RunningTask>),
-    /// A task that runs elsewhere, or has ended.
+    /// A task that has ended, or runs in another process.
     StoredTask(TaskRecord),
 }
 
-/// What is behind a resource that was read.
+/// Where the contents of a resource come from.
 #[derive(Debug)]
-pub(crate) enum ReadEntry {
+pub(crate) enum ReadSource {
     Resource(Arc<ResourceEntry>),
     SkillFile,
 }
@@ -131,12 +121,12 @@ pub(crate) struct CacheHints {
 }
 
 impl CacheHints {
-    /// Not to be kept at all.
+    /// The result must not be cached.
     pub(crate) const NONE: Self = Self { ttl: Duration::ZERO, public: false };
 
     pub(crate) fn write(self, object: &mut Object<'_>) {
         if self.ttl.is_zero() && !self.public {
-            // nearly always
+            // by far the most common case
             return object.members(br#""ttlMs":0,"cacheScope":"private""#);
         }
         object
@@ -163,13 +153,32 @@ impl From<Reply> for Response {
     }
 }
 
+impl Response {
+    /// The reply, as a future in either case.
+    pub(super) fn into_future(self) -> BoxFuture<Reply> {
+        match self {
+            Self::Ready(reply) => Box::pin(std::future::ready(reply)),
+            Self::Pending(pending) => Box::pin(pending),
+        }
+    }
+}
+
 impl Reply {
     pub(super) fn unknown_method(method: &str) -> Self {
         let error = ProtocolError::new(METHOD_NOT_FOUND, format!("unknown method `{method}`"));
         Self { status: Status::NotFound, ..error.into() }
     }
 
-    /// Too many of something are open.
+    /// `-32602`; `nearest` is the item with the most similar name.
+    pub(super) fn unknown_item(kind: &str, name: &str, nearest: Option<&str>) -> Self {
+        ProtocolError::invalid_params(match nearest {
+            Some(nearest) => format!("unknown {kind} `{name}`; did you mean `{nearest}`?"),
+            None => format!("unknown {kind} `{name}`"),
+        })
+        .into()
+    }
+
+    /// `503`: a limit of the server has been reached.
     pub(crate) fn unavailable(text: &'static str) -> Self {
         let headers = vec![("retry-after", "1".to_owned())];
         Self { status: Status::Unavailable, headers, ..ProtocolError::internal(text).into() }
@@ -180,65 +189,66 @@ impl Reply {
     }
 }
 
-/// A call that is still running; dropping it cancels the call. Its permits stay with a thread that works for it.
-pub(crate) struct Pending {
+/// The reply of a call that is running; dropping it cancels the call. Its permits are released when the call has ended,
+/// and no earlier than the blocking threads of that call.
+pub(crate) struct PendingReply {
     reply: Holding<BoxFuture<Reply>>,
     cancel: Cancel,
-    over: bool,
+    completed: bool,
 }
 
-impl Pending {
+impl PendingReply {
     /// The reply of the call with that context.
     pub(super) fn new(context: &Context, reply: Holding<BoxFuture<Reply>>) -> Self {
-        Self { reply, cancel: context.inner().cancel.clone(), over: false }
+        Self { reply, cancel: context.inner().cancel.clone(), completed: false }
     }
 
-    /// A reply that no function of the user's is behind.
-    pub(super) fn of_server(reply: impl Future<Output = Reply> + Send + 'static) -> Self {
+    /// A reply that takes no call of a user's function.
+    pub(super) fn without_call(reply: impl Future<Output = Reply> + Send + 'static) -> Self {
         let reply: BoxFuture<Reply> = Box::pin(reply);
-        Self { reply: Holding::new(reply, Vec::new()), cancel: Cancel::default(), over: false }
+        Self { reply: Holding::new(reply, Vec::new()), cancel: Cancel::default(), completed: false }
     }
 
-    /// Holds a permit as long as the call runs, on a thread or not.
+    /// Holds a permit until the call and its blocking threads have ended.
     pub(crate) fn hold(&mut self, permit: Permit) {
         self.reply.hold(permit);
     }
 
-    /// Holds that permit instead of those of budgets.
+    /// Holds this permit in place of those that belong to budgets.
     #[cfg(feature = "http")]
     pub(crate) fn hold_instead(&mut self, permit: Permit) {
         self.reply.hold_instead(permit);
     }
 }
 
-impl Future for Pending {
+impl Future for PendingReply {
     type Output = Reply;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Reply> {
         let this = &mut *self;
-        // what is left to panic here is the drop of something of the user's
+        // users' functions are contained already; only dropping a value of theirs can panic here
         let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(&mut this.reply).poll(cx)))
             .unwrap_or_else(|panic: Box<dyn Any + Send>| Poll::Ready(lost(panic).into()));
-        self.over = polled.is_ready();
+        self.completed = polled.is_ready();
         polled
     }
 }
 
-impl Drop for Pending {
+impl Drop for PendingReply {
     fn drop(&mut self) {
-        if !self.over {
+        if !self.completed {
             self.cancel.fire();
         }
     }
 }
 
-impl fmt::Debug for Pending {
+impl fmt::Debug for PendingReply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Pending")
+        f.write_str("PendingReply")
     }
 }
 
-/// Appends a reply; `id` is raw JSON of the request's id.
+/// Appends a reply as a JSON-RPC message; `id` is raw JSON of the request's id.
 pub(crate) fn encode(out: &mut Vec<u8>, reply: &Reply, id: &str, revision: Revision, identity: &Identity) {
     match &reply.outcome {
         Ok(body) => {
@@ -252,16 +262,16 @@ pub(crate) fn encode(out: &mut Vec<u8>, reply: &Reply, id: &str, revision: Revis
     }
 }
 
-/// Appends a result by itself: what every result of the revision has, around its own members.
+/// Appends a result without its JSON-RPC envelope: its own members, and those that every result of the revision has.
 pub(super) fn encode_result(out: &mut Vec<u8>, body: &ResultBody, revision: Revision, identity: &Identity) {
     let mut object = Object::new(out);
     let modern = revision.is_modern();
     if modern {
-        object.members(body.kind());
+        object.members(body.result_type());
     }
     body.write_members(&mut object, revision);
     match body.meta() {
-        _ if matches!(body, ResultBody::AboutServer(_)) => {}
+        _ if matches!(body, ResultBody::Lifecycle(_)) => {}
         None if modern => {
             object.raw("_meta", &identity.meta);
         }
@@ -281,8 +291,8 @@ pub(super) fn encode_result(out: &mut Vec<u8>, body: &ResultBody, revision: Revi
 }
 
 impl ResultBody {
-    /// The member `resultType`.
-    fn kind(&self) -> &'static [u8] {
+    /// The member `resultType`, encoded.
+    fn result_type(&self) -> &'static [u8] {
         match self {
             Self::InputRequired { .. } => br#""resultType":"input_required""#,
             Self::TaskCreated(_) => br#""resultType":"task""#,
@@ -290,7 +300,7 @@ impl ResultBody {
         }
     }
 
-    /// What a function put into the result's `_meta`.
+    /// The `_meta` that the function has given the result.
     fn meta(&self) -> Option<&Map<String, Value>> {
         match self {
             Self::Tool { result, .. } => result.meta.as_deref(),
@@ -304,14 +314,14 @@ impl ResultBody {
         match self {
             Self::Empty => {}
             Self::Tool { result, wrap } => tool_result(object, result, revision, *wrap),
-            Self::Resource { result, uri, entry, cache } => {
-                let own = match entry {
-                    ReadEntry::Resource(entry) => {
+            Self::Resource { result, uri, source, cache } => {
+                let defaults = match source {
+                    ReadSource::Resource(entry) => {
                         ResourceDefaults { uri, mime: entry.mime.as_deref(), ui: entry.ui.as_deref() }
                     }
-                    ReadEntry::SkillFile => ResourceDefaults { uri, ..ResourceDefaults::default() },
+                    ReadSource::SkillFile => ResourceDefaults { uri, ..ResourceDefaults::default() },
                 };
-                resource_result(object, result, revision, own);
+                resource_result(object, result, revision, defaults);
                 if revision.is_modern() {
                     cache.write(object);
                 }
@@ -332,7 +342,7 @@ impl ResultBody {
                     c.value("total", total).value("hasMore", &(*total > values.len()));
                 });
             }
-            Self::AboutServer(members) | Self::Written(members) => object.members(members),
+            Self::Lifecycle(members) | Self::RawMembers(members) => object.members(members),
             Self::InputRequired { requests, state } => {
                 object.object("inputRequests", |all| {
                     requests.iter().for_each(|request| request.write_to(all));
@@ -341,13 +351,13 @@ impl ResultBody {
             }
             Self::TaskCreated(live) => live.write_seed(object),
             Self::Task(live) => live.write_whole(object),
-            Self::StoredTask(record) => object.members(members_of(record.json())),
+            Self::StoredTask(record) => object.members(object_members(record.json())),
         }
     }
 }
 
-/// The members of an object that is raw JSON.
-fn members_of(object: &str) -> &[u8] {
+/// The members of an object, both as raw JSON.
+fn object_members(object: &str) -> &[u8] {
     let inner = object.trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
     inner.map(str::trim).unwrap_or_default().as_bytes()
 }

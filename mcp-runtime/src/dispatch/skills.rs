@@ -1,12 +1,11 @@
-//! `skills/get`, `resources/directory/read`, and `resources/read` of a skill's file. `skills/list` is a list like the
-//! others.
+//! `skills/get`, `resources/directory/read`, and `resources/read` of a skill's file.
 
 use serde_json::json;
 
 use super::{
     Request,
-    pagination::{View, bad_cursor},
-    response::{ReadEntry, Reply, ResultBody},
+    pagination::{CursorScope, invalid_cursor},
+    response::{ReadSource, Reply, ResultBody},
 };
 use crate::{
     jsonrpc::{Object, ProtocolError},
@@ -18,16 +17,13 @@ impl Server {
     pub(super) fn get_skill(&self, request: Request<'_>, registry: &Registry) -> Result<Reply, Reply> {
         let uri = request.uri()?;
         let Some(Found::File(skill, MANIFEST, _)) = registry.skills.find(&uri) else {
-            return Err(no_such(
-                &uri,
-                format!("no skill is `{uri}`\n`skills/list` has the skills there are"),
-            ));
+            return Err(invalid_uri(&uri, format!("unknown skill `{uri}`\n`skills/list` lists the skills")));
         };
         let mut out = Vec::new();
         let mut object = Object::new(&mut out);
         object.object("skill", |entry| write_skill(entry, skill));
         self.cache_hints().write(&mut object);
-        Ok(ResultBody::Written(out.split_off(1)).into())
+        Ok(ResultBody::RawMembers(out.split_off(1)).into())
     }
 
     pub(super) fn read_directory(&self, request: Request<'_>, registry: &Registry) -> Result<Reply, Reply> {
@@ -35,31 +31,32 @@ impl Server {
         let (skill, folder) = match registry.skills.find(&uri) {
             Some(Found::Folder(skill, folder)) => (skill, folder),
             Some(Found::File(..)) => {
-                return Err(no_such(&uri, format!("`{uri}` is a file\nread it with `resources/read`")));
+                return Err(invalid_uri(&uri, format!("`{uri}` is a file\nread it with `resources/read`")));
             }
-            None => return Err(no_such(&uri, format!("no directory is `{uri}`"))),
+            None => return Err(invalid_uri(&uri, format!("unknown directory `{uri}`"))),
         };
-        // a cursor is of one directory
+        // so that a cursor is valid for one directory only
         let list = format!("directory {}", skill.uri(folder));
         let size = self.options().page_size;
-        let view = View::new(self, &request, &list);
-        let start = self.start_of(request.cursor()?.as_deref(), &view)?;
-        let page = page_of(&skill_children(skill, folder), start, size).ok_or_else(bad_cursor)?;
-        self.page_reply("resources", page.into(), || view)
+        let scope = CursorScope::new(self, &request, &list);
+        let start = self.page_start(request.cursor()?.as_deref(), &scope)?;
+        let page = page_of(&skill_children(skill, folder), start, size).ok_or_else(invalid_cursor)?;
+        self.page_reply("resources", page.into(), || scope)
     }
 
-    /// Reads what a URI of a skill names.
+    /// Reads a file of a skill.
     pub(super) fn read_skill(&self, uri: &str, found: &Found<'_>) -> Result<Reply, Reply> {
         let Found::File(skill, path, file) = *found else {
             let text = format!("`{uri}` is a directory\nread it with `resources/directory/read`");
-            return Err(no_such(uri, text));
+            return Err(invalid_uri(uri, text));
         };
         let (result, uri) = (file.contents.clone(), skill.uri(path).into());
-        Ok(ResultBody::Resource { result, uri, entry: ReadEntry::SkillFile, cache: self.cache_hints() }
+        Ok(ResultBody::Resource { result, uri, source: ReadSource::SkillFile, cache: self.cache_hints() }
             .into())
     }
 }
 
-fn no_such(uri: &str, text: String) -> Reply {
+/// `-32602`, with the URI as data.
+fn invalid_uri(uri: &str, text: String) -> Reply {
     ProtocolError::invalid_params(text).with_data(json!({ "uri": uri })).into()
 }

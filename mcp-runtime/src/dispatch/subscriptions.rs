@@ -1,5 +1,5 @@
-//! `subscriptions/listen`: what is honoured of a client's filter, and the messages of the stream that it opens.
-//! Dropping a [`Subscription`] ends it.
+//! `subscriptions/listen`: which of the requested notifications the server sends, and the messages of the stream that it
+//! opens. Dropping a [`ListenStream`] ends the subscription.
 //!
 //! See [subscriptions](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions).
 
@@ -14,7 +14,7 @@ use serde::Deserialize;
 use super::{
     Request,
     response::Reply,
-    tasks::{knows_tasks, lacks_tasks},
+    tasks::{declares_tasks, tasks_not_declared},
 };
 use crate::{
     connection::owner,
@@ -24,10 +24,10 @@ use crate::{
     server::Server,
 };
 
-/// What a client asks for.
+/// The notifications that a client requests.
 #[derive(Deserialize, Debug, Default)]
 #[serde(rename_all = "camelCase")]
-struct Wanted {
+struct RequestedNotifications {
     tools_list_changed: Option<bool>,
     prompts_list_changed: Option<bool>,
     resources_list_changed: Option<bool>,
@@ -35,93 +35,93 @@ struct Wanted {
     task_ids: Option<Vec<String>>,
 }
 
-/// A stream of `subscriptions/listen`.
-pub(crate) struct Subscription {
+/// The stream that `subscriptions/listen` opens.
+pub(crate) struct ListenStream {
     server: Server,
     /// Raw JSON of the request's id, which is the subscription's.
     id: Box<str>,
-    follower: Subscriber,
-    /// Goes before everything else.
+    subscriber: Subscriber,
+    /// The first message, until it has been sent.
     acknowledgement: Option<Vec<u8>>,
 }
 
 impl Server {
-    pub(super) fn listen(&self, request: Request<'_>) -> Result<Subscription, Reply> {
+    pub(super) fn listen(&self, request: Request<'_>) -> Result<ListenStream, Reply> {
         let registry = self.registry();
-        let Wanted {
+        let RequestedNotifications {
             tools_list_changed,
             prompts_list_changed,
             resources_list_changed,
             resource_subscriptions,
             task_ids,
-        } = wanted(&request)?;
+        } = parse_notifications(&request)?;
         let offers = self.offers_of(&registry, request.revision);
-        let can_tasks = offers.tasks;
-        if can_tasks && task_ids.is_some() && !knows_tasks(&request.params.meta) {
-            return Err(lacks_tasks());
+        if offers.tasks && task_ids.is_some() && !declares_tasks(&request.params.meta) {
+            return Err(tasks_not_declared());
         }
-        let can = offers.changes;
+        let changes = offers.changes;
         let lists = ListChanges {
-            tools: can.tools && tools_list_changed == Some(true),
-            prompts: can.prompts && prompts_list_changed == Some(true),
-            resources: can.resources && resources_list_changed == Some(true),
+            tools: changes.tools && tools_list_changed == Some(true),
+            prompts: changes.prompts && prompts_list_changed == Some(true),
+            resources: changes.resources && resources_list_changed == Some(true),
         };
         let filter = self.hub().filter(lists);
         let mut uris = BTreeSet::new();
-        let mut honoured = resource_subscriptions.unwrap_or_default();
-        // so that a long list is not a long check either
-        honoured.truncate(self.hub().max_uris());
-        honoured.retain(|uri| {
-            let known = can.resources
+        let mut accepted_uris = resource_subscriptions.unwrap_or_default();
+        // bounds the number of checks
+        accepted_uris.truncate(self.hub().max_uris());
+        accepted_uris.retain(|uri| {
+            let accepted = changes.resources
                 && uris.insert(uri.clone())
                 && self.may_subscribe(&request, &registry, uri).is_ok()
                 && filter.subscribe(uri);
-            if !known {
-                tracing::debug!(uri, "a subscription was not honoured");
+            if !accepted {
+                tracing::debug!(uri, "a resource subscription was not accepted");
             }
-            known
+            accepted
         });
         let context = request.context;
-        let follower = self.hub().follow(filter.clone(), context.caller.clone(), context.authenticated);
-        let Some(follower) = follower else {
-            tracing::warn!("a subscription was refused: there are too many\nraise `max_subscribers`");
+        let subscriber = self.hub().follow(filter.clone(), context.caller.clone(), context.authenticated);
+        let Some(subscriber) = subscriber else {
+            tracing::warn!("a subscription was refused: too many are open\nraise `max_subscribers`");
             return Err(Reply::unavailable("too many subscriptions are open\ntry again"));
         };
-        let mut task_ids = task_ids.filter(|_| can_tasks).unwrap_or_default();
+        let mut task_ids = task_ids.filter(|_| offers.tasks).unwrap_or_default();
         task_ids.truncate(self.hub().max_uris());
-        let mine = owner(context.caller.as_deref());
-        // a task that has ended does not change any more
-        task_ids.retain(|id| self.tasks().here(id, mine.as_deref()).is_some_and(|task| task.follow(&filter)));
+        let owner = owner(context.caller.as_deref());
+        // a task that has ended no longer changes
+        task_ids
+            .retain(|id| self.tasks().here(id, owner.as_deref()).is_some_and(|task| task.follow(&filter)));
         let acknowledgement = notification("notifications/subscriptions/acknowledged", |params| {
-            subscription(params, request.id);
+            write_subscription_meta(params, request.id);
             params.object("notifications", |n| {
-                for (key, honoured) in [
+                for (key, accepted) in [
                     ("toolsListChanged", lists.tools),
                     ("promptsListChanged", lists.prompts),
                     ("resourcesListChanged", lists.resources),
                 ] {
-                    if honoured {
+                    if accepted {
                         n.raw(key, "true");
                     }
                 }
-                if !honoured.is_empty() {
-                    array(n.key("resourceSubscriptions"), &honoured, |out, uri| string(out, uri));
+                if !accepted_uris.is_empty() {
+                    array(n.key("resourceSubscriptions"), &accepted_uris, |out, uri| string(out, uri));
                 }
                 if !task_ids.is_empty() {
                     array(n.key("taskIds"), &task_ids, |out, id| string(out, id));
                 }
             });
         });
-        Ok(Subscription {
+        Ok(ListenStream {
             server: self.clone(),
             id: request.id.into(),
-            follower,
+            subscriber,
             acknowledgement: Some(acknowledgement),
         })
     }
 }
 
-fn wanted(request: &Request<'_>) -> Result<Wanted, ProtocolError> {
+fn parse_notifications(request: &Request<'_>) -> Result<RequestedNotifications, ProtocolError> {
     let raw = request
         .params
         .notifications
@@ -131,27 +131,29 @@ fn wanted(request: &Request<'_>) -> Result<Wanted, ProtocolError> {
         .map_err(|error| ProtocolError::invalid_params(format!("`notifications`: {error}")))
 }
 
-/// The `_meta` that every message of a stream carries.
-fn subscription(params: &mut Object<'_>, id: &str) {
+/// Writes the `_meta` that every message of the stream carries.
+fn write_subscription_meta(params: &mut Object<'_>, id: &str) {
     params.object("_meta", |meta| {
         meta.raw(META_SUBSCRIPTION_ID, id);
     });
 }
 
-impl Subscription {
-    /// The next message to the client, one line without its end; `None` when the server ends the subscription.
+impl ListenStream {
+    /// The next message to the client, without a line end; `None` when the server ends the subscription.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
         if let Some(acknowledgement) = self.acknowledgement.take() {
             return Poll::Ready(Some(acknowledgement));
         }
-        match self.follower.poll(cx) {
-            Poll::Ready(change) => Poll::Ready(Some(change.notification(|p| subscription(p, &self.id)))),
-            Poll::Pending if self.follower.is_over() => Poll::Ready(None),
+        match self.subscriber.poll(cx) {
+            Poll::Ready(change) => {
+                Poll::Ready(Some(change.notification(|p| write_subscription_meta(p, &self.id))))
+            }
+            Poll::Pending if self.subscriber.is_over() => Poll::Ready(None),
             Poll::Pending => Poll::Pending,
         }
     }
 
-    /// The result of the request, with which the server ends the subscription.
+    /// The result of `subscriptions/listen`, with which the server ends the subscription.
     pub(crate) fn result(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(256);
         let mut reply = Object::new(&mut out);
@@ -165,17 +167,17 @@ impl Subscription {
         out
     }
 
-    /// What follows the result where all subscriptions share one channel.
-    pub(crate) fn cancelled(&self) -> Vec<u8> {
+    /// The notification after the result, for transports where all subscriptions share one channel.
+    pub(crate) fn cancelled_notification(&self) -> Vec<u8> {
         notification("notifications/cancelled", |params| {
-            subscription(params, &self.id);
+            write_subscription_meta(params, &self.id);
             params.raw("requestId", &self.id).str("reason", "the server ends this subscription");
         })
     }
 }
 
-impl fmt::Debug for Subscription {
+impl fmt::Debug for ListenStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Subscription").field("id", &self.id).finish_non_exhaustive()
+        f.debug_struct("ListenStream").field("id", &self.id).finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! Calls that go on as tasks, and `tasks/get`, `tasks/update` and `tasks/cancel`.
+//! Calls that continue as tasks, and `tasks/get`, `tasks/update` and `tasks/cancel`.
 //!
 //! See the [Tasks extension](https://github.com/modelcontextprotocol/ext-tasks).
 
@@ -9,9 +9,10 @@ use serde_json::{json, value::RawValue};
 
 use super::{
     Request,
-    call::ItemCall,
     input_required::missing_features,
-    response::{Pending, Reply, Response, ResultBody, encode_result},
+    item_call::ItemCall,
+    request::required_text,
+    response::{PendingReply, Reply, Response, ResultBody, encode_result},
 };
 use crate::{
     arguments::BoxFuture,
@@ -19,34 +20,34 @@ use crate::{
     connection::owner,
     context::Context,
     invoke::{Invoked, MissingFeatures, Running},
-    jsonrpc::{Meta, ProtocolError, text_of},
+    jsonrpc::{Meta, ProtocolError},
     protocol::{MISSING_CLIENT_CAPABILITY, Revision, TASKS_EXTENSION},
     server::{Identity, Server, WeakServer},
     task::{FinalReply, FoundTask, TaskEnd, TaskPermit},
     tool::ToolResult,
 };
 
-/// Whether the client of a request declares the extension, on this very request.
-pub(super) fn knows_tasks(meta: &Meta<'_>) -> bool {
+/// Whether the client declares the extension, which it does in each request.
+pub(super) fn declares_tasks(meta: &Meta<'_>) -> bool {
     #[derive(Deserialize)]
-    struct Capabilities<'a> {
+    struct DeclaredExtensions<'a> {
         #[serde(borrow, default)]
         extensions: BTreeMap<String, &'a RawValue>,
     }
-    let capabilities =
-        meta.capabilities.and_then(|raw| serde_json::from_str::<Capabilities<'_>>(raw.get()).ok());
-    let settings = capabilities.and_then(|declared| declared.extensions.get(TASKS_EXTENSION).copied());
+    let declared =
+        meta.capabilities.and_then(|raw| serde_json::from_str::<DeclaredExtensions<'_>>(raw.get()).ok());
+    let settings = declared.and_then(|declared| declared.extensions.get(TASKS_EXTENSION).copied());
     settings.is_some_and(|settings| settings.get().starts_with('{'))
 }
 
-/// `-32021`: the client would have to declare the extension.
-pub(super) fn lacks_tasks() -> Reply {
+/// `-32021`: the request needs the extension.
+pub(super) fn tasks_not_declared() -> Reply {
     let text = format!("the client does not declare `{TASKS_EXTENSION}`, which this request needs");
     let data = json!({ "requiredCapabilities": { "extensions": { TASKS_EXTENSION: {} } } });
     Reply::bad_request(ProtocolError::new(MISSING_CLIENT_CAPABILITY, text).with_data(data))
 }
 
-/// What a task ended with: the reply that its call would have had.
+/// The outcome of a task: the reply that its call would have got.
 struct TaskOutcome {
     reply: Reply,
     revision: Revision,
@@ -66,8 +67,13 @@ impl FinalReply for TaskOutcome {
 }
 
 impl Server {
-    /// Lets a tool's function go on as a task; the reply says so.
-    pub(super) fn become_task<C>(&self, call: C, revision: Revision, running: Running<ToolResult>) -> Pending
+    /// Continues a tool's function as a task; the reply names the task.
+    pub(super) fn continue_as_task<C>(
+        &self,
+        call: C,
+        revision: Revision,
+        running: Running<ToolResult>,
+    ) -> PendingReply
     where
         C: ItemCall<Output = ToolResult> + 'static,
     {
@@ -75,48 +81,48 @@ impl Server {
         let cancel = context.clone();
         let threads = running.threads();
         let reply: BoxFuture<Reply> = Box::pin(async move {
-            match server.begin_task(&context).await {
-                Ok(place) => {
-                    let created = ResultBody::TaskCreated(place.live.clone());
-                    // a server that is dropped ends with its tasks, so they must not hold it
-                    tokio::spawn(run(server.downgrade(), place, call, revision, running));
+            match server.create_task(&context).await {
+                Ok(slot) => {
+                    let created = ResultBody::TaskCreated(slot.live.clone());
+                    // weak: dropping the server ends its tasks
+                    tokio::spawn(run_task(server.downgrade(), slot, call, revision, running));
                     created.into()
                 }
                 Err(error) => error.into(),
             }
         });
-        Pending::new(&cancel, Holding::with_threads(reply, threads))
+        PendingReply::new(&cancel, Holding::with_threads(reply, threads))
     }
 
-    /// Makes room for a task; when this is done, clients can ask for it.
-    async fn begin_task(&self, context: &Context) -> Result<Arc<TaskPermit>, ProtocolError> {
-        let place = self.tasks().begin(owner(context.caller()))?;
-        place.keep().await?;
-        context.inner().client_requests.become_task(place.live.clone());
-        Ok(Arc::new(place))
+    /// Creates a task, which clients can find from now on.
+    async fn create_task(&self, context: &Context) -> Result<Arc<TaskPermit>, ProtocolError> {
+        let slot = self.tasks().begin(owner(context.caller()))?;
+        slot.keep().await?;
+        context.inner().client_requests.become_task(slot.live.clone());
+        Ok(Arc::new(slot))
     }
 }
 
 /// Runs a task's function to its end.
-async fn run<C>(
+async fn run_task<C>(
     server: WeakServer,
-    place: Arc<TaskPermit>,
+    slot: Arc<TaskPermit>,
     call: C,
     revision: Revision,
     mut running: Running<ToolResult>,
 ) where
     C: ItemCall<Output = ToolResult> + 'static,
 {
-    let live = place.live.clone();
+    let live = slot.live.clone();
     let cancel = running.context().inner().cancel.clone();
-    // the place belongs to the function's thread, if it has one
-    running.hold_all([Permit::Task(place.clone())]);
+    // a blocking thread of the function occupies the slot until it ends
+    running.hold_all([Permit::Task(slot.clone())]);
     let function = async {
         let invoked = {
             let mut body = pin!(async move {
-                if let Some(places) = running.context().permit_to_wait_for() {
+                if let Some(semaphore) = running.context().permit_to_wait_for() {
                     // the semaphore is never closed
-                    running.hold_all(places.acquire_owned().await.ok().map(Permit::Concurrency));
+                    running.hold_all(semaphore.acquire_owned().await.ok().map(Permit::Concurrency));
                 }
                 running.finish::<MissingFeatures>().await
             });
@@ -146,85 +152,86 @@ async fn run<C>(
         };
         live.end(ended);
     };
-    tokio::join!(function, place.keep_up());
+    tokio::join!(function, slot.keep_up());
 }
 
-/// What to do with the task that a request names.
-enum Act {
-    Show,
-    Answer(Vec<(String, Box<str>)>),
+/// What a request does with its task.
+enum TaskAction {
+    Get,
+    /// With the raw JSON of each response.
+    Update(Vec<(String, Box<str>)>),
     Cancel,
 }
 
 impl Server {
     pub(super) fn get_task(&self, request: Request<'_>) -> Result<Response, Reply> {
-        self.act(&request, |_| Ok(Act::Show))
+        let id = task_id(&request)?;
+        Ok(self.act_on_task(&request, id, TaskAction::Get))
     }
 
     pub(super) fn update_task(&self, request: Request<'_>) -> Result<Response, Reply> {
-        self.act(&request, |request| {
-            let responses =
-                request.params.input_responses.map(RawValue::get).filter(|json| json.starts_with('{'));
-            let responses: Option<BTreeMap<String, &RawValue>> =
-                responses.and_then(|json| serde_json::from_str(json).ok());
-            let responses = responses.ok_or_else(|| {
-                ProtocolError::invalid_params("`inputResponses` is missing, or not an object")
-            })?;
-            Ok(Act::Answer(responses.into_iter().map(|(key, value)| (key, value.get().into())).collect()))
-        })
+        let id = task_id(&request)?;
+        let responses =
+            request.params.input_responses.map(RawValue::get).filter(|json| json.starts_with('{'));
+        let responses: Option<BTreeMap<String, &RawValue>> =
+            responses.and_then(|json| serde_json::from_str(json).ok());
+        let responses = responses
+            .ok_or_else(|| ProtocolError::invalid_params("`inputResponses` is missing, or not an object"))?;
+        let responses = responses.into_iter().map(|(key, value)| (key, value.get().into())).collect();
+        Ok(self.act_on_task(&request, id, TaskAction::Update(responses)))
     }
 
     pub(super) fn cancel_task(&self, request: Request<'_>) -> Result<Response, Reply> {
-        self.act(&request, |_| Ok(Act::Cancel))
+        let id = task_id(&request)?;
+        Ok(self.act_on_task(&request, id, TaskAction::Cancel))
     }
 
-    /// Finds the task that a request names and acts on it.
-    fn act(
-        &self,
-        request: &Request<'_>,
-        what: impl FnOnce(&Request<'_>) -> Result<Act, ProtocolError>,
-    ) -> Result<Response, Reply> {
-        if !knows_tasks(&request.params.meta) {
-            return Err(lacks_tasks());
-        }
-        let task = request.params.task_id.and_then(text_of);
-        let task =
-            task.ok_or_else(|| ProtocolError::invalid_params("`taskId` is missing, or not a string"))?;
-        let act = what(request)?;
+    fn act_on_task(&self, request: &Request<'_>, id: String, action: TaskAction) -> Response {
         let server = self.clone();
-        let (task, owner) = (task.into_owned(), owner(request.context.caller.as_deref()));
-        Ok(Response::Pending(Pending::of_server(async move {
-            let found = server.tasks().find(&task, owner.as_deref()).await;
-            found.and_then(|found| act.reply(found)).unwrap_or_else(Into::into)
-        })))
+        let owner = owner(request.context.caller.as_deref());
+        Response::Pending(PendingReply::without_call(async move {
+            let task = server.tasks().find(&id, owner.as_deref()).await;
+            task.and_then(|task| action.apply(task)).unwrap_or_else(Into::into)
+        }))
     }
 }
 
-impl Act {
-    fn reply(self, found: Option<FoundTask>) -> Result<Reply, ProtocolError> {
-        let Some(found) = found else {
+/// The id of the task that a request names.
+///
+/// # Errors
+/// The client does not declare the extension, or the id is missing.
+fn task_id(request: &Request<'_>) -> Result<String, Reply> {
+    if !declares_tasks(&request.params.meta) {
+        return Err(tasks_not_declared());
+    }
+    Ok(required_text(request.params.task_id, "taskId")?.into_owned())
+}
+
+impl TaskAction {
+    fn apply(self, task: Option<FoundTask>) -> Result<Reply, ProtocolError> {
+        let Some(task) = task else {
             return Err(ProtocolError::invalid_params(
-                "there is no such task: `taskId` is wrong, or the task has expired",
+                "unknown task: `taskId` is wrong, or the task has expired",
             ));
         };
-        match (self, found) {
-            (Self::Show, FoundTask::Here(live)) => {
+        match (self, task) {
+            (Self::Get, FoundTask::Here(live)) => {
                 live.extend();
                 return Ok(ResultBody::Task(live).into());
             }
-            (Self::Show, FoundTask::Stored(record)) => return Ok(ResultBody::StoredTask(record).into()),
-            (Self::Answer(answers), FoundTask::Here(live)) => {
+            (Self::Get, FoundTask::Stored(record)) => return Ok(ResultBody::StoredTask(record).into()),
+            (Self::Update(responses), FoundTask::Here(live)) => {
                 live.extend();
-                live.answer(answers);
+                live.answer(responses);
             }
             (Self::Cancel, FoundTask::Here(live)) => live.stop(TaskEnd::Cancelled),
-            (Self::Answer(_) | Self::Cancel, FoundTask::Stored(record)) if record.is_running() => {
+            (Self::Update(_) | Self::Cancel, FoundTask::Stored(record)) if record.is_running() => {
                 return Err(ProtocolError::internal(
                     "the task runs in another process\nroute requests by `Mcp-Name`, which repeats `taskId`",
                 ));
             }
-            // it has ended, so there is nothing to answer and nothing to cancel
-            (Self::Answer(_) | Self::Cancel, FoundTask::Stored(_)) => {}
+            // the task has ended: a late response or cancellation has no effect
+            (Self::Update(_) | Self::Cancel, FoundTask::Stored(_)) => {}
         }
         Ok(ResultBody::Empty.into())
     }

@@ -6,47 +6,46 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use super::{
-    ClientRequestPolicy, Request,
-    call::ItemCall,
+    Request,
+    item_call::ItemCall,
+    request::ClientRequestPolicy,
     response::{Reply, Response, ResultBody},
-    tasks::{knows_tasks, lacks_tasks},
+    tasks::{declares_tasks, tasks_not_declared},
 };
 use crate::{
     arguments::{CallParts, Flow, Input, Outcome, argument_report, whole_numbers},
     client_request::CallBinding,
-    content::Content,
     context::{Context, Retry},
     error::{Failure, ToolError},
     extensions::Extensions,
     invoke::{self, ClientError, Running, Started, Subject, ToolInterruption},
-    jsonrpc::{ProtocolError, text_of},
+    jsonrpc::ProtocolError,
     protocol::Revision,
     server::{Registry, Server},
     tool::{DynHandler, TaskMode, ToolCall, ToolEntry, ToolHandler, ToolResult},
 };
 
-/// A call of a tool.
-struct Call<'a> {
+/// One `tools/call`.
+struct CallTool<'a> {
     entry: Arc<ToolEntry>,
     /// Raw JSON of an object.
     arguments: Cow<'a, str>,
     retry: Option<Arc<Retry>>,
-    /// How the call may go on as a task.
+    /// How the call may continue as a task.
     task: Option<TaskMode>,
 }
 
 impl Server {
     pub(super) fn call_tool(&self, request: Request<'_>, registry: &Registry) -> Result<Response, Reply> {
-        let name = request.params.name.ok_or_else(|| invalid("`name` is missing"))?;
-        let name = text_of(name).ok_or_else(|| invalid("`name` is not a string"))?;
+        let name = request.name()?;
         let arguments = match request.params.arguments.map(|raw| raw.get()) {
             None | Some("null") => "{}",
             Some(object) if object.starts_with('{') => object,
-            Some(_) => return Err(invalid("`arguments` is not an object").into()),
+            Some(_) => return Err(ProtocolError::invalid_params("`arguments` is not an object").into()),
         };
         let Some(entry) = registry.tools.find(&name, request.context) else {
-            let near = registry.tools.nearest(&name, request.access());
-            return Err(invalid(&unknown("tool", &name, near)).into());
+            let nearest = registry.tools.nearest(&name, request.access());
+            return Err(Reply::unknown_item("tool", &name, nearest));
         };
         if !entry.header_params.is_empty()
             && let Some(connection) = &request.context.connection
@@ -58,7 +57,7 @@ impl Server {
             && let Err(refusal) = request.check_features(&entry.spec.item.requires)
         {
             return match refusal.outcome {
-                // models of handshake revisions see results, not errors
+                // models of legacy clients see results, not errors
                 Err(error) if !request.revision.is_modern() => {
                     let result = ToolResult::error(error.message);
                     Ok(Reply::from(ResultBody::Tool { result, wrap: false }).into())
@@ -66,21 +65,21 @@ impl Server {
                 _ => Err(refusal),
             };
         }
-        let task = may_be_task(entry, &request)?;
+        let task = task_mode(entry, &request)?;
         let retry = request.retry(self, || CallBinding::new("tools/call", &name, arguments))?;
-        let call = Call { entry: entry.clone(), arguments: Cow::Borrowed(arguments), retry, task };
-        Ok(self.perform(request, call))
+        let (entry, arguments) = (entry.clone(), Cow::Borrowed(arguments));
+        Ok(self.call_item(request, CallTool { entry, arguments, retry, task }))
     }
 }
 
-impl ItemCall for Call<'_> {
+impl ItemCall for CallTool<'_> {
     type Output = ToolResult;
     type Interruption = ToolInterruption;
-    type Owned = Call<'static>;
+    type Owned = CallTool<'static>;
 
-    fn into_owned(self) -> Call<'static> {
+    fn into_owned(self) -> CallTool<'static> {
         let Self { entry, arguments, retry, task } = self;
-        Call { entry, arguments: Cow::Owned(arguments.into_owned()), retry, task }
+        CallTool { entry, arguments: Cow::Owned(arguments.into_owned()), retry, task }
     }
 
     fn name(&self) -> &str {
@@ -99,23 +98,27 @@ impl ItemCall for Call<'_> {
         ClientRequestPolicy::Allowed(self.retry.clone())
     }
 
-    fn prepare(&self, context: &Context) {
+    fn prepare_context(&self, context: &Context) {
         if self.task.is_some() {
-            // a task that starts by itself waits for its permit there, with its client already answered
+            // a call that starts as a task waits for its permit there, after its client has been answered
             let permit = if self.starts_as_task() { self.entry.permits.clone() } else { None };
             context.may_start_task(permit);
         }
     }
 
-    fn concurrency(&self) -> Option<&Arc<Semaphore>> {
+    fn semaphore(&self) -> Option<&Arc<Semaphore>> {
         self.entry.permits.as_ref().filter(|_| !self.starts_as_task())
     }
 
-    fn limit(&self) -> Option<Duration> {
+    fn time_limit(&self) -> Option<Duration> {
         self.entry.spec.timeout
     }
 
-    fn start(&self, watched: bool, context: &dyn Fn() -> Context) -> Started<ToolResult, ToolInterruption> {
+    fn start(
+        &self,
+        forwards_events: bool,
+        context: &dyn Fn() -> Context,
+    ) -> Started<ToolResult, ToolInterruption> {
         let timeout = self.entry.spec.timeout;
         match &self.entry.handler {
             ToolHandler::Annotated(function) => {
@@ -128,12 +131,11 @@ impl ItemCall for Call<'_> {
                     this: function.this.as_ref(),
                     context,
                 };
-                invoke::start(function.handler, parts, timeout, watched)
+                invoke::start(function.handler, parts, timeout, forwards_events)
             }
             ToolHandler::Runtime(handler) => {
                 let context = context();
-                let enter = || self.enter_runtime(handler, &context);
-                invoke::start_with(enter, &context, timeout)
+                invoke::start_with(|| self.call_runtime_handler(handler, &context), &context, timeout)
             }
         }
     }
@@ -143,11 +145,15 @@ impl ItemCall for Call<'_> {
         let result = match result.and_then(|result| self.check_output(result)) {
             Ok(result) => result,
             Err(failure) => {
-                let of = Subject { kind: "tool", name, detailed: server.options().detailed_errors };
-                match failure.into_client_error(of, revision) {
+                let subject = Subject { kind: "tool", name, detailed: server.options().detailed_errors };
+                match failure.into_client_error(subject, revision) {
                     ClientError::Arguments(report) => ToolResult::error(report),
                     ClientError::NotFound => ToolResult::error(format!("tool '{name}' found nothing")),
-                    ClientError::Message(text, content) => failed(text, content),
+                    ClientError::Message(text, content) => {
+                        let mut result = ToolResult::error(text);
+                        result.content.extend(content);
+                        result
+                    }
                     ClientError::Protocol(error) => return error.into(),
                 }
             }
@@ -155,7 +161,7 @@ impl ItemCall for Call<'_> {
         ResultBody::Tool { result, wrap: self.entry.output.as_ref().is_some_and(|output| output.wrap) }.into()
     }
 
-    fn interrupted(
+    fn interrupt(
         self,
         server: &Server,
         revision: Revision,
@@ -164,35 +170,34 @@ impl ItemCall for Call<'_> {
     ) -> Response {
         match interruption {
             ToolInterruption::Input(input) => {
-                let binding = CallBinding::new("tools/call", self.entry.name(), &self.arguments);
-                server.input_required(&binding, running.context(), input).into()
+                let bound = CallBinding::new("tools/call", self.entry.name(), &self.arguments);
+                server.input_required(&bound, running.context(), input).into()
             }
             ToolInterruption::Task => {
-                Response::Pending(server.become_task(self.into_owned(), revision, running))
+                Response::Pending(server.continue_as_task(self.into_owned(), revision, running))
             }
         }
     }
 }
 
-impl Call<'_> {
-    /// Whether the call becomes a task before its function begins.
+impl CallTool<'_> {
+    /// Whether the call becomes a task before its function starts.
     fn starts_as_task(&self) -> bool {
         matches!(self.task, Some(TaskMode::Capable | TaskMode::Required))
     }
 
-    /// A tool made at run time gets its arguments as a value that fits its schema.
-    fn enter_runtime(&self, handler: &DynHandler, context: &Context) -> Outcome<ToolResult> {
+    /// Calls the handler of a run-time tool with arguments that match the tool's schema.
+    fn call_runtime_handler(&self, handler: &DynHandler, context: &Context) -> Outcome<ToolResult> {
         let (entry, text) = (&self.entry, &*self.arguments);
         let mut arguments: Value = serde_json::from_str(text)
             .map_err(|e| Failure::Arguments(format!("invalid arguments for tool `{}`: {e}", entry.name())))?;
-        let fits = entry.nested.as_ref().is_none_or(|validator| validator.validate(&arguments).is_empty());
-        if fits {
+        let valid = entry.nested.as_ref().is_none_or(|validator| validator.validate(&arguments).is_empty());
+        if valid {
             whole_numbers(&entry.input, &mut arguments);
         } else {
             arguments = argument_report(&entry.input, text, entry.spec.strict)?;
         }
-        let call = ToolCall { arguments, context: context.clone() };
-        let body = handler(call);
+        let body = handler(ToolCall { arguments, context: context.clone() });
         Ok(Flow::Pending(match entry.spec.task {
             None | Some(TaskMode::Manual) => body,
             Some(TaskMode::Capable | TaskMode::Required) => {
@@ -205,45 +210,29 @@ impl Call<'_> {
         }))
     }
 
-    /// A structured result that does not fit the published schema is a private error, in every build.
+    /// Checks a structured result against the output schema; a mismatch is a private error, in release builds as well.
     fn check_output(&self, result: ToolResult) -> Result<ToolResult, Failure> {
         let Some(output) = self.entry.output.as_ref().filter(|_| !result.is_error) else { return Ok(result) };
-        let wrong = match result.structured.as_deref() {
+        let mismatch = match result.structured.as_deref() {
             None => "it has no structured content, but an output schema".to_owned(),
             Some(json) => match output.validator.validate_str(json) {
                 Ok(()) => return Ok(result),
                 Err(violations) => violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
             },
         };
-        Err(Failure::Body(ToolError::private(format!("the result does not fit the output schema: {wrong}"))))
+        let text = format!("the result does not fit the output schema: {mismatch}");
+        Err(Failure::Body(ToolError::private(text)))
     }
 }
 
-fn failed(text: String, more: Vec<Content>) -> ToolResult {
-    let mut result = ToolResult::error(text);
-    result.content.extend(more);
-    result
-}
-
-/// How a call may go on as a task, if it may.
+/// How a call may continue as a task, if at all.
 ///
 /// # Errors
-/// Every call of the tool is a task, and the client does not know tasks.
-fn may_be_task(entry: &ToolEntry, request: &Request<'_>) -> Result<Option<TaskMode>, Reply> {
+/// The tool always runs as a task, and the client does not declare the extension.
+fn task_mode(entry: &ToolEntry, request: &Request<'_>) -> Result<Option<TaskMode>, Reply> {
     match entry.spec.task.filter(|_| request.revision.is_modern()) {
-        Some(mode) if knows_tasks(&request.params.meta) => Ok(Some(mode)),
-        Some(TaskMode::Required) => Err(lacks_tasks()),
+        Some(mode) if declares_tasks(&request.params.meta) => Ok(Some(mode)),
+        Some(TaskMode::Required) => Err(tasks_not_declared()),
         _ => Ok(None),
-    }
-}
-
-fn invalid(text: &str) -> ProtocolError {
-    ProtocolError::invalid_params(text)
-}
-
-pub(super) fn unknown(kind: &str, name: &str, near: Option<&str>) -> String {
-    match near {
-        Some(near) => format!("unknown {kind} `{name}`; did you mean `{near}`?"),
-        None => format!("unknown {kind} `{name}`"),
     }
 }

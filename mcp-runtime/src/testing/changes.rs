@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{dispatch::Subscription, events::Subscriber, transport::memory::read};
+use crate::{dispatch::ListenStream, events::Subscriber, transport::memory::read};
 
 /// How long a change may take in a test; publishing is immediate, so that only the publisher takes time.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -24,7 +24,7 @@ pub struct Changes {
 }
 
 pub(super) enum ChangeSource {
-    Stream(Box<Subscription>),
+    Stream(Box<ListenStream>),
     /// Of a client that has shaken hands.
     Session(Subscriber),
 }

@@ -20,8 +20,8 @@ use crate::{
     blocking::Permit,
     connection::{ClientConnection, PendingResponse, RequestContext, SessionState, Shutdown},
     dispatch::{
-        Calls, Clients, ConnectionState, Era, Messages, Received, Registration, Reply, Request,
-        RunningRequest, Subscribed, Subscription, THE_CLIENT, encode, era, start_batch,
+        Batch, Calls, ConnectionState, ListenStream, OpenRequests, Registration, Reply, Request,
+        RequestRevision, RunningRequest, StartedRequest, THE_CLIENT, encode, id_in_use, resolve_revision,
     },
     events::{Filter, ListChanges, Subscriber},
     jsonrpc::{Malformed, Message, ProtocolError, batch, error_reply, parse},
@@ -184,7 +184,7 @@ impl StreamConnection {
         if self.handshake == Some(Revision::V2025_03_26)
             && let Some(members) = batch(text)
         {
-            return self.batch(&Messages::read(&members), text, out);
+            return self.batch(&Batch::parse(&members), text, out);
         }
         if malformed.silent {
             tracing::debug!(error = %malformed.error, "a malformed notification was ignored");
@@ -206,7 +206,7 @@ impl StreamConnection {
 
     fn message(&mut self, message: &Message<'_>, text: &[u8], out: &mut Lines) {
         if message.is_response() {
-            if !self.work.clients().response(message) {
+            if !self.work.open_requests().deliver_response(message) {
                 tracing::debug!("a response that no request waits for was ignored");
             }
             return;
@@ -215,16 +215,16 @@ impl StreamConnection {
             self.follow(filter, out);
         }
         let Some(id) = message.id() else { return self.work.notification(message) };
-        let revision = match era(message, self.handshake) {
-            Era::Of(revision) => revision,
-            Era::Refused(error) => return self.refuse(Some(id), &error, out),
-            Era::Initialize => {
+        let revision = match resolve_revision(message, self.handshake) {
+            RequestRevision::Known(revision) => revision,
+            RequestRevision::Unsupported(error) => return self.refuse(Some(id), &error, out),
+            RequestRevision::Initialize => {
                 let reply = self.initialize(message);
                 return self.work.write(&reply, id, Revision::LATEST_LEGACY, out);
             }
         };
         let context = if revision.is_modern() { &self.modern } else { &self.legacy };
-        let Some(request) = Request::of(message, revision, context) else { return };
+        let Some(request) = Request::from_message(message, revision, context) else { return };
         if request.is_listen() {
             return self.listen(request, out);
         }
@@ -233,13 +233,12 @@ impl StreamConnection {
             if request.method == "ping" { Admission::Now } else { self.work.admit(1, text.len()) };
         match admission {
             Admission::Now => match self.work.receive(request, &mut Vec::new()) {
-                Received::Reply(reply) => self.work.write(&reply, id, revision, out),
-                Received::Running(running) => self.work.run(running, revision),
+                StartedRequest::Reply(reply) => self.work.write(&reply, id, revision, out),
+                StartedRequest::Running(running) => self.work.run(running, revision),
             },
             Admission::Queue => {
                 if !self.work.queue(&[id], text, revision, context) {
-                    let error = format!("the id {id} belongs to a request that still runs");
-                    self.refuse(Some(id), &ProtocolError::invalid_request(error), out);
+                    self.refuse(Some(id), &id_in_use(id), out);
                 }
             }
             refused => self.refuse(Some(id), &refused.error(), out),
@@ -254,7 +253,7 @@ impl StreamConnection {
             self.legacy.client = handshake.client;
             let changes = server.offers(handshake.revision).changes;
             if changes != ListChanges::default() {
-                self.filter = self.work.state.follow(server.hub().filter(changes));
+                self.filter = self.work.state.set_filter(server.hub().filter(changes));
             }
         }
         reply
@@ -277,19 +276,19 @@ impl StreamConnection {
         if self.work.is_stopping() {
             return self.refuse(Some(request.id), &Admission::Stopping.error(), out);
         }
-        match self.work.server.receive_listen(request, Some(self.work.clients())) {
-            Subscribed::Stream(subscription, registration) => {
+        match self.work.server.start_listen(request, Some(self.work.open_requests())) {
+            Ok((subscription, registration)) => {
                 out.flush(&self.work.writer);
                 self.work.stream(subscription, registration);
             }
-            Subscribed::Refused(reply) => self.work.write(&reply, request.id, request.revision, out),
+            Err(reply) => self.work.write(&reply, request.id, request.revision, out),
         }
     }
 
     /// An array of messages, as 2025-03-26 had them.
-    fn batch(&mut self, messages: &Messages<'_>, text: &[u8], out: &mut Lines) {
-        let ids: Vec<&str> = messages.ids().collect();
-        let refusal = match messages.check() {
+    fn batch(&mut self, batch: &Batch<'_>, text: &[u8], out: &mut Lines) {
+        let ids: Vec<&str> = batch.ids().collect();
+        let refusal = match batch.check() {
             Err(error) => Some(error),
             Ok(()) => match self.work.admit(ids.len(), text.len()) {
                 Admission::Now => None,
@@ -303,9 +302,9 @@ impl StreamConnection {
             },
         };
         let Some(error) = refusal else {
-            let clients = Some(self.work.clients());
-            let batch = start_batch(&self.work.server, messages, &self.legacy, clients, &mut Vec::new());
-            return self.work.run_calls(batch.calls, out);
+            let open = Some(self.work.open_requests());
+            let started = self.work.server.start_batch(batch, &self.legacy, open, &mut Vec::new());
+            return self.work.run_calls(started.calls, out);
         };
         if ids.is_empty() {
             return self.refuse(None, &error, out);
@@ -365,8 +364,8 @@ impl Work {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn clients(&self) -> Clients<'_> {
-        Clients { client: THE_CLIENT, in_flight: &self.state.in_flight, pending: &self.state.pending }
+    fn open_requests(&self) -> OpenRequests<'_> {
+        OpenRequests { client: THE_CLIENT, in_flight: &self.state.in_flight, pending: &self.state.pending }
     }
 
     fn has_room(&self, table: &RunningRequests, requests: usize) -> bool {
@@ -399,7 +398,7 @@ impl Work {
 
     /// What is cancelled while it waits gives its place to others.
     fn notification(&self, message: &Message<'_>) {
-        self.clients().notification(message);
+        self.open_requests().handle_notification(message);
         let mut table = self.table();
         let RunningRequests { queue, queued_bytes, .. } = &mut *table;
         queue.retain_mut(|queued| {
@@ -410,18 +409,18 @@ impl Work {
     }
 
     /// Begins to answer a request.
-    fn receive(&self, request: Request<'_>, held: &mut Vec<Registration>) -> Received {
+    fn receive(&self, request: Request<'_>, registrations: &mut Vec<Registration>) -> StartedRequest {
         let Some(budget) = &self.requests else {
-            return self.server.receive(request, Some(self.clients()), held);
+            return self.server.start_request(request, Some(self.open_requests()), registrations);
         };
         let Some(permit) = budget.try_acquire(1) else {
-            return Received::Reply(Admission::Busy.error().into());
+            return StartedRequest::Reply(Admission::Busy.error().into());
         };
-        match self.server.receive(request, Some(self.clients()), held) {
-            Received::Reply(reply) => Received::Reply(reply),
-            Received::Running(mut running) => {
+        match self.server.start_request(request, Some(self.open_requests()), registrations) {
+            StartedRequest::Reply(reply) => StartedRequest::Reply(reply),
+            StartedRequest::Running(mut running) => {
                 running.pending.hold(Permit::Budget(permit));
-                Received::Running(running)
+                StartedRequest::Running(running)
             }
         }
     }
@@ -491,7 +490,7 @@ impl Work {
         if !calls.is_running() {
             return self.write_batch(&calls.take_replies(), out);
         }
-        let count = calls.members.len();
+        let count = calls.len();
         self.table().running += count;
         let work = Arc::clone(self);
         self.runtime.spawn(async move {
@@ -537,9 +536,10 @@ impl Work {
     async fn answer_queued(&self, queued: Queued, out: &mut Lines) {
         let Queued { text, mut registrations, revision, context } = queued;
         if let Some(members) = batch(&text) {
-            let (messages, clients) = (Messages::read(&members), Some(self.clients()));
-            let batch = start_batch(&self.server, &messages, &context, clients, &mut registrations);
-            return self.finish_calls(batch.calls, out).await;
+            let open = Some(self.open_requests());
+            let started =
+                self.server.start_batch(&Batch::parse(&members), &context, open, &mut registrations);
+            return self.finish_calls(started.calls, out).await;
         }
         // cancelled while it waited
         if registrations.iter_mut().any(Registration::is_cancelled) {
@@ -547,10 +547,10 @@ impl Work {
         }
         let received = {
             let Ok(message) = parse(&text) else { return };
-            let Some(request) = Request::of(&message, revision, &context) else { return };
+            let Some(request) = Request::from_message(&message, revision, &context) else { return };
             match self.receive(request, &mut registrations) {
-                Received::Reply(reply) => return self.write(&reply, request.id, revision, out),
-                Received::Running(running) => running,
+                StartedRequest::Reply(reply) => return self.write(&reply, request.id, revision, out),
+                StartedRequest::Running(running) => running,
             }
         };
         let id = received.id.clone();
@@ -584,7 +584,7 @@ impl Work {
     }
 
     /// Serves a subscription until the client or the server ends it; its acknowledgement goes out at once.
-    fn stream(self: &Arc<Self>, mut subscription: Subscription, registration: Option<Registration>) {
+    fn stream(self: &Arc<Self>, mut subscription: ListenStream, registration: Option<Registration>) {
         let mut cx = TaskContext::from_waker(Waker::noop());
         if let Poll::Ready(Some(acknowledgement)) = subscription.poll_next(&mut cx) {
             self.writer.send_line(acknowledgement, 0);
@@ -605,7 +605,7 @@ impl Work {
                 () = work.serve_subscription(&mut subscription) => {
                     // in this order: clients take the reverse for a subscription that was lost
                     work.writer.send_line(subscription.result(), 1);
-                    work.writer.send_line(subscription.cancelled(), 0);
+                    work.writer.send_line(subscription.cancelled_notification(), 0);
                 }
             }
             work.table().streams -= 1;
@@ -613,7 +613,7 @@ impl Work {
         });
     }
 
-    async fn serve_subscription(&self, subscription: &mut Subscription) {
+    async fn serve_subscription(&self, subscription: &mut ListenStream) {
         let messages = async {
             loop {
                 // what the client has not read yet is kept in the hub, each change once
@@ -648,7 +648,7 @@ impl Work {
 
     /// From now on requests are refused, and requests to the client fail.
     fn stop(&self) {
-        self.state.end();
+        self.state.close();
         self.table().stopping = true;
     }
 

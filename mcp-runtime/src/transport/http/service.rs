@@ -27,7 +27,7 @@ use crate::{
     blocking,
     config::HttpOptions,
     connection::{Caller, ClientConnection, ClientData, RequestContext, Shutdown},
-    dispatch::{Calls, Received, Request, Subscribed},
+    dispatch::{Calls, Request, StartedRequest, declared_version},
     extensions::Extensions,
     jsonrpc::{Malformed, Message, ProtocolError, parse},
     protocol::Revision,
@@ -276,7 +276,7 @@ impl Endpoint {
             .into();
         }
         let context = self.context(exchange, exchange.clone(), caller, ClientData::NONE);
-        let Some(request) = Request::of(message, Revision::LATEST, &context) else {
+        let Some(request) = Request::from_message(message, Revision::LATEST, &context) else {
             if head.is_unknown_version() {
                 return HttpError::bad_request("`MCP-Protocol-Version` is not a version that is served")
                     .into();
@@ -286,7 +286,7 @@ impl Endpoint {
         };
         let meta = &request.params.meta;
         let complete = meta.capabilities.is_some_and(|raw| raw.get().starts_with('{'));
-        match Server::version_in(meta) {
+        match declared_version(meta) {
             Ok(Some(version)) if complete => {
                 if let Err(error) = check_headers(message, &version, head) {
                     return refuse(&error);
@@ -301,11 +301,9 @@ impl Endpoint {
             if !accepts.stream {
                 return HttpError::not_acceptable().reply(message.id()).into();
             }
-            return match self.server.receive_listen(request, None) {
-                Subscribed::Stream(subscription, _) => self.subscription(subscription, exchange),
-                Subscribed::Refused(refused) => {
-                    reply(&self.server, exchange, request.id, Revision::LATEST, &refused)
-                }
+            return match self.server.start_listen(request, None) {
+                Ok((subscription, _)) => self.subscription(subscription, exchange),
+                Err(refused) => reply(&self.server, exchange, request.id, Revision::LATEST, &refused),
             }
             .into();
         }
@@ -316,11 +314,11 @@ impl Endpoint {
             Ok(permit) => permit,
             Err(refusal) => return refusal.reply(message.id()).into(),
         };
-        match self.server.receive(request, None, &mut Vec::new()) {
-            Received::Reply(answer) => {
+        match self.server.start_request(request, None, &mut Vec::new()) {
+            StartedRequest::Reply(answer) => {
                 reply(&self.server, exchange, request.id, Revision::LATEST, &answer).into()
             }
-            Received::Running(mut running) => {
+            StartedRequest::Running(mut running) => {
                 running.pending.hold(blocking::Permit::Budget(permit));
                 let calls = Calls::single(running, Revision::LATEST);
                 StartedResponse::Running(PendingAnswer::new(&self.server, calls, exchange, None))

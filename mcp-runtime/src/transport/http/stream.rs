@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     connection::{Outbound, Receiver},
-    dispatch::{Calls, Subscription, encode},
+    dispatch::{Calls, ListenStream, encode},
     server::Server,
 };
 
@@ -151,7 +151,7 @@ impl Endpoint {
     /// Answers `subscriptions/listen` with its stream, without a place among the requests that are served at once.
     pub(super) fn subscription(
         self: &Arc<Self>,
-        mut subscription: Subscription,
+        mut subscription: ListenStream,
         exchange: &Arc<Exchange>,
     ) -> Response<ResponseBody> {
         let (outbound, shutdown) = (exchange.outbound().clone(), self.shutdown.clone());

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use crate::{
     connection::{ClientConnection, PendingResponse, RequestContext, SessionState},
     dispatch::{
-        Clients, ConnectionState, Era, Received, Reply, Request, Subscribed, Subscription, THE_CLIENT,
-        encode, era,
+        ConnectionState, ListenStream, OpenRequests, Reply, Request, RequestRevision, StartedRequest,
+        THE_CLIENT, encode, resolve_revision,
     },
     events::ListChanges,
     jsonrpc::{ProtocolError, error_reply, parse},
@@ -88,8 +88,8 @@ impl MemoryConnection {
         }
     }
 
-    fn clients(&self) -> Clients<'_> {
-        Clients { client: THE_CLIENT, in_flight: &self.state.in_flight, pending: &self.state.pending }
+    fn open_requests(&self) -> OpenRequests<'_> {
+        OpenRequests { client: THE_CLIENT, in_flight: &self.state.in_flight, pending: &self.state.pending }
     }
 
     fn text(&self, method: &str, params: &Value) -> String {
@@ -115,7 +115,7 @@ impl MemoryConnection {
             self.handshake = Some(handshake.revision);
             self.context.client = handshake.client;
             // it keeps what is subscribed to; what there is to notify goes to those who follow
-            self.state.follow(self.server.hub().filter(ListChanges::default()));
+            self.state.set_filter(self.server.hub().filter(ListChanges::default()));
         }
         let id = message.id().unwrap_or_default();
         (self.encode(&reply, id, Revision::LATEST_LEGACY), self.handshake)
@@ -149,28 +149,28 @@ impl MemoryConnection {
             Ok(message) => message,
             Err(malformed) => return Begun::Reply(refused(&malformed.error)),
         };
-        let revision = match era(&message, self.handshake) {
-            Era::Of(revision) => revision,
-            Era::Refused(error) => return Begun::Reply(refused(&error)),
-            Era::Initialize => {
+        let revision = match resolve_revision(&message, self.handshake) {
+            RequestRevision::Known(revision) => revision,
+            RequestRevision::Unsupported(error) => return Begun::Reply(refused(&error)),
+            RequestRevision::Initialize => {
                 let (reply, _) = self.server.initialize(message.params(), true);
                 let id = message.id().unwrap_or_default();
                 return Begun::Reply(self.encode(&reply, id, Revision::LATEST_LEGACY));
             }
         };
-        let Some(request) = Request::of(&message, revision, context) else {
+        let Some(request) = Request::from_message(&message, revision, context) else {
             return Begun::Reply(Value::Null);
         };
         if request.is_listen() {
             // only `listen` keeps a subscription
-            return Begun::Reply(match self.server.receive_listen(request, Some(self.clients())) {
-                Subscribed::Stream(subscription, _) => read(&subscription.result()),
-                Subscribed::Refused(reply) => self.encode(&reply, request.id, revision),
+            return Begun::Reply(match self.server.start_listen(request, Some(self.open_requests())) {
+                Ok((subscription, _)) => read(&subscription.result()),
+                Err(reply) => self.encode(&reply, request.id, revision),
             });
         }
-        match self.server.receive(request, Some(self.clients()), &mut Vec::new()) {
-            Received::Reply(reply) => Begun::Reply(self.encode(&reply, request.id, revision)),
-            Received::Running(running) => Begun::Running(running, revision),
+        match self.server.start_request(request, Some(self.open_requests()), &mut Vec::new()) {
+            StartedRequest::Reply(reply) => Begun::Reply(self.encode(&reply, request.id, revision)),
+            StartedRequest::Running(running) => Begun::Running(running, revision),
         }
     }
 
@@ -178,15 +178,15 @@ impl MemoryConnection {
     ///
     /// # Errors
     /// The reply that refuses it.
-    pub(crate) fn listen(&self, params: &Value) -> Result<Subscription, Value> {
+    pub(crate) fn listen(&self, params: &Value) -> Result<ListenStream, Value> {
         let text = self.text("subscriptions/listen", params);
         let message = parse(text.as_bytes()).map_err(|malformed| refused(&malformed.error))?;
-        let Some(request) = Request::of(&message, Revision::LATEST, &self.context) else {
+        let Some(request) = Request::from_message(&message, Revision::LATEST, &self.context) else {
             return Err(Value::Null);
         };
-        match self.server.receive_listen(request, Some(self.clients())) {
-            Subscribed::Stream(subscription, _) => Ok(subscription),
-            Subscribed::Refused(reply) => Err(self.encode(&reply, request.id, Revision::LATEST)),
+        match self.server.start_listen(request, Some(self.open_requests())) {
+            Ok((subscription, _)) => Ok(subscription),
+            Err(reply) => Err(self.encode(&reply, request.id, Revision::LATEST)),
         }
     }
 }

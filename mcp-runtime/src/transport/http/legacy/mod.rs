@@ -37,7 +37,7 @@ use super::{
 use crate::{
     config::HttpOptions,
     connection::{Caller, PendingRequests},
-    dispatch::{Clients, InFlight},
+    dispatch::{InFlight, OpenRequests},
     server::Server,
     store::EventStore,
 };
@@ -72,8 +72,8 @@ impl fmt::Debug for Sessions {
 
 impl Sessions {
     /// The requests of a session, in both directions.
-    fn clients(&self, sid: Sid) -> Clients<'_> {
-        Clients { client: sid, in_flight: &self.in_flight, pending: &self.pending }
+    fn open_requests(&self, sid: Sid) -> OpenRequests<'_> {
+        OpenRequests { client: sid, in_flight: &self.in_flight, pending: &self.pending }
     }
 
     /// The session that a request belongs to.

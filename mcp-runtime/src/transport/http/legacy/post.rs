@@ -14,7 +14,7 @@ use super::{Legacy, Session, Sessions, now, resumable::ResumableStream};
 use crate::{
     blocking,
     connection::{ClientConnection, PendingResponse, Receiver, RequestContext, SessionState, Shutdown},
-    dispatch::{Calls, Clients, Messages, Received, Request, start_batch},
+    dispatch::{Batch, Calls, OpenRequests, Request, StartedRequest},
     jsonrpc::{self, Malformed, Message, ProtocolError},
     protocol::{INVALID_PARAMS, LogLevel, Revision},
     transport::http::{
@@ -56,17 +56,17 @@ impl Legacy {
             Ok(origin) => origin,
             Err(refusal) => return refusal.reply(id).into(),
         };
-        let clients = self.clients(&origin);
+        let open = self.open_requests(&origin);
         if message.is_response() {
-            return match clients.is_some_and(|clients| clients.response(message)) {
+            return match open.is_some_and(|open| open.deliver_response(message)) {
                 true => response::empty(StatusCode::ACCEPTED).into(),
                 false => HttpError::no_request().into(),
             };
         }
         let (connection, context) = self.context(endpoint, &origin, &incoming);
-        let Some(request) = Request::of(message, origin.revision, &context) else {
-            if let Some(clients) = clients {
-                clients.notification(message);
+        let Some(request) = Request::from_message(message, origin.revision, &context) else {
+            if let Some(open) = open {
+                open.handle_notification(message);
             }
             return response::empty(StatusCode::ACCEPTED).into();
         };
@@ -82,9 +82,11 @@ impl Legacy {
             Err(refusal) => return refusal.reply(id).into(),
         };
         let server = &endpoint.server;
-        match server.receive(request, clients, &mut Vec::new()) {
-            Received::Reply(answer) => reply(server, exchange, request.id, origin.revision, &answer).into(),
-            Received::Running(mut running) => {
+        match server.start_request(request, open, &mut Vec::new()) {
+            StartedRequest::Reply(answer) => {
+                reply(server, exchange, request.id, origin.revision, &answer).into()
+            }
+            StartedRequest::Running(mut running) => {
                 if let Some(permit) = permit {
                     running.pending.hold(blocking::Permit::Budget(permit));
                 }
@@ -112,8 +114,8 @@ impl Legacy {
         }
     }
 
-    fn clients(&self, origin: &Origin) -> Option<Clients<'_>> {
-        Some(self.sessions.as_ref()?.clients(origin.session.as_ref()?.sid))
+    fn open_requests(&self, origin: &Origin) -> Option<OpenRequests<'_>> {
+        Some(self.sessions.as_ref()?.open_requests(origin.session.as_ref()?.sid))
     }
 
     /// Where requests come from, for dispatch.
@@ -198,18 +200,18 @@ impl Legacy {
         origin: &Origin,
         incoming: Incoming<'_>,
     ) -> StartedResponse {
-        let messages = Messages::read(messages);
-        if let Err(error) = messages.check() {
+        let batch = Batch::parse(messages);
+        if let Err(error) = batch.check() {
             return response::error(StatusCode::BAD_REQUEST, None, &error).into();
         }
         let accepts = incoming.exchange.accepts();
-        if !accepts.json && !accepts.stream && messages.await_replies() {
+        if !accepts.json && !accepts.stream && batch.expects_replies() {
             return HttpError::not_acceptable().into();
         }
         let (connection, context) = self.context(endpoint, origin, &incoming);
         let Incoming { exchange, place, .. } = incoming;
         // each request needs a place; the message has that of the first
-        let permits = match messages.ids().count() {
+        let permits = match batch.ids().count() {
             0 => Ok(Vec::new()),
             count => place.for_request().and_then(|first| {
                 let mut permits = endpoint.budgets.admit_more(count - 1)?;
@@ -222,16 +224,16 @@ impl Legacy {
             Err(refusal) => return refusal.into(),
         };
         let server = &endpoint.server;
-        let batch = start_batch(server, &messages, &context, self.clients(origin), &mut Vec::new());
-        let mut calls = batch.calls;
-        if calls.members.is_empty() {
-            return match batch.unreadable {
+        let started = server.start_batch(&batch, &context, self.open_requests(origin), &mut Vec::new());
+        let mut calls = started.calls;
+        if calls.is_empty() {
+            return match started.unreadable {
                 Some(error) => response::error(StatusCode::BAD_REQUEST, None, &error).into(),
-                None if batch.unexpected => HttpError::no_request().into(),
+                None if started.unexpected_response => HttpError::no_request().into(),
                 None => response::empty(StatusCode::ACCEPTED).into(),
             };
         }
-        for (running, permit) in calls.running().zip(permits) {
+        for (running, permit) in calls.running_mut().zip(permits) {
             running.pending.hold(blocking::Permit::Budget(permit));
         }
         if !calls.is_running() {
@@ -402,7 +404,7 @@ impl LegacyCalls for SessionCalls {
 
 /// Lets calls go on without their client; `false` if there are too many such calls.
 pub(super) fn detach(endpoint: &Endpoint, calls: &mut Calls) -> bool {
-    calls.running().all(|running| match endpoint.budgets.detached.try_acquire(1) {
+    calls.running_mut().all(|running| match endpoint.budgets.detached.try_acquire(1) {
         Some(permit) => {
             running.pending.hold_instead(blocking::Permit::Budget(permit));
             true

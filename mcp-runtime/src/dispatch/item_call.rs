@@ -1,0 +1,215 @@
+//! One call of a user's function, from the item that was looked up to the reply. The order is the same for every kind
+//! of item: layers, then the permit of `max_concurrency`, then the function.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::Semaphore;
+
+use super::{
+    Request,
+    layer::{LayeredCall, Layers},
+    request::ClientRequestPolicy,
+    response::{PendingReply, Reply, Response},
+};
+use crate::{
+    arguments::{BoxFuture, CallParts, Input, Variable},
+    blocking::{Holding, Permit},
+    client_request::InputRequired,
+    context::Context,
+    error::Failure,
+    extensions::Extensions,
+    invoke::{self, ClientError, Interruption, Invoked, Running, Started, within},
+    item::Function,
+    jsonrpc::ProtocolError,
+    protocol::Revision,
+    server::Server,
+};
+
+/// A call that has been admitted and whose item has been found: how to start the function, and how to answer when it
+/// ends.
+pub(super) trait ItemCall: Send + Sync + Sized {
+    /// What the function returns.
+    type Output: Send + 'static;
+    /// Why the function may have to leave its request.
+    type Interruption: Interruption;
+    /// The same call without borrows from the request's text.
+    type Owned: ItemCall<Output = Self::Output, Interruption = Self::Interruption> + 'static;
+
+    fn into_owned(self) -> Self::Owned;
+
+    /// The item's name or URI.
+    fn name(&self) -> &str;
+
+    /// Raw JSON of the arguments.
+    fn arguments(&self) -> &str {
+        "{}"
+    }
+
+    /// The state of the item's builder.
+    fn state(&self) -> &Arc<Extensions>;
+
+    /// Whether the function may send requests to its client.
+    fn client_request_policy(&self) -> ClientRequestPolicy {
+        ClientRequestPolicy::Forbidden
+    }
+
+    /// Configures a new context of the call.
+    fn prepare_context(&self, _context: &Context) {}
+
+    /// The permits of `max_concurrency`.
+    fn semaphore(&self) -> Option<&Arc<Semaphore>> {
+        None
+    }
+
+    /// How long the call may take, including the wait for its permit.
+    fn time_limit(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Starts the function; `forwards_events` as for [`Request::forwards_events`].
+    fn start(
+        &self,
+        forwards_events: bool,
+        context: &dyn Fn() -> Context,
+    ) -> Started<Self::Output, Self::Interruption>;
+
+    /// The reply for what the function has returned.
+    fn reply(&self, server: &Server, revision: Revision, result: Result<Self::Output, Failure>) -> Reply;
+
+    /// Answers the request of a function that is interrupted.
+    fn interrupt(
+        self,
+        server: &Server,
+        revision: Revision,
+        interruption: Self::Interruption,
+        running: Running<Self::Output>,
+    ) -> Response;
+}
+
+impl Server {
+    /// Calls an item.
+    pub(super) fn call_item<C: ItemCall>(&self, request: Request<'_>, call: C) -> Response {
+        if self.layers_as::<Layers>().is_some() {
+            return self.call_item_later(request, call);
+        }
+        let permit = match call.semaphore() {
+            None => None,
+            Some(semaphore) => match semaphore.clone().try_acquire_owned() {
+                Ok(permit) => Some(Permit::Concurrency(permit)),
+                Err(_) => return self.call_item_later(request, call),
+            },
+        };
+        let (revision, forwards_events) = (request.revision, request.forwards_events(self));
+        match call.start(forwards_events, &|| make_context(self, request, &call)) {
+            Started::Done(Invoked::Returned(result)) => call.reply(self, revision, result).into(),
+            Started::Done(Invoked::Interrupted(interruption, mut running)) => {
+                running.hold_all(permit);
+                call.interrupt(self, revision, interruption, running)
+            }
+            Started::Running(mut running) => {
+                running.hold_all(permit);
+                let context = running.context().clone();
+                let (server, call) = (self.clone(), call.into_owned());
+                // if the function runs on a blocking thread, that has been started by now
+                let threads = running.threads();
+                let reply: BoxFuture<Reply> =
+                    Box::pin(async move { finish_call(&server, revision, call, running).await });
+                Response::Pending(PendingReply::new(&context, Holding::with_threads(reply, threads)))
+            }
+        }
+    }
+
+    /// Calls an item that must wait for a permit, or whose call passes layers.
+    fn call_item_later<C: ItemCall>(&self, request: Request<'_>, call: C) -> Response {
+        let (revision, forwards_events) = (request.revision, request.forwards_events(self));
+        let context = make_context(self, request, &call);
+        let layers = self.layers_as::<Layers>().map(|layers| (layers, layered_call(request, &call)));
+        let (server, call) = (self.clone(), call.into_owned());
+        let call_context = context.clone();
+        let reply = async move {
+            let permit = match call.semaphore() {
+                None => None,
+                Some(semaphore) => match within(call.time_limit(), semaphore.clone().acquire_owned()).await {
+                    // the semaphore is never closed
+                    Ok(permit) => permit.ok().map(Permit::Concurrency),
+                    Err(failure) => return call.reply(&server, revision, Err(failure)),
+                },
+            };
+            match call.start(forwards_events, &|| call_context.clone()) {
+                Started::Done(Invoked::Returned(result)) => call.reply(&server, revision, result),
+                Started::Done(Invoked::Interrupted(interruption, mut running)) => {
+                    running.hold_all(permit);
+                    call.interrupt(&server, revision, interruption, running).into_future().await
+                }
+                Started::Running(mut running) => {
+                    running.hold_all(permit);
+                    finish_call(&server, revision, call, running).await
+                }
+            }
+        };
+        let reply = match layers {
+            None => Box::pin(reply),
+            Some((layers, call)) => layers.wrap(&call, Box::pin(reply)),
+        };
+        Response::Pending(PendingReply::new(&context, Holding::new(reply, Vec::new())))
+    }
+}
+
+fn make_context<C: ItemCall>(server: &Server, request: Request<'_>, call: &C) -> Context {
+    let context = request.make_context(server, call.state(), call.client_request_policy());
+    call.prepare_context(&context);
+    context
+}
+
+fn layered_call<C: ItemCall>(request: Request<'_>, call: &C) -> LayeredCall {
+    LayeredCall {
+        method: request.method.into(),
+        item: call.name().into(),
+        arguments: call.arguments().into(),
+        caller: request.context.caller.clone(),
+    }
+}
+
+/// Runs a pending function to its end; returns the reply.
+async fn finish_call<C: ItemCall>(
+    server: &Server,
+    revision: Revision,
+    call: C,
+    running: Running<C::Output>,
+) -> Reply {
+    match running.finish::<C::Interruption>().await {
+        Invoked::Returned(result) => call.reply(server, revision, result),
+        Invoked::Interrupted(interruption, running) => {
+            call.interrupt(server, revision, interruption, running).into_future().await
+        }
+    }
+}
+
+/// Starts a function whose arguments are strings: that of a prompt or a resource.
+pub(super) fn start_with_strings<R>(
+    function: &Function<R>,
+    values: &[(String, Variable)],
+    forwards_events: bool,
+    context: &dyn Fn() -> Context,
+) -> Started<R, InputRequired> {
+    let parts = CallParts {
+        input: Input::Text(values),
+        args: function.args,
+        strict: false,
+        tool: None,
+        validator: None,
+        this: function.this.as_ref(),
+        context,
+    };
+    invoke::start(function.handler, parts, None, forwards_events)
+}
+
+/// The error of a call whose result cannot report failures.
+pub(super) fn into_protocol_error(error: ClientError) -> ProtocolError {
+    match error {
+        ClientError::Arguments(report) => ProtocolError::invalid_params(report),
+        ClientError::NotFound => ProtocolError::internal("not found"),
+        ClientError::Message(text, _) => ProtocolError::internal(text),
+        ClientError::Protocol(error) => error,
+    }
+}

@@ -1,0 +1,184 @@
+//! One request: its parameters, the context that a function gets for it, and the checks that every request passes,
+//! whatever its method.
+
+use std::{borrow::Cow, sync::Arc};
+
+use serde_json::value::RawValue;
+
+use super::response::Reply;
+use crate::{
+    connection::{Access, ClientData, RequestContext},
+    context::{ClientRequests, Context, Delivery, Inner, Retry, TaskStart, any_forwarder},
+    extensions::Extensions,
+    jsonrpc::{Message, Meta, Params, ProtocolError, is_id, text_of},
+    protocol::{self, LogLevel, META_LOG_LEVEL, Revision},
+    server::Server,
+};
+
+/// A request on its way through dispatch.
+#[derive(Clone, Copy)]
+pub(crate) struct Request<'a> {
+    pub(crate) method: &'a str,
+    /// Raw JSON.
+    pub(crate) id: &'a str,
+    pub(crate) params: &'a Params<'a>,
+    pub(crate) revision: Revision,
+    pub(crate) context: &'a RequestContext,
+}
+
+/// Whether a function may send requests to its client.
+pub(super) enum ClientRequestPolicy {
+    /// With what came back from earlier requests of the same call.
+    Allowed(Option<Arc<Retry>>),
+    Forbidden,
+}
+
+impl<'a> Request<'a> {
+    /// The request in a message; `None` for notifications and responses.
+    pub(crate) fn from_message(
+        message: &'a Message<'a>,
+        revision: Revision,
+        context: &'a RequestContext,
+    ) -> Option<Self> {
+        let (id, method) = (message.id()?, message.method()?);
+        Some(Self { method, id, params: message.params(), revision, context })
+    }
+
+    /// Whether it opens a subscription, which is answered with a stream.
+    pub(crate) fn is_listen(&self) -> bool {
+        self.revision.is_modern() && self.method == "subscriptions/listen"
+    }
+
+    pub(super) fn access(&self) -> Access<'a> {
+        self.context.access()
+    }
+
+    /// The parameter `name`, which the method requires.
+    pub(super) fn name(&self) -> Result<Cow<'a, str>, ProtocolError> {
+        required_text(self.params.name, "name")
+    }
+
+    /// The parameter `uri`, which the method requires.
+    pub(super) fn uri(&self) -> Result<Cow<'a, str>, ProtocolError> {
+        required_text(self.params.uri, "uri")
+    }
+
+    /// The context of this request, for an item with that state.
+    pub(super) fn make_context(
+        &self,
+        server: &Server,
+        state: &Arc<Extensions>,
+        policy: ClientRequestPolicy,
+    ) -> Context {
+        let (delivery, retry) = match policy {
+            ClientRequestPolicy::Allowed(retry) if self.revision.is_modern() => {
+                (Delivery::InputRequired, retry)
+            }
+            ClientRequestPolicy::Allowed(_) => {
+                match self.context.connection.as_ref().and_then(|connection| connection.unreachable_reason())
+                {
+                    Some(why) => (Delivery::Unavailable(why), None),
+                    None => (Delivery::Connection, None),
+                }
+            }
+            ClientRequestPolicy::Forbidden => {
+                let why = "only tools, resources and prompts can send requests to the client";
+                (Delivery::Unavailable(why), None)
+            }
+        };
+        let meta = &self.params.meta;
+        Context::new(Inner {
+            revision: self.revision,
+            state: state.clone(),
+            request: self.context.clone(),
+            client: self.client(),
+            meta: meta.to_json(),
+            progress: meta.progress_token.map(|token| crate::context::Channel::new(token.get())),
+            // an unknown level has been refused by `check`
+            log_level: self.log_level().unwrap_or_default(),
+            cancel: crate::context::Cancel::default(),
+            client_requests: ClientRequests::new(delivery, retry),
+            task_start: TaskStart::default(),
+            settings: server.settings().clone(),
+        })
+    }
+
+    /// The minimum level of the log messages that this request subscribes to.
+    fn log_level(&self) -> Result<Option<LogLevel>, ProtocolError> {
+        match self.params.meta.log_level {
+            Some(raw) if self.revision.is_modern() => parse_level(raw, META_LOG_LEVEL).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether `tracing` events of the function are sent to its client, so that they must be attributed to the call.
+    pub(super) fn forwards_events(&self, server: &Server) -> bool {
+        server.settings().logging
+            && any_forwarder()
+            && if self.revision.is_modern() {
+                self.params.meta.log_level.is_some()
+            } else {
+                self.context.session().is_some_and(|session| session.level().is_some())
+            }
+    }
+
+    /// What the client declares about itself.
+    pub(super) fn client(&self) -> ClientData {
+        if !self.revision.is_modern() {
+            return self.context.client.clone();
+        }
+        let owned = |raw: Option<&RawValue>| raw.map(|raw| Arc::from(raw.get()));
+        let meta = &self.params.meta;
+        ClientData { info: owned(meta.client_info), capabilities: owned(meta.capabilities) }
+    }
+
+    /// Checks what every request must satisfy, whatever its method.
+    pub(super) fn check(&self) -> Result<(), Reply> {
+        let meta = &self.params.meta;
+        if self.revision.is_modern() {
+            check_modern_meta(meta)?;
+        }
+        if meta.progress_token.is_some_and(|token| !is_id(token)) {
+            let text = format!(
+                "`progressToken` is neither a string nor an integer of at most {} bytes",
+                crate::jsonrpc::MAX_ID
+            );
+            return Err(ProtocolError::invalid_params(text).into());
+        }
+        self.log_level()?;
+        Ok(())
+    }
+}
+
+/// The text of a parameter that the method requires.
+pub(super) fn required_text<'a>(raw: Option<&'a RawValue>, key: &str) -> Result<Cow<'a, str>, ProtocolError> {
+    let raw = raw.ok_or_else(|| ProtocolError::invalid_params(format!("`{key}` is missing")))?;
+    text_of(raw).ok_or_else(|| ProtocolError::invalid_params(format!("`{key}` is not a string")))
+}
+
+/// The level named by a parameter; `key` is its name, for errors.
+pub(super) fn parse_level(raw: &RawValue, key: &str) -> Result<LogLevel, ProtocolError> {
+    text_of(raw).and_then(|name| LogLevel::from_wire(&name)).ok_or_else(|| {
+        let levels = LogLevel::ALL.map(LogLevel::as_str).join(", ");
+        ProtocolError::invalid_params(format!("`{key}` is not a log level\nuse one of {levels}"))
+    })
+}
+
+/// Since 2026-07-28 every request declares the version and the client's capabilities.
+fn check_modern_meta(meta: &Meta<'_>) -> Result<(), Reply> {
+    let missing = |key: &str| {
+        let text = format!("`_meta` lacks `{key}`\nevery request of 2026-07-28 carries its own metadata");
+        Err(Reply::bad_request(ProtocolError::invalid_params(text)))
+    };
+    if meta.version.is_none() {
+        return missing(protocol::META_PROTOCOL_VERSION);
+    }
+    match meta.capabilities {
+        None => missing(protocol::META_CLIENT_CAPABILITIES),
+        Some(raw) if raw.get().starts_with('{') => Ok(()),
+        Some(_) => {
+            let text = format!("`{}` in `_meta` is not an object", protocol::META_CLIENT_CAPABILITIES);
+            Err(Reply::bad_request(ProtocolError::invalid_params(text)))
+        }
+    }
+}

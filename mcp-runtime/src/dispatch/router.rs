@@ -1,0 +1,59 @@
+//! Routes each method that the server offers in the request's revision to the function that answers it.
+
+use std::sync::Arc;
+
+use super::{
+    Request,
+    response::{Reply, Response, ResultBody},
+    subscriptions::ListenStream,
+};
+use crate::server::{ListKind, Registry, Server};
+
+impl Server {
+    /// Answers one request, but not `subscriptions/listen`.
+    pub(super) fn answer(&self, request: Request<'_>) -> Response {
+        self.route(request).unwrap_or_else(Response::Ready)
+    }
+
+    /// Answers `subscriptions/listen`.
+    ///
+    /// # Errors
+    /// The reply that refuses it.
+    pub(super) fn answer_listen(&self, request: Request<'_>) -> Result<ListenStream, Reply> {
+        request.check()?;
+        self.listen(request)
+    }
+
+    fn route(&self, request: Request<'_>) -> Result<Response, Reply> {
+        request.check()?;
+        let registry: &Arc<Registry> = &self.registry();
+        let revision = request.revision;
+        let modern = revision.is_modern();
+        let offers = self.offers_of(registry, revision);
+        let subscribes = || !modern && offers.changes.resources && request.context.session().is_some();
+        Ok(match request.method {
+            "tools/call" if offers.tools => self.call_tool(request, registry)?,
+            "tools/list" if offers.tools => self.list(request, registry, ListKind::Tools)?,
+            "resources/read" if offers.resources => self.read_resource(request, registry)?,
+            "resources/list" if offers.resources => self.list_resources(request, registry)?,
+            "resources/templates/list" if offers.resources => {
+                self.list(request, registry, ListKind::Templates)?
+            }
+            "resources/directory/read" if offers.skills => self.read_directory(request, registry)?.into(),
+            "skills/list" if offers.skills => self.list(request, registry, ListKind::Skills)?,
+            "skills/get" if offers.skills => self.get_skill(request, registry)?.into(),
+            "prompts/get" if offers.prompts => self.get_prompt(request, registry)?,
+            "prompts/list" if offers.prompts => self.list(request, registry, ListKind::Prompts)?,
+            "tasks/get" if offers.tasks && modern => self.get_task(request)?,
+            "tasks/update" if offers.tasks && modern => self.update_task(request)?,
+            "tasks/cancel" if offers.tasks && modern => self.cancel_task(request)?,
+            "resources/subscribe" if subscribes() => self.subscribe(request, registry)?.into(),
+            "resources/unsubscribe" if subscribes() => self.unsubscribe(request)?.into(),
+            "completion/complete" if offers.completions => self.complete(request, registry)?,
+            "server/discover" if modern => self.discover(request).into(),
+            "logging/setLevel" if !modern && self.settings().logging => self.set_level(request)?.into(),
+            "ping" if !modern => Reply::from(ResultBody::Empty).into(),
+            method => Reply::unknown_method(method).into(),
+        })
+    }
+}

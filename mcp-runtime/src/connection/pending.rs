@@ -3,11 +3,13 @@
 use std::{
     collections::HashMap,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
 };
 
 use tokio::sync::oneshot;
+
+use crate::sync::Mutex;
 
 /// Raw JSON of a result, or of an error.
 pub(crate) type Response = Result<Box<str>, Box<str>>;
@@ -26,10 +28,6 @@ struct Waiting {
 }
 
 impl PendingRequests {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Waiting>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Expects a response of that client, to a request with an id that cannot be guessed.
     ///
     /// # Errors
@@ -39,13 +37,13 @@ impl PendingRequests {
         getrandom::fill(&mut random).map_err(|_| "there is no randomness for the id of a request")?;
         let id: Box<str> = format!("\"mcp-{:032x}\"", u128::from_ne_bytes(random)).into();
         let (sender, response) = oneshot::channel();
-        self.lock().insert(id.clone(), Waiting { client, response: sender });
+        self.0.lock().insert(id.clone(), Waiting { client, response: sender });
         Ok(PendingResponse { id, requests: self.clone(), response })
     }
 
     /// Hands over a response, by the raw JSON of its id; `false` if no request to that client has this id.
     pub(crate) fn deliver(&self, client: &ClientId, id: &str, response: Response) -> bool {
-        let mut waiting = self.lock();
+        let mut waiting = self.0.lock();
         if waiting.get(id).is_none_or(|waiting| waiting.client != *client) {
             return false;
         }
@@ -58,18 +56,18 @@ impl PendingRequests {
 
     /// No response of that client will come any more: its requests fail.
     pub(crate) fn close(&self, client: &ClientId) {
-        self.lock().retain(|_, waiting| waiting.client != *client);
+        self.0.lock().retain(|_, waiting| waiting.client != *client);
     }
 
     /// No response at all will come any more.
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "elsewhere a connection has one client"))]
     pub(crate) fn close_all(&self) {
-        self.lock().clear();
+        self.0.lock().clear();
     }
 
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        self.lock().len()
+        self.0.lock().len()
     }
 }
 
@@ -95,7 +93,7 @@ impl PendingResponse {
 
 impl Drop for PendingResponse {
     fn drop(&mut self) {
-        self.requests.lock().remove(&self.id);
+        self.requests.0.lock().remove(&self.id);
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
     fmt,
     future::Future,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll, Waker},
 };
 
@@ -24,6 +24,7 @@ use crate::{
     jsonrpc::{Malformed, Message, ProtocolError, RequestId, parse},
     protocol::Revision,
     server::Server,
+    sync::Mutex,
 };
 
 /// The most that an array of messages may hold.
@@ -47,13 +48,9 @@ struct Entry {
 }
 
 impl InFlight {
-    fn lock(&self) -> MutexGuard<'_, Requests> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether a request of that id is being answered; `id` is raw JSON.
     pub(crate) fn contains(&self, client: &ClientId, id: &str) -> bool {
-        let table = self.lock();
+        let table = self.0.lock();
         if table.clients.is_empty() {
             return false;
         }
@@ -64,7 +61,7 @@ impl InFlight {
     /// Registers a request; `None` if its id is in use.
     pub(crate) fn register(&self, client: ClientId, id: &str) -> Option<Registration> {
         let id = RequestId::of(id);
-        let mut table = self.lock();
+        let mut table = self.0.lock();
         table.serial += 1;
         let serial = table.serial;
         let entries = table.clients.entry(client).or_default();
@@ -79,7 +76,7 @@ impl InFlight {
     /// Cancels a request.
     pub(crate) fn cancel(&self, client: &ClientId, id: &RequestId) {
         let cancel = {
-            let mut table = self.lock();
+            let mut table = self.0.lock();
             let entry = table.clients.get_mut(client).and_then(|all| all.iter_mut().find(|e| e.id == *id));
             entry.and_then(|entry| entry.cancel.take())
         };
@@ -91,7 +88,7 @@ impl InFlight {
     #[cfg(feature = "http")]
     pub(crate) fn cancel_all(&self, client: &ClientId) {
         let cancels: Vec<_> = {
-            let mut table = self.lock();
+            let mut table = self.0.lock();
             let entries = table.clients.get_mut(client).into_iter().flatten();
             entries.filter_map(|entry| entry.cancel.take()).collect()
         };
@@ -100,7 +97,7 @@ impl InFlight {
 
     #[cfg(test)]
     fn is_empty(&self) -> bool {
-        self.lock().clients.is_empty()
+        self.0.lock().clients.is_empty()
     }
 }
 
@@ -142,7 +139,7 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        let mut table = self.in_flight.lock();
+        let mut table = self.in_flight.0.lock();
         let Some(entries) = table.clients.get_mut(&self.client) else { return };
         entries.retain(|entry| entry.serial != self.serial);
         if entries.is_empty() {

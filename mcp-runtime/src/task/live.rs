@@ -5,7 +5,7 @@ use std::{
     borrow::Cow,
     collections::BTreeSet,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::{Duration, SystemTime},
 };
 
@@ -19,6 +19,7 @@ use crate::{
     context::{Inputs, Question, input_request},
     events::{Change, Filter, Hub, Shown, Told},
     jsonrpc::{Object, ProtocolError},
+    sync::Mutex,
 };
 
 /// A task whose function is running, or has just ended.
@@ -183,12 +184,8 @@ impl Live {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn has_expired(&self) -> bool {
-        matches!(self.state().ended, Some(Ended::Expired))
+        matches!(self.state.lock().ended, Some(Ended::Expired))
     }
 
     /// Something about it is new.
@@ -210,7 +207,7 @@ impl Live {
     pub(crate) fn follow(&self, filter: &Filter) -> bool {
         // in this order, so that no change is lost between the two
         let follows = filter.follow_task(self.id.clone(), self.followed.clone());
-        if follows && self.state().ended.is_some() {
+        if follows && self.state.lock().ended.is_some() {
             filter.leave_task(&self.id);
             return false;
         }
@@ -219,7 +216,7 @@ impl Live {
 
     /// A client has asked for it, so it is kept for longer, unless it has ended.
     pub(crate) fn extend(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.ended.is_some() {
             return;
         }
@@ -245,7 +242,7 @@ impl Live {
 
     /// Writes what the reply to the call shows: no question and no result.
     pub(crate) fn write_seed(&self, task: &mut Object<'_>) {
-        self.write_head(&self.state(), task);
+        self.write_head(&self.state.lock(), task);
     }
 
     fn write_state(&self, state: &State, task: &mut Object<'_>) {
@@ -271,12 +268,12 @@ impl Live {
 
     /// Writes all that the task shows.
     pub(crate) fn write_whole(&self, task: &mut Object<'_>) {
-        self.write_state(&self.state(), task);
+        self.write_state(&self.state.lock(), task);
     }
 
     /// What the store has to keep of it.
     pub(crate) fn keep(&self) -> Keep {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if matches!(state.ended, Some(Ended::Expired)) {
             return Keep::Nothing;
         }
@@ -304,7 +301,7 @@ impl Live {
 
     /// Ends it, unless it has ended before.
     pub(crate) fn end(&self, how: Ended) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.ended.is_none() {
             state.ended = Some(how);
             state.questions.clear();
@@ -314,7 +311,7 @@ impl Live {
 
     /// Ends it like this instead, since its true end cannot be kept.
     pub(crate) fn end_instead(&self, how: Ended) {
-        self.state().ended = Some(how);
+        self.state.lock().ended = Some(how);
     }
 
     /// Ends it, unless it has ended before; its function is dropped.
@@ -327,7 +324,7 @@ impl Live {
     pub(crate) async fn given_up(&self) {
         let expired = async {
             loop {
-                let expires = self.state().expires;
+                let expires = self.state.lock().expires;
                 if expires <= Instant::now() {
                     if !self.is_followed() {
                         return;
@@ -345,7 +342,7 @@ impl Live {
 
     /// After its function was polled: questions that nobody waits for any more are not shown.
     pub(crate) fn polled(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let before = state.questions.len();
         state.questions.retain(|question| !question.answer.is_closed());
         if state.questions.len() != before {
@@ -355,7 +352,7 @@ impl Live {
 
     /// Hands answers to whoever waits for them; those that nobody asked for are ignored.
     pub(crate) fn answer(&self, answers: impl IntoIterator<Item = (String, Box<str>)>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         for (key, answer) in answers {
             let Some(at) = state.questions.iter().position(|question| *question.key == *key) else {
                 continue;
@@ -381,7 +378,7 @@ impl Shown for Live {
 impl Inputs for Live {
     fn ask(&self, question: &Question) -> oneshot::Receiver<Box<str>> {
         let (answer, receiver) = oneshot::channel();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.ended.is_some() {
             return receiver;
         }
@@ -394,7 +391,7 @@ impl Inputs for Live {
     }
 
     fn report(&self, progress: f64, total: Option<f64>, message: Option<String>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.ended.is_some() || progress <= state.progress {
             return;
         }

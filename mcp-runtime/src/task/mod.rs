@@ -9,13 +9,7 @@ mod live;
 mod store;
 mod time;
 
-use std::{
-    collections::HashMap,
-    fmt,
-    pin::pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, fmt, pin::pin, sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use tokio::sync::Notify;
@@ -27,6 +21,7 @@ use crate::{
     admission::{SharePermit, Shares},
     events::Hub,
     jsonrpc::ProtocolError,
+    sync::Mutex,
 };
 
 /// Random bytes of an id.
@@ -96,10 +91,6 @@ impl Tasks {
         Arc::new(Self { running: Mutex::default(), places, options, idle: Notify::new(), hub })
     }
 
-    fn running(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Live>>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Begins a task of that owner.
     ///
     /// # Errors
@@ -113,13 +104,13 @@ impl Tasks {
         };
         let TaskOptions { ttl, poll_interval, .. } = &self.options;
         let live = Live::new(id.clone(), owner, *ttl, *poll_interval, self.hub.clone());
-        self.running().insert(id, live.clone());
+        self.running.lock().insert(id, live.clone());
         Ok(Place { tasks: self.clone(), live, _permit: permit })
     }
 
     /// The task of that id, if it is this owner's and runs here.
     pub(crate) fn here(&self, id: &str, owner: Option<&str>) -> Option<Arc<Live>> {
-        let live = self.running().get(id).cloned()?;
+        let live = self.running.lock().get(id).cloned()?;
         (live.owner.as_deref() == owner && !live.has_expired()).then_some(live)
     }
 
@@ -142,7 +133,7 @@ impl Tasks {
 
     /// Cancels everything: nobody can ask for it any more.
     pub(crate) fn stop(&self) {
-        for live in self.running().values() {
+        for live in self.running.lock().values() {
             live.stop(Ended::Cancelled);
         }
     }
@@ -156,7 +147,7 @@ impl Tasks {
         loop {
             let mut idle = pin!(self.idle.notified());
             idle.as_mut().enable();
-            if self.running().is_empty() {
+            if self.running.lock().is_empty() {
                 return;
             }
             idle.await;
@@ -219,7 +210,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut running = self.tasks.running();
+        let mut running = self.tasks.running.lock();
         running.remove(&self.live.id);
         if running.is_empty() {
             self.tasks.idle.notify_waiters();

@@ -59,7 +59,7 @@ impl Sessions {
         let mut replayed = Vec::new();
         if let Field::One(id) = head.last_event {
             let position = id.to_str().ok().and_then(Position::read).ok_or_else(Refusal::no_event)?;
-            let running = open.memory.streams().get(position.stream).cloned();
+            let running = open.memory.streams.lock().get(position.stream).cloned();
             if let Some(stream) = running {
                 let (reader, body) = Reader::new(endpoint, Some(permit));
                 tokio::spawn(async move { stream.resume(&reader, position.number).await });

@@ -4,11 +4,7 @@
 //!
 //! See [HTTP with SSE](https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse).
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use http::{Method, Request as HttpRequest, Response, StatusCode};
 use hyper::body::{Body, Bytes};
@@ -21,6 +17,7 @@ use tokio::{
 use super::resumable::Reader;
 use crate::{
     connection::{Caller, ClientData},
+    sync::Mutex,
     transport::{
         connection::{Connection, Opening},
         http::{
@@ -59,12 +56,8 @@ struct Named {
 }
 
 impl SseStreams {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, OpenStream>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn find(&self, name: &str) -> Option<OpenStream> {
-        self.lock().get(name).cloned()
+        self.0.lock().get(name).cloned()
     }
 
     /// `None` if there is no randomness for a name that cannot be guessed.
@@ -72,14 +65,14 @@ impl SseStreams {
         let mut random = [0; 16];
         getrandom::fill(&mut random).ok()?;
         let name: Box<str> = format!("{:032x}", u128::from_ne_bytes(random)).into();
-        self.lock().insert(name.clone(), stream);
+        self.0.lock().insert(name.clone(), stream);
         Some(Named { name, all: Self(Arc::clone(&self.0)) })
     }
 }
 
 impl Drop for Named {
     fn drop(&mut self) {
-        self.all.lock().remove(&self.name);
+        self.all.0.lock().remove(&self.name);
     }
 }
 

@@ -1,12 +1,7 @@
 //! One event stream of a session, apart from the connection that brings it: its events are numbered and kept, so that
 //! a client whose connection broke can go on where it was.
 
-use std::{
-    fmt,
-    future::poll_fn,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{fmt, future::poll_fn, sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::Response;
@@ -23,6 +18,7 @@ use crate::{
     dispatch::{Calls, encode},
     protocol::Revision,
     store::{EventStore, StoredEvent},
+    sync::Mutex,
     transport::http::{
         exchange::Exchange,
         response::{self, ResponseBody, event},
@@ -178,10 +174,6 @@ impl ResumableStream {
         }))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn memory(&self) -> &Arc<Streams> {
         &self.open.memory
     }
@@ -189,14 +181,14 @@ impl ResumableStream {
     /// Lets clients resume it, until the registration is dropped.
     pub(super) fn register(self: &Arc<Self>) -> Registered {
         if self.store.is_some() {
-            self.memory().streams().insert(self.name.clone(), self.clone());
+            self.memory().streams.lock().insert(self.name.clone(), self.clone());
         }
         Registered(self.clone())
     }
 
     /// The event that a stream begins with, so that its client can come back before there was any other.
     pub(super) fn priming(&self) -> Vec<u8> {
-        let retry = self.state().close;
+        let retry = self.state.lock().close;
         self.mark(retry)
     }
 
@@ -206,7 +198,7 @@ impl ResumableStream {
             return Vec::new();
         }
         let retry = retry.map_or_else(String::new, |retry| format!("retry: {}\n", retry.as_millis()));
-        format!("id: {}.{}\n{retry}data: \n\n", self.name, self.state().last).into_bytes()
+        format!("id: {}.{}\n{retry}data: \n\n", self.name, self.state.lock().last).into_bytes()
     }
 
     /// Writes an event.
@@ -223,7 +215,7 @@ impl ResumableStream {
     /// Keeps a message, and sends it to the client as soon as that keeps up.
     pub(super) async fn emit(&self, message: Vec<u8>, last: bool) {
         let Ok(message) = String::from_utf8(message) else { return };
-        let number = self.state().last + 1;
+        let number = self.state.lock().last + 1;
         let mut event = Vec::with_capacity(message.len() + 64);
         self.write(&mut event, number, &message);
         if let Some(store) = &self.store {
@@ -231,7 +223,7 @@ impl ResumableStream {
             store.append(&self.session, &self.name, StoredEvent::new(number, message, last)).await;
         }
         let reader = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             state.last = number;
             state.reader.clone()
         };
@@ -244,7 +236,7 @@ impl ResumableStream {
 
     /// The connection that brings the stream now.
     pub(super) fn reader(&self) -> Option<Reader> {
-        self.state().reader.clone()
+        self.state.lock().reader.clone()
     }
 
     /// Waits until the client has gone; forever if there is no connection.
@@ -260,7 +252,7 @@ impl ResumableStream {
 
     /// That connection reads no more.
     pub(super) fn detach(&self, reader: &Reader) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.reader.as_ref().is_some_and(|current| current.is(reader)) {
             state.reader = None;
         }
@@ -268,7 +260,7 @@ impl ResumableStream {
 
     /// Attaches a connection that has got everything up to that event; the one before it ends.
     pub(super) fn attach(&self, reader: &Reader, upto: u64) -> Attached {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.last > upto {
             return Attached::Behind;
         }
@@ -283,20 +275,20 @@ impl ResumableStream {
 
     /// Has the connection closed, and the client come back after that time.
     pub(super) fn close(&self, retry: Duration) {
-        self.state().close = Some(retry);
+        self.state.lock().close = Some(retry);
         self.changed.notify_one();
     }
 
     /// Whether the connection is to be closed.
     pub(super) fn closes(&self) -> bool {
-        self.state().close.is_some()
+        self.state.lock().close.is_some()
     }
 
     /// Closes the connection, if that was asked for and there is one; `marked`: the client knows already when to come
     /// back.
     fn close_now(&self, marked: bool) {
         let (reader, retry) = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             let retry = state.close.take();
             let Some(reader) = state.reader.take() else { return };
             (reader, retry)
@@ -326,7 +318,7 @@ impl ResumableStream {
 
     /// Nothing more will come: the connection ends with what it has got.
     fn end(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.over = true;
         state.reader = None;
     }
@@ -334,7 +326,7 @@ impl ResumableStream {
     /// Sends a connection all that it has missed, and attaches it; one that could not be attached ends then.
     pub(super) async fn resume(&self, reader: &Reader, mut upto: u64) {
         loop {
-            let last = self.state().last;
+            let last = self.state.lock().last;
             let missed = match &self.store {
                 Some(store) => store.read(&self.session, &self.name, upto).await.unwrap_or_default(),
                 None => Vec::new(),
@@ -448,7 +440,7 @@ pub(super) struct Registered(Arc<ResumableStream>);
 impl Drop for Registered {
     fn drop(&mut self) {
         self.0.end();
-        let removed = self.0.memory().streams().remove(&self.0.name);
+        let removed = self.0.memory().streams.lock().remove(&self.0.name);
         drop(removed);
     }
 }

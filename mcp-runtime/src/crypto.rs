@@ -13,6 +13,24 @@ const TAG: usize = 16;
 /// What tells the keys of a ring apart, in front of everything that is sealed.
 const MARK: usize = 4;
 
+/// Bytes that cannot be guessed.
+///
+/// # Errors
+/// The operating system has no randomness to give.
+pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N], getrandom::Error> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// An id that cannot be guessed: 128 bits as 32 hexadecimal digits.
+///
+/// # Errors
+/// The operating system has no randomness to give.
+pub(crate) fn random_id() -> Result<String, getrandom::Error> {
+    Ok(format!("{:032x}", u128::from_ne_bytes(random_bytes()?)))
+}
+
 /// A master key; what is sealed is sealed with a key derived from it, another one for each purpose.
 #[derive(Clone)]
 pub(crate) struct Key([u8; 32]);
@@ -33,9 +51,7 @@ impl Key {
     /// # Errors
     /// The operating system has no randomness to give.
     pub(crate) fn random() -> Result<Self, getrandom::Error> {
-        let mut bytes = [0; 32];
-        getrandom::fill(&mut bytes)?;
-        Ok(Self(bytes))
+        random_bytes().map(Self)
     }
 
     /// Reads 64 hexadecimal digits, or 32 bytes in base64 of either alphabet.
@@ -147,8 +163,7 @@ impl Seal {
     /// The operating system has no randomness to give, or `plain` is longer than the cipher can take.
     pub(crate) fn seal(&self, plain: &[u8], bound: &[u8]) -> Result<String, SealError> {
         let Subkey { mark, cipher } = self.0.first().ok_or(SealError)?;
-        let mut nonce = [0; NONCE];
-        getrandom::fill(&mut nonce).map_err(|_| SealError)?;
+        let nonce: [u8; NONCE] = random_bytes().map_err(|_| SealError)?;
         let mut sealed = Vec::with_capacity(MARK + NONCE + plain.len() + TAG);
         sealed.extend_from_slice(mark);
         sealed.extend_from_slice(&nonce);

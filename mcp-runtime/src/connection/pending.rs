@@ -9,7 +9,7 @@ use std::{
 
 use tokio::sync::oneshot;
 
-use crate::sync::Mutex;
+use crate::{crypto::random_id, sync::Mutex};
 
 /// Raw JSON of a result, or of an error.
 pub(crate) type Response = Result<Box<str>, Box<str>>;
@@ -33,9 +33,8 @@ impl PendingRequests {
     /// # Errors
     /// The operating system has no randomness to give.
     pub(crate) fn expect(&self, client: ClientId) -> Result<PendingResponse, &'static str> {
-        let mut random = [0; 16];
-        getrandom::fill(&mut random).map_err(|_| "there is no randomness for the id of a request")?;
-        let id: Box<str> = format!("\"mcp-{:032x}\"", u128::from_ne_bytes(random)).into();
+        let id = random_id().map_err(|_| "there is no randomness for the id of a request")?;
+        let id: Box<str> = format!("\"mcp-{id}\"").into();
         let (sender, response) = oneshot::channel();
         self.0.lock().insert(id.clone(), Waiting { client, response: sender });
         Ok(PendingResponse { id, requests: self.clone(), response })

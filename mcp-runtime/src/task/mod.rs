@@ -19,13 +19,11 @@ pub use store::{MemoryTasks, Stored, TaskRecord, TaskStore};
 
 use crate::{
     admission::{SharePermit, Shares},
+    crypto::random_bytes,
     events::Hub,
     jsonrpc::ProtocolError,
     sync::Mutex,
 };
-
-/// Random bytes of an id.
-const ID: usize = 18;
 
 /// The bounds of a server's tasks.
 #[derive(Clone)]
@@ -96,8 +94,7 @@ impl Tasks {
     /// # Errors
     /// Too many of them run, or there is no randomness for an id that nobody can guess.
     pub(crate) fn begin(self: &Arc<Self>, owner: Option<Arc<str>>) -> Result<Place, ProtocolError> {
-        let mut random = [0; ID];
-        getrandom::fill(&mut random).map_err(|_| ProtocolError::internal("there is no randomness"))?;
+        let random = random_bytes::<18>().map_err(|_| ProtocolError::internal("there is no randomness"))?;
         let id: Arc<str> = URL_SAFE_NO_PAD.encode(random).into();
         let Some(permit) = self.places.try_acquire(owner.clone()) else {
             return Err(ProtocolError::internal("too many tasks are running; try again later"));

@@ -17,6 +17,7 @@ use tokio::{
 use super::resumable::Reader;
 use crate::{
     connection::{Caller, ClientData},
+    crypto::random_id,
     sync::Mutex,
     transport::{
         connection::{Connection, Opening},
@@ -62,9 +63,7 @@ impl SseStreams {
 
     /// `None` if there is no randomness for a name that cannot be guessed.
     fn enter(&self, stream: OpenStream) -> Option<Named> {
-        let mut random = [0; 16];
-        getrandom::fill(&mut random).ok()?;
-        let name: Box<str> = format!("{:032x}", u128::from_ne_bytes(random)).into();
+        let name: Box<str> = random_id().ok()?.into();
         self.0.lock().insert(name.clone(), stream);
         Some(Named { name, all: Self(Arc::clone(&self.0)) })
     }

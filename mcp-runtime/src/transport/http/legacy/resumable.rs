@@ -15,6 +15,7 @@ use super::{
 use crate::{
     admission::Permit,
     connection::{Outbound, Receiver},
+    crypto::random_bytes,
     dispatch::{Calls, encode},
     protocol::Revision,
     store::{EventStore, StoredEvent},
@@ -160,8 +161,7 @@ impl ResumableStream {
         revision: Revision,
         store: Option<Arc<dyn EventStore>>,
     ) -> Option<Arc<Self>> {
-        let mut random = [0; 16];
-        getrandom::fill(&mut random).ok()?;
+        let random = random_bytes::<16>().ok()?;
         let name = format!("{}{}", kind.mark(), URL_SAFE_NO_PAD.encode(random));
         Some(Arc::new(Self {
             session: session_name(&open.sid),

@@ -5,6 +5,8 @@ use std::fmt;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use chacha20poly1305::{KeyInit as _, Tag, XChaCha20Poly1305, XNonce, aead::AeadInOut as _};
+use hkdf::Hkdf;
+use sha2::Sha256;
 
 /// The environment variable that may hold the keys.
 const VARIABLE: &str = "MCP_SERVER_KEYS";
@@ -131,16 +133,15 @@ struct Subkey {
 }
 
 impl Subkey {
-    fn new(key: &Key, purpose: [u8; NONCE]) -> Self {
-        // The cipher is a pseudo-random function of its nonce: its key stream under a fixed nonce, used for nothing
-        // else, is a subkey. The master key itself seals no message.
-        let mut derived = [0; 32 + MARK];
-        let master = XChaCha20Poly1305::new(&key.0.into());
-        let done = master.encrypt_inout_detached(&purpose.into(), &[], derived.as_mut_slice().into());
-        debug_assert!(done.is_ok(), "36 bytes are not too many");
+    fn new(key: &Key, purpose: &str) -> Self {
+        let hkdf = Hkdf::<Sha256>::new(None, &key.0);
+        let expand = |part: &str, out: &mut [u8]| {
+            let info = [purpose.as_bytes(), part.as_bytes()];
+            hkdf.expand_multi_info(&info, out).expect("HKDF gives up to 255 × 32 bytes");
+        };
         let (mut subkey, mut mark) = ([0; 32], [0; MARK]);
-        subkey.copy_from_slice(&derived[..32]);
-        mark.copy_from_slice(&derived[32..]);
+        expand(" key", &mut subkey);
+        expand(" mark", &mut mark);
         Self { mark, cipher: XChaCha20Poly1305::new(&subkey.into()) }
     }
 }
@@ -153,7 +154,7 @@ impl fmt::Debug for Seal {
 
 impl Seal {
     /// `purpose` sets apart what is sealed with the same keys.
-    pub(crate) fn new(ring: &Ring, purpose: [u8; NONCE]) -> Self {
+    pub(crate) fn new(ring: &Ring, purpose: &str) -> Self {
         Self(ring.keys.iter().map(|key| Subkey::new(key, purpose)).collect())
     }
 
@@ -197,7 +198,7 @@ pub(crate) struct SealError;
 mod tests {
     use super::*;
 
-    const PURPOSE: [u8; NONCE] = *b"mcp-runtime test purpose";
+    const PURPOSE: &str = "mcp-runtime test";
 
     #[test]
     fn what_is_sealed_opens_only_as_it_was_bound() {
@@ -207,7 +208,7 @@ mod tests {
         assert!(text.bytes().all(|b| b.is_ascii_graphic()));
         assert_eq!(seal.open(text.as_bytes(), b"alice").unwrap().plain, b"hello");
         assert!(seal.open(text.as_bytes(), b"bob").is_none());
-        assert!(Seal::new(&ring(7), *b"mcp-runtime other purpos").open(text.as_bytes(), b"alice").is_none());
+        assert!(Seal::new(&ring(7), "mcp-runtime other test").open(text.as_bytes(), b"alice").is_none());
         assert!(Seal::new(&ring(8), PURPOSE).open(text.as_bytes(), b"alice").is_none());
         for n in 0..text.len() {
             let mut bad = text.clone().into_bytes();

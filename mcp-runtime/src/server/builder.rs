@@ -29,9 +29,9 @@ use crate::{
 };
 
 /// Sets the state of calls apart from everything else that is sealed.
-const STATE: [u8; 24] = *b"mcp-runtime call state 1";
+const STATE: &str = "mcp-runtime call state 1";
 /// The same for cursors.
-const CURSOR: [u8; 24] = *b"mcp-runtime list cursor1";
+const CURSOR: &str = "mcp-runtime list cursor 1";
 
 /// Reads one type from the transport's own request extensions.
 type Extract = Arc<dyn Fn(&dyn Any, &mut Extensions) + Send + Sync>;

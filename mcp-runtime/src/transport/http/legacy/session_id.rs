@@ -21,7 +21,7 @@ const LAYOUT: u8 = 2;
 const FIXED: usize = 1 + 1 + 2 + 8 + 8;
 /// How much of `clientInfo` travels with the client.
 const MAX_INFO: usize = 128;
-const PURPOSE: [u8; 24] = *b"mcp-runtime session id 1";
+const PURPOSE: &str = "mcp-runtime session id 1";
 
 /// An open session.
 #[derive(Debug, Clone)]

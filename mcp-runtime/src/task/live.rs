@@ -6,15 +6,16 @@ use std::{
     collections::BTreeSet,
     fmt,
     sync::{Arc, Weak},
-    time::{Duration, SystemTime},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use humantime::format_rfc3339_millis;
 use tokio::{
     sync::{Notify, oneshot},
     time::{Instant, sleep_until},
 };
 
-use super::{TaskRecord, time::iso};
+use super::TaskRecord;
 use crate::{
     context::{Inputs, Question, input_request},
     events::{Change, Filter, Hub, Shown, Told},
@@ -234,8 +235,8 @@ impl Live {
         task.str("taskId", &self.id)
             .str("status", state.status())
             .opt_str("statusMessage", state.message().as_deref())
-            .str("createdAt", &iso(self.created))
-            .str("lastUpdatedAt", &iso(state.updated))
+            .str("createdAt", &timestamp(self.created))
+            .str("lastUpdatedAt", &timestamp(state.updated))
             .value("ttlMs", &millis(age.saturating_add(left)))
             .value("pollIntervalMs", &millis(self.poll_interval));
     }
@@ -413,9 +414,21 @@ fn unused(issued: &BTreeSet<Box<str>>, key: &str) -> Box<str> {
     numbered.into_iter().find(|key| !issued.contains(key.as_str())).unwrap_or_default().into()
 }
 
+/// RFC 3339 in UTC with milliseconds; a clock before 1970 is shown as its beginning.
+fn timestamp(at: SystemTime) -> String {
+    format_rfc3339_millis(at.max(UNIX_EPOCH)).to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_timestamp_has_milliseconds_and_a_clock_before_1970_does_not_panic() {
+        let at = UNIX_EPOCH + Duration::from_millis(951_868_799_034);
+        assert_eq!(timestamp(at), "2000-02-29T23:59:59.034Z");
+        assert_eq!(timestamp(UNIX_EPOCH - Duration::from_secs(1)), "1970-01-01T00:00:00.000Z");
+    }
 
     #[test]
     fn a_key_is_used_once() {

@@ -7,7 +7,6 @@
 
 mod live;
 mod store;
-mod time;
 
 use std::{collections::HashMap, fmt, pin::pin, sync::Arc, time::Duration};
 

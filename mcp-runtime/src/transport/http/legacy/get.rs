@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
     Session, Sessions, now,
-    resumable::{Kind, Position, Reader, ResumableStream, session_name, write_id},
+    resumable::{Kind, Position, Reader, ResumableStream, session_name},
     table::Open,
 };
 use crate::{
@@ -19,8 +19,9 @@ use crate::{
     transport::http::{
         exchange::Exchange,
         headers::{Field, Head},
-        response::{self, Refusal, ResponseBody, event},
+        response::{self, Refusal, ResponseBody},
         service::Endpoint,
+        sse::{write_end, write_id, write_message, write_retry},
     },
 };
 
@@ -74,8 +75,8 @@ impl Sessions {
                 }
                 (Kind::Call, Some(Missed { over, mut events })) => {
                     if !over {
-                        let retry = format!("retry: {}\n\n", ELSEWHERE.as_millis());
-                        events.extend_from_slice(retry.as_bytes());
+                        write_retry(&mut events, ELSEWHERE);
+                        write_end(&mut events);
                     }
                     return Ok(response::events(ResponseBody::whole(events)));
                 }
@@ -100,7 +101,7 @@ impl Sessions {
         let mut events = Vec::new();
         for missed in missed.iter().filter(|event| !event.message.is_empty()) {
             write_id(&mut events, position.stream, missed.number);
-            event(&mut events, missed.message.as_bytes());
+            write_message(&mut events, missed.message.as_bytes());
         }
         Some(Missed { events, over })
     }

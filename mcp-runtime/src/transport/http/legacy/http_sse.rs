@@ -25,8 +25,9 @@ use crate::{
             exchange::Exchange,
             headers::{Field, Head},
             request_body::{Received, receive},
-            response::{self, Refusal, ResponseBody, event},
+            response::{self, Refusal, ResponseBody},
             service::Endpoint,
+            sse::{write_endpoint, write_message},
         },
         writer::{Lines, Piece, Port, Writer},
     },
@@ -135,8 +136,9 @@ impl Endpoint {
         reader: Reader,
     ) {
         // relative to the stream's own URL, so that it is right behind any prefix
-        let first = format!("event: endpoint\ndata: ?{QUERY}{}\n\n", named.name);
-        if !reader.send(first.into_bytes()).await {
+        let mut first = Vec::new();
+        write_endpoint(&mut first, &format!("?{QUERY}{}", named.name));
+        if !reader.send(first).await {
             return;
         }
         let writer = opening.writer.clone();
@@ -166,7 +168,7 @@ impl Endpoint {
             while let Some(next) = writer.taken(piece).await {
                 let mut events = Vec::with_capacity(next.bytes.len() + 64);
                 for line in next.bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-                    event(&mut events, line);
+                    write_message(&mut events, line);
                 }
                 if !reader.send(events).await {
                     return;

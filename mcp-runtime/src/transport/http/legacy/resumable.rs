@@ -22,8 +22,9 @@ use crate::{
     sync::Mutex,
     transport::http::{
         exchange::Exchange,
-        response::{self, ResponseBody, event},
+        response::{self, ResponseBody},
         service::Endpoint,
+        sse::{write_empty, write_id, write_message, write_retry},
     },
 };
 
@@ -197,8 +198,13 @@ impl ResumableStream {
         if self.store.is_none() || self.revision < Revision::V2025_11_25 {
             return Vec::new();
         }
-        let retry = retry.map_or_else(String::new, |retry| format!("retry: {}\n", retry.as_millis()));
-        format!("id: {}.{}\n{retry}data: \n\n", self.name, self.state.lock().last).into_bytes()
+        let mut out = Vec::new();
+        write_id(&mut out, &self.name, self.state.lock().last);
+        if let Some(after) = retry {
+            write_retry(&mut out, after);
+        }
+        write_empty(&mut out);
+        out
     }
 
     /// Writes an event.
@@ -209,7 +215,7 @@ impl ResumableStream {
         if self.store.is_some() {
             write_id(out, &self.name, number);
         }
-        event(out, message.as_bytes());
+        write_message(out, message.as_bytes());
     }
 
     /// Keeps a message, and sends it to the client as soon as that keeps up.
@@ -416,11 +422,6 @@ async fn forward(stream: Arc<ResumableStream>, registered: Registered, mut recei
         // a client that does not read holds this up, but not beyond the end of its session
         () = session_ended.fired() => {}
     }
-}
-
-/// Appends the id of an event.
-pub(super) fn write_id(out: &mut Vec<u8>, stream: &str, number: u64) {
-    out.extend_from_slice(format!("id: {stream}.{number}\n").as_bytes());
 }
 
 /// What stores call a session.

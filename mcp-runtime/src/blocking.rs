@@ -6,7 +6,7 @@ use std::{
     cell::RefCell,
     future::Future,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::{Context as TaskContext, Poll},
 };
 
@@ -19,6 +19,7 @@ use crate::{
     admission,
     context::{Context, any_forwarder},
     error::Failure,
+    sync::Mutex,
 };
 
 /// What a call holds while it runs.
@@ -50,7 +51,7 @@ struct State {
 impl Thread {
     /// Keeps permits until the function has returned.
     fn keep(&self, permits: Vec<Permit>) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         if !state.returned {
             state.permits.extend(permits);
         }
@@ -63,7 +64,7 @@ struct Returns(Arc<Thread>);
 impl Drop for Returns {
     fn drop(&mut self) {
         let permits = {
-            let mut state = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = self.0.0.lock();
             state.returned = true;
             std::mem::take(&mut state.permits)
         };

@@ -5,6 +5,8 @@ use std::fmt;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use chacha20poly1305::{KeyInit as _, Tag, XChaCha20Poly1305, XNonce, aead::AeadInOut as _};
+use hkdf::Hkdf;
+use sha2::Sha256;
 
 /// The environment variable that may hold the keys.
 const VARIABLE: &str = "MCP_SERVER_KEYS";
@@ -12,6 +14,24 @@ const NONCE: usize = 24;
 const TAG: usize = 16;
 /// What tells the keys of a ring apart, in front of everything that is sealed.
 const MARK: usize = 4;
+
+/// Bytes that cannot be guessed.
+///
+/// # Errors
+/// The operating system has no randomness to give.
+pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N], getrandom::Error> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// An id that cannot be guessed: 128 bits as 32 hexadecimal digits.
+///
+/// # Errors
+/// The operating system has no randomness to give.
+pub(crate) fn random_id() -> Result<String, getrandom::Error> {
+    Ok(format!("{:032x}", u128::from_ne_bytes(random_bytes()?)))
+}
 
 /// A master key; what is sealed is sealed with a key derived from it, another one for each purpose.
 #[derive(Clone)]
@@ -33,9 +53,7 @@ impl Key {
     /// # Errors
     /// The operating system has no randomness to give.
     pub(crate) fn random() -> Result<Self, getrandom::Error> {
-        let mut bytes = [0; 32];
-        getrandom::fill(&mut bytes)?;
-        Ok(Self(bytes))
+        random_bytes().map(Self)
     }
 
     /// Reads 64 hexadecimal digits, or 32 bytes in base64 of either alphabet.
@@ -115,16 +133,15 @@ struct Subkey {
 }
 
 impl Subkey {
-    fn new(key: &Key, purpose: [u8; NONCE]) -> Self {
-        // The cipher is a pseudo-random function of its nonce: its key stream under a fixed nonce, used for nothing
-        // else, is a subkey. The master key itself seals no message.
-        let mut derived = [0; 32 + MARK];
-        let master = XChaCha20Poly1305::new(&key.0.into());
-        let done = master.encrypt_inout_detached(&purpose.into(), &[], derived.as_mut_slice().into());
-        debug_assert!(done.is_ok(), "36 bytes are not too many");
+    fn new(key: &Key, purpose: &str) -> Self {
+        let hkdf = Hkdf::<Sha256>::new(None, &key.0);
+        let expand = |part: &str, out: &mut [u8]| {
+            let info = [purpose.as_bytes(), part.as_bytes()];
+            hkdf.expand_multi_info(&info, out).expect("HKDF gives up to 255 × 32 bytes");
+        };
         let (mut subkey, mut mark) = ([0; 32], [0; MARK]);
-        subkey.copy_from_slice(&derived[..32]);
-        mark.copy_from_slice(&derived[32..]);
+        expand(" key", &mut subkey);
+        expand(" mark", &mut mark);
         Self { mark, cipher: XChaCha20Poly1305::new(&subkey.into()) }
     }
 }
@@ -137,7 +154,7 @@ impl fmt::Debug for Seal {
 
 impl Seal {
     /// `purpose` sets apart what is sealed with the same keys.
-    pub(crate) fn new(ring: &Ring, purpose: [u8; NONCE]) -> Self {
+    pub(crate) fn new(ring: &Ring, purpose: &str) -> Self {
         Self(ring.keys.iter().map(|key| Subkey::new(key, purpose)).collect())
     }
 
@@ -147,8 +164,7 @@ impl Seal {
     /// The operating system has no randomness to give, or `plain` is longer than the cipher can take.
     pub(crate) fn seal(&self, plain: &[u8], bound: &[u8]) -> Result<String, SealError> {
         let Subkey { mark, cipher } = self.0.first().ok_or(SealError)?;
-        let mut nonce = [0; NONCE];
-        getrandom::fill(&mut nonce).map_err(|_| SealError)?;
+        let nonce: [u8; NONCE] = random_bytes().map_err(|_| SealError)?;
         let mut sealed = Vec::with_capacity(MARK + NONCE + plain.len() + TAG);
         sealed.extend_from_slice(mark);
         sealed.extend_from_slice(&nonce);
@@ -182,7 +198,7 @@ pub(crate) struct SealError;
 mod tests {
     use super::*;
 
-    const PURPOSE: [u8; NONCE] = *b"mcp-runtime test purpose";
+    const PURPOSE: &str = "mcp-runtime test";
 
     #[test]
     fn what_is_sealed_opens_only_as_it_was_bound() {
@@ -192,7 +208,7 @@ mod tests {
         assert!(text.bytes().all(|b| b.is_ascii_graphic()));
         assert_eq!(seal.open(text.as_bytes(), b"alice").unwrap().plain, b"hello");
         assert!(seal.open(text.as_bytes(), b"bob").is_none());
-        assert!(Seal::new(&ring(7), *b"mcp-runtime other purpos").open(text.as_bytes(), b"alice").is_none());
+        assert!(Seal::new(&ring(7), "mcp-runtime other test").open(text.as_bytes(), b"alice").is_none());
         assert!(Seal::new(&ring(8), PURPOSE).open(text.as_bytes(), b"alice").is_none());
         for n in 0..text.len() {
             let mut bad = text.clone().into_bytes();

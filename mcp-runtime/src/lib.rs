@@ -42,6 +42,7 @@ mod server;
 #[cfg_attr(not(feature = "skills"), expect(dead_code, reason = "only the feature reads any"))]
 mod skill;
 mod store;
+mod sync;
 mod task;
 mod tool;
 mod transport;

@@ -4,10 +4,12 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
 };
+
+use crate::sync::Mutex;
 
 /// So many units of something: places, or bytes.
 #[derive(Debug)]
@@ -90,13 +92,9 @@ impl Shares {
         Arc::new(Self { limit, taken: Mutex::default() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A place for that owner; `None` if all are taken, or its share is used up.
     pub(crate) fn try_acquire(self: &Arc<Self>, owner: Option<Arc<str>>) -> Option<SharePermit> {
-        let mut taken = self.lock();
+        let mut taken = self.taken.lock();
         if taken.all >= self.limit {
             return None;
         }
@@ -122,7 +120,7 @@ pub(crate) struct SharePermit {
 
 impl Drop for SharePermit {
     fn drop(&mut self) {
-        let mut taken = self.shares.lock();
+        let mut taken = self.shares.taken.lock();
         taken.all -= 1;
         let Some(owner) = &self.owner else { return };
         if let Some(own) = taken.by_owner.get_mut(owner) {
@@ -159,6 +157,6 @@ mod tests {
         drop(hers);
         assert!(shares.try_acquire(ada).is_some());
         drop(his);
-        assert!(shares.lock().by_owner.is_empty() && shares.lock().all == 0);
+        assert!(shares.taken.lock().by_owner.is_empty() && shares.taken.lock().all == 0);
     }
 }

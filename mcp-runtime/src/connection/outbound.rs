@@ -4,13 +4,16 @@
 use std::{
     collections::VecDeque,
     pin::pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll, Waker},
 };
 
 use tokio::sync::Notify;
 
-use crate::admission::{Budget, Permit};
+use crate::{
+    admission::{Budget, Permit},
+    sync::Mutex,
+};
 
 /// Bytes of notifications that may wait; more are dropped.
 const MAX_NOTIFICATIONS: usize = 1 << 20;
@@ -58,14 +61,10 @@ impl Outbound {
         Arc::new(Self { state: Mutex::default(), room: Notify::new(), budget })
     }
 
-    fn state(&self) -> MutexGuard<'_, OutboundQueue> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes a message as long as so many bytes do not wait already, of this stream and of all streams.
     fn offer(&self, message: Vec<u8>, limit: usize) -> bool {
         let waker = {
-            let mut guard = self.state();
+            let mut guard = self.state.lock();
             let state = &mut *guard;
             let size = message.len() + OVERHEAD;
             if state.abandoned || state.finished || state.bytes + size > limit {
@@ -111,7 +110,7 @@ impl Outbound {
 
     /// Sends a message whether or not there is room: the result of a request; `false` if the receiver is gone.
     pub(crate) fn put(&self, message: Vec<u8>) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.abandoned {
             return false;
         }
@@ -129,7 +128,7 @@ impl Outbound {
             let mut room = pin!(self.room.notified());
             room.as_mut().enable();
             {
-                let state = self.state();
+                let state = self.state.lock();
                 if state.abandoned {
                     return false;
                 }
@@ -146,7 +145,7 @@ impl Outbound {
         loop {
             let mut room = pin!(self.room.notified());
             room.as_mut().enable();
-            if self.state().abandoned {
+            if self.state.lock().abandoned {
                 return;
             }
             room.await;
@@ -156,7 +155,7 @@ impl Outbound {
     /// Nothing more will be sent: the receiver ends with what is there.
     pub(crate) fn finish(&self) {
         let waker = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             state.finished = true;
             state.waker.take()
         };
@@ -167,18 +166,18 @@ impl Outbound {
 
     /// No one reads any more: what waits is dropped, and nothing more is taken.
     pub(crate) fn abandon(&self) {
-        *self.state() = OutboundQueue { abandoned: true, finished: true, ..OutboundQueue::default() };
+        *self.state.lock() = OutboundQueue { abandoned: true, finished: true, ..OutboundQueue::default() };
         self.room.notify_waiters();
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.state().messages.is_empty()
+        self.state.lock().messages.is_empty()
     }
 
     /// Takes what is there.
     pub(crate) fn take(&self) -> VecDeque<Vec<u8>> {
         let messages = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             state.bytes = 0;
             state.permit = None;
             std::mem::take(&mut state.messages)
@@ -189,7 +188,7 @@ impl Outbound {
 
     /// Arranges to be woken by the next message; `false` if there is one already.
     pub(crate) fn wake_on_message(&self, cx: &Context<'_>) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if !state.messages.is_empty() {
             return false;
         }
@@ -199,7 +198,7 @@ impl Outbound {
 
     /// Wakes the receiver, which looks at something else as well.
     pub(crate) fn wake(&self) {
-        let waker = self.state().waker.take();
+        let waker = self.state.lock().waker.take();
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -219,7 +218,7 @@ impl Receiver {
     /// The messages that are there; `None` at the end.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<VecDeque<Vec<u8>>>> {
         {
-            let mut state = self.0.state();
+            let mut state = self.0.state.lock();
             if state.messages.is_empty() {
                 if state.finished {
                     return Poll::Ready(None);
@@ -233,7 +232,7 @@ impl Receiver {
 
     /// Whether the end has been reached.
     pub(crate) fn is_finished(&self) -> bool {
-        let state = self.0.state();
+        let state = self.0.state.lock();
         state.finished && state.messages.is_empty()
     }
 }

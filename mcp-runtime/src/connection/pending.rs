@@ -3,11 +3,13 @@
 use std::{
     collections::HashMap,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
 };
 
 use tokio::sync::oneshot;
+
+use crate::{crypto::random_id, sync::Mutex};
 
 /// Raw JSON of a result, or of an error.
 pub(crate) type ClientResponse = Result<Box<str>, Box<str>>;
@@ -26,26 +28,21 @@ struct WaitingRequest {
 }
 
 impl PendingRequests {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, WaitingRequest>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Expects a response of that client, to a request with an id that cannot be guessed.
     ///
     /// # Errors
     /// The operating system has no randomness to give.
     pub(crate) fn expect(&self, client: ClientId) -> Result<PendingResponse, &'static str> {
-        let mut random = [0; 16];
-        getrandom::fill(&mut random).map_err(|_| "there is no randomness for the id of a request")?;
-        let id: Box<str> = format!("\"mcp-{:032x}\"", u128::from_ne_bytes(random)).into();
+        let id = random_id().map_err(|_| "there is no randomness for the id of a request")?;
+        let id: Box<str> = format!("\"mcp-{id}\"").into();
         let (sender, response) = oneshot::channel();
-        self.lock().insert(id.clone(), WaitingRequest { client, response: sender });
+        self.0.lock().insert(id.clone(), WaitingRequest { client, response: sender });
         Ok(PendingResponse { id, requests: self.clone(), response })
     }
 
     /// Hands over a response, by the raw JSON of its id; `false` if no request to that client has this id.
     pub(crate) fn deliver(&self, client: &ClientId, id: &str, response: ClientResponse) -> bool {
-        let mut waiting = self.lock();
+        let mut waiting = self.0.lock();
         if waiting.get(id).is_none_or(|waiting| waiting.client != *client) {
             return false;
         }
@@ -58,18 +55,18 @@ impl PendingRequests {
 
     /// No response of that client will come any more: its requests fail.
     pub(crate) fn close(&self, client: &ClientId) {
-        self.lock().retain(|_, waiting| waiting.client != *client);
+        self.0.lock().retain(|_, waiting| waiting.client != *client);
     }
 
     /// No response at all will come any more.
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "elsewhere a connection has one client"))]
     pub(crate) fn close_all(&self) {
-        self.lock().clear();
+        self.0.lock().clear();
     }
 
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        self.lock().len()
+        self.0.lock().len()
     }
 }
 
@@ -95,7 +92,7 @@ impl PendingResponse {
 
 impl Drop for PendingResponse {
     fn drop(&mut self) {
-        self.requests.lock().remove(&self.id);
+        self.requests.0.lock().remove(&self.id);
     }
 }
 

@@ -1,11 +1,9 @@
 //! Progress notifications of one call.
 
-use std::sync::Mutex;
-
 use serde_json::{Map, Value};
 
 use super::{Context, notification_meta};
-use crate::{jsonrpc::notification, protocol::Revision};
+use crate::{jsonrpc::notification, protocol::Revision, sync::Mutex};
 
 /// The client's `progressToken`, and the last value sent with it.
 #[derive(Debug)]
@@ -96,7 +94,7 @@ impl<'a> Progress<'a> {
         if !self.progress.is_finite() || !inner.cancel.is_running() {
             return;
         }
-        let mut last = channel.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut last = channel.last.lock();
         if last.is_some_and(|last| self.progress <= last) {
             return;
         }

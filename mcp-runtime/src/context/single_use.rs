@@ -3,9 +3,10 @@
 use std::{
     collections::HashMap,
     pin::Pin,
-    sync::{Mutex, PoisonError},
     time::{Duration, SystemTime},
 };
+
+use crate::sync::Mutex;
 
 /// A clock that lags behind must not forget too early.
 const SKEW: Duration = Duration::from_secs(60);
@@ -38,7 +39,7 @@ impl Used {
     }
 
     fn take(&self, id: &str, expires: SystemTime, now: SystemTime) -> bool {
-        let mut until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut until = self.until.lock();
         if until.len() >= self.limit {
             until.retain(|_, expires| *expires > now);
         }

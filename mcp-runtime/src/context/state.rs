@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
 use super::feature::ClientFeature;
+use crate::sync::{Mutex, MutexGuard};
 
 pub(crate) type RawJson = Box<RawValue>;
 
@@ -142,7 +143,7 @@ impl ClientRequests {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, ClientRequestState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Delivers all further requests through a task.

@@ -6,13 +6,17 @@ use std::{
     fmt,
     future::Future,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll, Waker},
 };
 
 use tokio::sync::oneshot;
 
-use crate::{connection::ClientId, jsonrpc::RequestId};
+use crate::{
+    connection::ClientId,
+    jsonrpc::RequestId,
+    sync::{Mutex, MutexGuard},
+};
 
 /// The requests of one connection, or of all sessions; clones share them.
 #[derive(Debug, Default, Clone)]
@@ -34,7 +38,7 @@ struct RegisteredRequest {
 
 impl InFlight {
     fn lock(&self) -> MutexGuard<'_, RegisteredRequests> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Whether a request of that id is being answered; `id` is raw JSON.

@@ -1,13 +1,9 @@
 //! What one subscriber wants to be told of. Fixed for a stream of the stateless era; sessions of the handshake era
 //! add and remove URIs.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, PoisonError, RwLock},
-};
+use std::{collections::HashMap, sync::Arc};
 
-use crate::events::Change;
-use crate::protocol::normalise;
+use crate::{events::Change, protocol::normalise, sync::RwLock};
 
 /// The lists whose changes somebody wants to be told of, or a server can tell of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -36,7 +32,7 @@ impl Filter {
 
     /// Adds a resource; `false` if there is no room for another.
     pub(crate) fn subscribe(&self, uri: &str) -> bool {
-        let mut uris = self.uris.write().unwrap_or_else(PoisonError::into_inner);
+        let mut uris = self.uris.write();
         let key = normalise(uri);
         if uris.len() >= self.max_uris && !uris.contains_key(&key) {
             return false;
@@ -47,19 +43,19 @@ impl Filter {
 
     /// Removes a resource, whether or not it was there.
     pub(crate) fn unsubscribe(&self, uri: &str) {
-        self.uris.write().unwrap_or_else(PoisonError::into_inner).remove(&normalise(uri));
+        self.uris.write().remove(&normalise(uri));
     }
 
     /// How many resources, and the bytes of their URIs.
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP keeps many subscribers"))]
     pub(crate) fn size(&self) -> (usize, usize) {
-        let uris = self.uris.read().unwrap_or_else(PoisonError::into_inner);
+        let uris = self.uris.read();
         (uris.len(), uris.iter().map(|(key, uri)| key.len() + uri.len()).sum())
     }
 
     /// Adds a task, which knows by `followed` that it is followed; `false` if there is no room for another.
     pub(crate) fn follow_task(&self, id: Arc<str>, followed: Arc<()>) -> bool {
-        let mut tasks = self.tasks.write().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = self.tasks.write();
         let room = tasks.len() < self.max_uris || tasks.contains_key(&id);
         if room {
             tasks.insert(id, followed);
@@ -69,7 +65,7 @@ impl Filter {
 
     /// Removes a task.
     pub(crate) fn leave_task(&self, id: &str) {
-        self.tasks.write().unwrap_or_else(PoisonError::into_inner).remove(id);
+        self.tasks.write().remove(id);
     }
 
     /// The change as this subscriber is told of it, if it wants to be. URIs of changes are normalised; what is told
@@ -81,12 +77,10 @@ impl Filter {
             Change::Prompts => listed(self.lists.prompts),
             Change::Resources => listed(self.lists.resources),
             Change::Updated(uri) => {
-                let uris = self.uris.read().unwrap_or_else(PoisonError::into_inner);
+                let uris = self.uris.read();
                 uris.get(&**uri).cloned().map(Change::Updated)
             }
-            Change::Task(task) => {
-                listed(self.tasks.read().unwrap_or_else(PoisonError::into_inner).contains_key(task.0.id()))
-            }
+            Change::Task(task) => listed(self.tasks.read().contains_key(task.0.id())),
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, RwLock,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     task::{Context, Poll, Waker},
@@ -15,6 +15,7 @@ use crate::{
     admission::{SharePermit, Shares},
     connection::{Access, Caller, owner},
     protocol::normalise,
+    sync::{Mutex, RwLock},
 };
 
 /// The bounds of a hub.
@@ -68,14 +69,10 @@ struct ChangeQueue {
 }
 
 impl SubscriberEntry {
-    fn state(&self) -> MutexGuard<'_, ChangeQueue> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Puts a change in, if it is wanted; whom to wake.
     fn offer(&self, change: &Change, limit: usize) -> Option<Waker> {
         let change = self.filter.wants(change)?;
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.waiting.contains(&change) {
             return None;
         }
@@ -127,7 +124,7 @@ impl Hub {
             other => other,
         };
         let limit = self.0.limits.pending;
-        let places = self.0.places.read().unwrap_or_else(PoisonError::into_inner);
+        let places = self.0.places.read();
         let told =
             places.values().filter(|place| may(Access::new(place.caller.as_deref(), place.restricted)));
         let wakers: Vec<Waker> = told.filter_map(|place| place.offer(&change, limit)).collect();
@@ -146,15 +143,15 @@ impl Hub {
         let permit = self.0.permits.try_acquire(owner(caller.as_deref()))?;
         let place = Arc::new(SubscriberEntry { filter, caller, restricted, state: Mutex::default() });
         let key = self.0.serial.fetch_add(1, Ordering::Relaxed);
-        self.0.places.write().unwrap_or_else(PoisonError::into_inner).insert(key, place.clone());
+        self.0.places.write().insert(key, place.clone());
         Some(Subscriber { hub: self.clone(), key, place, _permit: permit })
     }
 
     /// Ends everyone's subscription who can be told so.
     pub(crate) fn end(&self) {
-        let places = self.0.places.read().unwrap_or_else(PoisonError::into_inner);
+        let places = self.0.places.read();
         let end = |place: &Arc<SubscriberEntry>| {
-            let mut state = place.state();
+            let mut state = place.state.lock();
             state.over = true;
             state.waker.take()
         };
@@ -166,7 +163,7 @@ impl Hub {
     /// How many follow.
     #[cfg(test)]
     pub(crate) fn followers(&self) -> usize {
-        self.0.places.read().unwrap_or_else(PoisonError::into_inner).len()
+        self.0.places.read().len()
     }
 }
 
@@ -182,7 +179,7 @@ pub(crate) struct Subscriber {
 impl Subscriber {
     /// The next change, oldest first.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Change> {
-        let mut state = self.place.state();
+        let mut state = self.place.state.lock();
         match state.pending.pop_front() {
             Some(change) => {
                 state.waiting.remove(&change);
@@ -198,13 +195,13 @@ impl Subscriber {
     /// Whether it has lost changes, or the server ends all subscriptions: a stream that can be ended must be, so
     /// that its client knows. Whoever waits in [`poll`](Self::poll) is woken when this turns true.
     pub(crate) fn is_over(&self) -> bool {
-        self.place.state().over
+        self.place.state.lock().over
     }
 }
 
 impl Drop for Subscriber {
     fn drop(&mut self) {
-        self.hub.0.places.write().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+        self.hub.0.places.write().remove(&self.key);
     }
 }
 

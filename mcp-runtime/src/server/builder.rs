@@ -5,7 +5,7 @@ use std::{
     collections::HashSet,
     fmt,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError, RwLock, Weak,
+        Arc, OnceLock, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -23,14 +23,15 @@ use crate::{
     resource::Resource,
     server::{ItemSource, Service, assemble, item::Linked},
     skill::{Shelf, Skills},
+    sync::{Mutex, RwLock},
     task::Tasks,
     tool::{RuntimeTool, Tool},
 };
 
 /// Sets the state of calls apart from everything else that is sealed.
-const STATE: [u8; 24] = *b"mcp-runtime call state 1";
+const STATE: &str = "mcp-runtime call state 1";
 /// The same for cursors.
-const CURSOR: [u8; 24] = *b"mcp-runtime list cursor1";
+const CURSOR: &str = "mcp-runtime list cursor 1";
 
 /// Reads one type from the transport's own request extensions.
 type Extract = Arc<dyn Fn(&dyn Any, &mut Extensions) + Send + Sync>;
@@ -144,7 +145,7 @@ impl ServerBuilder {
 
     fn push(&mut self, source: ItemSource) {
         if let ItemSource::Annotated(item) = &source {
-            named().lock().unwrap_or_else(PoisonError::into_inner).insert(item.key());
+            named().lock().insert(item.key());
         }
         self.items.push(BuilderItem::new(source));
     }
@@ -462,7 +463,7 @@ pub(crate) fn report_forgotten() {
 
 /// Name and place of every annotated item that no builder of the process has named so far.
 fn forgotten() -> Vec<(&'static str, Location)> {
-    let named = named().lock().unwrap_or_else(PoisonError::into_inner);
+    let named = named().lock();
     let left =
         Linked::all().into_iter().filter(|item| !named.contains(&item.key())).map(|item| item.common());
     left.filter(|common| !common.unlisted).map(|common| (common.name, common.at)).collect()

@@ -1,6 +1,6 @@
 //! Changes a running server, and tells its clients what has changed.
 
-use std::sync::{Arc, PoisonError, Weak, atomic::Ordering};
+use std::sync::{Arc, Weak, atomic::Ordering};
 
 use super::{Error, Result, Server, ServerInner};
 use crate::{
@@ -100,7 +100,7 @@ impl ServerHandle {
     /// As [`add_tool`](Self::add_tool), for any of them.
     pub fn update(&self, edit: impl FnOnce(&mut Tools)) -> Result<()> {
         let shared = self.0.upgrade().ok_or_else(|| Error::from("the server is gone"))?;
-        let mut items = shared.items.write().unwrap_or_else(PoisonError::into_inner);
+        let mut items = shared.items.write();
         let mut tools = Tools { items: items.clone(), scopes: Vec::new() };
         edit(&mut tools);
         let Tools { items: changed, scopes } = tools;
@@ -108,7 +108,7 @@ impl ServerHandle {
             return Ok(());
         }
         // what was read of skills stays as it was
-        let skills = shared.registry.read().unwrap_or_else(PoisonError::into_inner).skills.clone();
+        let skills = shared.registry.read().skills.clone();
         let own = &super::builder::own();
         let registry = assemble(&shared.identity.name, &changed, &skills, own, shared.require_docs)
             .map_err(|problems| super::builder::report(&problems))?;
@@ -120,7 +120,7 @@ impl ServerHandle {
             )));
         }
         *items = changed;
-        *shared.registry.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(registry);
+        *shared.registry.write() = Arc::new(registry);
         drop(items);
         let sees = |viewer: Access<'_>, scopes: &[String]| {
             viewer.allows(&scopes.iter().map(String::as_str).collect::<Vec<_>>())

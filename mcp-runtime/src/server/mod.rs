@@ -17,7 +17,7 @@ mod ui;
 use std::{
     any::Any,
     sync::{
-        Arc, RwLock, Weak,
+        Arc, Weak,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -41,6 +41,7 @@ use crate::{
     crypto::{Ring, Seal},
     events::{Hub, ListChanges},
     protocol::Revision,
+    sync::RwLock,
     task::Tasks,
 };
 
@@ -189,7 +190,7 @@ impl Server {
     }
 
     pub(crate) fn registry(&self) -> Arc<Registry> {
-        self.0.registry.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        self.0.registry.read().clone()
     }
 
     /// Where changes are told to those who follow.

@@ -5,20 +5,22 @@ use std::{
     borrow::Cow,
     collections::BTreeSet,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
-    time::{Duration, SystemTime},
+    sync::{Arc, Weak},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use humantime::format_rfc3339_millis;
 use tokio::{
     sync::{Notify, oneshot},
     time::{Instant, sleep_until},
 };
 
-use super::{TaskRecord, time::iso};
+use super::TaskRecord;
 use crate::{
     context::{PendingRequest, TaskHandle},
     events::{Change, Filter, Hub, TaskChange, TaskView},
     jsonrpc::{Object, ProtocolError},
+    sync::Mutex,
 };
 
 /// A task whose function is running, or has just ended.
@@ -181,12 +183,8 @@ impl RunningTask {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, TaskState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn has_expired(&self) -> bool {
-        matches!(self.state().ended, Some(TaskEnd::Expired))
+        matches!(self.state.lock().ended, Some(TaskEnd::Expired))
     }
 
     /// Something about it is new.
@@ -208,7 +206,7 @@ impl RunningTask {
     pub(crate) fn follow(&self, filter: &Filter) -> bool {
         // in this order, so that no change is lost between the two
         let follows = filter.follow_task(self.id.clone(), self.followed.clone());
-        if follows && self.state().ended.is_some() {
+        if follows && self.state.lock().ended.is_some() {
             filter.leave_task(&self.id);
             return false;
         }
@@ -217,7 +215,7 @@ impl RunningTask {
 
     /// A client has asked for it, so it is kept for longer, unless it has ended.
     pub(crate) fn extend(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.ended.is_some() {
             return;
         }
@@ -235,15 +233,15 @@ impl RunningTask {
         task.str("taskId", &self.id)
             .str("status", state.status())
             .opt_str("statusMessage", state.message().as_deref())
-            .str("createdAt", &iso(self.created))
-            .str("lastUpdatedAt", &iso(state.updated))
+            .str("createdAt", &timestamp(self.created))
+            .str("lastUpdatedAt", &timestamp(state.updated))
             .value("ttlMs", &millis(age.saturating_add(left)))
             .value("pollIntervalMs", &millis(self.poll_interval));
     }
 
     /// Writes what the reply to the call shows: no client request and no result.
     pub(crate) fn write_seed(&self, task: &mut Object<'_>) {
-        self.write_head(&self.state(), task);
+        self.write_head(&self.state.lock(), task);
     }
 
     fn write_state(&self, state: &TaskState, task: &mut Object<'_>) {
@@ -267,12 +265,12 @@ impl RunningTask {
 
     /// Writes all that the task shows.
     pub(crate) fn write_whole(&self, task: &mut Object<'_>) {
-        self.write_state(&self.state(), task);
+        self.write_state(&self.state.lock(), task);
     }
 
     /// What the store has to keep of it.
     pub(crate) fn keep(&self) -> StoreUpdate {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if matches!(state.ended, Some(TaskEnd::Expired)) {
             return StoreUpdate::Nothing;
         }
@@ -300,7 +298,7 @@ impl RunningTask {
 
     /// Ends it, unless it has ended before.
     pub(crate) fn end(&self, how: TaskEnd) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.ended.is_none() {
             state.ended = Some(how);
             state.requests.clear();
@@ -310,7 +308,7 @@ impl RunningTask {
 
     /// Ends it like this instead, since its true end cannot be kept.
     pub(crate) fn end_instead(&self, how: TaskEnd) {
-        self.state().ended = Some(how);
+        self.state.lock().ended = Some(how);
     }
 
     /// Ends it, unless it has ended before; its function is dropped.
@@ -323,7 +321,7 @@ impl RunningTask {
     pub(crate) async fn given_up(&self) {
         let expired = async {
             loop {
-                let expires = self.state().expires;
+                let expires = self.state.lock().expires;
                 if expires <= Instant::now() {
                     if !self.is_followed() {
                         return;
@@ -341,7 +339,7 @@ impl RunningTask {
 
     /// After its function was polled: drops the requests whose responses are no longer awaited.
     pub(crate) fn polled(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let before = state.requests.len();
         state.requests.retain(|open| !open.response.is_closed());
         if state.requests.len() != before {
@@ -351,7 +349,7 @@ impl RunningTask {
 
     /// Delivers responses to the function; those without a request are ignored.
     pub(crate) fn answer(&self, responses: impl IntoIterator<Item = (String, Box<str>)>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         for (key, response) in responses {
             let Some(at) = state.requests.iter().position(|open| *open.request.key == *key) else {
                 continue;
@@ -377,7 +375,7 @@ impl TaskView for RunningTask {
 impl TaskHandle for RunningTask {
     fn request_input(&self, request: &PendingRequest) -> oneshot::Receiver<Box<str>> {
         let (response, receiver) = oneshot::channel();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.ended.is_some() {
             return receiver;
         }
@@ -390,7 +388,7 @@ impl TaskHandle for RunningTask {
     }
 
     fn report_progress(&self, progress: f64, total: Option<f64>, message: Option<String>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.ended.is_some() || progress <= state.progress {
             return;
         }
@@ -412,9 +410,21 @@ fn unused(issued: &BTreeSet<Box<str>>, key: &str) -> Box<str> {
     numbered.into_iter().find(|key| !issued.contains(key.as_str())).unwrap_or_default().into()
 }
 
+/// RFC 3339 in UTC with milliseconds; a clock before 1970 is shown as its beginning.
+fn timestamp(at: SystemTime) -> String {
+    format_rfc3339_millis(at.max(UNIX_EPOCH)).to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_timestamp_has_milliseconds_and_a_clock_before_1970_does_not_panic() {
+        let at = UNIX_EPOCH + Duration::from_millis(951_868_799_034);
+        assert_eq!(timestamp(at), "2000-02-29T23:59:59.034Z");
+        assert_eq!(timestamp(UNIX_EPOCH - Duration::from_secs(1)), "1970-01-01T00:00:00.000Z");
+    }
 
     #[test]
     fn a_key_is_used_once() {

@@ -7,15 +7,8 @@
 
 mod live;
 mod store;
-mod time;
 
-use std::{
-    collections::HashMap,
-    fmt,
-    pin::pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, fmt, pin::pin, sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use tokio::sync::Notify;
@@ -25,12 +18,11 @@ pub use store::{MemoryTasks, Stored, TaskRecord, TaskStore};
 
 use crate::{
     admission::{SharePermit, Shares},
+    crypto::random_bytes,
     events::Hub,
     jsonrpc::ProtocolError,
+    sync::Mutex,
 };
-
-/// Random bytes of an id.
-const ID: usize = 18;
 
 /// The bounds of a server's tasks.
 #[derive(Clone)]
@@ -96,30 +88,25 @@ impl Tasks {
         Arc::new(Self { running: Mutex::default(), places, options, idle: Notify::new(), hub })
     }
 
-    fn running(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<RunningTask>>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Begins a task of that owner.
     ///
     /// # Errors
     /// Too many of them run, or there is no randomness for an id that nobody can guess.
     pub(crate) fn begin(self: &Arc<Self>, owner: Option<Arc<str>>) -> Result<TaskPermit, ProtocolError> {
-        let mut random = [0; ID];
-        getrandom::fill(&mut random).map_err(|_| ProtocolError::internal("there is no randomness"))?;
+        let random = random_bytes::<18>().map_err(|_| ProtocolError::internal("there is no randomness"))?;
         let id: Arc<str> = URL_SAFE_NO_PAD.encode(random).into();
         let Some(permit) = self.places.try_acquire(owner.clone()) else {
             return Err(ProtocolError::internal("too many tasks are running; try again later"));
         };
         let TaskOptions { ttl, poll_interval, .. } = &self.options;
         let live = RunningTask::new(id.clone(), owner, *ttl, *poll_interval, self.hub.clone());
-        self.running().insert(id, live.clone());
+        self.running.lock().insert(id, live.clone());
         Ok(TaskPermit { tasks: self.clone(), live, _permit: permit })
     }
 
     /// The task of that id, if it is this owner's and runs here.
     pub(crate) fn here(&self, id: &str, owner: Option<&str>) -> Option<Arc<RunningTask>> {
-        let live = self.running().get(id).cloned()?;
+        let live = self.running.lock().get(id).cloned()?;
         (live.owner.as_deref() == owner && !live.has_expired()).then_some(live)
     }
 
@@ -146,7 +133,7 @@ impl Tasks {
 
     /// Cancels everything: nobody can ask for it any more.
     pub(crate) fn stop(&self) {
-        for live in self.running().values() {
+        for live in self.running.lock().values() {
             live.stop(TaskEnd::Cancelled);
         }
     }
@@ -160,7 +147,7 @@ impl Tasks {
         loop {
             let mut idle = pin!(self.idle.notified());
             idle.as_mut().enable();
-            if self.running().is_empty() {
+            if self.running.lock().is_empty() {
                 return;
             }
             idle.await;
@@ -223,7 +210,7 @@ impl TaskPermit {
 
 impl Drop for TaskPermit {
     fn drop(&mut self) {
-        let mut running = self.tasks.running();
+        let mut running = self.tasks.running.lock();
         running.remove(&self.live.id);
         if running.is_empty() {
             self.tasks.idle.notify_waiters();

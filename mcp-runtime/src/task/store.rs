@@ -4,9 +4,11 @@ use std::{
     collections::{BTreeSet, HashMap},
     fmt,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::SystemTime,
 };
+
+use crate::sync::{Mutex, MutexGuard};
 
 /// What a [`TaskStore`] gives: it may have to wait for a network.
 pub type Stored<'a, T> =
@@ -134,7 +136,7 @@ impl MemoryTasks {
 
     /// What is kept, without that which has expired.
     fn kept(&self, now: SystemTime) -> MutexGuard<'_, Kept> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         while let Some((expires, id)) = kept.by_expiry.first()
             && *expires <= now
         {

@@ -7,7 +7,7 @@ use std::{
     collections::VecDeque,
     ops::Range,
     pin::pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context as TaskContext, Poll, Waker},
     time::Duration,
 };
@@ -27,6 +27,7 @@ use crate::{
     jsonrpc::{Malformed, Message, ProtocolError, batch, error_reply, parse},
     protocol::Revision,
     server::Server,
+    sync::Mutex,
 };
 
 /// Bytes of replies that go out even though more requests are at hand.
@@ -360,10 +361,6 @@ struct Queued {
 }
 
 impl Work {
-    fn table(&self) -> MutexGuard<'_, RunningRequests> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn open_requests(&self) -> OpenRequests<'_> {
         OpenRequests { client: THE_CLIENT, in_flight: &self.state.in_flight, pending: &self.state.pending }
     }
@@ -377,7 +374,7 @@ impl Work {
 
     /// What becomes of so many requests; asked by the one reader, so that the answer holds until it has acted.
     fn admit(&self, requests: usize, bytes: usize) -> Admission {
-        let table = self.table();
+        let table = self.table.lock();
         let options = self.server.options();
         if table.stopping {
             Admission::Stopping
@@ -393,13 +390,13 @@ impl Work {
     }
 
     fn is_stopping(&self) -> bool {
-        self.table().stopping
+        self.table.lock().stopping
     }
 
     /// What is cancelled while it waits gives its place to others.
     fn notification(&self, message: &Message<'_>) {
         self.open_requests().handle_notification(message);
-        let mut table = self.table();
+        let mut table = self.table.lock();
         let RunningRequests { queue, queued_bytes, .. } = &mut *table;
         queue.retain_mut(|queued| {
             let cancelled = queued.registrations.iter_mut().all(Registration::is_cancelled);
@@ -457,7 +454,7 @@ impl Work {
         let register = |id: &&str| self.state.in_flight.register(THE_CLIENT, id);
         let Some(registrations) = ids.iter().map(register).collect() else { return false };
         {
-            let mut table = self.table();
+            let mut table = self.table.lock();
             table.queued_bytes += text.len();
             let context = context.clone();
             table.queue.push_back(Queued { text: text.into(), registrations, revision, context });
@@ -469,7 +466,7 @@ impl Work {
 
     /// Runs a request that did not end at once.
     fn run(self: &Arc<Self>, running: RunningRequest, revision: Revision) {
-        self.table().running += 1;
+        self.table.lock().running += 1;
         let (work, id) = (Arc::clone(self), running.id.clone());
         self.runtime.spawn(async move {
             let reply = tokio::select! {
@@ -491,7 +488,7 @@ impl Work {
             return self.write_batch(&calls.take_replies(), out);
         }
         let count = calls.len();
-        self.table().running += count;
+        self.table.lock().running += count;
         let work = Arc::clone(self);
         self.runtime.spawn(async move {
             let mut out = Lines::default();
@@ -514,7 +511,7 @@ impl Work {
     fn refill(self: &Arc<Self>) {
         loop {
             let queued = {
-                let mut table = self.table();
+                let mut table = self.table.lock();
                 let requests = table.queue.front().map(|queued| queued.registrations.len());
                 let Some(requests) = requests.filter(|requests| self.has_room(&table, *requests)) else {
                     return;
@@ -567,7 +564,7 @@ impl Work {
     fn end(self: &Arc<Self>, requests: usize, mut out: Lines) {
         // written first: the connection is not idle before
         out.flush(&self.writer);
-        self.table().running -= requests;
+        self.table.lock().running -= requests;
         self.refill();
         self.wake_if_idle();
     }
@@ -579,7 +576,7 @@ impl Work {
     }
 
     fn is_idle(&self) -> bool {
-        let table = self.table();
+        let table = self.table.lock();
         table.running == 0 && table.streams == 0 && table.queue.is_empty()
     }
 
@@ -589,7 +586,7 @@ impl Work {
         if let Poll::Ready(Some(acknowledgement)) = subscription.poll_next(&mut cx) {
             self.writer.send_line(acknowledgement, 0);
         }
-        self.table().streams += 1;
+        self.table.lock().streams += 1;
         let work = Arc::clone(self);
         self.runtime.spawn(async move {
             let cancelled = async {
@@ -608,7 +605,7 @@ impl Work {
                     work.writer.send_line(subscription.cancelled_notification(), 0);
                 }
             }
-            work.table().streams -= 1;
+            work.table.lock().streams -= 1;
             work.wake_if_idle();
         });
     }
@@ -641,7 +638,7 @@ impl Work {
                 writer.send_line(change.notification(|_| {}), 0);
             }
         });
-        if let Some(before) = self.table().notifying.replace(task.abort_handle()) {
+        if let Some(before) = self.table.lock().notifying.replace(task.abort_handle()) {
             before.abort();
         }
     }
@@ -649,7 +646,7 @@ impl Work {
     /// From now on requests are refused, and requests to the client fail.
     fn stop(&self) {
         self.state.close();
-        self.table().stopping = true;
+        self.table.lock().stopping = true;
     }
 
     /// Waits until nothing runs and nothing waits.
@@ -715,7 +712,7 @@ impl Drop for Abort {
         work.stop();
         work.aborted.fire();
         let (queue, notifying) = {
-            let mut table = work.table();
+            let mut table = work.table.lock();
             table.queued_bytes = 0;
             (std::mem::take(&mut table.queue), table.notifying.take())
         };

@@ -6,14 +6,17 @@ use std::{
     io::{self, Write},
     pin::pin,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc, Condvar,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
 use tokio::sync::{Notify, futures::Notified};
 
-use crate::jsonrpc::one_line;
+use crate::{
+    jsonrpc::one_line,
+    sync::{Mutex, wait},
+};
 
 /// Bytes of backlog beyond which the reader waits.
 const FULL: usize = 8 << 20;
@@ -103,10 +106,6 @@ impl Writer {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, WriterState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Hands over one message.
     pub(crate) fn send_line(self: &Arc<Self>, mut message: Vec<u8>, replies: usize) {
         one_line(&mut message);
@@ -116,7 +115,7 @@ impl Writer {
 
     /// Hands over whole lines that hold so many replies.
     fn send(self: &Arc<Self>, lines: &[u8], replies: usize) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.closed || lines.is_empty() {
             return;
         }
@@ -173,14 +172,14 @@ impl Writer {
                 None => return,
             };
             if let Err(error) = file.write_all(&piece.bytes).and_then(|()| file.flush()) {
-                return self.close(&mut self.state(), &error);
+                return self.close(&mut self.state.lock(), &error);
             }
         }
     }
 
     /// Counts `done` as written and waits for more; `None` once the writer has closed.
     fn next_piece(&self, mut done: Piece) -> Option<Piece> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         loop {
             if state.closed {
                 return None;
@@ -190,7 +189,7 @@ impl Writer {
                 return Some(next);
             }
             state.writing = false;
-            state = self.more.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = wait(&self.more, state);
         }
     }
 
@@ -218,7 +217,7 @@ impl Writer {
     pub(crate) async fn taken(&self, mut done: Piece) -> Option<Piece> {
         loop {
             {
-                let mut state = self.state();
+                let mut state = self.state.lock();
                 if state.closed {
                     return None;
                 }
@@ -232,7 +231,7 @@ impl Writer {
 
     /// For an async writer: the other side is gone.
     pub(crate) fn fail(&self, error: &io::Error) {
-        self.close(&mut self.state(), error);
+        self.close(&mut self.state.lock(), error);
     }
 
     fn close(&self, state: &mut WriterState, error: &io::Error) {
@@ -251,12 +250,12 @@ impl Writer {
 
     #[cfg(feature = "stdio")]
     pub(crate) fn is_closed(&self) -> bool {
-        self.state().closed
+        self.state.lock().closed
     }
 
     /// Whether the reader has to wait for [`room`](Self::room).
     pub(crate) fn is_full(&self) -> bool {
-        self.unwritten() > 0 && self.state().bytes > FULL
+        self.unwritten() > 0 && self.state.lock().bytes > FULL
     }
 
     /// Waits until there is room for more replies, or the other side is gone.
@@ -289,7 +288,7 @@ impl Writer {
             let mut shrunk = pin!(self.shrunk.notified());
             shrunk.as_mut().enable();
             {
-                let state = self.state();
+                let state = self.state.lock();
                 if state.closed || enough(&state) {
                     return;
                 }
@@ -300,7 +299,7 @@ impl Writer {
 
     /// Sends a notification, if the client keeps up.
     pub(crate) fn notify(self: &Arc<Self>, message: Vec<u8>) {
-        if self.state().bytes > NO_NOTIFICATIONS {
+        if self.state.lock().bytes > NO_NOTIFICATIONS {
             tracing::debug!("a notification was dropped: the client does not read");
             return;
         }
@@ -312,7 +311,7 @@ impl Writer {
     /// # Errors
     /// Why the client does not get it.
     pub(crate) fn deliver(self: &Arc<Self>, message: Vec<u8>) -> Result<(), &'static str> {
-        let state = self.state();
+        let state = self.state.lock();
         if state.closed || state.bytes > FULL {
             return Err("it does not read what is sent to it");
         }

@@ -10,6 +10,7 @@ mod request_body;
 mod response;
 mod serve;
 mod service;
+mod sse;
 mod stream;
 #[cfg(test)]
 mod tests;

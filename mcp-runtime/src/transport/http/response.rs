@@ -14,11 +14,14 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::exchange::Exchange;
+use super::{
+    exchange::Exchange,
+    sse::{write_comment, write_message},
+};
 use crate::{
     connection::Receiver,
     dispatch::{Calls, Reply, Status, encode},
-    jsonrpc::{ProtocolError, error_reply, one_line},
+    jsonrpc::{ProtocolError, error_reply},
     protocol::{INTERNAL_ERROR, INVALID_REQUEST, Revision},
     server::Server,
 };
@@ -27,8 +30,6 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 /// After that much silence a comment is sent, so that nothing on the way takes the connection for dead.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// A comment, which clients ignore.
-const COMMENT: &[u8] = b":\n\n";
 
 /// The body of a response: the whole of it, or an event stream.
 pub struct ResponseBody(BodySource);
@@ -106,18 +107,20 @@ impl EventReader {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         let mut out = Vec::new();
         if std::mem::take(&mut self.opening) {
-            out.extend_from_slice(COMMENT);
+            write_comment(&mut out);
         }
         match self.receiver.poll(cx) {
             Poll::Ready(Some(messages)) if self.written => {
                 messages.iter().for_each(|m| out.extend_from_slice(m));
             }
-            Poll::Ready(Some(messages)) => messages.iter().for_each(|message| event(&mut out, message)),
+            Poll::Ready(Some(messages)) => {
+                messages.iter().for_each(|message| write_message(&mut out, message));
+            }
             Poll::Ready(None) if out.is_empty() => return Poll::Ready(None),
             Poll::Ready(None) => {}
             Poll::Pending if out.is_empty() => {
                 ready!(self.silence.as_mut().poll(cx));
-                out.extend_from_slice(COMMENT);
+                write_comment(&mut out);
             }
             Poll::Pending => {}
         }
@@ -133,16 +136,6 @@ impl fmt::Debug for ResponseBody {
             BodySource::EventReader(_) => "ResponseBody::EventReader",
         })
     }
-}
-
-/// Appends an event that holds a message. Some clients take only events that name their type.
-pub(super) fn event(out: &mut Vec<u8>, message: &[u8]) {
-    out.reserve(message.len() + 24);
-    out.extend_from_slice(b"event: message\ndata: ");
-    let start = out.len();
-    out.extend_from_slice(message);
-    one_line(out.get_mut(start..).unwrap_or_default());
-    out.extend_from_slice(b"\n\n");
 }
 
 /// A response without body.
@@ -383,7 +376,7 @@ pub(super) fn finish(server: &Server, calls: &mut Calls, exchange: &Exchange) ->
 fn as_events(replies: impl IntoIterator<Item = Vec<u8>>, exchange: &Exchange) -> Response<ResponseBody> {
     let mut out = Vec::new();
     for message in exchange.outbound().take().into_iter().chain(replies) {
-        event(&mut out, &message);
+        write_message(&mut out, &message);
     }
     events(ResponseBody::whole(out))
 }

@@ -2,7 +2,7 @@
 //! test kit and the command line use it.
 
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc,
     atomic::{AtomicU64, Ordering},
 };
 
@@ -18,6 +18,7 @@ use crate::{
     jsonrpc::{ProtocolError, error_reply, parse},
     protocol::Revision,
     server::Server,
+    sync::Mutex,
 };
 
 /// What the client answers to a request of the server: the wire's `method` and `params` in, the result out, or an
@@ -52,7 +53,7 @@ impl ClientConnection for RequestClient {
             };
             self.state.deliver(&id, response);
         }
-        self.messages.lock().unwrap_or_else(PoisonError::into_inner).push(message);
+        self.messages.lock().push(message);
     }
 
     fn deliver(&self, message: Vec<u8>) -> Result<(), &'static str> {
@@ -199,7 +200,7 @@ enum Begun {
 
 impl RequestClient {
     fn taken(&self) -> Vec<Value> {
-        std::mem::take(&mut *self.messages.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.messages.lock())
     }
 }
 

@@ -5,10 +5,12 @@ use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     future::ready,
     pin::Pin,
-    sync::{Mutex, PoisonError},
 };
 
-use crate::store::{EventBounds, EventStore, StoredEvent};
+use crate::{
+    store::{EventBounds, EventStore, StoredEvent},
+    sync::Mutex,
+};
 
 type Kept<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -56,7 +58,7 @@ impl MemoryEvents {
             }
             event.message = "".into();
         }
-        let mut guard = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guard = self.state.lock();
         let state = &mut *guard;
         state.clock += 1;
         let at = state.clock;
@@ -87,13 +89,13 @@ impl MemoryEvents {
     }
 
     fn after(&self, session: &str, stream: &str, after: u64) -> Option<Vec<StoredEvent>> {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.lock();
         let kept = state.sessions.get(session)?.get(stream)?;
         Some(kept.events.iter().filter(|event| event.number > after).cloned().collect())
     }
 
     fn drop_session(&self, session: &str) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         for stream in state.sessions.remove(session).into_iter().flatten().map(|(_, stream)| stream) {
             state.order.remove(&stream.at);
             state.bytes -= stream.bytes;
@@ -102,7 +104,7 @@ impl MemoryEvents {
 
     #[cfg(test)]
     pub(crate) fn size(&self) -> (usize, usize) {
-        let state = self.state.lock().unwrap();
+        let state = self.state.lock();
         assert_eq!(state.sessions.values().map(HashMap::len).sum::<usize>(), state.order.len());
         (state.bytes, state.order.len())
     }

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
     Session, Sessions, now,
-    resumable::{AttachedReader, EventPosition, ResumableStream, StreamKind, session_name, write_id},
+    resumable::{AttachedReader, EventPosition, ResumableStream, StreamKind, session_name},
     table::OpenSession,
 };
 use crate::{
@@ -19,8 +19,9 @@ use crate::{
     transport::http::{
         exchange::Exchange,
         headers::{HeaderField, ProtocolHeaders},
-        response::{self, HttpError, ResponseBody, event},
+        response::{self, HttpError, ResponseBody},
         service::Endpoint,
+        sse::{write_end, write_id, write_message, write_retry},
     },
 };
 
@@ -59,7 +60,7 @@ impl Sessions {
         let mut replayed = Vec::new();
         if let HeaderField::One(id) = head.last_event {
             let position = id.to_str().ok().and_then(EventPosition::read).ok_or_else(HttpError::no_event)?;
-            let running = open.memory.streams().get(position.stream).cloned();
+            let running = open.memory.streams.lock().get(position.stream).cloned();
             if let Some(stream) = running {
                 let (reader, body) = AttachedReader::new(endpoint, Some(permit));
                 tokio::spawn(async move { stream.resume(&reader, position.number).await });
@@ -74,8 +75,8 @@ impl Sessions {
                 }
                 (StreamKind::Call, Some(Missed { over, mut events })) => {
                     if !over {
-                        let retry = format!("retry: {}\n\n", ELSEWHERE.as_millis());
-                        events.extend_from_slice(retry.as_bytes());
+                        write_retry(&mut events, ELSEWHERE);
+                        write_end(&mut events);
                     }
                     return Ok(response::events(ResponseBody::whole(events)));
                 }
@@ -100,7 +101,7 @@ impl Sessions {
         let mut events = Vec::new();
         for missed in missed.iter().filter(|event| !event.message.is_empty()) {
             write_id(&mut events, position.stream, missed.number);
-            event(&mut events, missed.message.as_bytes());
+            write_message(&mut events, missed.message.as_bytes());
         }
         Some(Missed { events, over })
     }

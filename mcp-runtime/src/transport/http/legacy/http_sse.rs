@@ -4,11 +4,7 @@
 //!
 //! See [HTTP with SSE](https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse).
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use http::{Method, Request as HttpRequest, Response, StatusCode};
 use hyper::body::{Body, Bytes};
@@ -21,14 +17,17 @@ use tokio::{
 use super::resumable::AttachedReader;
 use crate::{
     connection::{Caller, ClientData},
+    crypto::random_id,
+    sync::Mutex,
     transport::{
         connection::{Opening, StreamConnection},
         http::{
             exchange::Exchange,
             headers::{HeaderField, ProtocolHeaders},
             request_body::{BodyBytes, receive},
-            response::{self, HttpError, ResponseBody, event},
+            response::{self, HttpError, ResponseBody},
             service::Endpoint,
+            sse::{write_endpoint, write_message},
         },
         writer::{Lines, Piece, Port, Writer},
     },
@@ -59,27 +58,21 @@ struct NamedStream {
 }
 
 impl SseStreams {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, OpenStream>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn find(&self, name: &str) -> Option<OpenStream> {
-        self.lock().get(name).cloned()
+        self.0.lock().get(name).cloned()
     }
 
     /// `None` if there is no randomness for a name that cannot be guessed.
     fn enter(&self, stream: OpenStream) -> Option<NamedStream> {
-        let mut random = [0; 16];
-        getrandom::fill(&mut random).ok()?;
-        let name: Box<str> = format!("{:032x}", u128::from_ne_bytes(random)).into();
-        self.lock().insert(name.clone(), stream);
+        let name: Box<str> = random_id().ok()?.into();
+        self.0.lock().insert(name.clone(), stream);
         Some(NamedStream { name, all: Self(Arc::clone(&self.0)) })
     }
 }
 
 impl Drop for NamedStream {
     fn drop(&mut self) {
-        self.all.lock().remove(&self.name);
+        self.all.0.lock().remove(&self.name);
     }
 }
 
@@ -143,8 +136,9 @@ impl Endpoint {
         reader: AttachedReader,
     ) {
         // relative to the stream's own URL, so that it is right behind any prefix
-        let first = format!("event: endpoint\ndata: ?{QUERY}{}\n\n", named.name);
-        if !reader.send(first.into_bytes()).await {
+        let mut first = Vec::new();
+        write_endpoint(&mut first, &format!("?{QUERY}{}", named.name));
+        if !reader.send(first).await {
             return;
         }
         let writer = opening.writer.clone();
@@ -174,7 +168,7 @@ impl Endpoint {
             while let Some(next) = writer.taken(piece).await {
                 let mut events = Vec::with_capacity(next.bytes.len() + 64);
                 for line in next.bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-                    event(&mut events, line);
+                    write_message(&mut events, line);
                 }
                 if !reader.send(events).await {
                     return;

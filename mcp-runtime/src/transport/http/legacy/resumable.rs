@@ -1,12 +1,7 @@
 //! One event stream of a session, apart from the connection that brings it: its events are numbered and kept, so that
 //! a client whose connection broke can go on where it was.
 
-use std::{
-    fmt,
-    future::poll_fn,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{fmt, future::poll_fn, sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::Response;
@@ -20,13 +15,16 @@ use super::{
 use crate::{
     admission::Permit,
     connection::{Outbound, Receiver},
+    crypto::random_bytes,
     dispatch::{Calls, encode},
     protocol::Revision,
     store::{EventStore, StoredEvent},
+    sync::Mutex,
     transport::http::{
         exchange::Exchange,
-        response::{self, ResponseBody, event},
+        response::{self, ResponseBody},
         service::Endpoint,
+        sse::{write_empty, write_id, write_message, write_retry},
     },
 };
 
@@ -166,8 +164,7 @@ impl ResumableStream {
         revision: Revision,
         store: Option<Arc<dyn EventStore>>,
     ) -> Option<Arc<Self>> {
-        let mut random = [0; 16];
-        getrandom::fill(&mut random).ok()?;
+        let random = random_bytes::<16>().ok()?;
         let name = format!("{}{}", kind.mark(), URL_SAFE_NO_PAD.encode(random));
         Some(Arc::new(Self {
             session: session_name(&open.sid),
@@ -180,10 +177,6 @@ impl ResumableStream {
         }))
     }
 
-    fn state(&self) -> MutexGuard<'_, ResumableState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn memory(&self) -> &Arc<Streams> {
         &self.open.memory
     }
@@ -191,14 +184,14 @@ impl ResumableStream {
     /// Lets clients resume it, until the registration is dropped.
     pub(super) fn register(self: &Arc<Self>) -> StreamRegistration {
         if self.store.is_some() {
-            self.memory().streams().insert(self.name.clone(), self.clone());
+            self.memory().streams.lock().insert(self.name.clone(), self.clone());
         }
         StreamRegistration(self.clone())
     }
 
     /// The event that a stream begins with, so that its client can come back before there was any other.
     pub(super) fn priming(&self) -> Vec<u8> {
-        let retry = self.state().close;
+        let retry = self.state.lock().close;
         self.mark(retry)
     }
 
@@ -207,8 +200,13 @@ impl ResumableStream {
         if self.store.is_none() || self.revision < Revision::V2025_11_25 {
             return Vec::new();
         }
-        let retry = retry.map_or_else(String::new, |retry| format!("retry: {}\n", retry.as_millis()));
-        format!("id: {}.{}\n{retry}data: \n\n", self.name, self.state().last).into_bytes()
+        let mut out = Vec::new();
+        write_id(&mut out, &self.name, self.state.lock().last);
+        if let Some(after) = retry {
+            write_retry(&mut out, after);
+        }
+        write_empty(&mut out);
+        out
     }
 
     /// Writes an event.
@@ -219,13 +217,13 @@ impl ResumableStream {
         if self.store.is_some() {
             write_id(out, &self.name, number);
         }
-        event(out, message.as_bytes());
+        write_message(out, message.as_bytes());
     }
 
     /// Keeps a message, and sends it to the client as soon as that keeps up.
     pub(super) async fn emit(&self, message: Vec<u8>, last: bool) {
         let Ok(message) = String::from_utf8(message) else { return };
-        let number = self.state().last + 1;
+        let number = self.state.lock().last + 1;
         let mut event = Vec::with_capacity(message.len() + 64);
         self.write(&mut event, number, &message);
         if let Some(store) = &self.store {
@@ -233,7 +231,7 @@ impl ResumableStream {
             store.append(&self.session, &self.name, StoredEvent::new(number, message, last)).await;
         }
         let reader = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             state.last = number;
             state.reader.clone()
         };
@@ -246,7 +244,7 @@ impl ResumableStream {
 
     /// The connection that brings the stream now.
     pub(super) fn reader(&self) -> Option<AttachedReader> {
-        self.state().reader.clone()
+        self.state.lock().reader.clone()
     }
 
     /// Waits until the client has gone; forever if there is no connection.
@@ -262,7 +260,7 @@ impl ResumableStream {
 
     /// That connection reads no more.
     pub(super) fn detach(&self, reader: &AttachedReader) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.reader.as_ref().is_some_and(|current| current.is(reader)) {
             state.reader = None;
         }
@@ -270,7 +268,7 @@ impl ResumableStream {
 
     /// Attaches a connection that has got everything up to that event; the one before it ends.
     pub(super) fn attach(&self, reader: &AttachedReader, upto: u64) -> Attached {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.last > upto {
             return Attached::Behind;
         }
@@ -285,20 +283,20 @@ impl ResumableStream {
 
     /// Has the connection closed, and the client come back after that time.
     pub(super) fn close(&self, retry: Duration) {
-        self.state().close = Some(retry);
+        self.state.lock().close = Some(retry);
         self.changed.notify_one();
     }
 
     /// Whether the connection is to be closed.
     pub(super) fn closes(&self) -> bool {
-        self.state().close.is_some()
+        self.state.lock().close.is_some()
     }
 
     /// Closes the connection, if that was asked for and there is one; `marked`: the client knows already when to come
     /// back.
     fn close_now(&self, marked: bool) {
         let (reader, retry) = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             let retry = state.close.take();
             let Some(reader) = state.reader.take() else { return };
             (reader, retry)
@@ -328,7 +326,7 @@ impl ResumableStream {
 
     /// Nothing more will come: the connection ends with what it has got.
     fn end(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.over = true;
         state.reader = None;
     }
@@ -336,7 +334,7 @@ impl ResumableStream {
     /// Sends a connection all that it has missed, and attaches it; one that could not be attached ends then.
     pub(super) async fn resume(&self, reader: &AttachedReader, mut upto: u64) {
         loop {
-            let last = self.state().last;
+            let last = self.state.lock().last;
             let missed = match &self.store {
                 Some(store) => store.read(&self.session, &self.name, upto).await.unwrap_or_default(),
                 None => Vec::new(),
@@ -428,11 +426,6 @@ async fn forward(stream: Arc<ResumableStream>, registered: StreamRegistration, m
     }
 }
 
-/// Appends the id of an event.
-pub(super) fn write_id(out: &mut Vec<u8>, stream: &str, number: u64) {
-    out.extend_from_slice(format!("id: {stream}.{number}\n").as_bytes());
-}
-
 /// What stores call a session.
 pub(super) fn session_name(sid: &Sid) -> Box<str> {
     URL_SAFE_NO_PAD.encode(sid).into()
@@ -450,7 +443,7 @@ pub(super) struct StreamRegistration(Arc<ResumableStream>);
 impl Drop for StreamRegistration {
     fn drop(&mut self) {
         self.0.end();
-        let removed = self.0.memory().streams().remove(&self.0.name);
+        let removed = self.0.memory().streams.lock().remove(&self.0.name);
         drop(removed);
     }
 }

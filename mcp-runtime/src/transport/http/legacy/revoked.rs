@@ -2,13 +2,11 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        PoisonError, RwLock,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use super::Sid;
+use crate::sync::RwLock;
 
 /// Ended sessions, each kept until it would have expired; bounded.
 #[derive(Debug)]
@@ -33,7 +31,7 @@ impl Revoked {
 
     /// Ends a session; `false` when there is no room to remember it.
     pub(crate) fn revoke(&self, sid: Sid, expires: u64, now: u64) -> bool {
-        let mut until = self.until.write().unwrap_or_else(PoisonError::into_inner);
+        let mut until = self.until.write();
         if until.sessions.len() >= self.limit && until.next <= now {
             until.sessions.retain(|_, expires| *expires > now);
             until.next = until.sessions.values().min().copied().unwrap_or(u64::MAX);
@@ -48,8 +46,7 @@ impl Revoked {
     }
 
     pub(crate) fn contains(&self, sid: &Sid) -> bool {
-        self.any.load(Ordering::Acquire)
-            && self.until.read().unwrap_or_else(PoisonError::into_inner).sessions.contains_key(sid)
+        self.any.load(Ordering::Acquire) && self.until.read().sessions.contains_key(sid)
     }
 }
 

@@ -1,11 +1,7 @@
 //! What a session id says. Made at `initialize`, opened with every later request; the ids that were opened last are
 //! kept open.
 
-use std::{
-    borrow::Cow,
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 use serde_json::Value;
 
@@ -14,6 +10,7 @@ use crate::{
     connection::{Caller, ClientData},
     crypto::{Ring, Seal},
     protocol::Revision,
+    sync::Mutex,
 };
 
 /// The identity of a session.
@@ -24,7 +21,7 @@ const LAYOUT: u8 = 2;
 const FIXED: usize = 1 + 1 + 2 + 8 + 8;
 /// How much of `clientInfo` travels with the client.
 const MAX_INFO: usize = 128;
-const PURPOSE: [u8; 24] = *b"mcp-runtime session id 1";
+const PURPOSE: &str = "mcp-runtime session id 1";
 
 /// An open session.
 #[derive(Debug, Clone)]
@@ -109,7 +106,7 @@ impl SessionIds {
     /// The session that `id` is, unless it expired, is not of this server or belongs to another caller.
     pub(crate) fn open(&self, id: &[u8], caller: Option<&Caller>, now: u64) -> Option<Arc<Session>> {
         let key: [u8; RANDOM] = id.get(RANDOM_AT..RANDOM_AT + RANDOM)?.try_into().ok()?;
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = self.opened.lock();
         if let Some(known) = opened.get(&key).filter(|known| known.is(id, caller)) {
             let alive = is_alive(known.issued, known.session.expires, now);
             return alive.then(|| known.session.clone());
@@ -121,7 +118,7 @@ impl SessionIds {
         }
         let session = Arc::new(session);
         let caller = caller.map(|caller| (caller.issuer.clone(), caller.subject.clone()));
-        opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        opened = self.opened.lock();
         if opened.len() >= MAX_OPENED {
             opened.clear();
         }

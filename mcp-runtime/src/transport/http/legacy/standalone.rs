@@ -1,12 +1,12 @@
 //! The standalone streams of one session, and which of them brings the next message: each goes to exactly one, the one
 //! that was opened last and is being read. Their owners take turns at it.
 
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    task::{Context, Poll, Waker},
-};
+use std::task::{Context, Poll, Waker};
 
-use crate::events::{Change, Subscriber};
+use crate::{
+    events::{Change, Subscriber},
+    sync::Mutex,
+};
 
 /// The standalone streams of one session.
 #[derive(Debug, Default)]
@@ -43,13 +43,9 @@ impl StandaloneState {
 }
 
 impl Standalone {
-    fn lock(&self) -> MutexGuard<'_, StandaloneState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A new stream, by its number; `None` if `follow` gives the first one nothing to bring.
     pub(crate) fn join(&self, follow: impl FnOnce() -> Option<Subscriber>) -> Option<u64> {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         if state.follower.is_none() {
             state.follower = Some(follow()?);
         }
@@ -61,7 +57,7 @@ impl Standalone {
 
     /// A stream is over.
     pub(crate) fn leave(&self, serial: u64) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         state.streams.retain(|stream| stream.serial != serial);
         if state.streams.is_empty() {
             let follower = state.follower.take();
@@ -74,7 +70,7 @@ impl Standalone {
 
     /// Whether the client of a stream is connected.
     pub(crate) fn reads(&self, serial: u64, read: bool) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         if let Some(stream) = state.streams.iter_mut().find(|stream| stream.serial == serial) {
             stream.read = read;
         }
@@ -83,7 +79,7 @@ impl Standalone {
 
     /// What that stream is to bring next; `None` when it must end, so that its client knows that something was lost.
     pub(crate) fn poll(&self, serial: u64, cx: &mut Context<'_>) -> Poll<Option<Change>> {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         let turn = state.next().is_some_and(|stream| stream.serial == serial);
         if turn && let Some(follower) = &mut state.follower {
             match follower.poll(cx) {

@@ -4,7 +4,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
 };
 
 use super::{Sid, standalone::Standalone};
@@ -12,6 +12,7 @@ use crate::{
     connection::Shutdown,
     events::{Filter, Hub, ListChanges},
     protocol::LogLevel,
+    sync::Mutex,
 };
 
 /// Bytes of the URIs that all sessions together subscribe to.
@@ -31,7 +32,7 @@ pub(crate) struct SessionMemory<S> {
     /// Its standalone streams.
     pub(crate) standalone: Standalone,
     /// Its streams that can be resumed while they go on, by their names.
-    streams: Mutex<HashMap<Box<str>, S>>,
+    pub(super) streams: Mutex<HashMap<Box<str>, S>>,
 }
 
 /// The sessions of which something is kept; `S` is what the transport keeps of a stream.
@@ -116,13 +117,9 @@ impl<S> SessionTable<S> {
         Arc::new(Self { limit, hub, state: Mutex::new(state) })
     }
 
-    fn lock(&self) -> MutexGuard<'_, TableState<S>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Opens a stream of a session; `None` if the table is full of sessions with open streams.
     pub(crate) fn open(self: &Arc<Self>, sid: Sid) -> Option<OpenSession<S>> {
-        let mut guard = self.lock();
+        let mut guard = self.state.lock();
         let state = &mut *guard;
         let slot = state.slot(&sid, self.limit, &self.hub)?;
         let memory = slot.memory.clone();
@@ -136,12 +133,12 @@ impl<S> SessionTable<S> {
 
     /// The least level of log messages that a session wants.
     pub(crate) fn level(&self, sid: &Sid) -> Option<LogLevel> {
-        self.lock().sessions.get(sid)?.level
+        self.state.lock().sessions.get(sid)?.level
     }
 
     /// Sets that level; `false` if there is no room to remember it.
     pub(crate) fn set_level(&self, sid: &Sid, level: LogLevel) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let Some(slot) = state.slot(sid, self.limit, &self.hub) else { return false };
         slot.level = Some(level);
         state.touch(sid);
@@ -153,7 +150,7 @@ impl<S> SessionTable<S> {
         if uri.len() > MAX_URI {
             return false;
         }
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let Some(slot) = state.slot(sid, self.limit, &self.hub) else { return false };
         let filter = slot.memory.filter.clone();
         if !filter.subscribe(uri) {
@@ -173,7 +170,7 @@ impl<S> SessionTable<S> {
 
     /// Ends that subscription.
     pub(crate) fn unsubscribe(&self, sid: &Sid, uri: &str) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if let Some(filter) = state.sessions.get(sid).map(|slot| slot.memory.filter.clone()) {
             filter.unsubscribe(uri);
             state.count(sid, &filter);
@@ -184,7 +181,7 @@ impl<S> SessionTable<S> {
     /// Forgets a session that was ended, and closes its streams.
     pub(crate) fn end(&self, sid: &Sid) {
         let removed = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             let removed = state.sessions.remove(sid);
             if let Some(slot) = &removed {
                 state.idle.remove(&slot.since);
@@ -200,7 +197,7 @@ impl<S> SessionTable<S> {
     /// Closes the streams of all sessions, and opens none any more.
     pub(crate) fn end_all(&self) {
         let all: Vec<_> = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.ended = true;
             state.sessions.values().map(|slot| slot.memory.clone()).collect()
         };
@@ -211,7 +208,7 @@ impl<S> SessionTable<S> {
 
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        let state = self.lock();
+        let state = self.state.lock();
         assert!(state.idle.len() <= state.sessions.len());
         state.sessions.len()
     }
@@ -239,10 +236,6 @@ impl<S> SessionMemory<S> {
     pub(crate) fn filter(&self) -> &Arc<Filter> {
         &self.filter
     }
-
-    pub(crate) fn streams(&self) -> MutexGuard<'_, HashMap<Box<str>, S>> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// An open stream's place in its session: as long as there is one, the session is not forgotten.
@@ -267,7 +260,7 @@ impl<S> fmt::Debug for OpenSession<S> {
 
 impl<S> Drop for OpenSession<S> {
     fn drop(&mut self) {
-        let mut guard = self.table.lock();
+        let mut guard = self.table.state.lock();
         let state = &mut *guard;
         state.clock += 1;
         // the session may have been ended since, and begun to be remembered anew
@@ -289,7 +282,7 @@ mod tests {
 
     impl<S> SessionTable<S> {
         fn keeps(&self, sid: &Sid) -> bool {
-            self.lock().sessions.contains_key(sid)
+            self.state.lock().sessions.contains_key(sid)
         }
     }
 
@@ -350,7 +343,7 @@ mod tests {
             sid[..4].copy_from_slice(&n.to_le_bytes());
             assert!(table.subscribe(&sid, &long(n)));
         }
-        let state = table.lock();
+        let state = table.state.lock();
         assert!(state.bytes <= MAX_BYTES && state.sessions.len() < MAX_BYTES / MAX_URI + 1);
         drop(state);
         let sid = [9; 16];
@@ -358,6 +351,6 @@ mod tests {
             assert!(table.subscribe(&sid, &long(n)));
             table.unsubscribe(&sid, &long(n));
         }
-        assert_eq!(table.lock().sessions[&sid].bytes, 0);
+        assert_eq!(table.state.lock().sessions[&sid].bytes, 0);
     }
 }

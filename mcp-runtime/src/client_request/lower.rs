@@ -8,7 +8,7 @@ use crate::client_request::{
     form::Form,
 };
 use crate::{
-    jsonrpc::{Object, array, string},
+    jsonrpc::{Object, write_array, write_string},
     protocol::Revision,
 };
 
@@ -32,14 +32,14 @@ pub(super) fn form(message: &str, form: &Form, revision: Revision) -> Result<Vec
     params.str("message", message).object("requestedSchema", |schema| {
         schema.raw("type", "\"object\"").object("properties", |properties| {
             for field in &form.fields {
-                let mut property = Object::new(properties.any_key(&field.name));
+                let mut property = Object::new(properties.escaped_key(&field.name));
                 write(&mut property, field, rich);
                 property.end();
             }
         });
         let required: Vec<&Field> = form.fields.iter().filter(|field| field.required).collect();
         if !required.is_empty() {
-            array(schema.key("required"), required, |out, field| string(out, &field.name));
+            write_array(schema.key("required"), required, |out, field| write_string(out, &field.name));
         }
     });
     params.end();
@@ -115,7 +115,7 @@ fn choice(schema: &mut Object<'_>, options: &Options, keyword: &str, rich: bool)
     match &options.titles {
         Titles::Each(titles) if rich => {
             let each = options.values.iter().zip(titles);
-            array(schema.key(keyword), each, |out, (value, title)| {
+            write_array(schema.key(keyword), each, |out, (value, title)| {
                 let mut one = Object::new(out);
                 one.str("const", value).str("title", title);
                 one.end();

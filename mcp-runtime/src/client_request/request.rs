@@ -11,7 +11,7 @@ use crate::client_request::{
 };
 use crate::{
     context::ClientFeature,
-    jsonrpc::{Object, array, string},
+    jsonrpc::{Object, write_array, write_string},
     protocol::Revision,
 };
 
@@ -175,9 +175,9 @@ impl Request {
         }
         params.object("modelPreferences", |preferences| {
             if !self.hints.is_empty() {
-                array(preferences.key("hints"), &self.hints, |out, hint| {
+                write_array(preferences.key("hints"), &self.hints, |out, hint| {
                     let mut object = Object::new(out);
-                    string(object.key("name"), hint);
+                    write_string(object.key("name"), hint);
                     object.end();
                 });
             }
@@ -191,7 +191,7 @@ impl Request {
 
     fn tools(&self, params: &mut Object<'_>) {
         if !self.tools.is_empty() {
-            array(params.key("tools"), &self.tools, |out, tool| {
+            write_array(params.key("tools"), &self.tools, |out, tool| {
                 let mut object = Object::new(out);
                 object.str("name", &tool.name).str("description", &tool.description);
                 object.value("inputSchema", &tool.schema);

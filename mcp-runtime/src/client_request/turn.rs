@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use crate::client_request::{Refusal, ToolUse};
 use crate::{
     content::{Content, Role, Writer},
-    jsonrpc::{Object, array},
+    jsonrpc::{Object, write_array},
     protocol::Revision,
 };
 
@@ -97,13 +97,13 @@ pub(super) fn write(out: &mut Vec<u8>, turns: &[Turn], revision: Revision) -> Re
         let size = if many { turn.blocks.len().max(1) } else { 1 };
         turn.blocks.chunks(size).map(|blocks| (turn.role, blocks))
     });
-    array(out, messages, |out, (role, blocks)| {
+    write_array(out, messages, |out, (role, blocks)| {
         let mut message = Object::new(out);
         message.str("role", role.as_str());
         let content = message.key("content");
         match blocks {
             [one] => block(content, one, writer),
-            several => array(content, several, |out, one| block(out, one, writer)),
+            several => write_array(content, several, |out, one| block(out, one, writer)),
         }
         message.end();
     });
@@ -140,7 +140,7 @@ fn block(out: &mut Vec<u8>, block: &Block, writer: Writer) {
         Block::Result { id, content, is_error } => {
             let mut object = Object::new(out);
             object.raw("type", "\"tool_result\"").str("toolUseId", id);
-            array(object.key("content"), content, |out, block| writer.content(out, block));
+            write_array(object.key("content"), content, |out, block| writer.content(out, block));
             if *is_error {
                 object.raw("isError", "true");
             }

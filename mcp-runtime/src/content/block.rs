@@ -9,7 +9,7 @@ use super::{
     resource::{Body, ResourceDefaults},
 };
 use crate::{
-    jsonrpc::{Object, array, string},
+    jsonrpc::{Object, write_array, write_string},
     protocol::Revision,
 };
 
@@ -307,7 +307,7 @@ fn blob(out: &mut Vec<u8>, bytes: &[u8]) {
 fn data(out: &mut Vec<u8>, data: &Data) {
     match data {
         Data::Bytes(bytes) => blob(out, bytes),
-        Data::Base64(text) => string(out, text),
+        Data::Base64(text) => write_string(out, text),
     }
 }
 
@@ -319,7 +319,9 @@ impl Writer {
     pub(crate) fn annotations(self, object: &mut Object<'_>, annotations: &Annotations) {
         object.object("annotations", |a| {
             if !annotations.audience.is_empty() {
-                array(a.key("audience"), &annotations.audience, |out, role| string(out, role.as_str()));
+                write_array(a.key("audience"), &annotations.audience, |out, role| {
+                    write_string(out, role.as_str())
+                });
             }
             if let Some(priority) = annotations.priority {
                 a.value("priority", &priority);
@@ -334,7 +336,7 @@ impl Writer {
         if icons.is_empty() || !self.knows(Revision::V2025_11_25) {
             return;
         }
-        array(object.key("icons"), icons, |out, icon| {
+        write_array(object.key("icons"), icons, |out, icon| {
             let mut object = Object::new(out);
             object.str("src", &icon.src).opt_str("mimeType", icon.mime.as_deref());
             if !icon.sizes.is_empty() {
@@ -430,7 +432,7 @@ impl Writer {
             Some(ui) if self.knows(Revision::V2025_06_18) => {
                 item.object("_meta", |all| {
                     for (key, value) in meta.into_iter().flatten() {
-                        all.any_value(key, value);
+                        all.escaped_value(key, value);
                     }
                     all.raw("ui", ui);
                 });

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     connection::{ClientId, PendingRequests, RequestContext},
-    jsonrpc::{Malformed, Message, ProtocolError, RequestId, parse},
+    jsonrpc::{JsonRpcMessage, MalformedMessage, ProtocolError, RequestId, parse},
     protocol::Revision,
     server::Server,
 };
@@ -57,13 +57,13 @@ impl InFlight {
         if table.clients.is_empty() {
             return false;
         }
-        let id = RequestId::of(id);
+        let id = RequestId::from_json(id);
         table.clients.get(client).is_some_and(|entries| entries.iter().any(|entry| entry.id == id))
     }
 
     /// Registers a request; `None` if its id is in use.
     pub(crate) fn register(&self, client: ClientId, id: &str) -> Option<Registration> {
-        let id = RequestId::of(id);
+        let id = RequestId::from_json(id);
         let mut table = self.lock();
         table.serial += 1;
         let serial = table.serial;
@@ -134,7 +134,7 @@ impl Registration {
         if held.is_empty() {
             return None;
         }
-        let id = RequestId::of(id);
+        let id = RequestId::from_json(id);
         let at = held.iter().position(|registration| registration.id == id)?;
         Some(held.swap_remove(at))
     }
@@ -167,7 +167,7 @@ pub(crate) enum Era {
 }
 
 /// The revision of a message on a connection; `handshake` is what `initialize` settled there.
-pub(crate) fn era(message: &Message<'_>, handshake: Option<Revision>) -> Era {
+pub(crate) fn era(message: &JsonRpcMessage<'_>, handshake: Option<Revision>) -> Era {
     let method = message.method().unwrap_or_default();
     match Server::version_in(&message.params().meta) {
         Ok(Some(version)) if version == Revision::LATEST.as_str() => Era::Of(Revision::LATEST),
@@ -195,7 +195,7 @@ pub(crate) struct Clients<'a> {
 
 impl Clients<'_> {
     /// A notification: only that of a cancelled request has a meaning.
-    pub(crate) fn notification(&self, message: &Message<'_>) {
+    pub(crate) fn notification(&self, message: &JsonRpcMessage<'_>) {
         if message.method() == Some("notifications/cancelled")
             && let Some(id) = message.params().request_id.and_then(RequestId::from_raw)
         {
@@ -204,7 +204,7 @@ impl Clients<'_> {
     }
 
     /// Hands a response to the request that waits for it; `false` if none does.
-    pub(crate) fn response(&self, message: &Message<'_>) -> bool {
+    pub(crate) fn response(&self, message: &JsonRpcMessage<'_>) -> bool {
         let (Some(id), Some(response)) = (message.id(), message.response()) else { return false };
         self.pending.deliver(&self.client, id, response.map(Into::into).map_err(Into::into))
     }
@@ -396,7 +396,7 @@ pub(crate) struct Batch {
 }
 
 /// The messages of an array, as far as they can be read.
-pub(crate) struct Messages<'a>(Vec<Result<Message<'a>, Malformed>>);
+pub(crate) struct Messages<'a>(Vec<Result<JsonRpcMessage<'a>, MalformedMessage>>);
 
 impl<'a> Messages<'a> {
     pub(crate) fn read(messages: &[&'a RawValue]) -> Self {
@@ -417,7 +417,7 @@ impl<'a> Messages<'a> {
     pub(crate) fn await_replies(&self) -> bool {
         self.0.iter().any(|message| match message {
             Ok(message) => message.id().is_some() && !message.is_response(),
-            Err(malformed) => !malformed.silent,
+            Err(malformed) => malformed.expects_response,
         })
     }
 
@@ -454,7 +454,7 @@ pub(crate) fn start_batch(
     for message in &messages.0 {
         let message = match message {
             Ok(message) => message,
-            Err(malformed) if malformed.silent => continue,
+            Err(malformed) if !malformed.expects_response => continue,
             Err(malformed) => {
                 match malformed.id.as_deref() {
                     Some(id) => members.push(Member::Replied(id.into(), malformed.error.clone().into())),
@@ -500,7 +500,7 @@ mod tests {
         let mut text = in_flight.register([1; 16], "\"1\"").expect("free");
         assert!(in_flight.contains(&[1; 16], "1") && !in_flight.contains(&[3; 16], "1"));
         assert!(in_flight.register([1; 16], "1").is_none(), "in use");
-        in_flight.cancel(&[1; 16], &RequestId::of("1"));
+        in_flight.cancel(&[1; 16], &RequestId::from_json("1"));
         assert!(one.poll_cancelled(&mut cx).is_ready());
         assert!(other.poll_cancelled(&mut cx).is_pending() && text.poll_cancelled(&mut cx).is_pending());
         in_flight.cancel_all(&[1; 16]);

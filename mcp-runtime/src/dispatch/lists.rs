@@ -14,7 +14,7 @@ use crate::{
     error::Failure,
     extensions::Extensions,
     invoke::{self, ClientError, Running, Started, Subject},
-    jsonrpc::{ProtocolError, text_of},
+    jsonrpc::{ProtocolError, decode_string},
     protocol::Revision,
     resource::{ListFn, ListedResource, ResourceEntry},
     server::{ListKind, Page, Registry, Server, page_of},
@@ -167,7 +167,7 @@ impl<'a> Request<'a> {
     pub(super) fn cursor(&self) -> Result<Option<Cow<'a, str>>, ProtocolError> {
         match self.params.cursor.filter(|raw| raw.get() != "null") {
             None => Ok(None),
-            Some(raw) => text_of(raw)
+            Some(raw) => decode_string(raw)
                 .map(Some)
                 .ok_or_else(|| ProtocolError::invalid_params("`cursor` is not a string")),
         }

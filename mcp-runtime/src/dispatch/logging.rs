@@ -9,7 +9,7 @@ use super::{
     response::{Reply, ResultBody},
 };
 use crate::{
-    jsonrpc::{ProtocolError, text_of},
+    jsonrpc::{ProtocolError, decode_string},
     protocol::LogLevel,
     server::Server,
 };
@@ -28,7 +28,7 @@ impl Server {
 }
 
 pub(super) fn level(raw: &RawValue, key: &str) -> Result<LogLevel, ProtocolError> {
-    text_of(raw).and_then(|name| LogLevel::from_wire(&name)).ok_or_else(|| {
+    decode_string(raw).and_then(|name| LogLevel::from_wire(&name)).ok_or_else(|| {
         let known = LogLevel::ALL.map(LogLevel::as_str).join(", ");
         ProtocolError::invalid_params(format!("`{key}` is not a level of log messages\nit is one of {known}"))
     })

@@ -39,7 +39,7 @@ use crate::{
     connection::{Access, ClientData, RequestContext},
     context::{Asks, Context, Inner, Round, Way, any_forwarder},
     extensions::Extensions,
-    jsonrpc::{Message, Meta, Params, ProtocolError, is_id, text_of},
+    jsonrpc::{JsonRpcMessage, Meta, Params, ProtocolError, decode_string, is_valid_id},
     protocol::{self, LogLevel, META_LOG_LEVEL, Revision},
     server::{ListKind, Registry, Server},
 };
@@ -65,7 +65,7 @@ enum MayAsk {
 impl<'a> Request<'a> {
     /// The request that a message is; absent for notifications and responses.
     pub(crate) fn of(
-        message: &'a Message<'a>,
+        message: &'a JsonRpcMessage<'a>,
         revision: Revision,
         context: &'a RequestContext,
     ) -> Option<Self> {
@@ -156,10 +156,10 @@ impl<'a> Request<'a> {
         if self.revision.is_modern() {
             check_meta(meta)?;
         }
-        if meta.progress_token.is_some_and(|token| !is_id(token)) {
+        if meta.progress_token.is_some_and(|token| !is_valid_id(token)) {
             let text = format!(
                 "`progressToken` is neither a string nor an integer of at most {} bytes",
-                crate::jsonrpc::MAX_ID
+                crate::jsonrpc::MAX_ID_BYTES
             );
             return Err(ProtocolError::invalid_params(text).into());
         }
@@ -218,7 +218,7 @@ impl Server {
     /// The version that a request's `_meta` names; absent before 2026-07-28.
     pub(crate) fn version_in<'a>(meta: &Meta<'a>) -> Result<Option<Cow<'a, str>>, ProtocolError> {
         let Some(raw) = meta.version else { return Ok(None) };
-        text_of(raw)
+        decode_string(raw)
             .map(Some)
             .ok_or_else(|| ProtocolError::invalid_params("the protocol version in `_meta` is not a string"))
     }

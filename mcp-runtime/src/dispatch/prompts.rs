@@ -17,7 +17,7 @@ use crate::{
     error::Failure,
     extensions::Extensions,
     invoke::{self, ClientError, InputRequired, Running, Started, Subject},
-    jsonrpc::{ProtocolError, text_of},
+    jsonrpc::{ProtocolError, decode_string},
     prompt::{PromptEntry, PromptResult},
     protocol::Revision,
     server::{Registry, Server},
@@ -35,7 +35,8 @@ struct Call<'a> {
 impl Server {
     pub(super) fn get_prompt(&self, request: Request<'_>, registry: &Registry) -> Result<Response, Reply> {
         let name = request.params.name.ok_or_else(|| ProtocolError::invalid_params("`name` is missing"))?;
-        let name = text_of(name).ok_or_else(|| ProtocolError::invalid_params("`name` is not a string"))?;
+        let name =
+            decode_string(name).ok_or_else(|| ProtocolError::invalid_params("`name` is not a string"))?;
         let arguments = request.params.arguments.map_or("{}", |raw| raw.get());
         let values = texts(Some(arguments))?;
         let Some(entry) = registry.prompts.find(&name, request.context) else {

@@ -21,7 +21,7 @@ use crate::{
     connection::Caller,
     context::{ClientFeature, Context, MAX_ROUNDS, Raw, RequestState, Round},
     invoke::InputRequired,
-    jsonrpc::{ProtocolError, string, text_of},
+    jsonrpc::{ProtocolError, decode_string, write_string},
     protocol::MISSING_CLIENT_CAPABILITY,
     server::Server,
 };
@@ -79,7 +79,7 @@ fn canonicalise(json: &str, depth: usize, out: &mut Vec<u8>) {
             let members: BTreeMap<String, &RawValue> = serde_json::from_str(json).unwrap_or_default();
             out.push(b'{');
             for (key, value) in members {
-                string(out, &key);
+                write_string(out, &key);
                 out.push(b':');
                 canonicalise(value.get(), depth, out);
                 out.push(b',');
@@ -96,7 +96,7 @@ fn canonicalise(json: &str, depth: usize, out: &mut Vec<u8>) {
             out.push(b']');
         }
         (Some(_), Some(b'"')) => match serde_json::from_str::<String>(json) {
-            Ok(text) => string(out, &text),
+            Ok(text) => write_string(out, &text),
             Err(_) => out.extend_from_slice(json.as_bytes()),
         },
         (Some(_), Some(b'-' | b'0'..=b'9')) => out.extend_from_slice(number(json).as_bytes()),
@@ -137,7 +137,7 @@ impl Server {
         let memory = match params.request_state {
             None => None,
             Some(raw) => {
-                let text = text_of(raw)
+                let text = decode_string(raw)
                     .ok_or_else(|| ProtocolError::invalid_params("`requestState` is not a string"))?;
                 let caller = request.context.caller.as_deref();
                 Some(self.open(&text, &bound(), caller, now()).ok_or_else(|| {

@@ -16,7 +16,7 @@ use crate::{
     error::Failure,
     extensions::Extensions,
     invoke::{self, ClientError, InputRequired, Running, Started, Subject, contain},
-    jsonrpc::{ProtocolError, text_of},
+    jsonrpc::{ProtocolError, decode_string},
     protocol::{self, Revision},
     resource::{Bound, ResourceEntry, ResourceResult, Subscription},
     server::{Registry, Server},
@@ -193,7 +193,7 @@ impl<'a> Request<'a> {
     /// The URI of a request that has one.
     pub(super) fn uri(&self) -> Result<Cow<'a, str>, ProtocolError> {
         let uri = self.params.uri.ok_or_else(|| ProtocolError::invalid_params("`uri` is missing"))?;
-        text_of(uri).ok_or_else(|| ProtocolError::invalid_params("`uri` is not a string"))
+        decode_string(uri).ok_or_else(|| ProtocolError::invalid_params("`uri` is not a string"))
     }
 }
 

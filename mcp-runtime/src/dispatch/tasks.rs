@@ -19,7 +19,7 @@ use crate::{
     connection::owner,
     context::Context,
     invoke::{Invoked, MissingFeatures, Running},
-    jsonrpc::{Meta, ProtocolError, text_of},
+    jsonrpc::{Meta, ProtocolError, decode_string},
     protocol::{MISSING_CLIENT_CAPABILITY, Revision, TASKS_EXTENSION},
     server::{Identity, Server, WeakServer},
     task::{Ended, Found, Outcome, Place},
@@ -187,7 +187,7 @@ impl Server {
         if !knows_tasks(&request.params.meta) {
             return Err(lacks_tasks());
         }
-        let task = request.params.task_id.and_then(text_of);
+        let task = request.params.task_id.and_then(decode_string);
         let task =
             task.ok_or_else(|| ProtocolError::invalid_params("`taskId` is missing, or not a string"))?;
         let act = what(request)?;

@@ -19,7 +19,7 @@ use crate::{
     error::{Failure, ToolError},
     extensions::Extensions,
     invoke::{self, ClientError, Running, Started, Subject, ToolInterruption},
-    jsonrpc::{ProtocolError, text_of},
+    jsonrpc::{ProtocolError, decode_string},
     protocol::Revision,
     server::{Registry, Server},
     tool::{DynHandler, TaskMode, ToolCall, ToolEntry, ToolHandler, ToolResult},
@@ -38,7 +38,7 @@ struct Call<'a> {
 impl Server {
     pub(super) fn call_tool(&self, request: Request<'_>, registry: &Registry) -> Result<Response, Reply> {
         let name = request.params.name.ok_or_else(|| invalid("`name` is missing"))?;
-        let name = text_of(name).ok_or_else(|| invalid("`name` is not a string"))?;
+        let name = decode_string(name).ok_or_else(|| invalid("`name` is not a string"))?;
         let arguments = match request.params.arguments.map(|raw| raw.get()) {
             None | Some("null") => "{}",
             Some(object) if object.starts_with('{') => object,

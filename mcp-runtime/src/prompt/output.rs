@@ -6,7 +6,7 @@ use crate::content::{Audio, Content, Embedded, Image, Message, ResourceLink, Tex
 use crate::error::{Failure, IntoFailure};
 use crate::{
     content::Writer,
-    jsonrpc::{Object, array},
+    jsonrpc::{Object, write_array},
     protocol::Revision,
 };
 use serde_json::{Map, Value};
@@ -52,7 +52,7 @@ pub(crate) fn prompt_result(
 ) {
     let writer = Writer(revision);
     object.opt_str("description", result.description.as_deref().or(description));
-    array(object.key("messages"), &result.messages, |out, message| writer.message(out, message));
+    write_array(object.key("messages"), &result.messages, |out, message| writer.message(out, message));
 }
 
 /// Types that are one message: a [`Message`], or a block or text of the user.

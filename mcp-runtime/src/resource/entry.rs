@@ -129,7 +129,7 @@ impl ResourceEntry {
                     let meta = meta.and_then(|meta| serde_json::from_str::<Map<_, _>>(meta).ok());
                     let of_template = meta.iter().flatten().filter(|(key, _)| !own.contains_key(*key));
                     for (key, value) in of_template.chain(own) {
-                        all.any_value(key, value);
+                        all.escaped_value(key, value);
                     }
                     if let Some(ui) = ui.filter(|_| !own.contains_key("ui")) {
                         all.raw("ui", ui);

@@ -11,7 +11,7 @@ use crate::{
 };
 use crate::{
     content::{ResourceDefaults, Writer},
-    jsonrpc::{Object, array},
+    jsonrpc::{Object, write_array},
     protocol::Revision,
 };
 use serde_json::{Map, Value};
@@ -53,7 +53,7 @@ pub(crate) fn resource_result(
     own: ResourceDefaults<'_>,
 ) {
     let writer = Writer(revision);
-    array(object.key("contents"), &result.contents, |out, item| writer.resource(out, item, own));
+    write_array(object.key("contents"), &result.contents, |out, item| writer.resource(out, item, own));
 }
 
 /// Types that a resource may return.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::{item::Problem, resource::percent_decode};
 use crate::{
-    jsonrpc::{Object, array},
+    jsonrpc::{Object, write_array},
     protocol::normalise,
     skill::{self, File, MANIFEST, Node, Shelf, Skill},
 };
@@ -123,7 +123,7 @@ pub(crate) fn children(skill: &Skill, folder: &str) -> Vec<Vec<u8>> {
 /// The members of a skill's entry.
 pub(crate) fn write_entry(entry: &mut Object<'_>, skill: &Skill) {
     entry.str("uri", &skill.uri(MANIFEST)).value("frontmatter", &skill.frontmatter);
-    array(entry.key("resources"), skill.files(), |out, (path, file)| {
+    write_array(entry.key("resources"), skill.files(), |out, (path, file)| {
         let mut object = Object::new(out);
         object.str("uri", &skill.uri(path)).str("digest", &file.digest).value("size", &file.size);
         object.end();

@@ -233,14 +233,14 @@ fn write_input(out: &mut Vec<u8>, schema: &Value, args: &[&'static dyn AnyArg]) 
                 .map(String::as_str)
                 .filter(|name| !args.iter().any(|arg| arg.name() == *name));
             for name in declared.chain(others) {
-                p.any_value(name, &properties[name]);
+                p.escaped_value(name, &properties[name]);
             }
         });
     }
     for (key, value) in
         schema.as_object().into_iter().flatten().filter(|(k, _)| *k != "type" && *k != "properties")
     {
-        root.any_value(key, value);
+        root.escaped_value(key, value);
     }
     root.end();
 }

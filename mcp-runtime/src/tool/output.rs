@@ -12,7 +12,7 @@ use crate::{
 };
 use crate::{
     content::Writer,
-    jsonrpc::{Object, array},
+    jsonrpc::{Object, write_array},
     protocol::Revision,
 };
 use serde_json::{Map, Value};
@@ -93,7 +93,7 @@ impl ToolResult {
 /// The members of a tool's result; `wrap` puts the structured value under `result` for clients of older revisions.
 pub(crate) fn tool_result(object: &mut Object<'_>, result: &ToolResult, revision: Revision, wrap: bool) {
     let writer = Writer(revision);
-    array(object.key("content"), &result.content, |out, block| writer.content(out, block));
+    write_array(object.key("content"), &result.content, |out, block| writer.content(out, block));
     if let Some(json) = result.structured.as_deref().filter(|_| revision >= Revision::V2025_06_18) {
         if wrap && !revision.is_modern() {
             object.object("structuredContent", |s| {

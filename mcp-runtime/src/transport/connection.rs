@@ -24,7 +24,7 @@ use crate::{
         RunningRequest, Subscribed, Subscription, THE_CLIENT, encode, era, start_batch,
     },
     events::{Filter, Follower, Lists},
-    jsonrpc::{Malformed, Message, ProtocolError, batch, error_reply, parse},
+    jsonrpc::{JsonRpcMessage, MalformedMessage, ProtocolError, parse, parse_batch, write_error_response},
     protocol::Revision,
     server::Server,
 };
@@ -174,16 +174,16 @@ impl Connection {
         }
     }
 
-    fn malformed(&mut self, text: &[u8], malformed: &Malformed, out: &mut Lines) {
+    fn malformed(&mut self, text: &[u8], malformed: &MalformedMessage, out: &mut Lines) {
         if text.trim_ascii().is_empty() {
             return;
         }
         if self.handshake == Some(Revision::V2025_03_26)
-            && let Some(members) = batch(text)
+            && let Some(members) = parse_batch(text)
         {
             return self.batch(&Messages::read(&members), text, out);
         }
-        if malformed.silent {
+        if !malformed.expects_response {
             tracing::debug!(error = %malformed.error, "a malformed notification was ignored");
         } else {
             self.refuse(malformed.id.as_deref(), &malformed.error, out);
@@ -197,11 +197,11 @@ impl Connection {
             return;
         }
         let start = out.bytes.len();
-        error_reply(&mut out.bytes, id, error);
+        write_error_response(&mut out.bytes, id, error);
         out.end_line(start);
     }
 
-    fn message(&mut self, message: &Message<'_>, text: &[u8], out: &mut Lines) {
+    fn message(&mut self, message: &JsonRpcMessage<'_>, text: &[u8], out: &mut Lines) {
         if message.is_response() {
             if !self.work.clients().response(message) {
                 tracing::debug!("a response that no request waits for was ignored");
@@ -243,7 +243,7 @@ impl Connection {
         }
     }
 
-    fn initialize(&mut self, message: &Message<'_>) -> Reply {
+    fn initialize(&mut self, message: &JsonRpcMessage<'_>) -> Reply {
         let server = &self.work.server;
         let (reply, handshake) = server.initialize(message.params(), true);
         if let Some(handshake) = handshake {
@@ -395,7 +395,7 @@ impl Work {
     }
 
     /// What is cancelled while it waits gives its place to others.
-    fn notification(&self, message: &Message<'_>) {
+    fn notification(&self, message: &JsonRpcMessage<'_>) {
         self.clients().notification(message);
         let mut table = self.table();
         let Table { queue, queued_bytes, .. } = &mut *table;
@@ -533,7 +533,7 @@ impl Work {
 
     async fn answer_queued(&self, queued: Queued, out: &mut Lines) {
         let Queued { text, mut registrations, revision, context } = queued;
-        if let Some(members) = batch(&text) {
+        if let Some(members) = parse_batch(&text) {
             let (messages, clients) = (Messages::read(&members), Some(self.clients()));
             let batch = start_batch(&self.server, &messages, &context, clients, &mut registrations);
             return self.finish_calls(batch.calls, out).await;

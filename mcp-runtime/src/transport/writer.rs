@@ -13,7 +13,7 @@ use std::{
 
 use tokio::sync::{Notify, futures::Notified};
 
-use crate::jsonrpc::one_line;
+use crate::jsonrpc::replace_line_breaks;
 
 /// Bytes of backlog beyond which the reader waits.
 const FULL: usize = 8 << 20;
@@ -77,7 +77,7 @@ pub(crate) struct Lines {
 impl Lines {
     /// Where the next message goes; [`end_line`](Self::end_line) with the length before it ends it.
     pub(crate) fn end_line(&mut self, start: usize) {
-        one_line(self.bytes.get_mut(start..).unwrap_or_default());
+        replace_line_breaks(self.bytes.get_mut(start..).unwrap_or_default());
         self.bytes.push(b'\n');
         self.replies += 1;
     }
@@ -109,7 +109,7 @@ impl Writer {
 
     /// Hands over one message.
     pub(crate) fn send_line(self: &Arc<Self>, mut message: Vec<u8>, replies: usize) {
-        one_line(&mut message);
+        replace_line_breaks(&mut message);
         message.push(b'\n');
         self.send(&message, replies);
     }

@@ -54,7 +54,7 @@ impl Question {
 
 /// Writes a question as a member of `inputRequests`; `params` is JSON.
 pub(crate) fn input_request(requests: &mut Object<'_>, key: &str, method: &str, params: &[u8]) {
-    let mut request = Object::new(requests.any_key(key));
+    let mut request = Object::new(requests.escaped_key(key));
     request.str("method", method).key("params").extend_from_slice(params);
     request.end();
 }

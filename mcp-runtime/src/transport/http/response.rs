@@ -18,7 +18,7 @@ use super::exchange::Exchange;
 use crate::{
     connection::Receiver,
     dispatch::{Calls, Reply, Status, encode},
-    jsonrpc::{ProtocolError, error_reply, one_line},
+    jsonrpc::{ProtocolError, replace_line_breaks, write_error_response},
     protocol::{INTERNAL_ERROR, INVALID_REQUEST, Revision},
     server::Server,
 };
@@ -139,7 +139,7 @@ pub(super) fn event(out: &mut Vec<u8>, message: &[u8]) {
     out.extend_from_slice(b"event: message\ndata: ");
     let start = out.len();
     out.extend_from_slice(message);
-    one_line(out.get_mut(start..).unwrap_or_default());
+    replace_line_breaks(out.get_mut(start..).unwrap_or_default());
     out.extend_from_slice(b"\n\n");
 }
 
@@ -189,7 +189,7 @@ pub(super) fn add_head(response: &mut Response<ResponseBody>, reply: &Reply, mod
 /// An error reply to the request of that id.
 pub(super) fn error(status: StatusCode, id: Option<&str>, error: &ProtocolError) -> Response<ResponseBody> {
     let mut body = Vec::with_capacity(128);
-    error_reply(&mut body, id, error);
+    write_error_response(&mut body, id, error);
     json(status, body)
 }
 

@@ -29,7 +29,7 @@ use crate::{
     connection::{Caller, ClientConnection, ClientData, RequestContext, Shutdown},
     dispatch::{Calls, Received, Request, Subscribed},
     extensions::Extensions,
-    jsonrpc::{Malformed, Message, ProtocolError, parse},
+    jsonrpc::{JsonRpcMessage, MalformedMessage, ProtocolError, parse},
     protocol::Revision,
     server::Server,
 };
@@ -252,7 +252,12 @@ impl Endpoint {
 
     /// What is not a single message: perhaps an array, which one revision had.
     #[cold]
-    fn malformed(self: &Arc<Self>, text: &[u8], malformed: &Malformed, incoming: Incoming<'_>) -> Started {
+    fn malformed(
+        self: &Arc<Self>,
+        text: &[u8],
+        malformed: &MalformedMessage,
+        incoming: Incoming<'_>,
+    ) -> Started {
         if !incoming.head.is_modern() {
             return self.legacy.malformed(self, text, malformed, incoming);
         }
@@ -260,7 +265,7 @@ impl Endpoint {
     }
 
     /// A request of 2026-07-28: it says all that there is to know.
-    fn modern(self: &Arc<Self>, message: &Message<'_>, incoming: Incoming<'_>) -> Started {
+    fn modern(self: &Arc<Self>, message: &JsonRpcMessage<'_>, incoming: Incoming<'_>) -> Started {
         let Incoming { exchange, head, caller, place } = incoming;
         let refuse =
             |error: &ProtocolError| response::error(StatusCode::BAD_REQUEST, message.id(), error).into();

@@ -15,7 +15,7 @@ use crate::{
     blocking,
     connection::{ClientConnection, PendingResponse, Receiver, RequestContext, SessionState, Shutdown},
     dispatch::{Calls, Clients, Messages, Received, Request, start_batch},
-    jsonrpc::{self, Malformed, Message, ProtocolError},
+    jsonrpc::{self, JsonRpcMessage, MalformedMessage, ProtocolError},
     protocol::{INVALID_PARAMS, LogLevel, Revision},
     transport::http::{
         exchange::Exchange,
@@ -40,7 +40,7 @@ impl Legacy {
     pub(in crate::transport::http) fn post(
         &self,
         endpoint: &Arc<Endpoint>,
-        message: &Message<'_>,
+        message: &JsonRpcMessage<'_>,
         incoming: Incoming<'_>,
     ) -> Started {
         let head = incoming.head;
@@ -139,7 +139,12 @@ impl Legacy {
         (connection, context)
     }
 
-    fn initialize(&self, endpoint: &Endpoint, message: &Message<'_>, incoming: &Incoming<'_>) -> Started {
+    fn initialize(
+        &self,
+        endpoint: &Endpoint,
+        message: &JsonRpcMessage<'_>,
+        incoming: &Incoming<'_>,
+    ) -> Started {
         let (exchange, id) = (incoming.exchange, message.id().unwrap_or_default());
         let accepts = exchange.accepts();
         if !accepts.json && !accepts.stream {
@@ -164,10 +169,10 @@ impl Legacy {
         &self,
         endpoint: &Arc<Endpoint>,
         text: &[u8],
-        malformed: &Malformed,
+        malformed: &MalformedMessage,
         incoming: Incoming<'_>,
     ) -> Started {
-        if let Some(messages) = jsonrpc::batch(text) {
+        if let Some(messages) = jsonrpc::parse_batch(text) {
             if let Err(name) = incoming.head.once() {
                 return incoming.head.repeated(name).into();
             }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use crate::client_request::{Refusal, ToolUse};
 use crate::{
-    content::{Content, Role, Writer},
+    content::{Content, ContentWriter, Role},
     jsonrpc::{Object, write_array},
     protocol::Revision,
 };
@@ -92,7 +92,7 @@ pub(super) fn write(out: &mut Vec<u8>, turns: &[Turn], revision: Revision) -> Re
     for block in turns.iter().flat_map(|turn| &turn.blocks) {
         fits(block, revision)?;
     }
-    let (many, writer) = (revision >= Revision::V2025_11_25, Writer(revision));
+    let (many, writer) = (revision >= Revision::V2025_11_25, ContentWriter(revision));
     let messages = turns.iter().flat_map(|turn| {
         let size = if many { turn.blocks.len().max(1) } else { 1 };
         turn.blocks.chunks(size).map(|blocks| (turn.role, blocks))
@@ -125,9 +125,9 @@ fn fits(block: &Block, revision: Revision) -> Result<(), Refusal> {
     }
 }
 
-fn block(out: &mut Vec<u8>, block: &Block, writer: Writer) {
+fn block(out: &mut Vec<u8>, block: &Block, writer: ContentWriter) {
     match block {
-        Block::Content(content) => writer.content(out, content),
+        Block::Content(content) => writer.write_content(out, content),
         Block::Use(call) => {
             let mut object = Object::new(out);
             object.raw("type", "\"tool_use\"").str("id", &call.id).str("name", &call.name);
@@ -140,7 +140,7 @@ fn block(out: &mut Vec<u8>, block: &Block, writer: Writer) {
         Block::Result { id, content, is_error } => {
             let mut object = Object::new(out);
             object.raw("type", "\"tool_result\"").str("toolUseId", id);
-            write_array(object.key("content"), content, |out, block| writer.content(out, block));
+            write_array(object.key("content"), content, |out, block| writer.write_content(out, block));
             if *is_error {
                 object.raw("isError", "true");
             }

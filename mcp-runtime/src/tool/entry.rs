@@ -13,7 +13,6 @@ use super::{
 use crate::{
     arguments::{AnyArg, ToolInput},
     connection::{Access, HeaderParam, RequestContext},
-    content::Icon,
     extensions::Extensions,
     item::{Function, Problem},
     jsonrpc::Object,
@@ -118,7 +117,7 @@ impl ToolEntry {
         let mut spec = tool.spec.clone();
         spec.item.name = name;
         let problem = |text: String| spec.problem(text);
-        if let Some(bad) = spec.item.icons.iter().find_map(Icon::problem) {
+        if let Some(bad) = spec.item.icons.iter().find_map(|icon| icon.validate().err()) {
             return Err(problem(bad));
         }
         let schema = spec.input_schema.clone().unwrap_or_else(|| json!({"type": "object"}));

@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::events::Change;
-use crate::protocol::normalise;
+use crate::protocol::normalize_uri;
 
 /// The lists whose changes somebody wants to be told of, or a server can tell of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Filter {
     /// Adds a resource; `false` if there is no room for another.
     pub(crate) fn subscribe(&self, uri: &str) -> bool {
         let mut uris = self.uris.write().unwrap_or_else(PoisonError::into_inner);
-        let key = normalise(uri);
+        let key = normalize_uri(uri);
         if uris.len() >= self.max_uris && !uris.contains_key(&key) {
             return false;
         }
@@ -47,7 +47,7 @@ impl Filter {
 
     /// Removes a resource, whether or not it was there.
     pub(crate) fn unsubscribe(&self, uri: &str) {
-        self.uris.write().unwrap_or_else(PoisonError::into_inner).remove(&normalise(uri));
+        self.uris.write().unwrap_or_else(PoisonError::into_inner).remove(&normalize_uri(uri));
     }
 
     /// How many resources, and the bytes of their URIs.

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use crate::{item::Problem, resource::percent_decode};
 use crate::{
     jsonrpc::{Object, write_array},
-    protocol::normalise,
+    protocol::normalize_uri,
     skill::{self, File, MANIFEST, Node, Shelf, Skill},
 };
 
@@ -76,7 +76,7 @@ impl Skills {
 
     /// What is behind a URI; escapes are decoded once, segment by segment.
     pub(crate) fn find(&self, uri: &str) -> Option<Found<'_>> {
-        let uri = normalise(uri);
+        let uri = normalize_uri(uri);
         let rest = uri.strip_prefix("skill://").filter(|rest| !rest.contains(['?', '#']))?;
         // a name, or the prefix of a mount and a name
         let ends = rest.match_indices('/').map(|(at, _)| at).chain([rest.len()]).take(2);

@@ -11,7 +11,7 @@ use crate::client_request::{
     field::{Field, Kind},
     order,
 };
-use crate::schema::{Mode, Validator, coerce, generator, lean};
+use crate::schema::{Direction, Validator, coerce, generator, minimize};
 
 /// The name under which a value that is no struct is asked.
 const VALUE: &str = "value";
@@ -53,7 +53,7 @@ impl Form {
     /// The type has something that no form can ask for.
     pub(super) fn of<T: Elicitable>() -> Result<Self, Refusal> {
         let mut root = generator().into_root_schema_for::<T>().to_value();
-        lean(&mut root, Mode::Input);
+        minimize(&mut root, Direction::Input);
         Self::read(root, &order::declared::<T>()).map_err(|what| {
             Refusal::Unfit(format!("no form asks for `{}`: {what}\n{FITS}", type_name::<T>()))
         })
@@ -77,7 +77,7 @@ impl Form {
                     whole["$defs"] = definitions;
                 }
                 // once more, now that what may be null may also be absent
-                lean(&mut whole, Mode::Input);
+                minimize(&mut whole, Direction::Input);
                 (members(&mut whole), required)
             }
             Shape::Members => {
@@ -136,10 +136,9 @@ impl Form {
         });
         let mut content = Value::Object(content);
         coerce(&self.schema, &self.schema, &mut content, true);
-        let violations = self.validator.validate(&content);
-        if !violations.is_empty() {
-            let said =
-                violations.iter().map(|wrong| format!("`{}`: expected {}", wrong.path, wrong.expected));
+        let errors = self.validator.validate(&content);
+        if !errors.is_empty() {
+            let said = errors.iter().map(|error| format!("`{}`: expected {}", error.path, error.expected));
             return Err(said.collect::<Vec<_>>().join("; "));
         }
         Ok(match self.shape {

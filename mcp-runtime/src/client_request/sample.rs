@@ -20,7 +20,7 @@ use crate::client_request::{
 use crate::{
     content::{IntoContent, Message, Role},
     context::{AskError, Asking, Context, Question},
-    schema::{Mode, generator, lean},
+    schema::{Direction, generator, minimize},
 };
 
 /// Types that can be the arguments of a tool which a model is given.
@@ -188,7 +188,7 @@ impl<'c> Sample<'c> {
     /// Clients must declare `sampling.tools` for it, which exists since 2025-11-25.
     pub fn tool<T: SampleArgs>(self, name: impl Into<String>, description: impl Into<String>) -> Self {
         let mut schema = generator().into_root_schema_for::<T>().to_value();
-        lean(&mut schema, Mode::Input);
+        minimize(&mut schema, Direction::Input);
         if let Some(schema) = schema.as_object_mut() {
             // the name of the type says nothing to a model
             schema.remove("title");

@@ -1,4 +1,4 @@
-//! Annotations, which tell clients whom content is meant for and how important it is.
+//! Annotations: the audience, the importance and the age of content.
 
 /// The author or the audience of content: the wire's `user` or `assistant`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

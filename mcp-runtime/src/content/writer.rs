@@ -25,7 +25,7 @@ impl ContentWriter {
         object.object("annotations", |a| {
             if !annotations.audience.is_empty() {
                 write_array(a.key("audience"), &annotations.audience, |out, role| {
-                    write_string(out, role.as_str())
+                    write_string(out, role.as_str());
                 });
             }
             if let Some(priority) = annotations.priority {

@@ -71,7 +71,7 @@ impl Server {
         let mut out = Vec::with_capacity(512);
         let mut object = Object::new(&mut out);
         write_array(object.key("supportedVersions"), [Revision::LATEST], |out, r| {
-            write_string(out, r.as_str())
+            write_string(out, r.as_str());
         });
         self.write_capabilities(&mut object, request.revision, true);
         object.opt_str("instructions", self.instructions());

@@ -14,7 +14,7 @@ pub enum Revision {
     V2025_06_18,
     /// `2025-11-25`, the last one with an `initialize` handshake.
     V2025_11_25,
-    /// `2026-07-28`, stateless: every request carries its own metadata.
+    /// `2026-07-28`, without a handshake: every request carries its own metadata.
     V2026_07_28,
 }
 

@@ -5,7 +5,7 @@ use std::{any::Any, fmt, sync::Arc};
 
 use crate::{
     arguments::{AnyArg, Call, Inject, Outcome},
-    content::{Icon, Writer},
+    content::{ContentWriter, Icon},
     context::ClientFeature,
     jsonrpc::Object,
     protocol::Revision,
@@ -224,7 +224,7 @@ pub(crate) fn write_texts(
         entry.opt_str("title", title);
     }
     entry.opt_str("description", description);
-    Writer(revision).icons(entry, icons);
+    ContentWriter(revision).write_icons(entry, icons);
 }
 
 /// An annotated function, with the service value that a method is called on.

@@ -198,8 +198,8 @@ impl<'a> Call<'a> {
         let Some(tool) = parts.tool else {
             return Err(Failure::Arguments("the arguments do not fit".into()));
         };
-        let (repaired, violations, unread) = match report::repair(tool, text, parts.strict) {
-            Ok((repaired, violations)) => (repaired, violations, None),
+        let (repaired, errors, unread) = match report::repair(tool, text, parts.strict) {
+            Ok((repaired, errors)) => (repaired, errors, None),
             Err(error) => (text.to_owned(), Vec::new(), Some(error)),
         };
         let mut places = vec![None; parts.args.len()];
@@ -213,11 +213,11 @@ impl<'a> Call<'a> {
             keys(text).into_iter().filter(|key| !known(key)).map(|key| key.into_owned()).collect()
         };
         let refused = parts.strict && !unknown.is_empty();
-        if scanned && unread.is_none() && violations.is_empty() && !refused && read(&slots) {
+        if scanned && unread.is_none() && errors.is_empty() && !refused && read(&slots) {
             return Ok(());
         }
-        let unsaid = if scanned { report::unsaid(parts.args, &slots, &violations) } else { Vec::new() };
-        let mut said: Vec<String> = violations.iter().map(ToString::to_string).chain(unsaid).collect();
+        let unsaid = if scanned { report::unsaid(parts.args, &slots, &errors) } else { Vec::new() };
+        let mut said: Vec<String> = errors.iter().map(ToString::to_string).chain(unsaid).collect();
         if let Some(error) = unread.filter(|_| said.is_empty()) {
             said.push(report::unreadable(&error));
         }

@@ -11,7 +11,7 @@ use crate::{
     },
     context::Context,
     error::Failure,
-    schema::{Mode, generator, hoist_defs, lean},
+    schema::{Direction, generator, hoist_defs, minimize},
 };
 
 /// A completer behind its type; without a call it only says what it takes.
@@ -123,7 +123,7 @@ pub(crate) fn choices(arg: &'static dyn AnyArg) -> Vec<String> {
     let mut generator = generator();
     let mut schema = arg.property(&mut generator).to_value();
     hoist_defs(&mut schema, generator.take_definitions(true));
-    lean(&mut schema, Mode::Input);
+    minimize(&mut schema, Direction::Input);
     let mut found = Vec::new();
     collect(&schema, &mut found);
     found

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::arguments::{AnyArg, Slots};
 use crate::{
     error::Failure,
-    schema::{Validator, Violation, coerce, nearest, path_of, shorten, signature},
+    schema::{ValidationError, Validator, coerce, member_path, nearest, signature, truncate},
 };
 
 /// The most unknown names that one report lists; a client may send a million.
@@ -51,11 +51,11 @@ pub(crate) fn repair(
     tool: &ToolInput,
     text: &str,
     strict: bool,
-) -> Result<(String, Vec<Violation>), serde_json::Error> {
+) -> Result<(String, Vec<ValidationError>), serde_json::Error> {
     let mut value: Value = serde_json::from_str(text)?;
     let changed = coerce(&tool.schema, &tool.schema, &mut value, strict);
-    let violations = tool.validator().map_or_else(Vec::new, |validator| validator.validate(&value));
-    Ok((if changed { value.to_string() } else { text.to_owned() }, violations))
+    let errors = tool.validator().map_or_else(Vec::new, |validator| validator.validate(&value));
+    Ok((if changed { value.to_string() } else { text.to_owned() }, errors))
 }
 
 /// What to say of arguments that cannot be read at all.
@@ -74,21 +74,21 @@ pub(crate) fn without_position(error: &serde_json::Error) -> String {
     text
 }
 
-/// What typed decoding and parameter rules object to in arguments that no violation is about: a `Deserialize` of the
+/// What typed decoding and parameter rules object to in arguments without a validation error: a `Deserialize` of the
 /// user's own, or a number out of its type, which the schema cannot tell.
 pub(crate) fn unsaid(
     args: &[&'static dyn AnyArg],
     slots: &Slots<'_>,
-    violations: &[Violation],
+    errors: &[ValidationError],
 ) -> Vec<String> {
     let mut unsaid = Vec::new();
     for (index, arg) in args.iter().enumerate() {
-        let path = if arg.is_flatten() { String::new() } else { path_of(arg.name()) };
-        let about = |violation: &Violation| {
-            let rest = violation.path.strip_prefix(path.as_str());
+        let path = if arg.is_flatten() { String::new() } else { member_path(arg.name()) };
+        let about = |error: &ValidationError| {
+            let rest = error.path.strip_prefix(path.as_str());
             rest.is_some_and(|rest| path.is_empty() || rest.is_empty() || rest.starts_with(['.', '[']))
         };
-        if violations.iter().any(about) {
+        if errors.iter().any(about) {
             continue;
         }
         let separator = if path.is_empty() { "" } else { ": " };
@@ -99,7 +99,7 @@ pub(crate) fn unsaid(
     unsaid
 }
 
-/// The report that a model reads: every violation, near-miss names, and the signature.
+/// The report that a model reads: every validation error, near-miss names, and the signature.
 pub(crate) fn tool(
     tool: &ToolInput,
     args: &[&'static dyn AnyArg],
@@ -113,7 +113,7 @@ pub(crate) fn tool(
     };
     said.iter().for_each(|line| say(line));
     for key in unknown.iter().take(MOST_UNKNOWN) {
-        let line = format!("unknown argument `{}`", shorten(key));
+        let line = format!("unknown argument `{}`", truncate(key));
         // the validator has said it already of a strict tool, and of a name near to another
         if said.iter().any(|said| said.starts_with(&line)) {
             continue;
@@ -152,9 +152,9 @@ pub(crate) fn whole(input: &ToolInput, arguments: &mut Value) {
 pub(crate) fn repaired(input: &ToolInput, text: &str, strict: bool) -> Result<Value, Failure> {
     let said = match repair(input, text, strict) {
         Err(error) => vec![unreadable(&error)],
-        Ok((repaired, violations)) => match serde_json::from_str(&repaired) {
-            Ok(value) if violations.is_empty() => return Ok(value),
-            _ => violations.iter().map(ToString::to_string).collect(),
+        Ok((repaired, errors)) => match serde_json::from_str(&repaired) {
+            Ok(value) if errors.is_empty() => return Ok(value),
+            _ => errors.iter().map(ToString::to_string).collect(),
         },
     };
     Err(Failure::Arguments(tool(input, &[], &said, &[])))

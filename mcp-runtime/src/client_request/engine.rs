@@ -58,7 +58,7 @@ impl PendingRequest {
 
     /// Writes the request as a member of `inputRequests`.
     pub(crate) fn write_to(&self, requests: &mut Object<'_>) {
-        let mut request = Object::new(requests.any_key(&self.key));
+        let mut request = Object::new(requests.escaped_key(&self.key));
         request.str("method", self.method).key("params").extend_from_slice(&self.params);
         request.end();
     }
@@ -244,7 +244,7 @@ impl Context {
 fn next_try(request: &PendingRequest, tries: u8, reason: String) -> Result<u8, AskError> {
     let key = &request.key;
     if tries >= MAX_TRIES {
-        return Err(AskError::Malformed { key: key.clone(), reason });
+        return Err(AskError::MalformedMessage { key: key.clone(), reason });
     }
     tracing::debug!(key = &**key, reason, "malformed response to a client request: requesting it again");
     Ok(tries + 1)

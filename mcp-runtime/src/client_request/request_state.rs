@@ -16,7 +16,7 @@ use crate::{
     connection::Caller,
     context::{InputResponse, RawJson, RequestState, Retry},
     crypto::Seal,
-    jsonrpc::{ProtocolError, string},
+    jsonrpc::{ProtocolError, write_string},
 };
 
 /// How often one call may end with `input_required`.
@@ -187,7 +187,7 @@ fn canonicalise(json: &str, depth: usize, out: &mut Vec<u8>) {
             let members: BTreeMap<String, &RawValue> = serde_json::from_str(json).unwrap_or_default();
             out.push(b'{');
             for (key, value) in members {
-                string(out, &key);
+                write_string(out, &key);
                 out.push(b':');
                 canonicalise(value.get(), depth, out);
                 out.push(b',');
@@ -204,7 +204,7 @@ fn canonicalise(json: &str, depth: usize, out: &mut Vec<u8>) {
             out.push(b']');
         }
         (Some(_), Some(b'"')) => match serde_json::from_str::<String>(json) {
-            Ok(text) => string(out, &text),
+            Ok(text) => write_string(out, &text),
             Err(_) => out.extend_from_slice(json.as_bytes()),
         },
         (Some(_), Some(b'-' | b'0'..=b'9')) => out.extend_from_slice(number(json).as_bytes()),

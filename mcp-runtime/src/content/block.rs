@@ -1,56 +1,10 @@
-//! Content blocks and their annotations. Users build them; [`Writer`] puts them on the wire, lowered to what the
-//! client's revision knows: older revisions must not see newer fields or kinds.
+//! Content blocks: the parts of tool results and prompt messages.
 
-use base64::Engine as _;
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
-use super::{
-    Icon, Message, ResourceContents, Theme,
-    resource::{Body, ResourceDefaults},
-};
-use crate::{
-    jsonrpc::{Object, array, string},
-    protocol::Revision,
-};
-
-/// Who said or should see something: the wire's `user` or `assistant`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// `user`
-    User,
-    /// `assistant`
-    Assistant,
-}
-
-impl Role {
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Assistant => "assistant",
-        }
-    }
-
-    const fn as_json(self) -> &'static str {
-        match self {
-            Self::User => "\"user\"",
-            Self::Assistant => "\"assistant\"",
-        }
-    }
-}
-
-/// Hints on a block or a resource: for whom it is, how much it matters, when it changed.
-///
-/// See [annotations](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#annotations).
-#[derive(Debug, Clone, Default, PartialEq)]
-#[non_exhaustive]
-pub struct Annotations {
-    /// The wire's `audience`.
-    pub audience: Vec<Role>,
-    /// The wire's `priority`, 0 to 1.
-    pub priority: Option<f64>,
-    /// The wire's `lastModified`, an ISO 8601 time; clients before 2025-06-18 do not see it.
-    pub last_modified: Option<String>,
-}
+use super::{Annotations, Icon, ResourceContents, annotations::impl_annotation_setters, data::BinaryData};
 
 /// One content block of a tool result or a prompt message.
 ///
@@ -70,54 +24,25 @@ pub enum Content {
     Embedded(Embedded),
 }
 
-/// What every block has besides its payload.
+/// The fields that every kind of block has.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Extras {
+pub(crate) struct CommonFields {
     pub(crate) annotations: Option<Box<Annotations>>,
     pub(crate) meta: Option<Box<Map<String, Value>>>,
 }
 
-/// Setters of hints, for types with an `annotations(&mut self) -> &mut Annotations`.
-macro_rules! annotated {
-    ($($annotated:ident)*) => {$(
-        impl $annotated {
-            /// For whom it is: the wire's `annotations.audience`.
-            #[must_use]
-            pub fn audience(mut self, audience: impl IntoIterator<Item = $crate::content::Role>) -> Self {
-                self.annotations().audience = audience.into_iter().collect();
-                self
-            }
-
-            /// How much it matters, from 0 to 1: the wire's `annotations.priority`.
-            #[must_use]
-            pub fn priority(mut self, priority: f64) -> Self {
-                self.annotations().priority = Some(priority.clamp(0.0, 1.0));
-                self
-            }
-
-            /// When it changed, as an ISO 8601 time: the wire's `annotations.lastModified`; clients before 2025-06-18
-            /// do not see it.
-            #[must_use]
-            pub fn last_modified(mut self, time: impl Into<String>) -> Self {
-                self.annotations().last_modified = Some(time.into());
-                self
-            }
-        }
-    )*};
-}
-pub(crate) use annotated;
-
-macro_rules! extras {
+/// Implements the fields that all blocks have, and the conversion into [`Content`].
+macro_rules! impl_block {
     ($($block:ident)*) => {$(
         impl $block {
             fn annotations(&mut self) -> &mut Annotations {
-                self.extras.annotations.get_or_insert_default()
+                self.common.annotations.get_or_insert_default()
             }
 
             /// Adds a member to the block's `_meta`.
             #[must_use]
             pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
-                self.extras.meta.get_or_insert_default().insert(key.into(), value.into());
+                self.common.meta.get_or_insert_default().insert(key.into(), value.into());
                 self
             }
         }
@@ -129,26 +54,26 @@ macro_rules! extras {
         }
     )*};
 }
-extras!(Text Image Audio ResourceLink Embedded);
-annotated!(Text Image Audio ResourceLink Embedded);
+impl_block!(Text Image Audio ResourceLink Embedded);
+impl_annotation_setters!(Text Image Audio ResourceLink Embedded);
 
 /// A text block.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Text {
-    pub(crate) text: std::borrow::Cow<'static, str>,
-    pub(crate) extras: Extras,
+    pub(crate) text: Cow<'static, str>,
+    pub(super) common: CommonFields,
 }
 
 impl Text {
-    /// A block of this text.
-    pub fn new(text: impl Into<std::borrow::Cow<'static, str>>) -> Self {
-        Self { text: text.into(), extras: Extras::default() }
+    /// A block with this text.
+    pub fn new(text: impl Into<Cow<'static, str>>) -> Self {
+        Self { text: text.into(), common: CommonFields::default() }
     }
 }
 
 impl Content {
     /// A text block.
-    pub fn text(text: impl Into<std::borrow::Cow<'static, str>>) -> Self {
+    pub fn text(text: impl Into<Cow<'static, str>>) -> Self {
         Self::Text(Text::new(text))
     }
 
@@ -162,37 +87,30 @@ impl Content {
     }
 }
 
-/// Bytes to be sent as base64, or base64 that is sent as it is.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Data {
-    Bytes(Vec<u8>),
-    Base64(String),
-}
-
-macro_rules! media {
+macro_rules! define_media {
     ($(#[$doc:meta] $block:ident)*) => {$(
         #[$doc]
         #[derive(Debug, Clone, PartialEq)]
         pub struct $block {
-            pub(crate) data: Data,
-            pub(crate) mime: std::borrow::Cow<'static, str>,
-            pub(crate) extras: Extras,
+            pub(crate) data: BinaryData,
+            pub(crate) mime: Cow<'static, str>,
+            pub(super) common: CommonFields,
         }
 
         impl $block {
-            /// These bytes, of this MIME type; they travel as base64.
-            pub fn new(bytes: impl Into<Vec<u8>>, mime: impl Into<std::borrow::Cow<'static, str>>) -> Self {
-                Self { data: Data::Bytes(bytes.into()), mime: mime.into(), extras: Extras::default() }
+            /// A block with these bytes, sent as base64, and this MIME type.
+            pub fn new(bytes: impl Into<Vec<u8>>, mime: impl Into<Cow<'static, str>>) -> Self {
+                Self { data: BinaryData::Bytes(bytes.into()), mime: mime.into(), common: CommonFields::default() }
             }
 
-            /// Data that is base64 (RFC 4648, padded) already.
-            pub fn from_base64(data: impl Into<String>, mime: impl Into<std::borrow::Cow<'static, str>>) -> Self {
-                Self { data: Data::Base64(data.into()), mime: mime.into(), extras: Extras::default() }
+            /// A block with data that is base64 (RFC 4648, padded) already.
+            pub fn from_base64(data: impl Into<String>, mime: impl Into<Cow<'static, str>>) -> Self {
+                Self { data: BinaryData::Base64(data.into()), mime: mime.into(), common: CommonFields::default() }
             }
         }
     )*};
 }
-media! {
+define_media! {
     /// An image block.
     Image
     /// An audio block.
@@ -209,11 +127,11 @@ pub struct ResourceLink {
     pub(crate) mime: Option<String>,
     pub(crate) size: Option<u64>,
     pub(crate) icons: Vec<Icon>,
-    pub(crate) extras: Extras,
+    pub(super) common: CommonFields,
 }
 
 impl ResourceLink {
-    /// A link to `uri` under this name.
+    /// A link to `uri` with this name.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             uri: uri.into(),
@@ -223,7 +141,7 @@ impl ResourceLink {
             mime: None,
             size: None,
             icons: Vec::new(),
-            extras: Extras::default(),
+            common: CommonFields::default(),
         }
     }
 
@@ -255,7 +173,7 @@ impl ResourceLink {
         self
     }
 
-    /// Adds an icon: a URL, or an [`Icon`](Icon); clients before 2025-11-25 do not see it.
+    /// Adds an icon: a URL, or an [`Icon`]; clients before 2025-11-25 do not see it.
     #[must_use]
     pub fn icon(mut self, icon: impl Into<Icon>) -> Self {
         self.icons.push(icon.into());
@@ -263,18 +181,18 @@ impl ResourceLink {
     }
 }
 
-/// The contents of a resource inside a result or message.
+/// The contents of a resource inside a result or a message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Embedded {
     pub(crate) resource: ResourceContents,
-    pub(crate) extras: Extras,
+    pub(super) common: CommonFields,
 }
 
 impl Embedded {
     /// A block that holds these contents.
     #[must_use]
     pub fn new(resource: ResourceContents) -> Self {
-        Self { resource, extras: Extras::default() }
+        Self { resource, common: CommonFields::default() }
     }
 
     /// A text resource in a block.
@@ -282,168 +200,8 @@ impl Embedded {
         Self::new(ResourceContents::text(text).uri(uri).mime(mime))
     }
 
-    /// A binary resource in a block; its bytes travel as base64.
+    /// A binary resource in a block; its bytes are sent as base64.
     pub fn blob(uri: impl Into<String>, mime: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
         Self::new(ResourceContents::blob(bytes).uri(uri).mime(mime))
-    }
-}
-
-/// Writes blocks for one revision.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Writer(pub(crate) Revision);
-
-/// Appends base64 as a JSON string.
-fn blob(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.push(b'"');
-    let start = out.len();
-    out.resize(start + bytes.len().div_ceil(3) * 4, 0);
-    // the slice has exactly the encoded size, so this cannot fail; nothing is lost if that ever changes
-    let written =
-        base64::engine::general_purpose::STANDARD.encode_slice(bytes, &mut out[start..]).unwrap_or(0);
-    out.truncate(start + written);
-    out.push(b'"');
-}
-
-fn data(out: &mut Vec<u8>, data: &Data) {
-    match data {
-        Data::Bytes(bytes) => blob(out, bytes),
-        Data::Base64(text) => string(out, text),
-    }
-}
-
-impl Writer {
-    fn knows(self, since: Revision) -> bool {
-        self.0 >= since
-    }
-
-    pub(crate) fn annotations(self, object: &mut Object<'_>, annotations: &Annotations) {
-        object.object("annotations", |a| {
-            if !annotations.audience.is_empty() {
-                array(a.key("audience"), &annotations.audience, |out, role| string(out, role.as_str()));
-            }
-            if let Some(priority) = annotations.priority {
-                a.value("priority", &priority);
-            }
-            if self.knows(Revision::V2025_06_18) {
-                a.opt_str("lastModified", annotations.last_modified.as_deref());
-            }
-        });
-    }
-
-    pub(crate) fn icons(self, object: &mut Object<'_>, icons: &[Icon]) {
-        if icons.is_empty() || !self.knows(Revision::V2025_11_25) {
-            return;
-        }
-        array(object.key("icons"), icons, |out, icon| {
-            let mut object = Object::new(out);
-            object.str("src", &icon.src).opt_str("mimeType", icon.mime.as_deref());
-            if !icon.sizes.is_empty() {
-                object.value("sizes", &icon.sizes);
-            }
-            object.opt_str("theme", icon.theme.map(Theme::as_str));
-            object.end();
-        });
-    }
-
-    fn extras(self, object: &mut Object<'_>, extras: &Extras) {
-        if let Some(annotations) = &extras.annotations {
-            self.annotations(object, annotations);
-        }
-        self.block_meta(object, extras.meta.as_deref());
-    }
-
-    fn block_meta(self, object: &mut Object<'_>, meta: Option<&Map<String, Value>>) {
-        if let Some(meta) = meta.filter(|_| self.knows(Revision::V2025_06_18)) {
-            object.value("_meta", meta);
-        }
-    }
-
-    pub(crate) fn content(self, out: &mut Vec<u8>, content: &Content) {
-        let mut block = Object::new(out);
-        match content {
-            Content::Text(text) => {
-                block.raw("type", "\"text\"").str("text", &text.text);
-                self.extras(&mut block, &text.extras);
-            }
-            Content::Image(image) => {
-                block.raw("type", "\"image\"");
-                data(block.key("data"), &image.data);
-                block.str("mimeType", &image.mime);
-                self.extras(&mut block, &image.extras);
-            }
-            Content::Audio(audio) if self.knows(Revision::V2025_03_26) => {
-                block.raw("type", "\"audio\"");
-                data(block.key("data"), &audio.data);
-                block.str("mimeType", &audio.mime);
-                self.extras(&mut block, &audio.extras);
-            }
-            Content::Audio(audio) => {
-                block.raw("type", "\"resource\"").object("resource", |r| {
-                    r.raw("uri", "\"audio:inline\"").str("mimeType", &audio.mime);
-                    data(r.key("blob"), &audio.data);
-                });
-                self.extras(&mut block, &audio.extras);
-            }
-            Content::ResourceLink(link) if self.knows(Revision::V2025_06_18) => {
-                block.raw("type", "\"resource_link\"").str("uri", &link.uri).str("name", &link.name);
-                block
-                    .opt_str("title", link.title.as_deref())
-                    .opt_str("description", link.description.as_deref());
-                block.opt_str("mimeType", link.mime.as_deref());
-                if let Some(size) = link.size {
-                    block.value("size", &size);
-                }
-                self.icons(&mut block, &link.icons);
-                self.extras(&mut block, &link.extras);
-            }
-            Content::ResourceLink(link) => {
-                block.raw("type", "\"text\"").str("text", &format!("{}: {}", link.name, link.uri));
-                self.extras(&mut block, &link.extras);
-            }
-            Content::Embedded(embedded) => {
-                block.raw("type", "\"resource\"");
-                self.resource(block.key("resource"), &embedded.resource, ResourceDefaults::default());
-                self.extras(&mut block, &embedded.extras);
-            }
-        }
-        block.end();
-    }
-
-    pub(crate) fn resource(self, out: &mut Vec<u8>, contents: &ResourceContents, own: ResourceDefaults<'_>) {
-        let mut item = Object::new(out);
-        item.str("uri", contents.uri.as_deref().unwrap_or(own.uri));
-        let fallback = match &contents.body {
-            Body::Text(_) => "text/plain",
-            Body::Blob(_) => "application/octet-stream",
-        };
-        item.str("mimeType", contents.mime.as_deref().or(own.mime).unwrap_or(fallback));
-        match &contents.body {
-            Body::Text(text) => {
-                item.str("text", text);
-            }
-            Body::Blob(bytes) => data(item.key("blob"), bytes),
-        }
-        let meta = contents.meta.as_deref();
-        // hosts prefer what the contents say to what the list said, so a function can decide it for each read
-        let ui = own.ui.filter(|_| contents.uri.as_deref().is_none_or(|uri| uri == own.uri));
-        match ui.filter(|_| meta.is_none_or(|meta| !meta.contains_key("ui"))) {
-            Some(ui) if self.knows(Revision::V2025_06_18) => {
-                item.object("_meta", |all| {
-                    for (key, value) in meta.into_iter().flatten() {
-                        all.any_value(key, value);
-                    }
-                    all.raw("ui", ui);
-                });
-            }
-            _ => self.block_meta(&mut item, meta),
-        }
-        item.end();
-    }
-
-    pub(crate) fn message(self, out: &mut Vec<u8>, message: &Message) {
-        let mut object = Object::new(out);
-        object.raw("role", message.role.as_json());
-        self.content(object.key("content"), &message.content);
-        object.end();
     }
 }

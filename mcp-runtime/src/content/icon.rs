@@ -1,9 +1,8 @@
-//! Icons of tools, resources, prompts, links and of the server itself. Attributes and builders make them; `write` puts
-//! them on the wire.
+//! Icons of tools, resources, prompts, links and of the server itself.
 
 use std::borrow::Cow;
 
-/// The background that an icon is made for: the wire's `theme`.
+/// The background that an icon is designed for: the wire's `theme`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Theme {
     /// `light`
@@ -21,10 +20,10 @@ impl Theme {
     }
 }
 
-/// A picture that a client may show beside a name, for clients of 2025-11-25 and later.
+/// An image that a client may show next to a name; clients before 2025-11-25 do not see it.
 ///
-/// Clients reject every URI but `https:` and `data:` ones, and may reject those of another origin than the server's.
-/// All of them can show `image/png` and `image/jpeg`. Where several icons are given, they take what suits them best.
+/// Clients reject URIs other than `https:` and `data:`, and may reject those of another origin than the server's. Every
+/// client supports `image/png` and `image/jpeg`. If there are several icons, the client chooses one.
 ///
 /// ```
 /// use mcp_runtime::{Icon, Theme};
@@ -49,38 +48,41 @@ impl Icon {
         Self { src: src.into(), mime: None, sizes: Cow::Borrowed(&[]), theme: None }
     }
 
-    /// Sets the wire's `mimeType`, for a source that does not tell its type, or not exactly.
+    /// Sets the wire's `mimeType`, for a source whose own type is missing or too general.
     #[must_use]
     pub fn mime(mut self, mime: impl Into<Cow<'static, str>>) -> Self {
         self.mime = Some(mime.into());
         self
     }
 
-    /// Sets the wire's `sizes`, in pixels: `48x48`, or `any` for what scales; without it, every size suits it.
+    /// Sets the wire's `sizes`, in pixels: `48x48`, or `any` for scalable images; by default, the icon suits every size.
     #[must_use]
     pub fn sizes<S: Into<Cow<'static, str>>>(mut self, sizes: impl IntoIterator<Item = S>) -> Self {
         self.sizes = sizes.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Sets the background that it is made for; without it, every background suits it.
+    /// Sets the background that it is designed for; by default, the icon suits every background.
     #[must_use]
     pub fn theme(mut self, theme: Theme) -> Self {
         self.theme = Some(theme);
         self
     }
 
-    /// What clients would reject it for; the macros say the same of what attributes hold.
-    pub(crate) fn problem(&self) -> Option<String> {
-        if !is_source(&self.src) {
-            return Some(format!(
+    /// Checks what clients reject; the macros check icons in attributes in the same way.
+    ///
+    /// # Errors
+    /// The source is not an `https:` or `data:` URI, or a size is malformed.
+    pub(crate) fn validate(&self) -> Result<(), String> {
+        if !is_valid_source(&self.src) {
+            return Err(format!(
                 "icon `{}` is neither an `https:` nor a `data:` URI, and clients reject every other\n\
                  give one, such as `https://example.org/icon.png`",
                 self.src
             ));
         }
-        let size = self.sizes.iter().find(|size| !is_size(size))?;
-        Some(format!(
+        let Some(size) = self.sizes.iter().find(|size| !is_valid_size(size)) else { return Ok(()) };
+        Err(format!(
             "icon `{}` has `{size}` among its sizes\nwrite width and height in pixels, such as `48x48`, or `any`",
             self.src
         ))
@@ -99,7 +101,7 @@ impl From<String> for Icon {
     }
 }
 
-/// An icon as an attribute declares it.
+/// An icon that an attribute declares.
 #[must_use]
 pub const fn icon(
     src: &'static str,
@@ -114,7 +116,7 @@ pub const fn icon(
     Icon { src: Cow::Borrowed(src), mime, sizes: Cow::Borrowed(sizes), theme }
 }
 
-fn is_source(src: &str) -> bool {
+fn is_valid_source(src: &str) -> bool {
     let Some((scheme, rest)) = src.split_once(':') else { return false };
     let is_clean = !rest.contains(|c: char| c.is_whitespace() || c.is_control());
     let is_https = || rest.strip_prefix("//").is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'));
@@ -123,7 +125,7 @@ fn is_source(src: &str) -> bool {
             || scheme.eq_ignore_ascii_case("data") && rest.contains(','))
 }
 
-fn is_size(text: &str) -> bool {
+fn is_valid_size(text: &str) -> bool {
     let is_length = |digits: &str| {
         digits.bytes().next().is_some_and(|first| (b'1'..=b'9').contains(&first))
             && digits.bytes().all(|b| b.is_ascii_digit())
@@ -136,9 +138,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_clients_reject_is_a_problem() {
+    fn icons_that_clients_reject_are_invalid() {
         for src in ["https://a.example/i.png", "HTTPS://a", "data:image/png;base64,AA"] {
-            assert_eq!(Icon::new(src).sizes(["any", "48x96"]).problem(), None, "{src}");
+            assert_eq!(Icon::new(src).sizes(["any", "48x96"]).validate(), Ok(()), "{src}");
         }
         for src in [
             "",
@@ -150,12 +152,12 @@ mod tests {
             "data:image/png",
             "file:///i",
         ] {
-            let problem = Icon::from(src).problem().expect(src);
-            assert!(problem.contains("clients reject every other"), "{problem}");
+            let error = Icon::from(src).validate().expect_err(src);
+            assert!(error.contains("clients reject every other"), "{error}");
         }
         for size in ["", "48", "0x48", "48x", "x", "48X48", "48x48x48", "+4x4"] {
-            let problem = Icon::new("https://a.example").sizes(["any", size]).problem().expect(size);
-            assert!(problem.contains("among its sizes"), "{problem}");
+            let error = Icon::new("https://a.example").sizes(["any", size]).validate().expect_err(size);
+            assert!(error.contains("among its sizes"), "{error}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Values that are sent as JSON.
+//! Return values that are serialized as JSON.
 
 /// A value sent as JSON: `structuredContent` and text from a tool, `application/json` text from a resource.
 ///

@@ -1,4 +1,4 @@
-//! The messages of prompts.
+//! Prompt messages.
 
 use super::{Content, IntoContent, Role};
 
@@ -8,19 +8,19 @@ use super::{Content, IntoContent, Role};
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Message {
-    /// Who says it.
+    /// The author of the message.
     pub role: Role,
-    /// What is said, one block.
+    /// The content, one block.
     pub content: Content,
 }
 
 impl Message {
-    /// A message of the user: a text, or any block.
+    /// A message from the user: text, or any other block.
     pub fn user(content: impl IntoContent) -> Self {
         Self { role: Role::User, content: content.into_content() }
     }
 
-    /// A message of the assistant: a text, or any block.
+    /// A message from the assistant: text, or any other block.
     pub fn assistant(content: impl IntoContent) -> Self {
         Self { role: Role::Assistant, content: content.into_content() }
     }

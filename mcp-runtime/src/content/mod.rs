@@ -1,18 +1,22 @@
-//! What results are made of: content blocks, prompt messages and resource contents.
-//! User functions return them; dispatch writes them, lowered to what the client's revision knows.
+//! Content of results: blocks, prompt messages and resource contents, written for the client's revision.
 
+mod annotations;
 mod block;
+mod data;
 mod icon;
-mod into;
+mod into_content;
 mod json;
 mod message;
-mod resource;
+mod resource_contents;
+mod writer;
 
-pub use block::{Annotations, Audio, Content, Embedded, Image, ResourceLink, Role, Text};
-pub(crate) use block::{Writer, annotated};
+pub(crate) use annotations::impl_annotation_setters;
+pub use annotations::{Annotations, Role};
+pub use block::{Audio, Content, Embedded, Image, ResourceLink, Text};
 pub use icon::{Icon, Theme, icon};
-pub use into::IntoContent;
+pub use into_content::IntoContent;
 pub use json::Json;
 pub use message::Message;
-pub(crate) use resource::ResourceDefaults;
-pub use resource::{Bytes, ResourceContents};
+pub(crate) use resource_contents::ResourceDefaults;
+pub use resource_contents::{Bytes, ResourceContents};
+pub(crate) use writer::ContentWriter;

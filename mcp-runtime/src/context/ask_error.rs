@@ -32,7 +32,7 @@ pub enum AskError {
         what: &'static str,
     },
     /// The response was still malformed after several tries.
-    Malformed {
+    MalformedMessage {
         /// The key of the request.
         key: Box<str>,
         /// What is wrong with the last response.
@@ -97,7 +97,9 @@ impl fmt::Display for AskError {
                 write!(f, "the client does not support `{feature}`, which is needed here")
             }
             Self::Revision { what } => write!(f, "the client's revision of the protocol has no {what}"),
-            Self::Malformed { key, reason } => write!(f, "the answer to `{key}` does not fit: {reason}"),
+            Self::MalformedMessage { key, reason } => {
+                write!(f, "the answer to `{key}` does not fit: {reason}")
+            }
             Self::Refused { key, code, message } => {
                 write!(f, "the client refused `{key}`: {message} ({code})")
             }

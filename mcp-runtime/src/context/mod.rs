@@ -166,7 +166,7 @@ impl Context {
     /// [MCP Apps](https://github.com/modelcontextprotocol/ext-apps).
     #[must_use]
     pub fn client_supports_ui(&self) -> bool {
-        crate::protocol::shows_pages(&self.client_capabilities())
+        crate::protocol::supports_ui(&self.client_capabilities())
     }
 
     /// The caller, if the server authenticates its callers.

@@ -47,13 +47,13 @@ impl InFlight {
         if table.by_client.is_empty() {
             return false;
         }
-        let id = RequestId::of(id);
+        let id = RequestId::from_json(id);
         table.by_client.get(client).is_some_and(|requests| requests.iter().any(|request| request.id == id))
     }
 
     /// Registers a request; `None` if its id is in use.
     pub(crate) fn register(&self, client: ClientId, id: &str) -> Option<Registration> {
-        let id = RequestId::of(id);
+        let id = RequestId::from_json(id);
         let mut table = self.lock();
         table.last_serial += 1;
         let serial = table.last_serial;
@@ -125,7 +125,7 @@ impl Registration {
         if registrations.is_empty() {
             return None;
         }
-        let id = RequestId::of(id);
+        let id = RequestId::from_json(id);
         let index = registrations.iter().position(|registration| registration.id == id)?;
         Some(registrations.swap_remove(index))
     }
@@ -161,7 +161,7 @@ mod tests {
         let mut other_id = in_flight.register([1; 16], "\"1\"").expect("free");
         assert!(in_flight.contains(&[1; 16], "1") && !in_flight.contains(&[3; 16], "1"));
         assert!(in_flight.register([1; 16], "1").is_none(), "in use");
-        in_flight.cancel(&[1; 16], &RequestId::of("1"));
+        in_flight.cancel(&[1; 16], &RequestId::from_json("1"));
         assert!(first.poll_cancelled(&mut cx).is_ready());
         assert!(other_client.poll_cancelled(&mut cx).is_pending());
         assert!(other_id.poll_cancelled(&mut cx).is_pending());

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     connection::{ClientId, PendingRequests, RequestContext},
-    jsonrpc::{Malformed, Message, Meta, ProtocolError, RequestId, parse, text_of},
+    jsonrpc::{JsonRpcMessage, MalformedMessage, Meta, ProtocolError, RequestId, decode_string, parse},
     protocol::{self, Revision},
     server::Server,
 };
@@ -35,7 +35,10 @@ pub(crate) enum RequestRevision {
 }
 
 /// The revision of a request on a connection; `negotiated` is the result of `initialize` there.
-pub(crate) fn resolve_revision(message: &Message<'_>, negotiated: Option<Revision>) -> RequestRevision {
+pub(crate) fn resolve_revision(
+    message: &JsonRpcMessage<'_>,
+    negotiated: Option<Revision>,
+) -> RequestRevision {
     let method = message.method().unwrap_or_default();
     match declared_version(&message.params().meta) {
         Ok(Some(version)) if version == Revision::LATEST.as_str() => RequestRevision::Known(Revision::LATEST),
@@ -56,7 +59,7 @@ pub(crate) fn resolve_revision(message: &Message<'_>, negotiated: Option<Revisio
 /// The version that a request's `_meta` declares; `None` before 2026-07-28.
 pub(crate) fn declared_version<'a>(meta: &Meta<'a>) -> Result<Option<Cow<'a, str>>, ProtocolError> {
     let Some(raw) = meta.version else { return Ok(None) };
-    text_of(raw)
+    decode_string(raw)
         .map(Some)
         .ok_or_else(|| ProtocolError::invalid_params("the protocol version in `_meta` is not a string"))
 }
@@ -82,7 +85,7 @@ pub(crate) struct OpenRequests<'a> {
 
 impl OpenRequests<'_> {
     /// Handles a notification; all but `notifications/cancelled` are ignored.
-    pub(crate) fn handle_notification(&self, message: &Message<'_>) {
+    pub(crate) fn handle_notification(&self, message: &JsonRpcMessage<'_>) {
         if message.method() == Some("notifications/cancelled")
             && let Some(id) = message.params().request_id.and_then(RequestId::from_raw)
         {
@@ -91,7 +94,7 @@ impl OpenRequests<'_> {
     }
 
     /// Delivers a response to the request that waits for it; `false` if none does.
-    pub(crate) fn deliver_response(&self, message: &Message<'_>) -> bool {
+    pub(crate) fn deliver_response(&self, message: &JsonRpcMessage<'_>) -> bool {
         let (Some(id), Some(response)) = (message.id(), message.response()) else { return false };
         self.pending.deliver(&self.client, id, response.map(Into::into).map_err(Into::into))
     }
@@ -167,7 +170,7 @@ impl Server {
         for message in &batch.0 {
             let message = match message {
                 Ok(message) => message,
-                Err(malformed) if malformed.silent => continue,
+                Err(malformed) if !malformed.expects_response => continue,
                 Err(malformed) => {
                     if let Some(id) = malformed.id.as_deref() {
                         states.push(CallState::Replied(id.into(), malformed.error.clone().into()));
@@ -328,7 +331,7 @@ pub(crate) struct StartedBatch {
 }
 
 /// The messages of a batch; one that cannot be read has its error instead.
-pub(crate) struct Batch<'a>(Vec<Result<Message<'a>, Malformed>>);
+pub(crate) struct Batch<'a>(Vec<Result<JsonRpcMessage<'a>, MalformedMessage>>);
 
 impl<'a> Batch<'a> {
     pub(crate) fn parse(messages: &[&'a RawValue]) -> Self {
@@ -349,7 +352,7 @@ impl<'a> Batch<'a> {
     pub(crate) fn expects_replies(&self) -> bool {
         self.0.iter().any(|message| match message {
             Ok(message) => message.id().is_some() && !message.is_response(),
-            Err(malformed) => !malformed.silent,
+            Err(malformed) => malformed.expects_response,
         })
     }
 

@@ -15,7 +15,7 @@ use crate::{
     client_request::{CallBinding, InputRequired, StateSealer, now},
     connection::Caller,
     context::{ClientFeature, Context, RawJson, Retry},
-    jsonrpc::{Params, ProtocolError, text_of},
+    jsonrpc::{Params, ProtocolError, decode_string},
     protocol::MISSING_CLIENT_CAPABILITY,
     server::Server,
 };
@@ -41,7 +41,7 @@ impl Request<'_> {
         let state = match request_state {
             None => None,
             Some(raw) => {
-                let text = text_of(raw)
+                let text = decode_string(raw)
                     .ok_or_else(|| ProtocolError::invalid_params("`requestState` is not a string"))?;
                 let sealer = server.state_sealer(self.context.caller.as_deref());
                 Some(sealer.open(&text, &call()).ok_or_else(|| {

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     connection::ClientData,
-    jsonrpc::{Object, Params, ProtocolError, array, string, text_of},
+    jsonrpc::{Object, Params, ProtocolError, decode_string, write_array, write_string},
     protocol::{self, META_SERVER_INFO, Revision},
     server::Server,
 };
@@ -70,8 +70,8 @@ impl Server {
     pub(super) fn discover(&self, request: Request<'_>) -> Reply {
         let mut out = Vec::with_capacity(512);
         let mut object = Object::new(&mut out);
-        array(object.key("supportedVersions"), [Revision::LATEST], |out, revision| {
-            string(out, revision.as_str());
+        write_array(object.key("supportedVersions"), [Revision::LATEST], |out, revision| {
+            write_string(out, revision.as_str());
         });
         self.write_capabilities(&mut object, request.revision, true);
         object.opt_str("instructions", self.instructions());
@@ -86,7 +86,7 @@ impl Server {
     /// Answers `initialize`; the handshake is `None` if the request is invalid. `can_notify`: whether the transport can
     /// send this client notifications of changes.
     pub(crate) fn initialize(&self, params: &Params<'_>, can_notify: bool) -> (Reply, Option<Handshake>) {
-        let Some(requested) = params.protocol_version.and_then(text_of) else {
+        let Some(requested) = params.protocol_version.and_then(decode_string) else {
             let error = ProtocolError::invalid_params("`protocolVersion` is not a string");
             return (error.into(), None);
         };

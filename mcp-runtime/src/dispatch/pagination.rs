@@ -11,7 +11,7 @@ use super::{
     response::{Reply, Response, ResultBody},
 };
 use crate::{
-    jsonrpc::{ProtocolError, text_of},
+    jsonrpc::{ProtocolError, decode_string},
     server::{ListKind, Page, Registry, Server, page_of},
 };
 
@@ -106,7 +106,7 @@ impl<'a> Request<'a> {
     pub(super) fn cursor(&self) -> Result<Option<Cow<'a, str>>, ProtocolError> {
         match self.params.cursor.filter(|raw| raw.get() != "null") {
             None => Ok(None),
-            Some(raw) => text_of(raw)
+            Some(raw) => decode_string(raw)
                 .map(Some)
                 .ok_or_else(|| ProtocolError::invalid_params("`cursor` is not a string")),
         }

@@ -10,7 +10,7 @@ use crate::{
     connection::{Access, ClientData, RequestContext},
     context::{ClientRequests, Context, Delivery, Inner, Retry, TaskStart, any_forwarder},
     extensions::Extensions,
-    jsonrpc::{Message, Meta, Params, ProtocolError, is_id, text_of},
+    jsonrpc::{JsonRpcMessage, Meta, Params, ProtocolError, decode_string, is_valid_id},
     protocol::{self, LogLevel, META_LOG_LEVEL, Revision},
     server::Server,
 };
@@ -36,7 +36,7 @@ pub(super) enum ClientRequestPolicy {
 impl<'a> Request<'a> {
     /// The request in a message; `None` for notifications and responses.
     pub(crate) fn from_message(
-        message: &'a Message<'a>,
+        message: &'a JsonRpcMessage<'a>,
         revision: Revision,
         context: &'a RequestContext,
     ) -> Option<Self> {
@@ -138,10 +138,10 @@ impl<'a> Request<'a> {
         if self.revision.is_modern() {
             check_modern_meta(meta)?;
         }
-        if meta.progress_token.is_some_and(|token| !is_id(token)) {
+        if meta.progress_token.is_some_and(|token| !is_valid_id(token)) {
             let text = format!(
                 "`progressToken` is neither a string nor an integer of at most {} bytes",
-                crate::jsonrpc::MAX_ID
+                crate::jsonrpc::MAX_ID_BYTES
             );
             return Err(ProtocolError::invalid_params(text).into());
         }
@@ -153,12 +153,12 @@ impl<'a> Request<'a> {
 /// The text of a parameter that the method requires.
 pub(super) fn required_text<'a>(raw: Option<&'a RawValue>, key: &str) -> Result<Cow<'a, str>, ProtocolError> {
     let raw = raw.ok_or_else(|| ProtocolError::invalid_params(format!("`{key}` is missing")))?;
-    text_of(raw).ok_or_else(|| ProtocolError::invalid_params(format!("`{key}` is not a string")))
+    decode_string(raw).ok_or_else(|| ProtocolError::invalid_params(format!("`{key}` is not a string")))
 }
 
 /// The level named by a parameter; `key` is its name, for errors.
 pub(super) fn parse_level(raw: &RawValue, key: &str) -> Result<LogLevel, ProtocolError> {
-    text_of(raw).and_then(|name| LogLevel::from_wire(&name)).ok_or_else(|| {
+    decode_string(raw).and_then(|name| LogLevel::from_wire(&name)).ok_or_else(|| {
         let levels = LogLevel::ALL.map(LogLevel::as_str).join(", ");
         ProtocolError::invalid_params(format!("`{key}` is not a log level\nuse one of {levels}"))
     })

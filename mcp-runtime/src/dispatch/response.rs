@@ -20,7 +20,7 @@ use crate::{
     content::ResourceDefaults,
     context::{Cancel, Context, PendingRequest},
     invoke::lost,
-    jsonrpc::{Object, ProtocolError, array, error_reply, string},
+    jsonrpc::{Object, ProtocolError, write_array, write_error_response, write_string},
     prompt::{PromptEntry, PromptResult, prompt_result},
     protocol::{META_SERVER_INFO, METHOD_NOT_FOUND, Revision},
     resource::{ResourceEntry, ResourceResult, resource_result},
@@ -127,7 +127,7 @@ impl CacheHints {
     pub(crate) fn write(self, object: &mut Object<'_>) {
         if self.ttl.is_zero() && !self.public {
             // by far the most common case
-            return object.members(br#""ttlMs":0,"cacheScope":"private""#);
+            return object.raw_members(br#""ttlMs":0,"cacheScope":"private""#);
         }
         object
             .value("ttlMs", &u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX))
@@ -258,7 +258,7 @@ pub(crate) fn encode(out: &mut Vec<u8>, reply: &Reply, id: &str, revision: Revis
             encode_result(out, body, revision, identity);
             out.push(b'}');
         }
-        Err(error) => error_reply(out, Some(id), error),
+        Err(error) => write_error_response(out, Some(id), error),
     }
 }
 
@@ -267,7 +267,7 @@ pub(super) fn encode_result(out: &mut Vec<u8>, body: &ResultBody, revision: Revi
     let mut object = Object::new(out);
     let modern = revision.is_modern();
     if modern {
-        object.members(body.result_type());
+        object.raw_members(body.result_type());
     }
     body.write_members(&mut object, revision);
     match body.meta() {
@@ -282,7 +282,7 @@ pub(super) fn encode_result(out: &mut Vec<u8>, body: &ResultBody, revision: Revi
                     m.raw(META_SERVER_INFO, &identity.brief);
                 }
                 for (key, value) in meta.iter().filter(|(key, _)| *key != META_SERVER_INFO) {
-                    m.any_value(key, value);
+                    m.escaped_value(key, value);
                 }
             });
         }
@@ -338,11 +338,11 @@ impl ResultBody {
             }
             Self::Completion { values, total } => {
                 object.object("completion", |c| {
-                    array(c.key("values"), values, |out, value| string(out, value));
+                    write_array(c.key("values"), values, |out, value| write_string(out, value));
                     c.value("total", total).value("hasMore", &(*total > values.len()));
                 });
             }
-            Self::Lifecycle(members) | Self::RawMembers(members) => object.members(members),
+            Self::Lifecycle(members) | Self::RawMembers(members) => object.raw_members(members),
             Self::InputRequired { requests, state } => {
                 object.object("inputRequests", |all| {
                     requests.iter().for_each(|request| request.write_to(all));
@@ -351,7 +351,7 @@ impl ResultBody {
             }
             Self::TaskCreated(live) => live.write_seed(object),
             Self::Task(live) => live.write_whole(object),
-            Self::StoredTask(record) => object.members(object_members(record.json())),
+            Self::StoredTask(record) => object.raw_members(object_members(record.json())),
         }
     }
 }

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     connection::owner,
     events::{ListChanges, Subscriber},
-    jsonrpc::{Object, ProtocolError, array, notification, string},
+    jsonrpc::{Object, ProtocolError, notification, write_array, write_string},
     protocol::{META_SERVER_INFO, META_SUBSCRIPTION_ID},
     server::Server,
 };
@@ -105,10 +105,12 @@ impl Server {
                     }
                 }
                 if !accepted_uris.is_empty() {
-                    array(n.key("resourceSubscriptions"), &accepted_uris, |out, uri| string(out, uri));
+                    write_array(n.key("resourceSubscriptions"), &accepted_uris, |out, uri| {
+                        write_string(out, uri)
+                    });
                 }
                 if !task_ids.is_empty() {
-                    array(n.key("taskIds"), &task_ids, |out, id| string(out, id));
+                    write_array(n.key("taskIds"), &task_ids, |out, id| write_string(out, id));
                 }
             });
         });

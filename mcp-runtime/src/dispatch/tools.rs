@@ -217,7 +217,7 @@ impl CallTool<'_> {
             None => "it has no structured content, but an output schema".to_owned(),
             Some(json) => match output.validator.validate_str(json) {
                 Ok(()) => return Ok(result),
-                Err(violations) => violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+                Err(errors) => errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
             },
         };
         let text = format!("the result does not fit the output schema: {mismatch}");

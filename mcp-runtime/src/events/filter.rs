@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use crate::{events::Change, protocol::normalise, sync::RwLock};
+use crate::{events::Change, protocol::normalize_uri, sync::RwLock};
 
 /// The lists whose changes somebody wants to be told of, or a server can tell of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Filter {
     /// Adds a resource; `false` if there is no room for another.
     pub(crate) fn subscribe(&self, uri: &str) -> bool {
         let mut uris = self.uris.write();
-        let key = normalise(uri);
+        let key = normalize_uri(uri);
         if uris.len() >= self.max_uris && !uris.contains_key(&key) {
             return false;
         }
@@ -43,7 +43,7 @@ impl Filter {
 
     /// Removes a resource, whether or not it was there.
     pub(crate) fn unsubscribe(&self, uri: &str) {
-        self.uris.write().remove(&normalise(uri));
+        self.uris.write().remove(&normalize_uri(uri));
     }
 
     /// How many resources, and the bytes of their URIs.

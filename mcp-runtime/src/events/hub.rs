@@ -14,7 +14,7 @@ use crate::events::{Change, Filter, ListChanges};
 use crate::{
     admission::{SharePermit, Shares},
     connection::{Access, Caller, owner},
-    protocol::normalise,
+    protocol::normalize_uri,
     sync::{Mutex, RwLock},
 };
 
@@ -120,7 +120,7 @@ impl Hub {
     /// The same, to those only who `may` know.
     pub(crate) fn publish_to(&self, change: Change, may: impl Fn(Access<'_>) -> bool) {
         let change = match change {
-            Change::Updated(uri) => Change::Updated(normalise(&uri).into()),
+            Change::Updated(uri) => Change::Updated(normalize_uri(&uri).into()),
             other => other,
         };
         let limit = self.0.limits.pending;

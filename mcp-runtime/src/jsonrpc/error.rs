@@ -1,16 +1,16 @@
-//! The error member of a JSON-RPC reply. Returned by user code on purpose, and by dispatch.
+//! JSON-RPC errors, and the responses that carry them.
 
 use std::fmt;
 
 use serde_json::Value;
 
-use super::write::Object;
+use super::writer::Object;
 use crate::protocol;
 
 /// A JSON-RPC error: the client's program sees it, the model usually does not.
 ///
-/// Returned from a tool, it becomes the `error` of the reply, with this code, message and data. For a failure that
-/// the model should read and repair, return [`ToolError`](crate::ToolError) instead.
+/// Returned from a tool, it becomes the `error` of the response, with this code, message and data. For a failure that
+/// the model should read and correct, return [`ToolError`](crate::ToolError) instead.
 ///
 /// See the [error codes](https://modelcontextprotocol.io/specification/2026-07-28/basic/index#error-codes).
 #[derive(Debug, Clone, PartialEq)]
@@ -19,12 +19,12 @@ pub struct ProtocolError {
     pub code: i64,
     /// The wire's `message`.
     pub message: String,
-    /// The wire's `data`, left out when there is none.
+    /// The wire's `data`, omitted if `None`.
     pub data: Option<Value>,
 }
 
 impl ProtocolError {
-    /// An error of that code and message.
+    /// An error with this code and message.
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }
@@ -39,7 +39,7 @@ impl ProtocolError {
         Self::new(protocol::INTERNAL_ERROR, message)
     }
 
-    /// Writes the members of the wire's `error`.
+    /// Writes the members of the response's `error`.
     pub(crate) fn write(&self, error: &mut Object<'_>) {
         error.value("code", &self.code).str("message", &self.message);
         if let Some(data) = &self.data {
@@ -67,3 +67,14 @@ impl fmt::Display for ProtocolError {
 }
 
 impl std::error::Error for ProtocolError {}
+
+/// Appends an error response; `id` is the raw JSON of the request's id, omitted if it could not be read.
+pub(crate) fn write_error_response(out: &mut Vec<u8>, id: Option<&str>, error: &ProtocolError) {
+    let mut response = Object::new(out);
+    response.raw("jsonrpc", "\"2.0\"");
+    if let Some(id) = id {
+        response.raw("id", id);
+    }
+    response.object("error", |e| error.write(e));
+    response.end();
+}

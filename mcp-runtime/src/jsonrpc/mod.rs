@@ -1,10 +1,16 @@
-//! JSON-RPC 2.0 as text: reading one message without building it, writing replies into one buffer.
-//! Transports read with it, dispatch writes with it.
+//! JSON-RPC 2.0: parses messages into slices of their text, and writes messages into one buffer.
 
 mod error;
 mod message;
-mod write;
+mod params;
+mod raw;
+mod request_id;
+mod writer;
 
 pub use error::ProtocolError;
-pub(crate) use message::{MAX_ID, Malformed, Message, Meta, Params, RequestId, batch, is_id, parse, text_of};
-pub(crate) use write::{Object, array, error_reply, notification, one_line, request, string};
+pub(crate) use error::write_error_response;
+pub(crate) use message::{JsonRpcMessage, MalformedMessage, parse, parse_batch};
+pub(crate) use params::{Meta, Params};
+pub(crate) use raw::decode_string;
+pub(crate) use request_id::{MAX_ID_BYTES, RequestId, is_valid_id};
+pub(crate) use writer::{Object, notification, replace_line_breaks, request, write_array, write_string};

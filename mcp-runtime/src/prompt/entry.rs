@@ -8,7 +8,7 @@ use crate::{
     connection::{Access, RequestContext},
     extensions::Extensions,
     item::{Function, ItemSpec, Problem},
-    jsonrpc::{Object, array},
+    jsonrpc::{Object, write_array},
     protocol::Revision,
     schema::nearest,
 };
@@ -86,7 +86,7 @@ impl PromptEntry {
         entry.str("name", &self.item.name);
         self.item.write_texts(&mut entry, revision);
         if !args.is_empty() {
-            array(entry.key("arguments"), args, |out, arg| {
+            write_array(entry.key("arguments"), args, |out, arg| {
                 let mut argument = Object::new(out);
                 argument.str("name", arg.name());
                 if revision >= Revision::V2025_06_18 {

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use crate::content::{Audio, Content, Embedded, Image, Message, ResourceLink, Text};
 use crate::error::{Failure, IntoFailure};
 use crate::{
-    content::Writer,
-    jsonrpc::{Object, array},
+    content::ContentWriter,
+    jsonrpc::{Object, write_array},
     protocol::Revision,
 };
 use serde_json::{Map, Value};
@@ -50,9 +50,9 @@ pub(crate) fn prompt_result(
     revision: Revision,
     description: Option<&str>,
 ) {
-    let writer = Writer(revision);
+    let writer = ContentWriter(revision);
     object.opt_str("description", result.description.as_deref().or(description));
-    array(object.key("messages"), &result.messages, |out, message| writer.message(out, message));
+    write_array(object.key("messages"), &result.messages, |out, message| writer.write_message(out, message));
 }
 
 /// Types that are one message: a [`Message`], or a block or text of the user.

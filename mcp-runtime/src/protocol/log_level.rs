@@ -1,32 +1,32 @@
-//! How serious a log message is: the levels of `notifications/message`.
+//! The severity of log messages in `notifications/message`.
 
 use std::fmt;
 
-/// How serious a log message is: the syslog levels of RFC 5424, least serious first.
+/// The severity of a log message: the syslog levels of RFC 5424, least severe first.
 ///
 /// See [logging](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/logging).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LogLevel {
-    /// Details for those who look for a fault.
+    /// Details for debugging.
     Debug,
-    /// What is going on.
+    /// Information about normal operation.
     Info,
-    /// Normal, but worth knowing.
+    /// Normal, but significant.
     Notice,
-    /// Something may be wrong.
+    /// A condition that may lead to an error.
     Warning,
-    /// Something failed.
+    /// An operation failed.
     Error,
     /// A component failed.
     Critical,
-    /// Somebody must act at once.
+    /// Action must be taken immediately.
     Alert,
-    /// Nothing works.
+    /// The system is unusable.
     Emergency,
 }
 
 impl LogLevel {
-    /// Every level, least serious first.
+    /// Every level, least severe first.
     pub const ALL: [Self; 8] = [
         Self::Debug,
         Self::Info,
@@ -53,7 +53,7 @@ impl LogLevel {
         }
     }
 
-    /// The level of that wire name.
+    /// The level with this wire name.
     #[must_use]
     pub fn from_wire(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.as_str() == name)

@@ -1,4 +1,4 @@
-//! The five revisions of the protocol and what each of them knows. Asked wherever the wire differs.
+//! The supported revisions of the protocol.
 
 use std::fmt;
 
@@ -12,9 +12,9 @@ pub enum Revision {
     V2025_03_26,
     /// `2025-06-18`
     V2025_06_18,
-    /// `2025-11-25`, the last one with a handshake.
+    /// `2025-11-25`, the last one with an `initialize` handshake.
     V2025_11_25,
-    /// `2026-07-28`, stateless: every request carries its own metadata.
+    /// `2026-07-28`, without a handshake: every request carries its own metadata.
     V2026_07_28,
 }
 
@@ -39,19 +39,19 @@ impl Revision {
         }
     }
 
-    /// The revision of that wire name, if it is one of ours.
+    /// The revision with this wire name, if it is supported.
     #[must_use]
     pub fn from_wire(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|r| r.as_str() == name)
     }
 
-    /// Whether requests carry their own metadata, instead of a handshake before them.
+    /// Whether every request carries its own metadata, instead of a handshake at the start.
     #[must_use]
     pub const fn is_modern(self) -> bool {
         matches!(self, Self::V2026_07_28)
     }
 
-    /// Where this revision stands in [`Self::ALL`].
+    /// The position of this revision in [`Self::ALL`].
     pub(crate) const fn index(self) -> usize {
         self as usize
     }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{Bound, ListFn, ListedResource, ResourceDef, ResourceResult, SubscribeFn, template::Template};
 use crate::{
     arguments::choices,
-    content::{Annotations, Role, Writer},
+    content::{Annotations, ContentWriter, Role},
     extensions::Extensions,
     item::{Function, ItemSpec, Problem, write_texts},
     jsonrpc::Object,
@@ -110,7 +110,7 @@ impl ResourceEntry {
             last_modified: own.last_modified.clone().filter(|_| revision >= Revision::V2025_06_18),
         };
         if annotations != Annotations::default() {
-            Writer(revision).annotations(entry, &annotations);
+            ContentWriter(revision).write_annotations(entry, &annotations);
         }
     }
 
@@ -129,7 +129,7 @@ impl ResourceEntry {
                     let meta = meta.and_then(|meta| serde_json::from_str::<Map<_, _>>(meta).ok());
                     let of_template = meta.iter().flatten().filter(|(key, _)| !own.contains_key(*key));
                     for (key, value) in of_template.chain(own) {
-                        all.any_value(key, value);
+                        all.escaped_value(key, value);
                     }
                     if let Some(ui) = ui.filter(|_| !own.contains_key("ui")) {
                         all.raw("ui", ui);

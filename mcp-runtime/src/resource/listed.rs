@@ -8,7 +8,7 @@ use crate::{
         BoxFuture, Inject,
         named::{Async, Named, Sync, Values, any_number_of_values, elsewhere},
     },
-    content::{Annotations, Icon, annotated},
+    content::{Annotations, Icon, impl_annotation_setters},
     context::Context,
     error::Failure,
 };
@@ -122,7 +122,7 @@ impl ListedResource {
     }
 }
 
-annotated!(ListedResource);
+impl_annotation_setters!(ListedResource);
 
 impl From<String> for ListedResource {
     fn from(uri: String) -> Self {

@@ -10,8 +10,8 @@ use crate::{
     error::{Failure, IntoFailure, ToolError},
 };
 use crate::{
-    content::{ResourceDefaults, Writer},
-    jsonrpc::{Object, array},
+    content::{ContentWriter, ResourceDefaults},
+    jsonrpc::{Object, write_array},
     protocol::Revision,
 };
 use serde_json::{Map, Value};
@@ -52,8 +52,8 @@ pub(crate) fn resource_result(
     revision: Revision,
     own: ResourceDefaults<'_>,
 ) {
-    let writer = Writer(revision);
-    array(object.key("contents"), &result.contents, |out, item| writer.resource(out, item, own));
+    let writer = ContentWriter(revision);
+    write_array(object.key("contents"), &result.contents, |out, item| writer.write_resource(out, item, own));
 }
 
 /// Types that a resource may return.

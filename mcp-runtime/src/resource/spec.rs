@@ -130,7 +130,7 @@ impl ResourceDef {
 
     /// The MIME type of what it returns.
     pub(crate) fn mime_type(&self) -> Option<&'static str> {
-        let page = self.uri.filter(|uri| protocol::is_page(uri)).map(|_| protocol::PAGE_MIME);
+        let page = self.uri.filter(|uri| protocol::is_ui_uri(uri)).map(|_| protocol::UI_MIME_TYPE);
         self.mime.or(page).or_else(|| self.out.and_then(AnyResourceOut::mime))
     }
 }

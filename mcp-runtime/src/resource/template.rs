@@ -1,7 +1,7 @@
 //! URI templates (RFC 6570, the part that can be matched backwards): compiled once, matched in time linear in the
 //! URI's length, with the checks that keep a path inside its root. Reads look resources up with it.
 
-use crate::{arguments::Variable, protocol::normalise};
+use crate::{arguments::Variable, protocol::normalize_uri};
 
 /// One step of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,7 +163,7 @@ fn variable(parts: &mut Vec<Part>, name: &str, reserved: bool) {
 /// Scheme and host match ignoring case, the rest exactly.
 fn strip_scheme_and_host<'a>(uri: &'a str, literal: &str) -> Option<&'a str> {
     let head = uri.get(..literal.len())?;
-    let same = head == literal || normalise(head) == normalise(literal);
+    let same = head == literal || normalize_uri(head) == normalize_uri(literal);
     same.then(|| &uri[literal.len()..])
 }
 

@@ -1,376 +1,396 @@
-//! Walks a value along a compiled schema.
-//!
-//! `validate` runs it twice at most: silently, stopping at the first violation, and to report all of them.
+//! Checks a value against a compiled schema, either up to the first error or to collect all errors.
 
 use std::collections::HashMap;
 
 use serde_json::{Number, Value};
 
-use super::node::{Applied, ArrayRules, Choices, Id, Node, NumberRules, TextRules, Types};
-use super::violation::{Path, Violation, shortened};
-use super::{number, order, suggest};
+use super::error::{Mismatch, ValidationError, ValuePath, summarize};
+use super::node::{
+    Applicator, ArrayRules, Choices, Contains, NodeId, NumberRules, SchemaNode, StringRules, TypeSet,
+};
+use super::suggest::nearest;
+use super::{number, order};
 
-/// How deep a value may be nested; `serde_json` reads no deeper either.
-pub(super) const DEEPEST: usize = 128;
+/// The deepest nesting of a value; `serde_json` does not read deeper values either.
+pub(super) const MAX_DEPTH: usize = 128;
 
-/// How many violations are reported, and how many unknown names are compared with known ones: a value may
-/// have a million of either.
-pub(super) const MOST: usize = 100;
+/// The most errors that are reported, and the most unknown names that are compared with known ones: a value may have a
+/// million of either.
+pub(super) const MAX_ERRORS: usize = 100;
 
-/// What a violation says: what was expected, what was found, and the sentence.
-pub(super) type Said = (String, String, String);
-
-/// One validation of one value.
-pub(super) struct Run<'n> {
-    pub(super) nodes: &'n [Node],
+/// The validation of one value.
+pub(super) struct Validation<'n> {
+    pub(super) nodes: &'n [SchemaNode],
     pub(super) null_is_absent: bool,
-    /// Stop at the first violation and keep none.
-    pub(super) quiet: bool,
-    /// Answers for alternatives by node and address of the value, so that nested alternatives are tried once
-    /// and not once for every way that leads to them.
-    tried: HashMap<(Id, *const Value), bool>,
-    found: Vec<Violation>,
-    /// Unknown names near to known ones: said only if something else is wrong.
-    pub(super) hints: Vec<Violation>,
-    /// How many unknown names were compared with known ones.
-    pub(super) compared: usize,
+    /// Stop at the first error, and record none.
+    pub(super) fail_fast: bool,
+    /// Results of [`matches`](Self::matches) by node and address of the value: nested alternatives are reached along
+    /// exponentially many paths, and each must be tried once.
+    match_cache: HashMap<(NodeId, *const Value), bool>,
+    errors: Vec<ValidationError>,
+    /// Unknown names that are similar to known ones: reported only along with other errors.
+    pub(super) hints: Vec<ValidationError>,
+    /// The number of unknown names that were compared with known ones.
+    pub(super) compared_names: usize,
 }
 
-impl<'n> Run<'n> {
-    pub(super) fn new(nodes: &'n [Node], null_is_absent: bool) -> Self {
+impl<'n> Validation<'n> {
+    pub(super) fn new(nodes: &'n [SchemaNode], null_is_absent: bool) -> Self {
         Self {
             nodes,
             null_is_absent,
-            quiet: true,
-            tried: HashMap::new(),
-            found: Vec::new(),
+            fail_fast: true,
+            match_cache: HashMap::new(),
+            errors: Vec::new(),
             hints: Vec::new(),
-            compared: 0,
+            compared_names: 0,
         }
     }
 
-    pub(super) fn conforms(&mut self, value: &Value) -> bool {
-        self.quiet = true;
-        self.check(0, value, &Path::Root, 0)
+    /// Whether the value conforms to the root schema.
+    pub(super) fn is_valid(&mut self, value: &Value) -> bool {
+        self.fail_fast = true;
+        self.check(0, value, &ValuePath::Root, 0)
     }
 
-    pub(super) fn report(mut self, value: &Value) -> Vec<Violation> {
-        self.quiet = false;
-        self.check(0, value, &Path::Root, 0);
-        let cut = self.found.len() == MOST;
-        let mut distinct: Vec<Violation> = Vec::with_capacity(self.found.len());
-        for violation in self.found.into_iter().chain(self.hints) {
-            if !distinct.contains(&violation) {
-                distinct.push(violation);
+    /// All distinct errors, then the hints.
+    pub(super) fn collect_errors(mut self, value: &Value) -> Vec<ValidationError> {
+        self.fail_fast = false;
+        self.check(0, value, &ValuePath::Root, 0);
+        let is_cut = self.errors.len() == MAX_ERRORS;
+        let mut distinct: Vec<ValidationError> = Vec::with_capacity(self.errors.len());
+        for error in self.errors.into_iter().chain(self.hints) {
+            if !distinct.contains(&error) {
+                distinct.push(error);
             }
         }
-        if cut {
-            let message = format!("only the first {MOST} violations are listed");
-            distinct.push(Violation::new(&Path::Root, String::new(), String::new(), message));
+        if is_cut {
+            let mismatch = Mismatch::new("", format!("only the first {MAX_ERRORS} errors are listed"));
+            distinct.push(ValidationError::new(&ValuePath::Root, mismatch));
         }
         distinct
     }
 
-    /// Whether a value conforms, reporting nothing.
-    pub(super) fn probe(&mut self, id: Id, value: &Value, path: &Path<'_>, depth: usize) -> bool {
-        let nested = matches!(value, Value::Array(_) | Value::Object(_));
+    /// Whether a value conforms to a node; records no errors.
+    pub(super) fn matches(&mut self, id: NodeId, value: &Value, path: &ValuePath<'_>, depth: usize) -> bool {
+        let is_nested = matches!(value, Value::Array(_) | Value::Object(_));
         let key = (id, std::ptr::from_ref(value));
-        if nested && let Some(answer) = self.tried.get(&key) {
-            return *answer;
+        if is_nested && let Some(result) = self.match_cache.get(&key) {
+            return *result;
         }
-        let before = std::mem::replace(&mut self.quiet, true);
-        let answer = self.check(id, value, path, depth);
-        self.quiet = before;
-        if nested {
-            self.tried.insert(key, answer);
+        let fail_fast = std::mem::replace(&mut self.fail_fast, true);
+        let result = self.check(id, value, path, depth);
+        self.fail_fast = fail_fast;
+        if is_nested {
+            self.match_cache.insert(key, result);
         }
-        answer
+        result
     }
 
-    /// Records a violation, if they are being reported; always false, for use as the answer.
-    pub(super) fn fail(&mut self, path: &Path<'_>, say: impl FnOnce() -> Said) -> bool {
-        if !self.quiet && self.found.len() < MOST {
-            let (expected, found, message) = say();
-            self.found.push(Violation::new(path, expected, found, message));
+    /// Records an error unless in fail-fast mode; always returns false, as the result of the check.
+    pub(super) fn fail(&mut self, path: &ValuePath<'_>, mismatch: impl FnOnce() -> Mismatch) -> bool {
+        if !self.fail_fast && self.errors.len() < MAX_ERRORS {
+            self.errors.push(ValidationError::new(path, mismatch()));
         }
         false
     }
 
     /// Checks a value against a node.
-    pub(super) fn check(&mut self, id: Id, value: &Value, path: &Path<'_>, depth: usize) -> bool {
+    pub(super) fn check(&mut self, id: NodeId, value: &Value, path: &ValuePath<'_>, depth: usize) -> bool {
         let nodes = self.nodes;
         let Some(node) = nodes.get(id) else { return true };
         if node.is_any() {
             return true;
         }
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return self.fail(path, || {
-                let message = format!("is nested deeper than {DEEPEST} levels");
-                (format!("at most {DEEPEST} levels"), "more".to_owned(), message)
+                Mismatch::new(
+                    format!("at most {MAX_DEPTH} levels"),
+                    format!("is nested deeper than {MAX_DEPTH} levels"),
+                )
             });
         }
         if node.never {
-            return self.fail(path, || {
-                let shown = shortened(value);
-                ("nothing".to_owned(), shown.clone(), format!("{shown} is not allowed"))
-            });
+            return self
+                .fail(path, || Mismatch::new("nothing", format!("{} is not allowed", summarize(value))));
         }
-        // After a wrong type or choice anything else that could be said is noise.
+        // further errors of a value of the wrong type, or outside the choices, would be noise
         if let Some(choices) = &node.choices
             && !choices.values.iter().any(|choice| order::equal(choice, value))
         {
-            return self.fail(path, || choices.say(value));
+            return self.fail(path, || choices.mismatch(value));
         }
         if let Some(types) = node.types
-            && !types.contains(Types::of(value))
+            && !types.contains(TypeSet::of(value))
         {
-            return self.fail(path, || {
-                let (expected, shown) = (types.describe(), shortened(value));
-                (expected.clone(), shown.clone(), format!("{shown} is not {expected}"))
-            });
+            return self.fail(path, || type_mismatch(types, value));
         }
-        let own = match value {
+        let matches_rules = match value {
             Value::Number(number) => {
-                node.number.as_ref().is_none_or(|rules| self.number(rules, number, path))
+                node.number.as_ref().is_none_or(|rules| self.check_number(rules, number, path))
             }
-            Value::String(text) => node.text.as_ref().is_none_or(|rules| self.text(rules, text, path)),
+            Value::String(text) => {
+                node.string.as_ref().is_none_or(|rules| self.check_string(rules, text, path))
+            }
             Value::Array(items) => {
-                node.array.as_ref().is_none_or(|rules| self.array(rules, items, path, depth))
+                node.array.as_ref().is_none_or(|rules| self.check_array(rules, items, path, depth))
             }
             Value::Object(map) => {
-                node.object.as_ref().is_none_or(|rules| self.object(rules, map, path, depth))
+                node.object.as_ref().is_none_or(|rules| self.check_object(rules, map, path, depth))
             }
             Value::Null | Value::Bool(_) => true,
         };
-        if self.quiet && !own {
+        if self.fail_fast && !matches_rules {
             return false;
         }
-        let mut applied = true;
-        for one in &node.applied {
-            applied &= self.apply(one, value, path, depth);
-            if self.quiet && !applied {
+        let mut matches_applicators = true;
+        for applicator in &node.applicators {
+            matches_applicators &= self.check_applicator(applicator, value, path, depth);
+            if self.fail_fast && !matches_applicators {
                 return false;
             }
         }
-        let rest = match (value, node.object.as_ref().and_then(|rules| rules.unevaluated)) {
-            (Value::Object(map), Some(schema)) => self.unevaluated(id, schema, value, map, path, depth),
+        let unevaluated = node.object.as_ref().and_then(|rules| rules.unevaluated_properties);
+        let matches_unevaluated = match (value, unevaluated) {
+            (Value::Object(map), Some(schema)) => self.check_unevaluated(id, schema, value, map, path, depth),
             _ => true,
         };
-        own && applied && rest
+        matches_rules && matches_applicators && matches_unevaluated
     }
 
-    fn apply(&mut self, applied: &Applied, value: &Value, path: &Path<'_>, depth: usize) -> bool {
-        match applied {
-            Applied::Ref(id) => self.check(*id, value, path, depth),
-            Applied::AllOf(ids) => ids.iter().fold(true, |all, id| {
-                if self.quiet && !all { false } else { self.check(*id, value, path, depth) && all }
+    fn check_applicator(
+        &mut self,
+        applicator: &Applicator,
+        value: &Value,
+        path: &ValuePath<'_>,
+        depth: usize,
+    ) -> bool {
+        match applicator {
+            Applicator::Ref(id) => self.check(*id, value, path, depth),
+            Applicator::AllOf(ids) => ids.iter().fold(true, |all, id| {
+                if self.fail_fast && !all { false } else { self.check(*id, value, path, depth) && all }
             }),
-            Applied::AnyOf(ids) => {
-                ids.iter().any(|id| self.probe(*id, value, path, depth))
-                    || self.explain(ids, value, path, depth)
+            Applicator::AnyOf(ids) => {
+                ids.iter().any(|id| self.matches(*id, value, path, depth))
+                    || self.fail_alternatives(ids, value, path, depth)
             }
-            Applied::OneOf(ids) => {
-                let mut fitting = 0;
+            Applicator::OneOf(ids) => {
+                let mut matching = 0;
                 for id in ids {
-                    fitting += usize::from(self.probe(*id, value, path, depth));
-                    if fitting > 1 {
+                    matching += usize::from(self.matches(*id, value, path, depth));
+                    if matching > 1 {
                         break;
                     }
                 }
-                match fitting {
-                    0 => self.explain(ids, value, path, depth),
+                match matching {
+                    0 => self.fail_alternatives(ids, value, path, depth),
                     1 => true,
                     _ => self.fail(path, || {
-                        let message = format!("{} fits more than one of the allowed forms", shortened(value));
-                        ("exactly one of the allowed forms".to_owned(), shortened(value), message)
+                        let message =
+                            format!("{} matches more than one of the allowed forms", summarize(value));
+                        Mismatch::new("exactly one of the allowed forms", message)
                     }),
                 }
             }
-            Applied::Not(id) => {
-                !self.probe(*id, value, path, depth)
+            Applicator::Not(id) => {
+                !self.matches(*id, value, path, depth)
                     || self.fail(path, || {
-                        let shown = shortened(value);
-                        ("another value".to_owned(), shown.clone(), format!("{shown} is not allowed"))
+                        Mismatch::new("another value", format!("{} is not allowed", summarize(value)))
                     })
             }
-            Applied::If { test, then, otherwise } => {
-                let branch = if self.probe(*test, value, path, depth) { then } else { otherwise };
+            Applicator::If { test, then, otherwise } => {
+                let branch = if self.matches(*test, value, path, depth) { then } else { otherwise };
                 branch.is_none_or(|id| self.check(id, value, path, depth))
             }
-            Applied::IfKey(key, id) => value.get(key).is_none() || self.check(*id, value, path, depth),
+            Applicator::DependentSchema(key, id) => {
+                value.get(key).is_none() || self.check(*id, value, path, depth)
+            }
         }
     }
 
-    fn number(&mut self, rules: &NumberRules, found: &Number, path: &Path<'_>) -> bool {
-        let Some((expected, reason)) = rules.refuse(found) else { return true };
-        self.fail(path, || (expected, found.to_string(), format!("{found} {reason}")))
+    fn check_number(&mut self, rules: &NumberRules, number: &Number, path: &ValuePath<'_>) -> bool {
+        let Some(mismatch) = rules.mismatch(number) else { return true };
+        self.fail(path, || mismatch)
     }
 
-    fn text(&mut self, rules: &TextRules, text: &str, path: &Path<'_>) -> bool {
-        let Some((expected, reason)) = rules.refuse(text) else { return true };
-        self.fail(path, || {
-            let shown = shortened(&Value::from(text));
-            (expected, shown.clone(), format!("{shown} {reason}"))
-        })
+    fn check_string(&mut self, rules: &StringRules, text: &str, path: &ValuePath<'_>) -> bool {
+        let Some(mismatch) = rules.mismatch(text) else { return true };
+        self.fail(path, || mismatch)
     }
 
-    fn array(&mut self, rules: &ArrayRules, items: &[Value], path: &Path<'_>, depth: usize) -> bool {
-        let mut fits = self.counted(items.len(), rules.least, rules.most, "item", path);
-        if self.quiet && !fits {
+    fn check_array(
+        &mut self,
+        rules: &ArrayRules,
+        items: &[Value],
+        path: &ValuePath<'_>,
+        depth: usize,
+    ) -> bool {
+        let mut is_valid = self.check_count(items.len(), rules.min, rules.max, "item", path);
+        if self.fail_fast && !is_valid {
             return false;
         }
-        if rules.unique
+        if rules.unique_items
             && let Some((first, second)) = order::duplicates(items)
         {
-            fits = self.fail(path, || {
-                let message = format!("items {first} and {second} are equal");
-                ("items that differ".to_owned(), "equal items".to_owned(), message)
+            is_valid = self.fail(path, || {
+                Mismatch::new("items that differ", format!("items {first} and {second} are equal"))
             });
         }
         for (index, item) in items.iter().enumerate() {
-            if self.quiet && !fits {
+            if self.fail_fast && !is_valid {
                 return false;
             }
-            if let Some(schema) = rules.prefix.get(index).copied().or(rules.items) {
-                fits &= self.check(schema, item, &Path::Index(path, index), depth + 1);
+            if let Some(schema) = rules.prefix_items.get(index).copied().or(rules.items) {
+                is_valid &= self.check(schema, item, &ValuePath::Index(path, index), depth + 1);
             }
         }
         if let Some(contains) = &rules.contains {
             let mut count: u64 = 0;
             for (index, item) in items.iter().enumerate() {
-                count += u64::from(self.probe(contains.schema, item, &Path::Index(path, index), depth + 1));
+                count +=
+                    u64::from(self.matches(contains.schema, item, &ValuePath::Index(path, index), depth + 1));
             }
-            let too_many = contains.most.is_some_and(|most| count > most);
-            if count < contains.least || too_many {
-                fits = self.fail_contains(contains, count, path);
+            if count < contains.min || contains.max.is_some_and(|max| count > max) {
+                is_valid = self.fail_contains(contains, count, path);
             }
         }
-        fits
+        is_valid
     }
 
-    fn fail_contains(&mut self, contains: &super::node::Contains, count: u64, path: &Path<'_>) -> bool {
-        let wanted = self.describe(contains.schema);
-        let (bound, limit) = match contains.most {
-            Some(most) if count > most => ("more than the maximum", most),
-            _ => ("fewer than the minimum", contains.least),
+    fn fail_contains(&mut self, contains: &Contains, count: u64, path: &ValuePath<'_>) -> bool {
+        let item = self.describe(contains.schema);
+        let (bound, limit) = match contains.max {
+            Some(max) if count > max => ("more than the maximum", max),
+            _ => ("fewer than the minimum", contains.min),
         };
         self.fail(path, || {
-            let message = format!("has {count} items that are {wanted}, {bound} of {limit}");
-            (format!("items that are {wanted}"), format!("{count} of them"), message)
+            let message = format!("has {count} items that are {item}, {bound} of {limit}");
+            Mismatch::new(format!("items that are {item}"), message)
         })
     }
 
-    /// Checks a count of items or properties against its bounds.
-    pub(super) fn counted(
+    /// Checks the number of items or properties.
+    pub(super) fn check_count(
         &mut self,
         count: usize,
-        least: Option<u64>,
-        most: Option<u64>,
+        min: Option<u64>,
+        max: Option<u64>,
         noun: &str,
-        path: &Path<'_>,
+        path: &ValuePath<'_>,
     ) -> bool {
-        let Some((expected, reason)) = out_of_bounds(count, least, most, noun) else { return true };
-        self.fail(path, || (expected, plural(count, noun), reason))
+        let Some(mismatch) = count_mismatch(count, min, max, noun) else { return true };
+        self.fail(path, || mismatch)
     }
+}
+
+/// The mismatch of a value of the wrong type.
+pub(super) fn type_mismatch(types: TypeSet, value: &Value) -> Mismatch {
+    let expected = types.describe();
+    let message = format!("{} is not {expected}", summarize(value));
+    Mismatch::new(expected, message)
 }
 
 impl Choices {
-    /// What to say of a value that is none of the choices.
-    pub(super) fn say(&self, value: &Value) -> Said {
-        say_choices(&self.values.iter().collect::<Vec<_>>(), self.is_const, value)
+    /// The mismatch of a value that is not one of the choices.
+    fn mismatch(&self, value: &Value) -> Mismatch {
+        choice_mismatch(&self.values.iter().collect::<Vec<_>>(), self.is_const, value)
     }
 }
 
-/// What to say of a value that is none of several.
-pub(super) fn say_choices(choices: &[&Value], is_const: bool, value: &Value) -> Said {
+/// The mismatch of a value that is not one of the choices.
+pub(super) fn choice_mismatch(choices: &[&Value], is_const: bool, value: &Value) -> Mismatch {
     let expected = describe_choices(choices, is_const);
-    let shown = shortened(value);
-    let mut message = format!("{shown} is not {expected}");
+    let mut message = format!("{} is not {expected}", summarize(value));
     let names = choices.iter().filter_map(|choice| choice.as_str());
     if !is_const
         && let Some(text) = value.as_str()
-        && let Some(near) = suggest::nearest(text, names)
+        && let Some(suggestion) = nearest(text, names)
     {
-        message.push_str(&format!("; did you mean {}?", Value::from(near)));
+        message.push_str(&format!("; did you mean {}?", Value::from(suggestion)));
     }
-    (expected, shown, message)
+    Mismatch::new(expected, message)
 }
 
 /// As in `one of "a", "b"`.
 pub(super) fn describe_choices(choices: &[&Value], is_const: bool) -> String {
-    const SHOWN: usize = 30;
-    let mut list = choices.iter().take(SHOWN).map(|choice| shortened(choice)).collect::<Vec<_>>().join(", ");
-    if choices.len() > SHOWN {
-        list.push_str(&format!(" and {} more", choices.len() - SHOWN));
+    const MAX_CHOICES: usize = 30;
+    let listed: Vec<String> = choices.iter().take(MAX_CHOICES).map(|choice| summarize(choice)).collect();
+    let mut list = listed.join(", ");
+    if choices.len() > MAX_CHOICES {
+        list.push_str(&format!(" and {} more", choices.len() - MAX_CHOICES));
     }
     if is_const { list } else { format!("one of {list}") }
 }
 
 impl NumberRules {
-    /// What a number that breaks a rule should have been, and which rule; none if it breaks none.
-    pub(super) fn refuse(&self, found: &Number) -> Option<(String, String)> {
-        let against = |bound: &Option<Number>| {
-            bound.as_ref().map(|bound| (number::compare(found, bound), bound.clone()))
-        };
-        if let Some((order, bound)) = against(&self.minimum)
-            && order.is_lt()
+    /// The first rule that a number breaks.
+    pub(super) fn mismatch(&self, number: &Number) -> Option<Mismatch> {
+        if let Some(bound) = &self.minimum
+            && number::compare(number, bound).is_lt()
         {
-            return Some((format!("at least {bound}"), format!("is less than the minimum of {bound}")));
+            let message = format!("{number} is less than the minimum of {bound}");
+            return Some(Mismatch::new(format!("at least {bound}"), message));
         }
-        if let Some((order, bound)) = against(&self.maximum)
-            && order.is_gt()
+        if let Some(bound) = &self.maximum
+            && number::compare(number, bound).is_gt()
         {
-            return Some((format!("at most {bound}"), format!("is greater than the maximum of {bound}")));
+            let message = format!("{number} is greater than the maximum of {bound}");
+            return Some(Mismatch::new(format!("at most {bound}"), message));
         }
-        if let Some((order, bound)) = against(&self.above)
-            && order.is_le()
+        if let Some(bound) = &self.exclusive_minimum
+            && number::compare(number, bound).is_le()
         {
-            return Some((format!("more than {bound}"), format!("is not greater than {bound}")));
+            let message = format!("{number} is not greater than {bound}");
+            return Some(Mismatch::new(format!("more than {bound}"), message));
         }
-        if let Some((order, bound)) = against(&self.below)
-            && order.is_ge()
+        if let Some(bound) = &self.exclusive_maximum
+            && number::compare(number, bound).is_ge()
         {
-            return Some((format!("less than {bound}"), format!("is not less than {bound}")));
+            let message = format!("{number} is not less than {bound}");
+            return Some(Mismatch::new(format!("less than {bound}"), message));
         }
-        let divisor = self.multiple_of.as_ref().filter(|divisor| !number::is_multiple(found, divisor))?;
-        Some((format!("a multiple of {divisor}"), format!("is not a multiple of {divisor}")))
+        let divisor = self.multiple_of.as_ref().filter(|divisor| !number::is_multiple(number, divisor))?;
+        let expected = format!("a multiple of {divisor}");
+        let message = format!("{number} is not {expected}");
+        Some(Mismatch::new(expected, message))
     }
 }
 
-impl TextRules {
-    /// What a text that breaks a rule should have been, and which rule; none if it breaks none.
-    pub(super) fn refuse(&self, text: &str) -> Option<(String, String)> {
-        if self.least.is_some() || self.most.is_some() {
-            let refused = out_of_bounds(text.chars().count(), self.least, self.most, "character");
-            if refused.is_some() {
-                return refused;
+impl StringRules {
+    /// The first rule that a string breaks.
+    pub(super) fn mismatch(&self, text: &str) -> Option<Mismatch> {
+        let summary = || summarize(&Value::from(text));
+        if self.min.is_some() || self.max.is_some() {
+            let mismatch = count_mismatch(text.chars().count(), self.min, self.max, "character");
+            if let Some(Mismatch { expected, message }) = mismatch {
+                return Some(Mismatch::new(expected, format!("{} {message}", summary())));
             }
         }
         let pattern = self.pattern.as_ref().filter(|pattern| !pattern.is_match(text))?;
-        Some((format!("a string matching `{pattern}`"), format!("does not match the pattern `{pattern}`")))
+        let message = format!("{} does not match the pattern `{pattern}`", summary());
+        Some(Mismatch::new(format!("a string matching `{pattern}`"), message))
     }
 }
 
-/// What a count should have been, and what is wrong with it; none if it is within bounds.
-pub(super) fn out_of_bounds(
+/// The bound that a number of items, properties or characters is outside of.
+pub(super) fn count_mismatch(
     count: usize,
-    least: Option<u64>,
-    most: Option<u64>,
+    min: Option<u64>,
+    max: Option<u64>,
     noun: &str,
-) -> Option<(String, String)> {
-    let has = || format!("has {}", plural(count, noun));
+) -> Option<Mismatch> {
+    let has = || format!("has {}", pluralize(count, noun));
     let count = u64::try_from(count).unwrap_or(u64::MAX);
-    if let Some(least) = least.filter(|least| count < *least) {
-        return Some((
-            format!("at least {least} {noun}s"),
-            format!("{}, fewer than the minimum of {least}", has()),
-        ));
+    if let Some(min) = min.filter(|min| count < *min) {
+        let message = format!("{}, fewer than the minimum of {min}", has());
+        return Some(Mismatch::new(format!("at least {min} {noun}s"), message));
     }
-    let most = most.filter(|most| count > *most)?;
-    Some((format!("at most {most} {noun}s"), format!("{}, more than the maximum of {most}", has())))
+    let max = max.filter(|max| count > *max)?;
+    let message = format!("{}, more than the maximum of {max}", has());
+    Some(Mismatch::new(format!("at most {max} {noun}s"), message))
 }
 
-fn plural(count: usize, noun: &str) -> String {
+fn pluralize(count: usize, noun: &str) -> String {
     match (count, noun) {
         (1, _) => format!("1 {noun}"),
         (_, "property") => format!("{count} properties"),

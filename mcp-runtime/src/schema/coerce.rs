@@ -1,21 +1,19 @@
-//! Rewrites the harmless slips of models: `"42"` for a number, a JSON string for an object.
-//!
-//! `extract` calls this on arguments that failed to decode, and decodes once more if anything changed.
+//! Coercion of values of a wrong type that models often send: `"42"` for a number, a JSON string for an object.
 
 use regex_lite::Regex;
 use serde_json::{Map, Number, Value};
 
-use super::node::Types;
+use super::node::TypeSet;
 use super::{order, walk};
 
-/// How deep references and alternatives are followed before a value is left as it is.
-const DEEPEST: usize = 64;
+/// How deep references and alternatives are followed; deeper values are left unchanged.
+const MAX_DEPTH: usize = 64;
 
-/// Rewrites the nodes of a value that do not fit a schema and can only have meant one thing.
+/// Converts the nodes of a value whose type is wrong and whose intended value is unambiguous.
 ///
-/// `30.0` for an integer is always rewritten; strings only unless `strict`. Returns whether anything changed.
+/// `30.0` for an integer is always converted; strings only unless `strict`. Returns whether anything changed.
 pub(crate) fn coerce(schema: &Value, root: &Value, value: &mut Value, strict: bool) -> bool {
-    Coercion { root, strict }.node(schema, value, 0)
+    Coercion { root, strict }.coerce(schema, value, 0)
 }
 
 struct Coercion<'s> {
@@ -24,43 +22,48 @@ struct Coercion<'s> {
 }
 
 impl<'s> Coercion<'s> {
-    fn node(&self, schema: &'s Value, value: &mut Value, depth: usize) -> bool {
-        if depth > DEEPEST {
+    fn coerce(&self, schema: &'s Value, value: &mut Value, depth: usize) -> bool {
+        if depth > MAX_DEPTH {
             return false;
         }
-        let mut changed = self.rewrite(self.types(schema, depth), value);
+        let mut changed = self.convert(self.types(schema, depth), value);
         let Value::Object(map) = schema else { return changed };
         if let Some(target) = self.target(map) {
-            changed |= self.node(target, value, depth + 1);
+            changed |= self.coerce(target, value, depth + 1);
         }
-        for part in list(map, "allOf") {
-            changed |= self.node(part, value, depth + 1);
+        for part in walk::array(map, "allOf") {
+            changed |= self.coerce(part, value, depth + 1);
         }
         for keyword in ["anyOf", "oneOf"] {
-            if let Some(branch) = self.branch(list(map, keyword), value, depth) {
-                changed |= self.node(branch, value, depth + 1);
+            if let Some(branch) = self.branch(walk::array(map, keyword), value, depth) {
+                changed |= self.coerce(branch, value, depth + 1);
             }
         }
         match value {
-            Value::Array(items) => changed |= self.items(map, items, depth),
-            Value::Object(members) => changed |= self.members(map, members, depth),
+            Value::Array(items) => changed |= self.coerce_items(map, items, depth),
+            Value::Object(members) => changed |= self.coerce_members(map, members, depth),
             _ => {}
         }
         changed
     }
 
-    fn items(&self, map: &'s Map<String, Value>, items: &mut [Value], depth: usize) -> bool {
-        let prefix = list(map, "prefixItems");
+    fn coerce_items(&self, map: &'s Map<String, Value>, items: &mut [Value], depth: usize) -> bool {
+        let prefix = walk::array(map, "prefixItems");
         let mut changed = false;
         for (index, item) in items.iter_mut().enumerate() {
             if let Some(schema) = prefix.get(index).or_else(|| map.get("items")) {
-                changed |= self.node(schema, item, depth + 1);
+                changed |= self.coerce(schema, item, depth + 1);
             }
         }
         changed
     }
 
-    fn members(&self, map: &'s Map<String, Value>, members: &mut Map<String, Value>, depth: usize) -> bool {
+    fn coerce_members(
+        &self,
+        map: &'s Map<String, Value>,
+        members: &mut Map<String, Value>,
+        depth: usize,
+    ) -> bool {
         let properties = map.get("properties").and_then(Value::as_object);
         let patterns: Vec<(Regex, &Value)> = map
             .get("patternProperties")
@@ -80,76 +83,76 @@ impl<'s> Coercion<'s> {
                 schemas.extend(map.get("additionalProperties"));
             }
             for schema in schemas {
-                changed |= self.node(schema, member, depth + 1);
+                changed |= self.coerce(schema, member, depth + 1);
             }
         }
         changed
     }
 
-    /// Rewrites one value if its type is wrong and the right one is the only one possible.
-    fn rewrite(&self, allowed: Types, value: &mut Value) -> bool {
+    /// Converts one value if its type is wrong and exactly one type is possible.
+    fn convert(&self, allowed: TypeSet, value: &mut Value) -> bool {
         if let Value::Number(number) = &*value {
-            // `1.0` is an integer to JSON Schema but not to typed decoding.
-            let only_integers = allowed.contains(Types::INTEGER) && !allowed.contains(Types::NUMBER);
-            let whole = number.as_f64().filter(|_| number.is_f64() && only_integers).and_then(integer);
-            return whole.is_some_and(|whole| {
-                *value = Value::Number(whole);
+            // `1.0` is an integer by JSON Schema, but is not deserialized as one
+            let only_integers = allowed.contains(TypeSet::INTEGER) && !allowed.contains(TypeSet::NUMBER);
+            let converted = number.as_f64().filter(|_| number.is_f64() && only_integers).and_then(integer_of);
+            return converted.is_some_and(|integer| {
+                *value = Value::Number(integer);
                 true
             });
         }
         let Value::String(text) = &*value else { return false };
-        if self.strict || allowed.contains(Types::STRING) {
+        if self.strict || allowed.contains(TypeSet::STRING) {
             return false;
         }
-        let wanted = allowed.without(Types::NULL);
-        let new = if wanted == Types::INTEGER {
-            number(text)
+        let expected = allowed.without(TypeSet::NULL);
+        let converted = if expected == TypeSet::INTEGER {
+            parse_number(text)
                 .and_then(|number| match number.as_f64() {
-                    Some(float) if number.is_f64() => integer(float),
+                    Some(float) if number.is_f64() => integer_of(float),
                     _ => Some(number),
                 })
                 .map(Value::Number)
-        } else if wanted == Types::NUMBER {
-            number(text).map(Value::Number)
-        } else if wanted == Types::BOOLEAN {
+        } else if expected == TypeSet::NUMBER {
+            parse_number(text).map(Value::Number)
+        } else if expected == TypeSet::BOOLEAN {
             text.parse().ok().map(Value::Bool)
-        } else if wanted != Types::NONE && Types::ARRAY.union(Types::OBJECT).contains(wanted) {
-            serde_json::from_str::<Value>(text).ok().filter(|parsed| wanted.contains(Types::of(parsed)))
+        } else if expected != TypeSet::NONE && TypeSet::ARRAY.union(TypeSet::OBJECT).contains(expected) {
+            serde_json::from_str::<Value>(text).ok().filter(|parsed| expected.contains(TypeSet::of(parsed)))
         } else {
             None
         };
-        let Some(new) = new else { return false };
-        *value = new;
+        let Some(converted) = converted else { return false };
+        *value = converted;
         true
     }
 
-    /// The types that a schema allows, as far as its keywords say.
-    fn types(&self, schema: &'s Value, depth: usize) -> Types {
+    /// The types that the keywords of a schema allow.
+    fn types(&self, schema: &'s Value, depth: usize) -> TypeSet {
         let map = match schema {
-            Value::Bool(false) => return Types::NONE,
-            Value::Object(map) if depth <= DEEPEST => map,
-            _ => return Types::ANY,
+            Value::Bool(false) => return TypeSet::NONE,
+            Value::Object(map) if depth <= MAX_DEPTH => map,
+            _ => return TypeSet::ANY,
         };
-        let mut types = map.get("type").and_then(Types::parse).unwrap_or(Types::ANY);
-        let of =
-            |values: &[Value]| values.iter().fold(Types::NONE, |types, value| types.union(Types::of(value)));
+        let mut types = map.get("type").and_then(TypeSet::parse).unwrap_or(TypeSet::ANY);
         if let Some(Value::Array(choices)) = map.get("enum") {
-            types = types.intersection(of(choices));
+            let of_choices =
+                choices.iter().fold(TypeSet::NONE, |types, value| types.union(TypeSet::of(value)));
+            types = types.intersection(of_choices);
         }
         if let Some(constant) = map.get("const") {
-            types = types.intersection(Types::of(constant));
+            types = types.intersection(TypeSet::of(constant));
         }
         if let Some(target) = self.target(map) {
             types = types.intersection(self.types(target, depth + 1));
         }
-        for part in list(map, "allOf") {
+        for part in walk::array(map, "allOf") {
             types = types.intersection(self.types(part, depth + 1));
         }
         for keyword in ["anyOf", "oneOf"] {
-            let branches = list(map, keyword);
+            let branches = walk::array(map, keyword);
             if !branches.is_empty() {
-                let union = |types: Types, branch| types.union(self.types(branch, depth + 1));
-                types = types.intersection(branches.iter().fold(Types::NONE, union));
+                let union = |types: TypeSet, branch| types.union(self.types(branch, depth + 1));
+                types = types.intersection(branches.iter().fold(TypeSet::NONE, union));
             }
         }
         types
@@ -159,41 +162,37 @@ impl<'s> Coercion<'s> {
         walk::resolve(self.root, map.get("$ref")?.as_str()?).map(|(_, schema)| schema)
     }
 
-    /// The one alternative that a value can have been meant for.
+    /// The only alternative whose types and constants match a value.
     fn branch(&self, branches: &'s [Value], value: &Value, depth: usize) -> Option<&'s Value> {
-        let fits = |branch: &&Value| {
-            self.types(branch, depth + 1).contains(Types::of(value)) && self.tags_fit(branch, value)
+        let is_candidate = |branch: &&Value| {
+            self.types(branch, depth + 1).contains(TypeSet::of(value)) && self.tags_match(branch, value)
         };
-        let mut fitting = branches.iter().filter(fits);
-        fitting.next().filter(|_| fitting.next().is_none())
+        let mut candidates = branches.iter().filter(is_candidate);
+        candidates.next().filter(|_| candidates.next().is_none())
     }
 
-    /// Whether the fixed values of a branch's properties are those of the value, and its required ones are there.
-    fn tags_fit(&self, branch: &'s Value, value: &Value) -> bool {
+    /// Whether the value has the constants of the branch's properties, and its required properties.
+    fn tags_match(&self, branch: &'s Value, value: &Value) -> bool {
         let (Some(map), Some(members)) = (branch.as_object(), value.as_object()) else { return true };
         let map = self.target(map).and_then(Value::as_object).unwrap_or(map);
         let Some(properties) = map.get("properties").and_then(Value::as_object) else { return true };
-        let tags =
+        let constants_match =
             properties.iter().all(|(name, property)| match (property.get("const"), members.get(name)) {
-                (Some(tag), Some(found)) => order::equal(tag, found),
+                (Some(constant), Some(member)) => order::equal(constant, member),
                 _ => true,
             });
-        let required = list(map, "required").iter().filter_map(Value::as_str);
-        tags && required.into_iter().all(|name| members.contains_key(name))
+        let required = walk::array(map, "required").iter().filter_map(Value::as_str);
+        constants_match && required.into_iter().all(|name| members.contains_key(name))
     }
 }
 
-fn list<'s>(map: &'s Map<String, Value>, keyword: &str) -> &'s [Value] {
-    map.get(keyword).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
-}
-
-/// A text that is a JSON number and nothing else.
-fn number(text: &str) -> Option<Number> {
+/// Parses a text that is a JSON number.
+fn parse_number(text: &str) -> Option<Number> {
     serde_json::from_str(text.trim()).ok()
 }
 
-/// A float without fraction as an integer, where 64 bits hold it.
-fn integer(float: f64) -> Option<Number> {
+/// A float without fraction as an integer, if it fits into 64 bits.
+fn integer_of(float: f64) -> Option<Number> {
     const TWO_POW_63: f64 = 9_223_372_036_854_775_808.0;
     if float.fract() != 0.0 {
         return None;
@@ -211,7 +210,7 @@ mod tests {
     use super::*;
 
     fn coerced(schema: &Value, mut value: Value, strict: bool) -> Value {
-        // As text, since `30.0` and `30` must count as different.
+        // as text: `30.0` and `30` must count as different
         let before = value.to_string();
         let changed = coerce(schema, schema, &mut value, strict);
         let after = value.to_string();
@@ -220,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn t16_slips_are_rewritten() {
+    fn unambiguous_values_are_converted() {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -244,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn t16_what_is_ambiguous_or_wrong_stays() {
+    fn ambiguous_and_wrong_values_are_left_unchanged() {
         let cases = [
             (json!({"type": ["integer", "string"]}), json!("42")),
             (json!({"type": ["integer", "boolean"]}), json!("42")),
@@ -267,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn t16_alternatives_are_entered_by_type_and_tag() {
+    fn alternatives_are_selected_by_type_and_tag() {
         let schema = json!({"oneOf": [
             {"properties": {"kind": {"const": "a"}, "n": {"type": "integer"}}, "required": ["kind"]},
             {"properties": {"kind": {"const": "b"}, "n": {"type": "string"}}, "required": ["kind"]}

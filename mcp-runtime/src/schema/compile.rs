@@ -1,6 +1,4 @@
-//! Turns a schema into nodes, once, and refuses keywords that would not be enforced.
-//!
-//! Called by `Validator::compile`.
+//! Compiles a schema into nodes, and rejects keywords that the validator does not enforce.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,16 +7,17 @@ use regex_lite::Regex;
 use serde_json::{Map, Number, Value};
 
 use super::node::{
-    Applied, ArrayRules, Choices, Contains, Id, Node, NumberRules, ObjectRules, Property, TextRules, Types,
+    Applicator, ArrayRules, Choices, Contains, NodeId, NumberRules, ObjectRules, Property, SchemaNode,
+    StringRules, TypeSet,
 };
 use super::{order, walk};
 
-/// A keyword that this crate does not enforce, and so does not publish.
+/// A keyword that the validator does not enforce, so a schema that has it cannot be published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UnsupportedKeyword {
     /// The keyword, as in `$dynamicRef`.
     pub(crate) keyword: String,
-    /// The JSON pointer of the schema that has it; empty for the root.
+    /// The JSON pointer of the subschema that has it; empty for the root.
     pub(crate) pointer: String,
     reason: String,
 }
@@ -32,7 +31,7 @@ impl fmt::Display for UnsupportedKeyword {
 
 impl std::error::Error for UnsupportedKeyword {}
 
-/// Keywords that assert nothing; `format` is one of them in 2020-12.
+/// Keywords that are not assertions; in 2020-12, `format` is one of them.
 const ANNOTATIONS: [&str; 18] = [
     "title",
     "description",
@@ -57,31 +56,32 @@ const ANNOTATIONS: [&str; 18] = [
 type Result<T> = std::result::Result<T, UnsupportedKeyword>;
 
 /// Compiles a root schema; the root is the first node.
-pub(super) fn compile(root: &Value) -> Result<Vec<Node>> {
-    let mut compiler = Compiler { root, nodes: Vec::new(), known: HashMap::new() };
+pub(super) fn compile(root: &Value) -> Result<Vec<SchemaNode>> {
+    let mut compiler = Compiler { root, nodes: Vec::new(), ids: HashMap::new() };
     compiler.node("", root)?;
-    compiler.refuse_endless_references()?;
+    compiler.reject_endless_references()?;
     Ok(compiler.nodes)
 }
 
 struct Compiler<'a> {
     root: &'a Value,
-    nodes: Vec<Node>,
-    /// Nodes by JSON pointer, so that references share them and recursion ends.
-    known: HashMap<String, Id>,
+    nodes: Vec<SchemaNode>,
+    /// Nodes by JSON pointer, so that references share nodes and recursive schemas terminate.
+    ids: HashMap<String, NodeId>,
 }
 
-/// One schema while it is compiled.
-struct Place<'s> {
+/// One subschema during compilation.
+struct Subschema<'s> {
     map: &'s Map<String, Value>,
-    at: &'s str,
+    /// The JSON pointer from the root.
+    pointer: &'s str,
 }
 
-impl Place<'_> {
-    fn refuse<T>(&self, keyword: &str, reason: impl Into<String>) -> Result<T> {
+impl Subschema<'_> {
+    fn unsupported<T>(&self, keyword: &str, reason: impl Into<String>) -> Result<T> {
         Err(UnsupportedKeyword {
             keyword: keyword.to_owned(),
-            pointer: self.at.to_owned(),
+            pointer: self.pointer.to_owned(),
             reason: reason.into(),
         })
     }
@@ -90,7 +90,7 @@ impl Place<'_> {
         match self.map.get(keyword) {
             None => Ok(None),
             Some(Value::Number(number)) => Ok(Some(number.clone())),
-            Some(_) => self.refuse(keyword, "its value is not a number"),
+            Some(_) => self.unsupported(keyword, "its value is not a number"),
         }
     }
 
@@ -99,7 +99,7 @@ impl Place<'_> {
         let whole = number.as_f64().filter(|float| float.fract() == 0.0 && *float >= 0.0);
         match number.as_u64().or(whole.map(|float| float as u64)) {
             Some(count) => Ok(Some(count)),
-            None => self.refuse(keyword, "its value is not a count"),
+            None => self.unsupported(keyword, "its value is not a count"),
         }
     }
 
@@ -108,7 +108,7 @@ impl Place<'_> {
             value.as_array().map(|list| list.iter().map(|name| name.as_str().map(str::to_owned)).collect());
         match names.flatten() {
             Some(names) => Ok(names),
-            None => self.refuse(keyword, "its value is not a list of names"),
+            None => self.unsupported(keyword, "its value is not a list of names"),
         }
     }
 
@@ -116,12 +116,12 @@ impl Place<'_> {
         match self.map.get(keyword) {
             None => Ok(None.into_iter().flatten()),
             Some(Value::Object(members)) => Ok(Some(members).into_iter().flatten()),
-            Some(_) => self.refuse(keyword, "its value is not an object"),
+            Some(_) => self.unsupported(keyword, "its value is not an object"),
         }
     }
 
     fn regex(&self, keyword: &str, pattern: &str) -> Result<Regex> {
-        Regex::new(pattern).or_else(|error| self.refuse(keyword, format!("`{pattern}`: {error}")))
+        Regex::new(pattern).or_else(|error| self.unsupported(keyword, format!("`{pattern}`: {error}")))
     }
 
     fn has(&self, keywords: &[&str]) -> bool {
@@ -130,19 +130,23 @@ impl Place<'_> {
 }
 
 impl Compiler<'_> {
-    fn node(&mut self, at: &str, schema: &Value) -> Result<Id> {
-        if let Some(id) = self.known.get(at) {
+    fn node(&mut self, pointer: &str, schema: &Value) -> Result<NodeId> {
+        if let Some(id) = self.ids.get(pointer) {
             return Ok(*id);
         }
         let id = self.nodes.len();
-        self.nodes.push(Node::default());
-        self.known.insert(at.to_owned(), id);
+        self.nodes.push(SchemaNode::default());
+        self.ids.insert(pointer.to_owned(), id);
         let node = match schema {
-            Value::Bool(allowed) => Node { never: !allowed, ..Node::default() },
-            Value::Object(map) => self.object(&Place { map, at })?,
+            Value::Bool(allowed) => SchemaNode { never: !allowed, ..SchemaNode::default() },
+            Value::Object(map) => self.compile_object(&Subschema { map, pointer })?,
             _ => {
                 let reason = "a schema is an object or a boolean".to_owned();
-                return Err(UnsupportedKeyword { keyword: String::new(), pointer: at.to_owned(), reason });
+                return Err(UnsupportedKeyword {
+                    keyword: String::new(),
+                    pointer: pointer.to_owned(),
+                    reason,
+                });
             }
         };
         if let Some(slot) = self.nodes.get_mut(id) {
@@ -151,101 +155,112 @@ impl Compiler<'_> {
         Ok(id)
     }
 
-    fn object(&mut self, place: &Place<'_>) -> Result<Node> {
-        let mut node = Node::default();
-        for (keyword, value) in place.map {
+    fn compile_object(&mut self, subschema: &Subschema<'_>) -> Result<SchemaNode> {
+        let mut node = SchemaNode::default();
+        for (keyword, value) in subschema.map {
             match keyword.as_str() {
-                "$id" if !place.at.is_empty() => {
-                    return place.refuse(keyword, "only the root schema may have one");
+                "$id" if !subschema.pointer.is_empty() => {
+                    return subschema.unsupported(keyword, "only the root schema may have one");
                 }
-                "type" => match Types::parse(value) {
+                "type" => match TypeSet::parse(value) {
                     Some(types) => node.types = Some(types),
-                    None => return place.refuse(keyword, format!("{value} names no JSON type")),
+                    None => return subschema.unsupported(keyword, format!("{value} is not a JSON type")),
                 },
-                "$ref" => node.applied.push(Applied::Ref(self.reference(place, value)?)),
-                "allOf" => node.applied.push(Applied::AllOf(self.list(place, keyword, value)?)),
-                "anyOf" => node.applied.push(Applied::AnyOf(self.list(place, keyword, value)?)),
-                "oneOf" => node.applied.push(Applied::OneOf(self.list(place, keyword, value)?)),
-                "not" => node.applied.push(Applied::Not(self.child(place, keyword, value)?)),
+                "$ref" => node.applicators.push(Applicator::Ref(self.reference(subschema, value)?)),
+                "allOf" => {
+                    node.applicators.push(Applicator::AllOf(self.schema_list(subschema, keyword, value)?));
+                }
+                "anyOf" => {
+                    node.applicators.push(Applicator::AnyOf(self.schema_list(subschema, keyword, value)?));
+                }
+                "oneOf" => {
+                    node.applicators.push(Applicator::OneOf(self.schema_list(subschema, keyword, value)?));
+                }
+                "not" => node.applicators.push(Applicator::Not(self.child(subschema, keyword, value)?)),
                 "if" => {
-                    let test = self.child(place, keyword, value)?;
-                    let then = self.optional(place, "then")?;
-                    let otherwise = self.optional(place, "else")?;
-                    node.applied.push(Applied::If { test, then, otherwise });
+                    let test = self.child(subschema, keyword, value)?;
+                    let then = self.optional_child(subschema, "then")?;
+                    let otherwise = self.optional_child(subschema, "else")?;
+                    node.applicators.push(Applicator::If { test, then, otherwise });
                 }
                 "dependentSchemas" => {
-                    for (key, schema) in place.members(keyword)? {
-                        let at = format!("{}/{keyword}/{}", place.at, walk::escape(key));
-                        let schema = self.node(&at, schema)?;
-                        node.applied.push(Applied::IfKey(key.clone(), schema));
+                    for (key, schema) in subschema.members(keyword)? {
+                        let pointer = format!("{}/{keyword}/{}", subschema.pointer, walk::escape(key));
+                        let schema = self.node(&pointer, schema)?;
+                        node.applicators.push(Applicator::DependentSchema(key.clone(), schema));
                     }
                 }
                 "unevaluatedItems" if value != &Value::Bool(true) => {
-                    return place.refuse(keyword, "use `items` or `prefixItems`");
+                    return subschema.unsupported(keyword, "use `items` or `prefixItems`");
                 }
-                known if is_read_elsewhere(known) => {}
-                _ => return place.refuse(keyword, "it is no keyword that this crate knows"),
+                known if is_known(known) => {}
+                _ => return subschema.unsupported(keyword, "it is not a supported keyword"),
             }
         }
-        node.choices = choices(place)?;
-        node.number = numbers(place)?.map(Box::new);
-        node.text = texts(place)?.map(Box::new);
-        node.array = self.arrays(place)?.map(Box::new);
-        node.object = self.objects(place)?.map(Box::new);
+        node.choices = choices(subschema)?;
+        node.number = number_rules(subschema)?.map(Box::new);
+        node.string = string_rules(subschema)?.map(Box::new);
+        node.array = self.array_rules(subschema)?.map(Box::new);
+        node.object = self.object_rules(subschema)?.map(Box::new);
         Ok(node)
     }
 
-    fn child(&mut self, place: &Place<'_>, keyword: &str, schema: &Value) -> Result<Id> {
-        self.node(&format!("{}/{keyword}", place.at), schema)
+    fn child(&mut self, subschema: &Subschema<'_>, keyword: &str, schema: &Value) -> Result<NodeId> {
+        self.node(&format!("{}/{keyword}", subschema.pointer), schema)
     }
 
-    fn optional(&mut self, place: &Place<'_>, keyword: &str) -> Result<Option<Id>> {
-        place.map.get(keyword).map(|schema| self.child(place, keyword, schema)).transpose()
+    fn optional_child(&mut self, subschema: &Subschema<'_>, keyword: &str) -> Result<Option<NodeId>> {
+        subschema.map.get(keyword).map(|schema| self.child(subschema, keyword, schema)).transpose()
     }
 
-    fn list(&mut self, place: &Place<'_>, keyword: &str, value: &Value) -> Result<Vec<Id>> {
+    fn schema_list(
+        &mut self,
+        subschema: &Subschema<'_>,
+        keyword: &str,
+        value: &Value,
+    ) -> Result<Vec<NodeId>> {
         let Value::Array(schemas) = value else {
-            return place.refuse(keyword, "its value is not an array of schemas");
+            return subschema.unsupported(keyword, "its value is not an array of schemas");
         };
-        let at = |index: usize| format!("{}/{keyword}/{index}", place.at);
+        let at = |index: usize| format!("{}/{keyword}/{index}", subschema.pointer);
         schemas.iter().enumerate().map(|(index, schema)| self.node(&at(index), schema)).collect()
     }
 
-    fn reference(&mut self, place: &Place<'_>, value: &Value) -> Result<Id> {
+    fn reference(&mut self, subschema: &Subschema<'_>, value: &Value) -> Result<NodeId> {
         let Value::String(reference) = value else {
-            return place.refuse("$ref", "its value is not a string");
+            return subschema.unsupported("$ref", "its value is not a string");
         };
-        let own = self.root.get("$id").and_then(Value::as_str).unwrap_or_default();
-        let local = reference.strip_prefix(own).filter(|rest| rest.starts_with('#')).unwrap_or(reference);
+        let root_id = self.root.get("$id").and_then(Value::as_str).unwrap_or_default();
+        let local = reference.strip_prefix(root_id).filter(|rest| rest.starts_with('#')).unwrap_or(reference);
         let root = self.root;
         match walk::resolve(root, local) {
             Some((pointer, schema)) => self.node(&pointer, schema),
-            None => place.refuse("$ref", format!("`{reference}` is nowhere in this schema")),
+            None => subschema.unsupported("$ref", format!("`{reference}` does not exist in this schema")),
         }
     }
 
-    fn arrays(&mut self, place: &Place<'_>) -> Result<Option<ArrayRules>> {
-        if !place.has(&["minItems", "maxItems", "uniqueItems", "prefixItems", "items", "contains"]) {
+    fn array_rules(&mut self, subschema: &Subschema<'_>) -> Result<Option<ArrayRules>> {
+        if !subschema.has(&["minItems", "maxItems", "uniqueItems", "prefixItems", "items", "contains"]) {
             return Ok(None);
         }
         let mut rules = ArrayRules {
-            least: place.count("minItems")?,
-            most: place.count("maxItems")?,
-            unique: place.map.get("uniqueItems") == Some(&Value::Bool(true)),
-            items: self.optional(place, "items")?,
+            min: subschema.count("minItems")?,
+            max: subschema.count("maxItems")?,
+            unique_items: subschema.map.get("uniqueItems") == Some(&Value::Bool(true)),
+            items: self.optional_child(subschema, "items")?,
             ..ArrayRules::default()
         };
-        if let Some(value) = place.map.get("prefixItems") {
-            rules.prefix = self.list(place, "prefixItems", value)?;
+        if let Some(value) = subschema.map.get("prefixItems") {
+            rules.prefix_items = self.schema_list(subschema, "prefixItems", value)?;
         }
-        if let Some(schema) = self.optional(place, "contains")? {
-            let least = place.count("minContains")?.unwrap_or(1);
-            rules.contains = Some(Contains { schema, least, most: place.count("maxContains")? });
+        if let Some(schema) = self.optional_child(subschema, "contains")? {
+            let min = subschema.count("minContains")?.unwrap_or(1);
+            rules.contains = Some(Contains { schema, min, max: subschema.count("maxContains")? });
         }
         Ok(Some(rules))
     }
 
-    fn objects(&mut self, place: &Place<'_>) -> Result<Option<ObjectRules>> {
+    fn object_rules(&mut self, subschema: &Subschema<'_>) -> Result<Option<ObjectRules>> {
         const KEYWORDS: [&str; 9] = [
             "properties",
             "required",
@@ -257,91 +272,94 @@ impl Compiler<'_> {
             "maxProperties",
             "dependentRequired",
         ];
-        if !place.has(&KEYWORDS) {
+        if !subschema.has(&KEYWORDS) {
             return Ok(None);
         }
         let mut rules = ObjectRules {
-            additional: self.optional(place, "additionalProperties")?,
-            unevaluated: self.optional(place, "unevaluatedProperties")?,
-            names: self.optional(place, "propertyNames")?,
-            least: place.count("minProperties")?,
-            most: place.count("maxProperties")?,
+            additional_properties: self.optional_child(subschema, "additionalProperties")?,
+            unevaluated_properties: self.optional_child(subschema, "unevaluatedProperties")?,
+            property_names: self.optional_child(subschema, "propertyNames")?,
+            min: subschema.count("minProperties")?,
+            max: subschema.count("maxProperties")?,
             ..ObjectRules::default()
         };
-        if let Some(value) = place.map.get("required") {
-            rules.required = place.names("required", value)?;
+        if let Some(value) = subschema.map.get("required") {
+            rules.required = subschema.names("required", value)?;
         }
-        for (name, schema) in place.members("properties")? {
-            let schema = self.node(&format!("{}/properties/{}", place.at, walk::escape(name)), schema)?;
+        for (name, schema) in subschema.members("properties")? {
+            let schema =
+                self.node(&format!("{}/properties/{}", subschema.pointer, walk::escape(name)), schema)?;
             let required = rules.required.contains(name);
             rules.properties.push(Property { name: name.clone(), schema, required });
         }
         rules.properties.sort_by(|a, b| a.name.cmp(&b.name));
-        let mut elsewhere = std::mem::take(&mut rules.required);
-        elsewhere.retain(|name| rules.property(name).is_none());
-        rules.required = elsewhere;
-        for (pattern, schema) in place.members("patternProperties")? {
-            let regex = place.regex("patternProperties", pattern)?;
-            let at = format!("{}/patternProperties/{}", place.at, walk::escape(pattern));
-            rules.patterns.push((regex, self.node(&at, schema)?));
+        let mut undeclared = std::mem::take(&mut rules.required);
+        undeclared.retain(|name| rules.property(name).is_none());
+        rules.required = undeclared;
+        for (pattern, schema) in subschema.members("patternProperties")? {
+            let regex = subschema.regex("patternProperties", pattern)?;
+            let pointer = format!("{}/patternProperties/{}", subschema.pointer, walk::escape(pattern));
+            rules.pattern_properties.push((regex, self.node(&pointer, schema)?));
         }
-        for (name, value) in place.members("dependentRequired")? {
-            rules.dependent.push((name.clone(), place.names("dependentRequired", value)?));
+        for (name, value) in subschema.members("dependentRequired")? {
+            rules.dependent_required.push((name.clone(), subschema.names("dependentRequired", value)?));
         }
         Ok(Some(rules))
     }
 
-    /// Refuses schemas that apply themselves to the same value, which no value could be checked against.
-    fn refuse_endless_references(&self) -> Result<()> {
+    /// Rejects schemas that apply themselves to the same value: validation would not terminate.
+    fn reject_endless_references(&self) -> Result<()> {
         let mut done = vec![false; self.nodes.len()];
-        let mut open = vec![false; self.nodes.len()];
+        let mut active = vec![false; self.nodes.len()];
         for start in 0..self.nodes.len() {
-            if self.applies_itself(start, &mut open, &mut done) {
-                let at = self.known.iter().find(|(_, id)| **id == start).map(|(at, _)| at.clone());
+            if self.applies_itself(start, &mut active, &mut done) {
+                let at = self.ids.iter().find(|(_, id)| **id == start).map(|(at, _)| at.clone());
                 return Err(UnsupportedKeyword {
                     keyword: "$ref".to_owned(),
                     pointer: at.unwrap_or_default(),
-                    reason: "it leads back to itself".to_owned(),
+                    reason: "it refers to itself".to_owned(),
                 });
             }
         }
         Ok(())
     }
 
-    fn applies_itself(&self, id: Id, open: &mut [bool], done: &mut [bool]) -> bool {
+    fn applies_itself(&self, id: NodeId, active: &mut [bool], done: &mut [bool]) -> bool {
         if done.get(id).copied().unwrap_or(true) {
             return false;
         }
-        if let Some(mark) = open.get_mut(id)
+        if let Some(mark) = active.get_mut(id)
             && std::mem::replace(mark, true)
         {
             return true;
         }
         let mut next = Vec::new();
-        for applied in self.nodes.get(id).map(|node| node.applied.as_slice()).unwrap_or_default() {
-            match applied {
-                Applied::Ref(one) | Applied::Not(one) | Applied::IfKey(_, one) => next.push(*one),
-                Applied::AllOf(several) | Applied::AnyOf(several) | Applied::OneOf(several) => {
+        for applicator in self.nodes.get(id).map(|node| node.applicators.as_slice()).unwrap_or_default() {
+            match applicator {
+                Applicator::Ref(one) | Applicator::Not(one) | Applicator::DependentSchema(_, one) => {
+                    next.push(*one);
+                }
+                Applicator::AllOf(several) | Applicator::AnyOf(several) | Applicator::OneOf(several) => {
                     next.extend(several);
                 }
-                Applied::If { test, then, otherwise } => {
+                Applicator::If { test, then, otherwise } => {
                     next.push(*test);
                     next.extend(then.iter().chain(otherwise));
                 }
             }
         }
-        let endless = next.into_iter().any(|id| self.applies_itself(id, open, done));
-        if let (Some(mark), Some(finished)) = (open.get_mut(id), done.get_mut(id)) {
+        let is_endless = next.into_iter().any(|id| self.applies_itself(id, active, done));
+        if let (Some(mark), Some(finished)) = (active.get_mut(id), done.get_mut(id)) {
             *mark = false;
             *finished = true;
         }
-        endless
+        is_endless
     }
 }
 
-fn choices(place: &Place<'_>) -> Result<Option<Choices>> {
-    let constant = place.map.get("const");
-    match (place.map.get("enum"), constant) {
+fn choices(subschema: &Subschema<'_>) -> Result<Option<Choices>> {
+    let constant = subschema.map.get("const");
+    match (subschema.map.get("enum"), constant) {
         (None, None) => Ok(None),
         (None, Some(one)) => Ok(Some(Choices { values: vec![one.clone()], is_const: true })),
         (Some(Value::Array(several)), _) => {
@@ -349,42 +367,42 @@ fn choices(place: &Place<'_>) -> Result<Option<Choices>> {
             let values = several.iter().filter(fits).cloned().collect();
             Ok(Some(Choices { values, is_const: false }))
         }
-        (Some(_), _) => place.refuse("enum", "its value is not an array"),
+        (Some(_), _) => subschema.unsupported("enum", "its value is not an array"),
     }
 }
 
-fn numbers(place: &Place<'_>) -> Result<Option<NumberRules>> {
-    if !place.has(&["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]) {
+fn number_rules(subschema: &Subschema<'_>) -> Result<Option<NumberRules>> {
+    if !subschema.has(&["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]) {
         return Ok(None);
     }
-    let multiple_of = place.number("multipleOf")?;
+    let multiple_of = subschema.number("multipleOf")?;
     if multiple_of.as_ref().and_then(Number::as_f64).is_some_and(|by| by <= 0.0) {
-        return place.refuse("multipleOf", "its value is not above 0");
+        return subschema.unsupported("multipleOf", "its value is not above 0");
     }
     Ok(Some(NumberRules {
-        minimum: place.number("minimum")?,
-        maximum: place.number("maximum")?,
-        above: place.number("exclusiveMinimum")?,
-        below: place.number("exclusiveMaximum")?,
+        minimum: subschema.number("minimum")?,
+        maximum: subschema.number("maximum")?,
+        exclusive_minimum: subschema.number("exclusiveMinimum")?,
+        exclusive_maximum: subschema.number("exclusiveMaximum")?,
         multiple_of,
     }))
 }
 
-fn texts(place: &Place<'_>) -> Result<Option<TextRules>> {
-    if !place.has(&["minLength", "maxLength", "pattern"]) {
+fn string_rules(subschema: &Subschema<'_>) -> Result<Option<StringRules>> {
+    if !subschema.has(&["minLength", "maxLength", "pattern"]) {
         return Ok(None);
     }
-    let pattern = match place.map.get("pattern") {
+    let pattern = match subschema.map.get("pattern") {
         None => None,
-        Some(Value::String(pattern)) => Some(place.regex("pattern", pattern)?),
-        Some(_) => return place.refuse("pattern", "its value is not a string"),
+        Some(Value::String(pattern)) => Some(subschema.regex("pattern", pattern)?),
+        Some(_) => return subschema.unsupported("pattern", "its value is not a string"),
     };
-    Ok(Some(TextRules { least: place.count("minLength")?, most: place.count("maxLength")?, pattern }))
+    Ok(Some(StringRules { min: subschema.count("minLength")?, max: subschema.count("maxLength")?, pattern }))
 }
 
-/// Keywords that other functions of this file look up, or that assert nothing.
-fn is_read_elsewhere(keyword: &str) -> bool {
-    const LOOKED_UP: [&str; 32] = [
+/// Whether a keyword needs no applicator: it belongs to the rules of a type, to another keyword, or is an annotation.
+fn is_known(keyword: &str) -> bool {
+    const SUPPORTED: [&str; 32] = [
         "then",
         "else",
         "enum",
@@ -418,5 +436,5 @@ fn is_read_elsewhere(keyword: &str) -> bool {
         "dependentSchemas",
         "if",
     ];
-    LOOKED_UP.contains(&keyword) || ANNOTATIONS.contains(&keyword) || keyword.starts_with("x-")
+    SUPPORTED.contains(&keyword) || ANNOTATIONS.contains(&keyword) || keyword.starts_with("x-")
 }

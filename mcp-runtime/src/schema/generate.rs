@@ -1,18 +1,16 @@
-//! Asks schemars for schemas, and gathers shared definitions under one root.
-//!
-//! `extract` (arguments) and `def` (results) call this when a server is built.
+//! Generators of schemas for Rust types, and the `$defs` that several generated schemas share.
 
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value};
 
 use super::walk;
 
-/// A generator of schemas for values that are decoded.
+/// A generator of schemas for values that are deserialized.
 pub(crate) fn generator() -> SchemaGenerator {
     settings().for_deserialize().into_generator()
 }
 
-/// A generator of schemas for values that are encoded.
+/// A generator of schemas for values that are serialized.
 pub(crate) fn generator_for_output() -> SchemaGenerator {
     settings().for_serialize().into_generator()
 }
@@ -24,7 +22,7 @@ fn settings() -> SchemaSettings {
     })
 }
 
-/// Puts definitions under the root's `$defs` and drops those that nothing refers to.
+/// Moves definitions to the root's `$defs` and removes unreferenced ones.
 pub(crate) fn hoist_defs(root: &mut Value, definitions: Map<String, Value>) {
     let Value::Object(map) = root else { return };
     if !definitions.is_empty()
@@ -50,25 +48,25 @@ pub(super) fn drop_unused_defs(root: &mut Value) {
 fn reachable_defs(root: &Value) -> Vec<String> {
     let mut used: Vec<String> = Vec::new();
     let Some(defs) = root.get("$defs").and_then(Value::as_object) else { return used };
-    let mut open = vec![root];
-    while let Some(schema) = open.pop() {
+    let mut pending = vec![root];
+    while let Some(schema) = pending.pop() {
         let Some(map) = schema.as_object() else { continue };
         if let Some(Value::String(reference)) = map.get("$ref") {
             let target = walk::resolve(root, reference).map(|(pointer, _)| pointer);
             for (name, definition) in defs {
-                let at = format!("/$defs/{}", walk::escape(name));
-                let hit = target.as_deref().and_then(|target| target.strip_prefix(at.as_str()));
-                if hit.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) && !used.contains(name) {
+                let pointer = format!("/$defs/{}", walk::escape(name));
+                let rest = target.as_deref().and_then(|target| target.strip_prefix(pointer.as_str()));
+                if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) && !used.contains(name) {
                     used.push(name.clone());
-                    open.push(definition);
+                    pending.push(definition);
                 }
             }
         }
-        // Only the root's own definitions are subject to dropping; those of nested schemas count as used.
+        // only the root's own definitions are removed; those of nested schemas count as used
         let is_root = std::ptr::eq(schema, root);
-        walk::children(map, |step, child| {
+        walk::subschemas(map, |step, child| {
             if !(is_root && step.starts_with("/$defs/")) {
-                open.push(child);
+                pending.push(child);
             }
         });
     }
@@ -98,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn no_definitions_leave_no_trace() {
+    fn empty_definitions_are_removed() {
         let mut root = json!({"type": "object"});
         hoist_defs(&mut root, Map::new());
         assert_eq!(root, json!({"type": "object"}));

@@ -1,12 +1,10 @@
-//! Wraps an output schema for revisions that know structured results only as objects.
-//!
-//! `def` calls this once per tool whose natural result is not an object.
+//! Wraps an output schema for revisions whose structured results must be objects.
 
 use serde_json::{Map, Value, json};
 
 use super::walk;
 
-/// The schema of `{"result": …}` around values of `schema`, with references still resolving from the root.
+/// The schema of `{"result": …}` around a value of `schema`; references still resolve.
 pub(crate) fn wrap_for_legacy(schema: &Value) -> Value {
     let mut inner = schema.clone();
     let mut root = Map::new();
@@ -17,14 +15,15 @@ pub(crate) fn wrap_for_legacy(schema: &Value) -> Value {
             }
         }
     }
-    let moved = |reference: &str| {
+    let relocate = |reference: &str| {
         let pointer = walk::pointer(reference)?;
-        let hoisted = pointer == "/$defs" || pointer.starts_with("/$defs/");
-        (!hoisted).then(|| format!("#/properties/result{}", reference.strip_prefix('#').unwrap_or_default()))
+        let is_hoisted = pointer == "/$defs" || pointer.starts_with("/$defs/");
+        (!is_hoisted)
+            .then(|| format!("#/properties/result{}", reference.strip_prefix('#').unwrap_or_default()))
     };
-    walk::rewrite_refs(&mut inner, &moved);
+    walk::rewrite_refs(&mut inner, &relocate);
     if let Some(Value::Object(defs)) = root.get_mut("$defs") {
-        defs.values_mut().for_each(|definition| walk::rewrite_refs(definition, &moved));
+        defs.values_mut().for_each(|definition| walk::rewrite_refs(definition, &relocate));
     }
     if inner == Value::Bool(true) {
         inner = json!({});
@@ -40,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn t27_definitions_are_hoisted_and_root_references_follow() {
+    fn definitions_are_hoisted_and_other_references_relocated() {
         let schema = json!({
             "type": "array",
             "items": {"anyOf": [{"$ref": "#"}, {"$ref": "#/$defs/Leaf"}, {"$ref": "#/items/anyOf/1"}]},
@@ -65,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn t27_a_plain_schema_is_only_nested() {
+    fn a_schema_without_references_is_nested_unchanged() {
         assert_eq!(
             wrap_for_legacy(&json!({"type": "integer"})),
             json!({"type": "object", "properties": {"result": {"type": "integer"}}, "required": ["result"]})

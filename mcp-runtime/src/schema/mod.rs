@@ -1,17 +1,15 @@
-//! JSON Schema 2020-12 as this crate needs it: published lean, enforced whole, explained to models.
-//!
-//! `extract` and `def` generate and compile schemas here when a server is built; `dispatch` validates,
-//! coerces and explains with them. Nothing here knows of tools beyond their name.
+//! JSON Schema 2020-12: schemas of Rust types, minimized for models; validation whose errors models can act on.
 
+mod alternatives;
 mod check;
 mod coerce;
 mod compile;
-mod enforced;
-mod explain;
+mod error;
 mod generate;
 mod legacy;
+mod minimize;
+mod needs_validation;
 mod node;
-mod normalise;
 mod number;
 mod object;
 mod order;
@@ -19,21 +17,20 @@ mod signature;
 mod stream;
 mod suggest;
 mod validate;
-mod violation;
 mod walk;
 
 #[cfg(test)]
 mod oracle;
 #[cfg(test)]
-mod published;
+mod published_tests;
 
 pub(crate) use coerce::coerce;
-pub(crate) use enforced::needs_validation;
+pub(crate) use error::{ValidationError, member_path, truncate};
 pub(crate) use generate::{generator, generator_for_output, hoist_defs};
 pub(crate) use legacy::wrap_for_legacy;
-pub(crate) use normalise::{Mode, lean};
+pub(crate) use minimize::{Direction, minimize};
+pub(crate) use needs_validation::needs_validation;
 pub(crate) use signature::signature;
 pub(crate) use suggest::nearest;
 pub(crate) use validate::Validator;
-pub(crate) use violation::{Violation, path_of, shorten};
-pub(crate) use walk::children as subschemas;
+pub(crate) use walk::subschemas;

@@ -1,65 +1,66 @@
-//! A compiled schema: an arena of nodes, one per subschema, with references already resolved.
-//!
-//! `compile` makes it; `check`, `object` and `stream` read it.
+//! A compiled schema: an arena of nodes, one per subschema, with references resolved.
 
 use regex_lite::Regex;
 use serde_json::{Number, Value};
 
 /// The index of a node in its arena.
-pub(super) type Id = usize;
+pub(super) type NodeId = usize;
 
-/// All keywords of one subschema.
+/// The keywords of one subschema.
 #[derive(Debug, Default)]
-pub(super) struct Node {
+pub(super) struct SchemaNode {
     /// The schema `false`.
     pub(super) never: bool,
-    pub(super) types: Option<Types>,
+    pub(super) types: Option<TypeSet>,
     pub(super) choices: Option<Choices>,
     pub(super) number: Option<Box<NumberRules>>,
-    pub(super) text: Option<Box<TextRules>>,
+    pub(super) string: Option<Box<StringRules>>,
     pub(super) array: Option<Box<ArrayRules>>,
     pub(super) object: Option<Box<ObjectRules>>,
-    pub(super) applied: Vec<Applied>,
+    pub(super) applicators: Vec<Applicator>,
 }
 
-impl Node {
-    /// Whether the node accepts everything.
+impl SchemaNode {
+    /// Whether the node accepts every value.
     pub(super) fn is_any(&self) -> bool {
-        self.is_unconstrained() && self.applied.is_empty()
+        self.is_unconstrained() && self.applicators.is_empty()
     }
 
-    /// Whether the node's own keywords accept everything, apart from schemas applied in place.
+    /// Whether the node accepts every value, its applicators aside.
     pub(super) fn is_unconstrained(&self) -> bool {
         !self.never
             && self.types.is_none()
             && self.choices.is_none()
             && self.number.is_none()
-            && self.text.is_none()
+            && self.string.is_none()
             && self.array.is_none()
             && self.object.is_none()
     }
 
     /// Whether the node accepts `null` and nothing else.
     pub(super) fn is_null(&self) -> bool {
-        self.types == Some(Types::NULL) && self.choices.is_none() && self.applied.is_empty() && !self.never
+        self.types == Some(TypeSet::NULL)
+            && self.choices.is_none()
+            && self.applicators.is_empty()
+            && !self.never
     }
 }
 
-/// A schema applied to the same value.
+/// A keyword that applies subschemas to the same value.
 #[derive(Debug)]
-pub(super) enum Applied {
-    Ref(Id),
-    AllOf(Vec<Id>),
-    AnyOf(Vec<Id>),
-    OneOf(Vec<Id>),
-    Not(Id),
+pub(super) enum Applicator {
+    Ref(NodeId),
+    AllOf(Vec<NodeId>),
+    AnyOf(Vec<NodeId>),
+    OneOf(Vec<NodeId>),
+    Not(NodeId),
     If {
-        test: Id,
-        then: Option<Id>,
-        otherwise: Option<Id>,
+        test: NodeId,
+        then: Option<NodeId>,
+        otherwise: Option<NodeId>,
     },
-    /// `dependentSchemas`: applied if the key is there.
-    IfKey(String, Id),
+    /// `dependentSchemas`: applied if the key is present.
+    DependentSchema(String, NodeId),
 }
 
 /// `enum` or `const`.
@@ -69,58 +70,63 @@ pub(super) struct Choices {
     pub(super) is_const: bool,
 }
 
+/// The keywords of numbers.
 #[derive(Debug, Default)]
 pub(super) struct NumberRules {
     pub(super) minimum: Option<Number>,
     pub(super) maximum: Option<Number>,
-    pub(super) above: Option<Number>,
-    pub(super) below: Option<Number>,
+    pub(super) exclusive_minimum: Option<Number>,
+    pub(super) exclusive_maximum: Option<Number>,
     pub(super) multiple_of: Option<Number>,
 }
 
+/// The keywords of strings.
 #[derive(Debug, Default)]
-pub(super) struct TextRules {
-    pub(super) least: Option<u64>,
-    pub(super) most: Option<u64>,
+pub(super) struct StringRules {
+    pub(super) min: Option<u64>,
+    pub(super) max: Option<u64>,
     pub(super) pattern: Option<Regex>,
 }
 
+/// The keywords of arrays.
 #[derive(Debug, Default)]
 pub(super) struct ArrayRules {
-    pub(super) least: Option<u64>,
-    pub(super) most: Option<u64>,
-    pub(super) unique: bool,
-    pub(super) prefix: Vec<Id>,
-    pub(super) items: Option<Id>,
+    pub(super) min: Option<u64>,
+    pub(super) max: Option<u64>,
+    pub(super) unique_items: bool,
+    pub(super) prefix_items: Vec<NodeId>,
+    pub(super) items: Option<NodeId>,
     pub(super) contains: Option<Contains>,
 }
 
+/// `contains`, `minContains` and `maxContains`.
 #[derive(Debug)]
 pub(super) struct Contains {
-    pub(super) schema: Id,
-    pub(super) least: u64,
-    pub(super) most: Option<u64>,
+    pub(super) schema: NodeId,
+    pub(super) min: u64,
+    pub(super) max: Option<u64>,
 }
 
+/// The keywords of objects.
 #[derive(Debug, Default)]
 pub(super) struct ObjectRules {
     /// Sorted by name.
     pub(super) properties: Vec<Property>,
-    /// Required names that are no property of this node.
+    /// Required names that are not properties of this node.
     pub(super) required: Vec<String>,
-    pub(super) patterns: Vec<(Regex, Id)>,
-    pub(super) additional: Option<Id>,
-    pub(super) unevaluated: Option<Id>,
-    pub(super) names: Option<Id>,
-    pub(super) least: Option<u64>,
-    pub(super) most: Option<u64>,
-    pub(super) dependent: Vec<(String, Vec<String>)>,
+    pub(super) pattern_properties: Vec<(Regex, NodeId)>,
+    pub(super) additional_properties: Option<NodeId>,
+    pub(super) unevaluated_properties: Option<NodeId>,
+    pub(super) property_names: Option<NodeId>,
+    pub(super) min: Option<u64>,
+    pub(super) max: Option<u64>,
+    pub(super) dependent_required: Vec<(String, Vec<String>)>,
 }
 
 #[derive(Debug)]
 pub(super) struct Property {
     pub(super) name: String,
-    pub(super) schema: Id,
+    pub(super) schema: NodeId,
     pub(super) required: bool,
 }
 
@@ -133,9 +139,9 @@ impl ObjectRules {
 
 /// A set of JSON types; `number` includes `integer`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Types(u8);
+pub(super) struct TypeSet(u8);
 
-impl Types {
+impl TypeSet {
     pub(super) const NONE: Self = Self(0);
     pub(super) const NULL: Self = Self(1);
     pub(super) const BOOLEAN: Self = Self(2);
@@ -146,18 +152,18 @@ impl Types {
     pub(super) const OBJECT: Self = Self(64);
     pub(super) const ANY: Self = Self(127);
 
-    /// The types that a `type` keyword names, or none if it names something else.
+    /// The types that the value of a `type` keyword names; `None` if it is malformed.
     pub(super) fn parse(keyword: &Value) -> Option<Self> {
         match keyword {
-            Value::String(name) => Self::named(name),
+            Value::String(name) => Self::from_name(name),
             Value::Array(names) => names
                 .iter()
-                .try_fold(Self::NONE, |types, name| Some(types.union(Self::named(name.as_str()?)?))),
+                .try_fold(Self::NONE, |types, name| Some(types.union(Self::from_name(name.as_str()?)?))),
             _ => None,
         }
     }
 
-    fn named(name: &str) -> Option<Self> {
+    fn from_name(name: &str) -> Option<Self> {
         NAMES.iter().find(|(known, _, _)| *known == name).map(|(_, _, types)| *types)
     }
 
@@ -192,27 +198,27 @@ impl Types {
 
     /// As in `an integer or null`.
     pub(super) fn describe(self) -> String {
-        let mut left = self;
-        let mut words = Vec::new();
-        for (_, words_of, types) in NAMES {
-            if left.contains(types) {
-                words.push(words_of);
-                left = left.without(types);
+        let mut remaining = self;
+        let mut phrases = Vec::new();
+        for (_, phrase, types) in NAMES {
+            if remaining.contains(types) {
+                phrases.push(phrase);
+                remaining = remaining.without(types);
             }
         }
-        words.join(" or ")
+        phrases.join(" or ")
     }
 }
 
-/// Wider types first, so that `number` is not described as an integer.
-const NAMES: [(&str, &str, Types); 7] = [
-    ("string", "a string", Types::STRING),
-    ("number", "a number", Types::NUMBER),
-    ("integer", "an integer", Types::INTEGER),
-    ("boolean", "a boolean", Types::BOOLEAN),
-    ("array", "an array", Types::ARRAY),
-    ("object", "an object", Types::OBJECT),
-    ("null", "null", Types::NULL),
+/// Names and descriptions; wider types first, so that `number` is not described as an integer.
+const NAMES: [(&str, &str, TypeSet); 7] = [
+    ("string", "a string", TypeSet::STRING),
+    ("number", "a number", TypeSet::NUMBER),
+    ("integer", "an integer", TypeSet::INTEGER),
+    ("boolean", "a boolean", TypeSet::BOOLEAN),
+    ("array", "an array", TypeSet::ARRAY),
+    ("object", "an object", TypeSet::OBJECT),
+    ("null", "null", TypeSet::NULL),
 ];
 
 #[cfg(test)]
@@ -224,13 +230,13 @@ mod tests {
     #[test]
     fn types_are_sets() {
         assert_eq!(
-            Types::parse(&json!(["integer", "null"])).map(Types::describe),
+            TypeSet::parse(&json!(["integer", "null"])).map(TypeSet::describe),
             Some("an integer or null".to_owned())
         );
-        assert_eq!(Types::parse(&json!(["integer", "number"])), Some(Types::NUMBER));
-        assert_eq!(Types::parse(&json!("any")), None);
-        assert!(Types::NUMBER.contains(Types::of(&json!(1.5))));
-        assert!(!Types::INTEGER.contains(Types::of(&json!(1.5))));
-        assert!(Types::INTEGER.contains(Types::of(&json!(2.0))));
+        assert_eq!(TypeSet::parse(&json!(["integer", "number"])), Some(TypeSet::NUMBER));
+        assert_eq!(TypeSet::parse(&json!("any")), None);
+        assert!(TypeSet::NUMBER.contains(TypeSet::of(&json!(1.5))));
+        assert!(!TypeSet::INTEGER.contains(TypeSet::of(&json!(1.5))));
+        assert!(TypeSet::INTEGER.contains(TypeSet::of(&json!(2.0))));
     }
 }

@@ -1,13 +1,10 @@
-//! Exact comparison and division of JSON numbers.
-//!
-//! `check` and `stream` use it for bounds, `order` for equality: `2^53 + 1` is not `2^53`, `0.3` is a multiple
-//! of `0.1`.
+//! Exact comparison and division of JSON numbers: `2^53 + 1` is not `2^53`, `0.3` is a multiple of `0.1`.
 
 use std::cmp::Ordering;
 
 use serde_json::Number;
 
-/// Compares two numbers by value, whatever way they are written.
+/// Compares two numbers by value, regardless of notation.
 pub(super) fn compare(a: &Number, b: &Number) -> Ordering {
     match (integer(a), integer(b)) {
         (Some(a), Some(b)) => a.cmp(&b),
@@ -19,7 +16,7 @@ pub(super) fn compare(a: &Number, b: &Number) -> Ordering {
 
 fn integer(number: &Number) -> Option<i128> {
     let whole = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
-    // -0.0 and 0 are one number.
+    // -0.0 equals 0
     whole.or_else(|| (number.as_f64() == Some(0.0)).then_some(0))
 }
 
@@ -28,12 +25,12 @@ fn float(number: &Number) -> f64 {
 }
 
 fn compare_mixed(whole: i128, float: f64) -> Ordering {
-    // Integers of JSON are within ±2^64, where the whole part of a float is exact.
-    const BEYOND: f64 = 36_893_488_147_419_103_232.0;
-    if float >= BEYOND {
+    // integers of JSON are within ±2^64, where the integral part of a float is exact
+    const LIMIT: f64 = 36_893_488_147_419_103_232.0;
+    if float >= LIMIT {
         return Ordering::Less;
     }
-    if float <= -BEYOND {
+    if float <= -LIMIT {
         return Ordering::Greater;
     }
     whole.cmp(&(float.trunc() as i128)).then_with(|| 0.0_f64.total_cmp(&(float.fract() + 0.0)))
@@ -44,7 +41,7 @@ pub(super) fn is_integer(number: &Number) -> bool {
     !number.is_f64() || float(number).fract() == 0.0
 }
 
-/// Whether `number` divides by `divisor` without remainder, in decimal as both are written.
+/// Whether `divisor` divides `number` without remainder, in decimal notation.
 pub(super) fn is_multiple(number: &Number, divisor: &Number) -> bool {
     let (Some((digits, exponent)), Some((by, by_exponent))) = (decimal(number), decimal(divisor)) else {
         return false;
@@ -54,14 +51,14 @@ pub(super) fn is_multiple(number: &Number, divisor: &Number) -> bool {
     }
     let shift = exponent - by_exponent;
     if shift >= 0 {
-        let mut rest = digits % by;
+        let mut remainder = digits % by;
         for _ in 0..shift {
-            if rest == 0 {
+            if remainder == 0 {
                 break;
             }
-            rest = rest * 10 % by;
+            remainder = remainder * 10 % by;
         }
-        return rest == 0;
+        return remainder == 0;
     }
     let mut by = by;
     for _ in 0..-shift {
@@ -73,7 +70,7 @@ pub(super) fn is_multiple(number: &Number, divisor: &Number) -> bool {
     digits % by == 0
 }
 
-/// Digits and power of ten of a number's shortest decimal form, without its sign.
+/// The digits and the power of ten of a number's shortest decimal form, without its sign.
 fn decimal(number: &Number) -> Option<(u128, i32)> {
     let text = number.to_string();
     let text = text.trim_start_matches('-');
@@ -114,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn multiples_are_decimal() {
+    fn multiples_are_exact_in_decimal() {
         let multiples = [
             ("0.3", "0.1"),
             ("4.5", "1.5"),

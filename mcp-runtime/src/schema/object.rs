@@ -1,230 +1,226 @@
-//! The keywords of objects, and the names in them that nobody knows.
-//!
-//! `check` calls this for every object.
+//! Checks objects: their properties, and names that are not properties.
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::check::{MOST, Run};
-use super::node::{Applied, Id, ObjectRules};
-use super::suggest;
-use super::violation::{Path, Violation};
+use super::check::{MAX_ERRORS, Validation};
+use super::error::{Mismatch, ValidationError, ValuePath};
+use super::node::{Applicator, NodeId, ObjectRules};
+use super::suggest::nearest;
 
-impl Run<'_> {
-    pub(super) fn object(
+impl Validation<'_> {
+    pub(super) fn check_object(
         &mut self,
         rules: &ObjectRules,
         map: &Map<String, Value>,
-        path: &Path<'_>,
+        path: &ValuePath<'_>,
         depth: usize,
     ) -> bool {
-        let mut fits = self.counted(map.len(), rules.least, rules.most, "property", path);
+        let mut is_valid = self.check_count(map.len(), rules.min, rules.max, "property", path);
         for property in &rules.properties {
-            if self.quiet && !fits {
+            if self.fail_fast && !is_valid {
                 return false;
             }
-            let child = Path::Key(path, &property.name);
+            let child = ValuePath::Key(path, &property.name);
             match map.get(&property.name) {
                 Some(Value::Null) if self.null_is_absent && !property.required => {}
-                Some(value) => fits &= self.check(property.schema, value, &child, depth + 1),
-                None if property.required => fits = self.fail_missing(Some(property.schema), &child),
+                Some(value) => is_valid &= self.check(property.schema, value, &child, depth + 1),
+                None if property.required => is_valid = self.fail_missing(property.schema, &child),
                 None => {}
             }
         }
         for name in &rules.required {
             if !map.contains_key(name) {
-                fits = self.fail_missing(None, &Path::Key(path, name));
+                is_valid = self.fail(&ValuePath::Key(path, name), || Mismatch::missing("a value".to_owned()));
             }
         }
-        for (name, needed) in rules.dependent.iter().filter(|(name, _)| map.contains_key(name)) {
-            for other in needed.iter().filter(|other| !map.contains_key(*other)) {
-                fits = self.fail(&Path::Key(path, other), || {
-                    let message = format!("is missing (required by `{name}`)");
-                    ("a value".to_owned(), "nothing".to_owned(), message)
+        for (name, required) in rules.dependent_required.iter().filter(|(name, _)| map.contains_key(name)) {
+            for other in required.iter().filter(|other| !map.contains_key(*other)) {
+                is_valid = self.fail(&ValuePath::Key(path, other), || {
+                    Mismatch::new("a value", format!("is missing (required by `{name}`)"))
                 });
             }
         }
-        if self.quiet && !fits {
+        if self.fail_fast && !is_valid {
             return false;
         }
-        fits & self.other_names(rules, map, path, depth)
+        is_valid & self.check_names(rules, map, path, depth)
     }
 
-    /// Checks what applies to names by pattern, to all names, and to names that are no property.
-    fn other_names(
+    fn fail_missing(&mut self, schema: NodeId, path: &ValuePath<'_>) -> bool {
+        if self.fail_fast {
+            return false;
+        }
+        let expected = self.describe(schema);
+        self.fail(path, || Mismatch::missing(expected))
+    }
+
+    /// Checks `propertyNames`, `patternProperties` and `additionalProperties`.
+    fn check_names(
         &mut self,
         rules: &ObjectRules,
         map: &Map<String, Value>,
-        path: &Path<'_>,
+        path: &ValuePath<'_>,
         depth: usize,
     ) -> bool {
-        let simple = rules.patterns.is_empty() && rules.names.is_none();
-        if simple && rules.additional.is_none() && (self.quiet || rules.properties.is_empty()) {
+        let properties_only = rules.pattern_properties.is_empty()
+            && rules.property_names.is_none()
+            && rules.additional_properties.is_none();
+        if properties_only && (self.fail_fast || rules.properties.is_empty()) {
             return true;
         }
-        let mut fits = true;
+        let mut is_valid = true;
         for (name, value) in map {
-            if self.quiet && !fits {
+            if self.fail_fast && !is_valid {
                 return false;
             }
-            let child = Path::Key(path, name);
-            if let Some(names) = rules.names {
+            let child = ValuePath::Key(path, name);
+            if let Some(names) = rules.property_names {
                 let key = Value::from(name.as_str());
-                let allowed = self.probe(names, &key, &child, depth + 1);
-                if !allowed {
-                    fits = self.fail(path, || {
-                        let message = format!("`{name}` is not an allowed name here");
-                        ("another name".to_owned(), format!("`{name}`"), message)
+                if !self.matches(names, &key, &child, depth + 1) {
+                    is_valid = self.fail(path, || {
+                        Mismatch::new("another name", format!("`{name}` is not an allowed name here"))
                     });
                 }
             }
-            let mut known = rules.property(name).is_some();
-            for (pattern, schema) in &rules.patterns {
+            let mut is_known = rules.property(name).is_some();
+            for (pattern, schema) in &rules.pattern_properties {
                 if pattern.is_match(name) {
-                    known = true;
-                    fits &= self.check(*schema, value, &child, depth + 1);
+                    is_known = true;
+                    is_valid &= self.check(*schema, value, &child, depth + 1);
                 }
             }
-            match rules.additional {
-                _ if known => {}
-                Some(schema) => fits &= self.additional(schema, rules, map, (name, value), path, depth),
-                None if !self.quiet && rules.unevaluated.is_none() => {
+            match rules.additional_properties {
+                _ if is_known => {}
+                Some(schema) => {
+                    is_valid &= self.check_additional(schema, rules, map, (name, value), path, depth);
+                }
+                None if !self.fail_fast && rules.unevaluated_properties.is_none() => {
                     self.hint(rules, map, name, path, depth);
                 }
                 None => {}
             }
         }
-        fits
+        is_valid
     }
 
-    fn additional(
+    fn check_additional(
         &mut self,
-        schema: Id,
+        schema: NodeId,
         rules: &ObjectRules,
         map: &Map<String, Value>,
         (name, value): (&str, &Value),
-        path: &Path<'_>,
+        path: &ValuePath<'_>,
         depth: usize,
     ) -> bool {
         if !self.nodes.get(schema).is_some_and(|node| node.never) {
-            return self.check(schema, value, &Path::Key(path, name), depth + 1);
+            return self.check(schema, value, &ValuePath::Key(path, name), depth + 1);
         }
-        self.fail(path, || {
-            let (expected, message) = match meant(rules, map, name) {
-                Some(near) => (format!("`{near}`"), unknown(name, Some(near), depth)),
-                None => ("a known name".to_owned(), unknown(name, None, depth)),
-            };
-            (expected, format!("`{name}`"), message)
+        self.fail(path, || match similar_property(rules, map, name) {
+            Some(similar) => Mismatch::new(format!("`{similar}`"), unknown_name(name, Some(similar), depth)),
+            None => Mismatch::new("a known name", unknown_name(name, None, depth)),
         })
     }
 
-    /// Notes an unknown name that is allowed but was probably meant to be another.
+    /// Records an unknown name that is allowed but is probably a misspelt property.
     fn hint(
         &mut self,
         rules: &ObjectRules,
         map: &Map<String, Value>,
         name: &str,
-        path: &Path<'_>,
+        path: &ValuePath<'_>,
         depth: usize,
     ) {
-        self.compared += 1;
-        if self.compared > MOST {
+        self.compared_names += 1;
+        if self.compared_names > MAX_ERRORS {
             return;
         }
-        if let Some(near) = meant(rules, map, name) {
-            let message = unknown(name, Some(near), depth);
-            self.hints.push(Violation::new(path, format!("`{near}`"), format!("`{name}`"), message));
+        if let Some(similar) = similar_property(rules, map, name) {
+            let mismatch = Mismatch::new(format!("`{similar}`"), unknown_name(name, Some(similar), depth));
+            self.hints.push(ValidationError::new(path, mismatch));
         }
     }
 
-    pub(super) fn fail_missing(&mut self, schema: Option<Id>, path: &Path<'_>) -> bool {
-        if self.quiet {
-            return false;
-        }
-        let expected = schema.map_or_else(|| "a value".to_owned(), |schema| self.describe(schema));
-        self.fail(path, || {
-            let message = format!("is missing ({expected})");
-            (expected, "nothing".to_owned(), message)
-        })
-    }
-
-    /// `unevaluatedProperties`: checks the names that nothing else in the schema looked at.
-    pub(super) fn unevaluated(
+    /// Checks `unevaluatedProperties`, which applies to the names that no other keyword evaluates.
+    pub(super) fn check_unevaluated(
         &mut self,
-        id: Id,
-        schema: Id,
+        id: NodeId,
+        schema: NodeId,
         value: &Value,
         map: &Map<String, Value>,
-        path: &Path<'_>,
+        path: &ValuePath<'_>,
         depth: usize,
     ) -> bool {
-        let mut seen = HashSet::new();
-        self.evaluated(id, true, (value, map), path, depth, &mut seen);
-        let none = ObjectRules::default();
-        let mut fits = true;
-        for (name, member) in map.iter().filter(|(name, _)| !seen.contains(name.as_str())) {
-            fits &= self.additional(schema, &none, map, (name, member), path, depth);
+        let mut evaluated = HashSet::new();
+        self.collect_evaluated(id, true, (value, map), path, depth, &mut evaluated);
+        let no_rules = ObjectRules::default();
+        let mut is_valid = true;
+        for (name, member) in map.iter().filter(|(name, _)| !evaluated.contains(name.as_str())) {
+            is_valid &= self.check_additional(schema, &no_rules, map, (name, member), path, depth);
         }
-        fits
+        is_valid
     }
 
-    fn evaluated<'v>(
+    fn collect_evaluated<'v>(
         &mut self,
-        id: Id,
-        outermost: bool,
+        id: NodeId,
+        is_outermost: bool,
         (value, map): (&'v Value, &'v Map<String, Value>),
-        path: &Path<'_>,
+        path: &ValuePath<'_>,
         depth: usize,
-        seen: &mut HashSet<&'v str>,
+        evaluated: &mut HashSet<&'v str>,
     ) {
         let nodes = self.nodes;
         let Some(node) = nodes.get(id) else { return };
         if let Some(rules) = &node.object {
-            let all = rules.additional.is_some() || (!outermost && rules.unevaluated.is_some());
-            let by_pattern = |name: &str| rules.patterns.iter().any(|(pattern, _)| pattern.is_match(name));
+            let all = rules.additional_properties.is_some()
+                || (!is_outermost && rules.unevaluated_properties.is_some());
+            let matches_pattern =
+                |name: &str| rules.pattern_properties.iter().any(|(pattern, _)| pattern.is_match(name));
             let names = map.keys().map(String::as_str);
-            seen.extend(names.filter(|name| all || rules.property(name).is_some() || by_pattern(name)));
+            evaluated
+                .extend(names.filter(|name| all || rules.property(name).is_some() || matches_pattern(name)));
         }
-        let mut next: Vec<Id> = Vec::new();
-        for applied in &node.applied {
-            match applied {
-                Applied::Ref(id) => next.push(*id),
-                Applied::AllOf(ids) => next.extend(ids),
-                Applied::AnyOf(ids) | Applied::OneOf(ids) => {
-                    next.extend(ids.iter().filter(|id| self.probe(**id, value, path, depth)));
+        let mut applied: Vec<NodeId> = Vec::new();
+        for applicator in &node.applicators {
+            match applicator {
+                Applicator::Ref(id) => applied.push(*id),
+                Applicator::AllOf(ids) => applied.extend(ids),
+                Applicator::AnyOf(ids) | Applicator::OneOf(ids) => {
+                    applied.extend(ids.iter().filter(|id| self.matches(**id, value, path, depth)));
                 }
-                Applied::Not(_) => {}
-                Applied::If { test, then, otherwise } => {
-                    if self.probe(*test, value, path, depth) {
-                        next.push(*test);
-                        next.extend(then);
+                Applicator::Not(_) => {}
+                Applicator::If { test, then, otherwise } => {
+                    if self.matches(*test, value, path, depth) {
+                        applied.push(*test);
+                        applied.extend(then);
                     } else {
-                        next.extend(otherwise);
+                        applied.extend(otherwise);
                     }
                 }
-                Applied::IfKey(key, id) if map.contains_key(key) => next.push(*id),
-                Applied::IfKey(..) => {}
+                Applicator::DependentSchema(key, id) if map.contains_key(key) => applied.push(*id),
+                Applicator::DependentSchema(..) => {}
             }
         }
-        for id in next {
-            self.evaluated(id, false, (value, map), path, depth, seen);
+        for id in applied {
+            self.collect_evaluated(id, false, (value, map), path, depth, evaluated);
         }
     }
 }
 
-/// The property that an unknown name was probably meant to be: one that is not there under its own name.
-fn meant<'r>(rules: &'r ObjectRules, map: &Map<String, Value>, name: &str) -> Option<&'r str> {
-    let absent = rules.properties.iter().map(|property| property.name.as_str());
-    suggest::nearest(name, absent.filter(|known| !map.contains_key(*known)))
+/// The absent property that an unknown name is most similar to.
+fn similar_property<'r>(rules: &'r ObjectRules, map: &Map<String, Value>, name: &str) -> Option<&'r str> {
+    let names = rules.properties.iter().map(|property| property.name.as_str());
+    nearest(name, names.filter(|known| !map.contains_key(*known)))
 }
 
-fn unknown(name: &str, near: Option<&str>, depth: usize) -> String {
+fn unknown_name(name: &str, similar: Option<&str>, depth: usize) -> String {
     let noun = if depth == 0 { "argument" } else { "field" };
-    // Names come from clients, and need be no shorter than the message limit.
-    let shown: String = name.chars().take(60).collect();
-    match near {
-        Some(near) => format!("unknown {noun} `{shown}`; did you mean `{near}`?"),
-        None => format!("unknown {noun} `{shown}`"),
+    // names come from clients and may be as long as the message
+    let name: String = name.chars().take(60).collect();
+    match similar {
+        Some(similar) => format!("unknown {noun} `{name}`; did you mean `{similar}`?"),
+        None => format!("unknown {noun} `{name}`"),
     }
 }

@@ -1,11 +1,11 @@
-//! The validator against the `jsonschema` crate: random schemas, random instances, one verdict.
+//! Compares the validator with the `jsonschema` crate on random schemas and instances.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::Validator;
 
-/// Few names and small numbers, so that schemas and instances meet.
+/// Few names and small numbers, so that schemas often apply to instances.
 fn name() -> impl Strategy<Value = String> + Clone {
     prop::sample::select(vec!["a", "b", "ab", "c1"]).prop_map(str::to_owned)
 }
@@ -31,7 +31,7 @@ fn instance() -> impl Strategy<Value = Value> + Clone {
     })
 }
 
-/// Keywords that contain no schema, each alone.
+/// Keywords that do not contain schemas.
 fn leaf() -> impl Strategy<Value = Vec<(String, Value)>> {
     let types = ["string", "integer", "number", "boolean", "null", "array", "object"];
     let one_type = prop::sample::select(types.to_vec()).prop_map(Value::from);
@@ -121,14 +121,14 @@ fn schema() -> impl Strategy<Value = Value> {
     })
 }
 
-fn verdicts(schema: &Value, instance: &Value) -> Result<(), TestCaseError> {
+fn compare(schema: &Value, instance: &Value) -> Result<(), TestCaseError> {
     let oracle =
         jsonschema::draft202012::new(schema).map_err(|error| TestCaseError::fail(error.to_string()))?;
-    let ours = Validator::compile(schema).map_err(|error| TestCaseError::fail(error.to_string()))?;
+    let validator = Validator::compile(schema).map_err(|error| TestCaseError::fail(error.to_string()))?;
     let expected = oracle.is_valid(instance);
-    prop_assert_eq!(ours.validate(instance).is_empty(), expected, "{} against {}", instance, schema);
+    prop_assert_eq!(validator.validate(instance).is_empty(), expected, "{} against {}", instance, schema);
     prop_assert_eq!(
-        ours.validate_str(&instance.to_string()).is_ok(),
+        validator.validate_str(&instance.to_string()).is_ok(),
         expected,
         "text {} against {}",
         instance,
@@ -145,17 +145,17 @@ proptest! {
     })]
 
     #[test]
-    fn t12_random_schemas_get_the_verdict_of_the_oracle(
+    fn random_schemas_accept_what_the_oracle_accepts(
         schema in schema(),
         instances in prop::collection::vec(instance(), 8),
     ) {
         for instance in &instances {
-            verdicts(&schema, instance)?;
+            compare(&schema, instance)?;
         }
     }
 
     #[test]
-    fn t28_streaming_agrees_with_the_oracle(
+    fn validation_of_text_agrees_with_the_oracle(
         one in leaf(), other in leaf(), most in 0u64..4,
         instances in prop::collection::vec(instance(), 8),
     ) {
@@ -171,50 +171,50 @@ proptest! {
             "$defs": {"B": object(other)}
         });
         for instance in &instances {
-            verdicts(&schema, instance)?;
-            verdicts(&schema, &json!({"a": instance, "b": instance}))?;
+            compare(&schema, instance)?;
+            compare(&schema, &json!({"a": instance, "b": instance}))?;
         }
     }
 
     #[test]
-    fn random_schemas_mean_the_same_when_wrapped_for_legacy(
+    fn wrapping_for_legacy_clients_preserves_what_a_schema_accepts(
         schema in schema(),
         instances in prop::collection::vec(instance(), 8),
     ) {
         let wrapped = super::wrap_for_legacy(&schema);
         let oracle = jsonschema::draft202012::new(&schema).map_err(|error| TestCaseError::fail(error.to_string()))?;
         for instance in &instances {
-            let natural = oracle.is_valid(instance);
-            let ours = Validator::compile(&wrapped).map_err(|error| TestCaseError::fail(error.to_string()))?;
-            prop_assert_eq!(ours.validate(&json!({"result": instance})).is_empty(), natural);
+            let expected = oracle.is_valid(instance);
+            let validator = Validator::compile(&wrapped).map_err(|error| TestCaseError::fail(error.to_string()))?;
+            prop_assert_eq!(validator.validate(&json!({"result": instance})).is_empty(), expected);
         }
     }
 
     #[test]
-    fn random_schemas_mean_the_same_when_lean(
+    fn minimizing_preserves_what_a_schema_accepts(
         schema in schema(),
         instances in prop::collection::vec(instance(), 8),
     ) {
-        let mut lean = schema.clone();
-        super::lean(&mut lean, super::Mode::Output);
+        let mut minimized = schema.clone();
+        super::minimize(&mut minimized, super::Direction::Output);
         let before = jsonschema::draft202012::new(&schema).map_err(|error| TestCaseError::fail(error.to_string()))?;
-        let after = jsonschema::draft202012::new(&lean).map_err(|error| TestCaseError::fail(error.to_string()))?;
+        let after = jsonschema::draft202012::new(&minimized).map_err(|error| TestCaseError::fail(error.to_string()))?;
         for instance in &instances {
             let same = before.is_valid(instance) == after.is_valid(instance);
-            prop_assert!(same, "{} against {} and {}", instance, schema, lean);
+            prop_assert!(same, "{} against {} and {}", instance, schema, minimized);
         }
     }
 
     #[test]
-    fn t16_coercion_leaves_what_conforms(
+    fn coercion_preserves_valid_values(
         schema in schema(),
         instances in prop::collection::vec(instance(), 8),
     ) {
-        let ours = Validator::compile(&schema).map_err(|error| TestCaseError::fail(error.to_string()))?;
-        for instance in instances.iter().filter(|instance| ours.validate(instance).is_empty()) {
+        let validator = Validator::compile(&schema).map_err(|error| TestCaseError::fail(error.to_string()))?;
+        for instance in instances.iter().filter(|instance| validator.validate(instance).is_empty()) {
             let mut coerced = instance.clone();
             super::coerce(&schema, &schema, &mut coerced, false);
-            // Only the way that integers are written may have changed.
+            // only the notation of integers may have changed
             prop_assert!(super::order::equal(instance, &coerced), "{} became {} by {}", instance, coerced, schema);
         }
     }

@@ -1,6 +1,6 @@
-//! A total order of JSON values, where numbers compare by value.
+//! A total order of JSON values, in which numbers compare by value.
 //!
-//! `check` uses it for `enum`, `const` and `uniqueItems` (sorting keeps that from being quadratic).
+//! With an order and not only equality, `uniqueItems` is checked by sorting, in less than quadratic time.
 
 use std::cmp::Ordering;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::number;
 
-/// Whether two values are equal as JSON Schema sees it: `1` is `1.0`, the order of keys is nothing.
+/// Whether two values are equal by JSON Schema: `1` equals `1.0`, and the order of keys is insignificant.
 pub(super) fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::String(a), Value::String(b)) => a == b,
@@ -16,7 +16,7 @@ pub(super) fn equal(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// The positions of two equal items, if there are any.
+/// The positions of two equal items, if any are equal.
 pub(super) fn duplicates(items: &[Value]) -> Option<(usize, usize)> {
     let mut sorted: Vec<(usize, &Value)> = items.iter().enumerate().collect();
     sorted.sort_by(|(_, a), (_, b)| compare(a, b));

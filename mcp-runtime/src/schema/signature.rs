@@ -1,39 +1,37 @@
-//! A tool's arguments in one line, as a model would write a call.
-//!
-//! `dispatch` ends the report of wrong arguments with it.
+//! The signature of a tool: its arguments in one line, in the notation of a function call.
 
 use serde_json::{Map, Value};
 
 use super::walk;
 
-/// How many values of an `enum` and how many fields of a nested object are listed.
-const LISTED: usize = 12;
+/// The most values of an `enum`, and the most fields of a nested object, that are listed.
+const MAX_LISTED: usize = 12;
 
 /// The signature of a tool, as in `search(query: string, limit?: integer 1..=100 = 10)`.
 pub(crate) fn signature(tool: &str, schema: &Value) -> String {
-    let writer = Writer { root: schema };
+    let writer = SignatureWriter { root: schema };
     let arguments = schema.as_object().map(|map| writer.fields(map, 0, usize::MAX)).unwrap_or_default();
     format!("{tool}({})", arguments.join(", "))
 }
 
-struct Writer<'s> {
+struct SignatureWriter<'s> {
     root: &'s Value,
 }
 
-impl Writer<'_> {
+impl SignatureWriter<'_> {
     /// Required fields in the order of `required`, then the others.
-    fn fields(&self, map: &Map<String, Value>, depth: usize, most: usize) -> Vec<String> {
+    fn fields(&self, map: &Map<String, Value>, depth: usize, max: usize) -> Vec<String> {
         let Some(properties) = map.get("properties").and_then(Value::as_object) else { return Vec::new() };
-        let required: Vec<&str> = list(map, "required").iter().filter_map(Value::as_str).collect();
+        let required: Vec<&str> = walk::array(map, "required").iter().filter_map(Value::as_str).collect();
         let first = required.iter().filter_map(|name| Some((*name, properties.get(*name)?, "")));
         let others = properties.iter().filter(|(name, _)| !required.contains(&name.as_str()));
         let others = others.map(|(name, schema)| (name.as_str(), schema, "?"));
         let mut fields: Vec<String> = first
             .chain(others)
-            .take(most)
+            .take(max)
             .map(|(name, schema, mark)| {
                 let default = schema.get("default").map(|value| format!(" = {value}")).unwrap_or_default();
-                format!("{name}{mark}: {}{default}", self.kind(schema, depth + 1))
+                format!("{name}{mark}: {}{default}", self.type_of(schema, depth + 1))
             })
             .collect();
         if properties.len() > fields.len() {
@@ -42,7 +40,7 @@ impl Writer<'_> {
         fields
     }
 
-    fn kind(&self, schema: &Value, depth: usize) -> String {
+    fn type_of(&self, schema: &Value, depth: usize) -> String {
         let Some(map) = schema.as_object() else { return "any".to_owned() };
         if let Some(choices) = map.get("enum").and_then(Value::as_array) {
             return union(choices.iter().map(Value::to_string));
@@ -54,17 +52,17 @@ impl Writer<'_> {
             return self.reference(reference, depth);
         }
         for keyword in ["anyOf", "oneOf"] {
-            let branches = list(map, keyword);
+            let branches = walk::array(map, keyword);
             if !branches.is_empty() {
-                return union(branches.iter().map(|branch| self.kind(branch, depth + 1)));
+                return union(branches.iter().map(|branch| self.type_of(branch, depth + 1)));
             }
         }
         match map.get("type") {
-            Some(Value::String(name)) => self.named(name, map, depth),
+            Some(Value::String(name)) => self.named_type(name, map, depth),
             Some(Value::Array(names)) => {
-                union(names.iter().filter_map(Value::as_str).map(|name| self.named(name, map, depth)))
+                union(names.iter().filter_map(Value::as_str).map(|name| self.named_type(name, map, depth)))
             }
-            _ if map.contains_key("properties") => self.named("object", map, depth),
+            _ if map.contains_key("properties") => self.named_type("object", map, depth),
             _ => "any".to_owned(),
         }
     }
@@ -76,21 +74,21 @@ impl Writer<'_> {
             return name.replace("~1", "/").replace("~0", "~");
         }
         match walk::resolve(self.root, reference) {
-            Some((pointer, schema)) if !pointer.is_empty() && depth < 8 => self.kind(schema, depth + 1),
+            Some((pointer, schema)) if !pointer.is_empty() && depth < 8 => self.type_of(schema, depth + 1),
             _ => "object".to_owned(),
         }
     }
 
-    fn named(&self, name: &str, map: &Map<String, Value>, depth: usize) -> String {
+    fn named_type(&self, name: &str, map: &Map<String, Value>, depth: usize) -> String {
         match name {
             "object" => self.object(map, depth),
             "array" => {
-                let items = map.get("items").map(|items| self.kind(items, depth + 1));
-                let prefix = list(map, "prefixItems");
-                let written = match items {
+                let items = map.get("items").map(|items| self.type_of(items, depth + 1));
+                let prefix = walk::array(map, "prefixItems");
+                let array = match items {
                     _ if !prefix.is_empty() => {
                         let parts: Vec<String> =
-                            prefix.iter().map(|part| self.kind(part, depth + 1)).collect();
+                            prefix.iter().map(|part| self.type_of(part, depth + 1)).collect();
                         format!("[{}]", parts.join(", "))
                     }
                     Some(items) if items.contains([' ', '|']) && !items.starts_with('{') => {
@@ -101,7 +99,7 @@ impl Writer<'_> {
                 };
                 let bounds =
                     if prefix.is_empty() { bounds(map, "minItems", "maxItems") } else { String::new() };
-                if bounds.is_empty() { written } else { format!("{written}{bounds} items") }
+                if bounds.is_empty() { array } else { format!("{array}{bounds} items") }
             }
             "string" => {
                 let length = bounds(map, "minLength", "maxLength");
@@ -113,7 +111,7 @@ impl Writer<'_> {
             }
             "integer" | "number" => {
                 let multiple = map.get("multipleOf").map(|by| format!(" step {by}")).unwrap_or_default();
-                format!("{name}{}{}{multiple}", bounds(map, "minimum", "maximum"), open_bounds(map))
+                format!("{name}{}{}{multiple}", bounds(map, "minimum", "maximum"), exclusive_bounds(map))
             }
             other => other.to_owned(),
         }
@@ -121,51 +119,47 @@ impl Writer<'_> {
 
     fn object(&self, map: &Map<String, Value>, depth: usize) -> String {
         if map.contains_key("properties") {
-            // Nested further, a model is better served by the schema than by one long line.
+            // for deeper nesting, the schema is more readable than one long line
             if depth > 3 {
                 return "object".to_owned();
             }
-            return format!("{{{}}}", self.fields(map, depth, LISTED).join(", "));
+            return format!("{{{}}}", self.fields(map, depth, MAX_LISTED).join(", "));
         }
         match map.get("additionalProperties") {
-            Some(values @ Value::Object(_)) => format!("{{[key]: {}}}", self.kind(values, depth + 1)),
+            Some(values @ Value::Object(_)) => format!("{{[key]: {}}}", self.type_of(values, depth + 1)),
             _ => "object".to_owned(),
         }
     }
 }
 
 fn union(parts: impl Iterator<Item = String>) -> String {
-    let mut words: Vec<String> = Vec::new();
-    for word in parts {
-        if words.len() == LISTED {
-            words.push("…".to_owned());
+    let mut distinct: Vec<String> = Vec::new();
+    for part in parts {
+        if distinct.len() == MAX_LISTED {
+            distinct.push("…".to_owned());
             break;
         }
-        if !words.contains(&word) {
-            words.push(word);
+        if !distinct.contains(&part) {
+            distinct.push(part);
         }
     }
-    words.join(" | ")
+    distinct.join(" | ")
 }
 
-fn bounds(map: &Map<String, Value>, least: &str, most: &str) -> String {
-    match (map.get(least), map.get(most)) {
+fn bounds(map: &Map<String, Value>, min: &str, max: &str) -> String {
+    match (map.get(min), map.get(max)) {
         (None, None) => String::new(),
-        (Some(least), Some(most)) if least == most => format!(" {least}"),
-        (Some(least), Some(most)) => format!(" {least}..={most}"),
-        (Some(least), None) => format!(" {least}.."),
-        (None, Some(most)) => format!(" ..={most}"),
+        (Some(min), Some(max)) if min == max => format!(" {min}"),
+        (Some(min), Some(max)) => format!(" {min}..={max}"),
+        (Some(min), None) => format!(" {min}.."),
+        (None, Some(max)) => format!(" ..={max}"),
     }
 }
 
-fn open_bounds(map: &Map<String, Value>) -> String {
-    let above = map.get("exclusiveMinimum").map(|bound| format!(" >{bound}")).unwrap_or_default();
-    let below = map.get("exclusiveMaximum").map(|bound| format!(" <{bound}")).unwrap_or_default();
-    above + &below
-}
-
-fn list<'s>(map: &'s Map<String, Value>, keyword: &str) -> &'s [Value] {
-    map.get(keyword).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+fn exclusive_bounds(map: &Map<String, Value>) -> String {
+    let min = map.get("exclusiveMinimum").map(|bound| format!(" >{bound}")).unwrap_or_default();
+    let max = map.get("exclusiveMaximum").map(|bound| format!(" <{bound}")).unwrap_or_default();
+    min + &max
 }
 
 #[cfg(test)]
@@ -175,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn t15_a_signature_is_one_line() {
+    fn a_signature_is_one_line() {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -193,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_is_written() {
+    fn every_type_has_a_notation() {
         let cases = [
             (json!({"type": "array", "items": {"type": "string"}}), "string[]"),
             (

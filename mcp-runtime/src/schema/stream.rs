@@ -1,129 +1,130 @@
-//! Checks JSON text while it is read, without building a value.
+//! Validates JSON text while it is parsed, without building a value.
 //!
-//! `validate_str` tries this first: every structured result is checked before it is sent, and most schemas
-//! of results have no keyword that needs to see a value twice.
+//! Structured results are validated on every call, and most of their schemas have no keyword that needs a value twice.
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Number, Value};
 
-use super::check::out_of_bounds;
-use super::node::{Applied, ArrayRules, Choices, Id, Node, ObjectRules, Types};
-use super::number;
+use super::check::count_mismatch;
+use super::node::{Applicator, ArrayRules, Choices, NodeId, ObjectRules, SchemaNode, TypeSet};
+use super::order;
 
-/// Seen properties are one word of bits.
+/// The properties that were present are bits of one `u64`.
 const MOST_PROPERTIES: usize = 64;
 
 /// Whether every node can be checked in one pass.
-pub(super) fn can_stream(nodes: &[Node]) -> bool {
+pub(super) fn can_stream(nodes: &[SchemaNode]) -> bool {
     nodes.iter().all(|node| {
         let choices = node.choices.as_ref().is_none_or(|choices| {
             choices.values.iter().all(|value| !matches!(value, Value::Array(_) | Value::Object(_)))
         });
-        let array = node.array.as_ref().is_none_or(|rules| !rules.unique && rules.contains.is_none());
+        let array = node.array.as_ref().is_none_or(|rules| !rules.unique_items && rules.contains.is_none());
         let object = node.object.as_ref().is_none_or(|rules| {
-            let by_name = rules.patterns.is_empty() && rules.names.is_none() && rules.dependent.is_empty();
-            // A repeated key is one property of a value, so keys must not be counted.
-            let counted = rules.least.is_some() || rules.most.is_some();
+            let by_name = rules.pattern_properties.is_empty()
+                && rules.property_names.is_none()
+                && rules.dependent_required.is_empty();
+            // a duplicate key is one property of a value, so keys cannot be counted
+            let is_counted = rules.min.is_some() || rules.max.is_some();
             by_name
-                && !counted
-                && rules.unevaluated.is_none()
+                && !is_counted
+                && rules.unevaluated_properties.is_none()
                 && rules.required.is_empty()
                 && rules.properties.len() <= MOST_PROPERTIES
         });
-        choices && array && object && (node.applied.is_empty() || forward(nodes, node).is_some())
+        choices && array && object && (node.applicators.is_empty() || forward_target(nodes, node).is_some())
     })
 }
 
-/// Where a node leads that only refers to another, or allows `null` besides.
-fn forward(nodes: &[Node], node: &Node) -> Option<(Id, bool)> {
-    let [applied] = node.applied.as_slice() else { return None };
+/// The target of a node that consists of a reference, and whether it also allows `null`.
+fn forward_target(nodes: &[SchemaNode], node: &SchemaNode) -> Option<(NodeId, bool)> {
+    let [applied] = node.applicators.as_slice() else { return None };
     if !node.is_unconstrained() {
         return None;
     }
     match applied {
-        Applied::Ref(id) => Some((*id, false)),
-        Applied::AnyOf(ids) | Applied::OneOf(ids) => {
+        Applicator::Ref(id) => Some((*id, false)),
+        Applicator::AnyOf(ids) | Applicator::OneOf(ids) => {
             let [first, second] = ids.as_slice() else { return None };
-            let is_null = |id: &Id| nodes.get(*id).is_some_and(Node::is_null);
-            let one_of = matches!(applied, Applied::OneOf(_));
+            let is_null = |id: &NodeId| nodes.get(*id).is_some_and(SchemaNode::is_null);
+            let one_of = matches!(applied, Applicator::OneOf(_));
             let (other, nullable) = match (is_null(first), is_null(second)) {
                 (true, false) => (*second, true),
                 (false, true) => (*first, true),
                 _ => return None,
             };
-            // In `oneOf` the other must not accept null as well; only a plain type tells that at a glance.
-            let excludes_null = |node: &Node| node.types.is_some_and(|types| !types.contains(Types::NULL));
+            // in `oneOf` the other schema must not accept null as well, which only `type` shows without validation
+            let excludes_null =
+                |node: &SchemaNode| node.types.is_some_and(|types| !types.contains(TypeSet::NULL));
             (!one_of || nodes.get(other).is_some_and(excludes_null)).then_some((other, nullable))
         }
         _ => None,
     }
 }
 
-/// Whether text is JSON that conforms; an answer of no has to be confirmed on the value.
-pub(super) fn conforms(nodes: &[Node], json: &str, null_is_absent: bool) -> bool {
-    let mut reader = serde_json::Deserializer::from_str(json);
-    let check = Check { nodes, id: 0, nullable: false, null_is_absent };
-    check.deserialize(&mut reader).is_ok() && reader.end().is_ok()
+/// Whether a text is JSON that conforms. False negatives are possible: confirm them on the value.
+pub(super) fn is_valid(nodes: &[SchemaNode], json: &str, null_is_absent: bool) -> bool {
+    let mut deserializer = serde_json::Deserializer::from_str(json);
+    let check = StreamCheck { nodes, id: 0, nullable: false, null_is_absent };
+    check.deserialize(&mut deserializer).is_ok() && deserializer.end().is_ok()
 }
 
 #[derive(Clone, Copy)]
-struct Check<'n> {
-    nodes: &'n [Node],
-    id: Id,
+struct StreamCheck<'n> {
+    nodes: &'n [SchemaNode],
+    id: NodeId,
     nullable: bool,
     null_is_absent: bool,
 }
 
-impl<'n> Check<'n> {
-    fn at(self, id: Id) -> Self {
+impl<'n> StreamCheck<'n> {
+    fn at(self, id: NodeId) -> Self {
         Self { id, nullable: false, ..self }
     }
 
-    fn scalar<E: Error>(self, node: &Node, kind: Types, is_choice: impl Fn(&Value) -> bool) -> Result<(), E> {
-        let chosen = |choices: &Choices| choices.values.iter().any(&is_choice);
+    fn check_scalar<E: Error>(
+        self,
+        node: &SchemaNode,
+        types: TypeSet,
+        is_choice: impl Fn(&Value) -> bool,
+    ) -> Result<(), E> {
+        let is_chosen = |choices: &Choices| choices.values.iter().any(&is_choice);
         let allowed = !node.never
-            && node.types.is_none_or(|types| types.contains(kind))
-            && node.choices.as_ref().is_none_or(chosen);
-        if allowed { Ok(()) } else { Err(refused()) }
+            && node.types.is_none_or(|allowed| allowed.contains(types))
+            && node.choices.as_ref().is_none_or(is_chosen);
+        if allowed { Ok(()) } else { Err(mismatch()) }
     }
 
-    fn number<E: Error>(self, found: Number) -> Result<(), E> {
+    fn check_number<E: Error>(self, number: Number) -> Result<(), E> {
         let node = self.node()?;
-        let found = Value::Number(found);
-        self.scalar(node, Types::of(&found), |choice| super::order::equal(choice, &found))?;
-        let Value::Number(found) = &found else { return Ok(()) };
-        let broken = node.number.as_ref().is_some_and(|rules| {
-            rules.multiple_of.as_ref().is_some_and(|divisor| !number::is_multiple(found, divisor))
-                || rules.minimum.as_ref().is_some_and(|bound| number::compare(found, bound).is_lt())
-                || rules.maximum.as_ref().is_some_and(|bound| number::compare(found, bound).is_gt())
-                || rules.above.as_ref().is_some_and(|bound| number::compare(found, bound).is_le())
-                || rules.below.as_ref().is_some_and(|bound| number::compare(found, bound).is_ge())
-        });
-        if broken { Err(refused()) } else { Ok(()) }
+        let value = Value::Number(number);
+        self.check_scalar(node, TypeSet::of(&value), |choice| order::equal(choice, &value))?;
+        let Value::Number(number) = &value else { return Ok(()) };
+        let breaks_rule = node.number.as_ref().is_some_and(|rules| rules.mismatch(number).is_some());
+        if breaks_rule { Err(mismatch()) } else { Ok(()) }
     }
 
-    fn node<E: Error>(self) -> Result<&'n Node, E> {
-        self.nodes.get(self.id).ok_or_else(refused)
+    fn node<E: Error>(self) -> Result<&'n SchemaNode, E> {
+        self.nodes.get(self.id).ok_or_else(mismatch)
     }
 
-    /// Refuses an array or object where the node wants something else.
-    fn nested<E: Error>(self, kind: Types) -> Result<&'n Node, E> {
+    /// The node, if it allows an array or an object.
+    fn check_type<E: Error>(self, types: TypeSet) -> Result<&'n SchemaNode, E> {
         let node = self.node()?;
-        self.scalar(node, kind, |_| false)?;
+        self.check_scalar(node, types, |_| false)?;
         Ok(node)
     }
 }
 
-fn refused<E: Error>() -> E {
+fn mismatch<E: Error>() -> E {
     E::custom("does not conform")
 }
 
-impl<'de> DeserializeSeed<'de> for Check<'_> {
+impl<'de> DeserializeSeed<'de> for StreamCheck<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(mut self, deserializer: D) -> Result<(), D::Error> {
         let mut node = self.node()?;
-        while let Some((next, nullable)) = forward(self.nodes, node) {
+        while let Some((next, nullable)) = forward_target(self.nodes, node) {
             self.id = next;
             self.nullable |= nullable;
             node = self.node()?;
@@ -135,7 +136,7 @@ impl<'de> DeserializeSeed<'de> for Check<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Check<'_> {
+impl<'de> Visitor<'de> for StreamCheck<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -146,67 +147,67 @@ impl<'de> Visitor<'de> for Check<'_> {
         if self.nullable {
             return Ok(());
         }
-        self.scalar(self.node()?, Types::NULL, Value::is_null)
+        self.check_scalar(self.node()?, TypeSet::NULL, Value::is_null)
     }
 
-    fn visit_bool<E: Error>(self, found: bool) -> Result<(), E> {
-        self.scalar(self.node()?, Types::BOOLEAN, |choice| choice.as_bool() == Some(found))
+    fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
+        self.check_scalar(self.node()?, TypeSet::BOOLEAN, |choice| choice.as_bool() == Some(value))
     }
 
-    fn visit_i64<E: Error>(self, found: i64) -> Result<(), E> {
-        self.number(found.into())
+    fn visit_i64<E: Error>(self, number: i64) -> Result<(), E> {
+        self.check_number(number.into())
     }
 
-    fn visit_u64<E: Error>(self, found: u64) -> Result<(), E> {
-        self.number(found.into())
+    fn visit_u64<E: Error>(self, number: u64) -> Result<(), E> {
+        self.check_number(number.into())
     }
 
-    fn visit_f64<E: Error>(self, found: f64) -> Result<(), E> {
-        self.number(Number::from_f64(found).ok_or_else(refused)?)
+    fn visit_f64<E: Error>(self, number: f64) -> Result<(), E> {
+        self.check_number(Number::from_f64(number).ok_or_else(mismatch)?)
     }
 
-    fn visit_str<E: Error>(self, found: &str) -> Result<(), E> {
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
         let node = self.node()?;
-        self.scalar(node, Types::STRING, |choice| choice.as_str() == Some(found))?;
-        let broken = node.text.as_ref().is_some_and(|rules| rules.refuse(found).is_some());
-        if broken { Err(refused()) } else { Ok(()) }
+        self.check_scalar(node, TypeSet::STRING, |choice| choice.as_str() == Some(text))?;
+        let breaks_rule = node.string.as_ref().is_some_and(|rules| rules.mismatch(text).is_some());
+        if breaks_rule { Err(mismatch()) } else { Ok(()) }
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
         const NO_RULES: &ArrayRules = &ArrayRules {
-            least: None,
-            most: None,
-            unique: false,
-            prefix: Vec::new(),
+            min: None,
+            max: None,
+            unique_items: false,
+            prefix_items: Vec::new(),
             items: None,
             contains: None,
         };
-        let rules = self.nested(Types::ARRAY)?.array.as_deref().unwrap_or(NO_RULES);
+        let rules = self.check_type(TypeSet::ARRAY)?.array.as_deref().unwrap_or(NO_RULES);
         let mut count = 0;
         loop {
-            let more = match rules.prefix.get(count).copied().or(rules.items) {
+            let item = match rules.prefix_items.get(count).copied().or(rules.items) {
                 Some(id) => items.next_element_seed(self.at(id))?,
                 None => items.next_element::<IgnoredAny>()?.map(|_| ()),
             };
-            if more.is_none() {
+            if item.is_none() {
                 break;
             }
             count += 1;
         }
-        if out_of_bounds(count, rules.least, rules.most, "item").is_some() { Err(refused()) } else { Ok(()) }
+        if count_mismatch(count, rules.min, rules.max, "item").is_some() { Err(mismatch()) } else { Ok(()) }
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Some(rules) = self.nested(Types::OBJECT)?.object.as_deref() else {
+        let Some(rules) = self.check_type(TypeSet::OBJECT)?.object.as_deref() else {
             while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
             return Ok(());
         };
-        let mut seen: u64 = 0;
-        while let Some(known) = map.next_key_seed(Key(rules))? {
-            let property = known.and_then(|at| rules.properties.get(at).map(|property| (at, property)));
-            match (property, rules.additional) {
+        let mut present: u64 = 0;
+        while let Some(position) = map.next_key_seed(PropertyKey(rules))? {
+            let property = position.and_then(|at| rules.properties.get(at).map(|property| (at, property)));
+            match (property, rules.additional_properties) {
                 (Some((at, property)), _) => {
-                    seen |= 1 << at;
+                    present |= 1 << at;
                     let mut check = self.at(property.schema);
                     check.nullable = self.null_is_absent && !property.required;
                     map.next_value_seed(check)?;
@@ -215,16 +216,19 @@ impl<'de> Visitor<'de> for Check<'_> {
                 (None, None) => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        let missing =
-            rules.properties.iter().enumerate().any(|(at, one)| one.required && seen & (1 << at) == 0);
-        if missing { Err(refused()) } else { Ok(()) }
+        let is_missing = rules
+            .properties
+            .iter()
+            .enumerate()
+            .any(|(at, property)| property.required && present & (1 << at) == 0);
+        if is_missing { Err(mismatch()) } else { Ok(()) }
     }
 }
 
-/// Reads a key as the position of the property it names.
-struct Key<'n>(&'n ObjectRules);
+/// Deserializes a key as the position of the property that it names.
+struct PropertyKey<'n>(&'n ObjectRules);
 
-impl<'de> DeserializeSeed<'de> for Key<'_> {
+impl<'de> DeserializeSeed<'de> for PropertyKey<'_> {
     type Value = Option<usize>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Option<usize>, D::Error> {
@@ -232,7 +236,7 @@ impl<'de> DeserializeSeed<'de> for Key<'_> {
     }
 }
 
-impl Visitor<'_> for Key<'_> {
+impl Visitor<'_> for PropertyKey<'_> {
     type Value = Option<usize>;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

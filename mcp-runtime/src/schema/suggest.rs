@@ -1,15 +1,13 @@
-//! Finds the name that was probably meant.
-//!
-//! Used for argument names and enum values here, and for tool, prompt and resource names by `registry`.
+//! Suggestions for misspelt names.
 
 use std::cmp::Reverse;
 
-/// The known name nearest to a misspelt one, if one is near enough to be worth saying.
+/// The known name most similar to a misspelt one, if any is similar enough to be suggested.
 ///
-/// Case is ignored; a transposition counts as one slip, and about one slip in three letters is allowed.
+/// Case is ignored; a transposition counts as one edit, and about one edit in three letters is allowed.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let letters = fold(name);
-    // Names come from clients: a very long one is near to nothing, and must not cost quadratic time.
+    // names come from clients: a very long one must not cost quadratic time
     if letters.is_empty() || letters.len() > 128 {
         return None;
     }
@@ -21,15 +19,17 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
             continue;
         }
         let distance = distance(&letters, &other);
-        // One slip in a name of one or two letters makes any other name.
-        let telling = distance < letters.len().max(other.len());
-        if distance > limit || !telling {
+        // a name of one or two letters is one edit away from any other
+        let is_similar = distance < letters.len().max(other.len());
+        if distance > limit || !is_similar {
             continue;
         }
-        // Slips are rare at the start of a word, so of two that are equally near the longer prefix wins.
-        let shared = Reverse(letters.iter().zip(&other).take_while(|(a, b)| a == b).count());
-        if best.is_none_or(|(least, prefix, _)| (distance, shared) < (least, prefix)) {
-            best = Some((distance, shared, candidate));
+        // typing errors are rare at the start of a word, so of two equal distances the longer common prefix wins
+        let prefix = Reverse(letters.iter().zip(&other).take_while(|(a, b)| a == b).count());
+        if best
+            .is_none_or(|(best_distance, best_prefix, _)| (distance, prefix) < (best_distance, best_prefix))
+        {
+            best = Some((distance, prefix, candidate));
         }
     }
     best.map(|(_, _, candidate)| candidate)
@@ -39,7 +39,7 @@ fn fold(name: &str) -> Vec<char> {
     name.chars().flat_map(char::to_lowercase).collect()
 }
 
-/// Insertions, deletions, substitutions and transpositions of neighbours that turn `a` into `b`.
+/// The number of insertions, deletions, substitutions and transpositions of neighbours that turn `a` into `b`.
 fn distance(a: &[char], b: &[char]) -> usize {
     let mut before_last: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=b.len()).collect();
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn t19_slips_are_recognised() {
+    fn typing_errors_are_recognized() {
         let known = ["query", "limit", "user_id", "sort_order"];
         assert_eq!(nearest("querry", known), Some("query"));
         assert_eq!(nearest("qurey", known), Some("query"));
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_are_not() {
+    fn dissimilar_names_are_not_suggested() {
         let known = ["query", "limit", "a"];
         assert_eq!(nearest("colour", known), None);
         assert_eq!(nearest("b", known), None);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_wins() {
+    fn the_most_similar_name_wins() {
         assert_eq!(nearest("serch", ["perch", "search", "searches"]), Some("search"));
         assert_eq!(nearest("searchs", ["perch", "search", "reaches"]), Some("search"));
     }

@@ -1,22 +1,20 @@
-//! A compiled schema, and the one entry point for validating values and texts.
-//!
-//! `dispatch` keeps one for the arguments and one for the results of every tool that needs it.
+//! Compiles a schema once and validates values and JSON texts against it.
 
 use serde_json::Value;
 
-use super::check::Run;
-use super::node::Node;
-use super::violation::{Path, Violation};
+use super::check::Validation;
+use super::error::{Mismatch, ValidationError, ValuePath};
+use super::node::SchemaNode;
 use super::{compile, stream};
 
 pub(crate) use super::compile::UnsupportedKeyword;
 
-/// A schema that was compiled once and is applied to many values.
+/// A compiled schema.
 #[derive(Debug)]
 pub(crate) struct Validator {
-    nodes: Vec<Node>,
-    /// Whether every keyword can be checked while a text is read.
-    streams: bool,
+    nodes: Vec<SchemaNode>,
+    /// Whether every keyword can be checked while a text is parsed.
+    can_stream: bool,
     null_is_absent: bool,
 }
 
@@ -27,42 +25,42 @@ impl Validator {
     /// If the schema has a keyword that would not be enforced, or one whose value is malformed.
     pub(crate) fn compile(root: &Value) -> Result<Self, UnsupportedKeyword> {
         let nodes = compile::compile(root)?;
-        let streams = stream::can_stream(&nodes);
-        Ok(Self { nodes, streams, null_is_absent: false })
+        let can_stream = stream::can_stream(&nodes);
+        Ok(Self { nodes, can_stream, null_is_absent: false })
     }
 
-    /// Takes `null` in a property that is not required for absence, as arguments do.
+    /// Treats `null` in a property that is not required as absence.
     pub(crate) fn null_is_absent(mut self) -> Self {
         self.null_is_absent = true;
         self
     }
 
-    /// Every violation of the schema, up to a hundred; none if the value conforms.
+    /// The validation errors, at most a hundred; none if the value conforms.
     ///
-    /// Unknown names near to known ones are reported too, but only beside another violation.
-    pub(crate) fn validate(&self, value: &Value) -> Vec<Violation> {
-        // Most values conform, and finding that out is cheaper than reporting.
-        let mut run = Run::new(&self.nodes, self.null_is_absent);
-        if run.conforms(value) {
+    /// Unknown names that are similar to known ones are included, but only along with other errors.
+    pub(crate) fn validate(&self, value: &Value) -> Vec<ValidationError> {
+        // most values conform, and the fail-fast check is cheaper
+        let mut validation = Validation::new(&self.nodes, self.null_is_absent);
+        if validation.is_valid(value) {
             return Vec::new();
         }
-        run.report(value)
+        validation.collect_errors(value)
     }
 
     /// Validates JSON text, without building a value where the schema allows.
     ///
     /// # Errors
-    /// Every violation, as [`validate`](Self::validate) reports them.
-    pub(crate) fn validate_str(&self, json: &str) -> Result<(), Vec<Violation>> {
-        if self.streams && stream::conforms(&self.nodes, json, self.null_is_absent) {
+    /// The validation errors, as [`validate`](Self::validate) returns them.
+    pub(crate) fn validate_str(&self, json: &str) -> Result<(), Vec<ValidationError>> {
+        if self.can_stream && stream::is_valid(&self.nodes, json, self.null_is_absent) {
             return Ok(());
         }
         let value: Value = serde_json::from_str(json).map_err(|error| {
-            let message = format!("is not readable JSON: {error}");
-            vec![Violation::new(&Path::Root, "JSON".to_owned(), "other text".to_owned(), message)]
+            let mismatch = Mismatch::new("JSON", format!("is not valid JSON: {error}"));
+            vec![ValidationError::new(&ValuePath::Root, mismatch)]
         })?;
-        let violations = self.validate(&value);
-        if violations.is_empty() { Ok(()) } else { Err(violations) }
+        let errors = self.validate(&value);
+        if errors.is_empty() { Ok(()) } else { Err(errors) }
     }
 }
 
@@ -72,7 +70,7 @@ mod tests {
 
     use super::*;
 
-    fn said(schema: &Value, value: &Value) -> Vec<String> {
+    fn messages(schema: &Value, value: &Value) -> Vec<String> {
         let validator = Validator::compile(schema).unwrap_or_else(|error| panic!("{error}"));
         let by_value: Vec<String> = validator.validate(value).iter().map(ToString::to_string).collect();
         let by_text = validator.validate_str(&value.to_string()).err().unwrap_or_default();
@@ -81,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn t15_every_violation_is_reported_by_path() {
+    fn every_error_is_reported_by_path() {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -101,7 +99,7 @@ mod tests {
             "querry": "x", "limit": 500, "tone": "fromal", "items": [{"price": 1}, {}, {"price": "9"}]
         });
         assert_eq!(
-            said(&schema, &value),
+            messages(&schema, &value),
             [
                 "items[1].price: is missing (a number)",
                 "items[2].price: \"9\" is not a number",
@@ -114,25 +112,25 @@ mod tests {
     }
 
     #[test]
-    fn t15_near_names_are_named_even_where_unknown_ones_are_ignored() {
+    fn misspelt_names_are_suggested_even_if_unknown_names_are_allowed() {
         let schema = json!({
             "type": "object",
             "properties": {"query": {"type": "string"}, "limit": {"type": "integer"}},
             "required": ["query"]
         });
         assert_eq!(
-            said(&schema, &json!({"querry": "x", "limt": 3, "colour": 1})),
+            messages(&schema, &json!({"querry": "x", "limt": 3, "colour": 1})),
             [
                 "query: is missing (a string)",
                 "unknown argument `limt`; did you mean `limit`?",
                 "unknown argument `querry`; did you mean `query`?",
             ]
         );
-        assert!(said(&schema, &json!({"query": "x", "limt": 3})).is_empty());
+        assert!(messages(&schema, &json!({"query": "x", "limt": 3})).is_empty());
     }
 
     #[test]
-    fn t12_bounds_of_every_kind_are_enforced_and_explained() {
+    fn bounds_of_every_kind_are_enforced_and_explained() {
         let cases = [
             (json!({"minimum": 1}), json!(0), "0 is less than the minimum of 1"),
             (json!({"exclusiveMaximum": 1.5}), json!(1.5), "1.5 is not less than 1.5"),
@@ -156,40 +154,43 @@ mod tests {
             (json!(false), json!(1), "1 is not allowed"),
         ];
         for (schema, value, expected) in cases {
-            assert_eq!(said(&schema, &value), [expected]);
+            assert_eq!(messages(&schema, &value), [expected]);
         }
     }
 
     #[test]
-    fn t13_tagged_variants_are_explained_by_their_tag() {
+    fn errors_of_tagged_variants_are_those_of_the_tagged_variant() {
         let schema = json!({"oneOf": [
             {"type": "object", "properties": {"kind": {"const": "circle"}, "r": {"type": "number"}}, "required": ["kind", "r"]},
             {"type": "object", "properties": {"kind": {"const": "square"}, "side": {"type": "number"}}, "required": ["kind", "side"]}
         ]});
-        assert_eq!(said(&schema, &json!({"kind": "square", "side": "2"})), ["side: \"2\" is not a number"]);
         assert_eq!(
-            said(&schema, &json!({"kind": "squre"})),
+            messages(&schema, &json!({"kind": "square", "side": "2"})),
+            ["side: \"2\" is not a number"]
+        );
+        assert_eq!(
+            messages(&schema, &json!({"kind": "squre"})),
             ["kind: \"squre\" is not one of \"circle\", \"square\"; did you mean \"square\"?"]
         );
-        assert_eq!(said(&schema, &json!({"r": 2})), ["kind: is missing (one of \"circle\", \"square\")"]);
-        assert_eq!(said(&schema, &json!(3)), ["3 is not an object"]);
+        assert_eq!(messages(&schema, &json!({"r": 2})), ["kind: is missing (one of \"circle\", \"square\")"]);
+        assert_eq!(messages(&schema, &json!(3)), ["3 is not an object"]);
         let external = json!({"oneOf": [
             {"type": "string", "enum": ["none", "all"]},
             {"type": "object", "properties": {"first": {"type": "integer"}}, "required": ["first"], "additionalProperties": false}
         ]});
-        assert_eq!(said(&external, &json!({"first": "x"})), ["first: \"x\" is not an integer"]);
+        assert_eq!(messages(&external, &json!({"first": "x"})), ["first: \"x\" is not an integer"]);
         assert_eq!(
-            said(&external, &json!("al")),
+            messages(&external, &json!("al")),
             ["\"al\" is not one of \"none\", \"all\"; did you mean \"all\"?"]
         );
         assert_eq!(
-            said(&external, &json!(3)),
-            ["3 fits none of: one of \"none\", \"all\"; an object with `first`"]
+            messages(&external, &json!(3)),
+            ["3 matches none of: one of \"none\", \"all\"; an object with `first`"]
         );
     }
 
     #[test]
-    fn t10_null_can_count_as_absence() {
+    fn null_can_be_treated_as_absence() {
         let schema = json!({
             "type": "object",
             "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
@@ -206,16 +207,16 @@ mod tests {
     }
 
     #[test]
-    fn unenforceable_schemas_are_refused_by_keyword_and_place() {
-        let refused = |schema: &Value| match Validator::compile(schema) {
+    fn unsupported_keywords_are_rejected_with_their_location() {
+        let rejection = |schema: &Value| match Validator::compile(schema) {
             Ok(_) => panic!("{schema} compiled"),
             Err(error) => (error.keyword.clone(), error.pointer.clone(), error.to_string()),
         };
-        let (keyword, pointer, message) = refused(&json!({"properties": {"a": {"minLenght": 3}}}));
+        let (keyword, pointer, message) = rejection(&json!({"properties": {"a": {"minLenght": 3}}}));
         assert_eq!((keyword.as_str(), pointer.as_str()), ("minLenght", "/properties/a"));
         assert_eq!(
             message,
-            "`minLenght` at `#/properties/a` cannot be enforced: it is no keyword that this crate knows"
+            "`minLenght` at `#/properties/a` cannot be enforced: it is not a supported keyword"
         );
         for (schema, keyword) in [
             (json!({"$dynamicRef": "#x"}), "$dynamicRef"),
@@ -229,7 +230,7 @@ mod tests {
             (json!({"type": "int"}), "type"),
             (json!({"items": [true]}), ""),
         ] {
-            assert_eq!(refused(&schema).0, keyword);
+            assert_eq!(rejection(&schema).0, keyword);
         }
         let annotated =
             json!({"x-mcp-header": "A", "format": "uuid", "deprecated": true, "$comment": "", "title": ""});
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_and_repetition_cost_no_stack_and_no_time() {
+    fn deep_values_and_nested_alternatives_are_validated_in_bounded_stack_and_time() {
         let schema = json!({
             "anyOf": [
                 {"type": "object", "properties": {"a": {"$ref": "#"}, "x": {"type": "string"}}, "required": ["x"]},
@@ -253,12 +254,11 @@ mod tests {
                 outer
             })
         };
-        // Without memory of what was already tried, 2^100 branches would be walked here.
+        // without the cache of matches, 2^100 branches would be tried here
         assert_eq!(validator.validate(&nest(100)).len(), 1);
         let mut deep = nest(100_000);
-        let violations = validator.validate(&deep);
-        assert!(!violations.is_empty());
-        // Dropping a value this deep would itself overflow the stack.
+        assert!(!validator.validate(&deep).is_empty());
+        // dropping a value of this depth at once would overflow the stack
         while let Some(inner) = deep.get_mut("a").map(Value::take) {
             deep = inner;
         }
@@ -267,21 +267,21 @@ mod tests {
     }
 
     #[test]
-    fn a_million_mistakes_are_not_a_million_lines() {
+    fn the_number_of_reported_errors_is_bounded() {
         let schema =
             json!({"properties": {"list": {"items": {"type": "string"}}, "name": {}}, "required": ["name"]});
         let mut value = json!({"list": vec![1; 100_000]});
         for index in 0..100_000 {
             value[format!("nam{index}")] = Value::Null;
         }
-        let lines = said(&schema, &value);
+        let lines = messages(&schema, &value);
         assert_eq!(lines.first().map(String::as_str), Some("list[0]: 1 is not a string"));
-        assert_eq!(lines.last().map(String::as_str), Some("only the first 100 violations are listed"));
+        assert_eq!(lines.last().map(String::as_str), Some("only the first 100 errors are listed"));
         assert!(lines.len() <= 201, "{}", lines.len());
     }
 
     #[test]
-    fn unevaluated_properties_see_what_alternatives_evaluated() {
+    fn properties_that_alternatives_evaluate_are_not_unevaluated() {
         let schema = json!({
             "type": "object",
             "properties": {"a": {}},
@@ -291,7 +291,7 @@ mod tests {
             ],
             "unevaluatedProperties": {"type": "integer"}
         });
-        assert!(said(&schema, &json!({"a": "", "t": 1, "b": "", "z": 3})).is_empty());
-        assert_eq!(said(&schema, &json!({"a": "", "t": 1, "c": ""})), ["c: \"\" is not an integer"]);
+        assert!(messages(&schema, &json!({"a": "", "t": 1, "b": "", "z": 3})).is_empty());
+        assert_eq!(messages(&schema, &json!({"a": "", "t": 1, "c": ""})), ["c: \"\" is not an integer"]);
     }
 }

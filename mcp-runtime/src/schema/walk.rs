@@ -1,6 +1,4 @@
-//! Where subschemas live inside a schema, and what a `$ref` points at.
-//!
-//! The one table of applicator keywords; every other file of this module walks through it.
+//! Walks the subschemas of a schema and resolves `$ref`. The only table of keywords that hold subschemas.
 
 use std::borrow::Cow;
 
@@ -24,8 +22,8 @@ const LISTS: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
 /// Keywords whose value is an object of schemas, by names that are not keywords.
 const MAPS: [&str; 5] = ["properties", "patternProperties", "dependentSchemas", "$defs", "definitions"];
 
-/// Visits the direct subschemas of a schema with the JSON pointer that leads to each.
-pub(crate) fn children<'a>(schema: &'a Map<String, Value>, mut visit: impl FnMut(String, &'a Value)) {
+/// Visits the direct subschemas of a schema with the relative JSON pointer of each.
+pub(crate) fn subschemas<'a>(schema: &'a Map<String, Value>, mut visit: impl FnMut(String, &'a Value)) {
     for (keyword, value) in schema {
         let name = keyword.as_str();
         match value {
@@ -46,7 +44,7 @@ pub(crate) fn children<'a>(schema: &'a Map<String, Value>, mut visit: impl FnMut
 }
 
 /// Visits the direct subschemas of a schema with the keyword that holds each.
-pub(super) fn children_mut(schema: &mut Map<String, Value>, visit: &mut dyn FnMut(&str, &mut Value)) {
+pub(super) fn subschemas_mut(schema: &mut Map<String, Value>, visit: &mut dyn FnMut(&str, &mut Value)) {
     for (keyword, value) in schema {
         let name = keyword.as_str();
         match value {
@@ -62,7 +60,7 @@ pub(super) fn children_mut(schema: &mut Map<String, Value>, visit: &mut dyn FnMu
     }
 }
 
-/// Replaces every `$ref` in a schema by what `rewrite` returns for it.
+/// Replaces every `$ref` for which `rewrite` returns a new one.
 pub(super) fn rewrite_refs(schema: &mut Value, rewrite: &dyn Fn(&str) -> Option<String>) {
     let Value::Object(map) = schema else { return };
     if let Some(Value::String(reference)) = map.get_mut("$ref")
@@ -70,36 +68,41 @@ pub(super) fn rewrite_refs(schema: &mut Value, rewrite: &dyn Fn(&str) -> Option<
     {
         *reference = new;
     }
-    children_mut(map, &mut |_, child| rewrite_refs(child, rewrite));
+    subschemas_mut(map, &mut |_, child| rewrite_refs(child, rewrite));
 }
 
-/// The pointer part of a local reference: `""` for `#`, `/$defs/T` for `#/$defs/T`, none for an anchor.
+/// The pointer of a local reference: `""` for `#`, `/$defs/T` for `#/$defs/T`, `None` for an anchor.
 pub(super) fn pointer(reference: &str) -> Option<Cow<'_, str>> {
     let fragment = reference.strip_prefix('#')?;
     (fragment.is_empty() || fragment.starts_with('/')).then(|| percent_decode(fragment))
 }
 
-/// What a local reference points at: the pointer of the place and the schema there.
+/// The target of a local reference: its pointer and its schema.
 pub(super) fn resolve<'a>(root: &'a Value, reference: &str) -> Option<(String, &'a Value)> {
     if let Some(pointer) = pointer(reference) {
-        return root.pointer(&pointer).map(|found| (pointer.into_owned(), found));
+        return root.pointer(&pointer).map(|schema| (pointer.into_owned(), schema));
     }
     let anchor = reference.strip_prefix('#')?;
     find_anchor(root, anchor, String::new())
 }
 
-fn find_anchor<'a>(schema: &'a Value, anchor: &str, at: String) -> Option<(String, &'a Value)> {
+fn find_anchor<'a>(schema: &'a Value, anchor: &str, pointer: String) -> Option<(String, &'a Value)> {
     let map = schema.as_object()?;
     if map.get("$anchor").and_then(Value::as_str) == Some(anchor) {
-        return Some((at, schema));
+        return Some((pointer, schema));
     }
-    let mut found = None;
-    children(map, |step, child| {
-        if found.is_none() {
-            found = find_anchor(child, anchor, format!("{at}{step}"));
+    let mut target = None;
+    subschemas(map, |step, child| {
+        if target.is_none() {
+            target = find_anchor(child, anchor, format!("{pointer}{step}"));
         }
     });
-    found
+    target
+}
+
+/// The array that a keyword holds; empty if it is absent.
+pub(super) fn array<'s>(map: &'s Map<String, Value>, keyword: &str) -> &'s [Value] {
+    map.get(keyword).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
 /// Escapes a key for use as one step of a JSON pointer.
@@ -146,12 +149,12 @@ mod tests {
             "$defs": {"a/b": {"type": "string"}, "Größe": {"$anchor": "size", "type": "integer"}},
             "enum": [{"$anchor": "size"}]
         });
-        assert_eq!(resolve(&root, "#").map(|found| found.1), Some(&root));
+        assert_eq!(resolve(&root, "#").map(|target| target.1), Some(&root));
         let slash = resolve(&root, "#/$defs/a~1b");
         assert_eq!(slash, Some(("/$defs/a~1b".to_owned(), &root["$defs"]["a/b"])));
         let encoded = resolve(&root, "#/$defs/Gr%C3%B6%C3%9Fe");
         assert_eq!(encoded, resolve(&root, "#size"));
-        assert_eq!(encoded.map(|found| found.1), Some(&root["$defs"]["Größe"]));
+        assert_eq!(encoded.map(|target| target.1), Some(&root["$defs"]["Größe"]));
         assert_eq!(resolve(&root, "#/$defs/none"), None);
         assert_eq!(resolve(&root, "other.json"), None);
     }

@@ -8,7 +8,7 @@ use crate::{
     arguments::Inject,
     item::{Location, Problem},
     prompt::PromptEntry,
-    protocol::normalise,
+    protocol::normalize_uri,
     resource::ResourceEntry,
     skill::Skills,
     tool::ToolEntry,
@@ -82,7 +82,7 @@ pub(crate) fn assemble(
             }
             Linked::Resource(def) => {
                 ResourceEntry::new(name, &item.prefix, server, def, this, state).map(|entry| {
-                    let key = normalise(&entry.uri).to_lowercase();
+                    let key = normalize_uri(&entry.uri).to_lowercase();
                     seen.check("resource", &key, &entry.uri, Some(common.at), &mut problems);
                     if entry.template.is_exact()
                         && let Some(found) = skills.find(&entry.uri)

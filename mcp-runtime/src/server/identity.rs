@@ -3,7 +3,7 @@
 
 use super::ServerBuilder;
 use crate::{
-    content::{Icon, Writer},
+    content::{ContentWriter, Icon},
     item::Problem,
     jsonrpc::Object,
     protocol::{META_SERVER_INFO, Revision},
@@ -45,7 +45,7 @@ impl Identity {
 
     /// An icon that clients would reject.
     pub(super) fn problem(&self) -> Option<Problem> {
-        let bad = self.icons.iter().find_map(Icon::problem)?;
+        let bad = self.icons.iter().find_map(|icon| icon.validate().err())?;
         Some(Problem::new(format!("the server's {bad}")))
     }
 
@@ -68,7 +68,7 @@ impl Identity {
         object.str("version", &self.version);
         if let Some(revision) = revision.filter(|_| knows(Revision::V2025_11_25)) {
             object.opt_str("description", self.description.as_deref());
-            Writer(revision).icons(&mut object, &self.icons);
+            ContentWriter(revision).write_icons(&mut object, &self.icons);
             object.opt_str("websiteUrl", self.website.as_deref());
         }
         object.end();

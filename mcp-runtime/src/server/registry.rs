@@ -8,7 +8,7 @@ use super::ListCache;
 use crate::{
     connection::RequestContext,
     prompt::{PromptEntry, Prompts},
-    protocol::{self, normalise},
+    protocol::{self, normalize_uri},
     resource::{Bound, ResourceEntry},
     skill::Skills,
     tool::{ToolEntry, Tools},
@@ -48,7 +48,7 @@ impl Registry {
     ) -> Self {
         let is_exact = |(_, resource): &(usize, &Arc<ResourceEntry>)| resource.template.is_exact();
         let exact = resources.iter().enumerate().filter(is_exact);
-        let exact = exact.map(|(n, resource)| (normalise(&resource.uri), n)).collect();
+        let exact = exact.map(|(n, resource)| (normalize_uri(&resource.uri), n)).collect();
         let mut templates: Vec<usize> =
             resources.iter().enumerate().filter(|r| !is_exact(r)).map(|(n, _)| n).collect();
         // stable, so that registration order decides between equals
@@ -59,7 +59,7 @@ impl Registry {
             has_prompts: !prompts.is_empty(),
             has_skills: !skills.is_empty(),
             completes: prompts.iter().any(|p| p.completes()) || resources.iter().any(|r| r.completes()),
-            has_pages: resources.iter().any(|r| protocol::is_page(&r.uri)),
+            has_pages: resources.iter().any(|r| protocol::is_ui_uri(&r.uri)),
             has_tasks: tools.iter().any(|tool| tool.spec.task.is_some()),
             tools: Tools::new(tools),
             resources,
@@ -77,7 +77,7 @@ impl Registry {
         uri: &str,
         request: &RequestContext,
     ) -> Option<(&Arc<ResourceEntry>, Bound)> {
-        let found = match self.exact.get(uri).or_else(|| self.exact.get(&normalise(uri))) {
+        let found = match self.exact.get(uri).or_else(|| self.exact.get(&normalize_uri(uri))) {
             Some(n) => self.resources.get(*n).map(|resource| (resource, Bound::new())),
             None => self
                 .templates

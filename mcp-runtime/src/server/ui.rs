@@ -9,7 +9,7 @@ use crate::{
     tool::ToolEntry,
 };
 use crate::{
-    protocol::{PAGE_MIME, is_page, normalise},
+    protocol::{UI_MIME_TYPE, is_ui_uri, normalize_uri},
     schema::nearest,
 };
 
@@ -18,7 +18,7 @@ pub(super) struct Pages(Vec<Arc<ResourceEntry>>);
 
 impl Pages {
     pub(super) fn new(resources: &[Arc<ResourceEntry>]) -> Self {
-        Self(resources.iter().filter(|resource| is_page(&resource.uri)).cloned().collect())
+        Self(resources.iter().filter(|resource| is_ui_uri(&resource.uri)).cloned().collect())
     }
 
     /// The URI of a tool's page; `prefix` is of the service or mount that the tool is in.
@@ -35,9 +35,9 @@ impl Pages {
             let uri = uri_with_prefix(written, inner);
             if let Some(page) = self.find(&uri) {
                 return match page.mime.as_deref() {
-                    Some(PAGE_MIME) => Ok(Some(uri)),
+                    Some(UI_MIME_TYPE) => Ok(Some(uri)),
                     mime => Err(problem(format!(
-                        "tool `{name}` shows `{uri}`, whose MIME type is `{}`\nremove `mime` from that resource: a page is `{PAGE_MIME}` by itself",
+                        "tool `{name}` shows `{uri}`, whose MIME type is `{}`\nremove `mime` from that resource: a page is `{UI_MIME_TYPE}` by itself",
                         mime.unwrap_or_default()
                     ))),
                 };
@@ -53,9 +53,9 @@ impl Pages {
     }
 
     fn find(&self, uri: &str) -> Option<&ResourceEntry> {
-        let exact = normalise(uri);
+        let exact = normalize_uri(uri);
         let serves = |page: &&Arc<ResourceEntry>| match page.template.is_exact() {
-            true => normalise(&page.uri) == exact,
+            true => normalize_uri(&page.uri) == exact,
             false => page.bind(uri).is_some(),
         };
         self.0.iter().find(serves).map(|page| &**page)

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use crate::{item::Problem, resource::percent_decode};
 use crate::{
-    jsonrpc::{Object, array},
-    protocol::normalise,
+    jsonrpc::{Object, write_array},
+    protocol::normalize_uri,
     skill::{self, File, MANIFEST, Node, Shelf, Skill},
 };
 
@@ -76,7 +76,7 @@ impl Skills {
 
     /// What is behind a URI; escapes are decoded once, segment by segment.
     pub(crate) fn find(&self, uri: &str) -> Option<Found<'_>> {
-        let uri = normalise(uri);
+        let uri = normalize_uri(uri);
         let rest = uri.strip_prefix("skill://").filter(|rest| !rest.contains(['?', '#']))?;
         // a name, or the prefix of a mount and a name
         let ends = rest.match_indices('/').map(|(at, _)| at).chain([rest.len()]).take(2);
@@ -123,7 +123,7 @@ pub(crate) fn children(skill: &Skill, folder: &str) -> Vec<Vec<u8>> {
 /// The members of a skill's entry.
 pub(crate) fn write_entry(entry: &mut Object<'_>, skill: &Skill) {
     entry.str("uri", &skill.uri(MANIFEST)).value("frontmatter", &skill.frontmatter);
-    array(entry.key("resources"), skill.files(), |out, (path, file)| {
+    write_array(entry.key("resources"), skill.files(), |out, (path, file)| {
         let mut object = Object::new(out);
         object.str("uri", &skill.uri(path)).str("digest", &file.digest).value("size", &file.size);
         object.end();

@@ -13,7 +13,6 @@ use super::{
 use crate::{
     arguments::{AnyArg, ToolInput},
     connection::{Access, HeaderParam, RequestContext},
-    content::Icon,
     extensions::Extensions,
     item::{Function, Problem},
     jsonrpc::Object,
@@ -118,7 +117,7 @@ impl ToolEntry {
         let mut spec = tool.spec.clone();
         spec.item.name = name;
         let problem = |text: String| spec.problem(text);
-        if let Some(bad) = spec.item.icons.iter().find_map(Icon::problem) {
+        if let Some(bad) = spec.item.icons.iter().find_map(|icon| icon.validate().err()) {
             return Err(problem(bad));
         }
         let schema = spec.input_schema.clone().unwrap_or_else(|| json!({"type": "object"}));
@@ -233,14 +232,14 @@ fn write_input(out: &mut Vec<u8>, schema: &Value, args: &[&'static dyn AnyArg]) 
                 .map(String::as_str)
                 .filter(|name| !args.iter().any(|arg| arg.name() == *name));
             for name in declared.chain(others) {
-                p.any_value(name, &properties[name]);
+                p.escaped_value(name, &properties[name]);
             }
         });
     }
     for (key, value) in
         schema.as_object().into_iter().flatten().filter(|(k, _)| *k != "type" && *k != "properties")
     {
-        root.any_value(key, value);
+        root.escaped_value(key, value);
     }
     root.end();
 }

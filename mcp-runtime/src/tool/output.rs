@@ -7,13 +7,13 @@ use serde::Serialize;
 
 use crate::content::{Audio, Content, Embedded, Image, IntoContent, ResourceLink, Text};
 use crate::{
-    content::Json,
-    error::{Failure, IntoFailure, ToolError},
+    content::ContentWriter,
+    jsonrpc::{Object, write_array},
+    protocol::Revision,
 };
 use crate::{
-    content::Writer,
-    jsonrpc::{Object, array},
-    protocol::Revision,
+    content::Json,
+    error::{Failure, IntoFailure, ToolError},
 };
 use serde_json::{Map, Value};
 
@@ -92,8 +92,8 @@ impl ToolResult {
 
 /// The members of a tool's result; `wrap` puts the structured value under `result` for clients of older revisions.
 pub(crate) fn tool_result(object: &mut Object<'_>, result: &ToolResult, revision: Revision, wrap: bool) {
-    let writer = Writer(revision);
-    array(object.key("content"), &result.content, |out, block| writer.content(out, block));
+    let writer = ContentWriter(revision);
+    write_array(object.key("content"), &result.content, |out, block| writer.write_content(out, block));
     if let Some(json) = result.structured.as_deref().filter(|_| revision >= Revision::V2025_06_18) {
         if wrap && !revision.is_modern() {
             object.object("structuredContent", |s| {

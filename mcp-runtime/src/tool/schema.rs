@@ -7,7 +7,7 @@ use super::ToolDef;
 use crate::{
     arguments::AnyArg,
     item::Common,
-    schema::{Mode, Validator, generator, generator_for_output, hoist_defs, lean, wrap_for_legacy},
+    schema::{Direction, Validator, generator, generator_for_output, hoist_defs, minimize, wrap_for_legacy},
 };
 
 /// The schema of structured results.
@@ -54,7 +54,7 @@ pub(super) fn input_schema(common: &Common, strict: bool) -> (Value, Value) {
     if !definitions.is_empty() {
         hoist_defs(&mut root, definitions);
     }
-    // before `lean`: a type's own bounds are told from a user's by schemars' `format`
+    // before `minimize`, which removes the `format` that distinguishes a type's own bounds from a user's
     let unenforced = nested_only(&root, common.args);
     if strict && let Some(root) = root.as_object_mut() {
         // names in alternatives are known as well, and a map among the fields takes any name
@@ -62,7 +62,7 @@ pub(super) fn input_schema(common: &Common, strict: bool) -> (Value, Value) {
         let keyword = if composed { "unevaluatedProperties" } else { "additionalProperties" };
         root.entry(keyword).or_insert(false.into());
     }
-    lean(&mut root, Mode::Input);
+    minimize(&mut root, Direction::Input);
     for arg in common.args.iter().filter(|arg| arg.header().is_some()) {
         if let Some(property) = root.get_mut("properties").and_then(|p| p.get_mut(arg.name())) {
             type_choices(property);
@@ -144,7 +144,7 @@ pub(super) fn output_schema(def: &ToolDef) -> Result<Option<OutputSchema>, Strin
     let Some(schema) = schema else { return Ok(None) };
     let mut root = schema.to_value();
     hoist_defs(&mut root, generator.take_definitions(true));
-    lean(&mut root, Mode::Output);
+    minimize(&mut root, Direction::Output);
     OutputSchema::new(root).map(Some)
 }
 

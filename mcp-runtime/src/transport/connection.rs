@@ -24,7 +24,7 @@ use crate::{
         RequestRevision, RunningRequest, StartedRequest, THE_CLIENT, encode, id_in_use, resolve_revision,
     },
     events::{Filter, ListChanges, Subscriber},
-    jsonrpc::{Malformed, Message, ProtocolError, batch, error_reply, parse},
+    jsonrpc::{JsonRpcMessage, MalformedMessage, ProtocolError, parse, parse_batch, write_error_response},
     protocol::Revision,
     server::Server,
     sync::Mutex,
@@ -178,16 +178,16 @@ impl StreamConnection {
         }
     }
 
-    fn malformed(&mut self, text: &[u8], malformed: &Malformed, out: &mut Lines) {
+    fn malformed(&mut self, text: &[u8], malformed: &MalformedMessage, out: &mut Lines) {
         if text.trim_ascii().is_empty() {
             return;
         }
         if self.handshake == Some(Revision::V2025_03_26)
-            && let Some(members) = batch(text)
+            && let Some(members) = parse_batch(text)
         {
             return self.batch(&Batch::parse(&members), text, out);
         }
-        if malformed.silent {
+        if !malformed.expects_response {
             tracing::debug!(error = %malformed.error, "a malformed notification was ignored");
         } else {
             self.refuse(malformed.id.as_deref(), &malformed.error, out);
@@ -201,11 +201,11 @@ impl StreamConnection {
             return;
         }
         let start = out.bytes.len();
-        error_reply(&mut out.bytes, id, error);
+        write_error_response(&mut out.bytes, id, error);
         out.end_line(start);
     }
 
-    fn message(&mut self, message: &Message<'_>, text: &[u8], out: &mut Lines) {
+    fn message(&mut self, message: &JsonRpcMessage<'_>, text: &[u8], out: &mut Lines) {
         if message.is_response() {
             if !self.work.open_requests().deliver_response(message) {
                 tracing::debug!("a response that no request waits for was ignored");
@@ -246,7 +246,7 @@ impl StreamConnection {
         }
     }
 
-    fn initialize(&mut self, message: &Message<'_>) -> Reply {
+    fn initialize(&mut self, message: &JsonRpcMessage<'_>) -> Reply {
         let server = &self.work.server;
         let (reply, handshake) = server.initialize(message.params(), true);
         if let Some(handshake) = handshake {
@@ -394,7 +394,7 @@ impl Work {
     }
 
     /// What is cancelled while it waits gives its place to others.
-    fn notification(&self, message: &Message<'_>) {
+    fn notification(&self, message: &JsonRpcMessage<'_>) {
         self.open_requests().handle_notification(message);
         let mut table = self.table.lock();
         let RunningRequests { queue, queued_bytes, .. } = &mut *table;
@@ -532,7 +532,7 @@ impl Work {
 
     async fn answer_queued(&self, queued: Queued, out: &mut Lines) {
         let Queued { text, mut registrations, revision, context } = queued;
-        if let Some(members) = batch(&text) {
+        if let Some(members) = parse_batch(&text) {
             let open = Some(self.open_requests());
             let started =
                 self.server.start_batch(&Batch::parse(&members), &context, open, &mut registrations);

@@ -14,7 +14,7 @@ use std::{
 use tokio::sync::{Notify, futures::Notified};
 
 use crate::{
-    jsonrpc::one_line,
+    jsonrpc::replace_line_breaks,
     sync::{Mutex, wait},
 };
 
@@ -80,7 +80,7 @@ pub(crate) struct Lines {
 impl Lines {
     /// Where the next message goes; [`end_line`](Self::end_line) with the length before it ends it.
     pub(crate) fn end_line(&mut self, start: usize) {
-        one_line(self.bytes.get_mut(start..).unwrap_or_default());
+        replace_line_breaks(self.bytes.get_mut(start..).unwrap_or_default());
         self.bytes.push(b'\n');
         self.replies += 1;
     }
@@ -108,7 +108,7 @@ impl Writer {
 
     /// Hands over one message.
     pub(crate) fn send_line(self: &Arc<Self>, mut message: Vec<u8>, replies: usize) {
-        one_line(&mut message);
+        replace_line_breaks(&mut message);
         message.push(b'\n');
         self.send(&message, replies);
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::jsonrpc::{Object, array};
+use crate::jsonrpc::{Object, write_array};
 
 /// One field of a form.
 #[derive(Debug, Clone, PartialEq)]
@@ -133,7 +133,7 @@ impl FieldOptions {
         match &self.titles {
             OptionTitles::Each(titles) if rich => {
                 let each = self.values.iter().zip(titles);
-                array(schema.key(keyword), each, |out, (value, title)| {
+                write_array(schema.key(keyword), each, |out, (value, title)| {
                     let mut one = Object::new(out);
                     one.str("const", value).str("title", title);
                     one.end();

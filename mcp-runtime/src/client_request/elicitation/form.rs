@@ -14,9 +14,9 @@ use super::{
 use crate::{
     client_request::engine::{ResponseFuture, with_meta},
     context::{AskError, ClientFeature, Context, PendingRequest},
-    jsonrpc::{Object, array, string},
+    jsonrpc::{Object, write_array, write_string},
     protocol::Revision,
-    schema::{Mode, Validator, coerce, generator, lean},
+    schema::{Direction, Validator, coerce, generator, minimize},
 };
 
 /// Types that a form can request.
@@ -194,7 +194,7 @@ impl ElicitationForm {
     /// Forms cannot express the type.
     pub(super) fn of<T: Elicitable>(key: &str) -> Result<Self, AskError> {
         let mut root = generator().into_root_schema_for::<T>().to_value();
-        lean(&mut root, Mode::Input);
+        minimize(&mut root, Direction::Input);
         Self::read(root, &list_fields::<T>()).map_err(|what| {
             let reason = format!("`{}` does not fit into a form: {what}\n{FITS}", type_name::<T>());
             AskError::Unfit { key: key.into(), reason }
@@ -219,7 +219,7 @@ impl ElicitationForm {
                     whole["$defs"] = definitions;
                 }
                 // again: a nullable value may also be absent now
-                lean(&mut whole, Mode::Input);
+                minimize(&mut whole, Direction::Input);
                 (take_members(&mut whole), required)
             }
             FormShape::Members => {
@@ -311,14 +311,14 @@ impl ElicitationForm {
         params.str("message", message).object("requestedSchema", |schema| {
             schema.raw("type", "\"object\"").object("properties", |properties| {
                 for field in &self.fields {
-                    let mut property = Object::new(properties.any_key(&field.name));
+                    let mut property = Object::new(properties.escaped_key(&field.name));
                     field.write(&mut property, rich);
                     property.end();
                 }
             });
             let required: Vec<&FormField> = self.fields.iter().filter(|field| field.required).collect();
             if !required.is_empty() {
-                array(schema.key("required"), required, |out, field| string(out, &field.name));
+                write_array(schema.key("required"), required, |out, field| write_string(out, &field.name));
             }
         });
         params.end();

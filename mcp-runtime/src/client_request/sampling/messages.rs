@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use super::sampled::{Sampled, SampledBlock, ToolUse};
 use crate::{
-    content::{Audio, Content, Image, Role, Writer},
+    content::{Audio, Content, ContentWriter, Image, Role},
     context::AskError,
-    jsonrpc::{Object, array},
+    jsonrpc::{Object, write_array},
     protocol::Revision,
 };
 
@@ -113,18 +113,18 @@ pub(super) fn write_messages(
     for block in messages.iter().flat_map(|message| &message.blocks) {
         check_block(key, block, revision)?;
     }
-    let (many, writer) = (revision >= Revision::V2025_11_25, Writer(revision));
+    let (many, writer) = (revision >= Revision::V2025_11_25, ContentWriter(revision));
     let messages = messages.iter().flat_map(|message| {
         let size = if many { message.blocks.len().max(1) } else { 1 };
         message.blocks.chunks(size).map(|blocks| (message.role, blocks))
     });
-    array(out, messages, |out, (role, blocks)| {
+    write_array(out, messages, |out, (role, blocks)| {
         let mut message = Object::new(out);
         message.str("role", role.as_str());
         let content = message.key("content");
         match blocks {
             [one] => write_block(content, one, writer),
-            several => array(content, several, |out, one| write_block(out, one, writer)),
+            several => write_array(content, several, |out, one| write_block(out, one, writer)),
         }
         message.end();
     });
@@ -148,9 +148,9 @@ fn check_block(key: &str, block: &SamplingBlock, revision: Revision) -> Result<(
     }
 }
 
-fn write_block(out: &mut Vec<u8>, block: &SamplingBlock, writer: Writer) {
+fn write_block(out: &mut Vec<u8>, block: &SamplingBlock, writer: ContentWriter) {
     match block {
-        SamplingBlock::Content(content) => writer.content(out, content),
+        SamplingBlock::Content(content) => writer.write_content(out, content),
         SamplingBlock::Use(call) => {
             let mut object = Object::new(out);
             object.raw("type", "\"tool_use\"").str("id", &call.id).str("name", &call.name);
@@ -163,7 +163,7 @@ fn write_block(out: &mut Vec<u8>, block: &SamplingBlock, writer: Writer) {
         SamplingBlock::Result { id, content, is_error } => {
             let mut object = Object::new(out);
             object.raw("type", "\"tool_result\"").str("toolUseId", id);
-            array(object.key("content"), content, |out, block| writer.content(out, block));
+            write_array(object.key("content"), content, |out, block| writer.write_content(out, block));
             if *is_error {
                 object.raw("isError", "true");
             }

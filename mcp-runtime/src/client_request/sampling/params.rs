@@ -6,7 +6,7 @@ use super::messages::{SamplingMessage, check_tool_results, write_messages};
 use crate::{
     client_request::engine::with_meta,
     context::{AskError, ClientFeature},
-    jsonrpc::{Object, array, string},
+    jsonrpc::{Object, write_array, write_string},
     protocol::Revision,
 };
 
@@ -177,9 +177,9 @@ impl CreateMessageParams {
         }
         params.object("modelPreferences", |preferences| {
             if !self.hints.is_empty() {
-                array(preferences.key("hints"), &self.hints, |out, hint| {
+                write_array(preferences.key("hints"), &self.hints, |out, hint| {
                     let mut object = Object::new(out);
-                    string(object.key("name"), hint);
+                    write_string(object.key("name"), hint);
                     object.end();
                 });
             }
@@ -193,7 +193,7 @@ impl CreateMessageParams {
 
     fn write_tools(&self, params: &mut Object<'_>) {
         if !self.tools.is_empty() {
-            array(params.key("tools"), &self.tools, |out, tool| {
+            write_array(params.key("tools"), &self.tools, |out, tool| {
                 let mut object = Object::new(out);
                 object.str("name", &tool.name).str("description", &tool.description);
                 object.value("inputSchema", &tool.schema);

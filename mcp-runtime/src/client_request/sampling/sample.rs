@@ -14,7 +14,7 @@ use crate::{
     client_request::engine::ResponseFuture,
     content::{IntoContent, Message, Role},
     context::{AskError, Context, PendingRequest},
-    schema::{Mode, generator, lean},
+    schema::{Direction, generator, minimize},
 };
 
 /// Types that can be the arguments of a tool for a model.
@@ -202,7 +202,7 @@ impl<'c> Sample<'c> {
     /// `sampling.tools`, which exists since 2025-11-25.
     pub fn tool<T: SampleArgs>(self, name: impl Into<String>, description: impl Into<String>) -> Self {
         let mut schema = generator().into_root_schema_for::<T>().to_value();
-        lean(&mut schema, Mode::Input);
+        minimize(&mut schema, Direction::Input);
         if let Some(schema) = schema.as_object_mut() {
             // the name of the type means nothing to a model
             schema.remove("title");

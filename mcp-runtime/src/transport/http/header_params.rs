@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use super::headers::{PARAM_PREFIX, decode, mismatch};
 use crate::{
     connection::HeaderParam,
-    jsonrpc::{ProtocolError, text_of},
+    jsonrpc::{ProtocolError, decode_string},
 };
 
 /// Checks the headers that a tool's arguments are repeated into.
@@ -77,7 +77,7 @@ fn value_at<'a>(
 
 /// Whether a header says the same as a value of the body: text exactly, numbers by value.
 fn same(sent: &[u8], value: &RawValue) -> bool {
-    if let Some(text) = text_of(value) {
+    if let Some(text) = decode_string(value) {
         return sent == text.as_bytes();
     }
     let json = value.get();

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use super::response::HttpError;
 use crate::{
     dispatch::unsupported_version,
-    jsonrpc::{Message, ProtocolError, text_of},
+    jsonrpc::{JsonRpcMessage, ProtocolError, decode_string},
     protocol::{HEADER_MISMATCH, INVALID_REQUEST, Revision},
 };
 
@@ -200,7 +200,7 @@ fn accepted(values: &[&str], kind: &str, subtype: &str) -> bool {
 
 /// Compares the headers that every request of 2026-07-28 has with its body.
 pub(super) fn check_headers(
-    message: &Message<'_>,
+    message: &JsonRpcMessage<'_>,
     version: &str,
     head: &ProtocolHeaders<'_>,
 ) -> Result<(), ProtocolError> {
@@ -239,7 +239,7 @@ pub(super) fn decode(value: &HeaderValue) -> Option<Cow<'_, [u8]>> {
 
 /// Checks `Mcp-Method` and `Mcp-Name`.
 fn method_and_name(
-    message: &Message<'_>,
+    message: &JsonRpcMessage<'_>,
     method: &str,
     head: &ProtocolHeaders<'_>,
 ) -> Result<(), ProtocolError> {
@@ -255,7 +255,7 @@ fn method_and_name(
         "tasks/get" | "tasks/update" | "tasks/cancel" => (params.task_id, "taskId"),
         _ => return Ok(()),
     };
-    match (named.and_then(text_of), head.name) {
+    match (named.and_then(decode_string), head.name) {
         // what the body lacks is for dispatch to say
         (None, HeaderField::Absent) => Ok(()),
         (Some(_), HeaderField::Absent) => Err(mismatch("`Mcp-Name` is missing")),

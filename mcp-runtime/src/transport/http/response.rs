@@ -21,7 +21,7 @@ use super::{
 use crate::{
     connection::Receiver,
     dispatch::{Calls, Reply, Status, encode},
-    jsonrpc::{ProtocolError, error_reply},
+    jsonrpc::{ProtocolError, write_error_response},
     protocol::{INTERNAL_ERROR, INVALID_REQUEST, Revision},
     server::Server,
 };
@@ -184,7 +184,7 @@ pub(super) fn add_head(response: &mut Response<ResponseBody>, reply: &Reply, mod
 /// An error reply to the request of that id.
 pub(super) fn error(status: StatusCode, id: Option<&str>, error: &ProtocolError) -> Response<ResponseBody> {
     let mut body = Vec::with_capacity(128);
-    error_reply(&mut body, id, error);
+    write_error_response(&mut body, id, error);
     json(status, body)
 }
 

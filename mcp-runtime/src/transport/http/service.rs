@@ -29,7 +29,7 @@ use crate::{
     connection::{Caller, ClientConnection, ClientData, RequestContext, Shutdown},
     dispatch::{Calls, Request, StartedRequest, declared_version},
     extensions::Extensions,
-    jsonrpc::{Malformed, Message, ProtocolError, parse},
+    jsonrpc::{JsonRpcMessage, MalformedMessage, ProtocolError, parse},
     protocol::Revision,
     server::Server,
 };
@@ -255,7 +255,7 @@ impl Endpoint {
     fn malformed(
         self: &Arc<Self>,
         text: &[u8],
-        malformed: &Malformed,
+        malformed: &MalformedMessage,
         incoming: Incoming<'_>,
     ) -> StartedResponse {
         if !incoming.head.is_modern() {
@@ -265,7 +265,7 @@ impl Endpoint {
     }
 
     /// A request of 2026-07-28: it says all that there is to know.
-    fn modern(self: &Arc<Self>, message: &Message<'_>, incoming: Incoming<'_>) -> StartedResponse {
+    fn modern(self: &Arc<Self>, message: &JsonRpcMessage<'_>, incoming: Incoming<'_>) -> StartedResponse {
         let Incoming { exchange, head, caller, place } = incoming;
         let refuse =
             |error: &ProtocolError| response::error(StatusCode::BAD_REQUEST, message.id(), error).into();

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::jsonrpc::one_line;
+use crate::jsonrpc::replace_line_breaks;
 
 /// Appends a comment, which clients ignore.
 pub(super) fn write_comment(out: &mut Vec<u8>) {
@@ -36,7 +36,7 @@ pub(super) fn write_message(out: &mut Vec<u8>, message: &[u8]) {
     out.extend_from_slice(b"event: message\ndata: ");
     let start = out.len();
     out.extend_from_slice(message);
-    one_line(out.get_mut(start..).unwrap_or_default());
+    replace_line_breaks(out.get_mut(start..).unwrap_or_default());
     out.extend_from_slice(b"\n\n");
 }
 

@@ -15,7 +15,7 @@ use crate::{
         THE_CLIENT, encode, resolve_revision,
     },
     events::ListChanges,
-    jsonrpc::{ProtocolError, error_reply, parse},
+    jsonrpc::{ProtocolError, parse, write_error_response},
     protocol::Revision,
     server::Server,
     sync::Mutex,
@@ -207,6 +207,6 @@ impl RequestClient {
 /// The reply to a message that cannot be read.
 fn refused(error: &ProtocolError) -> Value {
     let mut out = Vec::new();
-    error_reply(&mut out, None, error);
+    write_error_response(&mut out, None, error);
     read(&out)
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value, json};
 
-use crate::protocol::{PAGE_MIME, UI_EXTENSION, shows_pages};
+use crate::protocol::{UI_EXTENSION, UI_MIME_TYPE, supports_ui};
 
 /// Which capability each bit stands for; a path into the wire's object.
 const KNOWN: [&[&str]; 9] = [
@@ -33,7 +33,7 @@ impl PackedCapabilities {
         let Ok(declared) = serde_json::from_str::<Value>(json) else { return Self::default() };
         let bits = KNOWN.iter().enumerate().filter(|(_, path)| {
             if path.last() == Some(&UI_EXTENSION) {
-                return shows_pages(&declared);
+                return supports_ui(&declared);
             }
             let found = path.iter().try_fold(&declared, |at, key| at.get(key));
             found.is_some_and(|v| v.is_object() || v == &Value::Bool(true))
@@ -67,7 +67,7 @@ impl PackedCapabilities {
             for key in *path {
                 let fresh = match *key {
                     "listChanged" => Value::Bool(true),
-                    UI_EXTENSION => json!({ "mimeTypes": [PAGE_MIME] }),
+                    UI_EXTENSION => json!({ "mimeTypes": [UI_MIME_TYPE] }),
                     _ => Value::Object(Map::new()),
                 };
                 match at.entry(*key).or_insert(fresh) {

@@ -15,7 +15,7 @@ use crate::{
     blocking,
     connection::{ClientConnection, PendingResponse, Receiver, RequestContext, SessionState, Shutdown},
     dispatch::{Batch, Calls, OpenRequests, Request, StartedRequest},
-    jsonrpc::{self, Malformed, Message, ProtocolError},
+    jsonrpc::{self, JsonRpcMessage, MalformedMessage, ProtocolError},
     protocol::{INVALID_PARAMS, LogLevel, Revision},
     transport::http::{
         exchange::Exchange,
@@ -40,7 +40,7 @@ impl Legacy {
     pub(in crate::transport::http) fn post(
         &self,
         endpoint: &Arc<Endpoint>,
-        message: &Message<'_>,
+        message: &JsonRpcMessage<'_>,
         incoming: Incoming<'_>,
     ) -> StartedResponse {
         let head = incoming.head;
@@ -144,7 +144,7 @@ impl Legacy {
     fn initialize(
         &self,
         endpoint: &Endpoint,
-        message: &Message<'_>,
+        message: &JsonRpcMessage<'_>,
         incoming: &Incoming<'_>,
     ) -> StartedResponse {
         let (exchange, id) = (incoming.exchange, message.id().unwrap_or_default());
@@ -171,10 +171,10 @@ impl Legacy {
         &self,
         endpoint: &Arc<Endpoint>,
         text: &[u8],
-        malformed: &Malformed,
+        malformed: &MalformedMessage,
         incoming: Incoming<'_>,
     ) -> StartedResponse {
-        if let Some(messages) = jsonrpc::batch(text) {
+        if let Some(messages) = jsonrpc::parse_batch(text) {
             if let Err(name) = incoming.head.once() {
                 return incoming.head.repeated(name).into();
             }

@@ -97,7 +97,7 @@ impl SessionIds {
         plain.extend(capabilities.bits());
         plain.extend(now.to_le_bytes());
         plain.extend(now.saturating_add(self.lifetime).to_le_bytes());
-        if let Some(info) = client.info.as_deref().and_then(shorten) {
+        if let Some(info) = client.info.as_deref().and_then(truncate) {
             plain.extend(info.into_bytes());
         }
         self.seal.seal(&plain, &self.bound(caller)).ok()
@@ -164,7 +164,7 @@ fn is_alive(issued: u64, expires: u64, now: u64) -> bool {
 }
 
 /// `clientInfo` in at most [`MAX_INFO`] bytes, still an object; only the name and the version if it is longer.
-fn shorten(info: &str) -> Option<String> {
+fn truncate(info: &str) -> Option<String> {
     if info.len() <= MAX_INFO {
         return Some(info.to_owned());
     }

@@ -1,43 +1,41 @@
-//! Makes a schema lean: what a model need not read is left out, the rest means the same.
-//!
-//! Called once per published schema, after its definitions were hoisted to the root.
+//! Minimizes a schema for models: removes keywords that do not inform them, and `null` where absence means the same.
 
 use serde_json::{Map, Value, json};
 
 use super::generate::drop_unused_defs;
 use super::walk;
 
-/// What a schema describes.
+/// The direction in which values of a schema are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// Values that clients send: an optional property may be absent, so its schema need not allow `null`.
+pub(crate) enum Direction {
+    /// Values from clients: an optional property may be absent, so its schema need not allow `null`.
     Input,
-    /// Values that this server sends: `null` is published wherever it is sent.
+    /// Values from the server: `null` is published wherever it is sent.
     Output,
 }
 
-/// Formats of numbers, which say nothing that `type` and bounds do not; OpenAPI's and Rust's names.
+/// Formats of numbers, by OpenAPI's and Rust's names: redundant with `type` and bounds.
 const NUMBER_FORMATS: [&str; 17] = [
     "int8", "int16", "int32", "int64", "int128", "int", "isize", "uint8", "uint16", "uint32", "uint64",
     "uint128", "uint", "usize", "float", "double", "decimal",
 ];
 
-/// Keywords that say something to readers and nothing to validators.
+/// Keywords that inform readers and are not assertions.
 const ANNOTATIONS: [&str; 7] =
     ["title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"];
 
-/// Normalises a finished root schema in place.
+/// Minimizes a root schema whose definitions are in `$defs` of the root.
 ///
-/// A `title` at the root stays: `subschema_for` adds none there.
-pub(crate) fn lean(root: &mut Value, mode: Mode) {
-    slim(root, mode);
+/// A `title` at the root is kept: schemars' `subschema_for` does not add one.
+pub(crate) fn minimize(root: &mut Value, direction: Direction) {
+    minimize_node(root, direction);
     share_recursion(root);
     drop_unused_defs(root);
 }
 
-fn slim(schema: &mut Value, mode: Mode) {
+fn minimize_node(schema: &mut Value, direction: Direction) {
     let Value::Object(map) = schema else { return };
-    walk::children_mut(map, &mut |_, child| slim(child, mode));
+    walk::subschemas_mut(map, &mut |_, child| minimize_node(child, direction));
     map.remove("$schema");
     if map.get("default") == Some(&Value::Null) {
         map.remove("default");
@@ -45,69 +43,69 @@ fn slim(schema: &mut Value, mode: Mode) {
     if map.get("format").and_then(Value::as_str).is_some_and(|format| NUMBER_FORMATS.contains(&format)) {
         map.remove("format");
     }
-    if mode == Mode::Input {
+    if direction == Direction::Input {
         drop_optional_nulls(map);
     }
-    slim_properties(map);
+    minimize_properties(map);
     for keyword in ["required", "properties"] {
-        let empty = map.get(keyword).is_some_and(|value| match value {
+        let is_empty = map.get(keyword).is_some_and(|value| match value {
             Value::Array(list) => list.is_empty(),
             Value::Object(map) => map.is_empty(),
             _ => false,
         });
-        if empty {
+        if is_empty {
             map.remove(keyword);
         }
     }
     for keyword in ["items", "contains", "not"] {
         if let Some(value) = map.get_mut(keyword) {
-            true_to_braces(value);
+            replace_true(value);
         }
     }
     for keyword in ["anyOf", "oneOf", "allOf", "prefixItems"] {
         if let Some(Value::Array(list)) = map.get_mut(keyword) {
-            list.iter_mut().for_each(true_to_braces);
+            list.iter_mut().for_each(replace_true);
         }
     }
     for keyword in ["$defs", "patternProperties"] {
         if let Some(Value::Object(members)) = map.get_mut(keyword) {
-            members.values_mut().for_each(true_to_braces);
+            members.values_mut().for_each(replace_true);
         }
     }
     merge_plain_variants(map);
     unwrap_single(map);
 }
 
-fn slim_properties(map: &mut Map<String, Value>) {
+fn minimize_properties(map: &mut Map<String, Value>) {
     let Some(Value::Object(properties)) = map.get_mut("properties") else { return };
     for (name, property) in properties {
-        true_to_braces(property);
-        // Clients of older revisions take every property for an object.
+        replace_true(property);
+        // legacy clients expect the schema of a property to be an object
         if *property == Value::Bool(false) {
             *property = json!({"not": {}});
         }
         if let Value::Object(property) = property
-            && property.get("title").and_then(Value::as_str).is_some_and(|title| repeats(title, name))
+            && property.get("title").and_then(Value::as_str).is_some_and(|title| repeats_name(title, name))
         {
             property.remove("title");
         }
     }
 }
 
-fn true_to_braces(schema: &mut Value) {
+fn replace_true(schema: &mut Value) {
     if *schema == Value::Bool(true) {
         *schema = Value::Object(Map::new());
     }
 }
 
-fn repeats(title: &str, name: &str) -> bool {
+fn repeats_name(title: &str, name: &str) -> bool {
     let letters = |text: &str| {
         text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>()
     };
     letters(title) == letters(name)
 }
 
-/// Takes `null` out of properties that may be absent: absence says the same in fewer bytes.
+/// Removes `null` from properties that may be absent: absence means the same in fewer bytes.
 fn drop_optional_nulls(map: &mut Map<String, Value>) {
     let required = map.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
     let Some(Value::Object(properties)) = map.get_mut("properties") else { return };
@@ -151,10 +149,10 @@ fn unwrap_single(schema: &mut Map<String, Value>) {
     for keyword in ["anyOf", "oneOf"] {
         let Some(Value::Array(alternatives)) = schema.get(keyword) else { continue };
         let [Value::Object(inner)] = alternatives.as_slice() else { continue };
-        // `additionalProperties` and the like look at their neighbours, so they cannot move beside keywords.
-        let alone =
+        // `additionalProperties` and similar keywords depend on adjacent ones, so they cannot be merged with others
+        let is_alone =
             schema.keys().all(|key| key == keyword || key == "$defs" || ANNOTATIONS.contains(&key.as_str()));
-        if !alone || inner.contains_key("$defs") {
+        if !is_alone || inner.contains_key("$defs") {
             continue;
         }
         let inner = inner.clone();
@@ -165,7 +163,7 @@ fn unwrap_single(schema: &mut Map<String, Value>) {
     }
 }
 
-/// `oneOf` of undescribed string constants is an `enum`.
+/// Replaces `oneOf` of string constants without descriptions by an `enum`.
 fn merge_plain_variants(schema: &mut Map<String, Value>) {
     if schema.contains_key("type") || schema.contains_key("enum") {
         return;
@@ -183,41 +181,43 @@ fn merge_plain_variants(schema: &mut Map<String, Value>) {
             _ => return,
         }
     }
-    let distinct =
+    let are_distinct =
         choices.iter().enumerate().all(|(at, choice)| !choices.iter().take(at).any(|other| other == choice));
-    if !choices.is_empty() && distinct {
+    if !choices.is_empty() && are_distinct {
         schema.remove("oneOf");
         schema.insert("type".to_owned(), "string".into());
         schema.insert("enum".to_owned(), Value::Array(choices));
     }
 }
 
-/// Replaces the inlined first level of recursive types by a reference to their definition.
+/// Replaces the inlined first level of a recursive type by a reference to its definition.
 fn share_recursion(root: &mut Value) {
     let Some(Value::Object(mut defs)) = root.get("$defs").cloned() else { return };
-    // One without references is not recursive, and might equal a schema by chance.
+    // a definition without references is not recursive, and could equal a schema by chance
     defs.retain(|_, definition| definition.to_string().contains("\"$ref\""));
     let Value::Object(map) = root else { return };
-    let own = without_defs(map);
-    walk::children_mut(map, &mut |keyword, child| {
+    let before = without_defs(map);
+    walk::subschemas_mut(map, &mut |keyword, child| {
         if keyword == "$defs" {
-            // A definition is not replaced by a reference to itself, only what is inside it.
-            if let Value::Object(inside) = child {
-                walk::children_mut(inside, &mut |_, inner| share(inner, &defs));
+            // a definition must not be replaced by a reference to itself, only its subschemas
+            if let Value::Object(definition) = child {
+                walk::subschemas_mut(definition, &mut |_, inner| replace_copies(inner, &defs));
             }
         } else {
-            share(child, &defs);
+            replace_copies(child, &defs);
         }
     });
-    // A root that is itself one of the definitions needs no copy of it.
+    // a root that equals a definition replaces it
     let after = without_defs(map);
-    let itself = defs.iter().find(|(_, definition)| {
-        definition.as_object().is_some_and(|definition| same(&own, definition) || same(&after, definition))
+    let root_definition = defs.iter().find(|(_, definition)| {
+        definition.as_object().is_some_and(|definition| {
+            same_assertions(&before, definition) || same_assertions(&after, definition)
+        })
     });
-    if let Some((name, _)) = itself {
-        let at = format!("/$defs/{}", walk::escape(name));
+    if let Some((name, _)) = root_definition {
+        let pointer = format!("/$defs/{}", walk::escape(name));
         walk::rewrite_refs(root, &|reference| {
-            (walk::pointer(reference)? == at.as_str()).then(|| "#".to_owned())
+            (walk::pointer(reference)? == pointer.as_str()).then(|| "#".to_owned())
         });
     }
 }
@@ -226,26 +226,26 @@ fn without_defs(map: &Map<String, Value>) -> Map<String, Value> {
     map.iter().filter(|(key, _)| *key != "$defs").map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-fn share(schema: &mut Value, defs: &Map<String, Value>) {
+fn replace_copies(schema: &mut Value, defs: &Map<String, Value>) {
     let Value::Object(map) = schema else { return };
-    walk::children_mut(map, &mut |_, child| share(child, defs));
+    walk::subschemas_mut(map, &mut |_, child| replace_copies(child, defs));
     if map.contains_key("$ref") {
         return;
     }
-    let nullable =
+    let is_nullable =
         map.get("type").and_then(Value::as_array).is_some_and(|types| types.iter().any(|t| t == "null"));
     let mut compared = map.clone();
-    if nullable {
+    if is_nullable {
         drop_null(&mut compared);
     }
-    let hit = defs.iter().find_map(|(name, definition)| {
+    let copied = defs.iter().find_map(|(name, definition)| {
         let definition = definition.as_object()?;
-        (same(&compared, definition)).then_some((name, definition))
+        same_assertions(&compared, definition).then_some((name, definition))
     });
-    if let Some((name, definition)) = hit {
+    if let Some((name, definition)) = copied {
         map.retain(|key, value| ANNOTATIONS.contains(&key.as_str()) && definition.get(key) != Some(value));
-        let reference = json!(format!("#/$defs/{}", encode(name)));
-        if nullable {
+        let reference = json!(format!("#/$defs/{}", encode_fragment(name)));
+        if is_nullable {
             map.insert("anyOf".to_owned(), json!([{"$ref": reference}, {"type": "null"}]));
         } else {
             map.insert("$ref".to_owned(), reference);
@@ -253,16 +253,16 @@ fn share(schema: &mut Value, defs: &Map<String, Value>) {
     }
 }
 
-/// Whether two schemas constrain alike: equal apart from their own annotations.
-fn same(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
-    let assertions =
+/// Whether two schemas are equal apart from their annotations.
+fn same_assertions(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
+    let count_assertions =
         |map: &Map<String, Value>| map.keys().filter(|key| !ANNOTATIONS.contains(&key.as_str())).count();
-    assertions(one) == assertions(other)
+    count_assertions(one) == count_assertions(other)
         && one.iter().all(|(key, value)| ANNOTATIONS.contains(&key.as_str()) || other.get(key) == Some(value))
 }
 
-/// A definition's name as a step of a URI fragment.
-fn encode(name: &str) -> String {
+/// The name of a definition as one step of a JSON pointer in a URI fragment.
+fn encode_fragment(name: &str) -> String {
     let mut encoded = String::with_capacity(name.len());
     for byte in walk::escape(name).bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@".contains(&byte) {
@@ -278,13 +278,13 @@ fn encode(name: &str) -> String {
 mod tests {
     use super::*;
 
-    fn leaned(mut schema: Value, mode: Mode) -> Value {
-        lean(&mut schema, mode);
+    fn minimized(mut schema: Value, direction: Direction) -> Value {
+        minimize(&mut schema, direction);
         schema
     }
 
     #[test]
-    fn noise_is_dropped() {
+    fn redundant_keywords_are_removed() {
         let schema = json!({
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "type": "object",
@@ -307,11 +307,11 @@ mod tests {
                 "nested": {"type": "object", "additionalProperties": true}
             }
         });
-        assert_eq!(leaned(schema, Mode::Input), expected);
+        assert_eq!(minimized(schema, Direction::Input), expected);
     }
 
     #[test]
-    fn t10_null_goes_from_optional_inputs_only() {
+    fn null_is_removed_from_optional_inputs_only() {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -334,26 +334,26 @@ mod tests {
             },
             "required": ["d"]
         });
-        assert_eq!(leaned(schema.clone(), Mode::Input), expected);
+        assert_eq!(minimized(schema.clone(), Direction::Input), expected);
         let mut output = schema;
         output["properties"]["a"] = json!({"type": ["integer", "null"]});
-        assert_eq!(leaned(output.clone(), Mode::Output), output);
+        assert_eq!(minimized(output.clone(), Direction::Output), output);
     }
 
     #[test]
-    fn variants_become_an_enum_unless_described() {
+    fn variants_without_descriptions_become_an_enum() {
         let plain =
             json!({"oneOf": [{"type": "string", "enum": ["a", "b"]}, {"type": "string", "const": "c"}]});
-        assert_eq!(leaned(plain, Mode::Input), json!({"type": "string", "enum": ["a", "b", "c"]}));
+        assert_eq!(minimized(plain, Direction::Input), json!({"type": "string", "enum": ["a", "b", "c"]}));
         let described = json!({"oneOf": [
             {"type": "string", "const": "a", "description": "first"},
             {"type": "string", "const": "b"}
         ]});
-        assert_eq!(leaned(described.clone(), Mode::Input), described);
+        assert_eq!(minimized(described.clone(), Direction::Input), described);
     }
 
     #[test]
-    fn a_recursive_type_is_written_once() {
+    fn a_recursive_type_is_defined_once() {
         let node = json!({
             "type": "object",
             "properties": {"next": {"anyOf": [{"$ref": "#/$defs/Node"}, {"type": "null"}]}}
@@ -367,10 +367,10 @@ mod tests {
             "required": ["list"],
             "$defs": {"Node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}}
         });
-        assert_eq!(leaned(root, Mode::Input), expected);
-        let mut itself = node.clone();
-        itself["$defs"] = json!({"Node": node});
+        assert_eq!(minimized(root, Direction::Input), expected);
+        let mut recursive = node.clone();
+        recursive["$defs"] = json!({"Node": node});
         let expected = json!({"type": "object", "properties": {"next": {"$ref": "#"}}});
-        assert_eq!(leaned(itself, Mode::Input), expected);
+        assert_eq!(minimized(recursive, Direction::Input), expected);
     }
 }

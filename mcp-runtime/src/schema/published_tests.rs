@@ -1,4 +1,4 @@
-//! What schemars emits for real types: lean, valid 2020-12, resolvable, and meaning what the types decode.
+//! Published schemas of Rust types: minimal, valid 2020-12, and accepting what the types deserialize.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -6,65 +6,57 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Mode, Validator, generator, generator_for_output, hoist_defs, lean, walk};
+use super::{Direction, Validator, generator, generator_for_output, hoist_defs, minimize, walk};
 
-/// The lean root schema of a type, without the type-name title that schemars gives to roots.
-///
-/// The schema as schemars made it is returned too, since `needs_validation` can tell more from it.
-fn root_schema<T: JsonSchema + ?Sized>(mode: Mode) -> (Value, Value) {
-    let generator = match mode {
-        Mode::Input => generator(),
-        Mode::Output => generator_for_output(),
+/// The published schema of a type. It must be valid by the meta-schema, its references must resolve, and the validator
+/// must support its keywords.
+fn published<T: JsonSchema>(direction: Direction) -> Value {
+    let generator = match direction {
+        Direction::Input => generator(),
+        Direction::Output => generator_for_output(),
     };
-    finish(generator.into_root_schema_for::<T>().to_value(), &T::schema_name(), mode)
-}
-
-fn finish(mut raw: Value, name: &str, mode: Mode) -> (Value, Value) {
-    if let Some(map) = raw.as_object_mut()
-        && map.get("title").and_then(Value::as_str) == Some(name)
+    let mut schema = generator.into_root_schema_for::<T>().to_value();
+    // schemars sets the name of the type as the title of a root
+    if let Some(map) = schema.as_object_mut()
+        && map.get("title").and_then(Value::as_str) == Some(&T::schema_name())
     {
         map.remove("title");
     }
-    let mut published = raw.clone();
-    lean(&mut published, mode);
-    (published, raw)
-}
-
-/// A lean schema that is valid by the meta-schema, whose references resolve and which our validator enforces.
-fn published<T: JsonSchema>(mode: Mode) -> Value {
-    let (schema, _) = root_schema::<T>(mode);
-    sound(&schema);
+    minimize(&mut schema, direction);
+    assert_publishable(&schema);
     schema
 }
 
-fn sound(schema: &Value) {
+fn assert_publishable(schema: &Value) {
     if let Err(error) = jsonschema::draft202012::meta::validate(schema) {
         panic!("{schema}: {error}");
     }
-    references(schema, schema);
+    assert_references_resolve(schema, schema);
     if let Err(error) = Validator::compile(schema) {
         panic!("{schema}: {error}");
     }
     let text = schema.to_string();
-    for noise in ["$schema", "int32", "uint", "double", "\"float\"", "\"default\":null", "\"required\":[]"] {
-        assert!(!text.contains(noise), "{noise} in {text}");
+    for redundant in
+        ["$schema", "int32", "uint", "double", "\"float\"", "\"default\":null", "\"required\":[]"]
+    {
+        assert!(!text.contains(redundant), "{redundant} in {text}");
     }
 }
 
-fn references(root: &Value, schema: &Value) {
+fn assert_references_resolve(root: &Value, schema: &Value) {
     let Value::Object(map) = schema else { return };
     if let Some(reference) = map.get("$ref").and_then(Value::as_str) {
         assert!(walk::resolve(root, reference).is_some(), "{reference} in {root}");
     }
-    walk::children(map, |_, child| references(root, child));
+    walk::subschemas(map, |_, child| assert_references_resolve(root, child));
 }
 
 fn input<T: JsonSchema>() -> Value {
-    published::<T>(Mode::Input)
+    published::<T>(Direction::Input)
 }
 
-/// What a value that conforms must do: decode. And one that does not: fail, where types can tell.
-fn agrees<T: JsonSchema + for<'de> Deserialize<'de>>(good: &[Value], bad: &[Value]) {
+/// Checks that `good` values are valid and deserialize, and that `bad` values are invalid.
+fn assert_validates<T: JsonSchema + for<'de> Deserialize<'de>>(good: &[Value], bad: &[Value]) {
     let schema = input::<T>();
     let validator =
         Validator::compile(&schema).map(Validator::null_is_absent).unwrap_or_else(|error| panic!("{error}"));
@@ -85,8 +77,8 @@ struct Optional {
     plain: Option<i32>,
     alias: Maybe<Nested>,
     tone: Option<Tone>,
-    /// Which shape
-    shape: Option<Shape>,
+    /// Which figure
+    shape: Option<Figure>,
     list: Vec<Option<u8>>,
 }
 
@@ -109,14 +101,14 @@ enum Tone {
 #[derive(JsonSchema, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 #[allow(dead_code)]
-enum Shape {
+enum Figure {
     Circle { radius: f64 },
     Square { side: f32 },
     Point,
 }
 
 #[test]
-fn t10_optional_properties_have_the_schema_of_their_type() {
+fn optional_properties_have_the_schema_of_their_inner_type() {
     let nested = json!({
         "type": "object",
         "properties": {"inner": {"type": "string"}, "count": {"type": "integer", "minimum": 0, "default": 0}}
@@ -137,13 +129,13 @@ fn t10_optional_properties_have_the_schema_of_their_type() {
             "plain": {"type": "integer"},
             "alias": nested,
             "tone": {"type": "string", "enum": ["formal", "casual"]},
-            "shape": {"description": "Which shape", "oneOf": [tagged("circle", "radius"), tagged("square", "side"), point]},
+            "shape": {"description": "Which figure", "oneOf": [tagged("circle", "radius"), tagged("square", "side"), point]},
             "list": {"type": "array", "items": {"type": ["integer", "null"], "minimum": 0, "maximum": 255}}
         },
         "required": ["list"]
     });
     assert_eq!(input::<Optional>(), expected);
-    agrees::<Optional>(
+    assert_validates::<Optional>(
         &[
             json!({"list": []}),
             json!({"list": [1, null], "plain": null, "alias": {"inner": null}, "tone": null}),
@@ -159,10 +151,10 @@ fn t10_optional_properties_have_the_schema_of_their_type() {
 }
 
 #[test]
-fn t26_results_publish_the_null_they_send() {
+fn output_schemas_allow_the_null_that_is_sent() {
     #[derive(JsonSchema, Serialize)]
     #[allow(dead_code)]
-    struct Found {
+    struct SearchHit {
         id: u32,
         note: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -177,18 +169,21 @@ fn t26_results_publish_the_null_they_send() {
         },
         "required": ["id", "note"]
     });
-    assert_eq!(published::<Found>(Mode::Output), expected);
-    assert_eq!(published::<Option<i32>>(Mode::Output), json!({"type": ["integer", "null"]}));
-    assert_eq!(published::<Vec<bool>>(Mode::Output), json!({"type": "array", "items": {"type": "boolean"}}));
+    assert_eq!(published::<SearchHit>(Direction::Output), expected);
+    assert_eq!(published::<Option<i32>>(Direction::Output), json!({"type": ["integer", "null"]}));
+    assert_eq!(
+        published::<Vec<bool>>(Direction::Output),
+        json!({"type": "array", "items": {"type": "boolean"}})
+    );
 }
 
 #[test]
-fn t13_every_representation_of_an_enum_is_sound() {
+fn every_enum_representation_is_published_and_enforced() {
     #[derive(JsonSchema, Deserialize)]
     #[allow(dead_code)]
     enum External {
         Unit,
-        /// Said of it
+        /// A description
         Described,
         One(i32),
         Two(u8, String),
@@ -211,7 +206,7 @@ fn t13_every_representation_of_an_enum_is_sound() {
         Text(String),
         Pair { a: i32, b: i32 },
     }
-    agrees::<External>(
+    assert_validates::<External>(
         &[
             json!("Unit"),
             json!("Described"),
@@ -227,16 +222,19 @@ fn t13_every_representation_of_an_enum_is_sound() {
             json!({"One": 1, "Two": [1, ""]}),
         ],
     );
-    agrees::<Adjacent>(
+    assert_validates::<Adjacent>(
         &[json!({"t": "A", "c": [1]}), json!({"t": "B"})],
         &[json!({"t": "A"}), json!({"t": "C"})],
     );
-    agrees::<Untagged>(&[json!(1), json!("x"), json!({"a": 1, "b": 2})], &[json!(true), json!({"a": 1})]);
-    agrees::<Shape>(
+    assert_validates::<Untagged>(
+        &[json!(1), json!("x"), json!({"a": 1, "b": 2})],
+        &[json!(true), json!({"a": 1})],
+    );
+    assert_validates::<Figure>(
         &[json!({"kind": "point"})],
         &[json!({"kind": "circle"}), json!({"kind": "line"}), json!("point")],
     );
-    agrees::<Tone>(&[json!("formal")], &[json!("Formal"), json!(0)]);
+    assert_validates::<Tone>(&[json!("formal")], &[json!("Formal"), json!(0)]);
 }
 
 #[derive(JsonSchema, Deserialize)]
@@ -261,7 +259,7 @@ struct Egg {
 }
 
 #[test]
-fn t13_recursive_types_refer_to_themselves_once() {
+fn recursive_input_types_are_defined_once() {
     let tree = |here: &str| {
         json!({
             "type": "object",
@@ -275,16 +273,16 @@ fn t13_recursive_types_refer_to_themselves_once() {
     };
     assert_eq!(input::<Tree>(), tree("#"));
     let leaf = json!({"value": 1, "children": []});
-    agrees::<Tree>(
+    assert_validates::<Tree>(
         &[leaf.clone(), json!({"value": 1, "children": [leaf], "parent": null})],
         &[json!({"value": 1, "children": [{}]}), json!({"value": 1, "children": [], "parent": 3})],
     );
-    agrees::<Chicken>(
+    assert_validates::<Chicken>(
         &[json!({"egg": {"size": 1, "chicken": {"egg": null}}})],
         &[json!({"egg": {"size": 1, "chicken": {"egg": {"size": 256}}}})],
     );
 
-    // Parameters, as a tool publishes them: one generator, definitions under the root.
+    // parameters, as a tool publishes them: one generator, and definitions at the root
     let mut generator = generator();
     let mut root = json!({"type": "object", "properties": {}, "required": ["tree", "hen"]});
     root["properties"]["tree"] = generator.subschema_for::<Tree>().to_value();
@@ -292,8 +290,8 @@ fn t13_recursive_types_refer_to_themselves_once() {
     root["properties"]["n"] = generator.subschema_for::<Option<u16>>().to_value();
     root["properties"]["hen"]["description"] = json!("who was first");
     hoist_defs(&mut root, generator.take_definitions(true));
-    lean(&mut root, Mode::Input);
-    sound(&root);
+    minimize(&mut root, Direction::Input);
+    assert_publishable(&root);
     assert_eq!(root["properties"]["tree"], json!({"$ref": "#/$defs/Tree"}));
     assert_eq!(root["properties"]["n"], json!({"type": "integer", "minimum": 0, "maximum": 65535}));
     assert_eq!(root["$defs"]["Tree"], tree("#/$defs/Tree"));
@@ -303,7 +301,7 @@ fn t13_recursive_types_refer_to_themselves_once() {
 }
 
 #[test]
-fn t13_recursive_results_refer_to_themselves_once() {
+fn recursive_output_types_are_defined_once() {
     #[derive(JsonSchema, Serialize)]
     #[allow(dead_code)]
     struct Holder {
@@ -321,19 +319,19 @@ fn t13_recursive_results_refer_to_themselves_once() {
         "required": ["first"],
         "$defs": {"Link": {"type": "object", "properties": {"next": {"anyOf": link}}, "required": ["next"]}}
     });
-    assert_eq!(published::<Holder>(Mode::Output), expected);
+    assert_eq!(published::<Holder>(Direction::Output), expected);
 }
 
 #[test]
-fn t12_constraints_of_nested_types_are_published_and_enforced() {
+fn constraints_of_nested_types_are_published_and_enforced() {
     #[derive(JsonSchema, Deserialize)]
     #[allow(dead_code)]
     struct Outer {
-        items: Vec<Item>,
+        items: Vec<LineItem>,
     }
     #[derive(JsonSchema, Deserialize)]
     #[allow(dead_code)]
-    struct Item {
+    struct LineItem {
         #[schemars(range(min = 1, max = 100))]
         price: i32,
         #[schemars(length(min = 1, max = 3))]
@@ -344,7 +342,7 @@ fn t12_constraints_of_nested_types_are_published_and_enforced() {
         marks: Vec<u8>,
     }
     let item = |price: i32, name: &str, code: &str, marks: Value| json!({"items": [{"price": price, "name": name, "code": code, "marks": marks}]});
-    agrees::<Outer>(
+    assert_validates::<Outer>(
         &[item(1, "a", "AB", json!([])), item(100, "abc", "ZZ", json!([5, 5]))],
         &[
             item(0, "a", "AB", json!([])),
@@ -359,7 +357,7 @@ fn t12_constraints_of_nested_types_are_published_and_enforced() {
 }
 
 #[test]
-fn t13_containers_and_serde_attributes_are_sound() {
+fn containers_and_serde_attributes_are_published_and_enforced() {
     #[derive(JsonSchema, Deserialize)]
     #[serde(deny_unknown_fields)]
     #[allow(dead_code)]
@@ -367,7 +365,7 @@ fn t13_containers_and_serde_attributes_are_sound() {
         #[serde(rename = "the-map")]
         map: BTreeMap<String, f64>,
         #[serde(default)]
-        by_tone: BTreeMap<u8, Tone2>,
+        by_tone: BTreeMap<u8, Level>,
         pair: (i32, String),
         set: HashSet<String>,
         fixed: [u8; 3],
@@ -381,7 +379,7 @@ fn t13_containers_and_serde_attributes_are_sound() {
     }
     #[derive(JsonSchema, Deserialize, Serialize)]
     #[allow(dead_code)]
-    enum Tone2 {
+    enum Level {
         Low,
     }
     #[derive(JsonSchema, Deserialize)]
@@ -391,7 +389,7 @@ fn t13_containers_and_serde_attributes_are_sound() {
         #[serde(flatten)]
         nested: Nested,
         #[serde(flatten)]
-        shape: Shape,
+        shape: Figure,
         #[serde(flatten)]
         rest: BTreeMap<String, Value>,
     }
@@ -404,7 +402,7 @@ fn t13_containers_and_serde_attributes_are_sound() {
         changed[key] = value;
         changed
     };
-    agrees::<Everything>(
+    assert_validates::<Everything>(
         std::slice::from_ref(&good),
         &[
             with("other", json!(1)),
@@ -419,7 +417,7 @@ fn t13_containers_and_serde_attributes_are_sound() {
     );
     let any = &input::<Everything>()["properties"]["any"];
     assert_eq!(*any, json!({}));
-    agrees::<Flattened>(
+    assert_validates::<Flattened>(
         &[json!({"own": 1, "kind": "circle", "radius": 2, "else": [], "inner": "x"})],
         &[
             json!({"own": 1}),
@@ -430,19 +428,19 @@ fn t13_containers_and_serde_attributes_are_sound() {
 }
 
 #[test]
-fn titles_stay_only_where_a_user_set_them() {
+fn only_titles_that_a_user_set_are_kept() {
     #[derive(JsonSchema)]
     #[schemars(title = "A place on earth")]
     #[allow(dead_code)]
-    struct Place {
+    struct Address {
         #[schemars(title = "Post code")]
         post_code: String,
         #[schemars(title = "Where it is")]
         town: String,
     }
-    let place = input::<Place>();
-    assert_eq!(place["title"], "A place on earth");
-    assert_eq!(place["properties"]["post_code"], json!({"type": "string"}));
-    assert_eq!(place["properties"]["town"]["title"], "Where it is");
+    let address = input::<Address>();
+    assert_eq!(address["title"], "A place on earth");
+    assert_eq!(address["properties"]["post_code"], json!({"type": "string"}));
+    assert_eq!(address["properties"]["town"]["title"], "Where it is");
     assert_eq!(input::<Nested>().get("title"), None);
 }

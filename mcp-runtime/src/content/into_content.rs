@@ -1,21 +1,21 @@
-//! What becomes a content block by itself. Results and messages take it.
+//! Conversion of return values into content blocks.
 
 use std::borrow::Cow;
 
 use super::{Audio, Content, Embedded, Image, ResourceLink, Text};
 
-/// Types that are one content block.
+/// Types that convert into one content block.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a content block",
     label = "not a content block",
     note = "blocks are text (`String`, `&'static str`), `Content`, `Image`, `Audio`, `ResourceLink` and `Embedded`"
 )]
 pub trait IntoContent {
-    /// The block.
+    /// Converts the value into a block.
     fn into_content(self) -> Content;
 }
 
-macro_rules! blocks {
+macro_rules! impl_for_blocks {
     ($($t:ty)*) => {$(
         impl IntoContent for $t {
             fn into_content(self) -> Content {
@@ -24,9 +24,9 @@ macro_rules! blocks {
         }
     )*};
 }
-blocks!(Content Text Image Audio ResourceLink Embedded);
+impl_for_blocks!(Content Text Image Audio ResourceLink Embedded);
 
-macro_rules! texts {
+macro_rules! impl_for_text {
     ($($t:ty)*) => {$(
         impl IntoContent for $t {
             fn into_content(self) -> Content {
@@ -35,4 +35,4 @@ macro_rules! texts {
         }
     )*};
 }
-texts!(String &'static str Cow<'static, str>);
+impl_for_text!(String &'static str Cow<'static, str>);

@@ -1,17 +1,15 @@
-//! Writes JSON straight into a byte buffer; members in call order, one line. Dispatch and lists are built with it.
+//! Writes JSON straight into a byte buffer, with members in the order of the calls and without line breaks.
 
 use serde::Serialize;
 
-use super::ProtocolError;
-
 /// Appends `text` as a JSON string.
-pub(crate) fn string(out: &mut Vec<u8>, text: &str) {
-    value(out, text);
+pub(crate) fn write_string(out: &mut Vec<u8>, text: &str) {
+    write_value(out, text);
 }
 
-fn value<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+fn write_value<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     let start = out.len();
-    // A map with keys that are no strings is all that can fail here; the reply stays valid JSON.
+    // only a map whose keys are not strings fails here; the message stays valid JSON
     if serde_json::to_writer(&mut *out, value).is_err() {
         out.truncate(start);
         out.extend_from_slice(b"null");
@@ -31,7 +29,7 @@ impl<'a> Object<'a> {
         Self { out, empty: true }
     }
 
-    /// Writes `"key":` (keys are ours, so they need no escape) and returns where the value goes.
+    /// Writes `"key":` and returns the buffer for the value; `key` must not need escapes.
     pub(crate) fn key(&mut self, key: &str) -> &mut Vec<u8> {
         if !self.empty {
             self.out.push(b',');
@@ -43,25 +41,25 @@ impl<'a> Object<'a> {
         self.out
     }
 
-    /// The same for a key that a user chose, which may need escapes.
-    pub(crate) fn any_key(&mut self, key: &str) -> &mut Vec<u8> {
+    /// Writes a key that a user chose, which may need escapes, and returns the buffer for the value.
+    pub(crate) fn escaped_key(&mut self, key: &str) -> &mut Vec<u8> {
         if !self.empty {
             self.out.push(b',');
         }
         self.empty = false;
-        string(self.out, key);
+        write_string(self.out, key);
         self.out.push(b':');
         self.out
     }
 
-    /// A member under a key that a user chose.
-    pub(crate) fn any_value<T: Serialize + ?Sized>(&mut self, key: &str, v: &T) -> &mut Self {
-        value(self.any_key(key), v);
+    /// Writes a member whose key a user chose.
+    pub(crate) fn escaped_value<T: Serialize + ?Sized>(&mut self, key: &str, v: &T) -> &mut Self {
+        write_value(self.escaped_key(key), v);
         self
     }
 
     pub(crate) fn str(&mut self, key: &str, text: &str) -> &mut Self {
-        string(self.key(key), text);
+        write_string(self.key(key), text);
         self
     }
 
@@ -78,7 +76,7 @@ impl<'a> Object<'a> {
     }
 
     pub(crate) fn value<T: Serialize + ?Sized>(&mut self, key: &str, v: &T) -> &mut Self {
-        value(self.key(key), v);
+        write_value(self.key(key), v);
         self
     }
 
@@ -89,8 +87,8 @@ impl<'a> Object<'a> {
         self
     }
 
-    /// Members that have been written before, with the commas between them.
-    pub(crate) fn members(&mut self, members: &[u8]) {
+    /// Writes members that are JSON already, with the commas between them.
+    pub(crate) fn raw_members(&mut self, members: &[u8]) {
         if members.is_empty() {
             return;
         }
@@ -107,7 +105,7 @@ impl<'a> Object<'a> {
 }
 
 /// Appends `[a,b,…]`, each item written by `write`.
-pub(crate) fn array<T>(
+pub(crate) fn write_array<T>(
     out: &mut Vec<u8>,
     items: impl IntoIterator<Item = T>,
     mut write: impl FnMut(&mut Vec<u8>, T),
@@ -122,18 +120,7 @@ pub(crate) fn array<T>(
     out.push(b']');
 }
 
-/// Appends an error reply; `id` is the raw JSON of the request's id, left out where it could not be read.
-pub(crate) fn error_reply(out: &mut Vec<u8>, id: Option<&str>, error: &ProtocolError) {
-    let mut reply = Object::new(out);
-    reply.raw("jsonrpc", "\"2.0\"");
-    if let Some(id) = id {
-        reply.raw("id", id);
-    }
-    reply.object("error", |e| error.write(e));
-    reply.end();
-}
-
-/// A notification as text.
+/// The JSON of a notification.
 pub(crate) fn notification(method: &str, params: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
     let mut out = Vec::with_capacity(128);
     let mut message = Object::new(&mut out);
@@ -142,7 +129,7 @@ pub(crate) fn notification(method: &str, params: impl FnOnce(&mut Object<'_>)) -
     out
 }
 
-/// A request as text; `id` and `params` are raw JSON.
+/// The JSON of a request; `id` and `params` are raw JSON.
 pub(crate) fn request(id: &str, method: &str, params: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(params.len() + 128);
     let mut message = Object::new(&mut out);
@@ -152,16 +139,18 @@ pub(crate) fn request(id: &str, method: &str, params: &[u8]) -> Vec<u8> {
     out
 }
 
-/// JSON that passes through as it was written may have line ends between its tokens; where a line end ends a message it
-/// must not. Within a string they are escaped, so that nothing is lost.
-pub(crate) fn one_line(message: &mut [u8]) {
-    let mut from = 0;
-    while let Some(at) = memchr::memchr2(b'\n', b'\r', message.get(from..).unwrap_or_default()) {
-        from += at;
-        if let Some(byte) = message.get_mut(from) {
+/// Replaces line breaks by spaces, for framings in which a line break ends a message.
+///
+/// Raw JSON that is passed through may have line breaks between its tokens. Within strings they are escaped, so the
+/// message means the same.
+pub(crate) fn replace_line_breaks(message: &mut [u8]) {
+    let mut start = 0;
+    while let Some(at) = memchr::memchr2(b'\n', b'\r', message.get(start..).unwrap_or_default()) {
+        start += at;
+        if let Some(byte) = message.get_mut(start) {
             *byte = b' ';
         }
-        from += 1;
+        start += 1;
     }
 }
 
@@ -170,12 +159,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_one_line() {
+    fn line_breaks_between_tokens_become_spaces() {
         let mut message = b"{\n  \"a\":\r\n 1,\"b\":\"x\\ny\"\r}".to_vec();
-        one_line(&mut message);
+        replace_line_breaks(&mut message);
         assert_eq!(message, b"{   \"a\":   1,\"b\":\"x\\ny\" }");
         let mut empty = Vec::new();
-        one_line(&mut empty);
+        replace_line_breaks(&mut empty);
         assert!(empty.is_empty());
     }
 }

@@ -1,8 +1,8 @@
-//! The contents of resources.
+//! The contents of resources, as `resources/read` returns them and as blocks embed them.
 
 use serde_json::{Map, Value};
 
-use super::block::Data;
+use super::data::BinaryData;
 
 /// Bytes of a resource, sent as a base64 `blob`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,41 +15,41 @@ impl<T: Into<Vec<u8>>> From<T> for Bytes {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Body {
+pub(crate) enum ResourceBody {
     Text(String),
-    Blob(Data),
+    Blob(BinaryData),
 }
 
-/// One item of a read's `contents`: text or bytes, with a URI and a MIME type.
+/// One item of the `contents` of `resources/read`: text or bytes, with a URI and a MIME type.
 ///
-/// What is not set here is taken from the request (`uri`) and from the attribute (`mime`).
+/// Without a URI, the requested one is sent; without a MIME type, the attribute's.
 ///
 /// See [resource contents](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#resource-contents).
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResourceContents {
     pub(crate) uri: Option<String>,
     pub(crate) mime: Option<String>,
-    pub(crate) body: Body,
+    pub(crate) body: ResourceBody,
     pub(crate) meta: Option<Box<Map<String, Value>>>,
 }
 
 impl ResourceContents {
     /// Text contents.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { uri: None, mime: None, body: Body::Text(text.into()), meta: None }
+        Self { uri: None, mime: None, body: ResourceBody::Text(text.into()), meta: None }
     }
 
     /// Binary contents.
     pub fn blob(bytes: impl Into<Vec<u8>>) -> Self {
-        Self { uri: None, mime: None, body: Body::Blob(Data::Bytes(bytes.into())), meta: None }
+        Self { uri: None, mime: None, body: ResourceBody::Blob(BinaryData::Bytes(bytes.into())), meta: None }
     }
 
     /// Binary contents that are base64 already.
     pub fn blob_from_base64(data: impl Into<String>) -> Self {
-        Self { uri: None, mime: None, body: Body::Blob(Data::Base64(data.into())), meta: None }
+        Self { uri: None, mime: None, body: ResourceBody::Blob(BinaryData::Base64(data.into())), meta: None }
     }
 
-    /// The wire's `uri`; without it, the one that was read.
+    /// The wire's `uri`; the requested URI by default.
     #[must_use]
     pub fn uri(mut self, uri: impl Into<String>) -> Self {
         self.uri = Some(uri.into());
@@ -71,12 +71,12 @@ impl ResourceContents {
     }
 }
 
-/// What an item of `contents` is where it does not say so itself.
+/// Values for the fields that an item of `contents` does not set.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ResourceDefaults<'a> {
-    /// The URI that was read.
+    /// The requested URI.
     pub(crate) uri: &'a str,
     pub(crate) mime: Option<&'a str>,
-    /// JSON text of a page's `_meta.ui`.
+    /// The JSON of `_meta.ui`.
     pub(crate) ui: Option<&'a str>,
 }

@@ -1,70 +1,70 @@
-//! Decides whether typed decoding alone enforces a schema.
-//!
-//! `def` compiles a validator only for tools whose schema says more than their Rust types do.
+//! Determines whether deserialization into Rust types enforces a schema, or a validator is needed.
 
 use serde_json::{Map, Value, json};
 
-/// Whether a schema has keywords that decoding into the Rust type does not surely enforce.
+/// Whether a schema has keywords that deserialization into the Rust type may not enforce.
 ///
-/// Give it the schema as schemars made it: [`lean`](super::lean) removes the numeric `format`, which alone
-/// tells the bounds of `u32` from those that a user set. Without it every bound counts as unenforced.
+/// The schema must be unchanged from schemars: [`minimize`](super::minimize) removes the numeric `format`, which alone
+/// distinguishes the bounds of `u32` from those that a user set. Without it, every bound counts as unenforced.
 pub(crate) fn needs_validation(schema: &Value) -> bool {
     match schema {
         Value::Bool(_) => false,
-        Value::Object(map) => map.iter().any(|(keyword, value)| says_more(map, keyword, value)),
+        Value::Object(map) => {
+            map.iter().any(|(keyword, value)| keyword_needs_validation(map, keyword, value))
+        }
         _ => true,
     }
 }
 
-fn says_more(map: &Map<String, Value>, keyword: &str, value: &Value) -> bool {
+fn keyword_needs_validation(map: &Map<String, Value>, keyword: &str, value: &Value) -> bool {
     match keyword {
         "type" | "required" | "$ref" => false,
         "title" | "description" | "default" | "examples" | "deprecated" | "readOnly" | "writeOnly"
         | "format" | "$comment" | "$schema" | "$id" | "$anchor" => false,
-        "properties" | "$defs" => members_say_more(value),
+        "properties" | "$defs" => any_member_needs_validation(value),
         "items" => needs_validation(value),
-        // `deny_unknown_fields` is enforced, the same keyword written by hand is not; they look alike.
+        // from `deny_unknown_fields`, which is enforced, or written by hand, which is not: both look the same
         "additionalProperties" => value == &Value::Bool(false) || needs_validation(value),
         _ if keyword.starts_with("x-") => false,
-        "minimum" | "maximum" => !is_of_type(map, keyword, value),
-        // Unit variants, and tags of others.
+        "minimum" | "maximum" => !is_bound_of_type(map, keyword, value),
+        // unit variants, and tags of other variants
         "enum" => {
             !value.as_array().is_some_and(|list| list.iter().all(|one| one.is_string() || one.is_null()))
         }
         "const" => !value.is_string(),
-        // Beside `properties` they come from `flatten`, which decodes what `oneOf` refuses.
+        // next to `properties` they come from `flatten`, which accepts what `oneOf` rejects
         "anyOf" | "oneOf" if !map.contains_key("properties") && !map.contains_key("type") => {
-            alternatives_say_more(value)
+            any_alternative_needs_validation(value)
         }
         _ => true,
     }
 }
 
-fn members_say_more(value: &Value) -> bool {
+fn any_member_needs_validation(value: &Value) -> bool {
     value.as_object().is_none_or(|members| members.values().any(needs_validation))
 }
 
-fn alternatives_say_more(value: &Value) -> bool {
-    value.as_array().is_none_or(|branches| branches.iter().any(variant_says_more))
+fn any_alternative_needs_validation(value: &Value) -> bool {
+    value.as_array().is_none_or(|branches| branches.iter().any(variant_needs_validation))
 }
 
-/// An externally tagged variant is an object of one key, which decoding insists on.
-fn variant_says_more(branch: &Value) -> bool {
+/// An externally tagged variant is an object of exactly one key, which deserialization enforces.
+fn variant_needs_validation(branch: &Value) -> bool {
     let Some(map) = branch.as_object() else { return needs_validation(branch) };
-    let only = map.get("properties").and_then(Value::as_object).filter(|members| members.len() == 1);
+    let members = map.get("properties").and_then(Value::as_object).filter(|members| members.len() == 1);
     let required = map.get("required").and_then(Value::as_array).is_some_and(|names| names.len() == 1);
-    if only.is_some() && required && map.get("additionalProperties") == Some(&Value::Bool(false)) {
-        let mut rest = map.clone();
-        rest.remove("additionalProperties");
-        return needs_validation(&Value::Object(rest));
+    if members.is_some() && required && map.get("additionalProperties") == Some(&Value::Bool(false)) {
+        let mut variant = map.clone();
+        variant.remove("additionalProperties");
+        return needs_validation(&Value::Object(variant));
     }
     needs_validation(branch)
 }
 
-/// Whether a bound is that of the Rust integer type that `format` names.
-fn is_of_type(map: &Map<String, Value>, keyword: &str, bound: &Value) -> bool {
+/// Whether a bound is the minimum or maximum of the Rust integer type that `format` names.
+fn is_bound_of_type(map: &Map<String, Value>, keyword: &str, bound: &Value) -> bool {
     let Some(format) = map.get("format").and_then(Value::as_str) else { return false };
-    let (least, most) = match format {
+    let (min, max) = match format {
         "int8" => (json!(i8::MIN), json!(i8::MAX)),
         "int16" => (json!(i16::MIN), json!(i16::MAX)),
         "uint8" => (json!(0), json!(u8::MAX)),
@@ -72,7 +72,7 @@ fn is_of_type(map: &Map<String, Value>, keyword: &str, bound: &Value) -> bool {
         "uint32" | "uint64" | "uint128" | "uint" => (json!(0), Value::Null),
         _ => return false,
     };
-    *bound == if keyword == "minimum" { least } else { most }
+    *bound == if keyword == "minimum" { min } else { max }
 }
 
 #[cfg(test)]
@@ -83,7 +83,7 @@ mod tests {
 
     use super::*;
 
-    fn needed(schema: Schema) -> bool {
+    fn generated_needs_validation(schema: Schema) -> bool {
         needs_validation(&schema.to_value())
     }
 
@@ -118,11 +118,11 @@ mod tests {
     }
 
     #[test]
-    fn types_enforce_their_own_shape() {
-        assert!(!needed(schema_for!(Plain)));
-        assert!(!needed(schema_for!(Kind)));
-        assert!(!needed(schema_for!(Tagged)));
-        assert!(!needed(schema_for!(Value)));
+    fn deserialization_enforces_schemas_without_constraints() {
+        assert!(!generated_needs_validation(schema_for!(Plain)));
+        assert!(!generated_needs_validation(schema_for!(Kind)));
+        assert!(!generated_needs_validation(schema_for!(Tagged)));
+        assert!(!generated_needs_validation(schema_for!(Value)));
     }
 
     #[derive(JsonSchema)]
@@ -161,15 +161,15 @@ mod tests {
     }
 
     #[test]
-    fn t12_what_types_do_not_enforce_is_noticed() {
-        assert!(needed(schema_for!(Ranged)));
-        assert!(needed(schema_for!(Deep)));
-        assert!(needed(schema_for!(Flat)));
-        assert!(needed(schema_for!(Closed)));
-        assert!(needed(schema_for!(HashSet<i32>)));
-        assert!(needed(schema_for!([i32; 3])));
-        assert!(needed(schema_for!(std::num::NonZeroU32)));
-        assert!(needed(schema_for!(std::num::NonZeroI32)));
+    fn constraints_that_types_do_not_enforce_need_validation() {
+        assert!(generated_needs_validation(schema_for!(Ranged)));
+        assert!(generated_needs_validation(schema_for!(Deep)));
+        assert!(generated_needs_validation(schema_for!(Flat)));
+        assert!(generated_needs_validation(schema_for!(Closed)));
+        assert!(generated_needs_validation(schema_for!(HashSet<i32>)));
+        assert!(generated_needs_validation(schema_for!([i32; 3])));
+        assert!(generated_needs_validation(schema_for!(std::num::NonZeroU32)));
+        assert!(generated_needs_validation(schema_for!(std::num::NonZeroI32)));
         assert!(needs_validation(&json!({"type": "integer", "minimum": 0})));
         assert!(needs_validation(
             &json!({"type": "integer", "format": "uint8", "minimum": 0, "maximum": 200})

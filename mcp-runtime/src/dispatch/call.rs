@@ -12,11 +12,11 @@ use super::{
 };
 use crate::{
     arguments::BoxFuture,
-    blocking::{Holding, Permit},
+    blocking::{CallPermit, WithPermits},
     context::Context,
     error::Failure,
     extensions::Extensions,
-    invoke::{Interruption, Invoked, Running, Started, within},
+    invoke::{Interruption, Invocation, InvokeOutcome, Running, with_timeout},
     protocol::Revision,
     server::Server,
 };
@@ -62,7 +62,7 @@ pub(super) trait ItemCall: Send + Sync + Sized {
         &self,
         watched: bool,
         context: &dyn Fn() -> Context,
-    ) -> Started<Self::Output, Self::Interruption>;
+    ) -> Invocation<Self::Output, Self::Interruption>;
 
     /// The reply to a function that has returned.
     fn reply(&self, server: &Server, revision: Revision, result: Result<Self::Output, Failure>) -> Reply;
@@ -86,27 +86,27 @@ impl Server {
         let permit = match call.concurrency() {
             None => None,
             Some(places) => match places.clone().try_acquire_owned() {
-                Ok(permit) => Some(Permit::Concurrency(permit)),
+                Ok(permit) => Some(CallPermit::Concurrency(permit)),
                 Err(_) => return self.perform_later(request, call),
             },
         };
         let (revision, watched) = (request.revision, request.is_watched(self));
         let started = call.start(watched, &|| context(self, request, &call));
         match started {
-            Started::Done(Invoked::Returned(result)) => call.reply(self, revision, result).into(),
-            Started::Done(Invoked::Interrupted(why, mut running)) => {
-                running.hold_all(permit);
+            Invocation::Done(InvokeOutcome::Returned(result)) => call.reply(self, revision, result).into(),
+            Invocation::Done(InvokeOutcome::Interrupted(why, mut running)) => {
+                running.hold_permits(permit);
                 call.interrupted(self, revision, why, running)
             }
-            Started::Running(mut running) => {
-                running.hold_all(permit);
+            Invocation::Running(mut running) => {
+                running.hold_permits(permit);
                 let context = running.context().clone();
                 let (server, call) = (self.clone(), call.into_owned());
                 // a thread that runs the function has been started by now
                 let threads = running.threads();
                 let reply: BoxFuture<Reply> =
                     Box::pin(async move { finish(&server, revision, call, running).await });
-                Response::Pending(Pending::new(&context, Holding::with_threads(reply, threads)))
+                Response::Pending(Pending::new(&context, WithPermits::with_threads(reply, threads)))
             }
         }
     }
@@ -121,20 +121,20 @@ impl Server {
         let reply = async move {
             let permit = match call.concurrency() {
                 None => None,
-                Some(places) => match within(call.limit(), places.clone().acquire_owned()).await {
+                Some(places) => match with_timeout(call.limit(), places.clone().acquire_owned()).await {
                     // the semaphore is never closed
-                    Ok(permit) => permit.ok().map(Permit::Concurrency),
+                    Ok(permit) => permit.ok().map(CallPermit::Concurrency),
                     Err(failure) => return call.reply(&server, revision, Err(failure)),
                 },
             };
             match call.start(watched, &|| context.clone()) {
-                Started::Done(Invoked::Returned(result)) => call.reply(&server, revision, result),
-                Started::Done(Invoked::Interrupted(why, mut running)) => {
-                    running.hold_all(permit);
+                Invocation::Done(InvokeOutcome::Returned(result)) => call.reply(&server, revision, result),
+                Invocation::Done(InvokeOutcome::Interrupted(why, mut running)) => {
+                    running.hold_permits(permit);
                     whole(call.interrupted(&server, revision, why, running)).await
                 }
-                Started::Running(mut running) => {
-                    running.hold_all(permit);
+                Invocation::Running(mut running) => {
+                    running.hold_permits(permit);
                     finish(&server, revision, call, running).await
                 }
             }
@@ -143,7 +143,7 @@ impl Server {
             None => Box::pin(reply),
             Some((layers, call)) => layers.around(&call, Box::pin(reply)),
         };
-        Response::Pending(Pending::new(&cancel, Holding::new(reply, Vec::new())))
+        Response::Pending(Pending::new(&cancel, WithPermits::new(reply, Vec::new())))
     }
 }
 
@@ -162,8 +162,10 @@ async fn finish<C: ItemCall>(
     running: Running<C::Output>,
 ) -> Reply {
     match running.finish::<C::Interruption>().await {
-        Invoked::Returned(result) => call.reply(server, revision, result),
-        Invoked::Interrupted(why, running) => whole(call.interrupted(server, revision, why, running)).await,
+        InvokeOutcome::Returned(result) => call.reply(server, revision, result),
+        InvokeOutcome::Interrupted(why, running) => {
+            whole(call.interrupted(server, revision, why, running)).await
+        }
     }
 }
 

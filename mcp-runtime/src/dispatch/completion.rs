@@ -12,11 +12,11 @@ use super::{
 };
 use crate::{
     arguments::choices_with_prefix,
-    arguments::{AnyArg, CompleteFn, Completion, Flow},
+    arguments::{AnyArg, CompleteFn, Completion, MaybeFuture},
     context::Context,
     error::Failure,
     extensions::Extensions,
-    invoke::{self, ClientError, Running, Started, Subject},
+    invoke::{self, ClientError, ErrorContext, Invocation, Running},
     jsonrpc::ProtocolError,
     protocol::Revision,
     server::{Registry, Server},
@@ -140,11 +140,11 @@ impl ItemCall for Complete {
         MayAsk::No
     }
 
-    fn start(&self, _: bool, context: &dyn Fn() -> Context) -> Started<Vec<String>, Infallible> {
+    fn start(&self, _: bool, context: &dyn Fn() -> Context) -> Invocation<Vec<String>, Infallible> {
         let context = context();
         let complete = || {
             let values = (self.function)(Some((self.completion.clone(), context.clone()))).outcome;
-            Ok(values.map_or_else(|| Flow::Ready(Vec::new()), Flow::Pending))
+            Ok(values.map_or_else(|| MaybeFuture::Ready(Vec::new()), MaybeFuture::Pending))
         };
         invoke::start_with(complete, &context, None)
     }
@@ -155,7 +155,7 @@ impl ItemCall for Complete {
             Err(failure) => failure,
         };
         let detailed = server.options().detailed_errors;
-        let of = Subject { kind: "completion of", name: &self.name, detailed };
+        let of = ErrorContext { kind: "completion of", name: &self.name, detailed };
         match failure.into_client_error(of, revision) {
             ClientError::Arguments(report) => ProtocolError::invalid_params(report),
             ClientError::NotFound => ProtocolError::internal("nothing was found"),

@@ -9,11 +9,11 @@ use super::{
     response::{Reply, Response, ResultBody},
 };
 use crate::{
-    arguments::Flow,
+    arguments::MaybeFuture,
     context::Context,
     error::Failure,
     extensions::Extensions,
-    invoke::{self, ClientError, Running, Started, Subject},
+    invoke::{self, ClientError, ErrorContext, Invocation, Running},
     jsonrpc::{ProtocolError, text_of},
     protocol::Revision,
     resource::{ListFn, ListedResource, ResourceEntry},
@@ -114,7 +114,7 @@ impl ItemCall for ListInstances {
         MayAsk::No
     }
 
-    fn start(&self, _: bool, context: &dyn Fn() -> Context) -> Started<Vec<Instances>, Infallible> {
+    fn start(&self, _: bool, context: &dyn Fn() -> Context) -> Invocation<Vec<Instances>, Infallible> {
         let functions: Vec<_> = self.listers.iter().cloned().zip(self.contexts.iter().cloned()).collect();
         let gather = async move {
             let mut found: Vec<Instances> = Vec::with_capacity(functions.len());
@@ -125,7 +125,7 @@ impl ItemCall for ListInstances {
             }
             Ok(found)
         };
-        invoke::start_with(|| Ok(Flow::Pending(Box::pin(gather))), &context(), None)
+        invoke::start_with(|| Ok(MaybeFuture::Pending(Box::pin(gather))), &context(), None)
     }
 
     fn reply(&self, server: &Server, revision: Revision, result: Result<Vec<Instances>, Failure>) -> Reply {
@@ -148,7 +148,8 @@ impl ItemCall for ListInstances {
             }
             Err(failure) => failure,
         };
-        let of = Subject { kind: "list of", name: "resources", detailed: server.options().detailed_errors };
+        let of =
+            ErrorContext { kind: "list of", name: "resources", detailed: server.options().detailed_errors };
         match failure.into_client_error(of, revision) {
             ClientError::Arguments(text) | ClientError::Message(text, _) => ProtocolError::internal(text),
             ClientError::NotFound => ProtocolError::internal("nothing was found"),

@@ -12,11 +12,11 @@ use super::{
     tools::unknown,
 };
 use crate::{
-    arguments::{CallParts, Input, Variable},
+    arguments::{CallParts, Input, TextArgument},
     context::{Context, Round},
     error::Failure,
     extensions::Extensions,
-    invoke::{self, ClientError, InputRequired, Running, Started, Subject},
+    invoke::{self, ClientError, ErrorContext, InputRequired, Invocation, Running},
     jsonrpc::{ProtocolError, text_of},
     prompt::{PromptEntry, PromptResult},
     protocol::Revision,
@@ -26,7 +26,7 @@ use crate::{
 /// A call of a prompt.
 struct Call<'a> {
     entry: Arc<PromptEntry>,
-    values: Vec<(String, Variable)>,
+    values: Vec<(String, TextArgument)>,
     /// Raw JSON of the same.
     arguments: Cow<'a, str>,
     round: Option<Arc<Round>>,
@@ -77,7 +77,7 @@ impl ItemCall for Call<'_> {
         MayAsk::Yes(self.round.clone())
     }
 
-    fn start(&self, watched: bool, context: &dyn Fn() -> Context) -> Started<PromptResult, InputRequired> {
+    fn start(&self, watched: bool, context: &dyn Fn() -> Context) -> Invocation<PromptResult, InputRequired> {
         let parts = CallParts {
             input: Input::Text(&self.values),
             args: self.entry.function.args,
@@ -99,7 +99,7 @@ impl ItemCall for Call<'_> {
             }
             Err(failure) => failure,
         };
-        let of = Subject { kind: "prompt", name, detailed: server.options().detailed_errors };
+        let of = ErrorContext { kind: "prompt", name, detailed: server.options().detailed_errors };
         match failure.into_client_error(of, revision) {
             ClientError::Arguments(report) => {
                 ProtocolError::invalid_params(format!("invalid arguments for prompt `{name}`: {report}"))
@@ -124,14 +124,14 @@ impl ItemCall for Call<'_> {
 }
 
 /// A prompt's arguments: strings, though other JSON is taken as its text; `null` counts as absent.
-fn texts(arguments: Option<&str>) -> Result<Vec<(String, Variable)>, ProtocolError> {
+fn texts(arguments: Option<&str>) -> Result<Vec<(String, TextArgument)>, ProtocolError> {
     let Some(json) = arguments.filter(|json| *json != "null") else { return Ok(Vec::new()) };
     let values: BTreeMap<String, Value> = serde_json::from_str(json)
         .map_err(|_| ProtocolError::invalid_params("`arguments` is not an object"))?;
     let text = |(name, value): (String, Value)| match value {
         Value::Null => None,
-        Value::String(text) => Some((name, Variable::One(text))),
-        other => Some((name, Variable::One(other.to_string()))),
+        Value::String(text) => Some((name, TextArgument::One(text))),
+        other => Some((name, TextArgument::One(other.to_string()))),
     };
     Ok(values.into_iter().filter_map(text).collect())
 }

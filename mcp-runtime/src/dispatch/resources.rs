@@ -11,21 +11,21 @@ use super::{
     response::{CacheHints, ReadEntry, Reply, Response, ResultBody},
 };
 use crate::{
-    arguments::{CallParts, Input, Variable},
+    arguments::{CallParts, Input, TextArgument},
     context::{Context, Round},
     error::Failure,
     extensions::Extensions,
-    invoke::{self, ClientError, InputRequired, Running, Started, Subject, contain},
+    invoke::{self, ClientError, ErrorContext, InputRequired, Invocation, Running, catch_panic},
     jsonrpc::{ProtocolError, text_of},
     protocol::{self, Revision},
-    resource::{Bound, ResourceEntry, ResourceResult, Subscription},
+    resource::{ResourceEntry, ResourceResult, Subscription, UriVariables},
     server::{Registry, Server},
 };
 
 /// A read of a resource.
 struct Read<'a> {
     entry: Arc<ResourceEntry>,
-    variables: Bound,
+    variables: UriVariables,
     uri: Cow<'a, str>,
     round: Option<Arc<Round>>,
 }
@@ -84,13 +84,13 @@ impl Server {
         };
         let Some(check) = entry.subscribe else { return Ok(()) };
         let text = |variable| match variable {
-            Variable::One(text) => text,
-            Variable::Many(parts) => parts.join("/"),
+            TextArgument::One(text) => text,
+            TextArgument::Many(parts) => parts.join("/"),
         };
         let variables = variables.into_iter().map(|(name, value)| (name, text(value))).collect();
         let wanted = Subscription { uri: uri.to_owned(), variables };
         let context = request.make_context(self, &entry.state, MayAsk::No);
-        let failure = match contain(|| check(Some((&wanted, context))).outcome.unwrap_or(Ok(false))) {
+        let failure = match catch_panic(|| check(Some((&wanted, context))).outcome.unwrap_or(Ok(false))) {
             Ok(true) => return Ok(()),
             Ok(false) => {
                 return Err(ProtocolError::invalid_params(format!("`{uri}` cannot be subscribed to"))
@@ -99,7 +99,7 @@ impl Server {
             Err(failure) => failure,
         };
         let detailed = self.options().detailed_errors;
-        let of = Subject { kind: "subscription to", name: &entry.item.name, detailed };
+        let of = ErrorContext { kind: "subscription to", name: &entry.item.name, detailed };
         Err(match failure.into_client_error(of, revision) {
             ClientError::Arguments(report) => ProtocolError::invalid_params(report),
             ClientError::NotFound => not_found(uri, revision),
@@ -135,7 +135,11 @@ impl ItemCall for Read<'_> {
         MayAsk::Yes(self.round.clone())
     }
 
-    fn start(&self, watched: bool, context: &dyn Fn() -> Context) -> Started<ResourceResult, InputRequired> {
+    fn start(
+        &self,
+        watched: bool,
+        context: &dyn Fn() -> Context,
+    ) -> Invocation<ResourceResult, InputRequired> {
         let parts = CallParts {
             input: Input::Text(&self.variables),
             args: self.entry.function.args,
@@ -163,8 +167,11 @@ impl ItemCall for Read<'_> {
             }
             Err(failure) => failure,
         };
-        let of =
-            Subject { kind: "resource", name: &entry.item.name, detailed: server.options().detailed_errors };
+        let of = ErrorContext {
+            kind: "resource",
+            name: &entry.item.name,
+            detailed: server.options().detailed_errors,
+        };
         match failure.into_client_error(of, revision) {
             ClientError::Arguments(report) => {
                 ProtocolError::invalid_params(format!("invalid URI `{uri}`: {report}"))

@@ -17,17 +17,17 @@ use serde_json::{Map, Value};
 use super::subscriptions::Subscription;
 use crate::{
     arguments::BoxFuture,
-    blocking::{Holding, Permit},
+    blocking::{CallPermit, WithPermits},
     content::ResourceDefaults,
     context::{Cancel, Context, Question, input_request},
-    invoke::lost,
+    invoke::report_lost_reply,
     jsonrpc::{Object, ProtocolError, array, error_reply, string},
-    prompt::{PromptEntry, PromptResult, prompt_result},
+    prompt::{PromptEntry, PromptResult, write_prompt_result},
     protocol::{META_SERVER_INFO, METHOD_NOT_FOUND, Revision},
-    resource::{ResourceEntry, ResourceResult, resource_result},
+    resource::{ResourceEntry, ResourceResult, write_resource_result},
     server::{Identity, Page},
     task::{Live, TaskRecord},
-    tool::{ToolResult, tool_result},
+    tool::{ToolResult, write_tool_result},
 };
 
 /// How a request is answered.
@@ -182,32 +182,32 @@ impl Reply {
 
 /// A call that is still running; dropping it cancels the call. Its permits stay with a thread that works for it.
 pub(crate) struct Pending {
-    reply: Holding<BoxFuture<Reply>>,
+    reply: WithPermits<BoxFuture<Reply>>,
     cancel: Cancel,
     over: bool,
 }
 
 impl Pending {
     /// The reply of the call with that context.
-    pub(super) fn new(context: &Context, reply: Holding<BoxFuture<Reply>>) -> Self {
+    pub(super) fn new(context: &Context, reply: WithPermits<BoxFuture<Reply>>) -> Self {
         Self { reply, cancel: context.inner().cancel.clone(), over: false }
     }
 
     /// A reply that no function of the user's is behind.
     pub(super) fn of_server(reply: impl Future<Output = Reply> + Send + 'static) -> Self {
         let reply: BoxFuture<Reply> = Box::pin(reply);
-        Self { reply: Holding::new(reply, Vec::new()), cancel: Cancel::default(), over: false }
+        Self { reply: WithPermits::new(reply, Vec::new()), cancel: Cancel::default(), over: false }
     }
 
     /// Holds a permit as long as the call runs, on a thread or not.
-    pub(crate) fn hold(&mut self, permit: Permit) {
-        self.reply.hold(permit);
+    pub(crate) fn hold(&mut self, permit: CallPermit) {
+        self.reply.hold_permit(permit);
     }
 
     /// Holds that permit instead of those of budgets.
     #[cfg(feature = "http")]
-    pub(crate) fn hold_instead(&mut self, permit: Permit) {
-        self.reply.hold_instead(permit);
+    pub(crate) fn hold_instead(&mut self, permit: CallPermit) {
+        self.reply.replace_permits(permit);
     }
 }
 
@@ -218,7 +218,7 @@ impl Future for Pending {
         let this = &mut *self;
         // what is left to panic here is the drop of something of the user's
         let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(&mut this.reply).poll(cx)))
-            .unwrap_or_else(|panic: Box<dyn Any + Send>| Poll::Ready(lost(panic).into()));
+            .unwrap_or_else(|panic: Box<dyn Any + Send>| Poll::Ready(report_lost_reply(panic).into()));
         self.over = polled.is_ready();
         polled
     }
@@ -303,7 +303,7 @@ impl ResultBody {
     fn write_members(&self, object: &mut Object<'_>, revision: Revision) {
         match self {
             Self::Empty => {}
-            Self::Tool { result, wrap } => tool_result(object, result, revision, *wrap),
+            Self::Tool { result, wrap } => write_tool_result(object, result, revision, *wrap),
             Self::Resource { result, uri, entry, cache } => {
                 let own = match entry {
                     ReadEntry::Resource(entry) => {
@@ -311,13 +311,13 @@ impl ResultBody {
                     }
                     ReadEntry::SkillFile => ResourceDefaults { uri, ..ResourceDefaults::default() },
                 };
-                resource_result(object, result, revision, own);
+                write_resource_result(object, result, revision, own);
                 if revision.is_modern() {
                     cache.write(object);
                 }
             }
             Self::Prompt { result, entry } => {
-                prompt_result(object, result, revision, entry.item.description.as_deref());
+                write_prompt_result(object, result, revision, entry.item.description.as_deref());
             }
             Self::List { key, page, cursor, cache } => {
                 object.key(key).extend_from_slice(&page.entries);

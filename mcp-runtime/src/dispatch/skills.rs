@@ -11,13 +11,13 @@ use super::{
 use crate::{
     jsonrpc::{Object, ProtocolError},
     server::{Registry, Server, page_of},
-    skill::{Found, MANIFEST, skill_children, write_skill},
+    skill::{MANIFEST, SkillResource, directory_entries, write_skill},
 };
 
 impl Server {
     pub(super) fn get_skill(&self, request: Request<'_>, registry: &Registry) -> Result<Reply, Reply> {
         let uri = request.uri()?;
-        let Some(Found::File(skill, MANIFEST, _)) = registry.skills.find(&uri) else {
+        let Some(SkillResource::File(skill, MANIFEST, _)) = registry.skills.find(&uri) else {
             return Err(no_such(
                 &uri,
                 format!("no skill is `{uri}`\n`skills/list` has the skills there are"),
@@ -33,8 +33,8 @@ impl Server {
     pub(super) fn read_directory(&self, request: Request<'_>, registry: &Registry) -> Result<Reply, Reply> {
         let uri = request.uri()?;
         let (skill, folder) = match registry.skills.find(&uri) {
-            Some(Found::Folder(skill, folder)) => (skill, folder),
-            Some(Found::File(..)) => {
+            Some(SkillResource::Directory(skill, folder)) => (skill, folder),
+            Some(SkillResource::File(..)) => {
                 return Err(no_such(&uri, format!("`{uri}` is a file\nread it with `resources/read`")));
             }
             None => return Err(no_such(&uri, format!("no directory is `{uri}`"))),
@@ -44,13 +44,13 @@ impl Server {
         let size = self.options().page_size;
         let view = View::new(self, &request, &list);
         let start = self.start_of(request.cursor()?.as_deref(), &view)?;
-        let page = page_of(&skill_children(skill, folder), start, size).ok_or_else(bad_cursor)?;
+        let page = page_of(&directory_entries(skill, folder), start, size).ok_or_else(bad_cursor)?;
         self.page_reply("resources", page.into(), || view)
     }
 
     /// Reads what a URI of a skill names.
-    pub(super) fn read_skill(&self, uri: &str, found: &Found<'_>) -> Result<Reply, Reply> {
-        let Found::File(skill, path, file) = *found else {
+    pub(super) fn read_skill(&self, uri: &str, found: &SkillResource<'_>) -> Result<Reply, Reply> {
+        let SkillResource::File(skill, path, file) = *found else {
             let text = format!("`{uri}` is a directory\nread it with `resources/directory/read`");
             return Err(no_such(uri, text));
         };

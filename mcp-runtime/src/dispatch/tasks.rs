@@ -15,10 +15,10 @@ use super::{
 };
 use crate::{
     arguments::BoxFuture,
-    blocking::{Holding, Permit},
+    blocking::{CallPermit, WithPermits},
     connection::owner,
     context::Context,
-    invoke::{Invoked, MissingFeatures, Running},
+    invoke::{InvokeOutcome, MissingFeatures, Running},
     jsonrpc::{Meta, ProtocolError, text_of},
     protocol::{MISSING_CLIENT_CAPABILITY, Revision, TASKS_EXTENSION},
     server::{Identity, Server, WeakServer},
@@ -85,7 +85,7 @@ impl Server {
                 Err(error) => error.into(),
             }
         });
-        Pending::new(&cancel, Holding::with_threads(reply, threads))
+        Pending::new(&cancel, WithPermits::with_threads(reply, threads))
     }
 
     /// Makes room for a task; when this is done, clients can ask for it.
@@ -110,13 +110,13 @@ async fn run<C>(
     let live = place.live.clone();
     let cancel = running.context().inner().cancel.clone();
     // the place belongs to the function's thread, if it has one
-    running.hold_all([Permit::Task(place.clone())]);
+    running.hold_permits([CallPermit::Task(place.clone())]);
     let function = async {
         let invoked = {
             let mut body = pin!(async move {
                 if let Some(places) = running.context().permit_to_wait_for() {
                     // the semaphore is never closed
-                    running.hold_all(places.acquire_owned().await.ok().map(Permit::Concurrency));
+                    running.hold_permits(places.acquire_owned().await.ok().map(CallPermit::Concurrency));
                 }
                 running.finish::<MissingFeatures>().await
             });
@@ -133,8 +133,8 @@ async fn run<C>(
         let ended = match (invoked, server.upgrade()) {
             (Some(invoked), Some(server)) => {
                 let reply = match invoked {
-                    Invoked::Returned(result) => call.reply(&server, revision, result),
-                    Invoked::Interrupted(MissingFeatures(features), _) => lacking(&features).into(),
+                    InvokeOutcome::Returned(result) => call.reply(&server, revision, result),
+                    InvokeOutcome::Interrupted(MissingFeatures(features), _) => lacking(&features).into(),
                 };
                 let identity = server.identity().clone();
                 Ended::Replied(Arc::new(TaskOutcome { reply, revision, identity }))

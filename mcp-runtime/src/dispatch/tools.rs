@@ -13,12 +13,12 @@ use super::{
     tasks::{knows_tasks, lacks_tasks},
 };
 use crate::{
-    arguments::{CallParts, Flow, Input, Outcome, argument_report, whole_numbers},
+    arguments::{CallParts, Input, MaybeFuture, Outcome, normalize_integers, repair_untyped},
     content::Content,
     context::{Context, Round},
     error::{Failure, ToolError},
     extensions::Extensions,
-    invoke::{self, ClientError, Running, Started, Subject, ToolInterruption},
+    invoke::{self, ClientError, ErrorContext, Invocation, Running, ToolInterruption},
     jsonrpc::{ProtocolError, text_of},
     protocol::Revision,
     server::{Registry, Server},
@@ -115,7 +115,11 @@ impl ItemCall for Call<'_> {
         self.entry.spec.timeout
     }
 
-    fn start(&self, watched: bool, context: &dyn Fn() -> Context) -> Started<ToolResult, ToolInterruption> {
+    fn start(
+        &self,
+        watched: bool,
+        context: &dyn Fn() -> Context,
+    ) -> Invocation<ToolResult, ToolInterruption> {
         let timeout = self.entry.spec.timeout;
         match &self.entry.handler {
             ToolHandler::Annotated(function) => {
@@ -124,7 +128,7 @@ impl ItemCall for Call<'_> {
                     args: function.args,
                     strict: self.entry.spec.strict,
                     tool: Some(&self.entry.input),
-                    validator: self.entry.nested.as_ref(),
+                    validator: self.entry.input_validator.as_ref(),
                     this: function.this.as_ref(),
                     context,
                 };
@@ -143,7 +147,7 @@ impl ItemCall for Call<'_> {
         let result = match result.and_then(|result| self.check_output(result)) {
             Ok(result) => result,
             Err(failure) => {
-                let of = Subject { kind: "tool", name, detailed: server.options().detailed_errors };
+                let of = ErrorContext { kind: "tool", name, detailed: server.options().detailed_errors };
                 match failure.into_client_error(of, revision) {
                     ClientError::Arguments(report) => ToolResult::error(report),
                     ClientError::NotFound => ToolResult::error(format!("tool '{name}' found nothing")),
@@ -185,15 +189,16 @@ impl Call<'_> {
         let (entry, text) = (&self.entry, &*self.arguments);
         let mut arguments: Value = serde_json::from_str(text)
             .map_err(|e| Failure::Arguments(format!("invalid arguments for tool `{}`: {e}", entry.name())))?;
-        let fits = entry.nested.as_ref().is_none_or(|validator| validator.validate(&arguments).is_empty());
+        let fits =
+            entry.input_validator.as_ref().is_none_or(|validator| validator.validate(&arguments).is_empty());
         if fits {
-            whole_numbers(&entry.input, &mut arguments);
+            normalize_integers(&entry.input, &mut arguments);
         } else {
-            arguments = argument_report(&entry.input, text, entry.spec.strict)?;
+            arguments = repair_untyped(&entry.input, text, entry.spec.strict)?;
         }
         let call = ToolCall { arguments, context: context.clone() };
         let body = handler(call);
-        Ok(Flow::Pending(match entry.spec.task {
+        Ok(MaybeFuture::Pending(match entry.spec.task {
             None | Some(TaskMode::Manual) => body,
             Some(TaskMode::Capable | TaskMode::Required) => {
                 let context = context.clone();

@@ -1,5 +1,5 @@
-//! The YAML at the head of a `SKILL.md`, as JSON: what YAML 1.2's core schema makes of it, with bounds, and nothing
-//! that JSON cannot say. Called while a skill's directory is read.
+//! The YAML frontmatter of a `SKILL.md`, as JSON: parsed with the core schema of YAML 1.2, within limits, and restricted to
+//! what JSON can represent.
 
 use std::collections::HashMap;
 

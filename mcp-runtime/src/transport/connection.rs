@@ -17,7 +17,7 @@ use tokio::{runtime::Handle, sync::Notify, time::timeout};
 use super::writer::{Lines, Writer};
 use crate::{
     admission::Budget,
-    blocking::Permit,
+    blocking::CallPermit,
     connection::{ClientConnection, PendingResponse, RequestContext, SessionState, Shutdown},
     dispatch::{
         Calls, Clients, ConnectionState, Era, Messages, Received, Registration, Reply, Request,
@@ -417,7 +417,7 @@ impl Work {
         match self.server.receive(request, Some(self.clients()), held) {
             Received::Reply(reply) => Received::Reply(reply),
             Received::Running(mut running) => {
-                running.pending.hold(Permit::Budget(permit));
+                running.pending.hold(CallPermit::Budget(permit));
                 Received::Running(running)
             }
         }

@@ -313,7 +313,7 @@ impl Endpoint {
                 reply(&self.server, exchange, request.id, Revision::LATEST, &answer).into()
             }
             Received::Running(mut running) => {
-                running.pending.hold(blocking::Permit::Budget(permit));
+                running.pending.hold(blocking::CallPermit::Budget(permit));
                 let calls = Calls::single(running, Revision::LATEST);
                 Started::Running(Answer::new(&self.server, calls, exchange, None))
             }

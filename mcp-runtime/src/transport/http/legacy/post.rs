@@ -86,7 +86,7 @@ impl Legacy {
             Received::Reply(answer) => reply(server, exchange, request.id, origin.revision, &answer).into(),
             Received::Running(mut running) => {
                 if let Some(permit) = permit {
-                    running.pending.hold(blocking::Permit::Budget(permit));
+                    running.pending.hold(blocking::CallPermit::Budget(permit));
                 }
                 let calls = Calls::single(running, origin.revision);
                 let legacy = Box::new(SessionCalls { endpoint: endpoint.clone(), connection });
@@ -227,7 +227,7 @@ impl Legacy {
             };
         }
         for (running, permit) in calls.running().zip(permits) {
-            running.pending.hold(blocking::Permit::Budget(permit));
+            running.pending.hold(blocking::CallPermit::Budget(permit));
         }
         if !calls.is_running() {
             return finish(server, &mut calls, exchange).into();
@@ -399,7 +399,7 @@ impl LegacyCalls for SessionCalls {
 pub(super) fn detach(endpoint: &Endpoint, calls: &mut Calls) -> bool {
     calls.running().all(|running| match endpoint.budgets.detached.try_acquire(1) {
         Some(permit) => {
-            running.pending.hold_instead(blocking::Permit::Budget(permit));
+            running.pending.hold_instead(blocking::CallPermit::Budget(permit));
             true
         }
         None => false,

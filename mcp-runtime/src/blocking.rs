@@ -1,5 +1,5 @@
-//! Functions that block, on the runtime's blocking pool. A thread cannot be stopped, so it holds the permits of its call
-//! until it returns, even if the call was cancelled long before. A function that still waits for a thread is aborted.
+//! Functions that block, on the runtime's blocking pool. A thread cannot be stopped, so it holds the permits of its
+//! call until it returns, even if the call was cancelled long before. A function that still waits for a thread is aborted.
 
 use std::{
     any::Any,

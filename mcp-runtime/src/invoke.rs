@@ -368,8 +368,8 @@ impl<R> Running<R> {
         }
     }
 
-    /// The outcome of a function that returned `result`. URLs that the user must visit first reach the client in the way
-    /// that its revision defines, which may interrupt the call.
+    /// The outcome of a function that returned `result`. URLs that the user must visit first reach the client in the
+    /// way that its revision defines, which may interrupt the call.
     fn into_outcome<I: Interruption>(self, result: Result<R, Failure>) -> InvokeOutcome<R, I> {
         let result = match result {
             Err(failure) if requires_url_elicitation(&failure) => {

@@ -1,7 +1,7 @@
 //! The declaration of one argument: its type, schema, default, rules and completion.
 //!
-//! Generated code makes one `const ArgDef<T>` for each parameter. The rest of the runtime sees `&dyn AnyArg` and does not
-//! know `T`.
+//! Generated code makes one `const ArgDef<T>` for each parameter. The rest of the runtime sees `&dyn AnyArg` and does
+//! not know `T`.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, de::DeserializeOwned};

@@ -29,7 +29,7 @@ macro_rules! for_each_arity {
 }
 pub(crate) use for_each_arity;
 
-/// What such a function returned; without a call to run in, only what it injects.
+/// A function that an attribute names: what it returned, or, if it was not called, what it injects.
 pub struct AttributeFn<T> {
     pub(crate) injects: Vec<Inject>,
     pub(crate) outcome: Option<T>,
@@ -51,7 +51,7 @@ impl<T> fmt::Debug for AttributeFn<T> {
     }
 }
 
-/// The values that such a function can take by reference: the call's context, and everything that the context finds.
+/// The values that a function named by an attribute can take by reference: the call's context, and what it provides.
 pub(crate) struct InjectedValues {
     context: Context,
     context_by_type: Extensions,

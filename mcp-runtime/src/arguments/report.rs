@@ -133,7 +133,8 @@ pub(super) fn text_report(args: &[&'static dyn AnyArg], slots: &Slots<'_>) -> St
     errors.join("; ")
 }
 
-/// Replaces floats such as `1.0` by integers where the schema has integers: schemas accept them, typed decoding does not.
+/// Replaces floats such as `1.0` by integers where the schema has integers: schemas accept them, typed decoding does
+/// not.
 pub(crate) fn normalize_integers(input: &ToolInput, arguments: &mut Value) {
     coerce(&input.schema, &input.schema, arguments, true);
 }

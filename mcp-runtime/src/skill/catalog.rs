@@ -1,5 +1,5 @@
-//! The skills of a server: looked up by URI in what was read when the server was built, never on disk, and their entries
-//! in lists.
+//! The skills of a server: looked up by URI in what was read when the server was built, never on disk, and their
+//! entries in lists.
 
 use std::collections::HashMap;
 

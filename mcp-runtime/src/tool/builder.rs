@@ -118,6 +118,7 @@ impl ToolBuilder {
     }
 
     /// Sets the entry's `_meta`, an object.
+    #[allow(clippy::needless_pass_by_value, reason = "`meta(json!(..))` reads best")]
     pub fn meta(mut self, meta: Value) -> Self {
         self.0.item.meta = Some(meta.to_string());
         self

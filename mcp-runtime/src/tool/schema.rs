@@ -1,5 +1,5 @@
-//! The schemas that a tool publishes: generated from its parameters and its return type, or written by hand, and checked
-//! for what clients cannot use.
+//! The schemas that a tool publishes: generated from its parameters and its return type, or written by hand, and
+//! checked for what clients cannot use.
 
 use serde_json::{Map, Value};
 

@@ -1,5 +1,5 @@
-//! Functions that block, on the runtime's blocking pool. A thread cannot be stopped, so the permits of its call stay
-//! with it until it returns, even if the call was given up long before; what still waits for a thread is aborted.
+//! Functions that block, on the runtime's blocking pool. A thread cannot be stopped, so it holds the permits of its
+//! call until it returns, even if the call was cancelled long before. A function that still waits for a thread is aborted.
 
 use std::{
     any::Any,
@@ -24,33 +24,33 @@ use crate::{
 
 /// What a call holds while it runs.
 #[derive(Debug)]
-pub(crate) enum Permit {
+pub(crate) enum CallPermit {
     /// Of a tool's `max_concurrency`.
     Concurrency(#[allow(dead_code, reason = "held for its drop")] OwnedSemaphorePermit),
     /// Of a budget.
     Budget(#[allow(dead_code, reason = "held for its drop")] admission::Permit),
-    /// A task, among those that run.
+    /// Of the limit on running tasks.
     Task(#[allow(dead_code, reason = "held for its drop")] Arc<dyn Any + Send + Sync>),
 }
 
 thread_local! {
-    /// Threads that the call which this thread polls has started; absent while it polls none.
-    static STARTED: RefCell<Option<Vec<Arc<Thread>>>> = const { RefCell::new(None) };
+    /// CallThreads that the call being polled on this thread has started; `None` while it polls no call.
+    static STARTED_THREADS: RefCell<Option<Vec<Arc<Thread>>>> = const { RefCell::new(None) };
 }
 
 /// A thread that runs a call's function.
 #[derive(Debug, Default)]
-struct Thread(Mutex<State>);
+struct Thread(Mutex<ThreadState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct ThreadState {
     returned: bool,
-    permits: Vec<Permit>,
+    permits: Vec<CallPermit>,
 }
 
 impl Thread {
-    /// Keeps permits until the function has returned.
-    fn keep(&self, permits: Vec<Permit>) {
+    /// Holds permits until the function has returned.
+    fn hold_permits(&self, permits: Vec<CallPermit>) {
         let mut state = self.0.lock();
         if !state.returned {
             state.permits.extend(permits);
@@ -58,10 +58,10 @@ impl Thread {
     }
 }
 
-/// Marks a thread's function as returned, or as never started.
-struct Returns(Arc<Thread>);
+/// Releases a thread's permits when its function returns, or is aborted before it starts.
+struct ReleaseOnReturn(Arc<Thread>);
 
-impl Drop for Returns {
+impl Drop for ReleaseOnReturn {
     fn drop(&mut self) {
         let permits = {
             let mut state = self.0.0.lock();
@@ -72,77 +72,78 @@ impl Drop for Returns {
     }
 }
 
-/// Ends once the call that a thread works for was given up.
-pub(crate) type GivenUp = oneshot::Receiver<()>;
+/// Resolves when the call that a thread works for is dropped.
+pub(crate) type CallDropped = oneshot::Receiver<()>;
 
-/// A function on the blocking pool; one that still waits for a thread when this is dropped never starts.
-struct OnThread<R> {
+/// A function on the blocking pool. If it still waits for a thread when this is dropped, it never starts.
+struct BlockingTask<R> {
     handle: JoinHandle<R>,
     _call: oneshot::Sender<()>,
 }
 
-impl<R> Drop for OnThread<R> {
+impl<R> Drop for BlockingTask<R> {
     fn drop(&mut self) {
         self.handle.abort();
     }
 }
 
-/// Runs what blocks on the blocking pool; it still counts as its call's there.
+/// Runs a function on the blocking pool, in the context of the current call.
 pub(crate) async fn run_blocking<R: Send + 'static>(
-    body: impl FnOnce(GivenUp) -> Result<R, Failure> + Send + 'static,
+    body: impl FnOnce(CallDropped) -> Result<R, Failure> + Send + 'static,
 ) -> Result<R, Failure> {
     let context = any_forwarder().then(Context::current).flatten();
     let thread = Arc::new(Thread::default());
-    let returns = Returns(thread.clone());
-    let (call, given_up) = oneshot::channel();
+    let release = ReleaseOnReturn(thread.clone());
+    let (call, call_dropped) = oneshot::channel();
     let handle = tokio::task::spawn_blocking(move || {
-        let _returns = returns;
+        let _release = release;
         let _entered = context.as_ref().map(Context::enter_beside);
-        body(given_up)
+        body(call_dropped)
     });
-    STARTED.with_borrow_mut(|started| started.iter_mut().for_each(|started| started.push(thread.clone())));
-    let mut running = OnThread { handle, _call: call };
-    match (&mut running.handle).await {
+    STARTED_THREADS
+        .with_borrow_mut(|started| started.iter_mut().for_each(|started| started.push(thread.clone())));
+    let mut task = BlockingTask { handle, _call: call };
+    match (&mut task.handle).await {
         Ok(result) => result,
         Err(error) => match error.try_into_panic() {
-            // contained where every panic is
+            // caught by `invoke`, like every panic
             Ok(panic) => std::panic::resume_unwind(panic),
             Err(error) => Err(Failure::Body(error.into())),
         },
     }
 }
 
-/// A future and the permits that it holds; if it is dropped while a thread works for it, the thread keeps them.
+/// A future and the permits that it holds; if it is dropped while a thread works for it, the thread holds them.
 #[derive(Debug)]
-pub(crate) struct Holding<F> {
-    // dropped first, so that what still waits for a thread is aborted before the permits go
+pub(crate) struct WithPermits<F> {
+    // dropped first, so that a function that still waits for a thread is aborted before the permits are released
     future: F,
-    held: Held,
+    held: HeldPermits,
 }
 
-/// Threads that work for a call.
+/// CallThreads that work for a call.
 #[derive(Debug)]
-pub(crate) struct Threads(Vec<Arc<Thread>>);
+pub(crate) struct CallThreads(Vec<Arc<Thread>>);
 
 #[derive(Debug)]
-struct Held {
-    permits: Vec<Permit>,
+struct HeldPermits {
+    permits: Vec<CallPermit>,
     threads: Vec<Arc<Thread>>,
 }
 
-impl<F> Holding<F> {
-    pub(crate) fn new(future: F, permits: Vec<Permit>) -> Self {
-        Self { future, held: Held { permits, threads: Vec::new() } }
+impl<F> WithPermits<F> {
+    pub(crate) fn new(future: F, permits: Vec<CallPermit>) -> Self {
+        Self { future, held: HeldPermits { permits, threads: Vec::new() } }
     }
 
-    /// The same for a future that these threads work for already.
-    pub(crate) fn with_threads(future: F, threads: Threads) -> Self {
-        Self { future, held: Held { permits: Vec::new(), threads: threads.0 } }
+    /// Wraps a future that these threads already work for.
+    pub(crate) fn with_threads(future: F, threads: CallThreads) -> Self {
+        Self { future, held: HeldPermits { permits: Vec::new(), threads: threads.0 } }
     }
 
     /// The threads that work for it.
-    pub(crate) fn threads(&self) -> Threads {
-        Threads(self.held.threads.clone())
+    pub(crate) fn threads(&self) -> CallThreads {
+        CallThreads(self.held.threads.clone())
     }
 
     pub(crate) fn get_mut(&mut self) -> &mut F {
@@ -150,32 +151,32 @@ impl<F> Holding<F> {
     }
 
     /// Holds another permit.
-    pub(crate) fn hold(&mut self, permit: Permit) {
+    pub(crate) fn hold_permit(&mut self, permit: CallPermit) {
         self.held.permits.push(permit);
     }
 
-    /// Replaces the permits that it holds.
+    /// Replaces the permits that it holds, but for that of `max_concurrency`.
     #[cfg_attr(
         not(feature = "http"),
         expect(dead_code, reason = "elsewhere a call ends with its connection")
     )]
-    pub(crate) fn hold_instead(&mut self, permit: Permit) {
-        self.held.permits.retain(|permit| matches!(permit, Permit::Concurrency(_)));
+    pub(crate) fn replace_permits(&mut self, permit: CallPermit) {
+        self.held.permits.retain(|permit| matches!(permit, CallPermit::Concurrency(_)));
         self.held.permits.push(permit);
     }
 }
 
-impl<F: Future + Unpin> Future for Holding<F> {
+impl<F: Future + Unpin> Future for WithPermits<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<F::Output> {
         let this = &mut *self;
-        let outer = STARTED.replace(Some(Vec::new()));
+        let outer = STARTED_THREADS.replace(Some(Vec::new()));
         let polled = Pin::new(&mut this.future).poll(cx);
-        let started = STARTED.replace(outer).unwrap_or_default();
+        let started = STARTED_THREADS.replace(outer).unwrap_or_default();
         if !started.is_empty() {
-            // a call within a call: both hold permits
-            STARTED.with_borrow_mut(|outer| {
+            // a call within a call: the threads hold the permits of both
+            STARTED_THREADS.with_borrow_mut(|outer| {
                 outer.iter_mut().for_each(|outer| outer.extend_from_slice(&started));
             });
             this.held.threads.extend(started);
@@ -184,11 +185,11 @@ impl<F: Future + Unpin> Future for Holding<F> {
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldPermits {
     fn drop(&mut self) {
         // a call has one thread at a time: the last one that it started
         if let Some(thread) = self.threads.last() {
-            thread.keep(std::mem::take(&mut self.permits));
+            thread.hold_permits(std::mem::take(&mut self.permits));
         }
     }
 }

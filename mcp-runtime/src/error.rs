@@ -1,4 +1,4 @@
-//! Errors of user functions: private unless said otherwise.
+//! Errors of user functions. Their causes are private unless the function makes them public.
 
 use std::{borrow::Cow, fmt};
 
@@ -8,9 +8,9 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a tool, resource or prompt failed.
 ///
-/// Made with [`new`](Self::new) it is public: the model reads its message. Everything that `?` converts into it is
-/// private: the client sees `tool 'name' failed`, the log gets the whole chain of causes. A [`ProtocolError`] becomes
-/// a JSON-RPC error.
+/// An error made with [`new`](Self::new) is public: the model reads its message. An error that `?` converts into it is
+/// private: the client sees `tool 'name' failed`, and the log gets the chain of causes. A [`ProtocolError`] becomes a
+/// JSON-RPC error.
 ///
 /// ```
 /// use mcp_runtime::ToolError;
@@ -37,13 +37,13 @@ impl ToolError {
         Self(ErrorKind::Public { message: message.into(), content: Vec::new() })
     }
 
-    /// A failure of which the client learns nothing but that it happened.
+    /// A failure whose cause is hidden from the client.
     pub fn private(cause: impl Into<BoxError>) -> Self {
         let cause = match cause.into().downcast::<ProtocolError>() {
             Ok(error) => return Self(ErrorKind::Protocol(*error)),
             Err(cause) => cause,
         };
-        // what the user or the client said to a question is no secret
+        // the client already knows how it answered the elicitation
         match cause.downcast_ref::<AskError>().filter(|error| error.is_public()) {
             Some(error) => Self::new(error.to_string()),
             None => Self(ErrorKind::Private(cause)),
@@ -110,7 +110,7 @@ impl<T, E: fmt::Display> ResultExt<T> for Result<T, E> {
     note = "implement `std::error::Error` for it (and `Send + Sync + 'static`), or return `ToolError`"
 )]
 pub trait IntoFailure {
-    /// The failure that it means.
+    /// The failure of the call.
     fn into_failure(self) -> Failure;
 }
 
@@ -121,23 +121,23 @@ impl<E: Into<ToolError>> IntoFailure for E {
     }
 }
 
-/// Why a call has no result. Generated code passes it on; dispatch turns it into a reply.
+/// Why a call has no result.
 #[derive(Debug)]
 pub enum Failure {
     /// The user's function failed.
     Body(ToolError),
-    /// The arguments do not fit; the text says how.
+    /// The arguments are invalid; the text is the report.
     Arguments(String),
     /// A JSON-RPC error.
     Protocol(ProtocolError),
-    /// There is no such resource.
+    /// The resource does not exist.
     NotFound,
     /// The function took longer than its limit.
     TimedOut(std::time::Duration),
 }
 
 impl Failure {
-    /// The JSON-RPC error that the function asked for.
+    /// The JSON-RPC error that the function chose.
     pub(crate) fn protocol(&self) -> Option<&ProtocolError> {
         match self {
             Self::Protocol(error) | Self::Body(ToolError(ErrorKind::Protocol(error))) => Some(error),

@@ -1,5 +1,5 @@
-//! Values by type: a server's state, or what belongs to one request. A value is found as `T` whether it was put in as
-//! `T`, as `Arc<T>`, or (for traits) as `Arc<dyn T>`.
+//! Values by type: a server's state, or values of one request. A value is found as `T` whether it was inserted as `T`,
+//! as `Arc<T>`, or (for traits) as `Arc<dyn T>`.
 
 use std::{
     any::{Any, TypeId},
@@ -8,18 +8,18 @@ use std::{
     sync::Arc,
 };
 
-/// Values by their type.
+/// Values by type. The key of a `T` is the `TypeId` of `Arc<T>`.
 #[derive(Default, Clone)]
 pub(crate) struct Extensions(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
 
 impl Extensions {
-    /// Puts a value in; one of the same type is replaced.
-    pub(crate) fn put<T: Any + Send + Sync>(&mut self, value: T) {
-        self.share(Arc::new(value));
+    /// Inserts a value; one of the same type is replaced.
+    pub(crate) fn insert<T: Any + Send + Sync>(&mut self, value: T) {
+        self.insert_arc(Arc::new(value));
     }
 
-    /// Puts a value in that others hold as well; one of the same type is replaced.
-    pub(crate) fn share<T: Any + Send + Sync>(&mut self, value: Arc<T>) {
+    /// Inserts a shared value; one of the same type is replaced.
+    pub(crate) fn insert_arc<T: Any + Send + Sync>(&mut self, value: Arc<T>) {
         self.0.insert(TypeId::of::<Arc<T>>(), Arc::new(value));
     }
 
@@ -35,19 +35,18 @@ impl Extensions {
         self.0.get(&TypeId::of::<Arc<Arc<T>>>())?.downcast_ref::<Arc<Arc<T>>>().map(|v| &***v)
     }
 
-    /// These values before those of `others`.
-    pub(crate) fn over(&self, others: &Arc<Self>) -> Arc<Self> {
+    /// The values of both; of one type, that of `self`.
+    pub(crate) fn merge_over(&self, others: &Arc<Self>) -> Arc<Self> {
         if self.0.is_empty() {
             return others.clone();
         }
         let mut all = others.0.clone();
-        all.extend(self.0.iter().map(|(slot, value)| (*slot, value.clone())));
+        all.extend(self.0.iter().map(|(key, value)| (*key, value.clone())));
         Arc::new(Self(all))
     }
 
-    /// Whether there is a value whose slot is that of `Arc<T>` or of `Arc<Arc<T>>`.
-    pub(crate) fn holds(&self, slots: &[TypeId]) -> bool {
-        slots.iter().any(|slot| self.0.contains_key(slot))
+    pub(crate) fn contains_any(&self, keys: &[TypeId]) -> bool {
+        keys.iter().any(|key| self.0.contains_key(key))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The only place that runs users' functions: handlers of tools, resources and prompts, and the functions that their
-//! attributes name. Panics are contained, the first poll is in place, time limits and interruptions are seen here; what
-//! comes out is a value.
+//! attributes name. It catches panics, polls a future for the first time in place, applies time limits and detects
+//! interruptions; the outcome is a value.
 
 use std::{
     any::Any,
@@ -16,8 +16,8 @@ use std::{
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    arguments::{BoxFuture, Call, CallParts, Flow, Outcome},
-    blocking::{Holding, Permit, Threads},
+    arguments::{BoxFuture, Call, CallParts, MaybeFuture, Outcome},
+    blocking::{CallPermit, CallThreads, WithPermits},
     client_request::{InputRequired, require_visits},
     content::Content,
     context::{ClientFeature, Context},
@@ -27,48 +27,48 @@ use crate::{
     protocol::{INVALID_PARAMS, RESOURCE_NOT_FOUND, Revision, URL_ELICITATION_REQUIRED},
 };
 
-/// How a function that has been entered goes on.
-pub(crate) enum Started<R, I> {
-    Done(Invoked<R, I>),
+/// A function that has been called: it is done, or its future is pending.
+pub(crate) enum Invocation<R, I> {
+    Done(InvokeOutcome<R, I>),
     Running(Running<R>),
 }
 
-/// What came of a function.
-pub(crate) enum Invoked<R, I> {
+/// How a function ended.
+pub(crate) enum InvokeOutcome<R, I> {
     Returned(Result<R, Failure>),
-    /// It cannot go on in this request, for this reason.
+    /// It cannot continue in this request, for this reason.
     Interrupted(I, Running<R>),
 }
 
-/// Why a pending function may have to leave the request that called it. Each kind of body has its own reasons.
+/// Why a pending function cannot continue in the request that called it. Each kind of function has its own reasons.
 pub(crate) trait Interruption: Sized + Send + 'static {
-    /// The reason that its last poll gave.
-    fn raised(context: &Context) -> Option<Self>;
+    /// The reason that the function's last poll recorded in its context.
+    fn detect(context: &Context) -> Option<Self>;
 }
 
-/// Completions, lists and checks of subscriptions wait in place.
+/// Completions, lists and subscription checks are never interrupted.
 impl Interruption for Infallible {
-    fn raised(_: &Context) -> Option<Self> {
+    fn detect(_: &Context) -> Option<Self> {
         None
     }
 }
 
 impl Interruption for InputRequired {
-    fn raised(context: &Context) -> Option<Self> {
+    fn detect(context: &Context) -> Option<Self> {
         context.inner().client_requests.take_input_required()
     }
 }
 
-/// Why a tool's function leaves its request.
+/// Why a tool's function cannot continue in its request.
 pub(crate) enum ToolInterruption {
     Input(InputRequired),
-    /// It goes on as a task.
+    /// It continues as a task.
     Task,
 }
 
 impl Interruption for ToolInterruption {
-    fn raised(context: &Context) -> Option<Self> {
-        InputRequired::raised(context)
+    fn detect(context: &Context) -> Option<Self> {
+        InputRequired::detect(context)
             .map(Self::Input)
             .or_else(|| context.starts_task().then_some(Self::Task))
     }
@@ -78,38 +78,37 @@ impl Interruption for ToolInterruption {
 pub(crate) struct MissingFeatures(pub(crate) Vec<ClientFeature>);
 
 impl Interruption for MissingFeatures {
-    fn raised(context: &Context) -> Option<Self> {
+    fn detect(context: &Context) -> Option<Self> {
         context.inner().client_requests.take_missing().map(Self)
     }
 }
 
-/// What a function's own words are about, in messages and logs.
+/// What an error message or log entry is about.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Subject<'a> {
+pub(crate) struct ErrorContext<'a> {
     /// Such as `tool`.
     pub(crate) kind: &'static str,
     pub(crate) name: &'a str,
-    /// Whether clients are shown the causes of private errors.
+    /// Whether clients see the causes of private errors.
     pub(crate) detailed: bool,
 }
 
-/// What a client learns of a function that failed.
+/// What a client is told about a function that failed.
 pub(crate) enum ClientError {
-    /// The arguments do not fit; the text says how.
+    /// The arguments are invalid; the text is the report.
     Arguments(String),
     /// The item does not exist.
     NotFound,
-    /// An error for the client's program.
+    /// A JSON-RPC error.
     Protocol(ProtocolError),
     /// A message for the model.
     Message(String, Vec<Content>),
 }
 
 impl Failure {
-    /// What the client learns of it: the function's own words if they are public, else only that it failed; the log
-    /// gets the whole chain of causes.
-    pub(crate) fn into_client_error(self, of: Subject<'_>, revision: Revision) -> ClientError {
-        let Subject { kind, name, detailed } = of;
+    /// What the client is told: a public message, else only that the function failed; the log gets the chain of causes.
+    pub(crate) fn into_client_error(self, context: ErrorContext<'_>, revision: Revision) -> ClientError {
+        let ErrorContext { kind, name, detailed } = context;
         match self {
             Self::Arguments(report) => ClientError::Arguments(report),
             Self::NotFound => ClientError::NotFound,
@@ -118,20 +117,20 @@ impl Failure {
                 ClientError::Message(text, Vec::new())
             }
             Self::Protocol(error) | Self::Body(ToolError(ErrorKind::Protocol(error))) => {
-                ClientError::Protocol(in_words_of(revision, error))
+                ClientError::Protocol(map_error_code(error, revision))
             }
             Self::Body(ToolError(ErrorKind::Public { message, content })) => {
                 ClientError::Message(message.into_owned(), content)
             }
             Self::Body(ToolError(ErrorKind::Private(cause))) => {
-                // the cause writes itself, and may panic in that
-                let chain = catch_unwind(AssertUnwindSafe(|| chain(&*cause)));
+                // the user's `Display` may panic
+                let chain = catch_unwind(AssertUnwindSafe(|| error_chain(&*cause)));
                 discard(cause);
                 let Ok(chain) = chain.map_err(|panic| {
                     tracing::error!(
                         kind,
                         name,
-                        error = message_of(&*panic),
+                        error = panic_message(&*panic),
                         "panicked while an error was written"
                     );
                     discard(panic);
@@ -146,8 +145,8 @@ impl Failure {
     }
 }
 
-/// One code has a successor in 2026-07-28, and functions need not know which client they answer.
-fn in_words_of(revision: Revision, error: ProtocolError) -> ProtocolError {
+/// Replaces the code that 2026-07-28 has removed, so that functions need not know the revision of their client.
+fn map_error_code(error: ProtocolError, revision: Revision) -> ProtocolError {
     if error.code == RESOURCE_NOT_FOUND && revision.is_modern() {
         ProtocolError { code: INVALID_PARAMS, ..error }
     } else {
@@ -156,7 +155,7 @@ fn in_words_of(revision: Revision, error: ProtocolError) -> ProtocolError {
 }
 
 /// An error and its causes in one line.
-fn chain(error: &dyn std::error::Error) -> String {
+fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -167,82 +166,84 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-fn message_of(panic: &(dyn Any + Send)) -> &str {
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no message)")
 }
 
-/// Drops a value of the user's; a panic in that ends there.
+/// Drops a user's value and swallows a panic of its destructor.
 pub(crate) fn discard<T>(value: T) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
-        // it could panic once more
+        // dropping the payload could panic again
         std::mem::forget(panic);
     }
 }
 
-/// Runs a user's code; a panic in it is a private failure.
-pub(crate) fn contain<T>(body: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+/// Runs a user's code; a panic becomes a private failure.
+pub(crate) fn catch_panic<T>(body: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
-        let error = ToolError::private(format!("panicked: {}", message_of(&*panic)));
+        let error = ToolError::private(format!("panicked: {}", panic_message(&*panic)));
         discard(panic);
         Err(Failure::Body(error))
     })
 }
 
-/// The log line and the error of a reply that was lost to a panic outside of a function's own code.
-pub(crate) fn lost(panic: Box<dyn Any + Send>) -> ProtocolError {
-    tracing::error!(error = message_of(&*panic), "panicked while a reply was written");
+/// Logs a panic outside of a user's function that left a request without a reply, and returns the error to send.
+pub(crate) fn report_lost_reply(panic: Box<dyn Any + Send>) -> ProtocolError {
+    tracing::error!(error = panic_message(&*panic), "panicked while a reply was written");
     discard(panic);
     ProtocolError::internal("the reply could not be written")
 }
 
-/// Enters a handler.
+/// Calls a handler.
 ///
-/// `watched`: the call has a context in any case, so that what a plain function records is known to belong to it.
+/// With `watched`, the call always has a context, so that what a plain function logs is attributed to it.
 pub(crate) fn start<R, I: Interruption>(
     handler: Handler<R>,
     parts: CallParts<'_>,
     limit: Option<Duration>,
     watched: bool,
-) -> Started<R, I> {
+) -> Invocation<R, I> {
     let mut call = Call::new(parts);
     let entered = watched.then(|| call.context().enter());
-    let outcome = contain(|| handler(&mut call));
+    let outcome = catch_panic(|| handler(&mut call));
     drop(entered);
-    go_on(outcome, call.made_context(), limit, &mut || call.context())
+    poll_in_place(outcome, call.existing_context(), limit, &mut || call.context())
 }
 
-/// Enters a function that has its context already.
+/// Calls a function that already has its context.
 pub(crate) fn start_with<R, I: Interruption>(
     function: impl FnOnce() -> Outcome<R>,
     context: &Context,
     limit: Option<Duration>,
-) -> Started<R, I> {
-    go_on(contain(function), Some(context.clone()), limit, &mut || context.clone())
+) -> Invocation<R, I> {
+    poll_in_place(catch_panic(function), Some(context.clone()), limit, &mut || context.clone())
 }
 
-/// Polls what is pending in place; `context` makes a context for a function that has not asked for one.
-fn go_on<R, I: Interruption>(
+/// Polls a pending function for the first time; `make_context` is for one that has not made a context itself.
+fn poll_in_place<R, I: Interruption>(
     outcome: Outcome<R>,
-    made: Option<Context>,
+    context: Option<Context>,
     limit: Option<Duration>,
-    context: &mut dyn FnMut() -> Context,
-) -> Started<R, I> {
+    make_context: &mut dyn FnMut() -> Context,
+) -> Invocation<R, I> {
     match outcome {
-        // most functions are ready at once: no task, no timer, no context
-        Ok(Flow::Ready(value)) => Started::Done(Invoked::Returned(Ok(value))),
-        Err(failure) => settle(Err(failure), context),
-        Ok(Flow::Pending(future)) => {
-            let mut future = Holding::new(Contained { future: Some(future), context: made }, Vec::new());
+        // the fast path: no task, no timer, no context
+        Ok(MaybeFuture::Ready(value)) => Invocation::Done(InvokeOutcome::Returned(Ok(value))),
+        Err(failure) => resolve_ready(Err(failure), make_context),
+        Ok(MaybeFuture::Pending(future)) => {
+            let mut future = WithPermits::new(CatchPanic { future: Some(future), context }, Vec::new());
             match Pin::new(&mut future).poll(&mut TaskContext::from_waker(Waker::noop())) {
-                Poll::Ready(result) => settle(result, context),
+                Poll::Ready(result) => resolve_ready(result, make_context),
                 Poll::Pending => {
-                    let context = context();
+                    let context = make_context();
                     future.get_mut().context = Some(context.clone());
                     let running = Running { future, context, limit };
-                    match I::raised(&running.context) {
-                        Some(interruption) => Started::Done(Invoked::Interrupted(interruption, running)),
-                        None => Started::Running(running),
+                    match I::detect(&running.context) {
+                        Some(interruption) => {
+                            Invocation::Done(InvokeOutcome::Interrupted(interruption, running))
+                        }
+                        None => Invocation::Running(running),
                     }
                 }
             }
@@ -250,51 +251,51 @@ fn go_on<R, I: Interruption>(
     }
 }
 
-/// A result that was there at once.
-fn settle<R, I: Interruption>(
+/// The invocation of a function whose first poll returned `result`.
+fn resolve_ready<R, I: Interruption>(
     result: Result<R, Failure>,
-    context: &mut dyn FnMut() -> Context,
-) -> Started<R, I> {
-    if !result.as_ref().is_err_and(requires_visits) {
-        return Started::Done(Invoked::Returned(result));
+    make_context: &mut dyn FnMut() -> Context,
+) -> Invocation<R, I> {
+    if !result.as_ref().is_err_and(requires_url_elicitation) {
+        return Invocation::Done(InvokeOutcome::Returned(result));
     }
-    let future = Holding::new(Contained { future: None, context: None }, Vec::new());
-    let running = Running { future, context: context(), limit: None };
-    Started::Done(running.visited(result))
+    let future = WithPermits::new(CatchPanic { future: None, context: None }, Vec::new());
+    let running = Running { future, context: make_context(), limit: None };
+    Invocation::Done(running.into_outcome(result))
 }
 
-fn requires_visits(failure: &Failure) -> bool {
+fn requires_url_elicitation(failure: &Failure) -> bool {
     failure.protocol().is_some_and(|error| error.code == URL_ELICITATION_REQUIRED)
 }
 
-/// A user's future: polls with every panic turned into a private failure, and drops without any.
-struct Contained<R> {
+/// A user's future. A panic in its poll becomes a private failure; a panic in its drop is swallowed.
+struct CatchPanic<R> {
     future: Option<BoxFuture<Result<R, Failure>>>,
     context: Option<Context>,
 }
 
-impl<R> Future for Contained<R> {
+impl<R> Future for CatchPanic<R> {
     type Output = Result<R, Failure>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
         let Self { future: Some(future), context } = &mut *self else { return Poll::Pending };
         let entered = context.as_ref().map(Context::enter);
         let mut polled = Poll::Pending;
-        let contained = contain(|| {
+        let caught = catch_panic(|| {
             polled = future.as_mut().poll(cx);
             Ok(())
         });
         drop(entered);
-        match contained {
+        match caught {
             Ok(()) => polled,
             Err(failure) => Poll::Ready(Err(failure)),
         }
     }
 }
 
-impl<R> Drop for Contained<R> {
+impl<R> Drop for CatchPanic<R> {
     fn drop(&mut self) {
-        // what the function holds may panic when its call is given up
+        // log entries of destructors belong to the call
         let entered = self.context.as_ref().map(Context::enter);
         discard(self.future.take());
         drop(entered);
@@ -303,7 +304,7 @@ impl<R> Drop for Contained<R> {
 
 /// A function that has been polled and is pending.
 pub(crate) struct Running<R> {
-    future: Holding<Contained<R>>,
+    future: WithPermits<CatchPanic<R>>,
     context: Context,
     limit: Option<Duration>,
 }
@@ -314,25 +315,25 @@ impl<R> Running<R> {
     }
 
     /// The threads that run the function.
-    pub(crate) fn threads(&self) -> Threads {
+    pub(crate) fn threads(&self) -> CallThreads {
         self.future.threads()
     }
 
     /// Holds permits as long as the function runs, on a thread or not.
-    pub(crate) fn hold_all(&mut self, permits: impl IntoIterator<Item = Permit>) {
-        permits.into_iter().for_each(|permit| self.future.hold(permit));
+    pub(crate) fn hold_permits(&mut self, permits: impl IntoIterator<Item = CallPermit>) {
+        permits.into_iter().for_each(|permit| self.future.hold_permit(permit));
     }
 
-    /// Runs the function to its end, at most as long as its limit; time that the client takes for answers does not
-    /// count. A thread that outlives the limit sees its token fire.
-    pub(crate) async fn finish<I: Interruption>(mut self) -> Invoked<R, I> {
+    /// Runs the function to its end, at most for its time limit, which does not include the time that the client takes
+    /// to answer. If a thread outlives the limit, its cancellation token fires.
+    pub(crate) async fn finish<I: Interruption>(mut self) -> InvokeOutcome<R, I> {
         let mut timer = pin!(self.limit.map(sleep));
         let mut waiting_since = None;
         let ended = poll_fn(|cx| {
             if let Poll::Ready(result) = Pin::new(&mut self.future).poll(cx) {
                 return Poll::Ready(Ok(result));
             }
-            if let Some(interruption) = I::raised(&self.context) {
+            if let Some(interruption) = I::detect(&self.context) {
                 return Poll::Ready(Err(interruption));
             }
             let Some(mut timer) = timer.as_mut().as_pin_mut() else { return Poll::Pending };
@@ -350,29 +351,30 @@ impl<R> Running<R> {
             })
         });
         match ended.await {
-            Ok(result) => self.visited(result),
-            Err(interruption) => Invoked::Interrupted(interruption, self),
+            Ok(result) => self.into_outcome(result),
+            Err(interruption) => InvokeOutcome::Interrupted(interruption, self),
         }
     }
 
-    /// The end, but for a failure with URLs that the user must visit first: clients are told of those in their own ways.
-    fn visited<I: Interruption>(self, result: Result<R, Failure>) -> Invoked<R, I> {
+    /// The outcome of a function that returned `result`. URLs that the user must visit first reach the client in the
+    /// way that its revision defines, which may interrupt the call.
+    fn into_outcome<I: Interruption>(self, result: Result<R, Failure>) -> InvokeOutcome<R, I> {
         let result = match result {
-            Err(failure) if requires_visits(&failure) => {
+            Err(failure) if requires_url_elicitation(&failure) => {
                 let failure = match failure.protocol() {
                     Some(error) => require_visits(error.clone(), &self.context),
                     None => failure,
                 };
-                match I::raised(&self.context) {
-                    Some(interruption) => return Invoked::Interrupted(interruption, self),
+                match I::detect(&self.context) {
+                    Some(interruption) => return InvokeOutcome::Interrupted(interruption, self),
                     None => Err(failure),
                 }
             }
             other => other,
         };
-        // nothing more is sent for the call from here on
+        // after its result, nothing more is sent for the call
         self.context.inner().cancel.end();
-        Invoked::Returned(result)
+        InvokeOutcome::Returned(result)
     }
 }
 
@@ -382,11 +384,14 @@ impl<R> fmt::Debug for Running<R> {
     }
 }
 
-/// Waits for something that belongs to a call, at most as long as the call's limit.
+/// Waits for something that belongs to a call, at most for the call's time limit.
 ///
 /// # Errors
 /// The limit has passed.
-pub(crate) async fn within<T>(limit: Option<Duration>, wait: impl Future<Output = T>) -> Result<T, Failure> {
+pub(crate) async fn with_timeout<T>(
+    limit: Option<Duration>,
+    wait: impl Future<Output = T>,
+) -> Result<T, Failure> {
     match limit {
         None => Ok(wait.await),
         Some(limit) => tokio::time::timeout(limit, wait).await.map_err(|_| Failure::TimedOut(limit)),

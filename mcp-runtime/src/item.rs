@@ -1,5 +1,5 @@
-//! What every kind of item has: its name and texts, its arguments, where it is in the user's source, and the problems
-//! that keep a server with it from being built.
+//! What tools, resources and prompts have in common: name and texts, arguments, source location, and the error that
+//! `build()` reports for one.
 
 use std::{any::Any, fmt, sync::Arc};
 
@@ -11,10 +11,10 @@ use crate::{
     protocol::Revision,
 };
 
-/// A handler of results `R`.
+/// Decodes the arguments of a call and calls the user's function, which returns an `R`.
 pub(crate) type Handler<R> = fn(&mut Call<'_>) -> Outcome<R>;
 
-/// Where an item stands in the user's source.
+/// Where an item is in the user's source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Location {
     pub(crate) module: &'static str,
@@ -24,7 +24,7 @@ pub struct Location {
 }
 
 impl Location {
-    /// A place in a file, and the module it is in.
+    /// A position in a file, and the module it is in.
     #[must_use]
     pub const fn new(file: &'static str, line: u32, column: u32, module: &'static str) -> Self {
         Self { module, file, line, column }
@@ -42,9 +42,9 @@ impl fmt::Display for Location {
     }
 }
 
-/// What every kind of item has.
+/// What the attribute of any kind of item sets.
 #[derive(Clone, Copy)]
-pub(crate) struct Common {
+pub(crate) struct ItemDescriptor {
     pub(crate) name: &'static str,
     pub(crate) title: Option<&'static str>,
     pub(crate) description: Option<&'static str>,
@@ -52,16 +52,16 @@ pub(crate) struct Common {
     /// JSON text of `_meta`.
     pub(crate) meta: Option<&'static str>,
     pub(crate) scopes: &'static [&'static str],
-    /// What the client must be able to do.
+    /// Capabilities that the client must declare.
     pub(crate) requires: &'static [ClientFeature],
     pub(crate) args: &'static [&'static dyn AnyArg],
     pub(crate) injects: &'static [Inject],
     pub(crate) at: Location,
-    /// Not to be reported when no builder names it.
+    /// Whether it is left out of the warning about items that no builder registers.
     pub(crate) unlisted: bool,
 }
 
-impl Common {
+impl ItemDescriptor {
     pub(crate) const fn new(name: &'static str, at: Location) -> Self {
         Self {
             name,
@@ -79,11 +79,11 @@ impl Common {
     }
 }
 
-/// The setters that all three descriptors have.
-macro_rules! common_setters {
+/// Implements the setters that the descriptors of all kinds share.
+macro_rules! descriptor_setters {
     ($def:ident) => {
         impl $def {
-            /// What stands where a mistake kept an item from being expanded, so that its registration is no second error.
+            /// The descriptor of an item whose attribute is invalid, so that its registration is not a second error.
             #[must_use]
             pub const fn invalid() -> Self {
                 Self::new("invalid", crate::item::Location::new("", 0, 0, ""))
@@ -92,63 +92,63 @@ macro_rules! common_setters {
             /// Sets the wire's `title`.
             #[must_use]
             pub const fn title(mut self, title: &'static str) -> Self {
-                self.common.title = Some(title);
+                self.item.title = Some(title);
                 self
             }
 
             /// Sets the wire's `description`.
             #[must_use]
             pub const fn description(mut self, text: &'static str) -> Self {
-                self.common.description = Some(text);
+                self.item.description = Some(text);
                 self
             }
 
             /// Sets the wire's `icons`.
             #[must_use]
             pub const fn icons(mut self, icons: &'static [crate::content::Icon]) -> Self {
-                self.common.icons = icons;
+                self.item.icons = icons;
                 self
             }
 
             /// Sets the entry's `_meta`, as JSON text.
             #[must_use]
             pub const fn meta(mut self, json: &'static str) -> Self {
-                self.common.meta = Some(json);
+                self.item.meta = Some(json);
                 self
             }
 
-            /// Sets what a caller must have been granted.
+            /// Sets the scopes that a caller needs.
             #[must_use]
             pub const fn scopes(mut self, scopes: &'static [&'static str]) -> Self {
-                self.common.scopes = scopes;
+                self.item.scopes = scopes;
                 self
             }
 
-            /// Sets what the client must be able to do.
+            /// Sets the capabilities that the client must declare.
             #[must_use]
             pub const fn requires(mut self, features: &'static [crate::context::ClientFeature]) -> Self {
-                self.common.requires = features;
+                self.item.requires = features;
                 self
             }
 
             /// Sets the arguments.
             #[must_use]
             pub const fn args(mut self, args: &'static [&'static dyn crate::arguments::AnyArg]) -> Self {
-                self.common.args = args;
+                self.item.args = args;
                 self
             }
 
-            /// Sets what is injected.
+            /// Sets the injected parameters.
             #[must_use]
             pub const fn injects(mut self, injects: &'static [crate::arguments::Inject]) -> Self {
-                self.common.injects = injects;
+                self.item.injects = injects;
                 self
             }
 
-            /// Keeps it out of the report of items that no builder names.
+            /// Leaves it out of the warning about items that no builder registers.
             #[must_use]
             pub const fn unlisted(mut self) -> Self {
-                self.common.unlisted = true;
+                self.item.unlisted = true;
                 self
             }
         }
@@ -156,16 +156,16 @@ macro_rules! common_setters {
         impl std::fmt::Debug for $def {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.debug_struct(stringify!($def))
-                    .field("name", &self.common.name)
-                    .field("at", &self.common.at)
+                    .field("name", &self.item.name)
+                    .field("at", &self.item.at)
                     .finish_non_exhaustive()
             }
         }
     };
 }
-pub(crate) use common_setters;
+pub(crate) use descriptor_setters;
 
-/// An item's name, texts and conditions, however it was made.
+/// An item's name, texts and conditions, whether an attribute or a builder describes it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ItemSpec {
     /// The wire's `name`, with the prefix of its mount.
@@ -175,33 +175,33 @@ pub(crate) struct ItemSpec {
     pub(crate) icons: Vec<Icon>,
     /// JSON text of `_meta`.
     pub(crate) meta: Option<String>,
-    /// What a caller must have been granted.
+    /// Scopes that a caller needs.
     pub(crate) scopes: Vec<String>,
-    /// What the client must be able to do.
+    /// Capabilities that the client must declare.
     pub(crate) requires: Vec<ClientFeature>,
-    /// Where its function is; run-time items have no location.
+    /// `None` for items made at run time.
     pub(crate) location: Option<Location>,
 }
 
 impl ItemSpec {
-    pub(crate) fn new(name: String, common: &Common) -> Self {
+    pub(crate) fn new(name: String, descriptor: &ItemDescriptor) -> Self {
         Self {
             name,
-            title: common.title.map(str::to_owned),
-            description: common.description.map(str::to_owned),
-            icons: common.icons.to_vec(),
-            meta: common.meta.map(str::to_owned),
-            scopes: common.scopes.iter().map(|&scope| scope.to_owned()).collect(),
-            requires: common.requires.to_vec(),
-            location: Some(common.at),
+            title: descriptor.title.map(str::to_owned),
+            description: descriptor.description.map(str::to_owned),
+            icons: descriptor.icons.to_vec(),
+            meta: descriptor.meta.map(str::to_owned),
+            scopes: descriptor.scopes.iter().map(|&scope| scope.to_owned()).collect(),
+            requires: descriptor.requires.to_vec(),
+            location: Some(descriptor.at),
         }
     }
 
-    /// A problem with this item, at its location.
-    pub(crate) fn problem(&self, text: impl fmt::Display) -> Problem {
+    /// An error in this item, at its location.
+    pub(crate) fn build_error(&self, text: impl fmt::Display) -> BuildError {
         match self.location {
-            Some(at) => Problem::at(at, text),
-            None => Problem::new(text.to_string()),
+            Some(at) => BuildError::at(at, text),
+            None => BuildError::new(text.to_string()),
         }
     }
 
@@ -240,11 +240,11 @@ impl<R> fmt::Debug for Function<R> {
     }
 }
 
-/// Something that keeps a server from being built.
+/// Why a server cannot be built; `build()` reports all of them at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Problem(String);
+pub(crate) struct BuildError(String);
 
-impl Problem {
+impl BuildError {
     pub(crate) fn new(text: String) -> Self {
         Self(text)
     }
@@ -254,7 +254,7 @@ impl Problem {
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }

@@ -1,5 +1,5 @@
-//! Everything that generated code names, and nothing else. Not part of the public interface: it changes with the
-//! macros, which are pinned to this exact version.
+//! Everything that generated code names, and nothing else. Not part of the public API: it changes with the macros, which
+//! are pinned to this exact version.
 
 pub use core::{
     clone::Clone, column, concat, convert::Into, default::Default, file, line, module_path, ops::Bound,
@@ -29,7 +29,7 @@ pub use crate::{
     tool::{AnyToolOut, OutputType, TaskMode, Tool, ToolDef, ToolOut, ToolResult, tool_out},
 };
 
-/// Goes on as a task from here, if the call may.
+/// Turns the call into a task, if it may become one.
 pub async fn start_task(context: &crate::Context) {
     context.start_task().await;
 }
@@ -38,7 +38,7 @@ pub async fn start_task(context: &crate::Context) {
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime.block_on(future),
-        // nothing runs without a runtime, and `main` has no error type that is known here
+        // `main` may have any error type, and nothing runs without a runtime
         Err(e) => panic!("the async runtime cannot be started: {e}"),
     }
 }

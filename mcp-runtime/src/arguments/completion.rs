@@ -1,22 +1,25 @@
-//! What an argument completes to: the function that its attribute names, or by itself the choices that it has.
+//! Completion of one argument: by the function that its attribute names, or from the choices that it declares.
 
 use std::collections::BTreeMap;
 
+use schemars::{Schema, SchemaGenerator};
 use serde_json::Value;
 
+use super::{
+    BoxFuture,
+    attribute_fn::{Async, AttributeFn, InjectedValues, Sync, for_each_arity, run_on_blocking_thread},
+    inject::Inject,
+};
 use crate::{
-    arguments::{
-        AnyArg, BoxFuture, Inject,
-        named::{Async, Named, Sync, Values, any_number_of_values, elsewhere},
-    },
     context::Context,
     error::Failure,
-    schema::{Direction, generator, hoist_defs, minimize},
+    schema::{Direction, hoist_defs, minimize},
 };
 
-/// A completer behind its type; without a call it only says what it takes.
+/// A type-erased completer; called with `None`, it only reports what it injects.
 pub(crate) type CompleteFn =
-    fn(Option<(Completion, Context)>) -> Named<BoxFuture<Result<Vec<String>, Failure>>>;
+    fn(Option<(Completion, Context)>) -> AttributeFn<BoxFuture<Result<Vec<String>, Failure>>>;
+
 /// What is being completed: the text so far, and the arguments chosen before.
 ///
 /// See [completion](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion).
@@ -31,7 +34,7 @@ pub struct Completion {
     pub arguments: BTreeMap<String, String>,
 }
 
-/// Functions that `complete = path` can name; `M` tells their shapes apart.
+/// Functions that `complete = path` can name; `M` distinguishes their signatures.
 #[diagnostic::on_unimplemented(
     message = "this function cannot complete a parameter",
     label = "not a completer",
@@ -39,12 +42,12 @@ pub struct Completion {
 )]
 pub trait Completer<M>: Send + 'static {
     #[doc(hidden)]
-    fn takes() -> Vec<Inject>;
+    fn injects() -> Vec<Inject>;
     #[doc(hidden)]
     fn run(self, completion: Completion, context: Context) -> BoxFuture<Result<Vec<String>, Failure>>;
 }
 
-macro_rules! shapes {
+macro_rules! impl_completer {
     ($($(($s:ident $v:ident))*;)*) => {$(
         impl<F, R, I, $($s: ?Sized + 'static),*> Completer<(Sync, R, $(fn(&$s),)*)> for F
         where
@@ -52,14 +55,14 @@ macro_rules! shapes {
             R: IntoIterator<Item = I>,
             I: Into<String>,
         {
-            fn takes() -> Vec<Inject> {
-                vec![$(Inject::taken::<$s>()),*]
+            fn injects() -> Vec<Inject> {
+                vec![$(Inject::of_attribute_fn::<$s>()),*]
             }
 
             #[allow(unused_variables)]
             fn run(self, completion: Completion, context: Context) -> BoxFuture<Result<Vec<String>, Failure>> {
                 Box::pin(async move {
-                    let values = Values::new(context);
+                    let values = InjectedValues::new(context);
                     $(let $v = values.find::<$s>()?;)*
                     Ok(self(&completion, $($v),*).into_iter().map(Into::into).collect())
                 })
@@ -72,33 +75,32 @@ macro_rules! shapes {
             R: IntoIterator<Item = I>,
             I: Into<String>,
         {
-            fn takes() -> Vec<Inject> {
-                vec![$(Inject::taken::<$s>()),*]
+            fn injects() -> Vec<Inject> {
+                vec![$(Inject::of_attribute_fn::<$s>()),*]
             }
 
             #[allow(unused_variables)]
             fn run(self, completion: Completion, context: Context) -> BoxFuture<Result<Vec<String>, Failure>> {
-                elsewhere(move |thread| {
-                    let values = Values::new(context);
+                run_on_blocking_thread(move |thread| {
+                    let values = InjectedValues::new(context);
                     $(let $v = values.find::<$s>()?;)*
-                    let all = thread.wait(self(&completion, $($v),*))?;
+                    let all = thread.block_on(self(&completion, $($v),*))?;
                     Ok(all.into_iter().map(Into::into).collect())
                 })
             }
         }
-
     )*};
 }
-any_number_of_values!(shapes);
+for_each_arity!(impl_completer);
 
-/// Runs the completer that an attribute names.
+/// Runs the completer that an attribute names, or reports what it injects.
 pub fn complete<M, F: Completer<M>>(
     function: F,
     call: Option<(Completion, Context)>,
-) -> Named<BoxFuture<Result<Vec<String>, Failure>>> {
+) -> AttributeFn<BoxFuture<Result<Vec<String>, Failure>>> {
     match call {
-        Some((completion, context)) => Named::gave(function.run(completion, context)),
-        None => Named::takes(F::takes()),
+        Some((completion, context)) => AttributeFn::with_outcome(function.run(completion, context)),
+        None => AttributeFn::with_injects(F::injects()),
     }
 }
 
@@ -115,34 +117,30 @@ pub(crate) fn choices_with_prefix<'a>(
         .collect()
 }
 
-/// What an argument completes to by itself: the choices of its attribute, the values of an enum, `true` and `false`.
-pub(crate) fn choices(arg: &'static dyn AnyArg) -> Vec<String> {
-    if !arg.choices().is_empty() {
-        return arg.choices().iter().map(|&choice| choice.to_owned()).collect();
-    }
-    let mut generator = generator();
-    let mut schema = arg.property(&mut generator).to_value();
+/// The string and boolean values that a schema allows.
+pub(crate) fn choices_in_schema(schema: Schema, mut generator: SchemaGenerator) -> Vec<String> {
+    let mut schema = schema.to_value();
     hoist_defs(&mut schema, generator.take_definitions(true));
     minimize(&mut schema, Direction::Input);
-    let mut found = Vec::new();
-    collect(&schema, &mut found);
-    found
+    let mut choices = Vec::new();
+    collect_choices(&schema, &mut choices);
+    choices
 }
 
-fn collect(schema: &Value, found: &mut Vec<String>) {
+fn collect_choices(schema: &Value, choices: &mut Vec<String>) {
     let types = match schema.get("type") {
         Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).collect(),
         Some(Value::String(one)) => vec![one.as_str()],
         _ => Vec::new(),
     };
     if types.contains(&"boolean") {
-        found.extend(["true".to_owned(), "false".to_owned()]);
+        choices.extend(["true".to_owned(), "false".to_owned()]);
     }
     let values = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
-    found.extend(values.chain(schema.get("const")).filter_map(Value::as_str).map(str::to_owned));
+    choices.extend(values.chain(schema.get("const")).filter_map(Value::as_str).map(str::to_owned));
     for key in ["oneOf", "anyOf"] {
-        for inner in schema.get(key).and_then(Value::as_array).into_iter().flatten() {
-            collect(inner, found);
+        for alternative in schema.get(key).and_then(Value::as_array).into_iter().flatten() {
+            collect_choices(alternative, choices);
         }
     }
 }

@@ -1,5 +1,4 @@
-//! Parameters that come from the server: `&T` from state or request, `FromContext` values, and how their absence is
-//! reported.
+//! Parameters that the server provides: `&T` from state or from the request, and `FromContext` values.
 
 use std::{
     any::{TypeId, type_name},
@@ -21,54 +20,54 @@ use crate::{
     label = "must be `Send + Sync + 'static`",
     note = "if the client should send this, take it by value"
 )]
-pub trait State: Send + Sync + 'static {}
+pub trait Injectable: Send + Sync + 'static {}
 #[diagnostic::do_not_recommend]
-impl<T: ?Sized + Send + Sync + 'static> State for T {}
+impl<T: ?Sized + Send + Sync + 'static> Injectable for T {}
 
 /// An injected parameter, as generated code declares it.
 #[derive(Debug, Clone, Copy)]
 pub struct Inject {
-    /// As it was written; absent for the parameters of a function that an attribute names.
-    written: Option<&'static str>,
-    name: fn() -> &'static str,
-    pub(crate) optional: bool,
-    /// The slots that it may be found in, and whether it is the context itself.
-    slots: fn() -> [TypeId; 2],
-    this: fn() -> TypeId,
+    /// The type as written in the source; `None` for parameters of functions that an attribute names.
+    source_name: Option<&'static str>,
+    type_name: fn() -> &'static str,
+    optional: bool,
+    /// The keys of [`Extensions`] that provide it.
+    keys: fn() -> [TypeId; 2],
+    target: fn() -> TypeId,
 }
 
 impl Inject {
     /// A parameter `&T`.
     #[must_use]
-    pub const fn of<T: ?Sized + State>(name: &'static str) -> Self {
-        Self { written: Some(name), ..Self::taken::<T>() }
+    pub const fn of<T: ?Sized + Injectable>(name: &'static str) -> Self {
+        Self { source_name: Some(name), ..Self::of_attribute_fn::<T>() }
     }
 
     /// A parameter `&T` of a function that an attribute names.
-    pub(crate) const fn taken<T: ?Sized + 'static>() -> Self {
+    pub(crate) const fn of_attribute_fn<T: ?Sized + 'static>() -> Self {
         Self {
-            written: None,
-            name: type_name::<T>,
+            source_name: None,
+            type_name: type_name::<T>,
             optional: false,
-            slots: || [TypeId::of::<Arc<T>>(), TypeId::of::<Arc<Arc<T>>>()],
-            this: TypeId::of::<T>,
+            keys: || [TypeId::of::<Arc<T>>(), TypeId::of::<Arc<Arc<T>>>()],
+            target: TypeId::of::<T>,
         }
     }
 
-    /// The type's name, for people.
+    /// The type's name, for messages.
     pub(crate) fn name(&self) -> &'static str {
-        self.written.unwrap_or_else(self.name)
+        self.source_name.unwrap_or_else(self.type_name)
     }
 
     /// A parameter `Option<&T>`.
     #[must_use]
-    pub const fn optional<T: ?Sized + State>(name: &'static str) -> Self {
+    pub const fn optional<T: ?Sized + Injectable>(name: &'static str) -> Self {
         Self { optional: true, ..Self::of::<T>(name) }
     }
 
-    /// The type that it refers to.
+    /// The type that the reference points to.
     pub(crate) fn target(&self) -> TypeId {
-        (self.this)()
+        (self.target)()
     }
 
     /// Whether it is a `&T`.
@@ -76,17 +75,17 @@ impl Inject {
         self.target() == TypeId::of::<T>()
     }
 
-    /// Whether state or a declared request type can provide it.
+    /// Whether state, or one of the request types that middleware provides, has it.
     pub(crate) fn is_provided(&self, state: &Extensions, requested: &[TypeId]) -> bool {
-        let this = (self.this)();
+        let target = self.target();
         self.optional
-            || this == TypeId::of::<Context>()
-            || requested.contains(&this)
-            || state.holds(&(self.slots)())
+            || target == TypeId::of::<Context>()
+            || requested.contains(&target)
+            || state.contains_any(&(self.keys)())
     }
 }
 
-/// Finds the value for `&T`; sized types may be the context itself.
+/// Finds the value for `&T`; a sized type may be the context itself.
 #[derive(Debug)]
 pub struct Probe<T: ?Sized>(PhantomData<fn() -> *const T>);
 
@@ -99,9 +98,9 @@ impl<T: ?Sized> Probe<T> {
     }
 }
 
-fn absent<T: ?Sized>() -> Failure {
+fn missing_value<T: ?Sized>() -> Failure {
     Failure::Body(ToolError::private(format!(
-        "no value of type `{}` is there for this request\nregister it with `.state(..)`, or have middleware put it into the request's extensions",
+        "no value of type `{}` exists for this request\nregister it with `.state(..)`, or have middleware put it into the request's extensions",
         type_name::<T>()
     )))
 }
@@ -112,17 +111,17 @@ impl<T: 'static> Probe<T> {
     /// # Errors
     /// None was registered, or none came with the request.
     pub fn find<'c>(&self, context: &'c Context) -> Result<&'c T, Failure> {
-        self.find_optional(context).ok_or_else(absent::<T>)
+        self.find_optional(context).ok_or_else(missing_value::<T>)
     }
 
-    /// The value, if there is one.
+    /// The value, if one exists.
     #[must_use]
     pub fn find_optional<'c>(&self, context: &'c Context) -> Option<&'c T> {
         context.as_any::<T>().or_else(|| context.find::<T>())
     }
 }
 
-/// The same for `&dyn Trait`; an inherent method of [`Probe`] wins where the type is sized.
+/// [`Probe`] for `&dyn Trait`: for sized types, its inherent methods take precedence.
 pub trait ProbeDyn<T: ?Sized> {
     /// The value.
     ///
@@ -130,13 +129,13 @@ pub trait ProbeDyn<T: ?Sized> {
     /// None was registered.
     fn find<'c>(&self, context: &'c Context) -> Result<&'c T, Failure>;
 
-    /// The value, if there is one.
+    /// The value, if one exists.
     fn find_optional<'c>(&self, context: &'c Context) -> Option<&'c T>;
 }
 
 impl<T: ?Sized + 'static> ProbeDyn<T> for Probe<T> {
     fn find<'c>(&self, context: &'c Context) -> Result<&'c T, Failure> {
-        context.find::<T>().ok_or_else(absent::<T>)
+        context.find::<T>().ok_or_else(missing_value::<T>)
     }
 
     fn find_optional<'c>(&self, context: &'c Context) -> Option<&'c T> {
@@ -144,7 +143,7 @@ impl<T: ?Sized + 'static> ProbeDyn<T> for Probe<T> {
     }
 }
 
-/// Values that are made for each call from its context: `#[mcp(inject)] tx: Tx`.
+/// Values made for each call from its context: `#[mcp(inject)] tx: Tx`.
 ///
 /// ```
 /// use mcp_runtime::{Context, FromContext, ToolError};
@@ -177,11 +176,11 @@ pub trait FromContext: Sized + Send {
 
 /// How an owned parameter is made, as generated code declares it.
 #[allow(missing_debug_implementations)] // a function pointer
-pub struct Maker<T>(for<'c> fn(&'c Context) -> Making<'c, T>);
+pub struct Maker<T>(for<'c> fn(&'c Context) -> MakeFuture<'c, T>);
 
-type Making<'c, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'c>>;
+type MakeFuture<'c, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'c>>;
 
-/// How `T` is made; bound once, so that a type which cannot be made is one error.
+/// How `T` is made. Its bound is checked here alone, so that a type which cannot be made is one error.
 #[must_use]
 pub const fn maker<T: FromContext>() -> Maker<T> {
     Maker(|context| {

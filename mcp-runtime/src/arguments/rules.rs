@@ -1,4 +1,5 @@
-//! Rules that a parameter's attribute puts on its value: published as schema keywords, enforced on decoded values.
+//! Rules in a parameter's attribute (`range`, `length`, `pattern`, `one_of`): published as schema keywords, enforced on
+//! decoded values.
 
 use std::{
     borrow::Cow,
@@ -14,60 +15,61 @@ use serde_json::Value;
 
 type RulesFn<T> = fn(Option<&T>, &mut Rules);
 
-enum Mode<'a> {
-    /// On the way in: only whether all hold.
-    Hold(bool),
-    /// After a failure: what is broken.
-    Broken(Vec<String>),
-    /// For lists: the keywords.
+/// What a visit of the rules collects.
+enum RulesVisit<'a> {
+    /// Whether the value satisfies all rules, without messages: the fast path.
+    Accept(bool),
+    /// A message for each rule that the value violates.
+    Violations(Vec<String>),
+    /// The schema keywords.
     Publish(&'a mut Schema),
-    /// For `build()`: patterns that do not compile.
-    Patterns(Vec<String>),
+    /// Patterns that do not compile.
+    InvalidPatterns(Vec<String>),
 }
 
 /// Checks the rules of one parameter, or publishes them.
 #[allow(missing_debug_implementations)] // lives inside one call
-pub struct Rules<'a>(Mode<'a>);
+pub struct Rules<'a>(RulesVisit<'a>);
 
 impl Rules<'_> {
-    pub(crate) fn hold<T>(rules: RulesFn<T>, value: &T) -> bool {
-        let mut checker = Rules(Mode::Hold(true));
+    pub(super) fn accept<T>(rules: RulesFn<T>, value: &T) -> bool {
+        let mut checker = Rules(RulesVisit::Accept(true));
         rules(Some(value), &mut checker);
-        matches!(checker.0, Mode::Hold(true))
+        matches!(checker.0, RulesVisit::Accept(true))
     }
 
-    pub(crate) fn broken<T>(rules: RulesFn<T>, value: &T) -> Vec<String> {
-        let mut checker = Rules(Mode::Broken(Vec::new()));
+    pub(super) fn violations<T>(rules: RulesFn<T>, value: &T) -> Vec<String> {
+        let mut checker = Rules(RulesVisit::Violations(Vec::new()));
         rules(Some(value), &mut checker);
         match checker.0 {
-            Mode::Broken(list) => list,
+            RulesVisit::Violations(list) => list,
             _ => Vec::new(),
         }
     }
 
-    pub(crate) fn publish<T>(rules: RulesFn<T>, schema: &mut Schema) {
-        rules(None, &mut Rules(Mode::Publish(schema)));
+    pub(super) fn publish<T>(rules: RulesFn<T>, schema: &mut Schema) {
+        rules(None, &mut Rules(RulesVisit::Publish(schema)));
     }
 
-    pub(crate) fn bad_patterns<T>(rules: RulesFn<T>) -> Vec<String> {
-        let mut checker = Rules(Mode::Patterns(Vec::new()));
+    pub(super) fn invalid_patterns<T>(rules: RulesFn<T>) -> Vec<String> {
+        let mut checker = Rules(RulesVisit::InvalidPatterns(Vec::new()));
         rules(None, &mut checker);
         match checker.0 {
-            Mode::Patterns(list) => list,
+            RulesVisit::InvalidPatterns(list) => list,
             _ => Vec::new(),
         }
     }
 
-    fn check(&mut self, holds: bool, message: impl FnOnce() -> String) {
+    fn check(&mut self, satisfied: bool, message: impl FnOnce() -> String) {
         match &mut self.0 {
-            Mode::Hold(all) => *all &= holds,
-            Mode::Broken(list) if !holds => list.push(message()),
+            RulesVisit::Accept(all) => *all &= satisfied,
+            RulesVisit::Violations(list) if !satisfied => list.push(message()),
             _ => {}
         }
     }
 
     fn keyword(&mut self, key: &str, value: impl FnOnce() -> Value) {
-        if let Mode::Publish(schema) = &mut self.0 {
+        if let RulesVisit::Publish(schema) = &mut self.0 {
             schema.insert(key.to_owned(), value());
         }
     }
@@ -97,8 +99,8 @@ impl Rules<'_> {
             (_, Bound::Excluded(max)) if number >= max => (None, Some(format!("not less than {max}"))),
             _ => (None, None),
         };
-        let complaint = low.or(high);
-        self.check(complaint.is_none(), || format!("{number} is {}", complaint.unwrap_or_default()));
+        let violation = low.or(high);
+        self.check(violation.is_none(), || format!("{number} is {}", violation.unwrap_or_default()));
     }
 
     /// Bounds on the length: characters of a string, items of a collection.
@@ -110,19 +112,19 @@ impl Rules<'_> {
             self.keyword(T::MAX, || max.into());
         }
         let Some(length) = value.and_then(Length::length) else { return };
-        let what = T::UNIT;
+        let unit = T::UNIT;
         self.check(min.is_none_or(|min| length >= min), || {
-            format!("has {length} {what}, fewer than the minimum of {}", min.unwrap_or_default())
+            format!("has {length} {unit}, fewer than the minimum of {}", min.unwrap_or_default())
         });
         self.check(max.is_none_or(|max| length <= max), || {
-            format!("has {length} {what}, more than the maximum of {}", max.unwrap_or_default())
+            format!("has {length} {unit}, more than the maximum of {}", max.unwrap_or_default())
         });
     }
 
-    /// A regular expression that a string must match somewhere.
+    /// A regular expression that some part of a string must match.
     pub fn pattern<T: Patterned>(&mut self, value: Option<&T>, pattern: &'static Pattern) {
         self.keyword("pattern", || pattern.source.into());
-        if let (Mode::Patterns(list), Err(e)) = (&mut self.0, pattern.compiled()) {
+        if let (RulesVisit::InvalidPatterns(list), Err(e)) = (&mut self.0, pattern.compiled()) {
             list.push(format!("`{}` is not a regular expression: {e}", pattern.source));
         }
         let Some(text) = value.and_then(Patterned::text) else { return };
@@ -134,8 +136,8 @@ impl Rules<'_> {
     pub fn one_of<T: OneOf<C>, C: Copy + Serialize + Display>(&mut self, value: Option<&T>, choices: &[C]) {
         self.keyword("enum", || serde_json::to_value(choices).unwrap_or(Value::Null));
         let Some(value) = value else { return };
-        let found = choices.iter().any(|choice| value.is(*choice));
-        self.check(found || value.absent(), || {
+        let allowed = choices.iter().any(|choice| value.is(*choice));
+        self.check(allowed || value.absent(), || {
             let choices: Vec<_> = choices.iter().map(|c| format!("`{c}`")).collect();
             format!("is not one of {}", choices.join(", "))
         });
@@ -289,7 +291,7 @@ impl<C, T: OneOf<C>> OneOf<C> for Option<T> {
     }
 }
 
-/// A regular expression, compiled when it is first needed.
+/// A regular expression, compiled on first use.
 #[derive(Debug)]
 pub struct Pattern {
     source: &'static str,

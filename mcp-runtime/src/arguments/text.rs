@@ -1,5 +1,5 @@
-//! Reads typed values from strings, since prompts and URIs carry nothing else, and from nothing at all, which is how
-//! optional parameters are found without looking at their type's name.
+//! Deserializes typed values from strings, since prompts and URIs carry nothing else, and from an absent value, so that
+//! optional parameters are recognised without inspecting their type's name.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use serde::{
 
 /// Why a string is not a value of the type.
 #[derive(Debug)]
-pub(crate) struct TextError(pub(crate) String);
+pub(super) struct TextError(pub(super) String);
 
 impl fmt::Display for TextError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -25,14 +25,14 @@ impl de::Error for TextError {
     }
 }
 
-/// The value that an absent parameter has, for types that can do without one (`Option`, and aliases of it).
-pub(crate) fn missing<T: DeserializeOwned>() -> Option<T> {
-    T::deserialize(Absent).ok()
+/// The value of an absent parameter, for types that have one (`Option`, and aliases of it).
+pub(super) fn missing<T: DeserializeOwned>() -> Option<T> {
+    T::deserialize(AbsentDeserializer).ok()
 }
 
-struct Absent;
+struct AbsentDeserializer;
 
-impl<'de> Deserializer<'de> for Absent {
+impl<'de> Deserializer<'de> for AbsentDeserializer {
     type Error = TextError;
 
     fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, TextError> {
@@ -49,27 +49,27 @@ impl<'de> Deserializer<'de> for Absent {
     }
 }
 
-/// Reads `T` from a string: text as it is, numbers and bools by parsing, lists and objects as JSON.
-pub(crate) fn from_text<T: DeserializeOwned>(text: &str) -> Result<T, TextError> {
-    T::deserialize(Text(text))
+/// Deserializes `T` from a string: text as it is, numbers and bools by parsing, lists and objects as JSON.
+pub(super) fn from_text<T: DeserializeOwned>(text: &str) -> Result<T, TextError> {
+    T::deserialize(TextDeserializer(text))
 }
 
-/// Reads `T` from the parts of an exploded variable.
-pub(crate) fn from_list<T: DeserializeOwned>(parts: &[String]) -> Result<T, TextError> {
-    T::deserialize(List(parts))
+/// Deserializes `T` from the parts of an exploded variable.
+pub(super) fn from_list<T: DeserializeOwned>(parts: &[String]) -> Result<T, TextError> {
+    T::deserialize(ListDeserializer(parts))
 }
 
 #[derive(Clone, Copy)]
-struct Text<'a>(&'a str);
+struct TextDeserializer<'a>(&'a str);
 
-impl<'de> IntoDeserializer<'de, TextError> for Text<'_> {
+impl<'de> IntoDeserializer<'de, TextError> for TextDeserializer<'_> {
     type Deserializer = Self;
     fn into_deserializer(self) -> Self {
         self
     }
 }
 
-macro_rules! parsed {
+macro_rules! deserialize_parsed {
     ($($method:ident $visit:ident $t:ty, $what:literal;)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
             match self.0.trim().parse::<$t>() {
@@ -80,24 +80,24 @@ macro_rules! parsed {
     )*};
 }
 
-impl Text<'_> {
+impl TextDeserializer<'_> {
     fn json(self) -> Result<serde_json::Value, TextError> {
         serde_json::from_str(self.0).map_err(|e| TextError(format!("expected JSON, got `{}`: {e}", self.0)))
     }
 }
 
-fn plain(error: &serde_json::Error) -> TextError {
+fn text_error(error: &serde_json::Error) -> TextError {
     TextError(error.to_string())
 }
 
-impl<'de> Deserializer<'de> for Text<'_> {
+impl<'de> Deserializer<'de> for TextDeserializer<'_> {
     type Error = TextError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
         visitor.visit_str(self.0)
     }
 
-    parsed! {
+    deserialize_parsed! {
         deserialize_bool visit_bool bool, "`true` or `false`";
         deserialize_i8 visit_i8 i8, "an integer from -128 to 127";
         deserialize_i16 visit_i16 i16, "an integer from -32768 to 32767";
@@ -140,7 +140,7 @@ impl<'de> Deserializer<'de> for Text<'_> {
         visitor: V,
     ) -> Result<V::Value, TextError> {
         if self.0.trim_start().starts_with('{') {
-            return self.json()?.deserialize_enum(name, variants, visitor).map_err(|e| plain(&e));
+            return self.json()?.deserialize_enum(name, variants, visitor).map_err(|e| text_error(&e));
         }
         visitor.visit_enum(IntoDeserializer::<TextError>::into_deserializer(self.0))
     }
@@ -151,10 +151,12 @@ impl<'de> Deserializer<'de> for Text<'_> {
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
         if self.0.trim_start().starts_with('[') {
-            return self.json()?.deserialize_seq(visitor).map_err(|e| plain(&e));
+            return self.json()?.deserialize_seq(visitor).map_err(|e| text_error(&e));
         }
-        // what people type: a,b,c
-        visitor.visit_seq(de::value::SeqDeserializer::new(self.0.split(',').map(|part| Text(part.trim()))))
+        // people type `a,b,c`
+        visitor.visit_seq(de::value::SeqDeserializer::new(
+            self.0.split(',').map(|part| TextDeserializer(part.trim())),
+        ))
     }
 
     fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, TextError> {
@@ -162,7 +164,7 @@ impl<'de> Deserializer<'de> for Text<'_> {
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
-        self.json()?.deserialize_map(visitor).map_err(|e| plain(&e))
+        self.json()?.deserialize_map(visitor).map_err(|e| text_error(&e))
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -177,13 +179,13 @@ impl<'de> Deserializer<'de> for Text<'_> {
     forward_to_deserialize_any! { str string bytes byte_buf unit_struct tuple_struct identifier ignored_any }
 }
 
-struct List<'a>(&'a [String]);
+struct ListDeserializer<'a>(&'a [String]);
 
-impl<'de> Deserializer<'de> for List<'_> {
+impl<'de> Deserializer<'de> for ListDeserializer<'_> {
     type Error = TextError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
-        visitor.visit_seq(de::value::SeqDeserializer::new(self.0.iter().map(|part| Text(part))))
+        visitor.visit_seq(de::value::SeqDeserializer::new(self.0.iter().map(|part| TextDeserializer(part))))
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {

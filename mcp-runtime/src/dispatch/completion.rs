@@ -10,11 +10,11 @@ use super::{
     response::{Reply, Response, ResultBody},
 };
 use crate::{
-    arguments::{AnyArg, CompleteFn, Completion, Flow, choices_with_prefix},
+    arguments::{AnyArg, CompleteFn, Completion, MaybeFuture, choices_with_prefix},
     context::Context,
     error::Failure,
     extensions::Extensions,
-    invoke::{self, Running, Started, Subject},
+    invoke::{self, ErrorContext, Invocation, Running},
     jsonrpc::ProtocolError,
     protocol::Revision,
     server::{Registry, Server},
@@ -132,11 +132,11 @@ impl ItemCall for CompleteArgument {
         &self.state
     }
 
-    fn start(&self, _: bool, context: &dyn Fn() -> Context) -> Started<Vec<String>, Infallible> {
+    fn start(&self, _: bool, context: &dyn Fn() -> Context) -> Invocation<Vec<String>, Infallible> {
         let context = context();
         let complete = || {
             let values = (self.function)(Some((self.completion.clone(), context.clone()))).outcome;
-            Ok(values.map_or_else(|| Flow::Ready(Vec::new()), Flow::Pending))
+            Ok(values.map_or_else(|| MaybeFuture::Ready(Vec::new()), MaybeFuture::Pending))
         };
         invoke::start_with(complete, &context, None)
     }
@@ -147,7 +147,7 @@ impl ItemCall for CompleteArgument {
             Err(failure) => failure,
         };
         let detailed = server.options().detailed_errors;
-        let subject = Subject { kind: "completion of", name: &self.name, detailed };
+        let subject = ErrorContext { kind: "completion of", name: &self.name, detailed };
         into_protocol_error(failure.into_client_error(subject, revision)).into()
     }
 

@@ -12,13 +12,13 @@ use super::{
     response::{PendingReply, Reply, Response},
 };
 use crate::{
-    arguments::{BoxFuture, CallParts, Input, Variable},
-    blocking::{Holding, Permit},
+    arguments::{BoxFuture, CallParts, Input, TextArgument},
+    blocking::{CallPermit, WithPermits},
     client_request::InputRequired,
     context::Context,
     error::Failure,
     extensions::Extensions,
-    invoke::{self, ClientError, Interruption, Invoked, Running, Started, within},
+    invoke::{self, ClientError, Interruption, Invocation, InvokeOutcome, Running, with_timeout},
     item::Function,
     jsonrpc::ProtocolError,
     protocol::Revision,
@@ -71,7 +71,7 @@ pub(super) trait ItemCall: Send + Sync + Sized {
         &self,
         forwards_events: bool,
         context: &dyn Fn() -> Context,
-    ) -> Started<Self::Output, Self::Interruption>;
+    ) -> Invocation<Self::Output, Self::Interruption>;
 
     /// The reply for what the function has returned.
     fn reply(&self, server: &Server, revision: Revision, result: Result<Self::Output, Failure>) -> Reply;
@@ -95,26 +95,26 @@ impl Server {
         let permit = match call.semaphore() {
             None => None,
             Some(semaphore) => match semaphore.clone().try_acquire_owned() {
-                Ok(permit) => Some(Permit::Concurrency(permit)),
+                Ok(permit) => Some(CallPermit::Concurrency(permit)),
                 Err(_) => return self.call_item_later(request, call),
             },
         };
         let (revision, forwards_events) = (request.revision, request.forwards_events(self));
         match call.start(forwards_events, &|| make_context(self, request, &call)) {
-            Started::Done(Invoked::Returned(result)) => call.reply(self, revision, result).into(),
-            Started::Done(Invoked::Interrupted(interruption, mut running)) => {
-                running.hold_all(permit);
+            Invocation::Done(InvokeOutcome::Returned(result)) => call.reply(self, revision, result).into(),
+            Invocation::Done(InvokeOutcome::Interrupted(interruption, mut running)) => {
+                running.hold_permits(permit);
                 call.interrupt(self, revision, interruption, running)
             }
-            Started::Running(mut running) => {
-                running.hold_all(permit);
+            Invocation::Running(mut running) => {
+                running.hold_permits(permit);
                 let context = running.context().clone();
                 let (server, call) = (self.clone(), call.into_owned());
                 // if the function runs on a blocking thread, that has been started by now
                 let threads = running.threads();
                 let reply: BoxFuture<Reply> =
                     Box::pin(async move { finish_call(&server, revision, call, running).await });
-                Response::Pending(PendingReply::new(&context, Holding::with_threads(reply, threads)))
+                Response::Pending(PendingReply::new(&context, WithPermits::with_threads(reply, threads)))
             }
         }
     }
@@ -129,20 +129,22 @@ impl Server {
         let reply = async move {
             let permit = match call.semaphore() {
                 None => None,
-                Some(semaphore) => match within(call.time_limit(), semaphore.clone().acquire_owned()).await {
-                    // the semaphore is never closed
-                    Ok(permit) => permit.ok().map(Permit::Concurrency),
-                    Err(failure) => return call.reply(&server, revision, Err(failure)),
-                },
+                Some(semaphore) => {
+                    match with_timeout(call.time_limit(), semaphore.clone().acquire_owned()).await {
+                        // the semaphore is never closed
+                        Ok(permit) => permit.ok().map(CallPermit::Concurrency),
+                        Err(failure) => return call.reply(&server, revision, Err(failure)),
+                    }
+                }
             };
             match call.start(forwards_events, &|| call_context.clone()) {
-                Started::Done(Invoked::Returned(result)) => call.reply(&server, revision, result),
-                Started::Done(Invoked::Interrupted(interruption, mut running)) => {
-                    running.hold_all(permit);
+                Invocation::Done(InvokeOutcome::Returned(result)) => call.reply(&server, revision, result),
+                Invocation::Done(InvokeOutcome::Interrupted(interruption, mut running)) => {
+                    running.hold_permits(permit);
                     call.interrupt(&server, revision, interruption, running).into_future().await
                 }
-                Started::Running(mut running) => {
-                    running.hold_all(permit);
+                Invocation::Running(mut running) => {
+                    running.hold_permits(permit);
                     finish_call(&server, revision, call, running).await
                 }
             }
@@ -151,7 +153,7 @@ impl Server {
             None => Box::pin(reply),
             Some((layers, call)) => layers.wrap(&call, Box::pin(reply)),
         };
-        Response::Pending(PendingReply::new(&context, Holding::new(reply, Vec::new())))
+        Response::Pending(PendingReply::new(&context, WithPermits::new(reply, Vec::new())))
     }
 }
 
@@ -178,8 +180,8 @@ async fn finish_call<C: ItemCall>(
     running: Running<C::Output>,
 ) -> Reply {
     match running.finish::<C::Interruption>().await {
-        Invoked::Returned(result) => call.reply(server, revision, result),
-        Invoked::Interrupted(interruption, running) => {
+        InvokeOutcome::Returned(result) => call.reply(server, revision, result),
+        InvokeOutcome::Interrupted(interruption, running) => {
             call.interrupt(server, revision, interruption, running).into_future().await
         }
     }
@@ -188,10 +190,10 @@ async fn finish_call<C: ItemCall>(
 /// Starts a function whose arguments are strings: that of a prompt or a resource.
 pub(super) fn start_with_strings<R>(
     function: &Function<R>,
-    values: &[(String, Variable)],
+    values: &[(String, TextArgument)],
     forwards_events: bool,
     context: &dyn Fn() -> Context,
-) -> Started<R, InputRequired> {
+) -> Invocation<R, InputRequired> {
     let parts = CallParts {
         input: Input::Text(values),
         args: function.args,

@@ -11,12 +11,12 @@ use super::{
     response::{Reply, Response, ResultBody},
 };
 use crate::{
-    arguments::Variable,
+    arguments::TextArgument,
     client_request::{CallBinding, InputRequired},
     context::{Context, Retry},
     error::Failure,
     extensions::Extensions,
-    invoke::{ClientError, Running, Started, Subject},
+    invoke::{ClientError, ErrorContext, Invocation, Running},
     jsonrpc::ProtocolError,
     prompt::{PromptEntry, PromptResult},
     protocol::Revision,
@@ -26,7 +26,7 @@ use crate::{
 /// One `prompts/get`.
 struct GetPrompt<'a> {
     entry: Arc<PromptEntry>,
-    values: Vec<(String, Variable)>,
+    values: Vec<(String, TextArgument)>,
     /// Raw JSON that `values` were read from.
     arguments: Cow<'a, str>,
     retry: Option<Arc<Retry>>,
@@ -80,7 +80,7 @@ impl ItemCall for GetPrompt<'_> {
         &self,
         forwards_events: bool,
         context: &dyn Fn() -> Context,
-    ) -> Started<PromptResult, InputRequired> {
+    ) -> Invocation<PromptResult, InputRequired> {
         start_with_strings(&self.entry.function, &self.values, forwards_events, context)
     }
 
@@ -93,7 +93,7 @@ impl ItemCall for GetPrompt<'_> {
             }
             Err(failure) => failure,
         };
-        let subject = Subject { kind: "prompt", name, detailed: server.options().detailed_errors };
+        let subject = ErrorContext { kind: "prompt", name, detailed: server.options().detailed_errors };
         match failure.into_client_error(subject, revision) {
             ClientError::Arguments(report) => {
                 ProtocolError::invalid_params(format!("invalid arguments for prompt `{name}`: {report}"))
@@ -116,7 +116,7 @@ impl ItemCall for GetPrompt<'_> {
 }
 
 /// A prompt's arguments: strings, though other JSON values are accepted as their text; `null` counts as absent.
-fn parse_arguments(json: &str) -> Result<Vec<(String, Variable)>, ProtocolError> {
+fn parse_arguments(json: &str) -> Result<Vec<(String, TextArgument)>, ProtocolError> {
     if json == "null" {
         return Ok(Vec::new());
     }
@@ -124,8 +124,8 @@ fn parse_arguments(json: &str) -> Result<Vec<(String, Variable)>, ProtocolError>
         .map_err(|_| ProtocolError::invalid_params("`arguments` is not an object"))?;
     let to_variable = |(name, value): (String, Value)| match value {
         Value::Null => None,
-        Value::String(text) => Some((name, Variable::One(text))),
-        other => Some((name, Variable::One(other.to_string()))),
+        Value::String(text) => Some((name, TextArgument::One(text))),
+        other => Some((name, TextArgument::One(other.to_string()))),
     };
     Ok(values.into_iter().filter_map(to_variable).collect())
 }

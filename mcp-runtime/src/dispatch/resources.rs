@@ -12,15 +12,15 @@ use super::{
     response::{CacheHints, ReadSource, Reply, Response, ResultBody},
 };
 use crate::{
-    arguments::{Flow, Variable},
+    arguments::{MaybeFuture, TextArgument},
     client_request::{CallBinding, InputRequired},
     context::{Context, Retry},
     error::Failure,
     extensions::Extensions,
-    invoke::{self, ClientError, Running, Started, Subject, contain},
+    invoke::{self, ClientError, ErrorContext, Invocation, Running, catch_panic},
     jsonrpc::ProtocolError,
     protocol::{self, Revision},
-    resource::{Bound, ListFn, ListedResource, ResourceEntry, ResourceResult, Subscription},
+    resource::{ListFn, ListedResource, ResourceEntry, ResourceResult, Subscription, UriVariables},
     server::{ListKind, Registry, Server, page_of},
 };
 
@@ -98,13 +98,14 @@ impl Server {
         };
         let Some(check) = entry.subscribe else { return Ok(()) };
         let text = |variable| match variable {
-            Variable::One(text) => text,
-            Variable::Many(parts) => parts.join("/"),
+            TextArgument::One(text) => text,
+            TextArgument::Many(parts) => parts.join("/"),
         };
         let variables = variables.into_iter().map(|(name, value)| (name, text(value))).collect();
         let subscription = Subscription { uri: uri.to_owned(), variables };
         let context = request.make_context(self, &entry.state, ClientRequestPolicy::Forbidden);
-        let failure = match contain(|| check(Some((&subscription, context))).outcome.unwrap_or(Ok(false))) {
+        let failure = match catch_panic(|| check(Some((&subscription, context))).outcome.unwrap_or(Ok(false)))
+        {
             Ok(true) => return Ok(()),
             Ok(false) => {
                 return Err(ProtocolError::invalid_params(format!("`{uri}` cannot be subscribed to"))
@@ -113,7 +114,7 @@ impl Server {
             Err(failure) => failure,
         };
         let detailed = self.options().detailed_errors;
-        let subject = Subject { kind: "subscription to", name: &entry.item.name, detailed };
+        let subject = ErrorContext { kind: "subscription to", name: &entry.item.name, detailed };
         Err(match failure.into_client_error(subject, revision) {
             ClientError::NotFound => unknown_resource(uri, revision),
             error => into_protocol_error(error),
@@ -124,7 +125,7 @@ impl Server {
 /// One `resources/read`.
 struct ReadResource<'a> {
     entry: Arc<ResourceEntry>,
-    variables: Bound,
+    variables: UriVariables,
     uri: Cow<'a, str>,
     retry: Option<Arc<Retry>>,
 }
@@ -155,7 +156,7 @@ impl ItemCall for ReadResource<'_> {
         &self,
         forwards_events: bool,
         context: &dyn Fn() -> Context,
-    ) -> Started<ResourceResult, InputRequired> {
+    ) -> Invocation<ResourceResult, InputRequired> {
         start_with_strings(&self.entry.function, &self.variables, forwards_events, context)
     }
 
@@ -175,7 +176,7 @@ impl ItemCall for ReadResource<'_> {
             Err(failure) => failure,
         };
         let detailed = server.options().detailed_errors;
-        let subject = Subject { kind: "resource", name: &entry.item.name, detailed };
+        let subject = ErrorContext { kind: "resource", name: &entry.item.name, detailed };
         match failure.into_client_error(subject, revision) {
             ClientError::Arguments(report) => {
                 ProtocolError::invalid_params(format!("invalid URI `{uri}`: {report}"))
@@ -231,7 +232,11 @@ impl ItemCall for ListInstances {
         &self.state
     }
 
-    fn start(&self, _: bool, context: &dyn Fn() -> Context) -> Started<Vec<TemplateInstances>, Infallible> {
+    fn start(
+        &self,
+        _: bool,
+        context: &dyn Fn() -> Context,
+    ) -> Invocation<Vec<TemplateInstances>, Infallible> {
         let functions: Vec<_> = self.templates.iter().cloned().zip(self.contexts.iter().cloned()).collect();
         let list_all = async move {
             let mut lists: Vec<TemplateInstances> = Vec::with_capacity(functions.len());
@@ -242,7 +247,7 @@ impl ItemCall for ListInstances {
             }
             Ok(lists)
         };
-        invoke::start_with(|| Ok(Flow::Pending(Box::pin(list_all))), &context(), None)
+        invoke::start_with(|| Ok(MaybeFuture::Pending(Box::pin(list_all))), &context(), None)
     }
 
     fn reply(
@@ -271,7 +276,7 @@ impl ItemCall for ListInstances {
             Err(failure) => failure,
         };
         let detailed = server.options().detailed_errors;
-        let subject = Subject { kind: "list of", name: "resources", detailed };
+        let subject = ErrorContext { kind: "list of", name: "resources", detailed };
         match failure.into_client_error(subject, revision) {
             // the client has not sent any
             ClientError::Arguments(report) => ProtocolError::internal(report),

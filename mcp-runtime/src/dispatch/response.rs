@@ -16,17 +16,17 @@ use serde_json::{Map, Value};
 
 use crate::{
     arguments::BoxFuture,
-    blocking::{Holding, Permit},
+    blocking::{CallPermit, WithPermits},
     content::ResourceDefaults,
     context::{Cancel, Context, PendingRequest},
-    invoke::lost,
+    invoke::report_lost_reply,
     jsonrpc::{Object, ProtocolError, write_array, write_error_response, write_string},
-    prompt::{PromptEntry, PromptResult, prompt_result},
+    prompt::{PromptEntry, PromptResult, write_prompt_result},
     protocol::{META_SERVER_INFO, METHOD_NOT_FOUND, Revision},
-    resource::{ResourceEntry, ResourceResult, resource_result},
+    resource::{ResourceEntry, ResourceResult, write_resource_result},
     server::{Identity, Page},
     task::{RunningTask, TaskRecord},
-    tool::{ToolResult, tool_result},
+    tool::{ToolResult, write_tool_result},
 };
 
 /// How a request is answered: at once, or with a future.
@@ -192,32 +192,32 @@ impl Reply {
 /// The reply of a call that is running; dropping it cancels the call. Its permits are released when the call has ended,
 /// and no earlier than the blocking threads of that call.
 pub(crate) struct PendingReply {
-    reply: Holding<BoxFuture<Reply>>,
+    reply: WithPermits<BoxFuture<Reply>>,
     cancel: Cancel,
     completed: bool,
 }
 
 impl PendingReply {
     /// The reply of the call with that context.
-    pub(super) fn new(context: &Context, reply: Holding<BoxFuture<Reply>>) -> Self {
+    pub(super) fn new(context: &Context, reply: WithPermits<BoxFuture<Reply>>) -> Self {
         Self { reply, cancel: context.inner().cancel.clone(), completed: false }
     }
 
     /// A reply that takes no call of a user's function.
     pub(super) fn without_call(reply: impl Future<Output = Reply> + Send + 'static) -> Self {
         let reply: BoxFuture<Reply> = Box::pin(reply);
-        Self { reply: Holding::new(reply, Vec::new()), cancel: Cancel::default(), completed: false }
+        Self { reply: WithPermits::new(reply, Vec::new()), cancel: Cancel::default(), completed: false }
     }
 
     /// Holds a permit until the call and its blocking threads have ended.
-    pub(crate) fn hold(&mut self, permit: Permit) {
-        self.reply.hold(permit);
+    pub(crate) fn hold(&mut self, permit: CallPermit) {
+        self.reply.hold_permit(permit);
     }
 
     /// Holds this permit in place of those that belong to budgets.
     #[cfg(feature = "http")]
-    pub(crate) fn hold_instead(&mut self, permit: Permit) {
-        self.reply.hold_instead(permit);
+    pub(crate) fn hold_instead(&mut self, permit: CallPermit) {
+        self.reply.replace_permits(permit);
     }
 }
 
@@ -228,7 +228,7 @@ impl Future for PendingReply {
         let this = &mut *self;
         // users' functions are contained already; only dropping a value of theirs can panic here
         let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(&mut this.reply).poll(cx)))
-            .unwrap_or_else(|panic: Box<dyn Any + Send>| Poll::Ready(lost(panic).into()));
+            .unwrap_or_else(|panic: Box<dyn Any + Send>| Poll::Ready(report_lost_reply(panic).into()));
         self.completed = polled.is_ready();
         polled
     }
@@ -313,7 +313,7 @@ impl ResultBody {
     fn write_members(&self, object: &mut Object<'_>, revision: Revision) {
         match self {
             Self::Empty => {}
-            Self::Tool { result, wrap } => tool_result(object, result, revision, *wrap),
+            Self::Tool { result, wrap } => write_tool_result(object, result, revision, *wrap),
             Self::Resource { result, uri, source, cache } => {
                 let defaults = match source {
                     ReadSource::Resource(entry) => {
@@ -321,13 +321,13 @@ impl ResultBody {
                     }
                     ReadSource::SkillFile => ResourceDefaults { uri, ..ResourceDefaults::default() },
                 };
-                resource_result(object, result, revision, defaults);
+                write_resource_result(object, result, revision, defaults);
                 if revision.is_modern() {
                     cache.write(object);
                 }
             }
             Self::Prompt { result, entry } => {
-                prompt_result(object, result, revision, entry.item.description.as_deref());
+                write_prompt_result(object, result, revision, entry.item.description.as_deref());
             }
             Self::List { key, page, cursor, cache } => {
                 object.key(key).extend_from_slice(&page.entries);

@@ -10,13 +10,13 @@ use super::{
 use crate::{
     jsonrpc::{Object, ProtocolError},
     server::{Registry, Server, page_of},
-    skill::{Found, MANIFEST, skill_children, write_skill},
+    skill::{MANIFEST, SkillResource, directory_entries, write_skill},
 };
 
 impl Server {
     pub(super) fn get_skill(&self, request: Request<'_>, registry: &Registry) -> Result<Reply, Reply> {
         let uri = request.uri()?;
-        let Some(Found::File(skill, MANIFEST, _)) = registry.skills.find(&uri) else {
+        let Some(SkillResource::File(skill, MANIFEST, _)) = registry.skills.find(&uri) else {
             return Err(invalid_uri(&uri, format!("unknown skill `{uri}`\n`skills/list` lists the skills")));
         };
         let mut out = Vec::new();
@@ -29,8 +29,8 @@ impl Server {
     pub(super) fn read_directory(&self, request: Request<'_>, registry: &Registry) -> Result<Reply, Reply> {
         let uri = request.uri()?;
         let (skill, folder) = match registry.skills.find(&uri) {
-            Some(Found::Folder(skill, folder)) => (skill, folder),
-            Some(Found::File(..)) => {
+            Some(SkillResource::Directory(skill, folder)) => (skill, folder),
+            Some(SkillResource::File(..)) => {
                 return Err(invalid_uri(&uri, format!("`{uri}` is a file\nread it with `resources/read`")));
             }
             None => return Err(invalid_uri(&uri, format!("unknown directory `{uri}`"))),
@@ -40,13 +40,13 @@ impl Server {
         let size = self.options().page_size;
         let scope = CursorScope::new(self, &request, &list);
         let start = self.page_start(request.cursor()?.as_deref(), &scope)?;
-        let page = page_of(&skill_children(skill, folder), start, size).ok_or_else(invalid_cursor)?;
+        let page = page_of(&directory_entries(skill, folder), start, size).ok_or_else(invalid_cursor)?;
         self.page_reply("resources", page.into(), || scope)
     }
 
     /// Reads a file of a skill.
-    pub(super) fn read_skill(&self, uri: &str, found: &Found<'_>) -> Result<Reply, Reply> {
-        let Found::File(skill, path, file) = *found else {
+    pub(super) fn read_skill(&self, uri: &str, found: &SkillResource<'_>) -> Result<Reply, Reply> {
+        let SkillResource::File(skill, path, file) = *found else {
             let text = format!("`{uri}` is a directory\nread it with `resources/directory/read`");
             return Err(invalid_uri(uri, text));
         };

@@ -16,10 +16,10 @@ use super::{
 };
 use crate::{
     arguments::BoxFuture,
-    blocking::{Holding, Permit},
+    blocking::{CallPermit, WithPermits},
     connection::owner,
     context::Context,
-    invoke::{Invoked, MissingFeatures, Running},
+    invoke::{InvokeOutcome, MissingFeatures, Running},
     jsonrpc::{Meta, ProtocolError},
     protocol::{MISSING_CLIENT_CAPABILITY, Revision, TASKS_EXTENSION},
     server::{Identity, Server, WeakServer},
@@ -91,7 +91,7 @@ impl Server {
                 Err(error) => error.into(),
             }
         });
-        PendingReply::new(&cancel, Holding::with_threads(reply, threads))
+        PendingReply::new(&cancel, WithPermits::with_threads(reply, threads))
     }
 
     /// Creates a task, which clients can find from now on.
@@ -116,13 +116,13 @@ async fn run_task<C>(
     let live = slot.live.clone();
     let cancel = running.context().inner().cancel.clone();
     // a blocking thread of the function occupies the slot until it ends
-    running.hold_all([Permit::Task(slot.clone())]);
+    running.hold_permits([CallPermit::Task(slot.clone())]);
     let function = async {
         let invoked = {
             let mut body = pin!(async move {
                 if let Some(semaphore) = running.context().permit_to_wait_for() {
                     // the semaphore is never closed
-                    running.hold_all(semaphore.acquire_owned().await.ok().map(Permit::Concurrency));
+                    running.hold_permits(semaphore.acquire_owned().await.ok().map(CallPermit::Concurrency));
                 }
                 running.finish::<MissingFeatures>().await
             });
@@ -139,8 +139,10 @@ async fn run_task<C>(
         let ended = match (invoked, server.upgrade()) {
             (Some(invoked), Some(server)) => {
                 let reply = match invoked {
-                    Invoked::Returned(result) => call.reply(&server, revision, result),
-                    Invoked::Interrupted(MissingFeatures(features), _) => missing_features(&features).into(),
+                    InvokeOutcome::Returned(result) => call.reply(&server, revision, result),
+                    InvokeOutcome::Interrupted(MissingFeatures(features), _) => {
+                        missing_features(&features).into()
+                    }
                 };
                 let identity = server.identity().clone();
                 TaskEnd::Replied(Arc::new(TaskOutcome { reply, revision, identity }))

@@ -13,12 +13,12 @@ use super::{
     tasks::{declares_tasks, tasks_not_declared},
 };
 use crate::{
-    arguments::{CallParts, Flow, Input, Outcome, argument_report, whole_numbers},
+    arguments::{CallParts, Input, MaybeFuture, Outcome, normalize_integers, repair_untyped},
     client_request::CallBinding,
     context::{Context, Retry},
     error::{Failure, ToolError},
     extensions::Extensions,
-    invoke::{self, ClientError, Running, Started, Subject, ToolInterruption},
+    invoke::{self, ClientError, ErrorContext, Invocation, Running, ToolInterruption},
     jsonrpc::ProtocolError,
     protocol::Revision,
     server::{Registry, Server},
@@ -118,7 +118,7 @@ impl ItemCall for CallTool<'_> {
         &self,
         forwards_events: bool,
         context: &dyn Fn() -> Context,
-    ) -> Started<ToolResult, ToolInterruption> {
+    ) -> Invocation<ToolResult, ToolInterruption> {
         let timeout = self.entry.spec.timeout;
         match &self.entry.handler {
             ToolHandler::Annotated(function) => {
@@ -127,7 +127,7 @@ impl ItemCall for CallTool<'_> {
                     args: function.args,
                     strict: self.entry.spec.strict,
                     tool: Some(&self.entry.input),
-                    validator: self.entry.nested.as_ref(),
+                    validator: self.entry.input_validator.as_ref(),
                     this: function.this.as_ref(),
                     context,
                 };
@@ -145,7 +145,7 @@ impl ItemCall for CallTool<'_> {
         let result = match result.and_then(|result| self.check_output(result)) {
             Ok(result) => result,
             Err(failure) => {
-                let subject = Subject { kind: "tool", name, detailed: server.options().detailed_errors };
+                let subject = ErrorContext { kind: "tool", name, detailed: server.options().detailed_errors };
                 match failure.into_client_error(subject, revision) {
                     ClientError::Arguments(report) => ToolResult::error(report),
                     ClientError::NotFound => ToolResult::error(format!("tool '{name}' found nothing")),
@@ -191,14 +191,15 @@ impl CallTool<'_> {
         let (entry, text) = (&self.entry, &*self.arguments);
         let mut arguments: Value = serde_json::from_str(text)
             .map_err(|e| Failure::Arguments(format!("invalid arguments for tool `{}`: {e}", entry.name())))?;
-        let valid = entry.nested.as_ref().is_none_or(|validator| validator.validate(&arguments).is_empty());
+        let valid =
+            entry.input_validator.as_ref().is_none_or(|validator| validator.validate(&arguments).is_empty());
         if valid {
-            whole_numbers(&entry.input, &mut arguments);
+            normalize_integers(&entry.input, &mut arguments);
         } else {
-            arguments = argument_report(&entry.input, text, entry.spec.strict)?;
+            arguments = repair_untyped(&entry.input, text, entry.spec.strict)?;
         }
         let body = handler(ToolCall { arguments, context: context.clone() });
-        Ok(Flow::Pending(match entry.spec.task {
+        Ok(MaybeFuture::Pending(match entry.spec.task {
             None | Some(TaskMode::Manual) => body,
             Some(TaskMode::Capable | TaskMode::Required) => {
                 let context = context.clone();

@@ -1,4 +1,4 @@
-//! A prompt as it is offered, and what arguments complete to by themselves.
+//! A prompt of a server, its entry in `prompts/list`, and the completions of its arguments.
 
 use std::{any::Any, collections::HashMap, sync::Arc};
 
@@ -7,29 +7,30 @@ use crate::{
     arguments::choices,
     connection::{Access, RequestContext},
     extensions::Extensions,
-    item::{Function, ItemSpec, Problem},
+    item::{BuildError, Function, ItemSpec},
     jsonrpc::{Object, write_array},
     protocol::Revision,
     schema::nearest,
 };
 
-/// A prompt that can be got.
+/// A prompt as the server offers it.
 #[derive(Debug)]
 pub(crate) struct PromptEntry {
     pub(crate) item: ItemSpec,
     pub(crate) function: Function<PromptResult>,
     pub(crate) state: Arc<Extensions>,
+    /// By argument, the completions that need no function.
     choices: Vec<Vec<String>>,
 }
 
 /// The prompts of a server, by name.
 #[derive(Debug, Default)]
-pub(crate) struct Prompts {
+pub(crate) struct PromptCatalog {
     entries: Vec<Arc<PromptEntry>>,
     index: HashMap<String, usize>,
 }
 
-impl Prompts {
+impl PromptCatalog {
     pub(crate) fn new(entries: Vec<Arc<PromptEntry>>) -> Self {
         let index = entries.iter().enumerate().map(|(n, prompt)| (prompt.item.name.clone(), n)).collect();
         Self { entries, index }
@@ -39,13 +40,13 @@ impl Prompts {
         self.entries.iter()
     }
 
-    /// The prompt of that name, if the request may get it.
+    /// The prompt with this name, if the request may get it.
     pub(crate) fn find(&self, name: &str, request: &RequestContext) -> Option<&Arc<PromptEntry>> {
         let prompt = self.index.get(name).and_then(|n| self.entries.get(*n))?;
         request.access().allows(&prompt.item.scopes).then_some(prompt)
     }
 
-    /// The name most like this of those that are visible.
+    /// The most similar name among the visible ones.
     pub(crate) fn nearest(&self, name: &str, access: Access<'_>) -> Option<&str> {
         let visible = self.entries.iter().filter(|prompt| access.allows(&prompt.item.scopes));
         nearest(name, visible.map(|prompt| prompt.item.name.as_str()))
@@ -58,12 +59,13 @@ impl PromptEntry {
         def: &'static PromptDef,
         this: Option<Arc<dyn Any + Send + Sync>>,
         state: Arc<Extensions>,
-    ) -> Result<Self, Problem> {
-        let item = ItemSpec::new(name, &def.common);
-        let args = def.common.args;
+    ) -> Result<Self, BuildError> {
+        let item = ItemSpec::new(name, &def.item);
+        let args = def.item.args;
         for arg in args {
-            if let Some(bad) = arg.problems().into_iter().next() {
-                return Err(item.problem(format_args!("prompt `{}`: `{}`: {bad}", item.name, arg.name())));
+            if let Some(text) = arg.declaration_errors().into_iter().next() {
+                let text = format_args!("prompt `{}`: `{}`: {text}", item.name, arg.name());
+                return Err(item.build_error(text));
             }
         }
         let choices = args.iter().map(|arg| choices(*arg)).collect();

@@ -1,11 +1,11 @@
-//! Prompts: what an annotated function says of one, what it may return, and its entry in `prompts/list`.
+//! Prompts: how an attribute describes one, what it may return, and its entry in `prompts/list`.
 
 mod entry;
 mod output;
 mod spec;
 
-pub(crate) use entry::{PromptEntry, Prompts};
-pub(crate) use output::prompt_result;
+pub(crate) use entry::{PromptCatalog, PromptEntry};
+pub(crate) use output::write_prompt_result;
 pub use output::{AnyPromptOut, IntoMessage, IntoPromptResult, PromptOut, PromptResult, prompt_out};
 pub use spec::PromptDef;
 

@@ -1,17 +1,17 @@
-//! What a prompt may return.
+//! What a prompt may return, and how it becomes a `GetPromptResult`.
 
 use std::borrow::Cow;
 
-use crate::content::{Audio, Content, Embedded, Image, Message, ResourceLink, Text};
-use crate::error::{Failure, IntoFailure};
+use serde_json::{Map, Value};
+
 use crate::{
-    content::ContentWriter,
+    content::{Audio, Content, ContentWriter, Embedded, Image, Message, ResourceLink, Text},
+    error::{Failure, IntoFailure},
     jsonrpc::{Object, write_array},
     protocol::Revision,
 };
-use serde_json::{Map, Value};
 
-/// The whole answer to `prompts/get`.
+/// The complete result of `prompts/get`.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct PromptResult {
@@ -23,7 +23,7 @@ pub struct PromptResult {
 }
 
 impl PromptResult {
-    /// An answer of these messages.
+    /// A result with these messages.
     pub fn new(messages: impl IntoIterator<Item = Message>) -> Self {
         Self { messages: messages.into_iter().collect(), ..Self::default() }
     }
@@ -43,8 +43,8 @@ impl PromptResult {
     }
 }
 
-/// The members of a prompt's result.
-pub(crate) fn prompt_result(
+/// Writes the members of a prompt's result.
+pub(crate) fn write_prompt_result(
     object: &mut Object<'_>,
     result: &PromptResult,
     revision: Revision,
@@ -69,7 +69,7 @@ pub trait IntoMessage {
 /// Types that a prompt may return.
 #[diagnostic::on_unimplemented(
     message = "a prompt cannot return `{Self}`",
-    label = "no prompt messages can be made of this",
+    label = "cannot be converted into prompt messages",
     note = "return text, `Message`, `Vec<Message>`, content blocks, `PromptResult`, or a `Result` of these"
 )]
 pub trait IntoPromptResult {
@@ -80,7 +80,7 @@ pub trait IntoPromptResult {
     fn into_prompt_result(self) -> Result<PromptResult, Failure>;
 }
 
-macro_rules! messages {
+macro_rules! impl_for_messages {
     ($($t:ty => $message:expr;)*) => {$(
         impl IntoMessage for $t {
             fn into_message(self) -> Message {
@@ -95,7 +95,7 @@ macro_rules! messages {
         }
     )*};
 }
-messages! {
+impl_for_messages! {
     Message => |m| m;
     String => Message::user;
     &'static str => Message::user;
@@ -126,7 +126,7 @@ impl<T: IntoPromptResult, E: IntoFailure> IntoPromptResult for Result<T, E> {
     }
 }
 
-macro_rules! tuples {
+macro_rules! impl_for_tuples {
     ($(($($t:ident)*))*) => {$(
         impl<$($t: IntoMessage),*> IntoPromptResult for ($($t,)*) {
             #[allow(non_snake_case)]
@@ -137,7 +137,7 @@ macro_rules! tuples {
         }
     )*};
 }
-tuples!((A)(A B)(A B C)(A B C D)(A B C D E)(A B C D E F));
+impl_for_tuples!((A)(A B)(A B C)(A B C D)(A B C D E)(A B C D E F));
 
 /// How a return type `R` becomes a prompt's messages.
 #[allow(missing_debug_implementations)] // a table of function pointers
@@ -155,7 +155,7 @@ impl<R: 'static> PromptOut<R> {
     }
 }
 
-/// The conversion of `R`; a function, so that a type which fits nowhere is underlined as a whole.
+/// The conversion of `R`. A function, so that rustc underlines the whole type if it does not implement the trait.
 #[must_use]
 pub const fn prompt_out<R: IntoPromptResult>() -> PromptOut<R> {
     PromptOut { convert: R::into_prompt_result }

@@ -1,31 +1,31 @@
-//! Descriptors of prompts.
+//! The descriptor that `#[mcp_prompt]` expands to.
 
-use crate::item::{Common, Handler, Location, common_setters};
 use crate::{
     arguments::{Call, Outcome},
     error::Failure,
+    item::{Handler, ItemDescriptor, Location, descriptor_setters},
     prompt::{AnyPromptOut, PromptResult},
 };
 
 /// One annotated prompt.
 #[derive(Clone, Copy)]
 pub struct PromptDef {
-    pub(crate) common: Common,
+    pub(crate) item: ItemDescriptor,
     pub(crate) handler: Handler<PromptResult>,
 }
 
-fn unset(_: &mut Call<'_>) -> Outcome<PromptResult> {
+fn missing_handler(_: &mut Call<'_>) -> Outcome<PromptResult> {
     Err(Failure::Body("the prompt has no handler".into()))
 }
 
 impl PromptDef {
-    /// A prompt of that name, at that place.
+    /// A prompt with this name, at this location.
     #[must_use]
     pub const fn new(name: &'static str, at: Location) -> Self {
-        Self { common: Common::new(name, at), handler: unset }
+        Self { item: ItemDescriptor::new(name, at), handler: missing_handler }
     }
 
-    /// Binds its return type; the conversion itself is in the handler.
+    /// Checks its return type; the handler converts it.
     #[must_use]
     pub const fn output(self, _: &'static dyn AnyPromptOut) -> Self {
         self
@@ -38,4 +38,4 @@ impl PromptDef {
         self
     }
 }
-common_setters!(PromptDef);
+descriptor_setters!(PromptDef);

@@ -1,20 +1,22 @@
-//! A resource or template as it is offered.
+//! A resource or template of a server, and its entry in `resources/list` or `resources/templates/list`.
 
 use std::{any::Any, sync::Arc};
 
 use serde_json::{Map, Value};
 
-use super::{Bound, ListFn, ListedResource, ResourceDef, ResourceResult, SubscribeFn, template::Template};
+use super::{
+    ListFn, ListedResource, ResourceDef, ResourceResult, SubscribeFn, UriVariables, template::Template,
+};
 use crate::{
     arguments::choices,
     content::{Annotations, ContentWriter, Role},
     extensions::Extensions,
-    item::{Function, ItemSpec, Problem, write_texts},
+    item::{BuildError, Function, ItemSpec, write_texts},
     jsonrpc::Object,
     protocol::Revision,
 };
 
-/// A resource that can be read.
+/// A resource or template as the server offers it.
 #[derive(Debug)]
 pub(crate) struct ResourceEntry {
     pub(crate) item: ItemSpec,
@@ -34,9 +36,9 @@ pub(crate) struct ResourceEntry {
     /// JSON text of a page's `_meta.ui`.
     pub(crate) ui: Option<String>,
     pub(crate) state: Arc<Extensions>,
-    /// Of its service or mount; empty for none.
+    /// The prefix of its service or mount; may be empty.
     prefix: String,
-    /// By argument, what it offers by itself: listed choices, enums, bools.
+    /// By argument, the completions that need no function: listed choices, enums, bools.
     choices: Vec<Vec<String>>,
 }
 
@@ -48,23 +50,23 @@ impl ResourceEntry {
         def: &'static ResourceDef,
         this: Option<Arc<dyn Any + Send + Sync>>,
         state: Arc<Extensions>,
-    ) -> Result<Self, Problem> {
-        let own = def.uri.map_or_else(|| default_uri(server, def), str::to_owned);
-        let uri = uri_with_prefix(&own, prefix);
-        let item = ItemSpec::new(name, &def.common);
-        let problem = |text: String| item.problem(format_args!("resource `{}`: {text}", item.name));
+    ) -> Result<Self, BuildError> {
+        let uri = def.uri.map_or_else(|| default_uri(server, def), str::to_owned);
+        let uri = uri_with_prefix(&uri, prefix);
+        let item = ItemSpec::new(name, &def.item);
+        let error = |text: String| item.build_error(format_args!("resource `{}`: {text}", item.name));
         let template =
-            Template::parse(&uri).map_err(|e| problem(format!("`{uri}` is not a URI template: {e}")))?;
-        let args = def.common.args;
+            Template::parse(&uri).map_err(|e| error(format!("`{uri}` is not a URI template: {e}")))?;
+        let args = def.item.args;
         for arg in args {
-            if let Some(bad) = arg.problems().into_iter().next() {
-                return Err(problem(format!("`{}`: {bad}", arg.name())));
+            if let Some(text) = arg.declaration_errors().into_iter().next() {
+                return Err(error(format!("`{}`: {text}", arg.name())));
             }
         }
         let role = |name: &&str| if *name == "assistant" { Role::Assistant } else { Role::User };
         let annotations = Annotations {
             audience: def.audience.iter().map(role).collect(),
-            // the shortest text of the 32-bit number, and not its digits as a 64-bit one
+            // through text, since a cast to 64 bits would add digits
             priority: def.priority.map(|p| p.to_string().parse().unwrap_or(f64::from(p))),
             last_modified: None,
         };
@@ -97,42 +99,43 @@ impl ResourceEntry {
     }
 
     /// The variables of a URI that its template matches.
-    pub(crate) fn bind(&self, uri: &str) -> Option<Bound> {
+    pub(crate) fn bind(&self, uri: &str) -> Option<UriVariables> {
         self.template.bind(uri, |name| self.function.args.iter().any(|a| a.is_raw() && a.name() == name))
     }
 
-    /// Of an instance, its own `annotations` come first, each by itself.
-    fn annotations(&self, entry: &mut Object<'_>, revision: Revision, own: &Annotations) {
-        let audience = if own.audience.is_empty() { &self.annotations.audience } else { &own.audience };
+    /// Appends `annotations`; those of an instance override the template's one by one.
+    fn write_annotations(&self, entry: &mut Object<'_>, revision: Revision, instance: &Annotations) {
+        let audience =
+            if instance.audience.is_empty() { &self.annotations.audience } else { &instance.audience };
         let annotations = Annotations {
             audience: audience.clone(),
-            priority: own.priority.or(self.annotations.priority),
-            last_modified: own.last_modified.clone().filter(|_| revision >= Revision::V2025_06_18),
+            priority: instance.priority.or(self.annotations.priority),
+            last_modified: instance.last_modified.clone().filter(|_| revision >= Revision::V2025_06_18),
         };
         if annotations != Annotations::default() {
             ContentWriter(revision).write_annotations(entry, &annotations);
         }
     }
 
-    /// Of an instance, its own `_meta` wins over the template's, member by member.
-    fn meta(&self, entry: &mut Object<'_>, revision: Revision, own: &Map<String, Value>) {
+    /// Appends `_meta`; members of an instance override the template's.
+    fn write_meta(&self, entry: &mut Object<'_>, revision: Revision, instance: &Map<String, Value>) {
         if revision < Revision::V2025_06_18 {
             return;
         }
         match (self.item.meta.as_deref(), self.ui.as_deref()) {
-            (None, None) if own.is_empty() => {}
-            (Some(meta), None) if own.is_empty() => {
+            (None, None) if instance.is_empty() => {}
+            (Some(meta), None) if instance.is_empty() => {
                 entry.raw("_meta", meta);
             }
             (meta, ui) => {
-                entry.object("_meta", |all| {
+                entry.object("_meta", |members| {
                     let meta = meta.and_then(|meta| serde_json::from_str::<Map<_, _>>(meta).ok());
-                    let of_template = meta.iter().flatten().filter(|(key, _)| !own.contains_key(*key));
-                    for (key, value) in of_template.chain(own) {
-                        all.escaped_value(key, value);
+                    let inherited = meta.iter().flatten().filter(|(key, _)| !instance.contains_key(*key));
+                    for (key, value) in inherited.chain(instance) {
+                        members.escaped_value(key, value);
                     }
-                    if let Some(ui) = ui.filter(|_| !own.contains_key("ui")) {
-                        all.raw("ui", ui);
+                    if let Some(ui) = ui.filter(|_| !instance.contains_key("ui")) {
+                        members.raw("ui", ui);
                     }
                 });
             }
@@ -149,14 +152,14 @@ impl ResourceEntry {
         if let Some(size) = self.size.filter(|_| exact) {
             entry.value("size", &size);
         }
-        self.annotations(&mut entry, revision, &Annotations::default());
-        self.meta(&mut entry, revision, &Map::new());
+        self.write_annotations(&mut entry, revision, &Annotations::default());
+        self.write_meta(&mut entry, revision, &Map::new());
         entry.end();
     }
 
     /// Appends the entry of one instance of this template.
     ///
-    /// Listers do not know where their template is mounted: their URIs get its prefix, so that they can be read.
+    /// `list` functions do not know where their template is mounted, so the URIs that they return get its prefix.
     pub(crate) fn write_instance(&self, out: &mut Vec<u8>, revision: Revision, instance: &ListedResource) {
         let mut entry = Object::new(out);
         let uri = uri_with_prefix(&instance.uri, &self.prefix);
@@ -168,8 +171,8 @@ impl ResourceEntry {
         if let Some(size) = instance.size {
             entry.value("size", &size);
         }
-        self.annotations(&mut entry, revision, &instance.annotations);
-        self.meta(&mut entry, revision, &instance.meta);
+        self.write_annotations(&mut entry, revision, &instance.annotations);
+        self.write_meta(&mut entry, revision, &instance.meta);
         entry.end();
     }
 }
@@ -180,12 +183,12 @@ fn default_uri(server: &str, def: &ResourceDef) -> String {
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '.' { c } else { '-' })
         .collect();
-    let names: Vec<_> = def.common.args.iter().map(|arg| arg.name()).collect();
+    let names: Vec<_> = def.item.args.iter().map(|arg| arg.name()).collect();
     let query = if names.is_empty() { String::new() } else { format!("{{?{}}}", names.join(",")) };
-    format!("resource://{host}/{}{query}", def.common.name)
+    format!("resource://{host}/{}{query}", def.item.name)
 }
 
-/// `scheme://prefix/rest`, so that two instances of one service do not share URIs.
+/// `scheme://prefix/rest`, so that two instances of one service have different URIs.
 pub(crate) fn uri_with_prefix(uri: &str, prefix: &str) -> String {
     if prefix.is_empty() {
         return uri.to_owned();

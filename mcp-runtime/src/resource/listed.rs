@@ -1,19 +1,18 @@
-//! An instance of a template, as `resources/list` shows it. Functions that `list = path` names return these; the
-//! registry writes their entries.
+//! Instances of a template in `resources/list`, and the functions that `list = path` names, which return them.
 
 use serde_json::{Map, Value};
 
 use crate::{
     arguments::{
         BoxFuture, Inject,
-        named::{Async, Named, Sync, Values, any_number_of_values, elsewhere},
+        attribute_fn::{Async, AttributeFn, InjectedValues, Sync, for_each_arity, run_on_blocking_thread},
     },
     content::{Annotations, Icon, impl_annotation_setters},
     context::Context,
     error::Failure,
 };
 
-/// An instance of a template, as `resources/list` shows it; what is not set is the template's.
+/// An instance of a template, as `resources/list` shows it; what is not set is inherited from the template.
 ///
 /// ```
 /// use mcp_runtime::prelude::*;
@@ -44,9 +43,9 @@ pub struct ListedResource {
     pub mime: Option<String>,
     /// The wire's `size`, in bytes.
     pub size: Option<u64>,
-    /// The wire's `icons`; the template's if there are none.
+    /// The wire's `icons`; the template's if empty.
     pub icons: Vec<Icon>,
-    /// The wire's `annotations`; each that is not set is the template's.
+    /// The wire's `annotations`; each one that is not set is inherited from the template.
     pub annotations: Annotations,
     /// The wire's `_meta`, besides the template's.
     pub meta: Map<String, Value>,
@@ -136,10 +135,10 @@ impl From<&str> for ListedResource {
     }
 }
 
-/// A lister behind its type; without a call it only says what it takes.
-pub(crate) type ListFn = fn(Option<Context>) -> Named<BoxFuture<Result<Vec<ListedResource>, Failure>>>;
+/// A type-erased lister; called with `None`, it only reports what it injects.
+pub(crate) type ListFn = fn(Option<Context>) -> AttributeFn<BoxFuture<Result<Vec<ListedResource>, Failure>>>;
 
-/// Functions that `list = path` can name; `M` tells their shapes apart.
+/// Functions that `list = path` can name; `M` distinguishes their signatures.
 #[diagnostic::on_unimplemented(
     message = "this function cannot list the instances of a template",
     label = "not a lister",
@@ -147,12 +146,12 @@ pub(crate) type ListFn = fn(Option<Context>) -> Named<BoxFuture<Result<Vec<Liste
 )]
 pub trait Lister<M>: Send + 'static {
     #[doc(hidden)]
-    fn takes() -> Vec<Inject>;
+    fn injects() -> Vec<Inject>;
     #[doc(hidden)]
     fn run(self, context: Context) -> BoxFuture<Result<Vec<ListedResource>, Failure>>;
 }
 
-macro_rules! shapes {
+macro_rules! impl_lister {
     ($($(($s:ident $v:ident))*;)*) => {$(
         impl<F, R, I, $($s: ?Sized + 'static),*> Lister<(Sync, R, $(fn(&$s),)*)> for F
         where
@@ -160,14 +159,14 @@ macro_rules! shapes {
             R: IntoIterator<Item = I>,
             I: Into<ListedResource>,
         {
-            fn takes() -> Vec<Inject> {
-                vec![$(Inject::taken::<$s>()),*]
+            fn injects() -> Vec<Inject> {
+                vec![$(Inject::of_attribute_fn::<$s>()),*]
             }
 
             #[allow(unused_variables)]
             fn run(self, context: Context) -> BoxFuture<Result<Vec<ListedResource>, Failure>> {
                 Box::pin(async move {
-                    let values = Values::new(context);
+                    let values = InjectedValues::new(context);
                     $(let $v = values.find::<$s>()?;)*
                     Ok(self($($v),*).into_iter().map(Into::into).collect())
                 })
@@ -180,31 +179,31 @@ macro_rules! shapes {
             R: IntoIterator<Item = I>,
             I: Into<ListedResource>,
         {
-            fn takes() -> Vec<Inject> {
-                vec![$(Inject::taken::<$s>()),*]
+            fn injects() -> Vec<Inject> {
+                vec![$(Inject::of_attribute_fn::<$s>()),*]
             }
 
             #[allow(unused_variables)]
             fn run(self, context: Context) -> BoxFuture<Result<Vec<ListedResource>, Failure>> {
-                elsewhere(move |thread| {
-                    let values = Values::new(context);
+                run_on_blocking_thread(move |thread| {
+                    let values = InjectedValues::new(context);
                     $(let $v = values.find::<$s>()?;)*
-                    let all = thread.wait(self($($v),*))?;
+                    let all = thread.block_on(self($($v),*))?;
                     Ok(all.into_iter().map(Into::into).collect())
                 })
             }
         }
     )*};
 }
-any_number_of_values!(shapes);
+for_each_arity!(impl_lister);
 
-/// Runs the lister that an attribute names.
+/// Runs the lister that an attribute names, or reports what it injects.
 pub fn list<M, F: Lister<M>>(
     function: F,
     call: Option<Context>,
-) -> Named<BoxFuture<Result<Vec<ListedResource>, Failure>>> {
+) -> AttributeFn<BoxFuture<Result<Vec<ListedResource>, Failure>>> {
     match call {
-        Some(context) => Named::gave(function.run(context)),
-        None => Named::takes(F::takes()),
+        Some(context) => AttributeFn::with_outcome(function.run(context)),
+        None => AttributeFn::with_injects(F::injects()),
     }
 }

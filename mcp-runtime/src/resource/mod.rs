@@ -1,4 +1,4 @@
-//! Resources and templates: what an annotated function says of one, what it may return, its URIs, and its entry in
+//! Resources and templates: how an attribute describes one, what it may return, its URIs, and its entry in
 //! `resources/list` or `resources/templates/list`.
 
 mod entry;
@@ -11,12 +11,12 @@ mod template;
 pub(crate) use entry::{ResourceEntry, uri_with_prefix};
 pub(crate) use listed::ListFn;
 pub use listed::{ListedResource, list};
-pub(crate) use output::resource_result;
+pub(crate) use output::write_resource_result;
 pub use output::{AnyResourceOut, IntoResourceResult, ResourceOut, ResourceResult, resource_out};
 pub use spec::ResourceDef;
 pub(crate) use subscribe::SubscribeFn;
 pub use subscribe::{Subscription, subscribe};
-pub(crate) use template::{Bound, percent_decode};
+pub(crate) use template::{UriVariables, percent_decode};
 
 /// The marker of an annotated resource; name it in `.resource::<name>()`.
 #[diagnostic::on_unimplemented(

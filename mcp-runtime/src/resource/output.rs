@@ -1,22 +1,18 @@
-//! What a resource may return.
+//! What a resource may return, and how it becomes a `ReadResourceResult`.
 
 use std::borrow::Cow;
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 
-use crate::content::{Bytes, ResourceContents};
 use crate::{
-    content::Json,
+    content::{Bytes, ContentWriter, Json, ResourceContents, ResourceDefaults},
     error::{Failure, IntoFailure, ToolError},
-};
-use crate::{
-    content::{ContentWriter, ResourceDefaults},
     jsonrpc::{Object, write_array},
     protocol::Revision,
 };
-use serde_json::{Map, Value};
 
-/// The whole answer to a read: one item, or several.
+/// The complete result of `resources/read`: one item, or several.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ResourceResult {
@@ -26,7 +22,7 @@ pub struct ResourceResult {
 }
 
 impl ResourceResult {
-    /// An answer of these items.
+    /// A result with these items.
     pub fn new(contents: impl IntoIterator<Item = ResourceContents>) -> Self {
         Self { contents: contents.into_iter().collect(), meta: None }
     }
@@ -45,21 +41,23 @@ impl From<ResourceContents> for ResourceResult {
     }
 }
 
-/// The `contents` of a read.
-pub(crate) fn resource_result(
+/// Writes the `contents` of a read.
+pub(crate) fn write_resource_result(
     object: &mut Object<'_>,
     result: &ResourceResult,
     revision: Revision,
-    own: ResourceDefaults<'_>,
+    defaults: ResourceDefaults<'_>,
 ) {
     let writer = ContentWriter(revision);
-    write_array(object.key("contents"), &result.contents, |out, item| writer.write_resource(out, item, own));
+    write_array(object.key("contents"), &result.contents, |out, item| {
+        writer.write_resource(out, item, defaults)
+    });
 }
 
 /// Types that a resource may return.
 #[diagnostic::on_unimplemented(
     message = "a resource cannot return `{Self}`",
-    label = "no resource contents can be made of this",
+    label = "cannot be converted into resource contents",
     note = "return text, a number, `Json<T>`, `Bytes` or `Vec<u8>`, `ResourceContents`, or an `Option` or `Result` of these",
     note = "for your own type: `Json<{Self}>`"
 )]
@@ -75,7 +73,7 @@ pub trait IntoResourceResult {
     fn into_resource_result(self) -> Result<ResourceResult, Failure>;
 }
 
-macro_rules! texts {
+macro_rules! impl_for_texts {
     ($($t:ty)*) => {$(
         impl IntoResourceResult for $t {
             const MIME: Option<&'static str> = Some("text/plain");
@@ -86,7 +84,7 @@ macro_rules! texts {
         }
     )*};
 }
-texts!(&'static str Cow<'static, str> bool char i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize f32 f64);
+impl_for_texts!(&'static str Cow<'static, str> bool char i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize f32 f64);
 
 impl IntoResourceResult for String {
     const MIME: Option<&'static str> = Some("text/plain");
@@ -105,7 +103,7 @@ impl<T: Serialize> IntoResourceResult for Json<T> {
     }
 }
 
-macro_rules! binary {
+macro_rules! impl_for_binary {
     ($($t:ty => $bytes:expr;)*) => {$(
         impl IntoResourceResult for $t {
             const MIME: Option<&'static str> = Some("application/octet-stream");
@@ -117,13 +115,13 @@ macro_rules! binary {
         }
     )*};
 }
-binary! {
+impl_for_binary! {
     Vec<u8> => |v| v;
     Bytes => |b| b.0;
     &'static [u8] => |b| b.to_vec();
 }
 
-macro_rules! whole {
+macro_rules! impl_for_contents {
     ($($t:ty)*) => {$(
         impl IntoResourceResult for $t {
             const MIME: Option<&'static str> = None;
@@ -134,7 +132,7 @@ macro_rules! whole {
         }
     )*};
 }
-whole!(ResourceContents ResourceResult);
+impl_for_contents!(ResourceContents ResourceResult);
 
 impl IntoResourceResult for Vec<ResourceContents> {
     const MIME: Option<&'static str> = None;
@@ -171,13 +169,13 @@ impl<R: 'static> ResourceOut<R> {
     /// Converts what the function returned.
     ///
     /// # Errors
-    /// The function failed, or there is no such resource.
+    /// The function failed, or the resource does not exist.
     pub fn reply(&self, value: R) -> Result<ResourceResult, Failure> {
         (self.convert)(value)
     }
 }
 
-/// The conversion of `R`; a function, so that a type which fits nowhere is underlined as a whole.
+/// The conversion of `R`. A function, so that rustc underlines the whole type if it does not implement the trait.
 #[must_use]
 pub const fn resource_out<R: IntoResourceResult>() -> ResourceOut<R> {
     ResourceOut { convert: R::into_resource_result, mime: R::MIME }

@@ -1,9 +1,9 @@
-//! Descriptors of resources and templates.
+//! The descriptor that `#[mcp_resource]` expands to.
 
-use crate::item::{Common, Handler, Location, common_setters};
 use crate::{
     arguments::{Call, Outcome},
     error::Failure,
+    item::{Handler, ItemDescriptor, Location, descriptor_setters},
     protocol,
     resource::{AnyResourceOut, ListFn, ResourceResult, SubscribeFn},
 };
@@ -11,7 +11,7 @@ use crate::{
 /// One annotated resource, or template of resources.
 #[derive(Clone, Copy)]
 pub struct ResourceDef {
-    pub(crate) common: Common,
+    pub(crate) item: ItemDescriptor,
     pub(crate) uri: Option<&'static str>,
     pub(crate) mime: Option<&'static str>,
     pub(crate) audience: &'static [&'static str],
@@ -21,22 +21,22 @@ pub struct ResourceDef {
     pub(crate) cache: Option<(u64, bool)>,
     pub(crate) list: Option<ListFn>,
     pub(crate) subscribe: Option<SubscribeFn>,
-    /// JSON text of what a page asks of its host: `_meta.ui`.
+    /// JSON text of a page's `_meta.ui`.
     pub(crate) ui: Option<&'static str>,
     pub(crate) out: Option<&'static dyn AnyResourceOut>,
     pub(crate) handler: Handler<ResourceResult>,
 }
 
-fn unset(_: &mut Call<'_>) -> Outcome<ResourceResult> {
+fn missing_handler(_: &mut Call<'_>) -> Outcome<ResourceResult> {
     Err(Failure::Body("the resource has no handler".into()))
 }
 
 impl ResourceDef {
-    /// A resource of that name, at that place.
+    /// A resource with this name, at this location.
     #[must_use]
     pub const fn new(name: &'static str, at: Location) -> Self {
         Self {
-            common: Common::new(name, at),
+            item: ItemDescriptor::new(name, at),
             uri: None,
             mime: None,
             audience: &[],
@@ -47,7 +47,7 @@ impl ResourceDef {
             subscribe: None,
             ui: None,
             out: None,
-            handler: unset,
+            handler: missing_handler,
         }
     }
 
@@ -100,7 +100,7 @@ impl ResourceDef {
         self
     }
 
-    /// Sets what a page asks of its host, as JSON text.
+    /// Sets a page's `_meta.ui`, as JSON text.
     #[must_use]
     pub const fn ui(mut self, json: &'static str) -> Self {
         self.ui = Some(json);
@@ -134,4 +134,4 @@ impl ResourceDef {
         self.mime.or(page).or_else(|| self.out.and_then(AnyResourceOut::mime))
     }
 }
-common_setters!(ResourceDef);
+descriptor_setters!(ResourceDef);

@@ -1,18 +1,20 @@
-//! Functions that decide who may subscribe to a resource: named by path in an attribute, with any number of injected
-//! states. Dispatch asks them before it remembers a subscription.
+//! The functions that `subscribe = path` names, which decide who may subscribe to a resource.
 
 use std::collections::BTreeMap;
 
-use crate::arguments::{
-    Inject,
-    named::{Named, Values, any_number_of_values},
+use crate::{
+    arguments::{
+        Inject,
+        attribute_fn::{AttributeFn, InjectedValues, for_each_arity},
+    },
+    context::Context,
+    error::Failure,
 };
-use crate::{context::Context, error::Failure};
 
-/// A check behind its type; without a call it only says what it takes.
-pub(crate) type SubscribeFn = fn(Option<(&Subscription, Context)>) -> Named<Result<bool, Failure>>;
+/// A type-erased check; called with `None`, it only reports what it injects.
+pub(crate) type SubscribeFn = fn(Option<(&Subscription, Context)>) -> AttributeFn<Result<bool, Failure>>;
 
-/// What a client wants to be told of: a resource, or an instance of a template.
+/// What a client subscribes to: a resource, or an instance of a template.
 ///
 /// ```
 /// use mcp_runtime::{Subscription, prelude::*};
@@ -39,7 +41,7 @@ pub struct Subscription {
     pub variables: BTreeMap<String, String>,
 }
 
-/// Functions that `subscribe = path` can name; `M` tells their shapes apart.
+/// Functions that `subscribe = path` can name; `M` distinguishes their signatures.
 #[diagnostic::on_unimplemented(
     message = "this function cannot decide on subscriptions",
     label = "not a check of subscriptions",
@@ -47,39 +49,39 @@ pub struct Subscription {
 )]
 pub trait SubscriptionCheck<M> {
     #[doc(hidden)]
-    fn takes() -> Vec<Inject>;
+    fn injects() -> Vec<Inject>;
     #[doc(hidden)]
-    fn run(self, wanted: &Subscription, context: Context) -> Result<bool, Failure>;
+    fn run(self, subscription: &Subscription, context: Context) -> Result<bool, Failure>;
 }
 
-macro_rules! shapes {
+macro_rules! impl_subscription_check {
     ($($(($s:ident $v:ident))*;)*) => {$(
         impl<F, $($s: ?Sized + 'static),*> SubscriptionCheck<($(fn(&$s),)*)> for F
         where
             F: Fn(&Subscription, $(&$s),*) -> bool,
         {
-            fn takes() -> Vec<Inject> {
-                vec![$(Inject::taken::<$s>()),*]
+            fn injects() -> Vec<Inject> {
+                vec![$(Inject::of_attribute_fn::<$s>()),*]
             }
 
             #[allow(unused_variables)]
-            fn run(self, wanted: &Subscription, context: Context) -> Result<bool, Failure> {
-                let values = Values::new(context);
+            fn run(self, subscription: &Subscription, context: Context) -> Result<bool, Failure> {
+                let values = InjectedValues::new(context);
                 $(let $v = values.find::<$s>()?;)*
-                Ok(self(wanted, $($v),*))
+                Ok(self(subscription, $($v),*))
             }
         }
     )*};
 }
-any_number_of_values!(shapes);
+for_each_arity!(impl_subscription_check);
 
-/// Runs the check that an attribute names.
+/// Runs the check that an attribute names, or reports what it injects.
 pub fn subscribe<M, F: SubscriptionCheck<M>>(
     check: F,
     call: Option<(&Subscription, Context)>,
-) -> Named<Result<bool, Failure>> {
+) -> AttributeFn<Result<bool, Failure>> {
     match call {
-        Some((wanted, context)) => Named::gave(check.run(wanted, context)),
-        None => Named::takes(F::takes()),
+        Some((subscription, context)) => AttributeFn::with_outcome(check.run(subscription, context)),
+        None => AttributeFn::with_injects(F::injects()),
     }
 }

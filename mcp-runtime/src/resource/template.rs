@@ -1,9 +1,9 @@
-//! URI templates (RFC 6570, the part that can be matched backwards): compiled once, matched in time linear in the
-//! URI's length, with the checks that keep a path inside its root. Reads look resources up with it.
+//! URI templates (RFC 6570, the part that can be matched against a URI): compiled once, matched in time linear in the
+//! URI's length, with checks that keep a path inside its root.
 
-use crate::{arguments::Variable, protocol::normalize_uri};
+use crate::{arguments::TextArgument, protocol::normalize_uri};
 
-/// One step of a template.
+/// A literal or a variable of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
     Literal(String),
@@ -19,46 +19,50 @@ enum Part {
 #[derive(Debug, Clone)]
 pub(crate) struct Template {
     parts: Vec<Part>,
-    /// `{?a,b}` and `{&a}`: any order, each optional.
+    /// Variables of `{?a,b}` and `{&a}`: in any order, each optional.
     query: Vec<String>,
-    literal: usize,
+    /// The length of all literals, in bytes.
+    literal_length: usize,
 }
 
 /// Variables by name, percent-decoded.
-pub(crate) type Bound = Vec<(String, Variable)>;
+pub(crate) type UriVariables = Vec<(String, TextArgument)>;
 
 impl Template {
-    /// Compiles a template; the attribute macro has checked its form, run-time callers get the reason.
+    /// Compiles a template.
+    ///
+    /// # Errors
+    /// Why it is not a template.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut parts = Vec::new();
         let mut query = Vec::new();
         let mut rest = text;
         while let Some(open) = rest.find('{') {
             let close = rest[open..].find('}').ok_or("a `{` has no `}`")? + open;
-            literal(&mut parts, &rest[..open]);
+            push_literal(&mut parts, &rest[..open]);
             let inside = &rest[open + 1..close];
             match inside.chars().next() {
                 Some('?' | '&') => query.extend(inside[1..].split(',').map(|name| name.trim().to_owned())),
                 Some(operator @ ('+' | '/')) => {
                     for name in inside[1..].split(',') {
                         if operator == '/' {
-                            literal(&mut parts, "/");
+                            push_literal(&mut parts, "/");
                         }
-                        variable(&mut parts, name.trim(), operator == '+');
+                        push_variable(&mut parts, name.trim(), operator == '+');
                     }
                 }
-                Some(_) => variable(&mut parts, inside.trim(), false),
+                Some(_) => push_variable(&mut parts, inside.trim(), false),
                 None => return Err("a `{}` names no variable".into()),
             }
             rest = &rest[close + 1..];
         }
-        literal(&mut parts, rest);
+        push_literal(&mut parts, rest);
         let length = |part: &Part| if let Part::Literal(text) = part { text.len() } else { 0 };
-        let literal = parts.iter().map(length).sum();
-        Ok(Self { parts, query, literal })
+        let literal_length = parts.iter().map(length).sum();
+        Ok(Self { parts, query, literal_length })
     }
 
-    /// Whether it has no variable at all.
+    /// Whether it has no variable.
     pub(crate) fn is_exact(&self) -> bool {
         self.query.is_empty() && self.parts.iter().all(|part| matches!(part, Part::Literal(_)))
     }
@@ -66,18 +70,19 @@ impl Template {
     /// More literal text first, then fewer variables.
     pub(crate) fn specificity(&self) -> (usize, std::cmp::Reverse<usize>) {
         let variables = self.parts.iter().filter(|part| matches!(part, Part::Variable { .. })).count();
-        (self.literal, std::cmp::Reverse(variables + self.query.len()))
+        (self.literal_length, std::cmp::Reverse(variables + self.query.len()))
     }
 
-    /// The variables of `uri`, if it is an instance; `raw` says which variables skip the path checks.
-    pub(crate) fn bind(&self, uri: &str, raw: impl Fn(&str) -> bool) -> Option<Bound> {
-        // `{?a}` begins the query; `{&a}` goes on with one that the literal text has begun
-        let begun = self.parts.iter().any(|part| matches!(part, Part::Literal(text) if text.contains('?')));
+    /// The variables of `uri`, if it matches; variables for which `raw` is true skip the path checks.
+    pub(crate) fn bind(&self, uri: &str, raw: impl Fn(&str) -> bool) -> Option<UriVariables> {
+        // `{?a}` begins the query; `{&a}` continues one that a literal has begun
+        let literal_query =
+            self.parts.iter().any(|part| matches!(part, Part::Literal(text) if text.contains('?')));
         let (path, mut query) = match uri.split_once('?') {
-            Some((path, query)) if !self.query.is_empty() && !begun => (path, Some(query)),
+            Some((path, query)) if !self.query.is_empty() && !literal_query => (path, Some(query)),
             _ => (uri, None),
         };
-        let mut bound = Bound::new();
+        let mut variables = UriVariables::new();
         let mut rest = path;
         let mut parts = self.parts.iter().enumerate().peekable();
         while let Some((at, part)) = parts.next() {
@@ -89,7 +94,7 @@ impl Template {
                         None => std::mem::take(&mut rest),
                         Some((next, Part::Literal(text))) => {
                             // the last literal is anchored at the end, so that `{name}.json` takes `a.b.json`
-                            let last = *next + 1 == self.parts.len() && !begun;
+                            let last = *next + 1 == self.parts.len() && !literal_query;
                             let end = if last {
                                 rest.strip_suffix(text.as_str())?.len()
                             } else {
@@ -109,11 +114,11 @@ impl Template {
                     if value.is_empty() || (!reserved && !explode && value.contains(['/', '?', '#'])) {
                         return None;
                     }
-                    bound.push((name.clone(), decode(name, value, *reserved, *explode, &raw)?));
+                    variables.push((name.clone(), decode_variable(name, value, *reserved, *explode, &raw)?));
                 }
             }
         }
-        if begun && !self.query.is_empty() {
+        if literal_query && !self.query.is_empty() {
             query = rest.strip_prefix('&');
             rest = if query.is_some() { "" } else { rest };
         }
@@ -126,28 +131,28 @@ impl Template {
                 continue;
             };
             let known = known.trim_end_matches('*');
-            let value = checked(&percent_decode(&value.replace('+', "%20"))?, raw(known), true)?;
-            match bound.iter_mut().find(|(name, _)| name == known) {
-                Some((_, Variable::Many(list))) => list.push(value),
+            let value = safe_path(&percent_decode(&value.replace('+', "%20"))?, raw(known), true)?;
+            match variables.iter_mut().find(|(name, _)| name == known) {
+                Some((_, TextArgument::Many(list))) => list.push(value),
                 Some((_, one)) => {
-                    if let Variable::One(first) = one {
-                        *one = Variable::Many(vec![std::mem::take(first), value]);
+                    if let TextArgument::One(first) = one {
+                        *one = TextArgument::Many(vec![std::mem::take(first), value]);
                     }
                 }
-                None => bound.push((known.to_owned(), Variable::One(value))),
+                None => variables.push((known.to_owned(), TextArgument::One(value))),
             }
         }
-        // parts that are harmless one by one may be joined again: `?a=&a=etc` to `/etc`
-        let joined = |list: &[String], name: &str| checked(&list.join("/"), raw(name), true);
-        let safe = bound.iter().all(|(name, value)| match value {
-            Variable::One(_) => true,
-            Variable::Many(list) => joined(list, name).is_some(),
+        // users may join parts that are harmless one by one: `?a=&a=etc` to `/etc`
+        let joined = |list: &[String], name: &str| safe_path(&list.join("/"), raw(name), true);
+        let safe = variables.iter().all(|(name, value)| match value {
+            TextArgument::One(_) => true,
+            TextArgument::Many(list) => joined(list, name).is_some(),
         });
-        safe.then_some(bound)
+        safe.then_some(variables)
     }
 }
 
-fn literal(parts: &mut Vec<Part>, text: &str) {
+fn push_literal(parts: &mut Vec<Part>, text: &str) {
     match parts.last_mut() {
         _ if text.is_empty() => {}
         Some(Part::Literal(before)) => before.push_str(text),
@@ -155,7 +160,7 @@ fn literal(parts: &mut Vec<Part>, text: &str) {
     }
 }
 
-fn variable(parts: &mut Vec<Part>, name: &str, reserved: bool) {
+fn push_variable(parts: &mut Vec<Part>, name: &str, reserved: bool) {
     let explode = name.ends_with('*');
     parts.push(Part::Variable { name: name.trim_end_matches('*').to_owned(), reserved, explode });
 }
@@ -167,19 +172,19 @@ fn strip_scheme_and_host<'a>(uri: &'a str, literal: &str) -> Option<&'a str> {
     same.then(|| &uri[literal.len()..])
 }
 
-fn decode(
+fn decode_variable(
     name: &str,
     value: &str,
     reserved: bool,
     explode: bool,
     raw: &impl Fn(&str) -> bool,
-) -> Option<Variable> {
+) -> Option<TextArgument> {
     let raw = raw(name);
     if !explode {
-        return checked(&percent_decode(value)?, raw, reserved).map(Variable::One);
+        return safe_path(&percent_decode(value)?, raw, reserved).map(TextArgument::One);
     }
-    let parts = value.split(['/', ',']).map(|part| checked(&percent_decode(part)?, raw, false));
-    parts.collect::<Option<Vec<_>>>().map(Variable::Many)
+    let parts = value.split(['/', ',']).map(|part| safe_path(&percent_decode(part)?, raw, false));
+    parts.collect::<Option<Vec<_>>>().map(TextArgument::Many)
 }
 
 /// Decodes `%XX` once; `None` for a broken escape, or bytes that are not UTF-8.
@@ -201,9 +206,9 @@ pub(crate) fn percent_decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Refuses what could lead out of a root: `.` and `..` segments, absolute and drive paths, NUL; and separators where
-/// the variable is one segment.
-fn checked(value: &str, raw: bool, separators: bool) -> Option<String> {
+/// The value, unless it could lead out of a root: `.` and `..` segments, absolute and drive paths, NUL, and separators
+/// where the variable is one segment. `raw` disables the check.
+fn safe_path(value: &str, raw: bool, separators: bool) -> Option<String> {
     let drive = matches!(value.as_bytes(), [letter, b':', ..] if letter.is_ascii_alphabetic());
     let unsafe_path = value.contains('\0')
         || value.starts_with(['/', '\\'])
@@ -218,12 +223,12 @@ mod tests {
     use super::*;
 
     fn bind(template: &str, uri: &str) -> Option<Vec<(String, String)>> {
-        let bound = Template::parse(template).expect("template").bind(uri, |_| false)?;
-        let show = |v| match v {
-            Variable::One(text) => text,
-            Variable::Many(list) => list.join("|"),
+        let variables = Template::parse(template).expect("template").bind(uri, |_| false)?;
+        let to_text = |v| match v {
+            TextArgument::One(text) => text,
+            TextArgument::Many(list) => list.join("|"),
         };
-        Some(bound.into_iter().map(|(name, v)| (name, show(v))).collect())
+        Some(variables.into_iter().map(|(name, v)| (name, to_text(v))).collect())
     }
 
     fn one(template: &str, uri: &str) -> Option<String> {
@@ -231,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn r07_every_form_binds() {
+    fn every_operator_matches() {
         assert_eq!(one("docs://a/{id}", "docs://a/7").as_deref(), Some("7"));
         assert_eq!(one("docs://a/{id}", "DOCS://A/a%20b").as_deref(), Some("a b"));
         assert_eq!(one("docs://a/{id}", "docs://a/b/c"), None);
@@ -254,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn r07_nothing_leads_out_of_the_root() {
+    fn paths_that_leave_the_root_do_not_match() {
         for uri in [
             "repo:///../x",
             "repo:///a/../x",
@@ -283,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn r07_matching_is_linear() {
+    fn matching_takes_linear_time() {
         let template = Template::parse("x://{a}-{b}-{c}-{d}!").expect("template");
         assert!(template.bind(&format!("x://{}", "-".repeat(2_000_000)), |_| false).is_none());
     }

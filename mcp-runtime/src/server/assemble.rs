@@ -6,11 +6,11 @@ use std::{any::TypeId, collections::HashMap, sync::Arc};
 use super::{ItemSource, Linked, RegisteredItem, Registry, ui::Pages};
 use crate::{
     arguments::Inject,
-    item::{Location, Problem},
+    item::{BuildError, Location},
     prompt::PromptEntry,
     protocol::normalize_uri,
     resource::ResourceEntry,
-    skill::Skills,
+    skill::SkillCatalog,
     tool::ToolEntry,
 };
 
@@ -21,10 +21,10 @@ use crate::{
 pub(crate) fn assemble(
     server: &str,
     items: &[RegisteredItem],
-    skills: &Arc<Skills>,
+    skills: &Arc<SkillCatalog>,
     own: &[TypeId],
     require_docs: bool,
-) -> Result<Registry, Vec<Problem>> {
+) -> Result<Registry, Vec<BuildError>> {
     let (mut tools, mut resources, mut prompts) = (Vec::new(), Vec::new(), Vec::new());
     let mut problems = Vec::new();
     let mut broken = false;
@@ -43,7 +43,7 @@ pub(crate) fn assemble(
             }
             ItemSource::Annotated(linked) => *linked,
         };
-        let common = linked.common();
+        let common = linked.descriptor();
         let missing = |inject: &&Inject| {
             !own.contains(&inject.target()) && !inject.is_provided(&item.state, &item.requested)
         };
@@ -51,7 +51,7 @@ pub(crate) fn assemble(
             let ty = inject.name();
             let or =
                 if ty.starts_with("dyn ") { "" } else { "\nif the client should send it, take it by value" };
-            problems.push(Problem::at(
+            problems.push(BuildError::at(
                 common.at,
                 format!(
                     "{} `{name}` takes `&{ty}`, and no state of that type is registered\nadd `.state(..)` to the server, or `.from_request::<{ty}>()` if middleware provides it{or}",
@@ -62,7 +62,7 @@ pub(crate) fn assemble(
         for (option, takes) in linked.named() {
             for inject in takes.iter().filter(missing) {
                 let ty = inject.name();
-                problems.push(Problem::at(
+                problems.push(BuildError::at(
                     common.at,
                     format!(
                         "the `{option}` function of {} `{name}` takes `&{ty}`, and no state of that type is registered\nadd `.state(..)` to the server, or `.from_request::<{ty}>()` if middleware provides it",
@@ -73,7 +73,7 @@ pub(crate) fn assemble(
         }
         if require_docs && common.description.is_none() {
             let text = format!("{} `{name}` has no description\nwrite a doc comment on it", linked.kind());
-            problems.push(Problem::at(common.at, text));
+            problems.push(BuildError::at(common.at, text));
         }
         let added = match linked {
             Linked::Tool(def) => {
@@ -87,9 +87,9 @@ pub(crate) fn assemble(
                     if entry.template.is_exact()
                         && let Some(found) = skills.find(&entry.uri)
                     {
-                        let folder = found.skill().folder.display();
+                        let folder = found.skill().directory.display();
                         let text = format!("`{}` is a URI of the skill in `{folder}`", entry.uri);
-                        problems.push(Problem::at(common.at, text));
+                        problems.push(BuildError::at(common.at, text));
                     }
                     resources.push(Arc::new(entry));
                 })
@@ -129,11 +129,11 @@ impl Seen {
         key: &str,
         shown: &str,
         at: Option<Location>,
-        problems: &mut Vec<Problem>,
+        problems: &mut Vec<BuildError>,
     ) {
         if let Some(first) = self.0.insert((kind, key.to_owned()), at) {
             let place = |at: Option<Location>| at.map_or("made at run time".to_owned(), |at| at.to_string());
-            problems.push(Problem::new(format!(
+            problems.push(BuildError::new(format!(
                 "two {kind}s are `{shown}`\n  --> {}\n  --> {}",
                 place(first),
                 place(at)

@@ -18,11 +18,11 @@ use crate::{
     crypto::{Key, Ring, Seal},
     events::Hub,
     extensions::Extensions,
-    item::{Location, Problem},
+    item::{BuildError, Location},
     prompt::Prompt,
     resource::Resource,
     server::{ItemSource, Service, assemble, item::Linked},
-    skill::{Shelf, Skills},
+    skill::{SkillCatalog, SkillsDir},
     sync::{Mutex, RwLock},
     task::Tasks,
     tool::{RuntimeTool, Tool},
@@ -70,8 +70,8 @@ pub struct ServerBuilder {
     pub(crate) state: Extensions,
     pub(crate) request_types: Vec<RequestType>,
     items: Vec<BuilderItem>,
-    shelves: Vec<Shelf>,
-    problems: Vec<Problem>,
+    skills_dirs: Vec<SkillsDir>,
+    problems: Vec<BuildError>,
     require_docs: bool,
     pub(super) handed: Vec<Handed>,
     layers: Option<Arc<dyn Any + Send + Sync>>,
@@ -96,7 +96,7 @@ impl ServerBuilder {
             state: Extensions::default(),
             request_types: Vec::new(),
             items: Vec::new(),
-            shelves: Vec::new(),
+            skills_dirs: Vec::new(),
             problems: Vec::new(),
             require_docs: false,
             handed: Vec::new(),
@@ -118,7 +118,7 @@ impl ServerBuilder {
             let before = self.items.len();
             self = self.discover_where(|at| at.krate() == name);
             if self.items.len() == before {
-                self.problems.push(Problem::new(format!(
+                self.problems.push(BuildError::new(format!(
                     "no annotated function of a crate `{name}` is linked\nadd `use {name} as _;` to the program"
                 )));
             }
@@ -136,7 +136,7 @@ impl ServerBuilder {
         let taken: HashSet<usize> = self.items.iter().filter_map(BuilderItem::key).collect();
         for item in Linked::all() {
             // discovering twice, or discovering what was named, is no second registration
-            if wanted(&item.common().at) && !taken.contains(&item.key()) {
+            if wanted(&item.descriptor().at) && !taken.contains(&item.key()) {
                 self.push(ItemSource::Annotated(item));
             }
         }
@@ -206,13 +206,13 @@ impl ServerBuilder {
     /// [extension](https://github.com/modelcontextprotocol/experimental-ext-skills).
     #[cfg(feature = "skills")]
     pub fn skills(mut self, directory: impl Into<std::path::PathBuf>) -> Self {
-        self.shelves.push(Shelf { path: directory.into(), prefix: String::new() });
+        self.skills_dirs.push(SkillsDir { path: directory.into(), prefix: String::new() });
         self
     }
 
     /// Offers everything of another builder under a prefix, with the other builder's state.
     ///
-    /// Tools and prompts become `prefix_name`, resources and skills `scheme://prefix/…`; an empty prefix changes no
+    /// ToolCatalog and prompts become `prefix_name`, resources and skills `scheme://prefix/…`; an empty prefix changes no
     /// name. Its identity and options are left behind.
     pub fn mount(mut self, prefix: &str, other: Self) -> Self {
         let joined = |inner: &str| match (prefix.is_empty(), inner.is_empty()) {
@@ -228,9 +228,9 @@ impl ServerBuilder {
             item.prefix = joined(&item.prefix);
             self.items.push(BuilderItem::Mounted(item));
         }
-        self.shelves.extend(other.shelves.into_iter().map(|mut shelf| {
-            shelf.prefix = joined(&shelf.prefix);
-            shelf
+        self.skills_dirs.extend(other.skills_dirs.into_iter().map(|mut dir| {
+            dir.prefix = joined(&dir.prefix);
+            dir
         }));
         self.request_types.extend(other.request_types);
         self.handed.extend(other.handed);
@@ -239,7 +239,7 @@ impl ServerBuilder {
 
     /// Registers state that functions take as `&T`; `Arc<T>` serves `&T`, `Arc<dyn Trait>` serves `&dyn Trait`.
     pub fn state<T: Any + Send + Sync>(mut self, value: T) -> Self {
-        self.state.put(value);
+        self.state.insert(value);
         self
     }
 
@@ -252,7 +252,7 @@ impl ServerBuilder {
     pub fn keys(mut self, keys: impl IntoIterator<Item = [u8; 32]>) -> Self {
         let keys: Vec<_> = keys.into_iter().map(Key::new).collect();
         if keys.is_empty() {
-            self.problems.push(Problem::new("`.keys(..)` got no key\ngive it at least one".into()));
+            self.problems.push(BuildError::new("`.keys(..)` got no key\ngive it at least one".into()));
         }
         self.options.keys = Some(Ring::new(keys));
         self
@@ -375,15 +375,15 @@ impl ServerBuilder {
         problems.extend(self.identity.problem());
         let options = self.options;
         #[cfg(feature = "http")]
-        problems.extend(options.http.check().into_iter().map(Problem::new));
+        problems.extend(options.http.check().into_iter().map(BuildError::new));
         let keys = match options.keys.clone().map_or_else(Ring::from_environment, Ok) {
             Ok(keys) => keys,
             Err(problem) => {
-                problems.push(Problem::new(problem));
+                problems.push(BuildError::new(problem));
                 Ring::new(Vec::new())
             }
         };
-        let skills = Arc::new(Skills::read(&self.shelves, &mut problems));
+        let skills = Arc::new(SkillCatalog::read(&self.skills_dirs, &mut problems));
         let registry = match assemble(&self.identity.name, &items, &skills, &own(), self.require_docs) {
             Ok(registry) => registry,
             Err(found) => {
@@ -403,7 +403,7 @@ impl ServerBuilder {
         let server = Server(Arc::new_cyclic(|this: &Weak<ServerInner>| {
             if handled {
                 // no cycle: it does not keep the server alive
-                settings.own.put(ServerHandle::new(this.clone()));
+                settings.own.insert(ServerHandle::new(this.clone()));
             }
             ServerInner {
                 identity: Arc::new(identity),
@@ -437,7 +437,7 @@ impl fmt::Debug for ServerBuilder {
 }
 
 /// All problems as one error.
-pub(super) fn report(problems: &[Problem]) -> Error {
+pub(super) fn report(problems: &[BuildError]) -> Error {
     let list: Vec<_> = problems.iter().map(ToString::to_string).collect();
     Error::from(format!("the server cannot be built:\n{}", list.join("\n")))
 }
@@ -465,6 +465,6 @@ pub(crate) fn report_forgotten() {
 fn forgotten() -> Vec<(&'static str, Location)> {
     let named = named().lock();
     let left =
-        Linked::all().into_iter().filter(|item| !named.contains(&item.key())).map(|item| item.common());
+        Linked::all().into_iter().filter(|item| !named.contains(&item.key())).map(|item| item.descriptor());
     left.filter(|common| !common.unlisted).map(|common| (common.name, common.at)).collect()
 }

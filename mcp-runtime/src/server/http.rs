@@ -211,9 +211,9 @@ impl ServerBuilder {
             extract: Arc::new(|extensions: &dyn Any, found| {
                 let Some(extensions) = extensions.downcast_ref::<Extensions>() else { return };
                 if let Some(shared) = extensions.get::<Arc<T>>() {
-                    found.put(shared.clone());
+                    found.insert(shared.clone());
                 } else if let Some(value) = extensions.get::<T>() {
-                    found.put(value.clone());
+                    found.insert(value.clone());
                 }
             }),
         });

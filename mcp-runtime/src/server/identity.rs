@@ -4,7 +4,7 @@
 use super::ServerBuilder;
 use crate::{
     content::{ContentWriter, Icon},
-    item::Problem,
+    item::BuildError,
     jsonrpc::Object,
     protocol::{META_SERVER_INFO, Revision},
 };
@@ -44,9 +44,9 @@ impl Identity {
     }
 
     /// An icon that clients would reject.
-    pub(super) fn problem(&self) -> Option<Problem> {
+    pub(super) fn problem(&self) -> Option<BuildError> {
         let bad = self.icons.iter().find_map(|icon| icon.validate().err())?;
-        Some(Problem::new(format!("the server's {bad}")))
+        Some(BuildError::new(format!("the server's {bad}")))
     }
 
     pub(super) fn render(&mut self) {

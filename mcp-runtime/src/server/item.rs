@@ -8,7 +8,7 @@ use std::{
 use crate::{
     arguments::Inject,
     extensions::Extensions,
-    item::Common,
+    item::ItemDescriptor,
     prompt::PromptDef,
     resource::ResourceDef,
     tool::{RuntimeTool, ToolDef},
@@ -37,7 +37,7 @@ impl BuilderItem {
         if let Self::Own { prefix, this, service, .. } = self {
             under.clone_into(prefix);
             *this = Some(value.clone());
-            service.share(value.clone());
+            service.insert_arc(value.clone());
         }
     }
 
@@ -51,7 +51,7 @@ impl BuilderItem {
     pub(super) fn registered(self, state: &Arc<Extensions>, requested: &Arc<[TypeId]>) -> RegisteredItem {
         match self {
             Self::Own { source, prefix, this, service } => {
-                let state = service.over(state);
+                let state = service.merge_over(state);
                 RegisteredItem { source, prefix, this, state, requested: requested.clone() }
             }
             Self::Mounted(item) => item,
@@ -83,12 +83,12 @@ impl RegisteredItem {
     pub(crate) fn takes<T: 'static>(&self) -> bool {
         let ItemSource::Annotated(item) = &self.source else { return false };
         let is_there = |injects: &[Inject]| injects.iter().any(Inject::is::<T>);
-        is_there(item.common().injects) || item.named().iter().any(|(_, takes)| is_there(takes))
+        is_there(item.descriptor().injects) || item.named().iter().any(|(_, takes)| is_there(takes))
     }
 
     pub(super) fn name(&self) -> String {
         let own = match &self.source {
-            ItemSource::Annotated(item) => item.common().name,
+            ItemSource::Annotated(item) => item.descriptor().name,
             ItemSource::Runtime(tool) => tool.name(),
         };
         if self.prefix.is_empty() { own.to_owned() } else { format!("{}_{own}", self.prefix) }
@@ -119,21 +119,21 @@ pub enum Linked {
 inventory::collect!(Linked);
 
 impl Linked {
-    pub(crate) fn common(&self) -> &'static Common {
+    pub(crate) fn descriptor(&self) -> &'static ItemDescriptor {
         match self {
-            Self::Tool(def) => &def.common,
-            Self::Resource(def) => &def.common,
-            Self::Prompt(def) => &def.common,
+            Self::Tool(def) => &def.item,
+            Self::Resource(def) => &def.item,
+            Self::Prompt(def) => &def.item,
         }
     }
 
     /// The functions that its attributes name, by option, and what each takes.
     pub(crate) fn named(&self) -> Vec<(&'static str, Vec<Inject>)> {
-        let completers = self.common().args.iter().filter_map(|arg| arg.completer());
-        let mut named: Vec<_> = completers.map(|complete| ("complete", complete(None).takes)).collect();
+        let completers = self.descriptor().args.iter().filter_map(|arg| arg.completer());
+        let mut named: Vec<_> = completers.map(|complete| ("complete", complete(None).injects)).collect();
         if let Self::Resource(def) = self {
-            named.extend(def.list.map(|list| ("list", list(None).takes)));
-            named.extend(def.subscribe.map(|check| ("subscribe", check(None).takes)));
+            named.extend(def.list.map(|list| ("list", list(None).injects)));
+            named.extend(def.subscribe.map(|check| ("subscribe", check(None).injects)));
         }
         named
     }
@@ -159,7 +159,7 @@ impl Linked {
     pub(crate) fn all() -> Vec<Self> {
         let mut all: Vec<Self> = inventory::iter::<Self>.into_iter().copied().collect();
         all.sort_by_key(|item| {
-            let Common { at, name, .. } = item.common();
+            let ItemDescriptor { at, name, .. } = item.descriptor();
             (at.krate(), at.file, at.line, at.column, *name)
         });
         all

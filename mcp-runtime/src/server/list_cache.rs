@@ -8,22 +8,22 @@ use crate::{connection::Access, protocol::Revision};
 /// The lists that are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListKind {
-    Tools,
+    ToolCatalog,
     Resources,
     Templates,
-    Prompts,
-    Skills,
+    PromptCatalog,
+    SkillCatalog,
 }
 
 impl ListKind {
     /// The member of the result that holds the entries.
     pub(crate) const fn key(self) -> &'static str {
         match self {
-            Self::Tools => "tools",
+            Self::ToolCatalog => "tools",
             Self::Resources => "resources",
             Self::Templates => "resourceTemplates",
-            Self::Prompts => "prompts",
-            Self::Skills => "skills",
+            Self::PromptCatalog => "prompts",
+            Self::SkillCatalog => "skills",
         }
     }
 }
@@ -51,11 +51,11 @@ impl Registry {
             out
         };
         match kind {
-            ListKind::Tools => {
+            ListKind::ToolCatalog => {
                 let shown = self.tools.iter().filter(|tool| access.allows(&tool.spec.item.scopes));
                 shown.map(|tool| render(&|out| tool.write(out, revision))).collect()
             }
-            ListKind::Prompts => {
+            ListKind::PromptCatalog => {
                 let shown = self.prompts.iter().filter(|prompt| access.allows(&prompt.item.scopes));
                 shown.map(|prompt| render(&|out| prompt.write(out, revision))).collect()
             }
@@ -70,7 +70,7 @@ impl Registry {
                 }
                 entries
             }
-            ListKind::Skills => self.skills.entries(),
+            ListKind::SkillCatalog => self.skills.entries(),
         }
     }
 

@@ -7,24 +7,24 @@ use std::sync::Arc;
 use super::ListCache;
 use crate::{
     connection::RequestContext,
-    prompt::{PromptEntry, Prompts},
+    prompt::{PromptCatalog, PromptEntry},
     protocol::{self, normalize_uri},
-    resource::{Bound, ResourceEntry},
-    skill::Skills,
-    tool::{ToolEntry, Tools},
+    resource::{ResourceEntry, UriVariables},
+    skill::SkillCatalog,
+    tool::{ToolCatalog, ToolEntry},
 };
 
 /// Everything that a server offers at one moment.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
-    pub(crate) tools: Tools,
+    pub(crate) tools: ToolCatalog,
     pub(crate) resources: Vec<Arc<ResourceEntry>>,
     /// Exact URIs, with scheme and host in lower case.
     exact: HashMap<String, usize>,
     /// Templates, the more specific first.
     templates: Vec<usize>,
-    pub(crate) prompts: Prompts,
-    pub(crate) skills: Arc<Skills>,
+    pub(crate) prompts: PromptCatalog,
+    pub(crate) skills: Arc<SkillCatalog>,
     pub(crate) lists: ListCache,
     /// Whether there are any of each kind.
     pub(crate) has_tools: bool,
@@ -44,7 +44,7 @@ impl Registry {
         tools: Vec<Arc<ToolEntry>>,
         resources: Vec<Arc<ResourceEntry>>,
         prompts: Vec<Arc<PromptEntry>>,
-        skills: Arc<Skills>,
+        skills: Arc<SkillCatalog>,
     ) -> Self {
         let is_exact = |(_, resource): &(usize, &Arc<ResourceEntry>)| resource.template.is_exact();
         let exact = resources.iter().enumerate().filter(is_exact);
@@ -61,11 +61,11 @@ impl Registry {
             completes: prompts.iter().any(|p| p.completes()) || resources.iter().any(|r| r.completes()),
             has_pages: resources.iter().any(|r| protocol::is_ui_uri(&r.uri)),
             has_tasks: tools.iter().any(|tool| tool.spec.task.is_some()),
-            tools: Tools::new(tools),
+            tools: ToolCatalog::new(tools),
             resources,
             exact,
             templates,
-            prompts: Prompts::new(prompts),
+            prompts: PromptCatalog::new(prompts),
             skills,
             lists: ListCache::default(),
         }
@@ -76,9 +76,9 @@ impl Registry {
         &self,
         uri: &str,
         request: &RequestContext,
-    ) -> Option<(&Arc<ResourceEntry>, Bound)> {
+    ) -> Option<(&Arc<ResourceEntry>, UriVariables)> {
         let found = match self.exact.get(uri).or_else(|| self.exact.get(&normalize_uri(uri))) {
-            Some(n) => self.resources.get(*n).map(|resource| (resource, Bound::new())),
+            Some(n) => self.resources.get(*n).map(|resource| (resource, UriVariables::new())),
             None => self
                 .templates
                 .iter()

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::{
-    item::Problem,
+    item::BuildError,
     resource::{ResourceEntry, uri_with_prefix},
     tool::ToolEntry,
 };
@@ -25,9 +25,9 @@ impl Pages {
     ///
     /// # Errors
     /// There is no such page, or hosts would not show it.
-    pub(super) fn of(&self, tool: &ToolEntry, prefix: &str) -> Result<Option<String>, Problem> {
+    pub(super) fn of(&self, tool: &ToolEntry, prefix: &str) -> Result<Option<String>, BuildError> {
         let Some(written) = tool.spec.ui.as_deref() else { return Ok(None) };
-        let problem = |text: String| tool.spec.item.problem(text);
+        let problem = |text: String| tool.spec.item.build_error(text);
         let name = tool.name();
         // beside the tool first, then in what it is mounted into
         let mut prefix = Some(prefix);

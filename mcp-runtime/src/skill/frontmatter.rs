@@ -1,5 +1,5 @@
-//! The YAML at the head of a `SKILL.md`, as JSON: what YAML 1.2's core schema makes of it, with bounds, and nothing
-//! that JSON cannot say. Called while a skill's directory is read.
+//! The YAML frontmatter of a `SKILL.md`, as JSON: parsed with the core schema of YAML 1.2, within limits, and restricted
+//! to what JSON can represent.
 
 use std::collections::HashMap;
 
@@ -8,14 +8,14 @@ use serde_json::{Map, Number, Value};
 
 const MAX_BYTES: usize = 64 << 10;
 const MAX_DEPTH: usize = 32;
-/// Values, those of aliases counted each time.
+/// Values, where those of an alias count each time it is used.
 const MAX_VALUES: usize = 4096;
 const MAX_DESCRIPTION: usize = 1024;
 const MAX_COMPATIBILITY: usize = 500;
-/// Names in `metadata` that the protocol keeps for itself.
+/// The prefix of names in `metadata` that are reserved for the protocol.
 const RESERVED: &str = "io.modelcontextprotocol/";
 
-/// What is wrong with a `SKILL.md`; the line is counted from 1, where there is one.
+/// Why a `SKILL.md` is invalid, and the line, counted from 1, if known.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) line: Option<usize>,
@@ -26,7 +26,7 @@ fn fault(text: impl Into<String>) -> Fault {
     Fault { line: None, text: text.into() }
 }
 
-/// What a skill says of itself.
+/// The frontmatter of a skill.
 #[derive(Debug)]
 pub(super) struct Frontmatter {
     pub(super) description: String,
@@ -75,9 +75,9 @@ pub(super) fn read(manifest: &str, name: &str) -> Result<Frontmatter, Fault> {
     Ok(Frontmatter { description, all })
 }
 
-/// What stands between the two lines `---`.
+/// The text between the two lines `---`.
 fn block(manifest: &str) -> Result<&str, Fault> {
-    // a byte order mark is the editor's, and hosts skip it as well
+    // editors write a byte order mark, and hosts skip it as well
     let text = manifest.strip_prefix('\u{feff}').unwrap_or(manifest);
     let missing = || {
         fault(
@@ -108,7 +108,7 @@ fn parse(yaml: &str) -> Result<Map<String, Value>, Fault> {
     loop {
         match reader.next()? {
             Event::StreamStart | Event::DocumentStart(_) | Event::Nothing => {}
-            // nothing but comments
+            // only comments
             Event::StreamEnd | Event::DocumentEnd => return Ok(Map::new()),
             first => {
                 let line = reader.line;
@@ -133,10 +133,10 @@ fn parse(yaml: &str) -> Result<Map<String, Value>, Fault> {
 
 struct Reader<'a> {
     parser: Parser<'a, StrInput<'a>>,
-    /// Anchored values, and how many values each of them is.
+    /// Anchored values, and how many values each contains.
     anchors: HashMap<usize, (Value, usize)>,
     values: usize,
-    /// Of the last event, in the file.
+    /// The line of the last event, in the file.
     line: usize,
 }
 
@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
     }
 
     fn next(&mut self) -> Result<Event<'a>, Fault> {
-        // the line `---` stands before what the parser sees
+        // the parser does not see the line `---`
         match self.parser.next_event() {
             Some(Ok((event, Span { start, .. }))) => {
                 self.line = start.line() + 1;
@@ -258,7 +258,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What the core schema makes of a scalar without quotes; `None` for a number that JSON does not have.
+/// The value of a plain scalar in the core schema; `None` for a number that JSON cannot represent.
 fn plain(text: &str) -> Option<Value> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Some(Value::Null),

@@ -1,19 +1,18 @@
-//! Skills: directories with a `SKILL.md`, read once into memory. The builder reads them, the registry finds files in
-//! them.
+//! Skills: directories with a `SKILL.md`, read into memory when the server is built.
 
 mod catalog;
 #[cfg(feature = "skills")]
-mod folder;
+mod directory;
+#[cfg(feature = "skills")]
+mod file;
 #[cfg(feature = "skills")]
 mod frontmatter;
-#[cfg(feature = "skills")]
-mod kind;
 
 use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf};
 
-pub(crate) use catalog::{Found, Skills, children as skill_children, write_entry as write_skill};
+pub(crate) use catalog::{SkillCatalog, SkillResource, directory_entries, write_skill};
 #[cfg(feature = "skills")]
-pub(crate) use folder::read;
+use directory::read_skills;
 use serde_json::{Map, Value};
 
 use crate::resource::ResourceResult;
@@ -21,43 +20,43 @@ use crate::resource::ResourceResult;
 /// The file that makes a directory a skill.
 pub(crate) const MANIFEST: &str = "SKILL.md";
 
-/// A directory of skills, as a builder was told of it.
+/// A directory whose subdirectories are skills.
 #[derive(Debug, Clone)]
-pub(crate) struct Shelf {
+pub(crate) struct SkillsDir {
     pub(crate) path: PathBuf,
-    /// Of the mount that it came with; empty for none.
+    /// The prefix of its mount; may be empty.
     pub(crate) prefix: String,
 }
 
 /// One skill: what its directory held when the server was built.
 #[derive(Debug)]
 pub(crate) struct Skill {
-    /// `name`, or `prefix/name` under a mount: what follows `skill://`.
+    /// What follows `skill://` in its URI: `name`, or `prefix/name` under a mount.
     pub(crate) path: String,
     pub(crate) name: String,
     pub(crate) description: String,
-    /// Everything that the author wrote there.
+    /// All members of the frontmatter, as JSON.
     pub(crate) frontmatter: Map<String, Value>,
-    /// Where it was read, for reports.
-    pub(crate) folder: PathBuf,
+    /// Its location on disk, for messages.
+    pub(crate) directory: PathBuf,
     /// By path inside the skill, with `/` between segments; the skill itself is the empty path.
-    pub(crate) nodes: BTreeMap<String, Node>,
+    pub(crate) nodes: BTreeMap<String, SkillNode>,
 }
 
-/// What a path inside a skill is.
+/// A directory or a file inside a skill.
 #[derive(Debug)]
-pub(crate) enum Node {
-    Folder,
-    File(File),
+pub(crate) enum SkillNode {
+    Directory,
+    File(SkillFile),
 }
 
-/// One file: its content, and what was found out about exactly these bytes.
+/// A file: its contents, and the size and digest of exactly these bytes.
 #[derive(Debug)]
-pub(crate) struct File {
+pub(crate) struct SkillFile {
     pub(crate) contents: ResourceResult,
     pub(crate) mime: &'static str,
     pub(crate) size: u64,
-    /// `sha256:` and 64 digits.
+    /// `sha256:` and 64 hexadecimal digits.
     pub(crate) digest: String,
 }
 
@@ -80,25 +79,25 @@ impl Skill {
     }
 
     /// Its files, in the order of their paths.
-    pub(crate) fn files(&self) -> impl Iterator<Item = (&str, &File)> {
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&str, &SkillFile)> {
         self.nodes.iter().filter_map(|(path, node)| match node {
-            Node::File(file) => Some((path.as_str(), file)),
-            Node::Folder => None,
+            SkillNode::File(file) => Some((path.as_str(), file)),
+            SkillNode::Directory => None,
         })
     }
 
-    /// What is directly inside a directory, by path inside the skill.
-    pub(crate) fn children(&self, folder: &str) -> impl Iterator<Item = (&str, &Node)> {
+    /// The direct children of a directory, by path inside the skill.
+    pub(crate) fn children(&self, directory: &str) -> impl Iterator<Item = (&str, &SkillNode)> {
         self.nodes.iter().filter_map(move |(path, node)| {
-            let inside = match folder {
+            let name = match directory {
                 "" => path.as_str(),
-                folder => path.strip_prefix(folder)?.strip_prefix('/')?,
+                directory => path.strip_prefix(directory)?.strip_prefix('/')?,
             };
-            (!inside.is_empty() && !inside.contains('/')).then_some((path.as_str(), node))
+            (!name.is_empty() && !name.contains('/')).then_some((path.as_str(), node))
         })
     }
 }
 
-/// Without the feature no directory is ever added.
+/// Without the feature, no directory is ever added.
 #[cfg(not(feature = "skills"))]
-pub(crate) fn read(_: &Shelf, _: &mut Vec<Skill>, _: &mut Vec<String>) {}
+fn read_skills(_: &SkillsDir, _: &mut Vec<Skill>, _: &mut Vec<String>) {}

@@ -1,33 +1,33 @@
-//! Tools made at run time: a name, a schema and a closure. Added through a server's handle, or to its builder.
+//! Tools made at run time: a name, a schema and a closure.
 
-use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{fmt, future::Future, sync::Arc, time::Duration};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Hints, IntoToolResult, TaskMode, ToolResult, ToolSpec};
 use crate::{
+    arguments::BoxFuture,
     content::Icon,
     context::{ClientFeature, Context},
     error::{Failure, ToolError},
     item::ItemSpec,
 };
 
-type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 pub(crate) type DynHandler = Arc<dyn Fn(ToolCall) -> BoxFuture<Result<ToolResult, Failure>> + Send + Sync>;
 
 /// One call of a tool made at run time.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ToolCall {
-    /// The arguments, which fit the tool's schema.
+    /// The arguments, which are valid under the tool's schema.
     pub arguments: Value,
-    /// The request.
+    /// The context of the request.
     pub context: Context,
 }
 
 impl ToolCall {
-    /// The argument `name` as a `T`; absent and `null` are what `T` makes of `null`.
+    /// The argument `name` as a `T`; an absent argument is deserialized from `null`.
     ///
     /// # Errors
     /// It is not a `T`; the message names it and is shown to the model.
@@ -50,32 +50,32 @@ impl ToolCall {
 /// assert_eq!(tool.name(), "shout");
 /// ```
 #[derive(Clone)]
-pub struct Tool {
+pub struct RuntimeTool {
     pub(crate) spec: ToolSpec,
     pub(crate) handler: DynHandler,
 }
 
-impl Tool {
-    /// Starts a tool of that name.
+impl RuntimeTool {
+    /// Starts building a tool with this name.
     pub fn builder(name: impl Into<String>) -> ToolBuilder {
         let item = ItemSpec { name: name.into(), ..ItemSpec::default() };
         ToolBuilder(ToolSpec { item, ..ToolSpec::default() })
     }
 
-    /// Its wire name.
+    /// The wire's `name`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.spec.item.name
     }
 }
 
-impl fmt::Debug for Tool {
+impl fmt::Debug for RuntimeTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.spec.fmt(f)
     }
 }
 
-/// Describes a tool; [`handler`](Self::handler) finishes it.
+/// Builds a [`ToolDef`](crate::ToolDef); [`handler`](Self::handler) is the last step.
 #[derive(Debug, Clone, Default)]
 #[must_use = "a tool is complete with its handler"]
 pub struct ToolBuilder(ToolSpec);
@@ -105,7 +105,7 @@ impl ToolBuilder {
         self
     }
 
-    /// Sets the wire's `outputSchema`; results are held against it.
+    /// Sets the wire's `outputSchema`; results are validated against it.
     pub fn output_schema(mut self, schema: Value) -> Self {
         self.0.output_schema = Some(schema);
         self
@@ -118,18 +118,19 @@ impl ToolBuilder {
     }
 
     /// Sets the entry's `_meta`, an object.
+    #[allow(clippy::needless_pass_by_value, reason = "`meta(json!(..))` reads best")]
     pub fn meta(mut self, meta: Value) -> Self {
         self.0.item.meta = Some(meta.to_string());
         self
     }
 
-    /// Sets what a caller must have been granted.
+    /// Sets the scopes that a caller needs.
     pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.0.item.scopes = scopes.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Sets what the client must be able to do; a call by any other is refused before it begins.
+    /// Sets the capabilities that the client must declare; calls of other clients are refused.
     pub fn requires(mut self, features: impl IntoIterator<Item = ClientFeature>) -> Self {
         self.0.item.requires = features.into_iter().collect();
         self
@@ -147,7 +148,7 @@ impl ToolBuilder {
         self
     }
 
-    /// Takes strings for other types as they are: no coercion.
+    /// Refuses strings for other types instead of coercing them.
     pub fn strict(mut self) -> Self {
         self.0.strict = true;
         self
@@ -161,14 +162,14 @@ impl ToolBuilder {
         self
     }
 
-    /// Sets how its calls become tasks; without this they do not.
+    /// Sets how its calls become tasks; by default they do not.
     pub fn task(mut self, mode: TaskMode) -> Self {
         self.0.task = Some(mode);
         self
     }
 
-    /// Sets the function and finishes the tool.
-    pub fn handler<F, Fut>(self, handler: F) -> Tool
+    /// Sets the handler and builds the tool.
+    pub fn handler<F, Fut>(self, handler: F) -> RuntimeTool
     where
         F: Fn(ToolCall) -> Fut + Send + Sync + 'static,
         Fut: Future + Send + 'static,
@@ -177,9 +178,9 @@ impl ToolBuilder {
         let handler = Arc::new(handler);
         let handler: DynHandler = Arc::new(move |call| {
             let handler = handler.clone();
-            // not before the first poll, where panics are contained
+            // called in the first poll, where panics are caught
             Box::pin(async move { handler(call).await.into_tool_result() })
         });
-        Tool { spec: self.0, handler }
+        RuntimeTool { spec: self.0, handler }
     }
 }

@@ -1,4 +1,4 @@
-//! A tool of a server: its schemas made and checked, its entry in `tools/list` for each revision.
+//! A tool of a server: its compiled schemas, and its entry in `tools/list` for each revision.
 
 use std::{any::Any, collections::HashMap, fmt, sync::Arc};
 
@@ -11,16 +11,16 @@ use super::{
     schema::{OutputSchema, check_flatten, check_header, input_schema, output_schema},
 };
 use crate::{
-    arguments::{AnyArg, ToolInput},
+    arguments::{AnyArg, ToolInput, has_flatten},
     connection::{Access, HeaderParam, RequestContext},
     extensions::Extensions,
-    item::{Function, Problem},
+    item::{BuildError, Function},
     jsonrpc::Object,
     protocol::Revision,
     schema::{Validator, nearest, needs_validation},
 };
 
-/// A tool that can be called.
+/// A tool as the server offers it.
 #[derive(Debug)]
 pub(crate) struct ToolEntry {
     pub(crate) spec: ToolSpec,
@@ -28,13 +28,13 @@ pub(crate) struct ToolEntry {
     pub(crate) state: Arc<Extensions>,
     pub(crate) input: ToolInput,
     /// For keywords of the input schema that decoding does not enforce.
-    pub(crate) nested: Option<Validator>,
+    pub(crate) input_validator: Option<Validator>,
     pub(crate) output: Option<OutputSchema>,
     /// Permits of `max_concurrency`.
     pub(crate) permits: Option<Arc<Semaphore>>,
-    /// Headers that repeat arguments.
+    /// Headers that mirror arguments.
     pub(crate) header_params: Vec<HeaderParam>,
-    /// The URI of its page, as it is registered here; known when all resources are.
+    /// The URI of its page as registered on this server; set when all resources are known.
     pub(crate) page: Option<String>,
 }
 
@@ -52,12 +52,12 @@ impl fmt::Debug for ToolHandler {
 
 /// The tools of a server, by name.
 #[derive(Debug, Default)]
-pub(crate) struct Tools {
+pub(crate) struct ToolCatalog {
     entries: Vec<Arc<ToolEntry>>,
     index: HashMap<String, usize>,
 }
 
-impl Tools {
+impl ToolCatalog {
     pub(crate) fn new(entries: Vec<Arc<ToolEntry>>) -> Self {
         let index = entries.iter().enumerate().map(|(n, tool)| (tool.spec.item.name.clone(), n)).collect();
         Self { entries, index }
@@ -67,13 +67,13 @@ impl Tools {
         self.entries.iter()
     }
 
-    /// The tool of that name, if the request may call it.
+    /// The tool with this name, if the request may call it.
     pub(crate) fn find(&self, name: &str, request: &RequestContext) -> Option<&Arc<ToolEntry>> {
         let tool = self.index.get(name).and_then(|n| self.entries.get(*n))?;
         (tool.spec.item.scopes.is_empty() || request.access().allows(&tool.spec.item.scopes)).then_some(tool)
     }
 
-    /// The name most like this of those that are visible.
+    /// The most similar name among the visible ones.
     pub(crate) fn nearest(&self, name: &str, access: Access<'_>) -> Option<&str> {
         let visible = self.entries.iter().filter(|tool| access.allows(&tool.spec.item.scopes));
         nearest(name, visible.map(|tool| tool.spec.item.name.as_str()))
@@ -87,47 +87,50 @@ impl ToolEntry {
         def: &'static ToolDef,
         this: Option<Arc<dyn Any + Send + Sync>>,
         state: Arc<Extensions>,
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, BuildError> {
         let spec = ToolSpec::new(name, def);
-        let args = def.common.args;
-        let problem = |text: String| spec.problem(text);
-        check_flatten(args).map_err(problem)?;
-        let (schema, unenforced) = input_schema(&def.common, spec.strict);
+        let args = def.item.args;
+        let error = |text: String| spec.build_error(text);
+        check_flatten(args).map_err(error)?;
+        let (schema, unenforced) = input_schema(&def.item, spec.strict);
         for arg in args {
-            if let Some(bad) = arg.problems().into_iter().next() {
-                return Err(problem(format!("`{}`: {bad}", arg.name())));
+            if let Some(text) = arg.declaration_errors().into_iter().next() {
+                return Err(error(format!("`{}`: {text}", arg.name())));
             }
-            check_header(*arg, &schema).map_err(problem)?;
+            check_header(*arg, &schema).map_err(error)?;
         }
-        let flatten = args.first().is_some_and(|arg| arg.is_flatten());
-        // a struct that is the whole object decodes past members that `strict` refuses
-        let nested = if needs_validation(&unenforced) || (spec.strict && flatten) {
-            Some(Validator::compile(&schema).map_err(|e| problem(e.to_string()))?.null_is_absent())
+        // decoding a struct that is the whole object ignores members that `strict` refuses
+        let input_validator = if needs_validation(&unenforced) || (spec.strict && has_flatten(args)) {
+            Some(Validator::compile(&schema).map_err(|e| error(e.to_string()))?.null_is_absent())
         } else {
             None
         };
-        let output = output_schema(def).map_err(problem)?;
-        let input = ToolInput::typed(spec.item.name.clone(), schema);
+        let output = output_schema(def).map_err(error)?;
+        let input = ToolInput::from_parameters(spec.item.name.clone(), schema);
         let handler = ToolHandler::Annotated(Function { handler: def.handler, args, this });
-        Self::new(spec, handler, state, input, nested, output)
+        Self::new(spec, handler, state, input, input_validator, output)
     }
 
     /// The entry of a tool made at run time.
-    pub(crate) fn runtime(name: String, tool: &RuntimeTool, state: Arc<Extensions>) -> Result<Self, Problem> {
+    pub(crate) fn runtime(
+        name: String,
+        tool: &RuntimeTool,
+        state: Arc<Extensions>,
+    ) -> Result<Self, BuildError> {
         let mut spec = tool.spec.clone();
         spec.item.name = name;
-        let problem = |text: String| spec.problem(text);
-        if let Some(bad) = spec.item.icons.iter().find_map(|icon| icon.validate().err()) {
-            return Err(problem(bad));
+        let error = |text: String| spec.build_error(text);
+        if let Some(text) = spec.item.icons.iter().find_map(|icon| icon.validate().err()) {
+            return Err(error(text));
         }
         let schema = spec.input_schema.clone().unwrap_or_else(|| json!({"type": "object"}));
         if schema.get("type") != Some(&Value::from("object")) {
-            return Err(problem("an input schema has `\"type\": \"object\"` at its root".into()));
+            return Err(error("an input schema has `\"type\": \"object\"` at its root".into()));
         }
-        let nested = Validator::compile(&schema).map_err(|e| problem(e.to_string()))?;
-        let output = spec.output_schema.clone().map(OutputSchema::new).transpose().map_err(problem)?;
-        let input = ToolInput::written(spec.item.name.clone(), schema);
-        Self::new(spec, ToolHandler::Runtime(tool.handler.clone()), state, input, Some(nested), output)
+        let validator = Validator::compile(&schema).map_err(|e| error(e.to_string()))?;
+        let output = spec.output_schema.clone().map(OutputSchema::new).transpose().map_err(error)?;
+        let input = ToolInput::from_schema(spec.item.name.clone(), schema);
+        Self::new(spec, ToolHandler::Runtime(tool.handler.clone()), state, input, Some(validator), output)
     }
 
     fn new(
@@ -135,17 +138,17 @@ impl ToolEntry {
         handler: ToolHandler,
         state: Arc<Extensions>,
         input: ToolInput,
-        nested: Option<Validator>,
+        input_validator: Option<Validator>,
         output: Option<OutputSchema>,
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, BuildError> {
         if !is_tool_name(spec.item.name.as_str()) {
             let text = format!("`{}` is not a tool name: 1 to 128 of `A-Z a-z 0-9 _ . -`", spec.item.name);
-            return Err(spec.item.problem(text));
+            return Err(spec.item.build_error(text));
         }
-        let header_params = header_params(&input.schema).map_err(|text| spec.problem(text))?;
+        let header_params = header_params(&input.schema).map_err(|text| spec.build_error(text))?;
         let permits = |calls: usize| Arc::new(Semaphore::new(calls.clamp(1, Semaphore::MAX_PERMITS)));
         let permits = spec.max_concurrency.map(permits);
-        Ok(Self { spec, handler, state, input, nested, output, permits, header_params, page: None })
+        Ok(Self { spec, handler, state, input, input_validator, output, permits, header_params, page: None })
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -161,10 +164,10 @@ impl ToolEntry {
         let mut entry = Object::new(out);
         entry.str("name", &self.spec.item.name);
         self.spec.item.write_texts(&mut entry, revision);
-        write_input(entry.key("inputSchema"), &self.input.schema, args);
+        write_input_schema(entry.key("inputSchema"), &self.input.schema, args);
         if let Some(output) = self.output.as_ref().filter(|_| revision >= Revision::V2025_06_18) {
             let schema = if revision.is_modern() { &output.natural } else { &output.legacy };
-            // any JSON at all: the protocol has schemas only as objects
+            // `true` accepts any value; the protocol requires an object
             match schema {
                 Value::Bool(true) => entry.raw("outputSchema", "{}"),
                 schema => entry.value("outputSchema", schema),
@@ -192,7 +195,7 @@ impl ToolEntry {
         entry.end();
     }
 
-    /// Tags travel in `_meta`, where registries look for them, and so does what hosts with the apps extension read.
+    /// Tags are in `_meta`, where registries look for them, and so are the members of the apps extension.
     fn write_meta(&self, entry: &mut Object<'_>) {
         let ToolSpec { item, visibility, tags, .. } = &self.spec;
         let mut meta: Map<String, Value> =
@@ -211,7 +214,7 @@ impl ToolEntry {
             }
         }
         if let Some(page) = &self.page {
-            // deprecated, and all that the first hosts read
+            // deprecated, but the first hosts read only this
             meta.insert("ui/resourceUri".into(), page.as_str().into());
         }
         if !meta.is_empty() {
@@ -220,8 +223,8 @@ impl ToolEntry {
     }
 }
 
-/// A map keeps its keys sorted; people and models read arguments in the order in which they were declared.
-fn write_input(out: &mut Vec<u8>, schema: &Value, args: &[&'static dyn AnyArg]) {
+/// Writes the properties in the order in which the arguments are declared; the map has them sorted.
+fn write_input_schema(out: &mut Vec<u8>, schema: &Value, args: &[&'static dyn AnyArg]) {
     let mut root = Object::new(out);
     root.value("type", &schema["type"]);
     if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
@@ -244,7 +247,7 @@ fn write_input(out: &mut Vec<u8>, schema: &Value, args: &[&'static dyn AnyArg]) 
     root.end();
 }
 
-/// Whether a name may be a tool's: the specification's advice, which clients enforce.
+/// The format that the specification recommends, and clients enforce.
 fn is_tool_name(name: &str) -> bool {
     (1..=128).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b))
 }

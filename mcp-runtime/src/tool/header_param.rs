@@ -1,5 +1,4 @@
-//! Headers that clients mirror arguments into, found in the schema that they are told: `x-mcp-header` on a property,
-//! at any depth. Tools' entries are built with it; the endpoint compares headers by it.
+//! Headers that clients mirror arguments into: `x-mcp-header` on a property of the input schema, at any depth.
 //!
 //! See [custom headers](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#custom-headers-from-tool-parameters).
 
@@ -16,28 +15,29 @@ const KEYWORD: &str = "x-mcp-header";
 /// # Errors
 /// The specification does not allow one of them, so that clients would drop the tool.
 pub(super) fn header_params(schema: &Value) -> Result<Vec<HeaderParam>, String> {
-    let mut found = Vec::new();
-    visit(schema, Some(&[]), &mut found)?;
+    let mut params = Vec::new();
+    collect(schema, Some(&[]), &mut params)?;
     let mut names = HashSet::new();
-    match found.iter().find(|one| !names.insert(one.header.to_ascii_lowercase())) {
-        Some(twice) => {
-            Err(format!("the header `{}` stands for two arguments\nrename one of the two", twice.header))
-        }
-        None => Ok(found),
+    match params.iter().find(|param| !names.insert(param.header.to_ascii_lowercase())) {
+        Some(param) => Err(format!(
+            "two arguments are mirrored into the header `{}`\nrename one of the two",
+            param.header
+        )),
+        None => Ok(params),
     }
 }
 
-/// `path` leads here; `None` if that takes more than the names of properties.
-fn visit(schema: &Value, path: Option<&[String]>, found: &mut Vec<HeaderParam>) -> Result<(), String> {
+/// `path` has the names of properties that lead to `schema`; `None` if the way there leads through other keywords.
+fn collect(schema: &Value, path: Option<&[String]>, params: &mut Vec<HeaderParam>) -> Result<(), String> {
     let Some(keywords) = schema.as_object() else { return Ok(()) };
     if let Some(header) = keywords.get(KEYWORD) {
         let header = header.as_str().filter(|name| is_token(name)).ok_or_else(|| {
-            format!("`{header}` is no name of a header\nwrite letters, digits and `-` in a string")
+            format!("`{header}` is not a header name\nwrite letters, digits and `-` in a string")
         })?;
         let Some(path) = path.filter(|path| !path.is_empty()) else {
             return Err(format!(
                 "the header `{header}` is not on a property that clients can find\n\
-                 only properties, and properties of those, can be mirrored: not what is in lists or alternatives"
+                 only properties, and properties of those, can be mirrored: not items of lists, nor alternatives"
             ));
         };
         if !matches!(keywords.get("type").and_then(Value::as_str), Some("string" | "boolean" | "integer")) {
@@ -46,16 +46,16 @@ fn visit(schema: &Value, path: Option<&[String]>, found: &mut Vec<HeaderParam>) 
                 path.join(".")
             ));
         }
-        found.push(HeaderParam { header: header.to_owned(), path: path.to_vec() });
+        params.push(HeaderParam { header: header.to_owned(), path: path.to_vec() });
     }
     for (name, property) in keywords.get("properties").and_then(Value::as_object).into_iter().flatten() {
         let path = path.map(|path| [path, std::slice::from_ref(name)].concat());
-        visit(property, path.as_deref(), found)?;
+        collect(property, path.as_deref(), params)?;
     }
     let mut rest = Ok(());
     subschemas(keywords, |step, child| {
         if rest.is_ok() && !step.starts_with("/properties/") {
-            rest = visit(child, None, found);
+            rest = collect(child, None, params);
         }
     });
     rest
@@ -72,30 +72,31 @@ mod tests {
 
     use super::*;
 
-    fn of(properties: &Value) -> Result<Vec<(String, String)>, String> {
-        let found = header_params(&json!({ "type": "object", "properties": properties }))?;
-        Ok(found.iter().map(|one| (one.header.clone(), one.path.join("/"))).collect())
+    fn headers_of(properties: &Value) -> Result<Vec<(String, String)>, String> {
+        let params = header_params(&json!({ "type": "object", "properties": properties }))?;
+        Ok(params.iter().map(|param| (param.header.clone(), param.path.join("/"))).collect())
     }
 
     #[test]
-    fn headers_are_found_at_any_depth_of_properties() {
+    fn properties_at_any_depth_have_headers() {
         let deep =
             json!({ "type": "object", "properties": { "b/c": { "type": "integer", "x-mcp-header": "B" } } });
-        let found = of(&json!({ "a": deep, "x-mcp-header": { "type": "string", "x-mcp-header": "A" } }));
+        let headers =
+            headers_of(&json!({ "a": deep, "x-mcp-header": { "type": "string", "x-mcp-header": "A" } }));
         let pair = |header: &str, path: &str| (header.to_owned(), path.to_owned());
-        assert_eq!(found, Ok(vec![pair("B", "a/b/c"), pair("A", "x-mcp-header")]));
-        assert_eq!(of(&json!({ "a": { "const": { "x-mcp-header": 1 } } })), Ok(vec![]));
+        assert_eq!(headers, Ok(vec![pair("B", "a/b/c"), pair("A", "x-mcp-header")]));
+        assert_eq!(headers_of(&json!({ "a": { "const": { "x-mcp-header": 1 } } })), Ok(vec![]));
     }
 
     #[test]
-    fn what_clients_would_drop_the_tool_for_is_refused() {
+    fn headers_that_make_clients_drop_the_tool_are_refused() {
         let text = |header: Value| json!({ "type": "string", "x-mcp-header": header });
         for bad in [json!(""), json!(1), json!("A B"), json!("A\r\nB"), json!("Ä"), json!("A:")] {
-            assert!(of(&json!({ "a": text(bad.clone()) })).is_err(), "{bad}");
+            assert!(headers_of(&json!({ "a": text(bad.clone()) })).is_err(), "{bad}");
         }
         for kind in [json!("number"), json!("object"), json!(["string", "null"]), json!(null)] {
             let property = json!({ "type": kind, "x-mcp-header": "A" });
-            assert!(of(&json!({ "a": property })).is_err(), "{kind}");
+            assert!(headers_of(&json!({ "a": property })).is_err(), "{kind}");
         }
         let a = text(json!("A"));
         for unreachable in [
@@ -105,11 +106,11 @@ mod tests {
             json!({ "additionalProperties": a }),
             json!({ "anyOf": [{ "properties": { "b": a } }] }),
         ] {
-            assert!(of(&json!({ "a": unreachable })).is_err(), "{unreachable}");
+            assert!(headers_of(&json!({ "a": unreachable })).is_err(), "{unreachable}");
         }
         assert!(header_params(&json!({ "type": "object", "$defs": { "a": a } })).is_err());
         assert!(header_params(&a).is_err());
-        let twice = of(&json!({ "a": a, "b": { "properties": { "c": text(json!("a")) } } }));
-        assert!(twice.is_err_and(|error| error.contains("two arguments")));
+        let duplicate = headers_of(&json!({ "a": a, "b": { "properties": { "c": text(json!("a")) } } }));
+        assert!(duplicate.is_err_and(|error| error.contains("two arguments")));
     }
 }

@@ -1,4 +1,4 @@
-//! Tools: what an annotated function or a builder says of one, what it may return, and its entry in `tools/list`.
+//! Tools: how an attribute or a builder describes one, what it may return, and its entry in `tools/list`.
 
 mod builder;
 mod entry;
@@ -8,9 +8,9 @@ mod schema;
 mod spec;
 
 pub(crate) use builder::DynHandler;
-pub use builder::{Tool as RuntimeTool, ToolBuilder, ToolCall};
-pub(crate) use entry::{ToolEntry, ToolHandler, Tools};
-pub(crate) use output::tool_result;
+pub use builder::{RuntimeTool, ToolBuilder, ToolCall};
+pub(crate) use entry::{ToolCatalog, ToolEntry, ToolHandler};
+pub(crate) use output::write_tool_result;
 pub use output::{AnyToolOut, IntoToolResult, Structured, ToolOut, ToolResult, tool_out};
 pub(crate) use spec::ToolSpec;
 pub use spec::{Hints, OutputType, TaskMode, ToolDef};

@@ -1,23 +1,19 @@
-//! What a tool may return.
+//! What a tool may return, and how it becomes a `CallToolResult`.
 
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
+use serde_json::{Map, Value};
 
-use crate::content::{Audio, Content, Embedded, Image, IntoContent, ResourceLink, Text};
 use crate::{
-    content::ContentWriter,
+    content::{Audio, Content, ContentWriter, Embedded, Image, IntoContent, Json, ResourceLink, Text},
+    error::{Failure, IntoFailure, ToolError},
     jsonrpc::{Object, write_array},
     protocol::Revision,
 };
-use crate::{
-    content::Json,
-    error::{Failure, IntoFailure, ToolError},
-};
-use serde_json::{Map, Value};
 
-/// The whole answer to `tools/call`, for tools that decide every part of it.
+/// The complete result of `tools/call`, for tools that decide every part of it.
 ///
 /// See [tool results](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool-result).
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -30,12 +26,12 @@ pub struct ToolResult {
 }
 
 impl ToolResult {
-    /// A result of these blocks.
+    /// A result with these blocks.
     pub fn new(content: impl IntoIterator<Item = Content>) -> Self {
         Self { content: content.into_iter().collect(), ..Self::default() }
     }
 
-    /// A result of one text block.
+    /// A result with one text block.
     pub fn text(text: impl Into<Cow<'static, str>>) -> Self {
         Self { content: vec![Content::text(text)], ..Self::default() }
     }
@@ -90,8 +86,13 @@ impl ToolResult {
     }
 }
 
-/// The members of a tool's result; `wrap` puts the structured value under `result` for clients of older revisions.
-pub(crate) fn tool_result(object: &mut Object<'_>, result: &ToolResult, revision: Revision, wrap: bool) {
+/// Writes the members of a tool's result; with `wrap`, legacy clients get the structured value under `result`.
+pub(crate) fn write_tool_result(
+    object: &mut Object<'_>,
+    result: &ToolResult,
+    revision: Revision,
+    wrap: bool,
+) {
     let writer = ContentWriter(revision);
     write_array(object.key("content"), &result.content, |out, block| writer.write_content(out, block));
     if let Some(json) = result.structured.as_deref().filter(|_| revision >= Revision::V2025_06_18) {
@@ -108,7 +109,7 @@ pub(crate) fn tool_result(object: &mut Object<'_>, result: &ToolResult, revision
     }
 }
 
-macro_rules! blocks {
+macro_rules! impl_for_blocks {
     ($($t:ty)*) => {$(
         impl IntoToolResult for $t {
             fn into_tool_result(self) -> Result<ToolResult, Failure> {
@@ -117,9 +118,9 @@ macro_rules! blocks {
         }
     )*};
 }
-blocks!(Content Text Image Audio ResourceLink Embedded);
+impl_for_blocks!(Content Text Image Audio ResourceLink Embedded);
 
-macro_rules! texts {
+macro_rules! impl_for_texts {
     ($($t:ty)*) => {$(
         impl IntoToolResult for $t {
             fn into_tool_result(self) -> Result<ToolResult, Failure> {
@@ -128,12 +129,12 @@ macro_rules! texts {
         }
     )*};
 }
-texts!(String &'static str Cow<'static, str>);
+impl_for_texts!(String &'static str Cow<'static, str>);
 
 /// Types that a tool may return.
 #[diagnostic::on_unimplemented(
     message = "a tool cannot return `{Self}`",
-    label = "no tool result can be made of this",
+    label = "cannot be converted into a tool result",
     note = "return text, a number, `()`, `Option<T>`, `Json<T>`, content blocks, `ToolResult`, or a `Result` of these",
     note = "for your own type: `Json<{Self}>`"
 )]
@@ -144,7 +145,7 @@ pub trait IntoToolResult {
     /// The function failed, or its value has no JSON form.
     fn into_tool_result(self) -> Result<ToolResult, Failure>;
 
-    /// What `None` of this type gives.
+    /// The result of a `None` of this type.
     #[doc(hidden)]
     fn none() -> ToolResult
     where
@@ -153,7 +154,7 @@ pub trait IntoToolResult {
         ToolResult::default()
     }
 
-    /// The schema of the structured value, if there is one.
+    /// The schema of the structured value, if it has one.
     #[doc(hidden)]
     fn output_schema(_: &mut SchemaGenerator) -> Option<Schema>
     where
@@ -172,7 +173,7 @@ pub trait IntoToolResult {
     }
 }
 
-macro_rules! plain {
+macro_rules! impl_for_primitives {
     ($($t:ty)*) => {$(
         impl IntoToolResult for $t {
             fn into_tool_result(self) -> Result<ToolResult, Failure> {
@@ -181,7 +182,7 @@ macro_rules! plain {
         }
     )*};
 }
-plain!(bool char i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize f32 f64);
+impl_for_primitives!(bool char i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize f32 f64);
 
 impl IntoToolResult for () {
     fn into_tool_result(self) -> Result<ToolResult, Failure> {
@@ -226,7 +227,7 @@ pub trait Structured: Serialize + JsonSchema {}
 #[diagnostic::do_not_recommend]
 impl<T: Serialize + JsonSchema> Structured for T {}
 
-fn structured<T: Serialize>(value: &T) -> Result<ToolResult, Failure> {
+fn structured_result<T: Serialize>(value: &T) -> Result<ToolResult, Failure> {
     let json = serde_json::to_string(value).map_err(|e| Failure::Body(ToolError::private(e)))?;
     Ok(ToolResult {
         content: vec![Content::text(json.clone())],
@@ -237,7 +238,7 @@ fn structured<T: Serialize>(value: &T) -> Result<ToolResult, Failure> {
 
 impl<T: Structured> IntoToolResult for Json<T> {
     fn into_tool_result(self) -> Result<ToolResult, Failure> {
-        structured(&self.0)
+        structured_result(&self.0)
     }
 
     fn none() -> ToolResult {
@@ -259,7 +260,7 @@ impl<T: IntoContent> IntoToolResult for Vec<T> {
     }
 }
 
-macro_rules! tuples {
+macro_rules! impl_for_tuples {
     ($(($($t:ident)*))*) => {$(
         impl<$($t: IntoContent),*> IntoToolResult for ($($t,)*) {
             #[allow(non_snake_case)]
@@ -284,9 +285,9 @@ macro_rules! tuples {
         }
     )*};
 }
-tuples!((A)(A B)(A B C)(A B C D)(A B C D E)(A B C D E F)(A B C D E F G));
+impl_for_tuples!((A)(A B)(A B C)(A B C D)(A B C D E)(A B C D E F)(A B C D E F G));
 
-/// How a return type `R` becomes a tool's result; bound once, at the type's place in the user's source.
+/// How a return type `R` becomes a tool's result.
 #[allow(missing_debug_implementations)] // a table of function pointers
 pub struct ToolOut<R: 'static> {
     convert: fn(R) -> Result<ToolResult, Failure>,
@@ -303,7 +304,7 @@ impl<R: 'static> ToolOut<R> {
     }
 }
 
-/// The conversion of `R`; a function, so that a type which fits nowhere is underlined as a whole.
+/// The conversion of `R`. A function, so that rustc underlines the whole type if it does not implement the trait.
 #[must_use]
 pub const fn tool_out<R: IntoToolResult>() -> ToolOut<R> {
     ToolOut { convert: R::into_tool_result, schema: R::output_schema }

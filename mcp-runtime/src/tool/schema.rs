@@ -1,12 +1,12 @@
-//! The schemas that a tool publishes: made from its parameters and its return type, or written by hand, and checked for
-//! what clients could not use.
+//! The schemas that a tool publishes: generated from its parameters and its return type, or written by hand, and
+//! checked for what clients cannot use.
 
 use serde_json::{Map, Value};
 
 use super::ToolDef;
 use crate::{
-    arguments::AnyArg,
-    item::Common,
+    arguments::{AnyArg, has_flatten},
+    item::ItemDescriptor,
     schema::{Direction, Validator, generator, generator_for_output, hoist_defs, minimize, wrap_for_legacy},
 };
 
@@ -14,31 +14,31 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct OutputSchema {
     pub(super) natural: Value,
-    /// For clients of handshake revisions, which know objects only.
+    /// For clients of legacy revisions, which accept only objects.
     pub(super) legacy: Value,
-    /// Whether values are wrapped for them as well.
+    /// Whether structured values are wrapped for legacy clients as well.
     pub(crate) wrap: bool,
     pub(crate) validator: Validator,
 }
 
-/// The schema of a tool's arguments, and the part of it that neither decoding nor parameter rules are known to enforce.
-pub(super) fn input_schema(common: &Common, strict: bool) -> (Value, Value) {
+/// The schema of a tool's arguments, and the part of it that parameter rules do not enforce.
+pub(super) fn input_schema(item: &ItemDescriptor, strict: bool) -> (Value, Value) {
     let mut generator = generator();
     let mut root = Map::new();
-    if let [arg] = common.args
+    if let [arg] = item.args
         && arg.is_flatten()
     {
-        let mut schema = arg.property(&mut generator).to_value();
+        let mut schema = arg.property_schema(&mut generator).to_value();
         hoist_defs(&mut schema, generator.take_definitions(true));
         root = match schema {
             Value::Object(map) => map,
             _ => Map::new(),
         };
-    } else if !common.args.is_empty() {
+    } else if !item.args.is_empty() {
         let mut properties = Map::new();
         let mut required = Vec::new();
-        for arg in common.args {
-            properties.insert(arg.name().to_owned(), arg.property(&mut generator).to_value());
+        for arg in item.args {
+            properties.insert(arg.name().to_owned(), arg.property_schema(&mut generator).to_value());
             if arg.required() {
                 required.push(Value::from(arg.name()));
             }
@@ -54,40 +54,41 @@ pub(super) fn input_schema(common: &Common, strict: bool) -> (Value, Value) {
     if !definitions.is_empty() {
         hoist_defs(&mut root, definitions);
     }
-    // before `minimize`, which removes the `format` that distinguishes a type's own bounds from a user's
-    let unenforced = nested_only(&root, common.args);
+    // before `lean`, which removes schemars' `format`: it distinguishes a type's bounds from the user's
+    let unenforced = without_rule_keywords(&root, item.args);
     if strict && let Some(root) = root.as_object_mut() {
-        // names in alternatives are known as well, and a map among the fields takes any name
+        // members of alternatives are evaluated as well, and so are all members if a field is a map
         let composed = ["allOf", "anyOf", "oneOf", "$ref"].iter().any(|keyword| root.contains_key(*keyword));
         let keyword = if composed { "unevaluatedProperties" } else { "additionalProperties" };
         root.entry(keyword).or_insert(false.into());
     }
     minimize(&mut root, Direction::Input);
-    for arg in common.args.iter().filter(|arg| arg.header().is_some()) {
+    for arg in item.args.iter().filter(|arg| arg.header().is_some()) {
         if let Some(property) = root.get_mut("properties").and_then(|p| p.get_mut(arg.name())) {
-            type_choices(property);
+            add_string_type(property);
         }
     }
     (root, unenforced)
 }
 
-/// The input schema without what parameter rules enforce by themselves.
-fn nested_only(schema: &Value, args: &[&'static dyn AnyArg]) -> Value {
+/// The input schema without the keywords that parameter rules enforce.
+fn without_rule_keywords(schema: &Value, args: &[&'static dyn AnyArg]) -> Value {
     let mut schema = schema.clone();
-    let flatten = args.first().is_some_and(|arg| arg.is_flatten());
-    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut).filter(|_| !flatten)
-    {
+    if has_flatten(args) {
+        return schema;
+    }
+    if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
         for (name, property) in properties.iter_mut() {
             let Some(arg) = args.iter().find(|arg| arg.name() == name) else { continue };
             let Some(property) = property.as_object_mut() else { continue };
-            let own = arg.own_keywords();
-            property.retain(|key, _| !own.iter().any(|own| own == key));
+            let keywords = arg.rule_keywords();
+            property.retain(|key, _| !keywords.iter().any(|keyword| keyword == key));
         }
     }
     schema
 }
 
-/// What is the whole arguments object has to be an object.
+/// A parameter that is the whole `arguments` object must have a type that can be an object.
 pub(super) fn check_flatten(args: &[&'static dyn AnyArg]) -> Result<(), String> {
     fn may_be_object(schema: &Value) -> bool {
         let branches = || ["oneOf", "anyOf"].iter().find_map(|key| schema.get(*key)?.as_array());
@@ -102,15 +103,15 @@ pub(super) fn check_flatten(args: &[&'static dyn AnyArg]) -> Result<(), String> 
     }
     let Some(arg) = args.first().filter(|arg| arg.is_flatten()) else { return Ok(()) };
     let mut generator = generator();
-    let mut schema = arg.property(&mut generator).to_value();
+    let mut schema = arg.property_schema(&mut generator).to_value();
     hoist_defs(&mut schema, generator.take_definitions(true));
     if may_be_object(&schema) {
         return Ok(());
     }
-    Err(format!("`{}` with `flatten` is no object\nmake it a struct, or remove `flatten`", arg.name()))
+    Err(format!("`{}` with `flatten` is not an object\nmake it a struct, or remove `flatten`", arg.name()))
 }
 
-/// An enum that is no string, or a type with bounds of its own, cannot be mirrored.
+/// An enum that is not a string, or a type with bounds of its own, cannot be mirrored.
 pub(super) fn check_header(arg: &'static dyn AnyArg, schema: &Value) -> Result<(), String> {
     let Some(header) = arg.header() else { return Ok(()) };
     let property = schema.get("properties").and_then(|properties| properties.get(arg.name()));
@@ -123,11 +124,12 @@ pub(super) fn check_header(arg: &'static dyn AnyArg, schema: &Value) -> Result<(
     }
 }
 
-/// Clients mirror what has a primitive `type`; an enum with documented variants is an alternative of constants.
-fn type_choices(property: &mut Value) {
+/// Adds `type` to an enum of strings: clients mirror only properties with a primitive `type`, and schemars omits it on
+/// an enum with documented variants.
+fn add_string_type(property: &mut Value) {
     let choices = property.get("oneOf").or(property.get("enum")).and_then(Value::as_array);
-    let text = |choice: &Value| choice.get("const").unwrap_or(choice).is_string();
-    if choices.is_some_and(|choices| choices.iter().all(text))
+    let is_string = |choice: &Value| choice.get("const").unwrap_or(choice).is_string();
+    if choices.is_some_and(|choices| choices.iter().all(is_string))
         && let Some(property) = property.as_object_mut()
     {
         property.entry("type").or_insert_with(|| "string".into());

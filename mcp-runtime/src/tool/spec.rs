@@ -1,18 +1,18 @@
-//! Descriptors of tools.
+//! What describes a tool: the descriptor that an attribute expands to, and the form that builders share with it.
 
 use std::{fmt, time::Duration};
 
 use schemars::{Schema, SchemaGenerator};
 use serde_json::Value;
 
-use crate::item::{Common, Handler, ItemSpec, Location, Problem, common_setters};
 use crate::{
     arguments::{Call, Outcome},
     error::Failure,
+    item::{BuildError, Handler, ItemDescriptor, ItemSpec, Location, descriptor_setters},
     tool::{AnyToolOut, Structured, ToolResult},
 };
 
-/// The hints on a tool's behaviour that were given: the wire's `annotations`.
+/// Hints on a tool's behaviour: the wire's `annotations`; `None` leaves a hint out.
 ///
 /// See [tool annotations](https://modelcontextprotocol.io/specification/2026-07-28/schema#toolannotations).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -30,13 +30,13 @@ pub struct Hints {
 
 /// How the calls of a tool become tasks, for clients that declare `io.modelcontextprotocol/tasks`.
 ///
-/// For all others such a tool runs in line.
+/// For all other clients such a tool runs within its request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TaskMode {
     /// Every call becomes a task before its function begins.
     Capable,
-    /// The same, and clients of 2026-07-28 that do not declare the extension are refused.
+    /// As `Capable`, and clients of 2026-07-28 that do not declare the extension are refused.
     Required,
     /// The function decides, with [`Context::start_task`](crate::Context::start_task).
     Manual,
@@ -45,7 +45,7 @@ pub enum TaskMode {
 /// One annotated tool.
 #[derive(Clone, Copy)]
 pub struct ToolDef {
-    pub(crate) common: Common,
+    pub(crate) item: ItemDescriptor,
     pub(crate) hints: Hints,
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_concurrency: Option<usize>,
@@ -61,16 +61,16 @@ pub struct ToolDef {
     pub(crate) handler: Handler<ToolResult>,
 }
 
-fn unset(_: &mut Call<'_>) -> Outcome<ToolResult> {
+fn missing_handler(_: &mut Call<'_>) -> Outcome<ToolResult> {
     Err(Failure::Body("the tool has no handler".into()))
 }
 
 impl ToolDef {
-    /// A tool of that name, at that place.
+    /// A tool with this name, at this location.
     #[must_use]
     pub const fn new(name: &'static str, at: Location) -> Self {
         Self {
-            common: Common::new(name, at),
+            item: ItemDescriptor::new(name, at),
             hints: Hints { read_only: None, destructive: None, idempotent: None, open_world: None },
             timeout: None,
             max_concurrency: None,
@@ -81,7 +81,7 @@ impl ToolDef {
             task: None,
             out: None,
             output_type: None,
-            handler: unset,
+            handler: missing_handler,
         }
     }
 
@@ -134,7 +134,7 @@ impl ToolDef {
         self
     }
 
-    /// Refuses unknown arguments, and strings for other types.
+    /// Refuses unknown arguments, and strings for other types instead of coercing them.
     #[must_use]
     pub const fn strict(mut self) -> Self {
         self.strict = true;
@@ -169,7 +169,7 @@ impl ToolDef {
         self
     }
 
-    /// Sets the type that its `structuredContent` has.
+    /// Sets the type of its `structuredContent`.
     #[must_use]
     pub const fn output_type(mut self, output: OutputType) -> Self {
         self.output_type = Some(output);
@@ -183,9 +183,9 @@ impl ToolDef {
         self
     }
 }
-common_setters!(ToolDef);
+descriptor_setters!(ToolDef);
 
-/// What a tool is apart from its function, whether an attribute or a builder describes it.
+/// A tool without its function, whether an attribute or a builder describes it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ToolSpec {
     pub(crate) item: ItemSpec,
@@ -197,7 +197,7 @@ pub(crate) struct ToolSpec {
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_concurrency: Option<usize>,
     pub(crate) strict: bool,
-    /// The URI of the page that shows its results, as it is written.
+    /// The URI of the page that shows its results, without the prefix of a mount.
     pub(crate) ui: Option<String>,
     /// Who may call it: `model`, `app` or both; empty for the default.
     pub(crate) visibility: &'static [&'static str],
@@ -208,7 +208,7 @@ pub(crate) struct ToolSpec {
 impl ToolSpec {
     pub(crate) fn new(name: String, def: &ToolDef) -> Self {
         Self {
-            item: ItemSpec::new(name, &def.common),
+            item: ItemSpec::new(name, &def.item),
             input_schema: None,
             output_schema: None,
             hints: def.hints,
@@ -222,17 +222,17 @@ impl ToolSpec {
         }
     }
 
-    /// A problem with this tool, at its location.
-    pub(crate) fn problem(&self, text: impl fmt::Display) -> Problem {
-        self.item.problem(format_args!("tool `{}`: {text}", self.item.name))
+    /// An error in this tool, at its location.
+    pub(crate) fn build_error(&self, text: impl fmt::Display) -> BuildError {
+        self.item.build_error(format_args!("tool `{}`: {text}", self.item.name))
     }
 }
 
-/// Return types that say nothing of the type of their structured content.
+/// Return types that do not determine the type of their structured content.
 #[diagnostic::on_unimplemented(
     message = "`output` does not apply to a tool that returns `{Self}`",
     label = "not a `ToolResult`",
-    note = "return `ToolResult`, or remove `output`: `Json<T>` publishes the schema of `T` by itself"
+    note = "return `ToolResult`, or remove `output`: `Json<T>` publishes the schema of `T` automatically"
 )]
 pub trait Untyped {}
 impl Untyped for ToolResult {}

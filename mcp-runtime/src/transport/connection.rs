@@ -17,7 +17,7 @@ use tokio::{runtime::Handle, sync::Notify, time::timeout};
 use super::writer::{Lines, Writer};
 use crate::{
     admission::Budget,
-    blocking::Permit,
+    blocking::CallPermit,
     connection::{ClientConnection, PendingResponse, RequestContext, SessionState, Shutdown},
     dispatch::{
         Batch, Calls, ConnectionState, ListenStream, OpenRequests, Registration, Reply, Request,
@@ -416,7 +416,7 @@ impl Work {
         match self.server.start_request(request, Some(self.open_requests()), registrations) {
             StartedRequest::Reply(reply) => StartedRequest::Reply(reply),
             StartedRequest::Running(mut running) => {
-                running.pending.hold(Permit::Budget(permit));
+                running.pending.hold(CallPermit::Budget(permit));
                 StartedRequest::Running(running)
             }
         }

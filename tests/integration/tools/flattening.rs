@@ -152,7 +152,7 @@ fn what_is_no_object_cannot_be_the_whole_of_it() {
     }
     let error = build_error(mcp_runtime::server!().tool::<text>().tool::<list>().tool::<level>());
     for name in ["text", "list", "level"] {
-        let line = format!("tool `{name}`: `{name}` with `flatten` is no object");
+        let line = format!("tool `{name}`: `{name}` with `flatten` is not an object");
         assert!(error.contains(&line), "{error}");
     }
 }

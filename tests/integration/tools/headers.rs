@@ -97,7 +97,7 @@ fn a_header_that_clients_would_refuse_is_a_build_error() {
     let error = build_error(mcp_runtime::server!().tool::<travel>());
     assert!(error.contains("tool `travel`: the header `Stop`"), "{error}");
     let error = build_error(mcp_runtime::server!().tool::<halt>());
-    assert!(error.contains("stands for two arguments"), "{error}");
+    assert!(error.contains("two arguments are mirrored into the header"), "{error}");
 }
 
 #[tokio::test]

@@ -319,7 +319,7 @@ impl Endpoint {
                 reply(&self.server, exchange, request.id, Revision::LATEST, &answer).into()
             }
             StartedRequest::Running(mut running) => {
-                running.pending.hold(blocking::Permit::Budget(permit));
+                running.pending.hold(blocking::CallPermit::Budget(permit));
                 let calls = Calls::single(running, Revision::LATEST);
                 StartedResponse::Running(PendingAnswer::new(&self.server, calls, exchange, None))
             }

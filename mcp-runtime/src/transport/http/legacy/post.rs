@@ -88,7 +88,7 @@ impl Legacy {
             }
             StartedRequest::Running(mut running) => {
                 if let Some(permit) = permit {
-                    running.pending.hold(blocking::Permit::Budget(permit));
+                    running.pending.hold(blocking::CallPermit::Budget(permit));
                 }
                 let calls = Calls::single(running, origin.revision);
                 let legacy = Box::new(SessionCalls { endpoint: endpoint.clone(), connection });
@@ -234,7 +234,7 @@ impl Legacy {
             };
         }
         for (running, permit) in calls.running_mut().zip(permits) {
-            running.pending.hold(blocking::Permit::Budget(permit));
+            running.pending.hold(blocking::CallPermit::Budget(permit));
         }
         if !calls.is_running() {
             return finish(server, &mut calls, exchange).into();
@@ -406,7 +406,7 @@ impl LegacyCalls for SessionCalls {
 pub(super) fn detach(endpoint: &Endpoint, calls: &mut Calls) -> bool {
     calls.running_mut().all(|running| match endpoint.budgets.detached.try_acquire(1) {
         Some(permit) => {
-            running.pending.hold_instead(blocking::Permit::Budget(permit));
+            running.pending.hold_instead(blocking::CallPermit::Budget(permit));
             true
         }
         None => false,

@@ -1,14 +1,13 @@
-//! What a file is: its MIME type by its name, and whether it is sent as text or as bytes. Called while a skill's
-//! directory is read.
+//! The MIME type of a file by its name, and whether it is sent as text or as a blob.
 
 use crate::{content::ResourceContents, resource::ResourceResult};
 
-/// The contents that reading the file gives, and its MIME type.
+/// The result of reading the file, and its MIME type.
 pub(super) fn contents(name: &str, bytes: Vec<u8>) -> (ResourceResult, &'static str) {
-    let known = by_name(name);
+    let known = mime_by_extension(name);
     let text = match known {
         Some(mime) if is_binary(mime) => Err(bytes),
-        _ => text(bytes),
+        _ => into_text(bytes),
     };
     let (mime, contents) = match text {
         Ok(text) => (known.unwrap_or("text/plain"), ResourceContents::text(text)),
@@ -17,25 +16,25 @@ pub(super) fn contents(name: &str, bytes: Vec<u8>) -> (ResourceResult, &'static 
     (contents.mime(mime).into(), mime)
 }
 
-/// Text only if its UTF-8 is exactly these bytes, so that digests of both agree.
-fn text(bytes: Vec<u8>) -> Result<String, Vec<u8>> {
+/// Text whose UTF-8 is exactly these bytes, so that the digest is valid for it too; else the bytes.
+fn into_text(bytes: Vec<u8>) -> Result<String, Vec<u8>> {
     if bytes.contains(&0) {
         return Err(bytes);
     }
     String::from_utf8(bytes).map_err(std::string::FromUtf8Error::into_bytes)
 }
 
-/// Types whose bytes are no text even where they happen to be UTF-8.
+/// Types that are sent as a blob even if the bytes happen to be UTF-8.
 fn is_binary(mime: &str) -> bool {
-    let of_family = ["image/", "audio/", "video/", "font/"].iter().any(|family| mime.starts_with(family));
+    let has_binary_family =
+        ["image/", "audio/", "video/", "font/"].iter().any(|family| mime.starts_with(family));
     let document = ["application/vnd.", "application/pdf", "application/zip", "application/gzip"];
-    (of_family && mime != "image/svg+xml")
+    (has_binary_family && mime != "image/svg+xml")
         || document.iter().any(|kind| mime.starts_with(kind))
         || ["application/x-tar", "application/wasm"].contains(&mime)
 }
 
-/// The type that the extension stands for.
-fn by_name(name: &str) -> Option<&'static str> {
+fn mime_by_extension(name: &str) -> Option<&'static str> {
     let (_, extension) = name.rsplit_once('.')?;
     Some(match extension.to_ascii_lowercase().as_str() {
         "md" | "markdown" => "text/markdown",
@@ -86,21 +85,21 @@ fn by_name(name: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    fn kind(name: &str, bytes: &[u8]) -> (&'static str, bool) {
+    fn mime_and_is_text(name: &str, bytes: &[u8]) -> (&'static str, bool) {
         let (result, mime) = contents(name, bytes.to_vec());
         let text = ResourceContents::text(String::from_utf8_lossy(bytes)).mime(mime);
         (mime, result.contents == [text])
     }
 
     #[test]
-    fn the_name_gives_the_type_and_the_content_decides_on_text() {
-        assert_eq!(kind("SKILL.md", b"# x"), ("text/markdown", true));
-        assert_eq!(kind("Makefile", b"all:"), ("text/plain", true));
-        assert_eq!(kind("data", b"a\0b"), ("application/octet-stream", false));
-        assert_eq!(kind("latin.txt", b"caf\xe9"), ("text/plain", false));
-        assert_eq!(kind("x.PNG", b"not really"), ("image/png", false));
-        assert_eq!(kind("x.svg", b"<svg/>"), ("image/svg+xml", true));
-        assert_eq!(kind("x.tar", b"plain"), ("application/x-tar", false));
-        assert_eq!(kind("empty", b""), ("text/plain", true));
+    fn the_extension_determines_the_type_and_the_bytes_determine_whether_it_is_text() {
+        assert_eq!(mime_and_is_text("SKILL.md", b"# x"), ("text/markdown", true));
+        assert_eq!(mime_and_is_text("Makefile", b"all:"), ("text/plain", true));
+        assert_eq!(mime_and_is_text("data", b"a\0b"), ("application/octet-stream", false));
+        assert_eq!(mime_and_is_text("latin.txt", b"caf\xe9"), ("text/plain", false));
+        assert_eq!(mime_and_is_text("x.PNG", b"not really"), ("image/png", false));
+        assert_eq!(mime_and_is_text("x.svg", b"<svg/>"), ("image/svg+xml", true));
+        assert_eq!(mime_and_is_text("x.tar", b"plain"), ("application/x-tar", false));
+        assert_eq!(mime_and_is_text("empty", b""), ("text/plain", true));
     }
 }

@@ -1,0 +1,379 @@
+//! The declaration of one argument: its type, schema, default, rules and completion.
+//!
+//! Generated code makes one `const ArgDef<T>` for each parameter. The rest of the runtime sees `&dyn AnyArg` and does
+//! not know `T`.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use super::{
+    completion::{CompleteFn, choices_in_schema},
+    raw::{RawArgument, Rejected, Slots},
+    rules::Rules,
+    text::missing,
+};
+use crate::schema::generator;
+
+/// Types that can be an argument.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an argument",
+    label = "not an argument type",
+    note = "put `#[mcp_type]` on `{Self}`, or derive `serde::Deserialize` and `schemars::JsonSchema` (1.x)",
+    note = "if this should come from the server, write `&{Self}`"
+)]
+pub trait Arg: DeserializeOwned + JsonSchema + Send + 'static {}
+#[diagnostic::do_not_recommend]
+impl<T: DeserializeOwned + JsonSchema + Send + 'static> Arg for T {}
+
+/// Types whose values can be published as `default` and `examples`.
+#[diagnostic::on_unimplemented(
+    message = "`default` and `example` need a type that can be published, and `{Self}` cannot",
+    label = "not serializable",
+    note = "put `#[mcp_type]` on `{Self}`, or derive `serde::Serialize`"
+)]
+pub trait DefaultArg: Serialize {}
+#[diagnostic::do_not_recommend]
+impl<T: Serialize> DefaultArg for T {}
+
+/// Types that can be mirrored into a header.
+#[diagnostic::on_unimplemented(
+    message = "`header` needs a string, a bool, an enum or an integer within ±(2^53-1), not `{Self}`",
+    label = "`header` does not apply to this type",
+    note = "a 64-bit integer needs `range(..)` with both bounds within ±(2^53-1); an enum needs `#[mcp_type]`"
+)]
+pub trait HeaderArg {}
+/// Integers that can be mirrored into a header because their range is bounded.
+#[diagnostic::on_unimplemented(
+    message = "`header` needs a string, a bool, an enum or an integer within ±(2^53-1), not `{Self}`",
+    label = "`header` does not apply to this type"
+)]
+pub trait IntHeaderArg {}
+macro_rules! headers {
+    ($marker:ident: $($t:ty)*) => {$(impl $marker for $t {})*};
+}
+headers!(HeaderArg: String bool i8 i16 i32 u8 u16 u32);
+headers!(IntHeaderArg: i8 i16 i32 i64 isize u8 u16 u32 u64 usize);
+impl<T: HeaderArg> HeaderArg for Option<T> {}
+impl<T: IntHeaderArg> IntHeaderArg for Option<T> {}
+
+/// One argument, as generated code declares it.
+#[allow(missing_debug_implementations)] // a table of function pointers
+pub struct ArgDef<T: 'static> {
+    name: &'static str,
+    title: Option<&'static str>,
+    description: Option<&'static str>,
+    /// Whether it is the whole `arguments` object.
+    flatten: bool,
+    decode: fn(RawArgument<'_>) -> Result<T, String>,
+    missing: fn() -> Option<T>,
+    schema: fn(&mut SchemaGenerator) -> Schema,
+    default: Option<fn() -> T>,
+    publish: Option<fn(T) -> Value>,
+    example: Option<fn() -> T>,
+    rules: Option<fn(Option<&T>, &mut Rules)>,
+    header: Option<&'static str>,
+    raw: bool,
+    choices: &'static [&'static str],
+    complete: Option<CompleteFn>,
+}
+
+fn publish<T: Serialize>(value: T) -> Value {
+    serde_json::to_value(value).unwrap_or(Value::Null)
+}
+
+impl<T: 'static> ArgDef<T> {
+    const fn new(name: &'static str, flatten: bool) -> Self
+    where
+        T: Arg,
+    {
+        Self {
+            name,
+            title: None,
+            description: None,
+            flatten,
+            decode: |raw| raw.decode(),
+            missing: missing::<T>,
+            schema: |generator| generator.subschema_for::<T>(),
+            default: None,
+            publish: None,
+            example: None,
+            rules: None,
+            header: None,
+            raw: false,
+            choices: &[],
+            complete: None,
+        }
+    }
+
+    /// Sets the `title`.
+    #[must_use]
+    pub const fn title(mut self, title: &'static str) -> Self {
+        self.title = Some(title);
+        self
+    }
+
+    /// Sets the `description`.
+    #[must_use]
+    pub const fn description(mut self, text: &'static str) -> Self {
+        self.description = Some(text);
+        self
+    }
+
+    /// Sets the value for an absent argument.
+    #[must_use]
+    pub const fn default(mut self, value: fn() -> T) -> Self
+    where
+        T: DefaultArg,
+    {
+        self.default = Some(value);
+        self.publish = Some(publish::<T>);
+        self
+    }
+
+    /// Sets the published example.
+    #[must_use]
+    pub const fn example(mut self, value: fn() -> T) -> Self
+    where
+        T: DefaultArg,
+    {
+        self.example = Some(value);
+        self.publish = Some(publish::<T>);
+        self
+    }
+
+    /// Sets the rules on its value.
+    #[must_use]
+    pub const fn rules(mut self, rules: fn(Option<&T>, &mut Rules)) -> Self {
+        self.rules = Some(rules);
+        self
+    }
+
+    /// Mirrors it into the header `Mcp-Param-{name}`.
+    #[must_use]
+    pub const fn header(mut self, name: &'static str) -> Self
+    where
+        T: HeaderArg,
+    {
+        self.header = Some(name);
+        self
+    }
+
+    /// Mirrors an integer of bounded range into the header `Mcp-Param-{name}`.
+    #[must_use]
+    pub const fn header_in_range(mut self, name: &'static str) -> Self
+    where
+        T: IntHeaderArg,
+    {
+        self.header = Some(name);
+        self
+    }
+
+    /// Disables the path checks of a URI's variable.
+    #[must_use]
+    pub const fn raw(mut self) -> Self {
+        self.raw = true;
+        self
+    }
+
+    /// Sets the values that completion offers.
+    #[must_use]
+    pub const fn complete_list(mut self, choices: &'static [&'static str]) -> Self {
+        self.choices = choices;
+        self
+    }
+
+    /// Sets the function that completes it.
+    #[must_use]
+    pub const fn complete(mut self, complete: CompleteFn) -> Self {
+        self.complete = Some(complete);
+        self
+    }
+
+    /// The typed value of the argument in slot `index`.
+    ///
+    /// # Errors
+    /// It is missing, has another type, or violates a rule.
+    pub fn take(&self, slots: &Slots<'_>, index: usize) -> Result<T, Rejected> {
+        let value = match (self.raw_value(slots, index), self.default) {
+            (Some(RawArgument::Json("null")), Some(default)) if !slots.strict => default(),
+            (Some(raw), _) => (self.decode)(raw).map_err(|_| Rejected)?,
+            (None, Some(default)) => default(),
+            (None, None) => return (self.missing)().ok_or(Rejected),
+        };
+        match self.rules {
+            Some(rules) if !Rules::accept(rules, &value) => Err(Rejected),
+            _ => Ok(value),
+        }
+    }
+
+    fn raw_value<'a>(&self, slots: &Slots<'a>, index: usize) -> Option<RawArgument<'a>> {
+        if self.flatten { Some(RawArgument::Json(slots.object)) } else { slots.get(index) }
+    }
+}
+
+/// An argument of a tool.
+///
+/// The constructors are functions and not methods, so that rustc underlines the whole type if it cannot be an argument.
+#[must_use]
+pub const fn json<T: Arg>(name: &'static str) -> ArgDef<T> {
+    ArgDef::new(name, false)
+}
+
+/// An argument of a prompt, or a variable of a resource's URI: both arrive as strings.
+#[must_use]
+pub const fn text<T: Arg>(name: &'static str) -> ArgDef<T> {
+    ArgDef::new(name, false)
+}
+
+/// A struct that is the whole `arguments` object.
+#[must_use]
+pub const fn flatten<T: Arg>(name: &'static str) -> ArgDef<T> {
+    ArgDef::new(name, true)
+}
+
+/// An [`ArgDef`] without its type.
+pub trait AnyArg: Sync {
+    /// The wire name.
+    fn name(&self) -> &'static str;
+    #[doc(hidden)]
+    fn property_schema(&self, generator: &mut SchemaGenerator) -> Schema;
+    /// Schema keywords that its rules publish and enforce.
+    #[doc(hidden)]
+    fn rule_keywords(&self) -> Vec<String>;
+    #[doc(hidden)]
+    fn required(&self) -> bool;
+    #[doc(hidden)]
+    fn is_flatten(&self) -> bool;
+    #[doc(hidden)]
+    fn title(&self) -> Option<&'static str>;
+    #[doc(hidden)]
+    fn description(&self) -> Option<&'static str>;
+    #[doc(hidden)]
+    fn header(&self) -> Option<&'static str>;
+    #[doc(hidden)]
+    fn is_raw(&self) -> bool;
+    #[doc(hidden)]
+    fn choices(&self) -> &'static [&'static str];
+    #[doc(hidden)]
+    fn completer(&self) -> Option<CompleteFn>;
+    /// Patterns that do not compile, and a default or example that violates the rules.
+    #[doc(hidden)]
+    fn declaration_errors(&self) -> Vec<String>;
+    /// Why the value in slot `index` is rejected; empty if it is accepted.
+    #[doc(hidden)]
+    fn value_errors(&self, slots: &Slots<'_>, index: usize) -> Vec<String>;
+}
+
+impl<T: 'static> AnyArg for ArgDef<T> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn property_schema(&self, generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = (self.schema)(generator);
+        if let Some(rules) = self.rules {
+            Rules::publish(rules, &mut schema);
+        }
+        let mut set = |key: &str, value: Value| {
+            schema.insert(key.to_owned(), value);
+        };
+        if let Some(text) = self.title {
+            set("title", text.into());
+        }
+        if let Some(text) = self.description {
+            set("description", text.into());
+        }
+        if let Some(publish) = self.publish {
+            if let Some(default) = self.default {
+                set("default", publish(default()));
+            }
+            if let Some(example) = self.example {
+                set("examples", Value::Array(vec![publish(example())]));
+            }
+        }
+        if let Some(header) = self.header {
+            set("x-mcp-header", header.into());
+        }
+        schema
+    }
+
+    fn rule_keywords(&self) -> Vec<String> {
+        let mut schema = Schema::default();
+        if let Some(rules) = self.rules {
+            Rules::publish(rules, &mut schema);
+        }
+        schema.as_object().map(|keywords| keywords.keys().cloned().collect()).unwrap_or_default()
+    }
+
+    fn required(&self) -> bool {
+        self.default.is_none() && (self.missing)().is_none()
+    }
+
+    fn is_flatten(&self) -> bool {
+        self.flatten
+    }
+
+    fn title(&self) -> Option<&'static str> {
+        self.title
+    }
+
+    fn description(&self) -> Option<&'static str> {
+        self.description
+    }
+
+    fn header(&self) -> Option<&'static str> {
+        self.header
+    }
+
+    fn is_raw(&self) -> bool {
+        self.raw
+    }
+
+    fn choices(&self) -> &'static [&'static str] {
+        self.choices
+    }
+
+    fn completer(&self) -> Option<CompleteFn> {
+        self.complete
+    }
+
+    fn declaration_errors(&self) -> Vec<String> {
+        let Some(rules) = self.rules else { return Vec::new() };
+        let mut errors = Rules::invalid_patterns(rules);
+        for (what, value) in [("default", self.default), ("example", self.example)] {
+            let violations = value.map(|value| Rules::violations(rules, &value())).unwrap_or_default();
+            errors.extend(violations.into_iter().map(|text| format!("its {what} breaks its rules: {text}")));
+        }
+        errors
+    }
+
+    fn value_errors(&self, slots: &Slots<'_>, index: usize) -> Vec<String> {
+        let Some(raw) = self.raw_value(slots, index) else {
+            return if self.required() { vec!["is missing".to_owned()] } else { Vec::new() };
+        };
+        if self.default.is_some() && !slots.strict && matches!(raw, RawArgument::Json("null")) {
+            return Vec::new();
+        }
+        match ((self.decode)(raw), self.rules) {
+            (Err(message), _) => vec![message],
+            (Ok(value), Some(rules)) => Rules::violations(rules, &value),
+            (Ok(_), None) => Vec::new(),
+        }
+    }
+}
+
+/// Whether one parameter is the whole `arguments` object; it is the only one then.
+pub(crate) fn has_flatten(args: &[&'static dyn AnyArg]) -> bool {
+    args.first().is_some_and(|arg| arg.is_flatten())
+}
+
+/// What an argument without a `complete` function completes to: the choices of its attribute, else those of its type.
+pub(crate) fn choices(arg: &'static dyn AnyArg) -> Vec<String> {
+    if !arg.choices().is_empty() {
+        return arg.choices().iter().map(|&choice| choice.to_owned()).collect();
+    }
+    let mut generator = generator();
+    let schema = arg.property_schema(&mut generator);
+    choices_in_schema(schema, generator)
+}

@@ -1,5 +1,5 @@
-//! A server that says everything there is to say, and the requests that make it do so. The conformance tests validate
-//! its replies against schemas, the matrix of the integration tests compares them between transports.
+//! A server that uses every part of the protocol, and requests for all of it. The conformance tests validate its
+//! results against the schemas, the matrix of the integration tests compares them between transports.
 
 use mcp_runtime::{Audio, Icon, ResourceResult, Role, ServerBuilder, Theme, prelude::*};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ struct Weather {
     icon(src = "https://example.com/dark.svg", mime = "image/svg+xml", sizes("any", "48x48"), theme = "dark"),
     meta(model = "m", tags = ["a"])
 )]
-fn all_of_it(city: String, #[mcp(default = 3)] days: u8) -> Json<Weather> {
+fn every_option(city: String, #[mcp(default = 3)] days: u8) -> Json<Weather> {
     Json(Weather { degrees: f64::from(days), city })
 }
 
@@ -94,7 +94,7 @@ impl Default for Order {
     }
 }
 
-/// Asks user, model and client
+/// Requests elicitation, sampling and roots
 #[mcp_tool]
 async fn asks(ctx: &Context) -> String {
     let (order, model, roots) = tokio::join!(
@@ -180,14 +180,14 @@ pub(super) fn builder() -> ServerBuilder {
         .page_size(2)
 }
 
-/// Requests for replies of every kind: the definition in the schemas that each reply is of, or `Error`; method; params.
+/// Requests for every kind of result: its definition in the schemas, or `Error`; method; params.
 pub(super) fn requests() -> [(&'static str, &'static str, Value); 17] {
     [
         ("ListToolsResult", "tools/list", json!({})),
         ("ListResourcesResult", "resources/list", json!({})),
         ("ListResourceTemplatesResult", "resources/templates/list", json!({})),
         ("ListPromptsResult", "prompts/list", json!({})),
-        ("CallToolResult", "tools/call", json!({ "name": "all_of_it", "arguments": { "city": "Kiel" } })),
+        ("CallToolResult", "tools/call", json!({ "name": "every_option", "arguments": { "city": "Kiel" } })),
         ("CallToolResult", "tools/call", json!({ "name": "blocks" })),
         ("CallToolResult", "tools/call", json!({ "name": "list" })),
         ("CallToolResult", "tools/call", json!({ "name": "fails" })),

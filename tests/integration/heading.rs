@@ -1,5 +1,4 @@
-//! Icons, titles and `_meta`: everywhere where a revision has them, in everything that a server says of itself and of
-//! what it offers, and nowhere else.
+//! Icons, titles and `_meta`: present wherever the revision defines them, absent everywhere else.
 
 use mcp_runtime::{
     Icon, Revision, Role, ServerBuilder, Theme, ToolCall, ToolDef,
@@ -96,7 +95,7 @@ fn entry(list: &[Value], name: &str) -> Value {
     found.unwrap_or_else(|| panic!("no `{name}` in {list:?}")).clone()
 }
 
-/// The `icons` of everything that has a list entry, and of a link.
+/// The `icons` of every kind of list entry, and of a resource link.
 async fn icons(server: &TestServer) -> Value {
     let tools = server.list_tools().await;
     let resources = server.list_resources().await;
@@ -115,7 +114,7 @@ async fn icons(server: &TestServer) -> Value {
 }
 
 #[tokio::test]
-async fn every_member_of_an_icon_on_every_kind_of_item() {
+async fn icons_are_serialized_in_full_on_every_kind_of_item() {
     let mut server = serve(builder());
     let page = json!([{ "src": "https://example.org/p.png", "mimeType": "image/png" }]);
     let all = json!({
@@ -160,7 +159,7 @@ async fn every_member_of_an_icon_on_every_kind_of_item() {
 }
 
 #[tokio::test]
-async fn what_a_server_says_of_itself_is_told_once_and_as_far_as_it_is_known() {
+async fn server_info_has_the_members_that_the_revision_defines() {
     let server = builder().build().expect("a server");
     let full = json!({
         "name": "n",
@@ -180,7 +179,7 @@ async fn what_a_server_says_of_itself_is_told_once_and_as_far_as_it_is_known() {
     let modern = TestServer::of(&server);
     let found = modern.request("server/discover", json!({})).await;
     assert_eq!(found.value()["_meta"], json!({ INFO: full }));
-    // icons can be large, and nobody looks for them on every result
+    // icons can be large, and clients do not read them from every result
     let reply = modern.call("tool", json!({})).await;
     assert_eq!(reply.value()["_meta"], json!({ INFO: { "name": "n", "version": "1" } }));
 
@@ -198,7 +197,7 @@ async fn what_a_server_says_of_itself_is_told_once_and_as_far_as_it_is_known() {
     }
 }
 
-/// The `serverInfo` of a handshake over a byte stream.
+/// The `serverInfo` of an `initialize` result over a byte stream.
 async fn server_info(server: &mcp_runtime::Server, revision: Revision) -> Value {
     let mut connection = LineConnection::serve(server, 1 << 16);
     let result = connection.initialize(revision.as_str()).await;
@@ -209,7 +208,7 @@ async fn server_info(server: &mcp_runtime::Server, revision: Revision) -> Value 
 }
 
 #[test]
-fn icons_that_clients_reject_are_no_part_of_a_server() {
+fn icons_that_clients_reject_are_build_errors() {
     for src in ["http://example.org/i.png", "i.png", "file:///i.png", "javascript:alert(1)", "data:image/png"]
     {
         let error = build_error(mcp_runtime::server!().icon(src));
@@ -229,7 +228,7 @@ fn icons_that_clients_reject_are_no_part_of_a_server() {
 }
 
 #[tokio::test]
-async fn arguments_have_titles_of_their_own() {
+async fn arguments_have_titles() {
     let mut server = serve(builder());
     let tools = server.list_tools().await;
     assert_eq!(
@@ -250,7 +249,7 @@ async fn arguments_have_titles_of_their_own() {
 }
 
 #[tokio::test]
-async fn an_instance_says_what_differs_from_its_template() {
+async fn a_listed_instance_overrides_the_metadata_of_its_template() {
     let mut server = serve(builder());
     let resources = server.list_resources().await;
     let plain = json!({
@@ -289,20 +288,20 @@ async fn an_instance_says_what_differs_from_its_template() {
     }
 }
 
-/// Says everything with `_meta`.
+/// Returns `_meta` everywhere
 #[mcp_resource(uri = "test://meta")]
 fn with_meta() -> mcp_runtime::ResourceResult {
     let contents = ResourceContents::text("x").meta("of", "contents");
     mcp_runtime::ResourceResult::new([contents]).meta("of", "result").meta("n", 1)
 }
 
-/// Says everything with `_meta`.
+/// Returns `_meta` everywhere
 #[mcp_prompt(name = "with_meta", meta(of = "entry"))]
 fn prompt_with_meta() -> PromptResult {
     PromptResult::new([Message::user(Text::new("x").meta("of", "block"))]).meta("of", "result")
 }
 
-/// Says everything with `_meta`.
+/// Returns `_meta` everywhere
 #[mcp_tool(name = "with_meta", meta(of = "entry"))]
 fn tool_with_meta() -> ToolResult {
     let embedded = Embedded::new(ResourceContents::text("x").uri("a://b").meta("of", "contents"));
@@ -310,7 +309,7 @@ fn tool_with_meta() -> ToolResult {
 }
 
 #[tokio::test]
-async fn results_have_meta_in_every_revision_and_what_is_in_them_since_2025_06_18() {
+async fn results_have_meta_in_every_revision_and_contents_have_meta_since_2025_06_18() {
     let server = serve(builder());
     let of = async |server: &TestServer, meta: &dyn Fn(&Reply) -> Value| {
         let read = server.read("test://meta").await;
@@ -339,7 +338,7 @@ async fn results_have_meta_in_every_revision_and_what_is_in_them_since_2025_06_1
 }
 
 #[tokio::test]
-async fn a_function_cannot_say_that_it_is_another_server() {
+async fn meta_of_a_result_cannot_replace_server_info() {
     #[mcp_tool]
     fn pretends() -> ToolResult {
         ToolResult::text("x")
@@ -355,14 +354,14 @@ async fn a_function_cannot_say_that_it_is_another_server() {
 #[tokio::test]
 async fn notifications_have_meta_since_2025_11_25() {
     #[mcp_tool]
-    fn tells(ctx: &Context) {
+    fn logs_with_meta(ctx: &Context) {
         ctx.progress(1.0).meta("of", "progress").meta("n", 1).send();
         ctx.log(LogLevel::Warning, "careful").meta("of", "log").send();
         ctx.log(LogLevel::Warning, "plain").send();
     }
-    let mut server = serve(mcp_runtime::server!().logging().tool::<tells>());
+    let mut server = serve(mcp_runtime::server!().logging().tool::<logs_with_meta>());
     let params = json!({
-        "name": "tells", "_meta": { "progressToken": 1, "io.modelcontextprotocol/logLevel": "info" }
+        "name": "logs_with_meta", "_meta": { "progressToken": 1, "io.modelcontextprotocol/logLevel": "info" }
     });
     let told = async |server: &TestServer| {
         let reply = server.request("tools/call", params.clone()).await;
@@ -378,9 +377,9 @@ async fn notifications_have_meta_since_2025_11_25() {
 }
 
 #[tokio::test]
-async fn questions_that_are_requests_have_meta_in_2025_11_25() {
+async fn client_requests_have_meta_in_2025_11_25() {
     #[mcp_tool]
-    async fn asks(ctx: &Context) -> String {
+    async fn asks_with_meta(ctx: &Context) -> String {
         let (form, visit, model, roots) = tokio::join!(
             ctx.elicit::<bool>("form", "Sure?").meta("of", "form").answer(),
             ctx.elicit_url("visit", "Go there.", "https://a.example").meta("of", "visit"),
@@ -389,7 +388,7 @@ async fn questions_that_are_requests_have_meta_in_2025_11_25() {
         );
         format!("{} {} {} {}", form.is_ok(), visit.is_ok(), model.is_ok(), roots.is_ok())
     }
-    let built = mcp_runtime::server!().tool::<asks>().build().expect("a server");
+    let built = mcp_runtime::server!().tool::<asks_with_meta>().build().expect("a server");
     for revision in LEGACY.into_iter().chain([Revision::LATEST]) {
         let features = json!({ "elicitation": { "form": {}, "url": {} }, "sampling": {}, "roots": {} });
         let (server, requests) = answering(TestServer::of(&built), features, |method, _| {
@@ -401,7 +400,7 @@ async fn questions_that_are_requests_have_meta_in_2025_11_25() {
                 }
             })
         });
-        server.legacy(revision).call("asks", json!({})).await.expect_ok();
+        server.legacy(revision).call("asks_with_meta", json!({})).await.expect_ok();
         let mut asked: Vec<_> =
             requests.take().into_iter().map(|(_, params)| params["_meta"]["of"].clone()).collect();
         asked.sort_by_key(Value::to_string);

@@ -1,5 +1,4 @@
-//! The integration tests, in one binary: what a client observes of tools, resources, prompts and the protocol,
-//! and each way into a server.
+//! What clients observe of tools, resources, prompts and the protocol, over every transport. One binary, to link once.
 
 mod apps;
 mod asking;

@@ -1,4 +1,4 @@
-//! The test kit, and through it what needs no wire.
+//! `mcp_runtime::testing`, and what needs no transport.
 
 use mcp_runtime::{Context, Revision, prelude::*, testing::TestServer};
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ fn server() -> TestServer {
 }
 
 #[tokio::test]
-async fn one_body_answers_both_eras() {
+async fn one_function_answers_legacy_and_modern_clients() {
     let modern = server();
     let reply = modern.call("add", json!({ "a": 1, "b": 2 })).await;
     reply.expect_text("3").expect_json(&json!(3));
@@ -77,7 +77,7 @@ async fn every_operation_has_a_method() {
 }
 
 #[tokio::test]
-async fn errors_are_told_apart() {
+async fn tool_failures_and_protocol_errors_are_distinguished() {
     let server = server();
     let failed = server.call("fails", json!({ "how": "broken" })).await;
     assert!(failed.is_error() && failed.error().is_none());

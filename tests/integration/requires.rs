@@ -1,4 +1,4 @@
-//! `requires(..)`: calls of clients that cannot do what a function needs are refused before it runs.
+//! `requires(..)`: a call is refused before the function runs if its client lacks a required capability.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -22,9 +22,9 @@ impl Runs {
     }
 }
 
-/// Needs much
+/// Needs every capability
 #[mcp_tool(requires(elicitation, elicitation_url, sampling_tools))]
-fn much(runs: &Runs) -> usize {
+fn all_capabilities(runs: &Runs) -> usize {
     runs.next()
 }
 
@@ -34,9 +34,9 @@ fn model(n: u32) -> u32 {
     n
 }
 
-/// Needs folders, one call at a time
+/// Needs roots, one call at a time
 #[mcp_tool(requires(roots), max_concurrency = 1)]
-async fn folders(ctx: &mcp_runtime::Context) {
+async fn roots(ctx: &mcp_runtime::Context) {
     ctx.cancelled().await;
 }
 
@@ -53,9 +53,9 @@ fn prompt(runs: &Runs) -> String {
 fn builder() -> ServerBuilder {
     let dynamic = ToolDef::builder("dynamic").requires([ClientFeature::Roots]).handler(|_| async { "ran" });
     mcp_runtime::server!()
-        .tool::<much>()
+        .tool::<all_capabilities>()
         .tool::<model>()
-        .tool::<folders>()
+        .tool::<roots>()
         .resource::<resource>()
         .prompt::<prompt>()
         .add_tool(dynamic)
@@ -66,7 +66,7 @@ fn declaring(capabilities: Value) -> TestServer {
     serve(builder()).answering(capabilities, |_, _| Err("nobody asks".into()))
 }
 
-/// What the error says the client would have to declare.
+/// The capabilities that the error data names.
 fn required(reply: &mcp_runtime::testing::Reply) -> Value {
     let error = reply.error().expect("an error");
     assert_eq!(error.code, -32021, "{reply}");
@@ -74,16 +74,16 @@ fn required(reply: &mcp_runtime::testing::Reply) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_missing_is_told_in_full() {
+async fn the_error_lists_every_missing_capability() {
     let bare = serve(builder());
     let all = json!({ "elicitation": { "form": {}, "url": {} }, "sampling": { "tools": {} } });
-    assert_eq!(required(&bare.call("much", json!({})).await), all);
+    assert_eq!(required(&bare.call("all_capabilities", json!({})).await), all);
     let some = declaring(json!({ "elicitation": {}, "sampling": {} }));
     let rest = json!({ "elicitation": { "url": {} }, "sampling": { "tools": {} } });
-    assert_eq!(required(&some.call("much", json!({})).await), rest);
+    assert_eq!(required(&some.call("all_capabilities", json!({})).await), rest);
     some.call("model", json!({ "n": 3 })).await.expect_json(&json!(3));
     let whole = declaring(all);
-    whole.call("much", json!({})).await.expect_json(&json!(0));
+    whole.call("all_capabilities", json!({})).await.expect_json(&json!(0));
 
     let roots = json!({ "roots": {} });
     assert_eq!(required(&bare.call("dynamic", json!({})).await), roots);
@@ -96,10 +96,10 @@ async fn what_is_missing_is_told_in_full() {
 }
 
 #[tokio::test]
-async fn legacy_models_see_a_failed_tool() {
+async fn legacy_clients_get_a_failed_tool_result() {
     for revision in LEGACY {
         let bare = serve(builder()).legacy(revision);
-        let text = failure(&bare.call("much", json!({})).await);
+        let text = failure(&bare.call("all_capabilities", json!({})).await);
         assert!(text.contains("`elicitation`, `elicitation.url`, `sampling.tools`"), "{text}");
         for reply in [bare.read("needs://roots").await, bare.prompt("prompt", json!({})).await] {
             let (code, text) = refusal(&reply);
@@ -112,25 +112,25 @@ async fn legacy_models_see_a_failed_tool() {
 }
 
 #[tokio::test]
-async fn what_a_client_lacks_hides_nothing() {
+async fn items_are_listed_for_clients_without_the_capability() {
     let bare = serve(builder());
     assert_eq!(bare.list_tools().await.len(), 4);
     assert_eq!((bare.list_resources().await.len(), bare.list_prompts().await.len()), (1, 1));
 }
 
 #[tokio::test]
-async fn a_call_that_is_refused_waits_for_no_turn() {
+async fn a_refused_call_does_not_wait_for_a_permit() {
     let server = builder().build().expect("a server");
     let able = TestServer::of(&server).answering(json!({ "roots": {} }), |_, _| Err("nobody asks".into()));
-    let mut running = Box::pin(able.call("folders", json!({})));
+    let mut running = Box::pin(able.call("roots", json!({})));
     let first =
         std::future::poll_fn(|cx| std::task::Poll::Ready(running.as_mut().poll(cx).is_pending())).await;
     assert!(first, "it has the only turn, for as long as it is not given up");
-    assert_eq!(required(&TestServer::of(&server).call("folders", json!({})).await), json!({ "roots": {} }));
+    assert_eq!(required(&TestServer::of(&server).call("roots", json!({})).await), json!({ "roots": {} }));
 }
 
 #[tokio::test]
-async fn over_http_the_status_tells_as_well() {
+async fn over_http_modern_clients_get_status_400() {
     let server = HttpServer::start(builder()).await;
     within(async {
         let params = json!({ "name": "model", "arguments": { "n": 1 } });

@@ -1,5 +1,5 @@
-//! Rounds of the stateless era: what travels with the client between them, and what becomes of it when it is changed,
-//! lost, sent twice or sent elsewhere.
+//! Multi-round-trip requests: what `requestState` carries between the requests, and what happens when it is changed,
+//! lost, replayed, or sent to another server.
 
 use std::sync::{
     Arc,
@@ -33,7 +33,7 @@ impl Runs {
     }
 }
 
-/// Pays somebody, once the user agrees
+/// Pays someone, once the user agrees
 #[mcp_tool]
 async fn pay(amount: f64, ctx: &Context, runs: &Runs) -> Result<String, ToolError> {
     runs.next();
@@ -42,7 +42,7 @@ async fn pay(amount: f64, ctx: &Context, runs: &Runs) -> Result<String, ToolErro
     Ok(format!("paid {amount} to {name}"))
 }
 
-/// Tips somebody
+/// Tips someone
 #[mcp_tool]
 async fn tip(amount: f64, ctx: &Context, runs: &Runs) -> Result<String, ToolError> {
     runs.next();
@@ -50,16 +50,16 @@ async fn tip(amount: f64, ctx: &Context, runs: &Runs) -> Result<String, ToolErro
     Ok(format!("tipped {name}"))
 }
 
-/// Asks something else after a while
+/// Elicits something else after a few runs
 #[mcp_tool]
-async fn moody(ctx: &Context, runs: &Runs) -> Result<String, ToolError> {
+async fn changeable(ctx: &Context, runs: &Runs) -> Result<String, ToolError> {
     let run = runs.next();
     let first: Name = ctx.elicit("first", "A name?").await?;
     let second: Name = ctx.elicit("second", format!("Name {}?", run / 2)).await?;
     Ok(format!("{} {}", first.name, second.name))
 }
 
-/// Never has enough
+/// Never has enough input
 #[mcp_tool]
 async fn endless(ctx: &Context) -> Result<String, ToolError> {
     for n in 0..100 {
@@ -68,7 +68,7 @@ async fn endless(ctx: &Context) -> Result<String, ToolError> {
     Ok("enough".into())
 }
 
-/// Remembers too much
+/// Keeps too much in its request state
 #[mcp_tool]
 async fn hoarder(ctx: &Context) -> Result<String, ToolError> {
     let _small: String = ctx.once("small", || async { Ok("x".into()) }).await?;
@@ -77,7 +77,7 @@ async fn hoarder(ctx: &Context) -> Result<String, ToolError> {
     Ok(sure.to_string())
 }
 
-/// Fails at first, then asks
+/// Fails at first, then elicits
 #[mcp_tool]
 async fn flaky(ctx: &Context, runs: &Runs) -> Result<String, ToolError> {
     let computed: usize = ctx
@@ -92,9 +92,9 @@ async fn flaky(ctx: &Context, runs: &Runs) -> Result<String, ToolError> {
     Ok(format!("{computed} {sure}"))
 }
 
-/// Waits for something slow beside a question
+/// Runs something slow concurrently with an elicitation
 #[mcp_tool]
-async fn beside(ctx: &Context, runs: &Runs) -> Result<String, ToolError> {
+async fn concurrently(ctx: &Context, runs: &Runs) -> Result<String, ToolError> {
     let slow = async {
         std::future::pending::<()>().await;
         runs.next();
@@ -112,7 +112,7 @@ fn server() -> (TestServer, Arc<Runs>) {
     (serve(builder(&runs)), runs)
 }
 
-/// One request of a client that shows forms.
+/// Sends one request of a client that supports forms.
 async fn send(server: &TestServer, tool: &str, arguments: Value, more: Value) -> Reply {
     let mut params = json!({ "name": tool, "arguments": arguments });
     params["_meta"] = json!({ "io.modelcontextprotocol/clientCapabilities": { "elicitation": {} } });
@@ -122,8 +122,8 @@ async fn send(server: &TestServer, tool: &str, arguments: Value, more: Value) ->
     server.request("tools/call", params).await
 }
 
-/// The state of a call that asks.
-async fn asked(server: &TestServer, tool: &str, arguments: Value) -> Value {
+/// The `requestState` of a call that requires input.
+async fn request_state(server: &TestServer, tool: &str, arguments: Value) -> Value {
     let reply = send(server, tool, arguments, json!({})).await;
     assert_eq!(reply.value()["resultType"], "input_required", "{reply}");
     assert!(reply.value()["requestState"].is_string(), "{reply}");
@@ -139,40 +139,40 @@ fn with(state: &Value, responses: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn state_of_one_server_is_of_no_use_to_another_unless_they_share_a_key() {
+async fn request_state_is_valid_only_on_servers_that_share_a_key() {
     let arguments = || json!({ "amount": 1 });
     let serve_with = |keys: &[u8]| serve(builder(&Arc::default()).keys(keys.iter().map(|key| [*key; 32])));
     let (one, twin, other) = (serve_with(&[1]), serve_with(&[1]), serve_with(&[2]));
-    let whole = with(&asked(&one, "tip", arguments()).await, &named("payee", "A"));
+    let whole = with(&request_state(&one, "tip", arguments()).await, &named("payee", "A"));
     send(&twin, "tip", arguments(), whole.clone()).await.expect_text("tipped A");
     assert_eq!(refusal(&send(&other, "tip", arguments(), whole.clone()).await).0, -32602);
-    // a key that no longer seals still opens
+    // a key that is only used for opening still opens
     send(&serve_with(&[3, 1]), "tip", arguments(), whole).await.expect_text("tipped A");
 }
 
 #[tokio::test]
-async fn a_question_that_changed_between_rounds_is_asked_again() {
+async fn an_elicitation_that_changes_between_runs_is_sent_again() {
     let (server, _) = server();
-    let first = send(&server, "moody", json!({}), json!({})).await;
+    let first = send(&server, "changeable", json!({}), json!({})).await;
     assert_eq!(first.value()["inputRequests"]["first"]["params"]["message"], "A name?");
     let more = with(&first.value()["requestState"], &named("first", "Ada"));
-    let second = send(&server, "moody", json!({}), more).await;
+    let second = send(&server, "changeable", json!({}), more).await;
     assert_eq!(second.value()["inputRequests"]["second"]["params"]["message"], "Name 0?");
-    // the third run asks for another name: the answer to the old question does not count, but the first one does
+    // the third run elicits another name: the old response is not used for it, but the first one still is
     let more = with(&second.value()["requestState"], &named("second", "Bob"));
-    let third = send(&server, "moody", json!({}), more).await;
+    let third = send(&server, "changeable", json!({}), more).await;
     let requests = third.value()["inputRequests"].as_object().unwrap();
     assert_eq!(requests.keys().collect::<Vec<_>>(), ["second"]);
     assert_eq!(requests["second"]["params"]["message"], "Name 1?");
     let more = with(&third.value()["requestState"], &named("second", "Cy"));
-    send(&server, "moody", json!({}), more).await.expect_text("Ada Cy");
+    send(&server, "changeable", json!({}), more).await.expect_text("Ada Cy");
 }
 
 #[tokio::test]
-async fn missing_unknown_and_shapeless_answers() {
+async fn missing_unknown_and_malformed_responses_are_handled() {
     let (server, _) = server();
     let arguments = || json!({ "amount": 1 });
-    let state = asked(&server, "tip", arguments()).await;
+    let state = request_state(&server, "tip", arguments()).await;
     let unknown = with(&state, &json!({ "unknown": { "action": "accept" } }));
     let again = send(&server, "tip", arguments(), unknown).await;
     assert!(again.value()["inputRequests"]["payee"].is_object(), "{again}");
@@ -180,16 +180,16 @@ async fn missing_unknown_and_shapeless_answers() {
         let reply = send(&server, "tip", arguments(), with(&state, &shapeless)).await;
         assert_eq!(refusal(&reply).0, -32602, "{reply}");
     }
-    // answers of the first round are found by their key, even without state
+    // responses to the first requests are found by key, even without state
     let stateless = json!({ "inputResponses": named("payee", "Eve") });
     send(&server, "tip", arguments(), stateless).await.expect_text("tipped Eve");
 }
 
 #[tokio::test]
-async fn a_useless_answer_is_asked_for_three_more_times() {
+async fn an_invalid_response_is_requested_three_more_times() {
     let (server, _) = server();
     let arguments = || json!({ "amount": 1 });
-    let mut state = asked(&server, "tip", arguments()).await;
+    let mut state = request_state(&server, "tip", arguments()).await;
     for again in 0..4 {
         let reply = send(&server, "tip", arguments(), with(&state, &json!({ "payee": 12345 }))).await;
         if again < 3 {
@@ -203,14 +203,14 @@ async fn a_useless_answer_is_asked_for_three_more_times() {
 }
 
 #[tokio::test]
-async fn answers_are_used_once_where_the_function_says_so() {
+async fn once_allows_responses_to_be_used_once() {
     let (server, _) = server();
     let arguments = || json!({ "amount": 10 });
-    let state = asked(&server, "pay", arguments()).await;
+    let state = request_state(&server, "pay", arguments()).await;
     send(&server, "pay", arguments(), with(&state, &named("payee", "Bob")))
         .await
         .expect_text("paid 10 to Bob");
-    // with the same answer, and with another one: it is the same call
+    // with the same response and with another one: it is the same call
     for name in ["Bob", "Eve"] {
         let replayed = send(&server, "pay", arguments(), with(&state, &named("payee", name))).await;
         assert_eq!(replayed.text(), "the answers of this call were used before");
@@ -218,15 +218,15 @@ async fn answers_are_used_once_where_the_function_says_so() {
     let stateless = json!({ "inputResponses": named("payee", "Eve") });
     let reply = send(&server, "pay", arguments(), stateless).await;
     assert!(reply.text().starts_with("the answers came without `requestState`"), "{reply}");
-    // a function that does not care can be replayed until the state expires
-    let state = asked(&server, "tip", arguments()).await;
+    // without `once`, a call can be replayed until its state expires
+    let state = request_state(&server, "tip", arguments()).await;
     for _ in 0..2 {
         send(&server, "tip", arguments(), with(&state, &named("payee", "A"))).await.expect_text("tipped A");
     }
 }
 
 #[tokio::test]
-async fn once_keeps_successes_only() {
+async fn once_keeps_only_successes() {
     let (server, runs) = server();
     let server = server.answering(json!({ "elicitation": {} }), |_, _| {
         Ok(json!({ "action": "accept", "content": { "value": true } }))
@@ -237,7 +237,7 @@ async fn once_keeps_successes_only() {
 }
 
 #[tokio::test]
-async fn rounds_and_memory_are_bounded() {
+async fn round_trips_and_request_state_are_bounded() {
     let (server, _) = server();
     let mut more = json!({});
     for round in 1..=17 {
@@ -256,8 +256,8 @@ async fn rounds_and_memory_are_bounded() {
 }
 
 #[tokio::test]
-async fn a_question_ends_the_call_whatever_else_is_pending() {
+async fn an_elicitation_ends_the_run_even_if_other_futures_are_pending() {
     let (server, runs) = server();
-    asked(&server, "beside", json!({})).await;
+    request_state(&server, "concurrently", json!({})).await;
     assert_eq!(runs.so_far(), 0, "the slow half was dropped");
 }

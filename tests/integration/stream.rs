@@ -58,7 +58,7 @@ async fn nothing_is_lost_through_a_narrow_stream() {
 }
 
 #[tokio::test]
-async fn dropping_the_connection_stops_its_calls() {
+async fn dropping_the_connection_cancels_its_calls() {
     struct Count(Arc<AtomicUsize>);
     impl Drop for Count {
         fn drop(&mut self) {
@@ -115,7 +115,7 @@ async fn ten_thousand_cancelled_calls_leave_none_running() {
         for id in ids.clone() {
             client.send(&cancelled(id)).await;
         }
-        // cancelled calls get no reply, so the next line answers this
+        // cancelled calls get no response, so the next line answers this request
         client.send(&call(ids.end, "echo", &json!({ "message": "here" }))).await;
         let reply = client.message().await;
         assert_eq!((&reply["id"], &reply["result"]["content"][0]["text"]), (&ids.end.into(), &"here".into()));
@@ -123,7 +123,7 @@ async fn ten_thousand_cancelled_calls_leave_none_running() {
     client.close_input().await;
     assert_eq!(client.next().await, None);
     client.served().await;
-    // a task that was told to stop is dropped when its turn comes
+    // a cancelled task is dropped when it is next polled
     for _ in 0..10_000 {
         if running.load(Ordering::Relaxed) == 0 {
             return;

@@ -1,31 +1,31 @@
-//! The server of `rows` over real pipes: lines of JSON as clients write them, and the replies, in every revision.
+//! The `catalog` server over real pipes: exact lines of JSON, as clients write them, in every revision.
 
 use std::process::Command;
 
 use mcp_tests::support::{LineConnection, meta};
 use serde_json::{Value, json};
 
-fn rows() -> Command {
+fn catalog() -> Command {
     Command::new(env!("CARGO_BIN_EXE_rows"))
 }
 
 const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
-/// A connection of one era, and the revision that it speaks.
-struct Wire {
+/// A connection, and the revision that it speaks.
+struct Connection {
     server: LineConnection,
     revision: &'static str,
 }
 
-impl Wire {
+impl Connection {
     fn modern() -> Self {
-        Self { server: LineConnection::spawn(&mut rows()), revision: "2026-07-28" }
+        Self { server: LineConnection::spawn(&mut catalog()), revision: "2026-07-28" }
     }
 
     async fn legacy(revision: &'static str) -> Self {
-        let mut server = LineConnection::spawn(&mut rows());
+        let mut server = LineConnection::spawn(&mut catalog());
         let hello = server.initialize(revision).await;
-        assert_eq!(hello["serverInfo"], json!({ "name": "rows", "version": "1.0.0" }));
+        assert_eq!(hello["serverInfo"], json!({ "name": "catalog", "version": "1.0.0" }));
         Self { server, revision }
     }
 
@@ -42,7 +42,7 @@ impl Wire {
         self.revision == "2026-07-28"
     }
 
-    /// Sends a request whose params are this text, which need not be what a JSON library would write.
+    /// Sends a request whose params are this text, which a JSON library might never write.
     async fn raw(&mut self, method: &str, params: &str) -> Value {
         let inside = params.trim().strip_prefix('{').and_then(|p| p.strip_suffix('}')).expect("an object");
         let meta = if self.is_modern() { format!("\"_meta\":{}", meta()) } else { String::new() };
@@ -57,7 +57,7 @@ impl Wire {
         reply
     }
 
-    /// A result without what every modern result has.
+    /// A result without the members that every modern result has.
     async fn result(&mut self, method: &str, params: &Value) -> Value {
         let reply = self.raw(method, &params.to_string()).await;
         let mut result = reply["result"].clone();
@@ -66,13 +66,13 @@ impl Wire {
             assert_eq!(map.remove("resultType"), Some("complete".into()), "{reply}");
             assert_eq!(
                 map.remove("_meta"),
-                Some(json!({ "io.modelcontextprotocol/serverInfo": { "name": "rows", "version": "1.0.0" } }))
+                Some(json!({ "io.modelcontextprotocol/serverInfo": { "name": "catalog", "version": "1.0.0" } }))
             );
         }
         result
     }
 
-    #[allow(clippy::needless_pass_by_value)] // so that calls read as they do elsewhere
+    #[allow(clippy::needless_pass_by_value)] // so that calls look like those of the other files
     async fn call(&mut self, tool: &str, arguments: Value) -> Value {
         self.result("tools/call", &json!({ "name": tool, "arguments": arguments })).await
     }
@@ -94,7 +94,7 @@ fn failed(said: &str) -> Value {
 
 #[tokio::test]
 async fn tools_are_listed_and_called() {
-    for mut wire in Wire::all().await {
+    for mut wire in Connection::all().await {
         let revision = wire.revision;
         let list = wire.result("tools/list", &json!({})).await;
         assert_eq!(
@@ -144,8 +144,8 @@ async fn tools_are_listed_and_called() {
 }
 
 #[tokio::test]
-async fn slips_are_repaired_and_mistakes_are_named() {
-    for mut wire in Wire::all().await {
+async fn arguments_are_coerced_or_reported() {
+    for mut wire in Connection::all().await {
         let mut sent = text("[1]");
         if wire.revision >= "2025-06-18" {
             sent["structuredContent"] = json!({ "result": [1] });
@@ -179,8 +179,8 @@ async fn slips_are_repaired_and_mistakes_are_named() {
 }
 
 #[tokio::test]
-async fn every_failure_has_its_form() {
-    for mut wire in Wire::all().await {
+async fn each_kind_of_failure_has_its_form() {
+    for mut wire in Connection::all().await {
         assert_eq!(
             wire.error("tools/call", r#"{"name":"ehco","arguments":{}}"#).await,
             json!({ "code": -32602, "message": "unknown tool `ehco`; did you mean `echo`?" })
@@ -209,8 +209,8 @@ async fn every_failure_has_its_form() {
 }
 
 #[tokio::test]
-async fn causes_are_in_the_log_only() {
-    let mut wire = Wire::modern();
+async fn causes_appear_only_in_the_log() {
+    let mut wire = Connection::modern();
     for how in ["private", "panic"] {
         assert_eq!(wire.call("fail", json!({ "how": how })).await, failed("tool 'fail' failed"));
     }
@@ -222,8 +222,8 @@ async fn causes_are_in_the_log_only() {
 }
 
 #[tokio::test]
-async fn older_clients_get_what_they_know() {
-    for mut wire in Wire::all().await {
+async fn results_are_downgraded_for_older_revisions() {
+    for mut wire in Connection::all().await {
         let content = wire.call("blocks", json!({})).await["content"].clone();
         let audio = json!({ "type": "audio", "data": "AQID", "mimeType": "audio/wav" });
         assert_eq!(content[1] == audio, wire.revision >= "2025-03-26", "{content}");
@@ -240,7 +240,7 @@ async fn older_clients_get_what_they_know() {
 
 #[tokio::test]
 async fn every_character_survives_on_one_line() {
-    let mut wire = Wire::modern();
+    let mut wire = Connection::modern();
     let odd: String =
         (0..0x250).chain([0x2028, 0x2029, 0xfeff, 0xffff, 0x1f600]).filter_map(char::from_u32).collect();
     assert_eq!(wire.call("echo", json!({ "message": odd })).await, text(&odd));
@@ -251,8 +251,8 @@ async fn every_character_survives_on_one_line() {
 }
 
 #[tokio::test]
-async fn text_that_no_string_can_hold_is_an_argument_error() {
-    for mut wire in Wire::all().await {
+async fn an_unpaired_surrogate_is_an_argument_error() {
+    for mut wire in Connection::all().await {
         for arguments in [
             r#"{"message":"\ud800"}"#,
             r#"{"message":"a\udc00b"}"#,
@@ -261,7 +261,7 @@ async fn text_that_no_string_can_hold_is_an_argument_error() {
         ] {
             let reply =
                 wire.raw("tools/call", &format!(r#"{{"name":"echo","arguments":{arguments}}}"#)).await;
-            // an unknown key may be ignored whatever it is
+            // the value of an unknown key is ignored whatever it is
             let answered = reply["result"]["isError"] == true || reply["result"]["content"][0]["text"] == "x";
             assert!(answered, "{arguments}: {reply}");
         }
@@ -270,8 +270,8 @@ async fn text_that_no_string_can_hold_is_an_argument_error() {
 }
 
 #[tokio::test]
-async fn numbers_of_any_size_are_answered() {
-    let mut wire = Wire::modern();
+async fn numbers_of_any_size_get_a_response() {
+    let mut wire = Connection::modern();
     for (number, good) in [
         ("1e2", true),
         ("1E+1", true),
@@ -297,8 +297,8 @@ async fn numbers_of_any_size_are_answered() {
 }
 
 #[tokio::test]
-async fn a_repeated_argument_counts_once() {
-    let mut wire = Wire::modern();
+async fn a_duplicate_argument_key_counts_once() {
+    let mut wire = Connection::modern();
     let reply = wire.raw("tools/call", r#"{"name":"exact","arguments":{"n":1,"n":2}}"#).await;
     let said = reply["result"]["content"][0]["text"].as_str().unwrap_or_default();
     assert!(said == "2" || said.contains('n'), "{reply}");
@@ -309,8 +309,8 @@ async fn a_repeated_argument_counts_once() {
 }
 
 #[tokio::test]
-async fn deep_nesting_is_answered() {
-    let mut wire = Wire::modern();
+async fn deep_nesting_gets_a_response() {
+    let mut wire = Connection::modern();
     for depth in [100, 1_000, 15_000] {
         let deep = format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
         let reply =
@@ -322,7 +322,7 @@ async fn deep_nesting_is_answered() {
 
 #[tokio::test]
 async fn resources_are_listed_and_read() {
-    for mut wire in Wire::all().await {
+    for mut wire in Connection::all().await {
         let mut read =
             json!({ "contents": [{ "uri": "config://app", "mimeType": "application/json", "text": "{}" }] });
         if wire.is_modern() {
@@ -346,8 +346,8 @@ async fn resources_are_listed_and_read() {
 }
 
 #[tokio::test]
-async fn prompts_are_listed_and_made() {
-    for mut wire in Wire::all().await {
+async fn prompts_are_listed_and_rendered() {
+    for mut wire in Connection::all().await {
         let list = wire.result("prompts/list", &json!({})).await;
         assert_eq!(
             list["prompts"],
@@ -385,9 +385,9 @@ async fn prompts_are_listed_and_made() {
     }
 }
 
-/// What the server writes on stderr between start and end.
+/// What the server writes to stderr between start and exit.
 async fn log_of(first: &str) -> String {
-    let mut server = LineConnection::spawn(&mut rows());
+    let mut server = LineConnection::spawn(&mut catalog());
     server.write(first.as_bytes()).await;
     server.message().await;
     server.close_input().await;
@@ -395,11 +395,11 @@ async fn log_of(first: &str) -> String {
 }
 
 #[tokio::test]
-async fn forgotten_items_are_reported_once() {
+async fn unregistered_items_are_reported_once() {
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }).to_string() + "\n";
     let log = log_of(&ping).await;
     let lines: Vec<_> = log.lines().filter(|line| line.contains("no server offers it")).collect();
     assert_eq!(lines.len(), 1, "{log}");
-    assert!(lines[0].contains("`forgotten`") && lines[0].contains("main.rs:"), "{log}");
+    assert!(lines[0].contains("`unregistered`") && lines[0].contains("main.rs:"), "{log}");
     assert!(!log.contains("left_out"), "{log}");
 }

@@ -1,9 +1,9 @@
-//! A Chromium that needs nothing of the machine: its binary, libraries and fonts come in one npm package. Where that
-//! package has no binary for the machine, the browser is the `chromium` on the path.
+//! A Chromium that does not depend on the machine: one npm package has its binary, libraries and fonts. Where that
+//! package has no binary for the machine, `chromium` on the path is used.
 
 use std::{process::Command, time::Duration};
 
-use super::{Missing, child, package, sources};
+use super::{Missing, child, package, manifest_dir};
 
 /// The first Node that can load the package.
 const LEAST_NODE: u32 = 22;
@@ -14,7 +14,7 @@ const UNPACK: Duration = Duration::from_secs(120);
 ///
 /// # Errors
 ///
-/// If there is none for this machine, or no npm to install it with.
+/// If no browser exists for this machine, or npm is missing.
 ///
 /// # Panics
 ///
@@ -28,7 +28,7 @@ pub fn chromium() -> Result<Command, Missing> {
     let packages = package::npm(manifest)?;
     let dir = package::once("chromium", manifest, |dir| {
         let mut unpack = Command::new(node);
-        unpack.arg(sources().join("outside/browser/unpack.mjs")).arg(packages).env("TMPDIR", dir);
+        unpack.arg(manifest_dir().join("outside/browser/unpack.mjs")).arg(packages).env("TMPDIR", dir);
         let finished = child::run(&mut unpack, "", UNPACK);
         let _ = finished.expect("the installed node can be run").or_panic("unpacking Chromium");
     });

@@ -1,4 +1,4 @@
-//! Runs a process to its end, within a time limit, and never leaves it behind; called by everything in `outside`.
+//! Runs a process to its end, within a time limit, and never leaves it behind.
 
 use std::{
     io::{Read, Write},
@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A process that is killed when the test lets go of it, also by panicking.
+/// A process that is killed when it is dropped, also by a panic.
 #[derive(Debug)]
 pub struct Guard(pub Child);
 
@@ -19,23 +19,23 @@ impl Drop for Guard {
     }
 }
 
-/// What a process left.
+/// The result of a process.
 #[derive(Debug)]
 pub struct Finished {
     /// Whether its exit status was 0.
     pub success: bool,
-    /// All that it printed.
+    /// Its stdout.
     pub stdout: String,
-    /// All that it complained about.
+    /// Its stderr.
     pub stderr: String,
 }
 
 impl Finished {
-    /// The output of a process that had to succeed.
+    /// The output of a process that must succeed.
     ///
     /// # Panics
     ///
-    /// With everything it printed, if it did not.
+    /// With the whole output, if it failed.
     #[must_use]
     pub fn or_panic(self, what: &str) -> String {
         assert!(self.success, "{what} failed\n{}\n{}", self.stdout, self.stderr);
@@ -47,20 +47,20 @@ impl Finished {
 ///
 /// # Errors
 ///
-/// If the program cannot be started, which for a program looked up by name means that it is missing.
+/// If the program cannot be started: for a program that is looked up by name, it is missing.
 ///
 /// # Panics
 ///
-/// If it takes longer; what it printed so far is in the message.
+/// If it exceeds the limit; the message has its output so far.
 pub fn run(command: &mut Command, input: &str, limit: Duration) -> std::io::Result<Finished> {
     let started = Instant::now();
     let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let mut child = Guard(child);
-    let stdout = gather(child.0.stdout.take());
-    let stderr = gather(child.0.stderr.take());
+    let stdout = read_in_background(child.0.stdout.take());
+    let stderr = read_in_background(child.0.stderr.take());
     if let Some(mut stdin) = child.0.stdin.take() {
         let input = input.to_owned();
-        // A process that ends without reading its input breaks the pipe; its exit status tells the story.
+        // a process that exits without reading its input breaks the pipe; its exit status is reported instead
         thread::spawn(move || drop(stdin.write_all(input.as_bytes())));
     }
     loop {
@@ -75,10 +75,10 @@ pub fn run(command: &mut Command, input: &str, limit: Duration) -> std::io::Resu
     }
 }
 
-struct Gathered(mpsc::Receiver<Vec<u8>>);
+struct Output(mpsc::Receiver<Vec<u8>>);
 
-impl Gathered {
-    /// The text up to the end of the pipe. A grandchild may hold the pipe open for ever: its words are not waited for.
+impl Output {
+    /// The text up to the end of the pipe. A grandchild may keep the pipe open, so the wait is limited.
     fn text(&self) -> String {
         let mut bytes = Vec::new();
         while let Ok(chunk) = self.0.recv_timeout(Duration::from_secs(2)) {
@@ -88,7 +88,7 @@ impl Gathered {
     }
 }
 
-fn gather(pipe: Option<impl Read + Send + 'static>) -> Gathered {
+fn read_in_background(pipe: Option<impl Read + Send + 'static>) -> Output {
     let (sender, receiver) = mpsc::channel();
     if let Some(mut pipe) = pipe {
         thread::spawn(move || {
@@ -100,5 +100,5 @@ fn gather(pipe: Option<impl Read + Send + 'static>) -> Gathered {
             }
         });
     }
-    Gathered(receiver)
+    Output(receiver)
 }

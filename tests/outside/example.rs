@@ -1,4 +1,4 @@
-//! Builds an example and serves it over HTTP; called by the `interop` and `conformance` binaries.
+//! Builds an example and serves it over HTTP.
 
 use std::{
     collections::HashSet,
@@ -13,7 +13,7 @@ use std::{
 
 use super::{
     child::{self, Guard},
-    kept_dir, profile_dir,
+    cache_dir, profile_dir,
 };
 
 const BUILD: Duration = Duration::from_secs(900);
@@ -21,7 +21,7 @@ const START: Duration = Duration::from_secs(30);
 
 static BUILT: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
 
-/// The binary of an example, built by the cargo and for the profile of this test run.
+/// The binary of an example, built by the cargo and profile of this test run.
 ///
 /// # Panics
 ///
@@ -35,7 +35,7 @@ pub fn binary(name: &str) -> PathBuf {
         return path;
     }
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "-p", "mcp-examples", "--example", name]).current_dir(super::sources());
+    cargo.args(["build", "-p", "mcp-examples", "--example", name]).current_dir(super::manifest_dir());
     if let Some(target) = profile.parent() {
         cargo.arg("--target-dir").arg(target);
     }
@@ -66,13 +66,13 @@ impl Served {
     #[must_use]
     pub fn start(name: &str, dir: &Path) -> Self {
         let binary = binary(name);
-        // Between our closing the port and the example's opening it, another process may take it: then the
-        // example ends, and another port is tried.
+        // between closing the port here and the example's opening it, another process may take it: then the
+        // example exits, and another port is tried
         for _ in 0..5 {
             let listener = TcpListener::bind("127.0.0.1:0").expect("a loopback port is free");
             let address = listener.local_addr().expect("a bound port has an address");
             drop(listener);
-            let log = kept_dir("logs").join(format!("{name}-{}.txt", address.port()));
+            let log = cache_dir("logs").join(format!("{name}-{}.txt", address.port()));
             let stderr = File::create(&log)
                 .unwrap_or_else(|error| panic!("cannot write `{}`: {error}", log.display()));
             let process = Command::new(&binary)
@@ -93,7 +93,7 @@ impl Served {
                 thread::sleep(Duration::from_millis(20));
             }
         }
-        panic!("`{name} --http` ends at once\nread the logs in `{}`", kept_dir("logs").display());
+        panic!("`{name} --http` ends at once\nread the logs in `{}`", cache_dir("logs").display());
     }
 
     /// The address of its MCP endpoint.

@@ -1,4 +1,4 @@
-//! Programs of others (SDKs, the conformance suite, a browser) and the examples as processes: installed once, ended
+//! External programs (SDKs, the conformance suite, a browser) and the examples as processes: installed once, killed
 //! when they are dropped, and skipped visibly where something is missing.
 
 pub mod browser;
@@ -13,11 +13,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What has to be on the machine and is not.
+/// What a test needs and the machine does not have.
 #[derive(Debug)]
 pub struct Missing(pub String);
 
-/// Says on the terminal that `test` did nothing because something is missing.
+/// Reports on the terminal that `test` was skipped because something is missing.
 ///
 /// # Panics
 ///
@@ -25,17 +25,17 @@ pub struct Missing(pub String);
 pub fn skip(test: &str, missing: &Missing) {
     let Missing(what) = missing;
     assert!(env::var("CI").as_deref() != Ok("true"), "`{test}` cannot run: {what}");
-    // Not `eprintln!`: the test harness captures that, and shows nothing of a test that passes.
+    // not `eprintln!`: the test harness captures that, and does not show it for a test that passes
     let _ = std::io::stderr().write_all(format!("SKIPPED: {test}: {what}\n").as_bytes());
 }
 
-/// The folder of this package, where drivers and manifests are.
+/// The directory of this package, which contains drivers and manifests.
 #[must_use]
-pub fn sources() -> &'static Path {
+pub fn manifest_dir() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// `target/<profile>`, found from the running test binary so that any target folder and profile will do.
+/// `target/<profile>`, derived from the path of the test binary, so that any target directory and profile work.
 ///
 /// # Panics
 ///
@@ -46,13 +46,13 @@ pub fn profile_dir() -> PathBuf {
     binary.ancestors().nth(2).expect("the test binary is in target/<profile>/deps").to_owned()
 }
 
-/// A folder under `target/` that outlives a run: installed packages, logs and reports.
+/// A directory under `target/` that is kept between runs: installed packages, logs and reports.
 ///
 /// # Panics
 ///
-/// If it cannot be made.
+/// If it cannot be created.
 #[must_use]
-pub fn kept_dir(name: &str) -> PathBuf {
+pub fn cache_dir(name: &str) -> PathBuf {
     let profile = profile_dir();
     let target = profile.parent().expect("a profile folder is in a target folder");
     let dir = target.join("interop").join(name);
@@ -60,15 +60,15 @@ pub fn kept_dir(name: &str) -> PathBuf {
     dir
 }
 
-/// Waits until no other test, of this process or another, holds what `name` stands for; it is held until the file
-/// is dropped.
+/// Waits until no other test, of this process or another, holds the lock `name`; the lock is held until the file is
+/// dropped.
 ///
 /// # Panics
 ///
 /// If the lock file cannot be made or locked.
 #[must_use]
-pub fn alone(name: &str) -> File {
-    let path = kept_dir("locks").join(name);
+pub fn lock(name: &str) -> File {
+    let path = cache_dir("locks").join(name);
     let file =
         File::create(&path).unwrap_or_else(|error| panic!("cannot make `{}`: {error}", path.display()));
     file.lock().unwrap_or_else(|error| panic!("cannot lock `{}`: {error}", path.display()));

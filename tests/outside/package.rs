@@ -1,4 +1,4 @@
-//! Installs pinned packages from npm and PyPI by name, once per manifest.
+//! Installs pinned packages from npm and PyPI by name, fill_once per manifest.
 
 use std::{
     fs,
@@ -9,9 +9,9 @@ use std::{
 };
 
 use super::{
-    Missing, alone,
+    Missing, lock,
     child::{self, Finished},
-    kept_dir,
+    cache_dir,
 };
 
 const ASK: Duration = Duration::from_secs(60);
@@ -35,7 +35,7 @@ pub fn python(requirements: &str) -> Result<PathBuf, Missing> {
     if version < (3, 10) {
         return Err(missing());
     }
-    let dir = once("python", &format!("{version:?} {requirements}"), |dir| {
+    let dir = fill_once("python", &format!("{version:?} {requirements}"), |dir| {
         install(Command::new("python3").args(["-m", "venv"]).arg(dir));
         let list = dir.join("requirements.txt");
         write(&list, requirements);
@@ -45,29 +45,29 @@ pub fn python(requirements: &str) -> Result<PathBuf, Missing> {
     Ok(python_in(&dir))
 }
 
-/// The folder that holds the packages of a `package.json`.
+/// The directory with the packages of a `package.json`.
 ///
 /// # Errors
 ///
-/// If there is no npm.
+/// If npm is missing.
 ///
 /// # Panics
 ///
 /// If the packages cannot be installed.
 pub fn npm(manifest: &str) -> Result<PathBuf, Missing> {
     version_of("npm").ok_or_else(|| Missing("no `npm` on the path".to_owned()))?;
-    Ok(once("npm", manifest, |dir| {
+    Ok(fill_once("npm", manifest, |dir| {
         write(&dir.join("package.json"), manifest);
         let flags = ["--ignore-scripts", "--no-package-lock", "--no-audit", "--no-fund", "--loglevel=error"];
         install(Command::new("npm").arg("install").args(flags).current_dir(dir));
     }))
 }
 
-/// A Node of at least this major version: the machine's, or one installed as an npm package.
+/// A Node of at least this major version: the machine's, or one from an npm package.
 ///
 /// # Errors
 ///
-/// If there is neither.
+/// If neither exists.
 ///
 /// # Panics
 ///
@@ -85,20 +85,20 @@ pub fn node(least: u32) -> Result<PathBuf, Missing> {
     Ok(dir.join("node_modules").join(package).join("bin/node"))
 }
 
-/// Makes a folder that is filled once for all processes and runs, and anew when `key` changes.
+/// Creates a directory that is filled fill_once for all processes and runs, and again when `key` changes.
 ///
 /// # Panics
 ///
-/// If it cannot be made.
-pub fn once(kind: &str, key: &str, fill: impl FnOnce(&Path)) -> PathBuf {
+/// If it cannot be created.
+pub fn fill_once(kind: &str, key: &str, fill: impl FnOnce(&Path)) -> PathBuf {
     let mut hasher = DefaultHasher::new();
     key.hash(&mut hasher);
     let name = format!("{kind}-{:016x}", hasher.finish());
-    let _alone = alone(&name);
-    let dir = kept_dir(&name);
+    let _lock = lock(&name);
+    let dir = cache_dir(&name);
     let done = dir.join("installed");
     if !done.exists() {
-        // What an interrupted installation left is not to be trusted.
+        // an interrupted installation may be incomplete
         fs::remove_dir_all(&dir).expect("an unfinished folder can be removed");
         fs::create_dir_all(&dir).expect("a folder can be made");
         fill(&dir);
@@ -116,20 +116,20 @@ fn python_in(dir: &Path) -> PathBuf {
     dir.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" })
 }
 
-/// Writes a file unless it has that content, since another process may be reading it or be about to write the same.
+/// Writes a file unless it already has that content, since another process may be reading or writing it.
 ///
 /// # Panics
 ///
 /// If it cannot be written.
 pub fn write(path: &Path, content: &str) {
-    let _alone = alone("write");
+    let _lock = lock("write");
     if fs::read_to_string(path).is_ok_and(|old| old == content) {
         return;
     }
     fs::write(path, content).unwrap_or_else(|error| panic!("cannot write `{}`: {error}", path.display()));
 }
 
-/// Major and minor of `program --version`; `None` if there is no such program.
+/// Major and minor of `program --version`; `None` if the program does not exist.
 fn version_of(program: &str) -> Option<(u32, u32)> {
     let Finished { success: true, stdout, .. } =
         child::run(Command::new(program).arg("--version"), "", ASK).ok()?

@@ -1,4 +1,4 @@
-//! A server with one item for each behaviour that is also tested over real pipes. `integration/wire.rs` drives it.
+//! The `catalog` server: one item for each behaviour that is tested over real pipes.
 
 use mcp_runtime::prelude::*;
 
@@ -8,7 +8,7 @@ async fn echo(message: String) -> String {
     message
 }
 
-/// Takes what a model may get wrong
+/// Takes arguments that models get wrong
 #[mcp_tool(title = "Order", read_only, icon = "https://example.org/i.png", meta(n = 1))]
 fn order(
     #[mcp(range(1..=100), default = 10)] limit: u32,
@@ -18,19 +18,19 @@ fn order(
     Json(ids.into_iter().filter(|id| *id < i64::from(limit)).chain(region.map(|_| 0)).collect())
 }
 
-/// Refuses what it does not know
+/// Refuses unknown keys
 #[mcp_tool(strict)]
 fn exact(n: u8) -> u8 {
     n
 }
 
-/// Takes anything
+/// Takes any value
 #[mcp_tool]
 fn anything(value: Option<serde_json::Value>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
-/// Fails as it is told
+/// Fails in the given way
 #[mcp_tool]
 async fn fail(how: String) -> Result<(), ToolError> {
     match how.as_str() {
@@ -42,7 +42,7 @@ async fn fail(how: String) -> Result<(), ToolError> {
     }
 }
 
-/// Gives every block
+/// Returns blocks of several kinds
 #[mcp_tool]
 fn blocks() -> (&'static str, Audio, ResourceLink) {
     ("text", Audio::new([1_u8, 2, 3], "audio/wav"), ResourceLink::new("docs://a", "a"))
@@ -54,11 +54,11 @@ async fn slow() {
     std::future::pending::<()>().await;
 }
 
-/// Named by nobody
+/// Not registered
 #[mcp_tool]
-fn forgotten() {}
+fn unregistered() {}
 
-/// Named by nobody, on purpose
+/// Not registered, on purpose
 #[mcp_tool(unlisted)]
 fn left_out() {}
 
@@ -80,11 +80,11 @@ fn write(topic: String, #[mcp(complete("long", "short"))] length: Option<u32>) -
 }
 
 fn main() -> mcp_runtime::Result<()> {
-    // what is not named here is for the report of forgotten items
-    forgotten();
+    // what is not registered here is for the report of unregistered items
+    unregistered();
     left_out();
     mcp_runtime::server!()
-        .name("rows")
+        .name("catalog")
         .version("1.0.0")
         .tool::<echo>()
         .tool::<order>()

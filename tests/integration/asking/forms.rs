@@ -1,4 +1,4 @@
-//! Forms: what is asked for which type, and what becomes of each kind of answer.
+//! Form elicitation: the schema that each type produces, and how each kind of response is handled.
 
 use std::collections::HashSet;
 
@@ -51,7 +51,7 @@ fn order_form() -> Value {
         { "const": "olives", "title": "olives" },
     ]);
     let mut toppings_in_order = toppings.as_array().cloned().unwrap_or_default();
-    // what has neither title nor documentation comes first in the schema
+    // a property without title or description comes first in the schema
     toppings_in_order.rotate_right(1);
     json!({
         "type": "object",
@@ -71,7 +71,7 @@ fn accept(content: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn one_body_gets_its_answer_in_every_revision_that_can_ask() {
+async fn one_function_elicits_in_every_revision_with_elicitation() {
     let content = json!({ "name": "Ada", "favourite": "chili", "toppings": ["olives"], "pieces": 2.0 });
     let (mut server, questions) =
         client(mcp_runtime::server!().tool::<order>(), move |_, _| accept(&content));
@@ -85,7 +85,7 @@ async fn one_body_gets_its_answer_in_every_revision_that_can_ask() {
 }
 
 #[tokio::test]
-async fn what_a_revision_cannot_show_is_refused_before_asking() {
+async fn a_form_that_the_revision_cannot_express_is_an_error() {
     let (mut server, questions) = client(mcp_runtime::server!().tool::<order>(), |_, _| json!({}));
     for (revision, lacks) in [
         (Revision::V2025_06_18, "fields for several values of a list"),
@@ -99,21 +99,21 @@ async fn what_a_revision_cannot_show_is_refused_before_asking() {
     assert_eq!(questions.take(), []);
 }
 
-/// Asks whether to go on, and says what the user did.
+/// Elicits agreement, and returns the user's action.
 #[mcp_tool]
 async fn ask(ctx: &Context) -> Result<String, AskError> {
     let answer = ctx.elicit::<Topping>("topping", "Which?").answer().await?;
     Ok(format!("{}: {:?}", answer.action(), answer.accepted()))
 }
 
-/// Insists on an answer.
+/// Needs an accepted form.
 #[mcp_tool]
 async fn insist(ctx: &Context) -> Result<String, ToolError> {
     Ok(format!("{:?}", ctx.elicit::<Topping>("topping", "Which?").await?))
 }
 
 #[tokio::test]
-async fn users_may_decline_and_dismiss() {
+async fn users_may_decline_and_cancel() {
     for (action, answered, insisted) in [
         ("decline", "decline: None", "the user declined to answer `topping`"),
         ("cancel", "cancel: None", "the user cancelled `topping`"),
@@ -132,7 +132,7 @@ async fn users_may_decline_and_dismiss() {
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_fit_is_asked_for_three_more_times() {
+async fn an_invalid_response_is_requested_three_more_times() {
     let builder = || mcp_runtime::server!().tool::<insist>();
     let (mut server, questions) = client(builder(), |_, _| accept(&json!({ "value": "my secret" })));
     for revision in since(Revision::V2025_06_18) {
@@ -164,14 +164,14 @@ struct Place {
     street: String,
 }
 
-/// Asks for something that no form has.
+/// Elicits a type that no form can express.
 #[mcp_tool]
 async fn nested(ctx: &Context) -> Result<String, ToolError> {
     Ok(ctx.elicit::<Nested>("nested", "Where?").await?.place.street)
 }
 
 #[tokio::test]
-async fn a_type_that_no_form_can_ask_for_is_the_servers_fault() {
+async fn a_type_that_no_form_can_express_is_an_internal_error() {
     let (server, questions) = client(mcp_runtime::server!().tool::<nested>(), |_, _| json!({}));
     let text = failure(&server.call("nested", json!({})).await);
     assert_eq!(text, "tool 'nested' failed");
@@ -182,7 +182,7 @@ async fn a_type_that_no_form_can_ask_for_is_the_servers_fault() {
 }
 
 #[tokio::test]
-async fn a_client_without_forms_is_not_asked() {
+async fn a_client_without_form_elicitation_gets_no_request() {
     for capabilities in [json!({}), json!({ "elicitation": { "url": {} } }), json!({ "sampling": {} })] {
         let server = serve(mcp_runtime::server!().tool::<insist>())
             .answering(capabilities, |_, _| panic!("nobody may ask this client"));
@@ -194,7 +194,7 @@ async fn a_client_without_forms_is_not_asked() {
     }
 }
 
-/// Asks for agreement alone.
+/// Elicits agreement alone.
 #[mcp_tool]
 async fn agree(ctx: &Context) -> Result<&'static str, ToolError> {
     ctx.elicit::<()>("agree", "Delete everything?").await?;
@@ -202,7 +202,7 @@ async fn agree(ctx: &Context) -> Result<&'static str, ToolError> {
 }
 
 #[tokio::test]
-async fn agreement_needs_no_content() {
+async fn a_confirmation_needs_no_content() {
     let (mut server, questions) =
         client(mcp_runtime::server!().tool::<agree>(), |_, _| json!({ "action": "accept" }));
     for revision in since(Revision::V2025_06_18) {
@@ -217,7 +217,7 @@ async fn agreement_needs_no_content() {
     }
 }
 
-/// Adds what the user thinks of.
+/// Returns what the user thinks of.
 #[mcp_prompt]
 async fn thought(ctx: &Context) -> Result<String, ToolError> {
     ctx.elicit("thought", "What are you thinking of?").await.map_err(Into::into)
@@ -231,7 +231,7 @@ async fn mind(user: String, ctx: &Context) -> Result<String, ToolError> {
 }
 
 #[tokio::test]
-async fn prompts_and_resources_may_ask() {
+async fn prompts_and_resources_can_elicit() {
     let builder = mcp_runtime::server!().prompt::<thought>().resource::<mind>();
     let (mut server, _) = client(builder, |_, _| accept(&json!({ "value": "elephants" })));
     for revision in since(Revision::V2025_06_18) {
@@ -246,7 +246,7 @@ async fn prompts_and_resources_may_ask() {
 }
 
 #[tokio::test]
-async fn a_client_without_answers_sees_the_questions() {
+async fn a_test_client_without_answers_sees_the_input_requests() {
     let server = serve(mcp_runtime::server!().tool::<insist>());
     let params = json!({ "name": "insist", "_meta": {
         "io.modelcontextprotocol/clientCapabilities": everything()

@@ -1,4 +1,4 @@
-//! Asking the client: forms, URLs, models and folders, through real calls in both eras.
+//! Client requests: elicitation, sampling and roots, in calls of legacy and modern clients.
 
 mod forms;
 mod models;
@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 
 use crate::common::{LEGACY, serve};
 
-/// Everything that a client can declare.
+/// Every capability that a client can declare.
 fn everything() -> Value {
     json!({ "elicitation": { "form": {}, "url": {} }, "sampling": { "tools": {}, "context": {} }, "roots": {} })
 }
 
-/// A client that can do everything and gives these answers, and what it is asked.
+/// A client with every capability that gives these answers, and the requests that it receives.
 fn client(
     builder: ServerBuilder,
     answer: impl Fn(&str, &Value) -> Value + Send + Sync + 'static,
@@ -24,7 +24,7 @@ fn client(
     answering(serve(builder), everything(), move |method, params| Ok(answer(method, params)))
 }
 
-/// Every revision from one on.
+/// Every revision since `first`.
 fn since(first: Revision) -> impl Iterator<Item = Revision> {
     LEGACY.into_iter().chain([Revision::LATEST]).filter(move |revision| *revision >= first)
 }

@@ -1,4 +1,4 @@
-//! Clients' models and folders, and several questions at once.
+//! Sampling, roots, and several client requests at once.
 
 use mcp_runtime::{AskError, Revision, ToolChoice, prelude::*};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ fn said(content: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn models_answer_in_every_revision() {
+async fn sampling_works_in_every_revision() {
     let (mut server, questions) = client(mcp_runtime::server!().tool::<capital>(), |_, _| {
         said(&json!({ "type": "text", "text": "Paris" }))
     });
@@ -40,7 +40,7 @@ async fn models_answer_in_every_revision() {
 }
 
 #[tokio::test]
-async fn a_model_that_answers_nonsense_is_asked_again() {
+async fn an_invalid_sampling_response_is_requested_again() {
     let (mut server, questions) =
         client(mcp_runtime::server!().tool::<capital>(), |_, _| json!({ "role": "assistant" }));
     for revision in [Revision::LATEST_LEGACY, Revision::LATEST] {
@@ -95,7 +95,7 @@ fn weather_answers(_: &str, params: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn models_use_tools_between_questions() {
+async fn models_use_tools_between_sampling_requests() {
     let (mut server, _) = client(mcp_runtime::server!().tool::<weather>(), weather_answers);
     for revision in since(Revision::V2025_11_25) {
         server = server.legacy(revision);
@@ -108,7 +108,7 @@ async fn models_use_tools_between_questions() {
     server.call("weather", json!({})).await.expect_code(-32021);
 }
 
-/// Lists the open folders.
+/// Lists the roots.
 #[mcp_tool]
 async fn folders(ctx: &Context) -> Result<String, AskError> {
     let roots = ctx.roots("folders").await?;
@@ -118,7 +118,7 @@ async fn folders(ctx: &Context) -> Result<String, AskError> {
 }
 
 #[tokio::test]
-async fn folders_are_listed_in_every_revision() {
+async fn roots_are_listed_in_every_revision() {
     let (mut server, questions) = client(
         mcp_runtime::server!().tool::<folders>(),
         |_, _| json!({ "roots": [{ "uri": "file:///a", "name": "A" }, { "uri": "file:///b" }] }),
@@ -130,9 +130,9 @@ async fn folders_are_listed_in_every_revision() {
     }
 }
 
-/// Asks everybody at once.
+/// Sends an elicitation, a sampling request and a roots request at once.
 #[mcp_tool]
-async fn everybody(ctx: &Context) -> Result<String, AskError> {
+async fn all_at_once(ctx: &Context) -> Result<String, AskError> {
     let (name, greeting, roots) = join!(
         ctx.elicit::<String>("user_name", "Who are you?"),
         ctx.sample("greeting").user("Say hello."),
@@ -142,19 +142,19 @@ async fn everybody(ctx: &Context) -> Result<String, AskError> {
 }
 
 #[tokio::test]
-async fn questions_under_join_are_one_round() {
+async fn joined_client_requests_share_a_round_trip() {
     let answer = |method: &str, _: &Value| match method {
         "elicitation/create" => json!({ "action": "accept", "content": { "value": "Ada" } }),
         "sampling/createMessage" => said(&json!({ "type": "text", "text": "Hello" })),
         _ => json!({ "roots": [] }),
     };
-    let (mut server, _) = client(mcp_runtime::server!().tool::<everybody>(), answer);
+    let (mut server, _) = client(mcp_runtime::server!().tool::<all_at_once>(), answer);
     for revision in since(Revision::V2025_06_18) {
         server = server.legacy(revision);
-        server.call("everybody", json!({})).await.expect_text("Hello Ada! 0");
+        server.call("all_at_once", json!({})).await.expect_text("Hello Ada! 0");
     }
-    let server = serve(mcp_runtime::server!().tool::<everybody>());
-    let params = json!({ "name": "everybody", "_meta": {
+    let server = serve(mcp_runtime::server!().tool::<all_at_once>());
+    let params = json!({ "name": "all_at_once", "_meta": {
         "io.modelcontextprotocol/clientCapabilities": everything()
     }});
     let reply = server.request("tools/call", params).await;
@@ -163,9 +163,9 @@ async fn questions_under_join_are_one_round() {
     assert_eq!(asked, ["client_roots", "greeting", "user_name"], "{reply}");
 }
 
-/// Would like to ask, and gets by without.
+/// Prefers an elicited value, but works without.
 #[mcp_tool]
-async fn polite(ctx: &Context) -> String {
+async fn optional(ctx: &Context) -> String {
     match ctx.elicit::<String>("name", "Who are you?").await {
         Ok(name) => name,
         Err(error) => format!("stranger ({error})"),
@@ -173,14 +173,14 @@ async fn polite(ctx: &Context) -> String {
 }
 
 #[tokio::test]
-async fn a_client_that_refuses_is_an_error_that_bodies_can_handle() {
-    let server = serve(mcp_runtime::server!().tool::<polite>())
+async fn a_refused_client_request_is_an_error_that_functions_can_handle() {
+    let server = serve(mcp_runtime::server!().tool::<optional>())
         .answering(everything(), |_, _| Err("not today".to_owned()))
         .legacy(Revision::V2025_11_25);
-    let reply = server.call("polite", json!({})).await;
+    let reply = server.call("optional", json!({})).await;
     reply.expect_text("stranger (the client refused `name`: not today (-1))");
-    // in the stateless era there is no way to say so: what cannot be answered is given up
-    let server = serve(mcp_runtime::server!().tool::<polite>())
+    // modern clients have no way to refuse: a request that they cannot fulfil is abandoned
+    let server = serve(mcp_runtime::server!().tool::<optional>())
         .answering(everything(), |_, _| Err("not today".to_owned()));
-    assert_eq!(server.call("polite", json!({})).await.value()["resultType"], "input_required");
+    assert_eq!(server.call("optional", json!({})).await.value()["resultType"], "input_required");
 }

@@ -1,4 +1,4 @@
-//! Failures that say which URLs the user must visit first: what each client hears of them.
+//! `UrlElicitationRequired` errors: URLs that the user must visit before a call can succeed, as each client sees them.
 
 use std::sync::{
     Arc,
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{client, everything};
 use crate::common::{failure, refusal, serve};
 
-/// How many more visits it takes until there is an account.
+/// How many more visits are needed until the account is connected.
 #[derive(Clone, Default)]
 struct Missing(Arc<AtomicUsize>);
 
@@ -67,7 +67,7 @@ fn builder(visits: usize) -> (ServerBuilder, Missing) {
 const TOOLS: [&str; 4] = ["at_once", "later", "after_a_question", "as_task"];
 
 #[tokio::test]
-async fn modern_clients_are_asked_until_the_function_goes_on() {
+async fn modern_clients_are_sent_to_urls_until_the_function_succeeds() {
     for item in TOOLS.into_iter().chain(["calendar://today", "plan"]) {
         let (builder, missing) = builder(2);
         let (server, questions) = client(builder, move |_, params| {
@@ -103,7 +103,7 @@ async fn modern_users_may_decline() {
 }
 
 #[tokio::test]
-async fn a_visit_needs_a_client_that_opens_urls() {
+async fn url_elicitation_needs_the_url_capability() {
     let server = serve(builder(1).0).answering(json!({ "elicitation": {} }), |_, _| panic!("nobody may ask"));
     let lacking = |reply: &Reply| {
         let error = reply.error().expect("an error");
@@ -117,14 +117,14 @@ async fn a_visit_needs_a_client_that_opens_urls() {
 }
 
 #[tokio::test]
-async fn a_task_that_has_begun_fails() {
+async fn a_running_task_fails() {
     let server = serve(builder(1).0).answering(everything(), |_, _| panic!("nobody may ask"));
     let text = failure(&server.call_task("as_task", json!({})).await);
     assert_eq!(text, "Let us in.\nno request can be sent to the client: the call has become a task");
 }
 
 #[tokio::test]
-async fn clients_of_2025_11_25_get_the_error_if_they_open_urls() {
+async fn clients_of_2025_11_25_with_the_url_capability_get_the_error() {
     let (server, _) = client(builder(1).0, |_, _| json!({ "action": "accept" }));
     let server = server.legacy(Revision::V2025_11_25);
     let mut replies = vec![server.read("calendar://today").await, server.prompt("plan", json!({})).await];
@@ -142,7 +142,7 @@ async fn clients_of_2025_11_25_get_the_error_if_they_open_urls() {
 }
 
 #[tokio::test]
-async fn every_other_client_gets_a_plain_failure() {
+async fn every_other_client_gets_a_failed_result() {
     let forms = json!({ "elicitation": { "form": {} } });
     let mut server = serve(builder(1).0).answering(forms, |_, _| Ok(json!({ "action": "accept" })));
     for revision in crate::common::LEGACY {
@@ -162,7 +162,7 @@ async fn every_other_client_gets_a_plain_failure() {
 }
 
 #[tokio::test]
-async fn an_error_without_a_plain_url_is_a_private_failure() {
+async fn an_error_with_an_invalid_url_is_a_private_failure() {
     #[mcp_tool]
     fn nothing() -> Result<(), ProtocolError> {
         Err(ProtocolError::url_elicitation_required([]))

@@ -1,4 +1,4 @@
-//! Visits to a URL: who can be sent there, under which id, and what is told afterwards.
+//! URL elicitation: which clients support it, its ids, and the completion notification.
 
 use mcp_runtime::{AskError, Revision, prelude::*};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ async fn connect(ctx: &Context) -> Result<&'static str, ToolError> {
     Ok("connected")
 }
 
-/// Connects an account under an id of nobody's choice.
+/// Connects an account under a random id.
 #[mcp_tool]
 async fn visit(ctx: &Context) -> Result<String, AskError> {
     let answer = ctx.elicit_url("consent", "Let us in.", "https://example.com/connect").answer().await?;
@@ -47,7 +47,7 @@ async fn users_are_sent_to_urls() {
 }
 
 #[tokio::test]
-async fn ids_are_random_unless_they_are_set() {
+async fn elicitation_ids_are_random_unless_set() {
     let (server, questions) =
         client(mcp_runtime::server!().tool::<visit>(), |_, _| json!({ "action": "accept" }));
     let server = server.legacy(Revision::V2025_11_25);
@@ -60,7 +60,7 @@ async fn ids_are_random_unless_they_are_set() {
 }
 
 #[tokio::test]
-async fn users_may_stay_away() {
+async fn users_may_decline_a_url() {
     let builder = mcp_runtime::server!().tool::<connect>().tool::<visit>();
     let (mut server, _) = client(builder, |_, _| json!({ "action": "decline" }));
     for revision in since(Revision::V2025_11_25) {
@@ -72,7 +72,7 @@ async fn users_may_stay_away() {
 }
 
 #[tokio::test]
-async fn urls_are_a_feature_of_their_own() {
+async fn url_elicitation_is_a_separate_capability() {
     let server = serve(mcp_runtime::server!().tool::<connect>())
         .answering(json!({ "elicitation": {} }), |_, _| panic!("nobody may ask this client"));
     let reply = server.call("connect", json!({})).await;

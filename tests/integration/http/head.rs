@@ -1,4 +1,4 @@
-//! What functions see of the HTTP request, and which trace it belongs to.
+//! What functions see of the HTTP request: its headers and its trace context.
 
 use mcp_runtime::{ServerBuilder, prelude::*};
 use mcp_tests::support::{HttpRequest, HttpServer, text_of, within};
@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use super::legacy::session;
 use crate::common::serve;
 
-/// Says a header
+/// Returns a header
 #[mcp_tool]
 fn header(name: String, ctx: &Context) -> String {
     ctx.header(&name).unwrap_or("none").to_owned()
 }
 
-/// Says its trace
+/// Returns the trace context
 #[mcp_tool]
 async fn trace(ctx: &Context) -> String {
     tokio::task::yield_now().await;
@@ -28,7 +28,7 @@ const ONE: &str = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
 const OTHER: &str = "00-11111111111111111111111111111111-2222222222222222-00";
 
 #[tokio::test]
-async fn headers_are_there_over_http_alone() {
+async fn headers_are_available_over_http_only() {
     let server = HttpServer::start(builder()).await;
     within(async {
         let legacy = session(&server, "2025-06-18").await;
@@ -48,7 +48,7 @@ async fn headers_are_there_over_http_alone() {
 }
 
 #[tokio::test]
-async fn the_trace_of_the_message_comes_before_the_one_of_the_header() {
+async fn the_trace_context_of_the_message_overrides_the_header() {
     let server = HttpServer::start(builder()).await;
     within(async {
         let request =

@@ -1,4 +1,4 @@
-//! Stopping: what is in flight is answered, what is idle is closed.
+//! Shutdown: calls in flight are answered, idle connections are closed.
 
 use mcp_tests::support::{HttpConnection, HttpRequest, HttpServer, text_of, within};
 use serde_json::json;
@@ -11,7 +11,7 @@ fn call(name: &str) -> HttpRequest {
 }
 
 #[tokio::test]
-async fn a_server_that_is_told_to_stop_answers_what_is_in_flight() {
+async fn a_shutdown_answers_calls_in_flight() {
     within(async {
         let probe = Probe::default();
         let mut server = HttpServer::start(builder(&probe)).await;
@@ -24,7 +24,7 @@ async fn a_server_that_is_told_to_stop_answers_what_is_in_flight() {
         idle.response().await;
         server.stop();
         assert!(idle.is_closed().await);
-        probe.let_go(100);
+        probe.release(100);
         for held in held {
             assert_eq!(text_of(&held.await.expect("no panic").json()), "let go");
         }
@@ -35,7 +35,7 @@ async fn a_server_that_is_told_to_stop_answers_what_is_in_flight() {
 }
 
 #[tokio::test]
-async fn what_takes_longer_than_the_drain_time_is_given_up() {
+async fn a_call_is_cancelled_after_the_shutdown_timeout() {
     within(async {
         let probe = Probe::default();
         let builder = builder(&probe).drain(std::time::Duration::from_millis(50));

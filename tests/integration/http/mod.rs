@@ -1,4 +1,4 @@
-//! The HTTP transport, spoken to by a client that can also say what no client should.
+//! The HTTP transport, tested with a client that can also send invalid requests.
 
 mod batch;
 pub(crate) mod fixture;

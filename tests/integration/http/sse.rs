@@ -1,35 +1,35 @@
-//! HTTP+SSE, the transport of 2024-11-05: one stream for what the server says, a POST for each message.
+//! HTTP+SSE, the transport of 2024-11-05: one event stream for the server's messages, a POST for each of the client's.
 
 use mcp_runtime::{Caller, ServerBuilder, prelude::*};
 use mcp_tests::support::{HttpRequest, HttpServer, HttpSse, legacy_call, text_of, within};
 use serde_json::{Value, json};
 
-/// Says what it is told
+/// Echoes its argument
 #[mcp_tool]
 fn echo(message: String) -> String {
     message
 }
 
-/// Asks the client's model
+/// Samples the client's model
 #[mcp_tool]
 async fn consult(ctx: &Context) -> Result<String, ToolError> {
     Ok(ctx.sample("q").user("Who are you?").await?.text())
 }
 
-/// Says who calls
+/// Returns the caller
 #[mcp_tool(scopes("read"))]
 fn whoami(ctx: &Context) -> String {
-    ctx.caller().map_or_else(|| "nobody".into(), |caller| caller.subject.clone())
+    ctx.caller().map_or_else(|| "anonymous".into(), |caller| caller.subject.clone())
 }
 
-/// Takes its time
+/// Sleeps briefly
 #[mcp_tool]
 async fn nap() -> &'static str {
     tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     "napped"
 }
 
-/// Takes all the time there is
+/// Never returns
 #[mcp_tool]
 async fn hang() -> &'static str {
     std::future::pending().await
@@ -43,7 +43,7 @@ fn builder() -> ServerBuilder {
         .tool::<nap>()
         .tool::<hang>()
         .legacy_sse("/sse")
-        // nobody has a scope, where a test does not say otherwise
+        // no caller has scopes unless a test says otherwise
         .caller(|_| None)
 }
 
@@ -60,7 +60,7 @@ async fn call(client: &HttpSse, id: u64, tool: &str, arguments: &Value) {
 }
 
 #[tokio::test]
-async fn an_old_client_shakes_hands_calls_and_is_asked() {
+async fn a_client_initializes_calls_and_answers_sampling() {
     let served = HttpServer::start(builder()).await;
     let mut client = connect(&served).await;
     assert_eq!(shake_hands(&mut client).await["result"]["protocolVersion"], "2024-11-05");
@@ -75,7 +75,7 @@ async fn an_old_client_shakes_hands_calls_and_is_asked() {
 }
 
 #[tokio::test]
-async fn two_old_clients_hear_only_their_own() {
+async fn two_clients_get_only_their_own_messages() {
     let served = HttpServer::start(builder()).await;
     let mut clients = [connect(&served).await, connect(&served).await];
     assert_ne!(clients[0].endpoint, clients[1].endpoint);
@@ -91,7 +91,7 @@ async fn two_old_clients_hear_only_their_own() {
 }
 
 #[tokio::test]
-async fn messages_reach_a_stream_that_is_open_and_the_callers_own() {
+async fn messages_are_accepted_only_for_an_open_stream_of_the_caller() {
     let find = |parts: &axum::http::request::Parts| {
         let key = parts.headers.get("x-key")?.to_str().ok()?;
         Some(Caller::new("test", key).scopes(["read"]))
@@ -108,10 +108,10 @@ async fn messages_reach_a_stream_that_is_open_and_the_callers_own() {
     let mut stolen = HttpSse::open(served.address, "/sse", &[("X-Key", "bob")]).await;
     stolen.endpoint.clone_from(&alice.endpoint);
     assert_eq!(stolen.post(ping()).await, 404, "another caller");
-    let mut nobody = connect(&served).await;
-    shake_hands(&mut nobody).await;
-    call(&nobody, 1, "whoami", &json!({})).await;
-    assert_eq!(nobody.message().await["error"]["code"], -32602, "hidden from those without its scope");
+    let mut anonymous = connect(&served).await;
+    shake_hands(&mut anonymous).await;
+    call(&anonymous, 1, "whoami", &json!({})).await;
+    assert_eq!(anonymous.message().await["error"]["code"], -32602, "hidden from those without its scope");
 
     let endpoint = alice.endpoint.clone();
     drop(alice);
@@ -131,7 +131,7 @@ async fn messages_reach_a_stream_that_is_open_and_the_callers_own() {
 }
 
 #[tokio::test]
-async fn the_old_path_is_guarded_and_there_only_on_request() {
+async fn the_sse_path_is_opt_in_and_guarded() {
     let served = HttpServer::start(builder()).await;
     let get = || HttpRequest::new("GET").path("/sse").header("Accept", "text/event-stream");
     assert_eq!(get().with("Host", "evil.example").send(served.address).await.status, 403);
@@ -145,7 +145,7 @@ async fn the_old_path_is_guarded_and_there_only_on_request() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_answers_and_ends_its_old_streams() {
+async fn a_shutdown_answers_calls_and_ends_streams() {
     let mut served = HttpServer::start(builder()).await;
     let mut client = connect(&served).await;
     shake_hands(&mut client).await;
@@ -157,7 +157,7 @@ async fn a_server_that_stops_answers_and_ends_its_old_streams() {
 }
 
 #[tokio::test]
-async fn a_stream_whose_calls_take_all_the_time_there_is_ends_as_it_should() {
+async fn a_stream_ends_cleanly_after_the_shutdown_timeout() {
     let mut served = HttpServer::start(builder().drain(std::time::Duration::from_millis(100))).await;
     let mut client = connect(&served).await;
     shake_hands(&mut client).await;
@@ -165,7 +165,7 @@ async fn a_stream_whose_calls_take_all_the_time_there_is_ends_as_it_should() {
     call(&client, 2, "echo", &json!({ "message": "it has begun" })).await;
     assert_eq!(text_of(&client.message().await), "it has begun");
     served.stop();
-    // a connection that breaks off is no end, and fails here
+    // an aborted connection is not a clean end, and fails here
     assert_eq!(client.next().await, None);
     served.stopped().await;
 }

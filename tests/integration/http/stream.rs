@@ -1,4 +1,4 @@
-//! When a reply is JSON and when it is an event stream, and who may have which.
+//! Which responses are JSON and which are event streams.
 
 use mcp_tests::support::{HttpConnection, HttpRequest, HttpServer, messages, text_of, within};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ fn progress(events: &[Value]) -> Vec<(Value, f64)> {
 }
 
 #[tokio::test]
-async fn a_reply_is_json_until_something_comes_before_it() {
+async fn a_response_is_json_unless_a_notification_precedes_it() {
     within(async {
         let server = plain().await;
         let json = call("steps", None).send(server.address).await;
@@ -35,7 +35,7 @@ async fn a_reply_is_json_until_something_comes_before_it() {
 }
 
 #[tokio::test]
-async fn events_arrive_while_the_call_is_running() {
+async fn events_are_sent_while_the_call_is_running() {
     within(async {
         let probe = Probe::default();
         let server = HttpServer::start(builder(&probe)).await;
@@ -45,11 +45,11 @@ async fn events_arrive_while_the_call_is_running() {
         let first = wire.chunk().await.expect("an event");
         assert_eq!(progress(&messages(std::str::from_utf8(&first).expect("UTF-8"))), [(json!("x"), 1.0)]);
         probe.entered(1).await;
-        probe.let_go(1);
+        probe.release(1);
         let last = wire.chunk().await.expect("an event");
         assert_eq!(text_of(&messages(std::str::from_utf8(&last).expect("UTF-8"))[0]), "let go");
         assert!(wire.chunk().await.is_none());
-        // the connection is as good as before
+        // the connection can be reused
         wire.send(&call("burst", None)).await;
         assert_eq!(text_of(&wire.response().await.json()), "done");
     })
@@ -57,7 +57,7 @@ async fn events_arrive_while_the_call_is_running() {
 }
 
 #[tokio::test]
-async fn accept_decides_what_may_be_sent() {
+async fn accept_selects_the_media_type() {
     within(async {
         let server = plain().await;
         let send = async |accept: Option<&str>| {
@@ -70,7 +70,7 @@ async fn accept_decides_what_may_be_sent() {
         for both in [None, Some("*/*"), Some("text/event-stream, application/json;q=0.1")] {
             assert_eq!(send(both).await.messages().len(), 4);
         }
-        // notifications are dropped for who cannot have them
+        // notifications are dropped for a client that accepts only JSON
         assert_eq!(text_of(&send(Some("application/json")).await.json()), "done");
         let only_events = send(Some("text/event-stream")).await.messages();
         assert_eq!(only_events.len(), 4);
@@ -81,7 +81,7 @@ async fn accept_decides_what_may_be_sent() {
         let initialize =
             HttpRequest::initialize("2025-11-25").with("Accept", "image/png").send(server.address).await;
         assert_eq!((initialize.status, initialize.header("mcp-session-id")), (406, None));
-        // nothing is sent back, so nothing can be excluded
+        // a response without a body matches any `Accept`
         let note = HttpRequest::notification("notifications/x", &json!({}))
             .header("MCP-Protocol-Version", "2026-07-28");
         assert_eq!(note.with("Accept", "text/html").send(server.address).await.status, 202);

@@ -1,4 +1,4 @@
-//! `tracing` events of a call, on their way to its client.
+//! `tracing` events of a call, sent to its client as log messages.
 
 use std::{fmt, sync::Once};
 
@@ -13,7 +13,7 @@ use crate::common::{LEGACY, serve};
 fn subscribe() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // everything of the framework as well, which the layer must hold back by itself
+        // events of the framework too: the layer must filter them on its own
         let wanted = Targets::new()
             .with_target("integration::logging", tracing::Level::TRACE)
             .with_target("elsewhere", tracing::Level::TRACE)
@@ -22,14 +22,14 @@ fn subscribe() {
     });
 }
 
-/// Records without asking for its request
+/// Records an event without naming its request
 #[mcp_tool]
 fn plain(name: String) -> String {
     tracing::info!(name, length = name.len(), even = name.len().is_multiple_of(2), "plain");
     name
 }
 
-/// Records in each step
+/// Records an event in each step
 #[mcp_tool]
 async fn steps() {
     tracing::warn!("first");
@@ -45,9 +45,9 @@ fn blocks() {
     tracing::info!("blocked");
 }
 
-/// Waits for its turn
+/// Yields between events
 #[mcp_tool(max_concurrency = 1)]
-async fn turns(n: u32) {
+async fn yields(n: u32) {
     tracing::info!(n);
     tokio::task::yield_now().await;
 }
@@ -59,7 +59,7 @@ fn fails() -> Result<(), ToolError> {
     Err(ToolError::private("secret"))
 }
 
-/// Records while it is being recorded.
+/// Records an event while it is being formatted.
 struct Recursive;
 
 impl fmt::Debug for Recursive {
@@ -69,7 +69,7 @@ impl fmt::Debug for Recursive {
     }
 }
 
-/// Records something that records
+/// Records an event whose field records an event
 #[mcp_tool]
 fn recurses() {
     tracing::info!(outer = ?Recursive);
@@ -94,7 +94,7 @@ fn caused() {
     tracing::error!(error = &error as &dyn std::error::Error);
 }
 
-/// Records on a task of its own
+/// Records an event in a spawned task
 #[mcp_tool]
 async fn spawns(ctx: &Context) -> bool {
     let ctx = ctx.clone();
@@ -111,14 +111,14 @@ fn builder() -> ServerBuilder {
         .tool::<plain>()
         .tool::<steps>()
         .tool::<blocks>()
-        .tool::<turns>()
+        .tool::<yields>()
         .tool::<fails>()
         .tool::<recurses>()
         .tool::<caused>()
         .tool::<spawns>()
 }
 
-/// What a client that asks for everything sees of a call, without the target of this file.
+/// The messages that a client with log level `debug` gets for a call, without the target of this file.
 async fn seen(server: &TestServer, name: &str, arguments: Value) -> Vec<Value> {
     let mut params = asking(name, "debug");
     params["arguments"] = arguments;
@@ -135,12 +135,12 @@ async fn seen(server: &TestServer, name: &str, arguments: Value) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn events_reach_whoever_asked() {
+async fn events_are_sent_to_clients_that_set_a_level() {
     for (server, legacy) in
         [(serve(builder().logging()), false), (serve(builder().logging()).legacy(LEGACY[3]), true)]
     {
         if legacy {
-            // a handshake alone asks for nothing
+            // a handshake alone sets no level
             assert!(seen(&server, "plain", json!({ "name": "abc" })).await.is_empty());
             server.request("logging/setLevel", json!({ "level": "debug" })).await.expect_ok();
         }
@@ -163,7 +163,7 @@ async fn events_reach_whoever_asked() {
 #[tokio::test]
 async fn each_call_has_its_own_events() {
     let server = serve(builder().logging());
-    let calls = [1, 2, 3].map(|n| seen(&server, "turns", json!({ "n": n })));
+    let calls = [1, 2, 3].map(|n| seen(&server, "yields", json!({ "n": n })));
     let [a, b, c] = calls;
     let (a, b, c) = tokio::join!(a, b, c);
     for (n, seen) in [(1, a), (2, b), (3, c)] {
@@ -172,18 +172,18 @@ async fn each_call_has_its_own_events() {
 }
 
 #[tokio::test]
-async fn what_must_not_get_out_does_not() {
+async fn private_events_are_not_sent() {
     let server = serve(builder().logging());
     assert!(seen(&server, "fails", json!({})).await.is_empty(), "causes of private errors");
     assert_eq!(seen(&server, "caused", json!({})).await[0]["data"], json!({ "error": "shown" }));
     assert!(seen(&server, "spawns", json!({})).await.is_empty(), "a task belongs to no call");
-    // nobody asked, or the server does not log
+    // without a level, or without logging on the server
     assert!(server.call("plain", json!({ "name": "abc" })).await.notifications().is_empty());
     assert!(seen(&serve(builder()), "plain", json!({ "name": "abc" })).await.is_empty());
 }
 
 #[tokio::test]
-async fn an_event_inside_an_event_has_an_end() {
+async fn an_event_inside_an_event_terminates() {
     let server = serve(builder().logging());
     assert_eq!(seen(&server, "recurses", json!({})).await[0]["data"], json!({ "outer": "recursive" }));
 }

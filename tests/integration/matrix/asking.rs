@@ -1,5 +1,5 @@
-//! Questions in every way: forms, URLs, models and folders; several at once, refused, or asked of clients that cannot
-//! be asked.
+//! Client requests over every transport: elicitation, sampling and roots; several at once, refused, or sent to clients
+//! without the capability.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -15,14 +15,14 @@ struct Flight {
     window: bool,
 }
 
-/// Greets whoever answers
+/// Greets the user by name
 #[mcp_tool]
 async fn greet(ctx: &Context) -> Result<String, ToolError> {
     let Name { name } = ctx.elicit::<Name>("user_name", "What is your name?").await?;
     Ok(format!("Hello, {name}!"))
 }
 
-/// Books what two answers say
+/// Books a flight from two responses
 #[mcp_tool]
 async fn book(ctx: &Context, seen: &Arc<Seen>) -> Result<String, ToolError> {
     let quote: usize =
@@ -35,7 +35,7 @@ async fn book(ctx: &Context, seen: &Arc<Seen>) -> Result<String, ToolError> {
     Ok(format!("{name} {seats} {window} {quote} {sure}"))
 }
 
-/// Goes on without an answer
+/// Continues without a response
 #[mcp_tool]
 async fn optional(ctx: &Context) -> String {
     match ctx.elicit::<Name>("who", "Who?").await {
@@ -45,7 +45,7 @@ async fn optional(ctx: &Context) -> String {
     }
 }
 
-/// Asks the model and the client
+/// Requests sampling and roots
 #[mcp_tool]
 async fn consult(ctx: &Context) -> Result<String, ToolError> {
     let (answer, roots) =
@@ -54,7 +54,7 @@ async fn consult(ctx: &Context) -> Result<String, ToolError> {
     Ok(format!("{} in {}", answer.text(), roots[0].uri))
 }
 
-/// Uses one key for two questions
+/// Uses one key for two client requests
 #[mcp_tool]
 async fn twice(ctx: &Context) -> Result<String, ToolError> {
     let first: bool = ctx.elicit("key", "One?").await?;
@@ -62,7 +62,7 @@ async fn twice(ctx: &Context) -> Result<String, ToolError> {
     Ok(format!("{first} {second}"))
 }
 
-/// Asks from a task of its own
+/// Elicits from a spawned task
 #[mcp_tool]
 async fn detached(ctx: &Context) -> Result<String, ToolError> {
     let ctx = ctx.clone();
@@ -77,14 +77,14 @@ async fn visit(ctx: &Context) -> Result<&'static str, ToolError> {
     Ok("connected")
 }
 
-/// A page that needs to know who reads it
+/// A page that elicits the name of its reader
 #[mcp_resource(uri = "page://welcome", cache(ttl = "60s", public))]
 async fn welcome(ctx: &Context) -> Result<String, ToolError> {
     let Name { name } = ctx.elicit::<Name>("reader", "Who reads?").await?;
     Ok(format!("Welcome, {name}"))
 }
 
-/// A prompt that needs to know more
+/// A prompt that elicits more
 #[mcp_prompt]
 async fn brief(topic: String, ctx: &Context) -> Result<String, ToolError> {
     let Name { name } = ctx.elicit::<Name>("writer", "Who writes?").await?;
@@ -126,7 +126,7 @@ async fn connect(cell: Cell) -> (Client, Arc<Seen>) {
 }
 
 #[tokio::test]
-async fn one_body_asks_in_every_way() {
+async fn one_function_elicits_over_every_transport() {
     for cell in cells("asking") {
         let (mut client, _) = connect(cell).await;
         let exchange = client.call("greet", json!({})).await;
@@ -136,19 +136,19 @@ async fn one_body_asks_in_every_way() {
 }
 
 #[tokio::test]
-async fn questions_under_join_are_one_round_and_what_was_done_once_is_not_done_again() {
+async fn joined_client_requests_share_a_round_trip_and_once_runs_once() {
     for cell in cells("questions") {
         let (mut client, seen) = connect(cell).await;
         let exchange = client.call("book", json!({})).await;
         assert_eq!(exchange.text(), "Ada 2 true 41 true", "{cell:?}");
-        // name and flight together, then whether to pay
+        // name and flight together, then the payment
         assert_eq!(exchange.rounds, if cell.1 == Era::Modern { 3 } else { 1 }, "{cell:?}");
         assert_eq!(seen.quoted.load(Ordering::Relaxed), 1, "{cell:?}");
     }
 }
 
 #[tokio::test]
-async fn an_answer_of_no_is_an_answer() {
+async fn a_declined_elicitation_is_a_response() {
     for cell in cells("questions") {
         let server = builder(&Arc::default()).build().unwrap();
         let mut client = connect_to(&server, cell, capable(), declines).await;
@@ -160,7 +160,7 @@ async fn an_answer_of_no_is_an_answer() {
 }
 
 #[tokio::test]
-async fn a_key_used_twice_is_an_error_that_the_log_explains() {
+async fn a_duplicate_key_is_an_error_that_the_log_explains() {
     for cell in cells("questions") {
         let (mut client, _) = connect(cell).await;
         let exchange = client.call("twice", json!({})).await;
@@ -170,7 +170,7 @@ async fn a_key_used_twice_is_an_error_that_the_log_explains() {
 }
 
 #[tokio::test]
-async fn asking_from_a_spawned_task_is_an_error() {
+async fn eliciting_from_a_spawned_task_is_an_error() {
     for cell in cells("questions") {
         let (mut client, _) = connect(cell).await;
         let exchange = client.call("detached", json!({})).await;
@@ -183,7 +183,7 @@ async fn asking_from_a_spawned_task_is_an_error() {
 }
 
 #[tokio::test]
-async fn models_and_folders_are_asked_together() {
+async fn sampling_and_roots_are_requested_together() {
     for cell in cells("sampling, roots") {
         let (mut client, _) = connect(cell).await;
         assert_eq!(client.call("consult", json!({})).await.text(), "4 in file:///work", "{cell:?}");
@@ -191,13 +191,13 @@ async fn models_and_folders_are_asked_together() {
 }
 
 #[tokio::test]
-async fn resources_and_prompts_ask_as_well() {
+async fn resources_and_prompts_can_elicit() {
     for cell in cells("asking") {
         let (mut client, _) = connect(cell).await;
         let page = client.request("resources/read", json!({ "uri": "page://welcome" })).await.reply;
         assert_eq!(page["contents"][0]["text"], "Welcome, Ada", "{cell:?}");
         if cell.1 == Era::Modern {
-            // what was made of answers is not for caches, whatever the attribute says
+            // results that depend on responses are never cached, whatever the attribute says
             assert_eq!((&page["ttlMs"], &page["cacheScope"]), (&json!(0), &json!("private")), "{cell:?}");
         }
         let params = json!({ "name": "brief", "arguments": { "topic": "tea" } });
@@ -207,7 +207,7 @@ async fn resources_and_prompts_ask_as_well() {
 }
 
 #[tokio::test]
-async fn a_client_that_cannot_be_asked_is_told_so() {
+async fn missing_client_capabilities_are_errors() {
     for cell in cells("missing features") {
         let server = builder(&Arc::default()).build().unwrap();
         let mut client = connect_to(&server, cell, json!({}), answers).await;

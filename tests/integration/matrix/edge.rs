@@ -1,4 +1,4 @@
-//! What becomes of messages before they are calls: the same on a connection and in a session over HTTP.
+//! Admission of messages before they become calls: the same on a connection and in an HTTP session.
 
 use mcp_runtime::{Server, ToolCall, ToolDef};
 use mcp_tests::support::{HttpRequest, HttpServer, LineConnection, legacy_call, ping, within};
@@ -7,7 +7,7 @@ use tokio::sync::Semaphore;
 
 static GATE: Semaphore = Semaphore::const_new(0);
 
-/// One call of its tool `hold` fills it.
+/// A server whose capacity is one call of its tool `hold`.
 fn server() -> Server {
     let hold = ToolDef::builder("hold").handler(|_: ToolCall| async {
         GATE.acquire().await.expect("open").forget();
@@ -17,7 +17,7 @@ fn server() -> Server {
     builder.max_in_flight(1).max_queued(0).max_requests(1).build().expect("a server")
 }
 
-/// A client of 2025-03-26, which sends JSON as it is.
+/// A client of 2025-03-26 that sends raw JSON.
 enum Raw {
     Lines(LineConnection),
     Http(HttpServer, String),
@@ -32,7 +32,7 @@ impl Raw {
         [Self::Lines(lines), Self::Http(http, session)]
     }
 
-    /// Sends a request and waits for the reply to it.
+    /// Sends a request and waits for its response.
     async fn send(&mut self, message: &Value) -> Value {
         match self {
             Self::Lines(lines) => lines.reply_to(message).await,
@@ -42,7 +42,7 @@ impl Raw {
         }
     }
 
-    /// Fills the server until the gate is opened.
+    /// Occupies the server's capacity until the gate is opened.
     async fn fill(&mut self, id: &str) -> Option<tokio::task::JoinHandle<Value>> {
         let call = legacy_call(id, "hold", &json!({}));
         match self {
@@ -58,7 +58,7 @@ impl Raw {
         }
     }
 
-    /// Opens the gate, and waits for the reply to the call that filled the server.
+    /// Opens the gate, and waits for the response to the call that occupied the server.
     async fn release(&mut self, held: Option<tokio::task::JoinHandle<Value>>) -> Value {
         GATE.add_permits(1);
         match (self, held) {
@@ -70,12 +70,12 @@ impl Raw {
 }
 
 #[tokio::test]
-async fn a_full_server_is_busy_and_answers_pings() {
+async fn a_full_server_refuses_calls_and_answers_pings() {
     within(async {
         let mut seen = Vec::new();
         for mut client in Raw::both().await {
             let held = client.fill("same").await;
-            // until the call has its place, another finds it free
+            // until the call has taken its permit, another one could take it
             let busy = loop {
                 let reply = client.send(&legacy_call("other", "none", &json!({}))).await;
                 if reply["error"]["code"] == -32603 {
@@ -93,7 +93,7 @@ async fn a_full_server_is_busy_and_answers_pings() {
 }
 
 #[tokio::test]
-async fn arrays_are_refused_in_the_same_words() {
+async fn batches_are_refused_with_the_same_error() {
     within(async {
         let many = json!((0..51).map(ping).collect::<Vec<_>>());
         let mut seen = Vec::new();
@@ -108,7 +108,7 @@ async fn arrays_are_refused_in_the_same_words() {
                     lines.message().await
                 }
             };
-            // on a connection each request gets it, since this revision has no error without an id
+            // on a connection each request gets the error, since this revision has no errors without an id
             seen.push(reply.get(0).unwrap_or(&reply)["error"].clone());
         }
         assert_eq!(seen[0], seen[1]);

@@ -1,16 +1,16 @@
-//! Lists in pages, and completion of what users type.
+//! Pagination of lists, and completion of arguments.
 
 use serde_json::{Value, json};
 
-use super::{Era, Seen, builder, capable, cells, connect, connect_to, nobody_asks, tool};
+use super::{Era, Seen, builder, capable, cells, connect, connect_to, no_requests, tool};
 
 #[tokio::test]
-async fn lists_come_in_pages_whose_cursors_are_the_servers() {
+async fn lists_are_paginated_with_sealed_cursors() {
     for cell in cells("pages") {
         let seen = std::sync::Arc::<Seen>::default();
         let more = (0..4).fold(builder(&seen), |builder, n| builder.add_tool(tool(&format!("late_{n}"))));
         let server = more.page_size(3).build().unwrap();
-        let mut client = connect_to(&server, cell, capable(), nobody_asks).await;
+        let mut client = connect_to(&server, cell, capable(), no_requests).await;
         let (tools, pages) = client.list("tools/list", "tools").await;
         let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().expect("a name")).collect();
         let all = ["hold", "steps", "talk", "publish", "late_0", "late_1", "late_2", "late_3"];
@@ -35,7 +35,7 @@ async fn lists_come_in_pages_whose_cursors_are_the_servers() {
 }
 
 #[tokio::test]
-async fn what_is_typed_is_completed() {
+async fn arguments_are_completed() {
     for cell in cells("completion") {
         let (mut client, _) = connect(cell).await;
         let mut complete = async |of: Value, name: &str, value: &str, chosen: Value| {

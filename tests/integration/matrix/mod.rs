@@ -1,5 +1,5 @@
-//! Every feature in every way: in memory, over a pair of streams as on stdio, and over HTTP; in both eras; one body
-//! each. The table says which feature is where, and why it is not elsewhere.
+//! Every feature over every transport, for legacy and for modern clients, with one test body each: in memory, over byte
+//! streams as on stdio, and over HTTP. The table lists the features and why some combinations do not apply.
 
 mod asking;
 mod calls;
@@ -31,8 +31,8 @@ enum Era {
 
 type Cell = (Transport, Era);
 
-/// The table: a feature; where it is driven, in memory, over stdio and over HTTP, of legacy and then of modern
-/// clients; why it is not driven in the cells with a dash.
+/// A feature; where it is tested: in memory, over stdio and over HTTP, by legacy and then by modern clients; why not in
+/// the combinations with a dash.
 #[rustfmt::skip]
 const TABLE: &[(&str, &str, &str)] = &[
     //                      legacy modern
@@ -57,7 +57,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("pages",               "mshmsh", ""),
 ];
 
-/// Where a feature of the table is driven.
+/// The combinations that a feature is tested in.
 fn cells(feature: &str) -> impl Iterator<Item = Cell> {
     let row = TABLE.iter().find(|(name, ..)| *name == feature).expect("a feature of the table");
     let all = [Era::Legacy, Era::Modern]
@@ -67,7 +67,7 @@ fn cells(feature: &str) -> impl Iterator<Item = Cell> {
 }
 
 #[test]
-fn the_table_is_what_is_driven() {
+fn every_feature_of_the_table_is_tested() {
     let driven = [
         include_str!("asking.rs"),
         include_str!("calls.rs"),
@@ -92,7 +92,7 @@ struct Name {
     name: String,
 }
 
-/// What the tools saw, and what holds them.
+/// What the tools count, and the gate that holds them.
 struct Seen {
     gate: Semaphore,
     entered: AtomicUsize,
@@ -157,7 +157,7 @@ async fn steps(ctx: &Context) -> &'static str {
     "done"
 }
 
-/// Says something at every level
+/// Logs at every level
 #[mcp_tool]
 fn talk(ctx: &Context) -> &'static str {
     for level in LogLevel::ALL {
@@ -166,7 +166,7 @@ fn talk(ctx: &Context) -> &'static str {
     "talked"
 }
 
-/// Tells clients what has changed
+/// Publishes a change
 #[mcp_tool]
 fn publish(what: String, server: &ServerHandle) {
     server.resource_updated(&what);
@@ -201,7 +201,7 @@ fn tool(name: &str) -> ToolDef {
     ToolDef::builder(name).handler(|_: ToolCall| async { "done" })
 }
 
-/// A server with everything above, and what the other files add.
+/// A server with everything above, which other files extend.
 fn builder(seen: &Arc<Seen>) -> ServerBuilder {
     Server::builder("matrix", "1.0.0")
         .tool::<hold>()
@@ -215,17 +215,17 @@ fn builder(seen: &Arc<Seen>) -> ServerBuilder {
         .state(Arc::clone(seen))
 }
 
-/// A client that can do everything but tasks.
+/// Every capability except tasks.
 fn capable() -> Value {
     json!({ "elicitation": { "form": {}, "url": {} }, "sampling": {}, "roots": {} })
 }
 
-/// A client whom nobody asks.
-fn nobody_asks(method: &str, params: &Value) -> Value {
+/// Answers of a client that must get no request.
+fn no_requests(method: &str, params: &Value) -> Value {
     panic!("nobody asks {method} {params}")
 }
 
-/// A client of that cell's transport and era.
+/// A client with that transport and protocol.
 async fn connect_to(server: &Server, cell: Cell, capabilities: Value, answers: Answers) -> Client {
     let revision = match cell.1 {
         Era::Legacy => Revision::V2025_11_25,
@@ -234,9 +234,9 @@ async fn connect_to(server: &Server, cell: Cell, capabilities: Value, answers: A
     Client::connect(server, cell.0, revision, capabilities, answers).await
 }
 
-/// A client of a server with what is in this file.
+/// A client of a server with the items of this file.
 async fn connect(cell: Cell) -> (Client, Arc<Seen>) {
     let seen = Arc::<Seen>::default();
     let server = builder(&seen).build().unwrap();
-    (connect_to(&server, cell, capable(), nobody_asks).await, seen)
+    (connect_to(&server, cell, capable(), no_requests).await, seen)
 }

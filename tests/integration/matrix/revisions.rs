@@ -1,5 +1,5 @@
-//! What each revision is told: the same in every way, and nothing that it does not know. That it is valid against the
-//! schemas is tested by the conformance tests, with the same server.
+//! What the server sends in each revision: the same over every transport, and nothing newer than the revision. The
+//! conformance tests validate the same server against the schemas.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{Era, cells, connect, kinds};
 
 #[tokio::test]
-async fn each_era_gets_its_own_words() {
+async fn legacy_and_modern_clients_get_their_own_messages() {
     for cell in cells("eras") {
         let (mut client, _) = connect(cell).await;
         let reply = client.request("tools/list", json!({})).await.reply;
@@ -36,11 +36,11 @@ fn answers(method: &str, _: &Value) -> Value {
     }
 }
 
-/// Everything that the server says in a revision, without what is random in it.
-async fn said(server: &mcp_runtime::Server, transport: Transport, revision: Revision) -> Vec<Value> {
+/// Everything that the server sends in a revision, without random values.
+async fn messages(server: &mcp_runtime::Server, transport: Transport, revision: Revision) -> Vec<Value> {
     let capabilities = json!({ "elicitation": {}, "sampling": {}, "roots": {} });
     let mut client = Client::connect(server, transport, revision, capabilities, answers).await;
-    let mut said = Vec::new();
+    let mut messages = Vec::new();
     let mut requests = VecDeque::from(kinds::requests());
     while let Some((what, method, params)) = requests.pop_front() {
         let (mut seen, mut reply) = client.round(method, params).await;
@@ -57,13 +57,13 @@ async fn said(server: &mcp_runtime::Server, transport: Transport, revision: Revi
                 reply[sealed] = json!("random");
             }
         }
-        said.extend(seen);
-        said.push(reply);
+        messages.extend(seen);
+        messages.push(reply);
     }
-    said
+    messages
 }
 
-/// What came with each revision.
+/// What each revision added.
 const NEW: [(Revision, &[&str]); 4] = [
     (
         Revision::V2025_03_26,
@@ -85,10 +85,10 @@ const NEW: [(Revision, &[&str]); 4] = [
 ];
 
 #[tokio::test]
-async fn every_way_says_the_same_in_each_revision_and_nothing_newer() {
+async fn every_transport_sends_the_same_in_each_revision_and_nothing_newer() {
     let server = kinds::builder().build().unwrap();
     for revision in Revision::ALL {
-        let expected = said(&server, Transport::Memory, revision).await;
+        let expected = messages(&server, Transport::Memory, revision).await;
         let text = json!(expected).to_string();
         for (since, members) in NEW {
             for member in members {
@@ -97,11 +97,11 @@ async fn every_way_says_the_same_in_each_revision_and_nothing_newer() {
         }
         let era = if revision.is_modern() { Era::Modern } else { Era::Legacy };
         for (transport, _) in cells("revisions").filter(|cell| cell.1 == era) {
-            let said = said(&server, transport, revision).await;
-            for (said, expected) in said.iter().zip(&expected) {
-                assert_eq!(said, expected, "{transport:?} {revision}");
+            let messages = messages(&server, transport, revision).await;
+            for (message, expected) in messages.iter().zip(&expected) {
+                assert_eq!(message, expected, "{transport:?} {revision}");
             }
-            assert_eq!(said.len(), expected.len(), "{transport:?} {revision}");
+            assert_eq!(messages.len(), expected.len(), "{transport:?} {revision}");
         }
     }
 }

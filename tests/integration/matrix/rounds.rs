@@ -1,5 +1,5 @@
-//! What modern clients carry from round to round: of use for the call it was sealed for, by whom it was sealed for, and
-//! for nothing else. That it expires is tested where the clock can be told: in `dispatch/round.rs`.
+//! `requestState` of modern clients: valid only for the call and the caller that it was sealed for. Its expiry is
+//! tested in the runtime, where the clock can be set.
 
 use std::sync::{
     Arc,
@@ -15,7 +15,7 @@ use super::{Name, capable, cells, connect_to};
 #[derive(Default)]
 struct Runs(AtomicUsize);
 
-/// Pays somebody
+/// Pays someone
 #[mcp_tool]
 async fn pay(amount: f64, ctx: &Context, runs: &Arc<Runs>) -> Result<String, ToolError> {
     runs.0.fetch_add(1, Ordering::SeqCst);
@@ -23,7 +23,7 @@ async fn pay(amount: f64, ctx: &Context, runs: &Arc<Runs>) -> Result<String, Too
     Ok(format!("paid {amount} to {name}"))
 }
 
-/// Tips somebody, with the same question
+/// Tips someone, with the same elicitation
 #[mcp_tool]
 async fn tip(amount: f64, ctx: &Context, runs: &Arc<Runs>) -> Result<String, ToolError> {
     runs.0.fetch_add(1, Ordering::SeqCst);
@@ -40,13 +40,13 @@ fn answers(method: &str, _: &Value) -> Value {
     json!({ "action": "accept", "content": { "name": "Bob" } })
 }
 
-/// A call with what came back from the round before it.
+/// A call with the state and responses of the previous round trip.
 fn call(tool: &str, arguments: &Value, state: &Value, answers: &Value) -> Value {
     json!({ "name": tool, "arguments": arguments, "requestState": state, "inputResponses": answers })
 }
 
 #[tokio::test]
-async fn state_that_was_changed_or_belongs_elsewhere_is_refused_before_the_function_runs() {
+async fn invalid_request_state_is_refused_before_the_function_runs() {
     for cell in cells("carried state") {
         let runs = Arc::<Runs>::default();
         let builder = builder(&runs).caller(|parts| {
@@ -83,14 +83,14 @@ async fn state_that_was_changed_or_belongs_elsewhere_is_refused_before_the_funct
         }
         let whole = call("pay", &ten, state, &responses);
         if cell.0 == Transport::Http {
-            // elsewhere there is one caller
+            // the other transports have a single caller
             client.set_header("x-user", "eve");
             let (_, reply) = client.round("tools/call", whole.clone()).await;
             assert_eq!(reply["error"]["code"], -32602, "{cell:?}: {reply}");
             client.set_header("x-user", "ada");
         }
         assert_eq!(runs.0.load(Ordering::SeqCst), 1, "{cell:?}: no function has run");
-        // the same arguments in other words are the same arguments
+        // equal arguments in another encoding are equal
         let again = call("pay", &json!({ "amount": 10.0 }), state, &responses);
         for params in [whole, again] {
             let (_, reply) = client.round("tools/call", params).await;

@@ -1,4 +1,4 @@
-//! A process that is told to stop while clients wait and listen.
+//! Shutdown of a process with calls in flight and open subscriptions.
 
 use mcp_tests::support::{
     EventStream, HttpRequest, LineConnection, SUBSCRIPTION, Transport, meta, request, text_of, within,
@@ -20,7 +20,7 @@ fn counted(reply: &Value) -> bool {
     text_of(reply).starts_with(&format!("waiting {CALLS} "))
 }
 
-/// A listen stream's result.
+/// Asserts that `message` is the result of a listen request.
 #[track_caller]
 fn assert_result(message: &Value, id: &str) {
     assert_eq!((&message["id"], &message["result"]["resultType"]), (&json!(id), &json!("complete")));
@@ -139,7 +139,7 @@ async fn over_http(era: Era) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hundred_calls_are_answered_and_streams_end_before_the_process_does() {
+async fn a_shutdown_answers_a_hundred_calls_and_ends_streams() {
     for (transport, era) in cells("stopping") {
         match transport {
             Transport::Memory => unreachable!("the table has no such cell"),

@@ -1,4 +1,4 @@
-//! Bounds on what clients make a server keep: long ids and tokens, unfinished bodies, calls of the oldest transport.
+//! Bounds on what clients can make a server keep: long ids and tokens, unfinished bodies, calls over HTTP+SSE.
 
 use std::net::SocketAddr;
 
@@ -12,17 +12,17 @@ use tokio::sync::Semaphore;
 
 use super::{Count, modern, promptly, until};
 
-/// Says that it is there
+/// Returns at once
 #[mcp_tool]
 fn here() -> &'static str {
     "here"
 }
 
-/// Waits until it is let go
+/// Waits until it is released
 #[mcp_tool]
-async fn wait(entered: &Count, let_go: &Semaphore) -> &'static str {
+async fn wait(entered: &Count, release: &Semaphore) -> &'static str {
     entered.add();
-    if let Ok(permit) = let_go.acquire().await {
+    if let Ok(permit) = release.acquire().await {
         permit.forget();
     }
     "let go"
@@ -61,7 +61,7 @@ async fn a_long_progress_token_is_refused() {
 }
 
 #[tokio::test]
-async fn a_long_id_is_refused_and_not_repeated() {
+async fn a_long_id_is_refused_and_not_echoed() {
     within(async {
         let server = mcp_runtime::server!().tool::<here>().build().expect("a server");
         let (long, short) = ("i".repeat(1100), "i".repeat(1000));
@@ -82,7 +82,7 @@ async fn a_long_id_is_refused_and_not_repeated() {
     .await;
 }
 
-/// Sends a request whose body never comes to its end.
+/// Sends a request whose body never ends.
 async fn unfinished(at: SocketAddr) -> HttpConnection {
     let bytes = modern("here").bytes();
     let mut connection = HttpConnection::open(at).await;
@@ -90,7 +90,7 @@ async fn unfinished(at: SocketAddr) -> HttpConnection {
     connection
 }
 
-/// Sends calls until one of them is answered with that status.
+/// Sends calls until one is answered with that status.
 async fn until_status(at: SocketAddr, status: u16) {
     promptly(async {
         loop {
@@ -106,14 +106,14 @@ async fn until_status(at: SocketAddr, status: u16) {
 }
 
 #[tokio::test]
-async fn a_request_takes_its_place_before_its_body_is_read() {
+async fn a_request_takes_its_permit_before_its_body_is_read() {
     within(async {
         let served = HttpServer::start(mcp_runtime::server!().tool::<here>().max_requests(2)).await;
         let bodies = [unfinished(served.address).await, unfinished(served.address).await];
         until_status(served.address, 503).await;
         drop(bodies);
         until_status(served.address, 200).await;
-        // the places of requests that come to their end are free as well
+        // permits of finished requests are released as well
         let mut bodies = [unfinished(served.address).await, unfinished(served.address).await];
         until_status(served.address, 503).await;
         for connection in &mut bodies {
@@ -126,18 +126,18 @@ async fn a_request_takes_its_place_before_its_body_is_read() {
 }
 
 #[tokio::test]
-async fn calls_of_the_oldest_transport_are_bounded_like_requests() {
+async fn calls_over_http_sse_are_bounded_like_requests() {
     within(async {
         let entered = Count::default();
-        let let_go = std::sync::Arc::new(Semaphore::new(0));
+        let release = std::sync::Arc::new(Semaphore::new(0));
         let builder = mcp_runtime::server!().tool::<here>().tool::<wait>().legacy_sse("/sse").max_requests(4);
-        let served = HttpServer::start(builder.state(entered.clone()).state(let_go.clone())).await;
+        let served = HttpServer::start(builder.state(entered.clone()).state(release.clone())).await;
         let mut one = HttpSse::open(served.address, "/sse", &[]).await;
         let mut two = HttpSse::open(served.address, "/sse", &[]).await;
         for client in [&mut one, &mut two] {
             client.initialize(&json!({})).await;
         }
-        // one after the other, so that it is known which of them get a place
+        // one after the other, so that it is known which calls get a permit
         for id in 1..=4 {
             let client = if id <= 2 { &one } else { &two };
             client.send(&legacy_call(id, "wait", &json!({}))).await;
@@ -150,7 +150,7 @@ async fn calls_of_the_oldest_transport_are_bounded_like_requests() {
             assert!(busy["error"]["message"].as_str().expect("a text").contains("busy"), "{busy}");
         }
         assert_eq!(entered.get(), 4);
-        let_go.add_permits(4);
+        release.add_permits(4);
         for _ in 0..2 {
             assert_eq!(text_of(&promptly(one.message()).await), "let go");
             assert_eq!(text_of(&promptly(two.message()).await), "let go");
@@ -166,7 +166,7 @@ struct Name {
     name: String,
 }
 
-/// Asks
+/// Elicits
 #[mcp_tool]
 async fn ask(ctx: &Context) -> Result<String, ToolError> {
     let Name { name } = ctx.elicit("name", "What is your name?").await?;
@@ -178,15 +178,15 @@ fn answer(asked: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result })
 }
 
-/// Asks the client's model
+/// Samples the client's model
 #[mcp_tool]
 async fn consult(ctx: &Context) -> Result<String, ToolError> {
     Ok(ctx.sample("q").user("Who are you?").await?.text())
 }
 
-/// Without this, calls that ask hold their places until it is too late for an answer.
+/// Otherwise, calls that wait for a client would hold their permits until they time out.
 #[tokio::test]
-async fn answers_and_cancellations_reach_a_server_whose_places_are_taken() {
+async fn responses_and_cancellations_reach_a_full_server() {
     within(async {
         let served = HttpServer::start(mcp_runtime::server!().tool::<ask>().max_requests(1)).await;
         let at = served.address;
@@ -213,7 +213,7 @@ async fn answers_and_cancellations_reach_a_server_whose_places_are_taken() {
 }
 
 #[tokio::test]
-async fn answers_over_the_oldest_transport_reach_a_server_whose_places_are_taken() {
+async fn responses_over_http_sse_reach_a_full_server() {
     within(async {
         let builder = mcp_runtime::server!().tool::<consult>().max_requests(1).legacy_sse("/sse");
         let served = HttpServer::start(builder).await;

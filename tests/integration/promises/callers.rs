@@ -1,4 +1,4 @@
-//! Servers that cannot tell callers apart: what they refuse to serve over HTTP, and what they warn of.
+//! Servers that cannot distinguish callers: what they refuse to serve over HTTP, and what they warn about.
 
 use std::fmt;
 
@@ -41,7 +41,7 @@ async fn serve_until(server: Server, stop: impl Future<Output = ()> + Send) -> m
 }
 
 #[tokio::test]
-async fn scopes_are_not_served_over_http_to_callers_that_cannot_be_told_apart() {
+async fn scopes_over_http_need_distinguished_callers() {
     within(async {
         let server = builder().build().expect("a server");
         let error = promptly(serve_until(server, async {})).await.expect_err("it is refused");
@@ -50,7 +50,7 @@ async fn scopes_are_not_served_over_http_to_callers_that_cannot_be_told_apart() 
             assert!(text.contains(part), "{part} is not in {text}");
         }
         assert!(!text.contains("`open`"), "{text}");
-        // with someone who says who calls, they are
+        // with a caller function, scopes are served
         let server = builder().caller(|_| Some(Caller::new("test", "ada"))).build().expect("a server");
         promptly(serve_until(server, async {})).await.expect("it is served");
     })
@@ -58,7 +58,7 @@ async fn scopes_are_not_served_over_http_to_callers_that_cannot_be_told_apart() 
 }
 
 #[test]
-fn the_command_line_refuses_http_for_scopes_without_callers_and_trusts_its_user() {
+fn the_command_line_refuses_http_for_scopes_without_callers() {
     let run = |arguments: &[&str]| {
         let mut command = fixture();
         command.args(arguments).env("FIXTURE_SCOPED", "1");
@@ -72,7 +72,7 @@ fn the_command_line_refuses_http_for_scopes_without_callers_and_trusts_its_user(
 }
 
 #[tokio::test]
-async fn a_tool_with_scopes_is_not_added_where_callers_cannot_be_told_apart() {
+async fn a_tool_with_scopes_cannot_be_added_without_distinguished_callers() {
     within(async {
         let scoped = || {
             let tool = ToolDef::builder("scoped").scopes(["admin"]);
@@ -86,7 +86,7 @@ async fn a_tool_with_scopes_is_not_added_where_callers_cannot_be_told_apart() {
         assert!(error.to_string().contains("`scoped`"), "{error}");
         let list = mcp_tests::support::HttpRequest::modern(1, "tools/list", json!({}));
         assert_eq!(super::names(&list.send(served.address).await.json()), ["open"]);
-        // a server that is not served over HTTP trusts its clients
+        // a server that is not served over HTTP trusts its client
         let server = mcp_runtime::server!().tool::<open>().build().expect("a server");
         server.handle().add_tool(scoped()).expect("it is added");
         TestServer::of(&server).call("scoped", json!({})).await.expect_text("done");
@@ -96,15 +96,15 @@ async fn a_tool_with_scopes_is_not_added_where_callers_cannot_be_told_apart() {
     .await;
 }
 
-/// Who calls, as middleware found out.
+/// The caller, as set by middleware.
 #[derive(Clone)]
 struct User;
 
-/// Which request it is.
+/// The id of the HTTP request.
 #[derive(Clone)]
 struct RequestId;
 
-/// Says what it was given
+/// Returns which extensions it received
 #[mcp_tool]
 fn given(user: Option<&User>, request: Option<&RequestId>) -> String {
     format!("{} {}", user.is_some(), request.is_some())
@@ -129,12 +129,12 @@ impl<S: tracing::Subscriber> Layer<S> for Warnings {
 }
 
 #[tokio::test]
-async fn a_server_whose_middleware_knows_callers_is_told_to_say_so() {
+async fn middleware_that_sets_an_extension_is_warned_about_callers() {
     within(async {
         let warnings = async |server: mcp_runtime::ServerBuilder| {
             let count = Count::default();
             let layer = Warnings { text: "caller_from", count: count.clone() };
-            // this test has one thread
+            // a current-thread runtime, so that the subscriber of this thread sees every event
             let _subscribed = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
             serve_until(server.build().expect("a server"), async {}).await.expect("it is served");
             count.get()

@@ -1,4 +1,4 @@
-//! One message is one line, and one event one line of data, whatever JSON a function hands over.
+//! One message is one line, and one event is one line of data, whatever JSON a function returns.
 
 use std::borrow::Cow;
 
@@ -10,21 +10,21 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 
-/// JSON with every kind of line end between its tokens, in which a message of its own hides.
+/// JSON with every kind of line terminator between its tokens, containing what looks like a message.
 const LINES: &str = "{\n\"a\":\r\n[1,\r2],\n\"b\":\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n}";
 
 fn raw() -> Box<RawValue> {
     RawValue::from_string(LINES.to_owned()).expect("JSON")
 }
 
-/// JSON that goes out as it is.
+/// JSON that is sent verbatim.
 #[derive(Serialize)]
 #[serde(transparent)]
-struct AsItIs(Box<RawValue>);
+struct Verbatim(Box<RawValue>);
 
-impl JsonSchema for AsItIs {
+impl JsonSchema for Verbatim {
     fn schema_name() -> Cow<'static, str> {
-        "AsItIs".into()
+        "Verbatim".into()
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
@@ -32,11 +32,11 @@ impl JsonSchema for AsItIs {
     }
 }
 
-/// Logs and returns JSON that was written elsewhere
+/// Logs and returns raw JSON
 #[mcp_tool]
-fn relay(ctx: &Context) -> Json<AsItIs> {
+fn relay(ctx: &Context) -> Json<Verbatim> {
     ctx.log(LogLevel::Error, raw()).send();
-    Json(AsItIs(raw()))
+    Json(Verbatim(raw()))
 }
 
 fn server() -> mcp_runtime::Server {
@@ -68,7 +68,7 @@ async fn raw_json_stays_on_one_line() {
             assert_eq!(logged["params"]["data"], value());
             let reply = client.message().await;
             assert_eq!((&reply["id"], &reply["result"]["structuredContent"]), (&json!("relay"), &value()));
-            // and nothing else has come
+            // and no other message was sent
             client.reply_to(&ping("next")).await;
         }
     })
@@ -76,7 +76,7 @@ async fn raw_json_stays_on_one_line() {
 }
 
 #[tokio::test]
-async fn raw_json_stays_one_line_of_an_event() {
+async fn raw_json_stays_on_one_data_line_of_an_event() {
     within(async {
         let served = HttpServer::of(&server()).await;
         let session = HttpRequest::initialize("2025-11-25").send(served.address).await.session();
@@ -105,7 +105,7 @@ async fn raw_json_stays_one_line_of_an_event() {
     .await;
 }
 
-/// Reports and logs, and then waits
+/// Reports progress, logs, and then waits
 #[mcp_tool]
 async fn speak(ctx: &Context) -> &'static str {
     ctx.log(LogLevel::Error, "logged").send();
@@ -115,14 +115,14 @@ async fn speak(ctx: &Context) -> &'static str {
     "spoken"
 }
 
-/// Changes what there is
+/// Publishes a change
 #[mcp_tool]
 fn announce(server: &ServerHandle) {
     server.tools_changed();
 }
 
 #[tokio::test]
-async fn an_event_with_a_message_says_that_it_is_one() {
+async fn an_event_with_a_message_has_the_type_message() {
     within(async {
         let builder = mcp_runtime::server!().tool::<speak>().tool::<announce>().logging();
         let served = HttpServer::start(builder).await;
@@ -142,7 +142,7 @@ async fn an_event_with_a_message_says_that_it_is_one() {
             (listen, 2),
         ] {
             let mut events = EventStream::open(&request, at).await.expect("a stream");
-            // for the streams that are told of changes
+            // for the streams that send change notifications
             announce.send(at).await;
             let mut seen = 0;
             while seen < messages {

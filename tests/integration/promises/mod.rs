@@ -1,5 +1,5 @@
-//! What a server promises to clients that attack it, that stop reading, and that behave as the official ones do. This
-//! file has what the tests have in common.
+//! Resilience against clients that attack a server, stop reading, or time out as the official ones do. This file has
+//! the shared helpers.
 
 mod bounds;
 mod callers;
@@ -23,15 +23,15 @@ use std::{
 use mcp_tests::support::HttpRequest;
 use serde_json::{Value, json};
 
-/// Much longer than what is waited for takes, and short enough for tests that wait in vain.
+/// Far longer than anything that is waited for takes, yet short enough for a test that fails.
 const SOON: Duration = Duration::from_secs(8);
 
-/// Fails if something does not happen before long.
+/// Fails if the future does not complete soon.
 async fn promptly<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(SOON, what).await.expect("it does not happen")
 }
 
-/// Waits until something becomes true, and fails if it does not.
+/// Waits until a condition holds, and fails if it does not.
 async fn until(mut so: impl FnMut() -> bool) {
     promptly(async {
         while !so() {
@@ -51,7 +51,7 @@ fn modern(tool: &str) -> HttpRequest {
     HttpRequest::modern(1, "tools/call", json!({ "name": tool }))
 }
 
-/// The same, which asks for progress.
+/// The same with a progress token.
 fn with_progress(tool: &str) -> HttpRequest {
     let params = json!({ "name": tool, "_meta": { "progressToken": 1 } });
     HttpRequest::modern(1, "tools/call", params)
@@ -86,7 +86,7 @@ impl Drop for CountDrop {
     }
 }
 
-/// Holds functions on their threads until it is opened.
+/// Blocks the threads of functions until it is opened.
 #[derive(Clone, Default)]
 struct Gate(Arc<(Mutex<Threads>, Condvar)>);
 
@@ -102,7 +102,7 @@ impl Gate {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Blocks until the gate is open; for functions.
+    /// Blocks until the gate is open; called by functions.
     fn pass(&self) {
         let mut threads = self.threads();
         threads.entered += 1;
@@ -126,7 +126,7 @@ impl Gate {
     }
 }
 
-/// A gate that is opened when its test ends, so that no thread is left.
+/// A gate that opens at the end of its test, so that no thread stays blocked.
 #[derive(Default)]
 struct TestGate(Gate);
 

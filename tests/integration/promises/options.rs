@@ -1,5 +1,5 @@
-//! Options of a server that bound what clients cost it and say who calls, and the two ways into an application of
-//! axum's.
+//! Options of a server that bound the cost of clients and identify callers, and the two ways to mount it in an axum
+//! application.
 
 use std::{io, net::SocketAddr, time::Duration};
 
@@ -19,7 +19,7 @@ use tokio::{
 
 use super::{Count, CountDrop, modern, names, promptly, settle, until, with_progress};
 
-/// Says that it is there
+/// Returns at once
 #[mcp_tool]
 fn here() -> &'static str {
     "here"
@@ -31,13 +31,13 @@ fn purge() -> &'static str {
     "purged"
 }
 
-/// Sends back a lot
+/// Returns a large text
 #[mcp_tool]
 fn large() -> String {
     "x".repeat(100_000)
 }
 
-/// Reports more than both sides of a socket hold, and may wait for ever then
+/// Reports more progress than the socket buffers hold, and may then wait forever
 #[mcp_tool]
 async fn report(wait: Option<bool>, ctx: &Context, ended: &Count) -> &'static str {
     let _ended = CountDrop(ended.clone());
@@ -52,17 +52,17 @@ async fn report(wait: Option<bool>, ctx: &Context, ended: &Count) -> &'static st
     "reported"
 }
 
-/// Waits until it is let go
+/// Waits until it is released
 #[mcp_tool]
-async fn wait(entered: &Count, let_go: &Semaphore) -> &'static str {
+async fn wait(entered: &Count, release: &Semaphore) -> &'static str {
     entered.add();
-    if let Ok(permit) = let_go.acquire().await {
+    if let Ok(permit) = release.acquire().await {
         permit.forget();
     }
     "let go"
 }
 
-/// Takes its time, and says nothing
+/// Sleeps, and reports nothing
 #[mcp_tool]
 async fn slow() -> &'static str {
     tokio::time::sleep(Duration::from_secs(25)).await;
@@ -80,27 +80,27 @@ struct Name {
     name: String,
 }
 
-/// Asks
+/// Elicits
 #[mcp_tool]
 async fn ask(ctx: &Context) -> Result<String, ToolError> {
     let Name { name } = ctx.elicit("name", "What is your name?").await?;
     Ok(name)
 }
 
-/// Says who calls
+/// Returns the caller
 #[mcp_tool]
 fn whoami(ctx: &Context, user: Option<&User>) -> String {
     let caller = ctx.caller().map_or("nobody", |caller| &caller.subject);
     format!("{caller} {}", user.map_or("nobody", |user| &user.0))
 }
 
-/// Who calls, as middleware found out.
+/// The caller, as set by middleware.
 #[derive(Clone)]
 struct User(String);
 
 impl IntoPrincipal for User {
     fn into_principal(self) -> Option<Caller> {
-        // a guest is nobody
+        // a guest has no principal
         (self.0 != "guest").then(|| Caller::new("test", self.0))
     }
 }
@@ -119,7 +119,7 @@ async fn listed(at: SocketAddr, path: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_server_that_trusts_all_callers_shows_them_everything() {
+async fn a_server_that_trusts_all_callers_lists_everything() {
     within(async {
         let builder = || mcp_runtime::server!().tool::<here>().tool::<purge>();
         let error = builder().into_router().expect_err("it is refused").to_string();
@@ -142,7 +142,7 @@ async fn a_server_that_trusts_all_callers_shows_them_everything() {
     .await;
 }
 
-/// A server whose middleware knows who calls.
+/// A server whose middleware identifies callers.
 async fn with_users() -> SocketAddr {
     let builder = mcp_runtime::server!().tool::<whoami>().tool::<ask>().tool::<linger>();
     let server = builder.caller_from::<User>().build().expect("a server");
@@ -150,7 +150,7 @@ async fn with_users() -> SocketAddr {
     serve_router(app.layer(middleware::from_fn(identify))).await
 }
 
-/// A modern call of a client that can be asked and knows tasks.
+/// A modern call of a client with elicitation and tasks.
 fn capable(method: &str, mut params: Value, user: &str) -> HttpRequest {
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
         json!({ "elicitation": {}, "extensions": { "io.modelcontextprotocol/tasks": {} } });
@@ -158,7 +158,7 @@ fn capable(method: &str, mut params: Value, user: &str) -> HttpRequest {
 }
 
 #[tokio::test]
-async fn what_middleware_found_out_says_who_calls() {
+async fn the_principal_set_by_middleware_is_the_caller() {
     within(async {
         let at = with_users().await;
         let said = async |user: Option<&str>| {
@@ -174,7 +174,7 @@ async fn what_middleware_found_out_says_who_calls() {
 }
 
 #[tokio::test]
-async fn what_belongs_to_one_user_of_a_middleware_is_not_another_ones() {
+async fn sessions_state_and_tasks_belong_to_their_principal() {
     within(async {
         let at = with_users().await;
         // a session
@@ -231,12 +231,12 @@ async fn a_client_that_reads_nothing_loses_its_connection() {
             with_progress("report").map_body(|body| body["params"]["arguments"] = json!({ "wait": true }));
         let mut socket = TcpStream::connect(served.address).await.expect("a connection");
         socket.write_all(&waits.bytes()).await.expect("write");
-        // the call ends with its connection
+        // the call is cancelled with its connection
         until(|| ended.get() == 1).await;
         let mut taken = Vec::new();
         let _closed_or_reset = promptly(socket.read_to_end(&mut taken)).await;
         assert!(!taken.ends_with(b"0\r\n\r\n"), "all {} bytes have come", taken.len());
-        // one that reads gets all of it
+        // a client that reads gets the whole response
         let whole = with_progress("report").send(served.address).await;
         assert_eq!(text_of(whole.messages().last().expect("a result")), "reported");
     })
@@ -244,7 +244,7 @@ async fn a_client_that_reads_nothing_loses_its_connection() {
 }
 
 #[tokio::test]
-async fn a_byte_stream_that_nobody_reads_is_closed() {
+async fn a_byte_stream_that_is_not_read_is_closed() {
     within(async {
         let builder = mcp_runtime::server!().tool::<large>().write_timeout(Duration::from_millis(300));
         let server = builder.build().expect("a server");
@@ -254,30 +254,30 @@ async fn a_byte_stream_that_nobody_reads_is_closed() {
         for id in 0..3 {
             ours.write_all(format!("{}\n", call(id, "large", &json!({}))).as_bytes()).await.expect("write");
         }
-        // its input has not come to an end
+        // its input has not ended
         let _ended_or_failed = promptly(served).await.expect("no panic");
         drop(ours);
     })
     .await;
 }
 
-/// A call whose body is so large.
+/// A call whose body has that many bytes.
 fn padded(bytes: usize) -> HttpRequest {
     modern("here").map_body(|body| body["params"]["_meta"]["org.example/padding"] = "x".repeat(bytes).into())
 }
 
-/// Sends all of a call but its last byte.
+/// Sends all of a call except its last byte.
 async fn unfinished(at: SocketAddr, bytes: usize) -> HttpConnection {
     let request = padded(bytes).bytes();
     let mut connection = HttpConnection::open(at).await;
-    // the server may refuse it before it has read all of it
+    // the server may refuse it before it has read the whole body
     connection.try_write(request.split_last().expect("a request").1).await;
     settle().await;
     connection
 }
 
 #[tokio::test]
-async fn unfinished_bodies_share_one_budget() {
+async fn unfinished_bodies_share_a_byte_budget() {
     within(async {
         let builder = mcp_runtime::server!().tool::<here>().max_unfinished_bytes(64 << 10);
         let served = HttpServer::start(builder).await;
@@ -289,7 +289,7 @@ async fn unfinished_bodies_share_one_budget() {
                 assert_eq!(refused.status, 503);
                 assert!(refused.header("retry-after").is_some());
             }
-            // there is room for a small one
+            // the budget suffices for a small one
             assert_eq!(text_of(&modern("here").send(at).await.json()), "here");
             if finish {
                 first.write(b"}").await;
@@ -309,10 +309,10 @@ async fn unfinished_bodies_share_one_budget() {
     .await;
 }
 
-/// A server on which one call runs at a time, and what waits has little room.
-fn narrow(entered: &Count, let_go: &std::sync::Arc<Semaphore>) -> ServerBuilder {
+/// A server that runs one call at a time and queues few bytes.
+fn narrow(entered: &Count, release: &std::sync::Arc<Semaphore>) -> ServerBuilder {
     let builder = mcp_runtime::server!().tool::<wait>().max_in_flight(1).max_queued_bytes(10_000);
-    builder.legacy_sse("/sse").state(entered.clone()).state(let_go.clone())
+    builder.legacy_sse("/sse").state(entered.clone()).state(release.clone())
 }
 
 fn waiting(id: u64, bytes: usize) -> Value {
@@ -327,10 +327,10 @@ fn assert_busy(reply: &Value, id: u64) {
 }
 
 #[tokio::test]
-async fn requests_that_wait_for_a_place_have_a_budget_in_bytes() {
+async fn queued_requests_share_a_byte_budget() {
     within(async {
-        let (entered, let_go) = (Count::default(), std::sync::Arc::new(Semaphore::new(0)));
-        let server = narrow(&entered, &let_go).build().expect("a server");
+        let (entered, release) = (Count::default(), std::sync::Arc::new(Semaphore::new(0)));
+        let server = narrow(&entered, &release).build().expect("a server");
         let mut client = LineConnection::serve(&server, 1 << 16);
         client.shake_hands("2025-11-25").await;
         client.send(&waiting(1, 0)).await;
@@ -339,15 +339,15 @@ async fn requests_that_wait_for_a_place_have_a_budget_in_bytes() {
         client.send(&waiting(3, 6000)).await;
         assert_busy(&promptly(client.message()).await, 3);
         client.send(&waiting(4, 0)).await;
-        let_go.add_permits(3);
+        release.add_permits(3);
         for id in [1, 2, 4] {
             assert_eq!(promptly(client.message()).await["id"], id);
         }
-        // the room is free again
+        // the budget is released
         client.send(&waiting(5, 0)).await;
         until(|| entered.get() == 4).await;
         client.send(&waiting(6, 6000)).await;
-        let_go.add_permits(2);
+        release.add_permits(2);
         assert_eq!(client.message().await["id"], 5);
         assert_eq!(client.message().await["id"], 6);
     })
@@ -355,10 +355,10 @@ async fn requests_that_wait_for_a_place_have_a_budget_in_bytes() {
 }
 
 #[tokio::test]
-async fn requests_that_wait_over_the_oldest_transport_have_a_budget_in_bytes() {
+async fn queued_requests_over_http_sse_share_a_byte_budget() {
     within(async {
-        let (entered, let_go) = (Count::default(), std::sync::Arc::new(Semaphore::new(0)));
-        let served = HttpServer::start(narrow(&entered, &let_go)).await;
+        let (entered, release) = (Count::default(), std::sync::Arc::new(Semaphore::new(0)));
+        let served = HttpServer::start(narrow(&entered, &release)).await;
         let mut client = HttpSse::open(served.address, "/sse", &[]).await;
         client.initialize(&json!({})).await;
         client.send(&waiting(1, 0)).await;
@@ -366,7 +366,7 @@ async fn requests_that_wait_over_the_oldest_transport_have_a_budget_in_bytes() {
         client.send(&waiting(2, 6000)).await;
         client.send(&waiting(3, 6000)).await;
         assert_busy(&promptly(client.message()).await, 3);
-        let_go.add_permits(2);
+        release.add_permits(2);
         for id in [1, 2] {
             assert_eq!(promptly(client.message()).await["id"], id);
         }
@@ -374,7 +374,7 @@ async fn requests_that_wait_over_the_oldest_transport_have_a_budget_in_bytes() {
     .await;
 }
 
-/// Connections in memory, so that time can be paused: it goes on when everyone waits for it.
+/// Connections in memory, so that time can be paused: it advances when every task is idle.
 struct Connections(mpsc::UnboundedReceiver<DuplexStream>);
 
 impl axum::serve::Listener for Connections {
@@ -393,7 +393,7 @@ impl axum::serve::Listener for Connections {
     }
 }
 
-/// A response, and when its parts came.
+/// A response, and when its parts arrived.
 struct Timed {
     head: Duration,
     end: Duration,
@@ -407,7 +407,7 @@ impl Timed {
         named.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// The body, which came in chunks.
+    /// The body, which must be chunked.
     fn body(&self) -> String {
         let (_, mut rest) = self.text.split_once("\r\n\r\n").expect("a body");
         let mut body = String::new();
@@ -439,7 +439,7 @@ fn serve_in_memory(server: Server) -> mpsc::UnboundedSender<DuplexStream> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_says_nothing_becomes_a_stream_before_anyone_gives_it_up() {
+async fn a_silent_call_becomes_a_stream_before_proxies_time_out() {
     let server = mcp_runtime::server!().tool::<slow>().tool::<here>().build().expect("a server");
     let connect = serve_in_memory(server);
     let initialized = exchange(&connect, HttpRequest::initialize("2025-11-25")).await;
@@ -456,19 +456,19 @@ async fn a_call_that_says_nothing_becomes_a_stream_before_anyone_gives_it_up() {
         assert!(before.iter().all(|event| event.message().is_none()), "{before:?}");
         assert_eq!(text_of(&last.message().expect("a result")), "slept");
 
-        // a client that takes no streams gets none
+        // a client that does not accept event streams gets JSON
         let response = exchange(&connect, request.with("Accept", "application/json")).await;
         assert_eq!((response.head.as_secs(), response.end.as_secs()), (25, 25));
         assert_eq!(response.header("content-type"), Some("application/json"));
         assert!(response.text.contains("slept"), "{}", response.text);
     }
-    // what is done before stays JSON
+    // a call that finishes earlier is answered with JSON
     let quick = exchange(&connect, modern("here")).await;
     assert_eq!((quick.end.as_secs(), quick.header("content-type")), (0, Some("application/json")));
 }
 
 #[tokio::test]
-async fn a_service_is_nested_under_any_path_and_a_router_is_merged() {
+async fn a_service_can_be_nested_and_a_router_merged() {
     within(async {
         let server = mcp_runtime::server!().tool::<here>().build().expect("a server");
         let app = Router::new()
@@ -490,7 +490,7 @@ async fn a_service_is_nested_under_any_path_and_a_router_is_merged() {
 }
 
 #[tokio::test]
-async fn heads_and_bodies_that_do_not_come_are_given_up() {
+async fn connections_that_send_no_head_or_body_time_out() {
     within(async {
         let limit = Duration::from_millis(100);
         let builder = mcp_runtime::server!().tool::<here>();

@@ -1,4 +1,4 @@
-//! Places of functions that block: they belong to the thread, whatever becomes of the call.
+//! Permits of blocking functions: a permit belongs to the thread until it returns, whatever happens to the call.
 
 use std::time::Duration;
 
@@ -12,35 +12,35 @@ use serde_json::json;
 use super::{Count, Gate, TestGate, modern, promptly, settle, until};
 use crate::common::{failure, serve};
 
-/// Holds its thread
+/// Blocks its thread
 #[mcp_tool(blocking, max_concurrency = 1)]
 fn hold(gate: &Gate) -> &'static str {
     gate.pass();
     "held"
 }
 
-/// Holds its thread for longer than it may
+/// Blocks its thread for longer than its time limit
 #[mcp_tool(blocking, max_concurrency = 1, timeout = "500ms")]
 fn overstay(gate: &Gate) -> &'static str {
     gate.pass();
     "stayed"
 }
 
-/// Holds its thread, as a task
+/// Blocks its thread, as a task
 #[mcp_tool(task, blocking, max_concurrency = 1)]
 fn crunch(gate: &Gate) -> &'static str {
     gate.pass();
     "crunched"
 }
 
-/// Says that it is there
+/// Returns at once
 #[mcp_tool]
 fn here() -> &'static str {
     "here"
 }
 
 #[tokio::test]
-async fn a_client_that_hangs_up_frees_no_place_before_the_thread_returns() {
+async fn a_disconnect_releases_the_permit_only_when_the_thread_returns() {
     within(async {
         let gate = TestGate::default();
         let served = HttpServer::start(mcp_runtime::server!().tool::<hold>().state(gate.0.clone())).await;
@@ -50,14 +50,14 @@ async fn a_client_that_hangs_up_frees_no_place_before_the_thread_returns() {
             if call == 0 {
                 until(|| gate.entered() == 1).await;
             } else {
-                // for as long as it takes to wait for a place
+                // for as long as waiting for a permit would take
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         }
         settle().await;
         assert_eq!(gate.entered(), 1, "threads of a function that may have one");
         gate.open();
-        // it waits behind all that came before it
+        // it queues behind all earlier calls
         let last = promptly(modern("hold").send(served.address)).await;
         assert_eq!(text_of(&last.json()), "held");
         assert_eq!(gate.entered(), 2, "calls whose clients have gone are not run");
@@ -66,13 +66,13 @@ async fn a_client_that_hangs_up_frees_no_place_before_the_thread_returns() {
 }
 
 #[tokio::test]
-async fn a_call_that_hit_its_time_limit_frees_no_place_before_the_thread_returns() {
+async fn a_time_limit_releases_the_permit_only_when_the_thread_returns() {
     within(async {
         let gate = TestGate::default();
         let server = serve(mcp_runtime::server!().tool::<overstay>().state(gate.0.clone()));
         let limit = "tool 'overstay' took longer than its limit of 500ms";
         assert_eq!(failure(&server.call("overstay", json!({})).await), limit);
-        // the second waits for the place until its own time is over
+        // the second call waits for the permit until its own time limit
         assert_eq!(failure(&server.call("overstay", json!({})).await), limit);
         assert_eq!(gate.entered(), 1);
         gate.open();
@@ -84,14 +84,14 @@ async fn a_call_that_hit_its_time_limit_frees_no_place_before_the_thread_returns
 }
 
 #[tokio::test]
-async fn a_cancelled_task_frees_no_place_before_its_thread_returns() {
+async fn a_cancelled_task_releases_its_permit_only_when_its_thread_returns() {
     within(async {
         let gate = TestGate::default();
         let server = mcp_runtime::server!().tool::<crunch>().state(gate.0.clone()).build().expect("a server");
         let knows_tasks = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
-        let nobody_asks = |method: &str, _: &serde_json::Value| panic!("nobody asks {method}");
+        let no_requests = |method: &str, _: &serde_json::Value| panic!("nobody asks {method}");
         let mut client =
-            Client::connect(&server, Transport::Memory, Revision::LATEST, knows_tasks, nobody_asks).await;
+            Client::connect(&server, Transport::Memory, Revision::LATEST, knows_tasks, no_requests).await;
         for task in 0..20 {
             let id = promptly(client.start_task("crunch", json!({}))).await;
             if task == 0 {
@@ -112,7 +112,7 @@ async fn a_cancelled_task_frees_no_place_before_its_thread_returns() {
 }
 
 #[tokio::test]
-async fn a_request_holds_its_place_until_its_thread_returns() {
+async fn a_request_holds_its_permit_until_its_thread_returns() {
     within(async {
         let gate = TestGate::default();
         let builder = mcp_runtime::server!().tool::<hold>().tool::<here>().max_requests(1);
@@ -142,7 +142,7 @@ struct Name {
     name: String,
 }
 
-/// Asks while it holds the only place
+/// Elicits while it holds the only permit
 #[mcp_tool(max_concurrency = 1, timeout = "300ms")]
 async fn ask(ctx: &Context, entered: &Count) -> Result<String, ToolError> {
     entered.add();
@@ -151,7 +151,7 @@ async fn ask(ctx: &Context, entered: &Count) -> Result<String, ToolError> {
 }
 
 #[tokio::test]
-async fn the_time_limit_of_a_call_covers_its_wait_for_a_place() {
+async fn the_time_limit_of_a_call_includes_its_wait_for_a_permit() {
     within(async {
         let entered = Count::default();
         let server = mcp_runtime::server!().tool::<ask>().state(entered.clone()).build().expect("a server");
@@ -161,7 +161,7 @@ async fn the_time_limit_of_a_call_covers_its_wait_for_a_place() {
         client.send(&legacy_call(1, "ask", &json!({}))).await;
         let asked = client.message().await;
         assert_eq!(asked["method"], "elicitation/create");
-        // the time of the first one stands still while its client is asked, and it keeps its place
+        // the clock of the first call is paused while its client responds, and it keeps its permit
         client.send(&legacy_call(2, "ask", &json!({}))).await;
         let failed = promptly(client.message()).await;
         assert_eq!((&failed["id"], &failed["result"]["isError"]), (&json!(2), &json!(true)), "{failed}");

@@ -1,4 +1,4 @@
-//! What clients of the revisions with a handshake may rely on over HTTP.
+//! Guarantees for legacy clients over HTTP.
 
 use mcp_runtime::prelude::*;
 use mcp_tests::support::{EventStream, HttpRequest, HttpServer, within};
@@ -6,13 +6,13 @@ use serde_json::json;
 
 use super::{Count, CountDrop, promptly, until};
 
-/// Says that it is there
+/// Returns at once
 #[mcp_tool]
 fn here() -> &'static str {
     "here"
 }
 
-/// Reports once, and waits for ever
+/// Reports progress once, and never returns
 #[mcp_tool]
 async fn report_and_hang(ctx: &Context, ended: &Count) -> &'static str {
     let _ended = CountDrop(ended.clone());
@@ -21,7 +21,7 @@ async fn report_and_hang(ctx: &Context, ended: &Count) -> &'static str {
 }
 
 #[tokio::test]
-async fn an_unknown_revision_in_the_header_is_refused_for_every_method() {
+async fn an_unknown_revision_header_is_refused_for_every_method() {
     within(async {
         let served = HttpServer::start(mcp_runtime::server!().tool::<here>()).await;
         for revision in ["2025-06-18", "2025-11-25"] {
@@ -37,7 +37,7 @@ async fn an_unknown_revision_in_the_header_is_refused_for_every_method() {
                 let refused = refused.header("MCP-Protocol-Version", "1900-01-01");
                 assert_eq!(promptly(refused.send(served.address)).await.status, 400, "{refused:?}");
             }
-            // the session goes on
+            // the session continues
             let request = HttpRequest::legacy(&session, 2, "tools/call", &json!({ "name": "here" }));
             assert_eq!(request.send(served.address).await.status, 200);
         }
@@ -61,7 +61,7 @@ async fn a_server_without_sessions_accepts_a_log_level_where_it_declares_logging
 }
 
 #[tokio::test]
-async fn the_stream_of_a_cancelled_call_ends_for_good() {
+async fn the_stream_of_a_cancelled_call_cannot_be_resumed() {
     within(async {
         let ended = Count::default();
         let builder = mcp_runtime::server!().tool::<report_and_hang>().state(ended.clone());

@@ -1,4 +1,4 @@
-//! Processes that serve stdio: how they end, and hosts that do not read.
+//! Processes that serve stdio: how they exit, and hosts that do not read.
 
 use std::{path::PathBuf, process::Command, time::Duration};
 
@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 use super::SOON;
 use crate::process::{fixture, until_counted};
 
-/// A process with a call in it that does not end, and so long to wait for it.
+/// A process with a call that never returns, and this shutdown timeout.
 async fn hanging(drain: Option<Duration>) -> LineConnection {
     let mut command = fixture();
     if let Some(drain) = drain {
@@ -21,7 +21,7 @@ async fn hanging(drain: Option<Duration>) -> LineConnection {
     server
 }
 
-/// Waits until the process has ended well.
+/// Waits until the process has exited successfully.
 async fn ends_within(server: LineConnection, limit: Duration) {
     let start = Instant::now();
     let (status, errors) = server.exit().await;
@@ -50,14 +50,14 @@ async fn a_second_signal_ends_the_process_at_once() {
 }
 
 #[tokio::test]
-async fn after_the_end_of_stdin_calls_have_little_time() {
+async fn after_the_end_of_stdin_calls_are_cancelled_within_seconds() {
     let mut server = hanging(None).await;
     server.close_input().await;
-    // 2 s, and what a busy machine adds; 10 s would be too long for the official clients
+    // 2 s plus a margin for a busy machine; official clients kill the process before 10 s
     ends_within(server, Duration::from_secs(6)).await;
 }
 
-/// A file that is removed again.
+/// A file that is removed when dropped.
 struct Side(PathBuf);
 
 impl Side {
@@ -67,7 +67,7 @@ impl Side {
         Self(path)
     }
 
-    /// How many calls have written into it.
+    /// How many calls have written to it.
     fn len(&self) -> u64 {
         std::fs::metadata(&self.0).map_or(0, |file| file.len())
     }
@@ -79,18 +79,18 @@ impl Drop for Side {
     }
 }
 
-/// The fixture, with room for more replies than the tests leave unread.
-fn roomy() -> Command {
+/// The fixture server, with capacity for more responses than the tests leave unread.
+fn large_queue() -> Command {
     let mut command = fixture();
     command.env("FIXTURE_IN_FLIGHT", "256");
     command
 }
 
-/// Calls go on while nobody reads, and all replies come once somebody does.
+/// Calls run while the client does not read, and all responses arrive once it does.
 #[cfg(unix)]
 async fn work_unread(mut server: LineConnection, side: &Side) {
     const CALLS: u64 = 40;
-    // far more than a pipe or a socket holds
+    // far more than the buffer of a pipe or a socket
     for id in 0..8 {
         server.send(&call(format!("large {id}"), "large", &json!({ "n": 500_000 }))).await;
     }
@@ -119,11 +119,11 @@ async fn work_unread(mut server: LineConnection, side: &Side) {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn calls_go_on_while_nobody_reads_the_pipe() {
+async fn calls_run_while_the_pipe_is_not_read() {
     let side = Side::new("pipe");
     let (reader, writer) = std::io::pipe().expect("a pipe");
     let reader = tokio::net::unix::pipe::Receiver::from_owned_fd(reader.into()).expect("a pipe");
-    let mut command = roomy();
+    let mut command = large_queue();
     command.stdout(std::os::fd::OwnedFd::from(writer));
     let server = LineConnection::spawn_with(&mut command, reader);
     drop(command);
@@ -132,11 +132,11 @@ async fn calls_go_on_while_nobody_reads_the_pipe() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn calls_go_on_while_nobody_reads_the_socket() {
+async fn calls_run_while_the_socket_is_not_read() {
     let side = Side::new("socket");
     let (ours, theirs) = std::os::unix::net::UnixStream::pair().expect("a pair");
     ours.set_nonblocking(true).expect("a socket");
-    let mut command = roomy();
+    let mut command = large_queue();
     command.stdout(std::os::fd::OwnedFd::from(theirs));
     let ours = tokio::net::UnixStream::from_std(ours).expect("a socket");
     let server = LineConnection::spawn_with(&mut command, ours);

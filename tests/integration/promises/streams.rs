@@ -1,16 +1,16 @@
-//! How subscriptions end on a connection that is shared with calls.
+//! How subscriptions end on a connection that they share with calls.
 
 use mcp_runtime::prelude::*;
 use mcp_tests::support::{LineConnection, SUBSCRIPTION, within};
 use serde_json::{Value, json};
 
-/// Changes what there is
+/// Publishes a change
 #[mcp_tool]
 fn announce(server: &ServerHandle) {
     server.tools_changed();
 }
 
-/// The end of a subscription: its result, and then what says that the stream is closed.
+/// The end of a subscription: its result, then the notification that the stream is closed.
 #[track_caller]
 fn assert_end(messages: &[Value], id: &str) {
     let [result, cancelled] = messages else { panic!("{messages:?}") };

@@ -1,4 +1,4 @@
-//! How tasks fail whose clients cannot do what the function needs.
+//! Tasks that fail because their clients lack a required capability.
 
 use mcp_runtime::{Revision, prelude::*};
 use mcp_tests::support::{Client, Transport, within};
@@ -9,7 +9,7 @@ struct Name {
     name: String,
 }
 
-/// Asks after it has begun
+/// Elicits after it has started
 #[mcp_tool(task)]
 async fn ask(ctx: &Context) -> Result<String, ToolError> {
     tokio::task::yield_now().await;
@@ -18,14 +18,14 @@ async fn ask(ctx: &Context) -> Result<String, ToolError> {
 }
 
 #[tokio::test]
-async fn a_task_whose_client_cannot_be_asked_fails_with_what_is_missing() {
+async fn a_task_fails_with_the_missing_client_capability() {
     within(async {
         for transport in Transport::ALL {
             let server = mcp_runtime::server!().tool::<ask>().build().expect("a server");
             let knows_tasks = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
-            let nobody_asks = |method: &str, _: &Value| panic!("nobody asks {method}");
+            let no_requests = |method: &str, _: &Value| panic!("nobody asks {method}");
             let mut client =
-                Client::connect(&server, transport, Revision::LATEST, knows_tasks, nobody_asks).await;
+                Client::connect(&server, transport, Revision::LATEST, knows_tasks, no_requests).await;
             let id = client.start_task("ask", json!({})).await;
             let task = client.until_task(&id, |task| task["status"] != "working").await;
             assert_eq!(task["status"], "failed", "{transport:?}: {task}");

@@ -1,15 +1,15 @@
-//! Clients that do not read their event stream: the call goes on, and so do its limits.
+//! Clients that do not read their event stream: the call continues, and its limits still apply.
 
 use mcp_runtime::prelude::*;
 use mcp_tests::support::{HttpConnection, HttpServer, text_of, within};
 
 use super::{Count, CountDrop, modern, promptly, until, with_progress};
 
-/// Bytes of one report. All of them are more than both sides of a socket hold.
+/// Bytes of one report. All reports together exceed the socket buffers of both sides.
 const REPORT: usize = 16 << 10;
 const REPORTS: u16 = 1500;
 
-/// Reports a lot, and comes to its end
+/// Reports a lot of progress, and returns
 #[mcp_tool(max_concurrency = 1)]
 async fn report(ctx: &Context, ended: &Count) -> &'static str {
     let text = "x".repeat(REPORT);
@@ -21,7 +21,7 @@ async fn report(ctx: &Context, ended: &Count) -> &'static str {
     "reported"
 }
 
-/// Reports until its time is over
+/// Reports progress until its time limit
 #[mcp_tool(max_concurrency = 1, timeout = "500ms")]
 async fn report_on(ctx: &Context, ended: &Count) -> &'static str {
     let _ended = CountDrop(ended.clone());
@@ -38,7 +38,7 @@ async fn served(ended: &Count) -> HttpServer {
     HttpServer::start(builder.state(ended.clone())).await
 }
 
-/// Calls a tool that reports, and reads nothing.
+/// Calls a tool that reports progress, and reads nothing.
 async fn ignore(served: &HttpServer, tool: &str) -> HttpConnection {
     let mut connection = HttpConnection::open(served.address).await;
     connection.send(&with_progress(tool)).await;
@@ -46,13 +46,13 @@ async fn ignore(served: &HttpServer, tool: &str) -> HttpConnection {
 }
 
 #[tokio::test]
-async fn a_call_comes_to_its_end_though_its_client_reads_nothing() {
+async fn a_call_finishes_although_its_client_reads_nothing() {
     within(async {
         let ended = Count::default();
         let served = served(&ended).await;
         let _unread = ignore(&served, "report").await;
         until(|| ended.get() == 1).await;
-        // its place is free again
+        // its permit is released
         let reply = promptly(modern("report").send(served.address)).await;
         assert_eq!(text_of(&reply.json()), "reported");
     })
@@ -60,7 +60,7 @@ async fn a_call_comes_to_its_end_though_its_client_reads_nothing() {
 }
 
 #[tokio::test]
-async fn the_time_limit_holds_though_the_client_reads_nothing() {
+async fn the_time_limit_applies_although_the_client_reads_nothing() {
     within(async {
         let ended = Count::default();
         let served = served(&ended).await;

@@ -1,4 +1,4 @@
-//! Entries of `prompts/list`, arguments from strings, messages of every kind, refusals.
+//! `prompts/list` and `prompts/get`: entries, arguments parsed from strings, messages of every kind, errors.
 
 use mcp_runtime::{Revision, prelude::*};
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ fn write(
 }
 
 #[tokio::test]
-async fn arguments_are_listed_and_messages_made() {
+async fn arguments_are_listed_and_messages_are_rendered() {
     let mut server = serve(mcp_runtime::server!().prompt::<write>());
     let mut entry = json!({
         "name": "write",
@@ -108,7 +108,7 @@ async fn typed_arguments_are_parsed_from_strings() {
     sent["level"] = "3".into();
     let reply = server.request("prompts/get", json!({ "name": "typed", "arguments": sent })).await;
     reply.expect_text(&format!("7 Short true 2024-02-29 {ID} [1, 2] 100 Some(3)"));
-    // what clients should not send, but some do
+    // clients should send strings, but some do not
     sent["count"] = json!(8);
     sent["flag"] = json!(false);
     sent["list"] = json!([3]);
@@ -118,7 +118,7 @@ async fn typed_arguments_are_parsed_from_strings() {
 }
 
 #[tokio::test]
-async fn every_failure_is_named_at_once() {
+async fn every_invalid_argument_is_reported_at_once() {
     let mut server = serve(mcp_runtime::server!().prompt::<typed>());
     let sent = json!({
         "count": "-1", "style": "medium", "flag": "yes", "day": "2024-02-30", "list": "a", "ratio": "half", "level": "9"
@@ -149,7 +149,7 @@ async fn every_failure_is_named_at_once() {
 }
 
 #[tokio::test]
-async fn malformed_params_are_32602() {
+async fn malformed_params_are_invalid_params_errors() {
     let server = serve(mcp_runtime::server!().prompt::<write>());
     for params in [
         json!({}),
@@ -163,7 +163,7 @@ async fn malformed_params_are_32602() {
 }
 
 #[tokio::test]
-async fn messages_are_as_they_are() {
+async fn messages_are_sent_unchanged() {
     #[mcp_prompt]
     fn dialogue() -> Vec<Message> {
         vec![
@@ -231,7 +231,7 @@ async fn messages_are_as_they_are() {
 }
 
 #[tokio::test]
-async fn unknown_prompts_are_named_with_their_neighbour() {
+async fn an_unknown_prompt_gets_a_suggestion() {
     let server = serve(mcp_runtime::server!().prompt::<write>().prompt::<typed>());
     let near = server.prompt("wriet", json!({})).await;
     assert_eq!(refusal(&near), (-32602, "unknown prompt `wriet`; did you mean `write`?".into()));
@@ -240,7 +240,7 @@ async fn unknown_prompts_are_named_with_their_neighbour() {
 }
 
 #[tokio::test]
-async fn failures_are_private_and_panics_contained() {
+async fn failures_are_private_and_panics_are_contained() {
     #[mcp_prompt]
     fn fail(how: String) -> Result<String, ToolError> {
         match how.as_str() {
@@ -276,7 +276,7 @@ fn two_prompts_of_one_name_are_a_build_error() {
 }
 
 #[tokio::test]
-async fn prompts_come_in_pages() {
+async fn prompts_are_paginated() {
     #[mcp_prompt]
     fn third() -> &'static str {
         ""

@@ -1,4 +1,4 @@
-//! The two eras: negotiation, capabilities, and what results carry in each.
+//! Legacy and modern clients: negotiation, capabilities, and the members of their results.
 
 use mcp_runtime::{Revision, ServerBuilder, prelude::*};
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ fn requests() -> Vec<(&'static str, Value)> {
 }
 
 #[tokio::test]
-async fn no_modern_member_on_any_legacy_result() {
+async fn legacy_results_have_no_modern_members() {
     let mut server = serve(full());
     for revision in LEGACY {
         server = server.legacy(revision);
@@ -71,7 +71,7 @@ async fn no_modern_member_on_any_legacy_result() {
 }
 
 #[tokio::test]
-async fn every_modern_result_says_who_and_what() {
+async fn every_modern_result_has_server_info_and_a_result_type() {
     let server = serve(full());
     for (method, params) in requests().into_iter().chain([("server/discover", json!({}))]) {
         let reply = server.request(method, params).await;
@@ -95,7 +95,7 @@ async fn every_modern_result_says_who_and_what() {
 }
 
 #[tokio::test]
-async fn discovery_says_what_is_offered() {
+async fn discover_returns_the_capabilities() {
     let server = serve(full());
     let found = server.request("server/discover", json!({})).await;
     let mut found = found.value().clone();
@@ -119,7 +119,7 @@ async fn discovery_says_what_is_offered() {
 }
 
 #[tokio::test]
-async fn requests_say_what_their_client_can_do() {
+async fn modern_requests_declare_client_capabilities() {
     let server = serve(full());
     for meta in [
         json!({ "io.modelcontextprotocol/clientCapabilities": [] }),
@@ -136,7 +136,7 @@ async fn requests_say_what_their_client_can_do() {
 }
 
 #[tokio::test]
-async fn lists_may_be_kept_where_the_server_says_so() {
+async fn lists_have_cache_hints_where_configured() {
     let server = serve(full().list_ttl(std::time::Duration::from_secs(60)));
     for method in
         ["tools/list", "resources/list", "resources/templates/list", "prompts/list", "server/discover"]
@@ -150,7 +150,7 @@ async fn lists_may_be_kept_where_the_server_says_so() {
 }
 
 #[tokio::test]
-async fn lists_do_not_depend_on_what_came_before() {
+async fn lists_do_not_depend_on_earlier_requests() {
     let server = serve(full());
     let before = server.request("tools/list", json!({})).await;
     for (method, params) in requests() {

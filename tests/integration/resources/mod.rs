@@ -1,4 +1,4 @@
-//! Resources: what is written, what a client lists, reads and gets.
+//! Resources and templates.
 
 mod lists;
 mod named;

@@ -1,4 +1,4 @@
-//! What the functions that an attribute names (`complete`, `list`, `subscribe`) can take, and that `build()` asks for it.
+//! The functions that `complete`, `list` and `subscribe` name: what they can take, and that `build()` checks it.
 
 use mcp_runtime::{prelude::*, testing::TestServer};
 use serde_json::json;
@@ -28,7 +28,7 @@ fn book(#[mcp(complete = titles)] title: String) -> String {
 }
 
 #[test]
-fn missing_state_of_named_functions_is_a_problem_of_the_build() {
+fn missing_state_of_named_functions_is_a_build_error() {
     let error = build_error(mcp_runtime::server!().resource::<book>());
     for option in ["complete", "list", "subscribe"] {
         let text = format!("the `{option}` function of resource `book` takes `&");
@@ -47,7 +47,7 @@ async fn named_functions_take_the_context() {
 }
 
 #[tokio::test]
-async fn a_handle_that_only_a_named_function_takes_is_there() {
+async fn a_handle_that_only_a_named_function_takes_is_provided() {
     fn nothing(_: &Completion, server: &ServerHandle) -> Vec<String> {
         server.resources_changed();
         vec!["x".into()]
@@ -86,7 +86,7 @@ impl Library {
 }
 
 #[tokio::test]
-async fn named_functions_of_a_service_take_that_service() {
+async fn named_functions_of_a_service_take_the_service() {
     let builder = mcp_runtime::server!()
         .service(Library { titles: vec!["Emma"] })
         .service_as("eu", Library { titles: vec!["Faust"] })

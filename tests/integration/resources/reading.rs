@@ -1,4 +1,4 @@
-//! Reads: MIME types, bytes, several contents, cache hints, not found, failures.
+//! `resources/read`: MIME types, bytes, several contents, cache hints, errors.
 
 use mcp_runtime::{Bytes, Revision, prelude::*};
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ resources! {
 }
 
 #[tokio::test]
-async fn the_type_says_the_mime_type() {
+async fn the_return_type_determines_the_mime_type() {
     let mut server = serve(
         mcp_runtime::server!()
             .resource::<text>()
@@ -87,7 +87,7 @@ async fn bytes_are_a_blob_under_the_uri_of_the_request() {
 }
 
 #[tokio::test]
-async fn several_contents_are_sent_as_they_are() {
+async fn several_contents_are_sent_unchanged() {
     #[mcp_resource(uri = "dir://all")]
     fn all() -> Vec<ResourceContents> {
         vec![
@@ -169,7 +169,7 @@ async fn variables_are_typed_and_decoded() {
 }
 
 #[tokio::test]
-async fn values_that_do_not_parse_are_all_named() {
+async fn every_value_that_does_not_parse_is_reported() {
     let mut server = serve(mcp_runtime::server!().resource::<doc>().resource::<typed>());
     for revision in LEGACY {
         let uri = "docs://a/seven";
@@ -191,7 +191,7 @@ async fn values_that_do_not_parse_are_all_named() {
 }
 
 #[tokio::test]
-async fn rules_on_variables_are_enforced() {
+async fn constraints_on_variables_are_enforced() {
     #[mcp_resource(uri = "rule://{n}/{code}")]
     fn ruled(#[mcp(range(1..=5))] n: u8, #[mcp(length(2), pattern = "^[a-z]")] code: String) -> String {
         format!("{n}{code}")
@@ -225,7 +225,7 @@ async fn unknown_uris_are_not_found() {
 }
 
 #[tokio::test]
-async fn malformed_params_are_32602_in_every_era() {
+async fn malformed_params_are_invalid_params_errors() {
     let mut server = serve(mcp_runtime::server!().resource::<text>());
     for revision in LEGACY {
         for params in
@@ -238,7 +238,7 @@ async fn malformed_params_are_32602_in_every_era() {
 }
 
 #[tokio::test]
-async fn failures_are_private_and_panics_contained() {
+async fn failures_are_private_and_panics_are_contained() {
     #[mcp_resource(uri = "fail://{how}")]
     async fn fail(how: String) -> Result<String, ToolError> {
         match how.as_str() {

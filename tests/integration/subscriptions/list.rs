@@ -1,4 +1,4 @@
-//! Lists that change: one notification for each batch, to those who asked for it and may know.
+//! Changes of lists: one notification for each batch, sent to subscribers that may see the change.
 
 use mcp_runtime::{Caller, prelude::*};
 use mcp_tests::support::{EventStream, HttpServer, Transport, within};
@@ -12,7 +12,7 @@ fn everything() -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn what_changes_nothing_is_no_change() {
+async fn an_update_without_a_change_sends_no_notification() {
     for transport in Transport::ALL {
         let server = builder().build().unwrap();
         let handle = server.handle();
@@ -27,7 +27,7 @@ async fn what_changes_nothing_is_no_change() {
 }
 
 #[tokio::test]
-async fn whoever_cannot_see_a_tool_is_not_told_of_it() {
+async fn callers_without_its_scope_are_not_notified_of_a_tool() {
     within(async {
         let caller = |parts: &axum::http::request::Parts| {
             let name = parts.headers.get("x-user")?.to_str().ok()?.to_owned();
@@ -59,7 +59,7 @@ async fn whoever_cannot_see_a_tool_is_not_told_of_it() {
 }
 
 #[tokio::test]
-async fn a_function_publishes_with_a_handle_that_it_takes() {
+async fn a_function_publishes_with_its_handle() {
     for transport in Transport::ALL {
         let server = builder().build().unwrap();
         let mut listener = Listener::open(&server, transport, everything()).await;
@@ -91,7 +91,7 @@ async fn a_handle_does_not_keep_its_server() {
 }
 
 #[tokio::test]
-async fn a_filter_that_cannot_be_read_is_refused() {
+async fn an_invalid_filter_is_refused() {
     let server = serve(builder());
     for filter in
         [json!(null), json!([]), json!({ "toolsListChanged": 1 }), json!({ "resourceSubscriptions": "a" })]

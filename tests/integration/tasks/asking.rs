@@ -1,4 +1,4 @@
-//! Questions: before a task begins they are the call's, afterwards the task's.
+//! Client requests of tasks: until the task starts they belong to the call, afterwards to the task.
 
 use mcp_runtime::testing::TestServer;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ fn keys(task: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn questions_of_a_task_wait_for_answers_one_by_one() {
+async fn input_requests_of_a_task_are_answered_one_by_one() {
     let mut client = connect(builder(&Probe::new())).await;
     let created = call(&mut client, "ask", json!({})).await;
     assert!(created.get("inputRequests").is_none(), "{created}");
@@ -22,17 +22,17 @@ async fn questions_of_a_task_wait_for_answers_one_by_one() {
     assert_eq!(task["inputRequests"]["first"]["method"], "elicitation/create");
     assert_eq!(task["inputRequests"]["first"]["params"]["message"], "First name?");
     assert!(task.get("requestState").is_none() && task.get("result").is_none(), "{task}");
-    // asking again changes nothing
+    // polling again changes nothing
     assert_eq!(keys(&client.task(id).await), ["first", "second"]);
 
-    // nobody asked for that, and it is no mistake
+    // responses to unknown keys are ignored without an error
     client.update_task(id, names(&[("third", json!("Eve"))])).await;
     assert_eq!(keys(&client.task(id).await), ["first", "second"]);
 
     client.update_task(id, names(&[("second", json!("Lovelace")), ("third", json!("Eve"))])).await;
     let task = client.task(id).await;
     assert_eq!((&task["status"], keys(&task)), (&json!("input_required"), vec!["first"]));
-    // it has its answer
+    // the response is used
     client.update_task(id, names(&[("second", json!("Byron"))])).await;
     client.update_task(id, names(&[("first", json!("Ada"))])).await;
     let task = client.until_status(id, "completed").await;
@@ -42,7 +42,7 @@ async fn questions_of_a_task_wait_for_answers_one_by_one() {
 }
 
 #[tokio::test]
-async fn a_key_is_never_used_again() {
+async fn a_key_cannot_be_reused() {
     let mut client = connect(builder(&Probe::new())).await;
     let id = client.start_task("ask", json!({})).await;
     client.until_status(&id, "input_required").await;
@@ -67,7 +67,7 @@ async fn a_key_is_never_used_again() {
 }
 
 #[tokio::test]
-async fn what_is_asked_before_is_asked_in_the_call() {
+async fn input_that_is_needed_before_the_task_is_requested_by_the_call() {
     let probe = Probe::new();
     let mut client = connect(builder(&probe)).await;
     let first = call(&mut client, "injected", json!({})).await;
@@ -85,12 +85,12 @@ async fn what_is_asked_before_is_asked_in_the_call() {
     let done = client.until_status(id, "completed").await;
     assert_eq!(done["result"]["content"][0]["text"], "Ada");
     assert_eq!(probe.entered(), 1);
-    // its answers are used up
+    // its responses are used up
     assert_failure(&client.reply("tools/call", params).await, "used before");
 }
 
 #[tokio::test]
-async fn a_function_may_start_its_task_when_it_knows_enough() {
+async fn a_function_can_start_its_task_after_client_requests() {
     let probe = Probe::new();
     let mut client = connect(builder(&probe)).await;
     let first = call(&mut client, "manual", json!({})).await;
@@ -110,7 +110,7 @@ async fn a_function_may_start_its_task_when_it_knows_enough() {
     let done = client.until_status(id, "completed").await;
     assert_eq!(done["result"]["content"][0]["text"], "Ada Charles true");
 
-    // state that was used before is of no use in a task either
+    // used request state is not valid for a task either
     let replayed = client.reply("tools/call", params).await;
     let id = replayed["taskId"].as_str().unwrap();
     let task = client.until_status(id, "completed").await;
@@ -119,7 +119,7 @@ async fn a_function_may_start_its_task_when_it_knows_enough() {
 }
 
 #[tokio::test]
-async fn the_same_functions_ask_clients_without_tasks_in_the_call() {
+async fn clients_without_tasks_get_input_requests_in_the_call() {
     let accept = |params: &Value| {
         let name = params["message"].as_str().unwrap_or_default().replace(['?', ' '], "");
         Ok(json!({ "action": "accept", "content": { "name": name } }))
@@ -135,7 +135,7 @@ async fn the_same_functions_ask_clients_without_tasks_in_the_call() {
 }
 
 #[tokio::test]
-async fn a_task_cannot_ask_for_what_its_client_cannot_do() {
+async fn a_task_fails_if_its_client_lacks_a_capability() {
     let server = TestServer::new(builder(&Probe::new())).unwrap();
     for tool in ["ask", "manual"] {
         assert_eq!(code(&server.call_task(tool, json!({})).await), -32021, "{tool}");

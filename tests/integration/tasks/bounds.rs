@@ -1,4 +1,4 @@
-//! Limits: how many run at once, for how long, and how long tasks are known.
+//! Limits of tasks: how many run at once, for how long, and how long they are kept.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ async fn single(probe: &Probe) -> &'static str {
     "passed"
 }
 
-/// Takes too long
+/// Exceeds its time limit
 #[mcp_tool(task, timeout = "100ms")]
 async fn late(probe: &Probe) -> &'static str {
     let _inside = probe.enter();
@@ -24,14 +24,14 @@ async fn late(probe: &Probe) -> &'static str {
     "in time"
 }
 
-/// Takes no time itself
+/// Uses no time of its own
 #[mcp_tool(task, timeout = "100ms")]
 async fn patient(ctx: &Context) -> Result<String, ToolError> {
     let name: Name = ctx.elicit("name", "Name?").await?;
     Ok(name.name)
 }
 
-/// Returns so many bytes
+/// Returns that many bytes
 #[mcp_tool(task)]
 async fn large(bytes: usize) -> String {
     "x".repeat(bytes)
@@ -43,7 +43,7 @@ async fn limited(probe: &Probe) -> Client {
 }
 
 #[tokio::test]
-async fn a_task_waits_for_its_turn_and_keeps_it() {
+async fn a_task_waits_for_its_permit_and_keeps_it() {
     let probe = Probe::new();
     let mut client = limited(&probe).await;
     let mut ids = Vec::new();
@@ -54,7 +54,7 @@ async fn a_task_waits_for_its_turn_and_keeps_it() {
     for id in &ids {
         assert_eq!(client.task(id).await["status"], "working");
     }
-    // one that waits frees its place
+    // cancelling a waiting task releases its slot in the queue
     client.cancel_task(&ids[1]).await;
     probe.open(1);
     client.until_status(&ids[0], "completed").await;
@@ -69,7 +69,7 @@ async fn a_task_waits_for_its_turn_and_keeps_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_time_limit_is_that_of_the_run_without_waiting_for_answers() {
+async fn a_time_limit_excludes_waiting_for_responses() {
     let probe = Probe::new();
     let mut client = limited(&probe).await;
     let id = client.start_task("late", json!({})).await;
@@ -87,7 +87,7 @@ async fn a_time_limit_is_that_of_the_run_without_waiting_for_answers() {
 }
 
 #[tokio::test]
-async fn one_task_too_many_is_refused() {
+async fn a_task_over_the_limit_is_refused() {
     let probe = Probe::new();
     let mut client = connect(builder(&probe).max_tasks(2)).await;
     let first = client.start_task("wait", json!({})).await;
@@ -99,7 +99,7 @@ async fn one_task_too_many_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_that_nobody_asks_for_is_given_up() {
+async fn a_task_that_is_not_polled_is_cancelled() {
     let probe = Probe::new();
     let mut client = connect(builder(&probe).task_ttl(Duration::from_secs(60))).await;
     let id = client.start_task("wait", json!({})).await;
@@ -116,7 +116,7 @@ async fn a_task_that_nobody_asks_for_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_result_is_known_for_its_time_only() {
+async fn a_result_expires_after_its_ttl() {
     let probe = Probe::new();
     let mut client = connect(builder(&probe).task_ttl(Duration::from_millis(200))).await;
     let id = client.start_task("crunch", json!({})).await;
@@ -129,7 +129,7 @@ async fn a_result_is_known_for_its_time_only() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    // being asked for does not keep it
+    // polling does not extend the ttl
     assert_eq!(tokio::time::timeout(Duration::from_secs(30), gone).await.expect("it goes"), -32602);
 }
 

@@ -1,4 +1,4 @@
-//! How tasks show what goes on in them, and how they end.
+//! The status of tasks while they run, and how they end.
 
 use mcp_runtime::{Server, prelude::*};
 use mcp_tests::support::error_code;
@@ -12,14 +12,14 @@ async fn progress_is_the_status_message() {
     let mut client = connect(builder(&probe)).await;
     let mut params = json!({ "name": "report", "arguments": {} });
     params["_meta"]["progressToken"] = "token".into();
-    let (seen, reply) = client.round("tools/call", params).await;
+    let (seen, reply) = client.round_trip("tools/call", params).await;
     assert_eq!(seen, [] as [Value; 0]);
     let id = reply["taskId"].as_str().unwrap();
     for message in ["1 of 4", "half of it"] {
         client.until_task(id, |task| task["statusMessage"] == message).await;
         probe.open(1);
     }
-    // a value that does not increase is dropped; the function is past that when the gate has nothing to give
+    // a value that does not increase is dropped; when the gate has no permits left, the function is past that
     until(|| probe.0.gate.available_permits() == 0).await;
     assert_eq!(client.task(id).await["statusMessage"], "half of it");
     probe.open(1);
@@ -51,7 +51,7 @@ async fn only_json_rpc_errors_make_a_task_fail() {
 }
 
 #[tokio::test]
-async fn cancelling_drops_the_function() {
+async fn cancelling_a_task_drops_the_function() {
     let probe = Probe::new();
     let mut client = connect(builder(&probe)).await;
     let id = client.start_task("wait", json!({})).await;
@@ -62,7 +62,7 @@ async fn cancelling_drops_the_function() {
     assert!(task.get("result").is_none() && task.get("error").is_none(), "{task}");
     probe.until_running(0).await;
     until(|| probe.cancelled() == 1).await;
-    // it stays as it is, and may be cancelled again
+    // its status stays `cancelled`, and it may be cancelled again
     probe.open(1);
     client.cancel_task(&id).await;
     assert_eq!(client.task(&id).await["status"], "cancelled");
@@ -95,7 +95,7 @@ async fn a_thousand_cancelled_tasks_leave_nothing_running() {
     }
     probe.until_running(0).await;
     until(|| probe.cancelled() == 1000).await;
-    // their places are free again
+    // their permits are released
     for id in &ids {
         assert_eq!(client.task(id).await["status"], "cancelled");
     }
@@ -107,7 +107,7 @@ async fn a_thousand_cancelled_tasks_leave_nothing_running() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_gone_has_no_tasks() {
+async fn dropping_the_server_cancels_its_tasks() {
     let probe = Probe::new();
     let server: Server = builder(&probe).build().unwrap();
     let mut client = connect_to(&server).await;
@@ -122,7 +122,7 @@ async fn a_server_that_is_gone_has_no_tasks() {
     assert_eq!(probe.cancelled(), 1);
 }
 
-/// Ends while its client cancels it
+/// Returns while its client cancels it
 #[mcp_tool(task)]
 async fn quick() -> &'static str {
     tokio::task::yield_now().await;
@@ -130,7 +130,7 @@ async fn quick() -> &'static str {
 }
 
 #[tokio::test]
-async fn a_task_ends_in_one_way_whoever_is_first() {
+async fn a_task_either_completes_or_is_cancelled() {
     let mut client = connect(mcp_runtime::server!().tool::<quick>()).await;
     for _ in 0..100 {
         let id = client.start_task("quick", json!({})).await;

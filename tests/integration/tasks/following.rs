@@ -1,12 +1,12 @@
-//! `subscriptions/listen` with `taskIds`: who is told of a task, and what.
+//! `subscriptions/listen` with `taskIds`: which clients are notified of a task, and what notifications contain.
 
 use mcp_runtime::testing::TestServer;
 use serde_json::{Value, json};
 
 use super::{Probe, TASKS, builder, connect, connect_to, names};
 
-/// The same, but for where it came from.
-fn shown(mut task: Value) -> Value {
+/// The task without the members that depend on where it was read.
+fn comparable(mut task: Value) -> Value {
     if let Some(task) = task.as_object_mut() {
         for key in ["_meta", "resultType", "ttlMs"] {
             task.remove(key);
@@ -16,7 +16,7 @@ fn shown(mut task: Value) -> Value {
 }
 
 #[tokio::test]
-async fn whoever_listens_is_told_all_that_tasks_get_would_show() {
+async fn task_notifications_have_everything_that_tasks_get_returns() {
     let probe = Probe::new();
     let mut client = connect(builder(&probe)).await;
     let ended = client.start_task("crunch", json!({})).await;
@@ -27,7 +27,7 @@ async fn whoever_listens_is_told_all_that_tasks_get_would_show() {
     client.until_status(&asking, "input_required").await;
 
     let mut changes = client.memory().listen(json!({ "taskIds": ["x", ended, reported, asking] })).await;
-    // of one that has ended there is nothing to tell, and one that is unknown stays so
+    // a task that has ended sends nothing more, and an unknown id stays unknown
     assert_eq!(changes.acknowledged(), &json!({ "taskIds": [reported, asking] }));
     assert_eq!(changes.try_next(), None);
 
@@ -36,7 +36,7 @@ async fn whoever_listens_is_told_all_that_tasks_get_would_show() {
     assert_eq!(told["method"], "notifications/tasks");
     assert!(told["params"]["_meta"].get("io.modelcontextprotocol/subscriptionId").is_some(), "{told}");
     assert_eq!(told["params"]["statusMessage"], "half of it");
-    assert_eq!(shown(told["params"].clone()), shown(client.task(&reported).await));
+    assert_eq!(comparable(told["params"].clone()), comparable(client.task(&reported).await));
 
     client.update_task(&asking, names(&[("first", json!("Ada"))])).await;
     let told = changes.next().await;
@@ -49,7 +49,7 @@ async fn whoever_listens_is_told_all_that_tasks_get_would_show() {
         told = changes.next().await;
     }
     assert_eq!(told["params"]["result"]["content"][0]["text"], "Ada Lovelace");
-    assert_eq!(shown(told["params"].clone()), shown(client.task(&asking).await));
+    assert_eq!(comparable(told["params"].clone()), comparable(client.task(&asking).await));
 
     client.cancel_task(&reported).await;
     let told = changes.next().await;
@@ -58,7 +58,7 @@ async fn whoever_listens_is_told_all_that_tasks_get_would_show() {
 }
 
 #[tokio::test]
-async fn only_a_client_that_declares_the_extension_may_follow() {
+async fn subscribing_to_tasks_needs_the_extension() {
     let server = builder(&Probe::new()).build().unwrap();
     let id = connect_to(&server).await.start_task("wait", json!({})).await;
     let filter = json!({ "notifications": { "taskIds": [id] } });

@@ -1,4 +1,4 @@
-//! When a call becomes a task, and what the reply says of it.
+//! When a call becomes a task, and what the response contains.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ async fn only_a_server_with_task_tools_declares_tasks_and_only_to_modern_clients
 }
 
 #[tokio::test]
-async fn handshake_clients_get_results_in_line() {
+async fn legacy_clients_get_results_inline() {
     for revision in [Revision::V2025_11_25, Revision::V2025_03_26] {
         let probe = Probe::new();
         probe.open(2);
@@ -45,7 +45,7 @@ async fn handshake_clients_get_results_in_line() {
 }
 
 #[tokio::test]
-async fn clients_that_know_no_tasks_get_results_in_line_or_are_refused() {
+async fn clients_without_tasks_get_results_inline_or_are_refused() {
     let probe = Probe::new();
     probe.open(1);
     let server = TestServer::new(builder(&probe)).unwrap();
@@ -66,7 +66,7 @@ async fn clients_that_know_no_tasks_get_results_in_line_or_are_refused() {
 }
 
 #[tokio::test]
-async fn the_reply_is_the_task_itself_and_it_can_be_asked_for_at_once() {
+async fn the_response_is_the_task_and_it_can_be_polled_at_once() {
     let probe = Probe::new();
     let builder = builder(&probe).task_ttl(Duration::from_secs(60));
     let server = builder.task_poll_interval(Duration::from_millis(250)).build().unwrap();
@@ -84,7 +84,7 @@ async fn the_reply_is_the_task_itself_and_it_can_be_asked_for_at_once() {
     assert!((59_000..=61_000).contains(&ttl), "{ttl}");
     let at = created["createdAt"].as_str().unwrap();
     assert!(at.len() == 24 && at.starts_with("20") && at.ends_with('Z') && at.contains('T'), "{at}");
-    // 128 bits need more than 21 letters of base64
+    // 128 bits need more than 21 characters of base64
     let id = created["taskId"].as_str().unwrap();
     assert!(id.len() > 21 && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'), "{id}");
 
@@ -93,14 +93,14 @@ async fn the_reply_is_the_task_itself_and_it_can_be_asked_for_at_once() {
     let done = client.until_status(id, "completed").await;
     assert_eq!(done["createdAt"], created["createdAt"]);
 
-    // what the call would have had in line
+    // what the call would have returned inline
     probe.open(1);
     let in_line = TestServer::of(&server).call("wait", json!({ "label": "!" })).await;
     assert_eq!(&done["result"], in_line.value());
 }
 
 #[tokio::test]
-async fn ids_differ_and_unknown_ones_are_wrong_params() {
+async fn ids_are_unique_and_unknown_ids_are_invalid_params() {
     let mut client = connect(builder(&Probe::new())).await;
     let first = client.start_task("wait", json!({})).await;
     let second = client.start_task("wait", json!({})).await;
@@ -119,14 +119,14 @@ async fn ids_differ_and_unknown_ones_are_wrong_params() {
 }
 
 #[tokio::test]
-async fn arguments_are_read_before_there_is_a_task() {
+async fn arguments_are_validated_before_the_task_is_created() {
     let mut client = connect(builder(&Probe::new())).await;
     assert_failure(&call(&mut client, "wait", json!({ "label": 7.5 })).await, "label");
     assert_failure(&call(&mut client, "fail", json!({})).await, "how");
 }
 
 #[tokio::test]
-async fn tools_made_at_run_time_become_tasks() {
+async fn runtime_tools_can_run_as_tasks() {
     let probe = Probe::new();
     let seen = probe.clone();
     let tool = ToolDef::builder("made").task(TaskMode::Required).handler(move |_| {
@@ -147,7 +147,7 @@ async fn tools_made_at_run_time_become_tasks() {
 }
 
 #[tokio::test]
-async fn a_blocking_function_becomes_a_task() {
+async fn blocking_functions_can_run_as_tasks() {
     let mut client = connect(builder(&Probe::new())).await;
     let id = client.start_task("crunch", json!({})).await;
     let done = client.until_status(&id, "completed").await;

@@ -1,4 +1,4 @@
-//! Tasks over HTTP, where callers differ, and over stdio, whose end is the end of its tasks.
+//! Tasks over HTTP, where callers differ, and over stdio, where tasks end with the process.
 
 use std::time::Duration;
 
@@ -22,18 +22,18 @@ async fn served(builder: ServerBuilder) -> HttpServer {
     .await
 }
 
-async fn started(served: &HttpServer, user: &str) -> String {
+async fn start(served: &HttpServer, user: &str) -> String {
     let request = modern("tools/call", json!({ "name": "wait", "arguments": {} })).header("x-user", user);
     let reply = request.send(served.address).await.json();
     reply["result"]["taskId"].as_str().unwrap_or_else(|| panic!("no task: {reply}")).to_owned()
 }
 
 #[tokio::test]
-async fn a_task_is_its_callers_alone() {
+async fn a_task_is_visible_only_to_its_caller() {
     within(async {
         let probe = Probe::new();
         let served = served(builder(&probe)).await;
-        let id = started(&served, "ada").await;
+        let id = start(&served, "ada").await;
         let params = json!({ "taskId": id, "inputResponses": {} });
         for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
             for request in
@@ -44,14 +44,14 @@ async fn a_task_is_its_callers_alone() {
                 assert!(!reply.to_string().contains(&id), "{reply}");
             }
         }
-        // nobody else has cancelled it
+        // the other caller's request has not cancelled it
         probe.until_running(1).await;
         let own = modern("tasks/cancel", params.clone()).header("x-user", "ada");
         assert!(own.send(served.address).await.json().get("result").is_some());
         probe.until_running(0).await;
         let own = modern("tasks/get", params.clone()).header("x-user", "ada");
         assert_eq!(own.send(served.address).await.json()["result"]["status"], "cancelled");
-        // also when only the store knows it
+        // also if only the store has it
         let other = modern("tasks/get", params).header("x-user", "eve");
         assert_eq!(other.send(served.address).await.json()["error"]["code"], -32602);
     })
@@ -59,11 +59,11 @@ async fn a_task_is_its_callers_alone() {
 }
 
 #[tokio::test]
-async fn headers_and_statuses_are_those_of_the_protocol() {
+async fn headers_and_statuses_follow_the_extension() {
     within(async {
         let probe = Probe::new();
         let served = served(builder(&probe)).await;
-        let id = started(&served, "ada").await;
+        let id = start(&served, "ada").await;
         let at = served.address;
         let status = |request: HttpRequest| async move {
             let reply: HttpResponse = request.send(at).await;
@@ -86,22 +86,22 @@ async fn headers_and_statuses_are_those_of_the_protocol() {
 }
 
 #[tokio::test]
-async fn a_task_goes_on_when_its_client_is_gone_and_ends_with_the_server() {
+async fn a_task_survives_its_client_and_ends_with_the_server() {
     within(async {
         let probe = Probe::new();
         let mut served = served(builder(&probe).drain(Duration::from_secs(20))).await;
-        let first = started(&served, "ada").await;
+        let first = start(&served, "ada").await;
         assert!(!first.is_empty(), "its connection is closed by now");
         probe.until_running(1).await;
         served.stop();
-        // it has its time to end
+        // the shutdown timeout lets it finish
         probe.open(1);
         served.stopped().await;
         assert_eq!((probe.running(), probe.cancelled()), (0, 0));
 
         let probe = Probe::new();
         let mut served = self::served(builder(&probe).drain(Duration::from_millis(50))).await;
-        started(&served, "ada").await;
+        start(&served, "ada").await;
         probe.until_running(1).await;
         served.stop();
         served.stopped().await;
@@ -128,9 +128,9 @@ async fn start_over_stdio(server: &mut LineConnection, ms: u64) -> String {
 }
 
 #[tokio::test]
-async fn tasks_work_over_stdio_and_hold_no_place_among_the_calls() {
+async fn tasks_over_stdio_take_no_call_permits() {
     let mut server = start();
-    // more than may be in flight there
+    // more than may be in flight at once
     let mut ids = Vec::new();
     for _ in 0..20 {
         ids.push(start_over_stdio(&mut server, 60_000).await);
@@ -155,7 +155,7 @@ async fn tasks_work_over_stdio_and_hold_no_place_among_the_calls() {
 }
 
 #[tokio::test]
-async fn tasks_end_with_the_process_after_their_time() {
+async fn tasks_are_cancelled_after_the_shutdown_timeout() {
     let mut server = LineConnection::spawn(fixture().env("FIXTURE_DRAIN_MS", "200").env("MCP_LOG", "warn"));
     start_over_stdio(&mut server, 600_000).await;
     server.close_input().await;

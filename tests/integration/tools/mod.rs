@@ -1,4 +1,4 @@
-//! Tools: what is written, what a client lists, calls and gets.
+//! Tools.
 
 mod arguments;
 mod coercion;

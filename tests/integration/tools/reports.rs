@@ -1,4 +1,4 @@
-//! What a model reads when its arguments do not fit: everything at once, by path, with near names and the signature.
+//! Errors for invalid arguments, which models read: every problem, by path, with suggestions and the signature.
 
 use mcp_runtime::prelude::*;
 use serde_json::json;
@@ -26,7 +26,7 @@ async fn order(
 }
 
 #[tokio::test]
-async fn everything_wrong_is_said_at_once() {
+async fn every_problem_is_reported_at_once() {
     let mut server = serve(mcp_runtime::server!().tool::<order>());
     let sent = json!({
         "querry": "x",
@@ -63,7 +63,7 @@ async fn everything_wrong_is_said_at_once() {
 }
 
 #[tokio::test]
-async fn what_only_types_know_is_said_beside_the_rest() {
+async fn deserialization_errors_are_reported_with_the_rest() {
     #[mcp_tool]
     fn book(day: chrono::NaiveDate, seats: u32, id: uuid::Uuid, name: String) -> String {
         format!("{day} {seats} {id} {name}")
@@ -89,7 +89,7 @@ async fn what_only_types_know_is_said_beside_the_rest() {
 }
 
 #[tokio::test]
-async fn rules_on_typed_values_name_their_argument_once() {
+async fn constraint_violations_name_their_argument_once() {
     #[mcp_tool]
     fn short(#[mcp(length(1..=3), pattern = "^[a-z]+$")] code: String, #[mcp(range(1..))] n: i64) -> String {
         format!("{code}{n}")
@@ -102,7 +102,7 @@ async fn rules_on_typed_values_name_their_argument_once() {
 }
 
 #[tokio::test]
-async fn reports_stay_readable() {
+async fn long_reports_are_truncated() {
     #[mcp_tool]
     fn many(list: Vec<u8>) -> String {
         format!("{list:?}")
@@ -132,7 +132,7 @@ async fn odd_names_and_values_are_quoted() {
 }
 
 #[tokio::test]
-async fn the_next_call_works() {
+async fn a_failed_call_does_not_affect_the_next() {
     let server = serve(mcp_runtime::server!().tool::<order>());
     server.call("order", json!({})).await.expect_failure("query: is missing");
     let good = json!({ "query": "q", "items": [], "urgent": true });

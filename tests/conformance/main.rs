@@ -1,13 +1,13 @@
 //! Runs the official conformance suite against the `everything` example, over HTTP. Every scenario must pass: failures,
 //! warnings, skipped checks and scenarios that check nothing all fail the test.
 
-mod kinds;
 mod revisions;
+mod sample_server;
 mod schemas;
 mod suite;
 mod verdict;
 
-use mcp_tests::outside::{lock, example::Served, skip, manifest_dir};
+use mcp_tests::external::{example::Served, lock, manifest_dir, skip};
 
 use suite::{Set, Suite};
 use verdict::Verdict;

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, VecDeque};
 
 use mcp_runtime::{Revision, Server, testing::TestServer};
 use mcp_tests::{
-    outside::skip,
+    external::skip,
     support::{LineConnection, answering, request},
 };
 use serde_json::{Value, json};
 
 use crate::{
-    kinds::{builder, requests},
+    sample_server::{builder, requests},
     schemas::Schema,
     suite::Suite,
 };
@@ -22,7 +22,7 @@ fn request_of(method: &str) -> &'static str {
         "elicitation/create" => "ElicitRequest",
         "sampling/createMessage" => "CreateMessageRequest",
         "roots/list" => "ListRootsRequest",
-        other => panic!("nobody asks `{other}`"),
+        other => panic!("unexpected request `{other}`"),
     }
 }
 
@@ -118,7 +118,7 @@ async fn every_kind_of_result_is_valid_in_its_revision_and_has_nothing_newer() {
         for expected in
             asks.iter().chain(&["ProgressNotification", "LoggingMessageNotification", "CompleteResult"])
         {
-            assert!(kinds.contains(expected), "{revision}: nothing messages is a {expected}: {kinds:?}");
+            assert!(kinds.contains(expected), "{revision}: no message is a {expected}: {kinds:?}");
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");

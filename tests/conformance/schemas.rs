@@ -5,7 +5,7 @@ use std::{process::Command, time::Duration};
 
 use jsonschema::Validator;
 use mcp_runtime::Revision;
-use mcp_tests::outside::{child, manifest_dir};
+use mcp_tests::external::{child, manifest_dir};
 use serde_json::{Map, Value, json};
 
 use crate::suite::Suite;

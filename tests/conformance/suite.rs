@@ -8,10 +8,10 @@ use std::{
     time::Duration,
 };
 
-use mcp_tests::outside::{
-    Missing,
+use mcp_tests::external::{
+    Missing, cache_dir,
     child::{self, Finished},
-    cache_dir, package, manifest_dir,
+    manifest_dir, package,
 };
 
 use crate::verdict::{Verdict, judge};
@@ -59,8 +59,8 @@ pub(crate) struct Suite {
 impl Suite {
     /// Installs the release in `package.json`, and a Node that can run it.
     pub(crate) fn install() -> Result<Self, Missing> {
-        let manifest =
-            fs::read_to_string(manifest_dir().join("conformance/package.json")).expect("the manifest is here");
+        let manifest = fs::read_to_string(manifest_dir().join("conformance/package.json"))
+            .expect("the manifest is here");
         let packages = package::npm(&manifest)?;
         let script = packages.join("node_modules/@modelcontextprotocol/conformance/dist/index.js");
         Ok(Self { node: package::node(LEAST_NODE)?, script })

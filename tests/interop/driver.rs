@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf, process::Command, time::Duration};
 
-use mcp_tests::outside::{Missing, child, package, manifest_dir};
+use mcp_tests::external::{Missing, child, manifest_dir, package};
 use serde_json::Value;
 
 use crate::{expect::Step, repo::tree};

@@ -46,23 +46,23 @@ struct Expected {
 impl Expected {
     fn new(send: Value, want: Value) -> Self {
         let mut expected = Self { send, want };
-        expected.want["with_request"] =
+        expected.want["asked"] =
             json!({ "elicitation/create": null, "sampling/createMessage": null, "roots/list": null });
-        expected.want["with_messages"] = json!([]);
+        expected.want["heard"] = json!([]);
         expected
     }
 
     /// The server sends a client request, and the client responds.
     fn with_request(mut self, method: &str, questions: &Value, answers: &Value) -> Self {
         self.send["answers"][method] = answers.clone();
-        self.want["with_request"][method] = questions.clone();
+        self.want["asked"][method] = questions.clone();
         self
     }
 
     /// The client receives these messages, in this order.
     fn with_messages(mut self, said: &[Value]) -> Self {
         self.send["hear"] = json!(said.len());
-        self.want["with_messages"] = json!(said);
+        self.want["heard"] = json!(said);
         self
     }
 }
@@ -210,7 +210,11 @@ fn elicitation(sdk: Sdk, mode: Mode) -> Vec<Step> {
             .into(),
         declined.into(),
         call("test_input_required_result_request_state", &json!({}), "state-ok: confirmed")
-            .with_request(METHOD, &json!([{ "message": "Please confirm" }]), &accepted(&json!({ "ok": true })))
+            .with_request(
+                METHOD,
+                &json!([{ "message": "Please confirm" }]),
+                &accepted(&json!({ "ok": true })),
+            )
             .into(),
         call("test_input_required_result_multi_round", &json!({}), "Ada likes green")
             .with_request(

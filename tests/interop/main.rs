@@ -8,7 +8,7 @@ mod everything;
 mod expect;
 mod repo;
 
-use mcp_tests::outside::{
+use mcp_tests::external::{
     example::{self, Served},
     skip,
 };

@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
-use mcp_tests::outside::{cache_dir, package};
+use mcp_tests::external::{cache_dir, package};
 use serde_json::{Value, json};
 
 use crate::{

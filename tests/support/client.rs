@@ -41,7 +41,7 @@ pub struct Exchange {
     /// Its `result`, or its `error` under that key.
     pub reply: Value,
     /// How often the request was sent.
-    pub rounds: usize,
+    pub round_trips: usize,
 }
 
 impl Exchange {
@@ -156,13 +156,13 @@ impl Client {
 
     /// Sends a request until it has a result, for as long as its input is required.
     pub async fn request(&mut self, method: &str, mut params: Value) -> Exchange {
-        let (mut seen, mut rounds) = (Vec::new(), 0);
+        let (mut seen, mut round_trips) = (Vec::new(), 0);
         loop {
             let (more, reply) = self.round_trip(method, params.clone()).await;
             seen.extend(more);
-            rounds += 1;
+            round_trips += 1;
             if reply["resultType"] != "input_required" {
-                return Exchange { seen, reply, rounds };
+                return Exchange { seen, reply, round_trips };
             }
             params["inputResponses"] = self.answers_to(&reply);
             params["requestState"] = reply["requestState"].clone();

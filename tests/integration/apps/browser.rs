@@ -15,7 +15,7 @@ use axum::{
     routing::{get, post},
 };
 use mcp_tests::{
-    outside::{browser, skip},
+    external::{browser, skip},
     support::serve_router,
 };
 use serde_json::{Value, json};

@@ -95,7 +95,7 @@ async fn a_session_keeps_what_its_client_declared() {
             .send(server.address)
             .await
             .json();
-        assert_eq!(text_of(&reply), r#"nobody an inspector {"elicitation":{"form":{}}}"#);
+        assert_eq!(text_of(&reply), r#"anonymous an inspector {"elicitation":{"form":{}}}"#);
     })
     .await;
 }
@@ -119,7 +119,7 @@ async fn a_session_keeps_the_apps_extension_of_its_client() {
         let reply = HttpRequest::legacy(id, 1, "tools/call", &json!({"name": "whoami"})).send(server.address).await.json();
         assert_eq!(
             text_of(&reply),
-            r#"nobody host {"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}},"roots":{}}"#
+            r#"anonymous host {"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}},"roots":{}}"#
         );
     })
     .await;

@@ -1,6 +1,6 @@
 //! Log messages for legacy and modern clients, over each transport.
 
-mod event;
+mod tracing_events;
 
 use std::sync::{Mutex, PoisonError};
 
@@ -112,7 +112,7 @@ async fn a_modern_request_sets_its_own_level() {
         let reply = server.request("tools/call", asking("talk", level)).await;
         assert_eq!(levels(&reply), ALL[at..], "{level}");
     }
-    assert!(levels(&server.call("talk", json!({})).await).is_empty(), "nobody asked");
+    assert!(levels(&server.call("talk", json!({})).await).is_empty(), "no level is set");
     let params = json!({ "uri": "log://one", "_meta": { LEVEL: "info" } });
     assert_eq!(levels(&server.request("resources/read", params).await), ["notice"]);
     assert_eq!(levels(&server.request("prompts/get", asking("prompt", "info")).await), ["notice"]);

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use mcp_tests::support::{Client, Transport};
 use serde_json::{Value, json};
 
-use super::{Cell, Era, cells, connect};
+use super::{Cell, Protocol, cells, connect};
 
 #[tokio::test]
 async fn progress_precedes_the_result_and_only_increases() {
@@ -53,7 +53,7 @@ async fn log_messages_precede_the_result_and_honour_the_level() {
     for cell in cells("logging") {
         let (mut client, _) = connect(cell).await;
         match cell.1 {
-            Era::Legacy => {
+            Protocol::Legacy => {
                 assert_eq!(
                     logged(&mut client, None).await.len(),
                     7,
@@ -68,7 +68,7 @@ async fn log_messages_precede_the_result_and_honour_the_level() {
                 let unknown = client.request("logging/setLevel", json!({ "level": "loud" })).await.reply;
                 assert_eq!(unknown["error"]["code"], -32602, "{cell:?}");
             }
-            Era::Modern => {
+            Protocol::Modern => {
                 assert_eq!(logged(&mut client, Some("alert")).await, ["alert", "emergency"], "{cell:?}");
                 assert_eq!(logged(&mut client, Some("debug")).await.len(), 8, "{cell:?}");
                 assert!(logged(&mut client, None).await.is_empty(), "{cell:?}: each request for itself");
@@ -98,7 +98,7 @@ async fn a_cancelled_call_is_dropped_and_gets_no_response() {
                         () = seen.until_entered(calls) => {}
                     }
                 }
-                (Transport::Http, Era::Modern) => {
+                (Transport::Http, Protocol::Modern) => {
                     client.start("tools/call", hold(token)).await;
                     seen.until_entered(calls).await;
                     client.disconnect().await;
@@ -119,19 +119,19 @@ async fn a_cancelled_call_is_dropped_and_gets_no_response() {
 }
 
 /// Whether calls continue after their client disconnects.
-fn survives_disconnect((transport, era): Cell) -> bool {
-    match (transport, era) {
+fn survives_disconnect((transport, protocol): Cell) -> bool {
+    match (transport, protocol) {
         // requests that precede the end of the input are answered
         (Transport::Stdio, _) => true,
         // over HTTP, closing a connection does not end the session
-        (Transport::Http, Era::Legacy) => true,
-        (Transport::Memory, _) | (Transport::Http, Era::Modern) => false,
+        (Transport::Http, Protocol::Legacy) => true,
+        (Transport::Memory, _) | (Transport::Http, Protocol::Modern) => false,
     }
 }
 
 #[tokio::test]
 async fn a_disconnect_cancels_calls_unless_the_session_can_resume() {
-    for cell in cells("clients that go") {
+    for cell in cells("disconnects") {
         let (mut client, seen) = connect(cell).await;
         if cell.0 == Transport::Memory {
             tokio::select! {

@@ -7,14 +7,14 @@ use mcp_runtime::Revision;
 use mcp_tests::support::{Client, Transport};
 use serde_json::{Value, json};
 
-use super::{Era, cells, connect, kinds};
+use super::{Protocol, cells, connect, sample_server};
 
 #[tokio::test]
 async fn legacy_and_modern_clients_get_their_own_messages() {
-    for cell in cells("eras") {
+    for cell in cells("legacy and modern") {
         let (mut client, _) = connect(cell).await;
         let reply = client.request("tools/list", json!({})).await.reply;
-        let modern = cell.1 == Era::Modern;
+        let modern = cell.1 == Protocol::Modern;
         for member in ["resultType", "ttlMs", "cacheScope", "_meta"] {
             assert_eq!(reply.get(member).is_some(), modern, "{cell:?}: `{member}` in {reply}");
         }
@@ -41,9 +41,9 @@ async fn messages(server: &mcp_runtime::Server, transport: Transport, revision: 
     let capabilities = json!({ "elicitation": {}, "sampling": {}, "roots": {} });
     let mut client = Client::connect(server, transport, revision, capabilities, answers).await;
     let mut messages = Vec::new();
-    let mut requests = VecDeque::from(kinds::requests());
+    let mut requests = VecDeque::from(sample_server::requests());
     while let Some((what, method, params)) = requests.pop_front() {
-        let (mut seen, mut reply) = client.round(method, params).await;
+        let (mut seen, mut reply) = client.round_trip(method, params).await;
         if let Some(cursor) = reply.get("nextCursor") {
             requests.push_front((what, method, json!({ "cursor": cursor })));
         }
@@ -86,7 +86,7 @@ const NEW: [(Revision, &[&str]); 4] = [
 
 #[tokio::test]
 async fn every_transport_sends_the_same_in_each_revision_and_nothing_newer() {
-    let server = kinds::builder().build().unwrap();
+    let server = sample_server::builder().build().unwrap();
     for revision in Revision::ALL {
         let expected = messages(&server, Transport::Memory, revision).await;
         let text = json!(expected).to_string();
@@ -95,8 +95,8 @@ async fn every_transport_sends_the_same_in_each_revision_and_nothing_newer() {
                 assert_eq!(text.contains(member), since <= revision, "{revision}: {member} in {text}");
             }
         }
-        let era = if revision.is_modern() { Era::Modern } else { Era::Legacy };
-        for (transport, _) in cells("revisions").filter(|cell| cell.1 == era) {
+        let protocol = if revision.is_modern() { Protocol::Modern } else { Protocol::Legacy };
+        for (transport, _) in cells("revisions").filter(|cell| cell.1 == protocol) {
             let messages = messages(&server, transport, revision).await;
             for (message, expected) in messages.iter().zip(&expected) {
                 assert_eq!(message, expected, "{transport:?} {revision}");

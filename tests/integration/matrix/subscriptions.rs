@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mcp_tests::support::{Client, Transport};
 use serde_json::{Value, json};
 
-use super::{Cell, Era, Seen, builder, capable, cells, connect_to, no_requests, tool};
+use super::{Cell, Protocol, Seen, builder, capable, cells, connect_to, no_requests, tool};
 
 /// The client's next notification: the method, and the URI if it has one.
 async fn next_notification(client: &mut Client) -> (String, Option<String>) {
@@ -36,7 +36,7 @@ fn everything() -> Value {
 
 #[tokio::test]
 async fn a_batch_of_new_tools_sends_one_notification_to_subscribers() {
-    for cell in cells("lists that change") {
+    for cell in cells("list changes") {
         let server = builder(&Arc::<Seen>::default()).build().unwrap();
         let handle = server.handle();
         let mut all = listening(&server, cell, everything()).await;
@@ -63,7 +63,7 @@ async fn a_batch_of_new_tools_sends_one_notification_to_subscribers() {
         assert_eq!(next_notification(&mut all).await, list("prompts"), "{cell:?}");
 
         // a legacy session cannot select lists: it is notified of all of them
-        if cell.1 == Era::Legacy && cell.0 != Transport::Memory {
+        if cell.1 == Protocol::Legacy && cell.0 != Transport::Memory {
             assert_eq!(next_notification(&mut prompts).await, list("tools"), "{cell:?}");
             // changes that a client has not read yet may be merged into one
             while next_notification(&mut prompts).await != list("prompts") {}

@@ -6,7 +6,7 @@ use mcp_runtime::{Server, prelude::*};
 use mcp_tests::support::Client;
 use serde_json::{Value, json};
 
-use super::{Cell, Era, Name, Seen, cells, connect_to};
+use super::{Cell, Name, Protocol, Seen, cells, connect_to};
 
 /// The extension's key.
 const TASKS: &str = "io.modelcontextprotocol/tasks";
@@ -57,16 +57,16 @@ async fn answer(client: &mut Client, id: &str, task: &Value) {
 async fn a_task_tool_is_a_plain_call_for_clients_without_the_extension() {
     for cell in cells("tasks") {
         // a legacy client may declare anything
-        for has_tasks in [false, cell.1 == Era::Legacy] {
+        for has_tasks in [false, cell.1 == Protocol::Legacy] {
             let (server, seen) = served();
             let mut client = connect(&server, cell, has_tasks).await;
             seen.gate.add_permits(1);
             let params = json!({ "name": "errand", "arguments": {}, "task": { "ttl": 60_000 } });
             let exchange = client.request("tools/call", params).await;
             assert_eq!(exchange.text(), "done for Ada", "{cell:?}");
-            assert_eq!(exchange.rounds, if cell.1 == Era::Modern { 2 } else { 1 }, "{cell:?}");
+            assert_eq!(exchange.round_trips, if cell.1 == Protocol::Modern { 2 } else { 1 }, "{cell:?}");
             let unknown = client.reply("tasks/get", json!({ "taskId": "anything" })).await;
-            let code = if cell.1 == Era::Modern { -32021 } else { -32601 };
+            let code = if cell.1 == Protocol::Modern { -32021 } else { -32601 };
             assert_eq!(unknown["error"]["code"], code, "{cell:?}: {unknown}");
         }
     }
@@ -74,7 +74,7 @@ async fn a_task_tool_is_a_plain_call_for_clients_without_the_extension() {
 
 #[tokio::test]
 async fn a_task_elicits_completes_and_is_cancelled() {
-    for cell in cells("tasks that end") {
+    for cell in cells("task lifecycle") {
         let (server, seen) = served();
         let mut client = connect(&server, cell, true).await;
         let id = client.start_task("errand", json!({})).await;
@@ -125,7 +125,7 @@ fn comparable(mut task: Value) -> Value {
 
 #[tokio::test]
 async fn task_notifications_have_everything_that_tasks_get_returns() {
-    for cell in cells("tasks that end") {
+    for cell in cells("task lifecycle") {
         let (server, seen) = served();
         let mut client = connect(&server, cell, true).await;
         let (id, other) =
@@ -153,7 +153,7 @@ async fn task_notifications_have_everything_that_tasks_get_returns() {
 
 #[tokio::test]
 async fn subscribers_are_notified_of_input_requests_failures_and_cancellation() {
-    for cell in cells("tasks that end") {
+    for cell in cells("task lifecycle") {
         let (server, seen) = served();
         let mut client = connect(&server, cell, true).await;
         // it subscribes before the task elicits, or right afterwards

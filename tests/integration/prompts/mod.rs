@@ -1,4 +1,4 @@
 //! Prompts and completion.
 
 mod completion;
-mod getting;
+mod get;

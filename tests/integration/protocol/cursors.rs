@@ -64,7 +64,7 @@ async fn a_cursor_cannot_be_forged_or_changed() {
 async fn a_cursor_belongs_to_the_scopes_of_its_caller() {
     let builder = named("a", 1).caller(|parts| {
         let scopes = parts.headers.get("x-scopes")?.to_str().ok()?;
-        Some(Caller::new("test", "somebody").scopes(scopes.split(' ')))
+        Some(Caller::new("test", "ada").scopes(scopes.split(' ')))
     });
     let server = HttpServer::start(builder).await;
     within(async {
@@ -88,7 +88,10 @@ async fn a_cursor_belongs_to_the_scopes_of_its_caller() {
         }
         let anonymous = list(None, None).await;
         assert_eq!(names(&anonymous), ["tool_0", "tool_1"]);
-        assert_eq!(names(&list(None, anonymous["result"]["nextCursor"].as_str()).await), ["tool_2", "tool_3"]);
+        assert_eq!(
+            names(&list(None, anonymous["result"]["nextCursor"].as_str()).await),
+            ["tool_2", "tool_3"]
+        );
     })
     .await;
 }

@@ -1,6 +1,6 @@
 //! Resources and templates.
 
+mod attribute_functions;
 mod lists;
-mod named;
-mod reading;
+mod read;
 mod templates;

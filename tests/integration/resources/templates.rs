@@ -176,7 +176,7 @@ async fn matching_is_linear_in_the_uri() {
         format!("{} {} {} {}", a.len(), b.len(), c.len(), d.len())
     }
     let server = serve(mcp_runtime::server!().resource::<dashes>().resource::<path>());
-    // an exponential algorithm would not finish within the time limit of the test
+    // a quadratic algorithm would not finish within the time limit of the test
     let started = Instant::now();
     for end in ["", "!", "?"] {
         let reply = server.read(&format!("dash://{}{end}", "a-".repeat(1_000_000))).await;

@@ -1,13 +1,13 @@
 //! Tasks: when calls continue as tasks, their status, their client requests, how they end, and how long they are kept.
 //! This file has the tools and the shared helpers.
 
-mod asking;
-mod bounds;
-mod ending;
-mod following;
-mod starting;
+mod creation;
+mod input_required;
+mod limits;
+mod status;
 mod store;
-mod wires;
+mod subscriptions;
+mod transports;
 
 use std::sync::{
     Arc,
@@ -226,7 +226,7 @@ fn with_tasks() -> Value {
 
 /// A client with the tasks extension, in memory.
 async fn connect_to(server: &Server) -> Client {
-    let no_requests = |method: &str, _: &Value| panic!("nobody asks {method}");
+    let no_requests = |method: &str, _: &Value| panic!("unexpected request `{method}`");
     Client::connect(server, Transport::Memory, Revision::LATEST, with_tasks(), no_requests).await
 }
 

@@ -369,5 +369,5 @@ async fn invalid_cursors_are_refused() {
         assert!(message.contains("`cursor`"), "{message}");
     }
     let null = server.request("tools/list", json!({ "cursor": null })).await;
-    assert_eq!(null.value()["tools"].as_array().map(Vec::len), Some(2), "null is no cursor");
+    assert_eq!(null.value()["tools"].as_array().map(Vec::len), Some(2), "null is not a cursor");
 }

@@ -3,14 +3,14 @@
 
 mod bounds;
 mod callers;
-mod messages;
+mod framing;
+mod legacy;
 mod options;
-mod places;
-mod revisions;
+mod permits;
+mod slow_clients;
 mod stdio;
-mod streams;
+mod subscriptions;
 mod tasks;
-mod unread;
 
 use std::{
     sync::{

@@ -74,7 +74,7 @@ async fn users_may_decline_a_url() {
 #[tokio::test]
 async fn url_elicitation_is_a_separate_capability() {
     let server = serve(mcp_runtime::server!().tool::<connect>())
-        .answering(json!({ "elicitation": {} }), |_, _| panic!("nobody may ask this client"));
+        .answering(json!({ "elicitation": {} }), |_, _| panic!("unexpected client request"));
     let reply = server.call("connect", json!({})).await;
     let (code, _) = refusal(&reply);
     assert_eq!(code, -32021);

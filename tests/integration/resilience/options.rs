@@ -90,8 +90,8 @@ async fn ask(ctx: &Context) -> Result<String, ToolError> {
 /// Returns the caller
 #[mcp_tool]
 fn whoami(ctx: &Context, user: Option<&User>) -> String {
-    let caller = ctx.caller().map_or("nobody", |caller| &caller.subject);
-    format!("{caller} {}", user.map_or("nobody", |user| &user.0))
+    let caller = ctx.caller().map_or("anonymous", |caller| &caller.subject);
+    format!("{caller} {}", user.map_or("anonymous", |user| &user.0))
 }
 
 /// The caller, as set by middleware.
@@ -167,8 +167,8 @@ async fn the_principal_set_by_middleware_is_the_caller() {
             text_of(&request.send(at).await.json()).to_owned()
         };
         assert_eq!(said(Some("ada")).await, "ada ada");
-        assert_eq!(said(Some("guest")).await, "nobody guest");
-        assert_eq!(said(None).await, "nobody nobody");
+        assert_eq!(said(Some("guest")).await, "anonymous guest");
+        assert_eq!(said(None).await, "anonymous anonymous");
     })
     .await;
 }

@@ -9,9 +9,9 @@ use std::{
 };
 
 use super::{
-    Missing, lock,
+    Missing, cache_dir,
     child::{self, Finished},
-    cache_dir,
+    lock,
 };
 
 const ASK: Duration = Duration::from_secs(60);

@@ -12,8 +12,9 @@ use std::{
 };
 
 use super::{
+    cache_dir,
     child::{self, Guard},
-    cache_dir, profile_dir,
+    profile_dir,
 };
 
 const BUILD: Duration = Duration::from_secs(900);

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::{Era, Seen, builder, capable, cells, connect, connect_to, no_requests, tool};
+use super::{Protocol, Seen, builder, capable, cells, connect, connect_to, no_requests, tool};
 
 #[tokio::test]
 async fn lists_are_paginated_with_sealed_cursors() {
-    for cell in cells("pages") {
+    for cell in cells("pagination") {
         let seen = std::sync::Arc::<Seen>::default();
         let more = (0..4).fold(builder(&seen), |builder, n| builder.add_tool(tool(&format!("late_{n}"))));
         let server = more.page_size(3).build().unwrap();
@@ -51,7 +51,7 @@ async fn arguments_are_completed() {
             json!({ "values": ["tea", "toast"], "total": 2, "hasMore": false }),
             "{cell:?}"
         );
-        assert_eq!(offered.get("resultType").is_some(), cell.1 == Era::Modern, "{cell:?}");
+        assert_eq!(offered.get("resultType").is_some(), cell.1 == Protocol::Modern, "{cell:?}");
         let item = json!({ "type": "ref/resource", "uri": "item://{country}/{town}" });
         let offered = complete(item, "town", "Ham", json!({ "country": "Germany" })).await;
         assert_eq!(offered["completion"]["values"], json!(["Hamburg in Germany"]), "{cell:?}");

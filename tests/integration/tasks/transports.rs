@@ -22,7 +22,7 @@ async fn served(builder: ServerBuilder) -> HttpServer {
     .await
 }
 
-async fn start(served: &HttpServer, user: &str) -> String {
+async fn start_over_http(served: &HttpServer, user: &str) -> String {
     let request = modern("tools/call", json!({ "name": "wait", "arguments": {} })).header("x-user", user);
     let reply = request.send(served.address).await.json();
     reply["result"]["taskId"].as_str().unwrap_or_else(|| panic!("no task: {reply}")).to_owned()
@@ -33,7 +33,7 @@ async fn a_task_is_visible_only_to_its_caller() {
     within(async {
         let probe = Probe::new();
         let served = served(builder(&probe)).await;
-        let id = start(&served, "ada").await;
+        let id = start_over_http(&served, "ada").await;
         let params = json!({ "taskId": id, "inputResponses": {} });
         for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
             for request in
@@ -63,7 +63,7 @@ async fn headers_and_statuses_follow_the_extension() {
     within(async {
         let probe = Probe::new();
         let served = served(builder(&probe)).await;
-        let id = start(&served, "ada").await;
+        let id = start_over_http(&served, "ada").await;
         let at = served.address;
         let status = |request: HttpRequest| async move {
             let reply: HttpResponse = request.send(at).await;
@@ -90,7 +90,7 @@ async fn a_task_survives_its_client_and_ends_with_the_server() {
     within(async {
         let probe = Probe::new();
         let mut served = served(builder(&probe).drain(Duration::from_secs(20))).await;
-        let first = start(&served, "ada").await;
+        let first = start_over_http(&served, "ada").await;
         assert!(!first.is_empty(), "its connection is closed by now");
         probe.until_running(1).await;
         served.stop();
@@ -101,7 +101,7 @@ async fn a_task_survives_its_client_and_ends_with_the_server() {
 
         let probe = Probe::new();
         let mut served = self::served(builder(&probe).drain(Duration::from_millis(50))).await;
-        start(&served, "ada").await;
+        start_over_http(&served, "ada").await;
         probe.until_running(1).await;
         served.stop();
         served.stopped().await;

@@ -99,7 +99,7 @@ fn caused() {
 async fn spawns(ctx: &Context) -> bool {
     let ctx = ctx.clone();
     let task = tokio::spawn(async move {
-        tracing::error!("nobody's");
+        tracing::error!("outside of a call");
         ctx.is_cancelled()
     });
     task.await.unwrap_or(true)

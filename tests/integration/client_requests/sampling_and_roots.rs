@@ -104,7 +104,7 @@ async fn models_use_tools_between_sampling_requests() {
     server = server.legacy(Revision::V2025_06_18);
     assert!(failure(&server.call("weather", json!({})).await).contains("has no tools in sampling"));
     let server = serve(mcp_runtime::server!().tool::<weather>())
-        .answering(json!({ "sampling": {} }), |_, _| panic!("nobody may ask this client"));
+        .answering(json!({ "sampling": {} }), |_, _| panic!("unexpected client request"));
     server.call("weather", json!({})).await.expect_code(-32021);
 }
 

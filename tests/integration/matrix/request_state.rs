@@ -47,7 +47,7 @@ fn call(tool: &str, arguments: &Value, state: &Value, answers: &Value) -> Value 
 
 #[tokio::test]
 async fn invalid_request_state_is_refused_before_the_function_runs() {
-    for cell in cells("carried state") {
+    for cell in cells("request state") {
         let runs = Arc::<Runs>::default();
         let builder = builder(&runs).caller(|parts| {
             let user = parts.headers.get("x-user")?.to_str().ok()?;
@@ -57,7 +57,7 @@ async fn invalid_request_state_is_refused_before_the_function_runs() {
         let mut client = connect_to(&server, cell, capable(), answers).await;
         client.set_header("x-user", "ada");
         let ten = json!({ "amount": 10 });
-        let (_, asked) = client.round("tools/call", json!({ "name": "pay", "arguments": ten })).await;
+        let (_, asked) = client.round_trip("tools/call", json!({ "name": "pay", "arguments": ten })).await;
         assert_eq!(asked["resultType"], "input_required", "{cell:?}");
         let (state, responses) = (&asked["requestState"], client.answers_to(&asked));
         let text = state.as_str().expect("a state");
@@ -78,14 +78,14 @@ async fn invalid_request_state_is_refused_before_the_function_runs() {
             refused.push(call("pay", &ten, &tampered, &responses));
         }
         for params in refused {
-            let (_, reply) = client.round("tools/call", params.clone()).await;
+            let (_, reply) = client.round_trip("tools/call", params.clone()).await;
             assert_eq!(reply["error"]["code"], -32602, "{cell:?} {params}: {reply}");
         }
         let whole = call("pay", &ten, state, &responses);
         if cell.0 == Transport::Http {
             // the other transports have a single caller
             client.set_header("x-user", "eve");
-            let (_, reply) = client.round("tools/call", whole.clone()).await;
+            let (_, reply) = client.round_trip("tools/call", whole.clone()).await;
             assert_eq!(reply["error"]["code"], -32602, "{cell:?}: {reply}");
             client.set_header("x-user", "ada");
         }
@@ -93,7 +93,7 @@ async fn invalid_request_state_is_refused_before_the_function_runs() {
         // equal arguments in another encoding are equal
         let again = call("pay", &json!({ "amount": 10.0 }), state, &responses);
         for params in [whole, again] {
-            let (_, reply) = client.round("tools/call", params).await;
+            let (_, reply) = client.round_trip("tools/call", params).await;
             assert_eq!(reply["content"][0]["text"], "paid 10 to Bob", "{cell:?}: {reply}");
         }
     }

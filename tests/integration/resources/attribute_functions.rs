@@ -90,7 +90,7 @@ async fn named_functions_of_a_service_take_the_service() {
     let builder = mcp_runtime::server!()
         .service(Library { titles: vec!["Emma"] })
         .service_as("eu", Library { titles: vec!["Faust"] })
-        .state(Library { titles: vec!["of nobody"] })
+        .state(Library { titles: vec!["unused"] })
         .with_handle(drop);
     let server = TestServer::new(builder).expect("a server");
     let listed: Vec<_> = server.list_resources().await.iter().map(|r| r["uri"].clone()).collect();

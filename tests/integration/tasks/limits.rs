@@ -107,7 +107,7 @@ async fn a_task_that_is_not_polled_is_cancelled() {
     for _ in 0..10 {
         tokio::time::sleep(Duration::from_secs(59)).await;
         let task = client.task(&id).await;
-        assert_eq!(task["status"], "working", "whoever asks keeps it");
+        assert_eq!(task["status"], "working", "polling keeps it");
     }
     assert_eq!(error_code(&client.reply("tasks/get", json!({ "taskId": forgotten })).await), -32602);
     tokio::time::sleep(Duration::from_secs(61)).await;

@@ -7,7 +7,7 @@ use mcp_runtime::{AskError, ServerBuilder, prelude::*};
 use mcp_tests::support::Client;
 use serde_json::{Value, json};
 
-use super::{Cell, Era, Name, Seen, capable, cells, connect_to};
+use super::{Cell, Name, Protocol, Seen, capable, cells, connect_to};
 
 #[mcp_type]
 struct Flight {
@@ -40,7 +40,7 @@ async fn book(ctx: &Context, seen: &Arc<Seen>) -> Result<String, ToolError> {
 async fn optional(ctx: &Context) -> String {
     match ctx.elicit::<Name>("who", "Who?").await {
         Ok(Name { name }) => format!("it is {name}"),
-        Err(AskError::Declined { .. }) => "nobody said".into(),
+        Err(AskError::Declined { .. }) => "declined".into(),
         Err(error) => format!("no answer: {error}"),
     }
 }
@@ -110,7 +110,7 @@ fn answers(method: &str, params: &Value) -> Value {
             return json!({ "role": "assistant", "content": { "type": "text", "text": "4" }, "model": "m" });
         }
         ("roots/list", _) => return json!({ "roots": [{ "uri": "file:///work", "name": "work" }] }),
-        other => panic!("nobody asked {other:?}"),
+        other => panic!("unexpected request {other:?}"),
     };
     json!({ "action": "accept", "content": content })
 }
@@ -127,32 +127,32 @@ async fn connect(cell: Cell) -> (Client, Arc<Seen>) {
 
 #[tokio::test]
 async fn one_function_elicits_over_every_transport() {
-    for cell in cells("asking") {
+    for cell in cells("elicitation") {
         let (mut client, _) = connect(cell).await;
         let exchange = client.call("greet", json!({})).await;
         assert_eq!(exchange.text(), "Hello, Ada!", "{cell:?}");
-        assert_eq!(exchange.rounds, if cell.1 == Era::Modern { 2 } else { 1 }, "{cell:?}");
+        assert_eq!(exchange.round_trips, if cell.1 == Protocol::Modern { 2 } else { 1 }, "{cell:?}");
     }
 }
 
 #[tokio::test]
 async fn joined_client_requests_share_a_round_trip_and_once_runs_once() {
-    for cell in cells("questions") {
+    for cell in cells("client requests") {
         let (mut client, seen) = connect(cell).await;
         let exchange = client.call("book", json!({})).await;
         assert_eq!(exchange.text(), "Ada 2 true 41 true", "{cell:?}");
         // name and flight together, then the payment
-        assert_eq!(exchange.rounds, if cell.1 == Era::Modern { 3 } else { 1 }, "{cell:?}");
+        assert_eq!(exchange.round_trips, if cell.1 == Protocol::Modern { 3 } else { 1 }, "{cell:?}");
         assert_eq!(seen.quoted.load(Ordering::Relaxed), 1, "{cell:?}");
     }
 }
 
 #[tokio::test]
 async fn a_declined_elicitation_is_a_response() {
-    for cell in cells("questions") {
+    for cell in cells("client requests") {
         let server = builder(&Arc::default()).build().unwrap();
         let mut client = connect_to(&server, cell, capable(), declines).await;
-        assert_eq!(client.call("optional", json!({})).await.text(), "nobody said", "{cell:?}");
+        assert_eq!(client.call("optional", json!({})).await.text(), "declined", "{cell:?}");
         let refused = client.call("greet", json!({})).await;
         assert_eq!(refused.reply["isError"], true, "{cell:?}");
         assert_eq!(refused.text(), "the user declined to answer `user_name`", "{cell:?}");
@@ -161,7 +161,7 @@ async fn a_declined_elicitation_is_a_response() {
 
 #[tokio::test]
 async fn a_duplicate_key_is_an_error_that_the_log_explains() {
-    for cell in cells("questions") {
+    for cell in cells("client requests") {
         let (mut client, _) = connect(cell).await;
         let exchange = client.call("twice", json!({})).await;
         assert_eq!(exchange.reply["isError"], true, "{cell:?}");
@@ -171,7 +171,7 @@ async fn a_duplicate_key_is_an_error_that_the_log_explains() {
 
 #[tokio::test]
 async fn eliciting_from_a_spawned_task_is_an_error() {
-    for cell in cells("questions") {
+    for cell in cells("client requests") {
         let (mut client, _) = connect(cell).await;
         let exchange = client.call("detached", json!({})).await;
         assert_eq!(
@@ -192,11 +192,11 @@ async fn sampling_and_roots_are_requested_together() {
 
 #[tokio::test]
 async fn resources_and_prompts_can_elicit() {
-    for cell in cells("asking") {
+    for cell in cells("elicitation") {
         let (mut client, _) = connect(cell).await;
         let page = client.request("resources/read", json!({ "uri": "page://welcome" })).await.reply;
         assert_eq!(page["contents"][0]["text"], "Welcome, Ada", "{cell:?}");
-        if cell.1 == Era::Modern {
+        if cell.1 == Protocol::Modern {
             // results that depend on responses are never cached, whatever the attribute says
             assert_eq!((&page["ttlMs"], &page["cacheScope"]), (&json!(0), &json!("private")), "{cell:?}");
         }
@@ -208,13 +208,13 @@ async fn resources_and_prompts_can_elicit() {
 
 #[tokio::test]
 async fn missing_client_capabilities_are_errors() {
-    for cell in cells("missing features") {
+    for cell in cells("missing capabilities") {
         let server = builder(&Arc::default()).build().unwrap();
         let mut client = connect_to(&server, cell, json!({}), answers).await;
         let lacking = client.call("greet", json!({})).await.reply;
         let swallowed = client.call("optional", json!({})).await.reply;
         match cell.1 {
-            Era::Modern => {
+            Protocol::Modern => {
                 assert_eq!(lacking["error"]["code"], -32021, "{cell:?}");
                 let needed = json!({ "requiredCapabilities": { "elicitation": {} } });
                 assert_eq!(lacking["error"]["data"], needed, "{cell:?}");
@@ -223,7 +223,7 @@ async fn missing_client_capabilities_are_errors() {
                 let needed = json!({ "requiredCapabilities": { "roots": {}, "sampling": {} } });
                 assert_eq!(both["error"]["data"], needed, "{cell:?}");
             }
-            Era::Legacy => {
+            Protocol::Legacy => {
                 assert_eq!(lacking["isError"], true, "{cell:?}");
                 let text = lacking["content"][0]["text"].as_str().unwrap();
                 assert_eq!(text, "the client does not support `elicitation`, which is needed here");
@@ -237,7 +237,7 @@ async fn missing_client_capabilities_are_errors() {
 
 #[tokio::test]
 async fn users_are_sent_to_urls() {
-    for cell in cells("URLs") {
+    for cell in cells("URL elicitation") {
         let (mut client, _) = connect(cell).await;
         assert_eq!(client.call("visit", json!({})).await.text(), "connected", "{cell:?}");
     }

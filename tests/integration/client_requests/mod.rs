@@ -1,9 +1,9 @@
 //! Client requests: elicitation, sampling and roots, in calls of legacy and modern clients.
 
-mod forms;
-mod models;
-mod required;
-mod urls;
+mod elicitation;
+mod sampling_and_roots;
+mod url_elicitation;
+mod url_elicitation_required;
 
 use mcp_runtime::{Revision, ServerBuilder, testing::TestServer};
 use mcp_tests::support::{ClientRequests, answering};

@@ -63,7 +63,7 @@ fn builder() -> ServerBuilder {
 }
 
 fn declaring(capabilities: Value) -> TestServer {
-    serve(builder()).answering(capabilities, |_, _| Err("nobody asks".into()))
+    serve(builder()).answering(capabilities, |_, _| Err("unexpected client request".into()))
 }
 
 /// The capabilities that the error data names.
@@ -121,7 +121,8 @@ async fn items_are_listed_for_clients_without_the_capability() {
 #[tokio::test]
 async fn a_refused_call_does_not_wait_for_a_permit() {
     let server = builder().build().expect("a server");
-    let able = TestServer::of(&server).answering(json!({ "roots": {} }), |_, _| Err("nobody asks".into()));
+    let able = TestServer::of(&server)
+        .answering(json!({ "roots": {} }), |_, _| Err("unexpected client request".into()));
     let mut running = Box::pin(able.call("roots", json!({})));
     let first =
         std::future::poll_fn(|cx| std::task::Poll::Ready(running.as_mut().poll(cx).is_pending())).await;

@@ -272,7 +272,7 @@ fn two_prompts_of_one_name_are_a_build_error() {
     }
     let error = crate::common::build_error(mcp_runtime::server!().prompt::<write>().prompt::<other>());
     assert!(error.contains("two prompts are `write`"), "{error}");
-    assert_eq!(error.matches("getting.rs:").count(), 2, "{error}");
+    assert_eq!(error.matches("get.rs:").count(), 2, "{error}");
 }
 
 #[tokio::test]

@@ -104,7 +104,8 @@ async fn modern_users_may_decline() {
 
 #[tokio::test]
 async fn url_elicitation_needs_the_url_capability() {
-    let server = serve(builder(1).0).answering(json!({ "elicitation": {} }), |_, _| panic!("nobody may ask"));
+    let server = serve(builder(1).0)
+        .answering(json!({ "elicitation": {} }), |_, _| panic!("unexpected client request"));
     let lacking = |reply: &Reply| {
         let error = reply.error().expect("an error");
         assert_eq!(error.code, -32021);
@@ -118,7 +119,7 @@ async fn url_elicitation_needs_the_url_capability() {
 
 #[tokio::test]
 async fn a_running_task_fails() {
-    let server = serve(builder(1).0).answering(everything(), |_, _| panic!("nobody may ask"));
+    let server = serve(builder(1).0).answering(everything(), |_, _| panic!("unexpected client request"));
     let text = failure(&server.call_task("as_task", json!({})).await);
     assert_eq!(text, "Let us in.\nno request can be sent to the client: the call has become a task");
 }

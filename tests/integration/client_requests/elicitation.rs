@@ -185,7 +185,7 @@ async fn a_type_that_no_form_can_express_is_an_internal_error() {
 async fn a_client_without_form_elicitation_gets_no_request() {
     for capabilities in [json!({}), json!({ "elicitation": { "url": {} } }), json!({ "sampling": {} })] {
         let server = serve(mcp_runtime::server!().tool::<insist>())
-            .answering(capabilities, |_, _| panic!("nobody may ask this client"));
+            .answering(capabilities, |_, _| panic!("unexpected client request"));
         let (code, text) = refusal(&server.call("insist", json!({})).await);
         assert_eq!(code, -32021, "{text}");
         let server = server.legacy(Revision::V2025_11_25);

@@ -87,7 +87,7 @@ async fn the_stream_of_a_cancelled_call_cannot_be_resumed() {
         }
         let again =
             HttpRequest::standalone_stream(&session).header("Last-Event-ID", &last.expect("events have ids"));
-        let refused = EventStream::open(&again, served.address).await.err().expect("there is no stream");
+        let refused = EventStream::open(&again, served.address).await.err().expect("an error response");
         assert_eq!(refused.status, 405);
         assert!(refused.header("allow").is_some_and(|allowed| allowed.contains("POST")));
     })

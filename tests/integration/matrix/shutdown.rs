@@ -6,7 +6,7 @@ use mcp_tests::support::{
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{Era, cells};
+use super::{Protocol, cells};
 use crate::process::fixture;
 
 /// Calls in flight.
@@ -27,18 +27,18 @@ fn assert_result(message: &Value, id: &str) {
     assert_eq!(message["result"]["_meta"][SUBSCRIPTION], id, "{message}");
 }
 
-async fn over_stdio(era: Era) {
+async fn over_stdio(protocol: Protocol) {
     let mut server = LineConnection::spawn(fixture().env("FIXTURE_IN_FLIGHT", "1000"));
-    if era == Era::Legacy {
+    if protocol == Protocol::Legacy {
         server.shake_hands("2025-11-25").await;
     }
     let request = |id: Value, method: &str, mut params: Value| {
-        if era == Era::Modern {
+        if protocol == Protocol::Modern {
             params["_meta"] = meta();
         }
         request(id, method, params)
     };
-    if era == Era::Modern {
+    if protocol == Protocol::Modern {
         let filter = json!({ "notifications": { "toolsListChanged": true } });
         server.send(&request(json!("listen"), "subscriptions/listen", filter)).await;
         assert_eq!(server.message().await["method"], "notifications/subscriptions/acknowledged");
@@ -68,20 +68,20 @@ async fn over_stdio(era: Era) {
             ends.push(message);
         }
     }
-    assert_eq!(napped, CALLS, "{era:?}");
-    match (era, ends.as_slice()) {
-        (Era::Legacy, []) => {}
-        (Era::Modern, [result, cancelled]) => {
+    assert_eq!(napped, CALLS, "{protocol:?}");
+    match (protocol, ends.as_slice()) {
+        (Protocol::Legacy, []) => {}
+        (Protocol::Modern, [result, cancelled]) => {
             assert_result(result, "listen");
             assert_eq!(cancelled["method"], "notifications/cancelled");
             assert_eq!(cancelled["params"]["requestId"], "listen");
         }
-        (_, others) => panic!("{era:?}: {others:?}"),
+        (_, others) => panic!("{protocol:?}: {others:?}"),
     }
-    assert_eq!(server.exit().await.0.code(), Some(0), "{era:?}");
+    assert_eq!(server.exit().await.0.code(), Some(0), "{protocol:?}");
 }
 
-async fn over_http(era: Era) {
+async fn over_http(protocol: Protocol) {
     let free = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let at = free.local_addr().expect("an address");
     drop(free);
@@ -89,31 +89,31 @@ async fn over_http(era: Era) {
     while TcpStream::connect(at).await.is_err() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    let session = match era {
-        Era::Legacy => {
+    let session = match protocol {
+        Protocol::Legacy => {
             let hello = HttpRequest::initialize("2025-11-25").send(at).await;
             hello.session()
         }
-        Era::Modern => String::new(),
+        Protocol::Modern => String::new(),
     };
     let mut streams = Vec::new();
     for id in ["a", "b", "c"] {
-        let request = match era {
-            Era::Legacy => HttpRequest::standalone_stream(&session),
-            Era::Modern => {
+        let request = match protocol {
+            Protocol::Legacy => HttpRequest::standalone_stream(&session),
+            Protocol::Modern => {
                 let filter = json!({ "notifications": { "toolsListChanged": true } });
                 HttpRequest::modern(id, "subscriptions/listen", filter)
             }
         };
         let mut events = EventStream::open(&request, at).await.expect("a stream");
-        if era == Era::Modern {
+        if protocol == Protocol::Modern {
             events.next().await.expect("an acknowledgement");
         }
         streams.push((id, events));
     }
-    let call = |id: usize, params: Value| match era {
-        Era::Legacy => HttpRequest::legacy(&session, id, "tools/call", &params),
-        Era::Modern => HttpRequest::modern(id, "tools/call", params),
+    let call = |id: usize, params: Value| match protocol {
+        Protocol::Legacy => HttpRequest::legacy(&session, id, "tools/call", &params),
+        Protocol::Modern => HttpRequest::modern(id, "tools/call", params),
     };
     let naps: Vec<_> = (0..CALLS)
         .map(|id| {
@@ -126,25 +126,25 @@ async fn over_http(era: Era) {
     }
     server.terminate();
     for (id, events) in &mut streams {
-        if era == Era::Modern {
+        if protocol == Protocol::Modern {
             assert_result(&events.next().await.expect("a result"), id);
         }
-        assert_eq!(events.next().await, None, "{era:?}");
+        assert_eq!(events.next().await, None, "{protocol:?}");
     }
     for nap in naps {
         assert_eq!(text_of(&nap.await.expect("no panic").json()), "napped");
     }
     let (status, _) = server.exit().await;
-    assert_eq!(status.code(), Some(0), "{era:?}");
+    assert_eq!(status.code(), Some(0), "{protocol:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shutdown_answers_a_hundred_calls_and_ends_streams() {
-    for (transport, era) in cells("stopping") {
+    for (transport, protocol) in cells("shutdown") {
         match transport {
             Transport::Memory => unreachable!("the table has no such cell"),
-            Transport::Stdio => over_stdio(era).await,
-            Transport::Http => within(over_http(era)).await,
+            Transport::Stdio => over_stdio(protocol).await,
+            Transport::Http => within(over_http(protocol)).await,
         }
     }
 }

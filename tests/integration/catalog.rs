@@ -6,7 +6,7 @@ use mcp_tests::support::{LineConnection, meta};
 use serde_json::{Value, json};
 
 fn catalog() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_rows"))
+    Command::new(env!("CARGO_BIN_EXE_catalog"))
 }
 
 const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
@@ -66,7 +66,9 @@ impl Connection {
             assert_eq!(map.remove("resultType"), Some("complete".into()), "{reply}");
             assert_eq!(
                 map.remove("_meta"),
-                Some(json!({ "io.modelcontextprotocol/serverInfo": { "name": "catalog", "version": "1.0.0" } }))
+                Some(
+                    json!({ "io.modelcontextprotocol/serverInfo": { "name": "catalog", "version": "1.0.0" } })
+                )
             );
         }
         result
@@ -137,7 +139,7 @@ async fn tools_are_listed_and_called() {
             order["outputSchema"] = ids;
         }
         assert_eq!(list["tools"][1], order, "{revision}");
-        assert_eq!(list["tools"].as_array().map(Vec::len), Some(7), "what nobody named is not offered");
+        assert_eq!(list["tools"].as_array().map(Vec::len), Some(7), "unregistered tools are not listed");
         assert_eq!(wire.call("echo", json!({ "message": "hi" })).await, text("hi"));
         assert_eq!(wire.result("tools/call", &json!({ "name": "anything" })).await, text(""));
     }
@@ -400,6 +402,6 @@ async fn unregistered_items_are_reported_once() {
     let log = log_of(&ping).await;
     let lines: Vec<_> = log.lines().filter(|line| line.contains("no server offers it")).collect();
     assert_eq!(lines.len(), 1, "{log}");
-    assert!(lines[0].contains("`unregistered`") && lines[0].contains("main.rs:"), "{log}");
+    assert!(lines[0].contains("`unregistered`") && lines[0].contains("catalog.rs:"), "{log}");
     assert!(!log.contains("left_out"), "{log}");
 }

@@ -3,7 +3,7 @@
 
 use std::{process::Command, time::Duration};
 
-use super::{Missing, child, package, manifest_dir};
+use super::{Missing, child, manifest_dir, package};
 
 /// The first Node that can load the package.
 const LEAST_NODE: u32 = 22;
@@ -26,9 +26,9 @@ pub fn chromium() -> Result<Command, Missing> {
     let manifest = include_str!("browser/package.json");
     let node = package::node(LEAST_NODE)?;
     let packages = package::npm(manifest)?;
-    let dir = package::once("chromium", manifest, |dir| {
+    let dir = package::fill_once("chromium", manifest, |dir| {
         let mut unpack = Command::new(node);
-        unpack.arg(manifest_dir().join("outside/browser/unpack.mjs")).arg(packages).env("TMPDIR", dir);
+        unpack.arg(manifest_dir().join("external/browser/unpack.mjs")).arg(packages).env("TMPDIR", dir);
         let finished = child::run(&mut unpack, "", UNPACK);
         let _ = finished.expect("the installed node can be run").or_panic("unpacking Chromium");
     });

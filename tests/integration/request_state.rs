@@ -233,7 +233,7 @@ async fn once_keeps_only_successes() {
     });
     server.call("flaky", json!({})).await.expect_failure("try again");
     server.call("flaky", json!({})).await.expect_text("1 true");
-    assert_eq!(runs.so_far(), 2, "one for the failure, one for both rounds of the second call");
+    assert_eq!(runs.so_far(), 2, "one for the failure, one for both round trips of the second call");
 }
 
 #[tokio::test]

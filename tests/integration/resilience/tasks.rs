@@ -23,7 +23,7 @@ async fn a_task_fails_with_the_missing_client_capability() {
         for transport in Transport::ALL {
             let server = mcp_runtime::server!().tool::<ask>().build().expect("a server");
             let knows_tasks = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
-            let no_requests = |method: &str, _: &Value| panic!("nobody asks {method}");
+            let no_requests = |method: &str, _: &Value| panic!("unexpected request `{method}`");
             let mut client =
                 Client::connect(&server, transport, Revision::LATEST, knows_tasks, no_requests).await;
             let id = client.start_task("ask", json!({})).await;

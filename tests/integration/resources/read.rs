@@ -227,13 +227,16 @@ async fn unknown_uris_are_not_found() {
 #[tokio::test]
 async fn malformed_params_are_invalid_params_errors() {
     let mut server = serve(mcp_runtime::server!().resource::<text>());
-    for revision in LEGACY {
+    // the client is modern until a revision is set
+    for revision in [None].into_iter().chain(LEGACY.map(Some)) {
+        if let Some(revision) = revision {
+            server = server.legacy(revision);
+        }
         for params in
             [json!({}), json!({ "uri": null }), json!({ "uri": 3 }), json!({ "uri": ["r2://text"] })]
         {
             server.request("resources/read", params).await.expect_code(-32602);
         }
-        server = server.legacy(revision);
     }
 }
 

@@ -24,9 +24,12 @@ async fn only_existing_resources_are_acknowledged() {
 async fn scheme_and_host_match_case_insensitively_and_keep_the_clients_spelling() {
     for transport in Transport::ALL {
         let server = builder().build().unwrap();
-        let filter = json!({ "resourceSubscriptions": ["hTTp://example.ORG/one"] });
+        let filter = json!({ "resourceSubscriptions": ["hTTp://example.ORG/one", "item://1"] });
         let mut listener = Listener::open(&server, transport, filter).await;
+        // the path is case-sensitive: the next notification is that of another resource
         server.handle().resource_updated("http://example.org/ONE");
+        server.handle().resource_updated("item://1");
+        listener.expect_updated("item://1").await;
         server.handle().resource_updated("HTTP://Example.org/one");
         listener.expect_updated("hTTp://example.ORG/one").await;
     }

@@ -406,7 +406,7 @@ pub(crate) fn json_schema_tool() -> ToolDef {
         }))
         .handler(|call: ToolCall| async move {
             let name: Option<String> = call.arg("name")?;
-            Ok::<_, ToolError>(format!("Contact of {}", name.as_deref().unwrap_or("somebody")))
+            Ok::<_, ToolError>(format!("Contact of {}", name.as_deref().unwrap_or("someone")))
         })
 }
 

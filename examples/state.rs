@@ -53,7 +53,7 @@ impl FromContext for Author {
     type Error = Infallible;
 
     async fn from_context(ctx: &Context) -> Result<Self, Infallible> {
-        Ok(Self(ctx.client().map_or_else(|| "somebody".to_owned(), |client| client.name)))
+        Ok(Self(ctx.client().map_or_else(|| "someone".to_owned(), |client| client.name)))
     }
 }
 
@@ -83,7 +83,7 @@ fn read_note(
     store: &dyn Store,
 ) -> Result<String, ToolError> {
     // an error made with `new` is shown to the model
-    store.get(id).ok_or_else(|| ToolError::new(format!("there is no note {id}\n`add_note` gives numbers")))
+    store.get(id).ok_or_else(|| ToolError::new(format!("note {id} does not exist\n`add_note` gives numbers")))
 }
 
 pub(crate) fn server() -> ServerBuilder {

@@ -24,7 +24,7 @@ const NODE: &str = "22.23.3";
 ///
 /// # Errors
 ///
-/// If there is no Python of at least 3.10.
+/// If no Python of at least 3.10 exists.
 ///
 /// # Panics
 ///

@@ -102,7 +102,7 @@ async fn an_entry_lists_every_file_with_its_digest() {
         entry["frontmatter"],
         json!({
             "name": "fixture-skill",
-            "description": "Writes the release notes of a library from its changelog. Use it when somebody asks what is new in a version.",
+            "description": "Writes the release notes of a library from its changelog. Use it when a user asks what is new in a version.",
             "license": "MIT OR Apache-2.0",
             "metadata": { "version": "1.0" }
         })
@@ -143,7 +143,7 @@ async fn a_manifest_is_a_resource() {
         json!({
             "uri": MANIFEST,
             "name": "fixture-skill",
-            "description": "Writes the release notes of a library from its changelog. Use it when somebody asks what is new in a version.",
+            "description": "Writes the release notes of a library from its changelog. Use it when a user asks what is new in a version.",
             "mimeType": "text/markdown",
             "size": size
         })

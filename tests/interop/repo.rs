@@ -122,7 +122,7 @@ pub(crate) fn steps(sdk: Sdk, mode: Mode) -> Vec<Step> {
             }),
         ),
         Step::error(
-            json!({ "op": "prompt", "name": "explain", "arguments": { "path": "README.md", "audience": "nobody" } }),
+            json!({ "op": "prompt", "name": "explain", "arguments": { "path": "README.md", "audience": "robots" } }),
             -32602,
             &Value::Null,
         ),

@@ -365,7 +365,7 @@ async fn a_file_is_explained() {
     assert!(
         messages[1]["content"]["text"].as_str().unwrap().starts_with("Explain `src/lib.rs`: what it is for")
     );
-    let reply = server.prompt("explain", json!({ "path": "src/lib.rs", "audience": "nobody" })).await;
+    let reply = server.prompt("explain", json!({ "path": "src/lib.rs", "audience": "robots" })).await;
     reply.expect_code(-32602);
 }
 

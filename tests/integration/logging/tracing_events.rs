@@ -36,7 +36,7 @@ async fn steps() {
     tokio::task::yield_now().await;
     tracing::error!(ratio = 0.5, negative = -1, debug = ?Some(1), target = "x", "second");
     tracing::debug!(target: "elsewhere", "third");
-    tracing::trace!("there is no level for this");
+    tracing::trace!("has no level of its own");
 }
 
 /// Records on another thread

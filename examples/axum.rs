@@ -5,7 +5,7 @@
 //! curl http://127.0.0.1:8080/health
 //! ```
 //!
-//! The MCP endpoint is `http://127.0.0.1:8080/mcp`, and `/tools/mcp` as well; both want the header
+//! The MCP endpoint is `http://127.0.0.1:8080/mcp`, and `/tools/mcp` as well; both need the header
 //! `Authorization: Bearer ada-secret`.
 
 use axum::{
@@ -18,21 +18,21 @@ use axum::{
 };
 use mcp_runtime::{Caller, HttpService, IntoPrincipal, prelude::*};
 
-/// Who the middleware found to be calling.
+/// The caller that the middleware has authenticated.
 #[derive(Clone)]
 struct Principal {
     name: &'static str,
     admin: bool,
 }
 
-/// Sessions and tasks belong to whoever this names.
+/// Sessions and tasks belong to this caller.
 impl IntoPrincipal for Principal {
     fn into_principal(self) -> Option<Caller> {
         Some(Caller::new("example", self.name))
     }
 }
 
-/// Says who is calling.
+/// Returns who is calling.
 #[mcp_tool(read_only)]
 fn whoami(principal: &Principal) -> String {
     principal.name.to_owned()
@@ -44,7 +44,7 @@ fn clear_cache(principal: &Principal) -> Result<&'static str, ToolError> {
     if principal.admin { Ok("done") } else { Err(ToolError::new("only administrators may do this")) }
 }
 
-/// Turns a token into a `Principal`, or the request away.
+/// Turns a token into a `Principal`, or rejects the request.
 async fn authenticate(mut request: Request, next: Next) -> Result<Response, StatusCode> {
     let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let principal = match header.and_then(|value| value.strip_prefix("Bearer ")) {
@@ -85,7 +85,7 @@ async fn main() -> mcp_runtime::Result<()> {
     let app = app(mcp.clone());
     let stopped = async move {
         if tokio::signal::ctrl_c().await.is_ok() {
-            // otherwise the server would wait for clients that listen
+            // otherwise the server would wait for open listen streams
             mcp.stop();
         }
     };

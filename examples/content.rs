@@ -42,7 +42,7 @@ fn fixed_text() -> &'static str {
     "always the same"
 }
 
-/// A text that is made only if need be.
+/// A text that is allocated only if necessary.
 #[mcp_tool]
 fn maybe_fixed_text(loud: bool) -> Cow<'static, str> {
     if loud { "quiet".to_uppercase().into() } else { "quiet".into() }
@@ -54,7 +54,7 @@ fn sum(a: i64, b: i64) -> i64 {
     a + b
 }
 
-/// A yes or no, as text.
+/// A boolean, as text.
 #[mcp_tool]
 fn is_even(number: i64) -> bool {
     number % 2 == 0
@@ -78,7 +78,7 @@ fn high(city: String) -> Json<f64> {
     Json(Forecast::of(city).high)
 }
 
-/// Nothing but success.
+/// Nothing.
 #[mcp_tool]
 fn forget() {}
 
@@ -100,7 +100,7 @@ fn sound() -> Audio {
     Audio::new(silence(800), "audio/wav")
 }
 
-/// A link to a resource, which the client may read or not.
+/// A link to a resource, which the client may read.
 #[mcp_tool]
 fn link() -> ResourceLink {
     ResourceLink::new("content://pixel", "pixel").description("One red pixel").mime("image/png")
@@ -124,13 +124,13 @@ fn forecast_with_map(city: String) -> (Json<Forecast>, Image) {
     (Json(Forecast::of(city)), image())
 }
 
-/// As many blocks as asked for.
+/// As many blocks as requested.
 #[mcp_tool]
 fn countdown(#[mcp(range(0..=10))] from: u8) -> Vec<String> {
     (0..=from).rev().map(|n| n.to_string()).collect()
 }
 
-/// Blocks that say for whom they are, and how much they matter.
+/// Blocks with an audience and a priority.
 #[mcp_tool]
 fn annotated() -> (Text, Text) {
     (
@@ -139,7 +139,7 @@ fn annotated() -> (Text, Text) {
     )
 }
 
-/// A result of which the function decides every part.
+/// A result of which the function sets every part.
 #[mcp_tool(output = Forecast)]
 fn whole() -> Result<ToolResult, ToolError> {
     Ok(ToolResult::text("Kiel will be fine")
@@ -153,25 +153,25 @@ fn note() -> &'static str {
     "# A note"
 }
 
-/// A JSON resource, one for each city that begins with a capital.
+/// A JSON resource, one for each city that begins with a capital letter.
 #[mcp_resource(uri = "content://forecast/{city}")]
 fn forecast_of(city: String) -> Option<Json<Forecast>> {
     city.starts_with(char::is_uppercase).then(|| Json(Forecast::of(city)))
 }
 
-/// Bytes; a `Vec<u8>` does as well.
+/// Bytes; a `Vec<u8>` works as well.
 #[mcp_resource(uri = "content://silence", mime = "audio/wav")]
 fn silent() -> Bytes {
     silence(800).into()
 }
 
-/// Contents that decide on their own type.
+/// Contents that set their own type.
 #[mcp_resource(uri = "content://pixel", mime = "image/png")]
 fn pixel() -> ResourceContents {
     ResourceContents::blob_from_base64(PIXEL).meta("example.org/colour", "red")
 }
 
-/// One message of the user.
+/// One user message.
 #[mcp_prompt]
 fn greet(name: String) -> String {
     format!("Say hello to {name}.")
@@ -189,7 +189,7 @@ fn describe() -> (Image, &'static str) {
     (image(), "What is in this image?")
 }
 
-/// A resource with a task, and a description made on the spot.
+/// A resource with a task, and a description that is computed.
 #[mcp_prompt]
 fn summarize() -> PromptResult {
     let messages = [Message::user(embedded()), Message::user("Summarize this.")];

@@ -1,4 +1,4 @@
-//! What the protocol's conformance suite asks of a server, with attributes only.
+//! The server that the protocol's conformance suite expects, written with attributes only.
 //!
 //! ```sh
 //! cargo run --example everything -- --http 127.0.0.1:3000
@@ -63,7 +63,7 @@ async fn test_tool_with_progress(ctx: &Context) -> &'static str {
     "Progress test completed"
 }
 
-/// Has its client come back for the result.
+/// Makes its client poll for the result.
 #[mcp_tool]
 async fn test_reconnection(ctx: &Context) -> &'static str {
     ctx.close_stream(Duration::from_millis(500));
@@ -71,28 +71,28 @@ async fn test_reconnection(ctx: &Context) -> &'static str {
     "Reconnection test completed"
 }
 
-/// Says that the tools have changed.
+/// Publishes a change of the tools.
 #[mcp_tool]
 fn test_trigger_tool_change(server: &ServerHandle) -> &'static str {
     server.tools_changed();
     "Told"
 }
 
-/// Says that the prompts have changed.
+/// Publishes a change of the prompts.
 #[mcp_tool]
 fn test_trigger_prompt_change(server: &ServerHandle) -> &'static str {
     server.prompts_changed();
     "Told"
 }
 
-/// Says that the watched resource has changed.
+/// Publishes a change of the watched resource.
 #[mcp_tool]
 fn test_trigger_resource_change(server: &ServerHandle) -> &'static str {
     server.resource_updated("test://watched-resource");
     "Told"
 }
 
-/// Asks the client's model.
+/// Samples the client's model.
 #[mcp_tool]
 async fn test_sampling(prompt: String, ctx: &Context) -> Result<String, ToolError> {
     Ok(format!("LLM response: {}", ctx.sample("answer").user(prompt).max_tokens(100).await?.text()))
@@ -142,7 +142,7 @@ impl Default for Profile {
     }
 }
 
-/// Asks with a form that is filled in already.
+/// Elicits with a form that has defaults.
 #[mcp_tool]
 async fn test_elicitation_sep1034_defaults(ctx: &Context) -> Result<String, ToolError> {
     let answer = ctx.elicit::<Profile>("profile", "Please check your profile").answer().await?;
@@ -188,7 +188,7 @@ struct Choices {
     titled_multi: Vec<Titled>,
 }
 
-/// Asks for one and for several of a few values.
+/// Elicits one and several of a few values.
 #[mcp_tool]
 async fn test_elicitation_sep1330_enums(ctx: &Context) -> Result<String, ToolError> {
     let answer = ctx.elicit::<Choices>("choices", "Please choose").answer().await?;
@@ -196,7 +196,7 @@ async fn test_elicitation_sep1330_enums(ctx: &Context) -> Result<String, ToolErr
     Ok(format!("Elicitation completed: {text}"))
 }
 
-/// Reports, then asks the user.
+/// Reports progress, then elicits.
 #[mcp_tool]
 async fn test_streaming_elicitation(ctx: &Context) -> Result<String, ToolError> {
     ctx.progress(1.0).total(2.0).send();
@@ -209,7 +209,7 @@ struct UserName {
     name: String,
 }
 
-/// Asks for a name.
+/// Elicits a name.
 #[mcp_tool]
 async fn test_input_required_result_elicitation(ctx: &Context) -> Result<String, ToolError> {
     Ok(greet(ctx.elicit::<UserName>("user_name", "What is your name?").await?.name))
@@ -221,7 +221,7 @@ async fn test_input_required_result_sampling(ctx: &Context) -> Result<String, To
     Ok(ctx.sample("capital_question").user("What is the capital of France?").max_tokens(100).await?.text())
 }
 
-/// Asks the client for its folders.
+/// Lists the client's roots.
 #[mcp_tool]
 async fn test_input_required_result_list_roots(ctx: &Context) -> Result<String, ToolError> {
     Ok(ctx.roots("client_roots").await?.iter().map(|root| root.uri.as_str()).collect::<Vec<_>>().join(", "))
@@ -232,7 +232,7 @@ struct Confirmation {
     ok: bool,
 }
 
-/// Asks for a confirmation; what it knows of the call travels with the client.
+/// Elicits a confirmation; its request state travels with the client.
 #[mcp_tool]
 async fn test_input_required_result_request_state(ctx: &Context) -> Result<&'static str, ToolError> {
     Ok(if ctx.elicit::<Confirmation>("confirm", "Please confirm").await?.ok {
@@ -242,13 +242,13 @@ async fn test_input_required_result_request_state(ctx: &Context) -> Result<&'sta
     })
 }
 
-/// Asks for a confirmation; a client that changes what travels with it is refused.
+/// Elicits a confirmation; a client that changes the request state is refused.
 #[mcp_tool]
 async fn test_input_required_result_tampered_state(ctx: &Context) -> Result<&'static str, ToolError> {
     test_input_required_result_request_state(ctx).await
 }
 
-/// Asks user, model and client at once.
+/// Requests elicitation, sampling and roots at once.
 #[mcp_tool]
 async fn test_input_required_result_multiple_inputs(ctx: &Context) -> Result<String, ToolError> {
     let (user, greeting, roots) = tokio::join!(
@@ -264,7 +264,7 @@ struct Color {
     color: String,
 }
 
-/// Asks twice, one after the other.
+/// Elicits twice, one after the other.
 #[mcp_tool]
 async fn test_input_required_result_multi_round(ctx: &Context) -> Result<String, ToolError> {
     let UserName { name } = ctx.elicit("step1", "What is your name?").await?;
@@ -272,7 +272,7 @@ async fn test_input_required_result_multi_round(ctx: &Context) -> Result<String,
     Ok(format!("{name} likes {color}"))
 }
 
-/// Asks only for what the client can do.
+/// Requests only what the client supports.
 #[mcp_tool]
 async fn test_input_required_result_capabilities(ctx: &Context) -> Result<String, ToolError> {
     if ctx.supports(ClientFeature::Elicitation) {
@@ -292,7 +292,7 @@ async fn test_tool_with_logging(ctx: &Context) -> &'static str {
     "Logged three times."
 }
 
-/// Logs to clients that ask for it with their request.
+/// Logs to clients whose request sets a level.
 #[mcp_tool]
 fn test_logging_tool(ctx: &Context) -> &'static str {
     ctx.log(LogLevel::Info, json!({ "event": "called" })).logger("everything").send();
@@ -311,7 +311,7 @@ fn greet(name: String) -> String {
     format!("Hello, {name}!")
 }
 
-/// Takes its time, as a task where the client knows tasks.
+/// Sleeps, as a task for clients with the extension.
 #[mcp_tool(task)]
 async fn slow_compute(seconds: f64, label: Option<String>) -> String {
     sleep(Duration::from_secs_f64(seconds.clamp(0.0, 3600.0))).await;
@@ -325,7 +325,7 @@ async fn failing_job() -> Result<(), ToolError> {
     Err(ToolError::new("This job always fails"))
 }
 
-/// Ends in an error of the protocol.
+/// Ends in a JSON-RPC error.
 #[mcp_tool(task)]
 async fn protocol_error_job() -> Result<(), ToolError> {
     Err(ProtocolError::internal("The job broke").into())
@@ -346,7 +346,7 @@ async fn confirm_delete(filename: String, ctx: &Context) -> Result<String, ToolE
     })
 }
 
-/// Asks for two things at once, as a task.
+/// Elicits two values at once, as a task.
 #[mcp_tool(task)]
 async fn multi_input(ctx: &Context) -> Result<String, ToolError> {
     let (user, agreement) = tokio::join!(
@@ -356,7 +356,7 @@ async fn multi_input(ctx: &Context) -> Result<String, ToolError> {
     Ok(format!("{} agrees: {}", user?.name, agreement?.confirm))
 }
 
-/// Asked for before the task begins, since it is injected.
+/// Elicited before the task starts, since it is injected.
 impl FromContext for UserName {
     type Error = ToolError;
 
@@ -365,7 +365,7 @@ impl FromContext for UserName {
     }
 }
 
-/// Asks for a name, then goes on as a task.
+/// Elicits a name, then continues as a task.
 #[mcp_tool(task)]
 async fn test_tool_with_task(#[mcp(inject)] user: UserName) -> String {
     format!("Hello, {}! The task is done.", user.name)
@@ -377,7 +377,7 @@ fn test_custom_header(#[mcp(header = "Value")] value: String) -> String {
     format!("Header value: {value}")
 }
 
-/// A tool made at run time, whose schema uses what JSON Schema 2020-12 has to offer.
+/// A tool made at run time, whose schema uses keywords of JSON Schema 2020-12.
 pub(crate) fn json_schema_tool() -> ToolDef {
     ToolDef::builder("json_schema_2020_12_tool")
         .description("Takes a schema that uses much of JSON Schema 2020-12.")
@@ -406,7 +406,7 @@ pub(crate) fn json_schema_tool() -> ToolDef {
         }))
         .handler(|call: ToolCall| async move {
             let name: Option<String> = call.arg("name")?;
-            Ok::<_, ToolError>(format!("Contact of {}", name.as_deref().unwrap_or("somebody")))
+            Ok::<_, ToolError>(format!("Contact of {}", name.as_deref().unwrap_or("someone")))
         })
 }
 
@@ -422,7 +422,7 @@ fn static_binary() -> ResourceContents {
     ResourceContents::blob_from_base64(PNG)
 }
 
-/// A text that clients may watch.
+/// A text that clients can subscribe to.
 #[mcp_resource(uri = "test://watched-resource")]
 fn watched_resource() -> &'static str {
     "This is the content of the watched resource."
@@ -482,7 +482,7 @@ struct UserContext {
     context: String,
 }
 
-/// A prompt that asks the user first.
+/// A prompt that elicits first.
 #[mcp_prompt]
 async fn test_input_required_result_prompt(ctx: &Context) -> Result<String, ToolError> {
     let about = ctx.elicit::<UserContext>("user_context", "What is this about?").await?;

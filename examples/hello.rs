@@ -3,7 +3,7 @@
 
 use mcp_runtime::prelude::*;
 
-/// Greets somebody.
+/// Greets someone.
 #[mcp_tool]
 fn greet(
     /// Whom to greet

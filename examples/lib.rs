@@ -1,1 +1,1 @@
-//! One short server per idea; run one with `cargo run --example NAME`.
+//! One short server per feature; run one with `cargo run --example NAME`.

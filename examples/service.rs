@@ -46,7 +46,7 @@ fn add_tax(#[mcp(range(0.0..))] price: f64, rate: &Rate) -> f64 {
 
 struct Rate(f64);
 
-/// A server of its own, with its own state; it could come from another crate.
+/// A separate server with its own state; it could come from another crate.
 fn prices() -> ServerBuilder {
     mcp_runtime::server!().state(Rate(20.0)).tool::<add_tax>()
 }

@@ -1,4 +1,4 @@
-//! Shared state, errors for the model and for the log, and a value made for each request.
+//! Shared state, public and private errors, and a value that is created for each request.
 //!
 //! ```sh
 //! cargo run --example state -- call visit
@@ -20,7 +20,7 @@ use mcp_runtime::{ServerBuilder, prelude::*};
 #[derive(Default)]
 struct Counter(AtomicU64);
 
-/// What the tools need of a store; they do not know which one they get.
+/// What the tools need from a store, whatever its implementation.
 trait Store: Send + Sync {
     fn add(&self, note: String) -> io::Result<usize>;
     fn get(&self, id: usize) -> Option<String>;
@@ -46,26 +46,26 @@ impl Store for Memory {
     }
 }
 
-/// Who writes: made anew for each request, from what its client says of itself.
+/// The author: created anew for each request, from the information about its client.
 struct Author(String);
 
 impl FromContext for Author {
     type Error = Infallible;
 
     async fn from_context(ctx: &Context) -> Result<Self, Infallible> {
-        Ok(Self(ctx.client().map_or_else(|| "somebody".to_owned(), |client| client.name)))
+        Ok(Self(ctx.client().map_or_else(|| "someone".to_owned(), |client| client.name)))
     }
 }
 
-/// Counts how often it was called.
+/// Counts its calls.
 #[mcp_tool]
 fn visit(counter: &Counter) -> u64 {
     counter.0.fetch_add(1, Ordering::Relaxed) + 1
 }
 
-/// Keeps a note and gives its number.
+/// Keeps a note and returns its number.
 ///
-/// A failing store is nothing that a model could mend: the client reads `tool 'add_note' failed`, the log the cause.
+/// A failing store is nothing that a model can fix: the client reads `tool 'add_note' failed`, the log has the cause.
 #[mcp_tool]
 fn add_note(
     #[mcp(length(1..=200))] text: String,
@@ -78,12 +78,12 @@ fn add_note(
 /// Reads a note.
 #[mcp_tool(read_only)]
 fn read_note(
-    /// The number that `add_note` gave
+    /// The number that `add_note` returned
     id: usize,
     store: &dyn Store,
 ) -> Result<String, ToolError> {
     // an error made with `new` is shown to the model
-    store.get(id).ok_or_else(|| ToolError::new(format!("there is no note {id}\n`add_note` gives numbers")))
+    store.get(id).ok_or_else(|| ToolError::new(format!("note {id} does not exist\n`add_note` gives numbers")))
 }
 
 pub(crate) fn server() -> ServerBuilder {

@@ -1,5 +1,5 @@
-//! What must hold of every file: links that resolve, no traces of the machine that wrote them, source files
-//! that say what they guarantee. Run by `cargo test -p mcp-tests --test hygiene`.
+//! What must hold for every file: links resolve, no traces of the machine it was written on, source files state what
+//! they guarantee. Run by `cargo test -p mcp-tests --test hygiene`.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What tools put there, not us.
+/// Directories that tools generate.
 const SKIPPED: [&str; 5] = [".git", "target", "node_modules", ".venv", "__pycache__"];
 
 fn root() -> PathBuf {
@@ -15,7 +15,7 @@ fn root() -> PathBuf {
     package.parent().expect("the workspace").to_owned()
 }
 
-/// Every file of the workspace, by its path inside it.
+/// Every file of the workspace, by its relative path.
 fn files() -> BTreeMap<String, PathBuf> {
     let mut found = BTreeMap::new();
     let mut folders = vec![root()];
@@ -37,7 +37,7 @@ fn files() -> BTreeMap<String, PathBuf> {
     found
 }
 
-/// Every file that is text.
+/// Every text file.
 fn texts() -> impl Iterator<Item = (String, String)> {
     files().into_iter().filter_map(|(name, path)| Some((name, fs::read_to_string(path).ok()?)))
 }
@@ -46,14 +46,14 @@ fn report(wrong: &[String]) {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
-/// The prose of a page: code blocks and code spans are blank.
+/// The prose of a page, with code blocks and code spans blanked out.
 fn prose(page: &str) -> String {
     let mut fenced = false;
     let mut text = String::new();
     for line in page.lines() {
         let fence = line.trim_start().starts_with("```");
         if !fenced && !fence {
-            // a span may stand in the text of a link, so only what is inside it goes
+            // a code span may be inside the text of a link, so only its content is removed
             for (index, part) in line.split('`').enumerate() {
                 if index % 2 == 0 { text.push_str(part) } else { text.push('x') }
             }
@@ -71,7 +71,7 @@ fn links(page: &str) -> Vec<String> {
     ends.filter_map(|rest| rest.split_once(')')).map(|(target, _)| target.to_owned()).collect()
 }
 
-/// The anchors that a renderer makes of the headings.
+/// The anchors that a renderer generates from the headings.
 fn anchors(page: &str) -> HashSet<String> {
     let mut fenced = false;
     let mut found = HashSet::new();
@@ -128,7 +128,7 @@ fn every_page_of_the_guide_is_listed_and_its_rust_is_compiled() {
 }
 
 #[test]
-fn code_blocks_say_what_they_are() {
+fn code_blocks_name_their_language() {
     let known = ["rust", "rust,no_run", "rust,test_harness", "text", "json", "toml", "sh"];
     let mut wrong = Vec::new();
     for (name, page) in texts().filter(|(name, _)| name == "README.md" || name.starts_with("docs/")) {
@@ -145,8 +145,8 @@ fn code_blocks_say_what_they_are() {
 }
 
 #[test]
-fn no_file_tells_where_it_was_written() {
-    // written in two parts, since this file is read too
+fn no_file_contains_a_path_of_the_machine() {
+    // written in two parts, since this file is checked too
     let folders = [("/wo", "rk/"), ("/tm", "p/"), ("/ho", "me/"), ("/ro", "ot/"), ("/Us", "ers/")];
     let traces: Vec<String> = folders.iter().map(|(a, b)| format!("{a}{b}")).collect();
     // `up/root/file` is a path inside of something
@@ -180,7 +180,7 @@ fn packages_come_from_the_usual_registries() {
                     let line = line.split_once(" = ").filter(|(key, _)| *key == "source").map(|_| line);
                     line.is_none_or(|line| line == cargo)
                 }
-                // packages are installed by name: these files carry no download address at all
+                // packages are installed by name: these files contain no download addresses
                 "package-lock.json" => !line.starts_with("\"resolved\""),
                 "uv.lock" | "poetry.lock" | "requirements.txt" => !line.contains("://"),
                 _ => !redirects.iter().any(|(a, b)| line.contains(&format!("{a}{b}"))),
@@ -196,10 +196,10 @@ fn packages_come_from_the_usual_registries() {
 }
 
 #[test]
-fn source_files_open_with_what_they_guarantee() {
+fn source_files_open_with_a_module_doc() {
     let sources = || texts().filter(|(name, _)| name.ends_with(".rs") && name.contains("/src/"));
-    let silent = sources().filter(|(_, text)| !text.starts_with("//!"));
-    let wrong: Vec<_> = silent.map(|(name, _)| format!("{name}: does not open with `//!`")).collect();
+    let undocumented = sources().filter(|(_, text)| !text.starts_with("//!"));
+    let wrong: Vec<_> = undocumented.map(|(name, _)| format!("{name}: does not open with `//!`")).collect();
     report(&wrong);
     let checked = sources().count();
     assert!(checked > 50, "only {checked} files were found");

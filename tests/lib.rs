@@ -1,7 +1,7 @@
-//! What the test binaries share: a client that speaks raw JSON, and programs of others; and the pages of the guide,
+//! Shared by the test binaries: a client that speaks raw JSON, and external programs. Also the pages of the guide,
 //! whose Rust blocks are compiled and run as doctests.
 
-pub mod outside;
+pub mod external;
 pub mod support;
 
 #[cfg(doctest)]

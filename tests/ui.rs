@@ -1,7 +1,7 @@
-//! What users of the macros see of the compiler: programs that compile and run, and programs with one mistake each.
+//! Compiler output for users of the macros: programs that compile and run, and programs with one mistake each.
 //!
 //! Run by `cargo test -p mcp-tests --test ui`. The goldens hold the wording of the pinned toolchain; after a change,
-//! `TRYBUILD=overwrite` writes them anew, and every difference is to be read.
+//! `TRYBUILD=overwrite` writes them again, and every difference must be reviewed.
 
 use std::{
     fs,
@@ -9,16 +9,16 @@ use std::{
 };
 
 #[test]
-fn programs_that_compile() {
+fn valid_programs_compile_and_run() {
     trybuild::TestCases::new().pass("ui/pass/*.rs");
 }
 
 #[test]
-fn programs_with_one_mistake() {
+fn programs_with_one_mistake_match_their_golden() {
     trybuild::TestCases::new().compile_fail("ui/fail/*.rs");
 }
 
-/// Mistakes that no macro can see; the number of errors is rustc's.
+/// Mistakes that no macro can detect; the number of errors is rustc's.
 const MORE_THAN_ONE: [(&str, usize); 3] =
     [("associated_function", 4), ("name_taken_by_type", 2), ("type_attribute_above", 2)];
 
@@ -32,7 +32,7 @@ fn failing() -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_mistake_is_one_error() {
+fn every_mistake_produces_one_error() {
     let mut wrong = Vec::new();
     let programs = failing();
     for program in &programs {

@@ -1,4 +1,4 @@
-//! A tool with a page of its own (MCP Apps): a poll that the user sees, and votes in, inside the chat.
+//! A tool with its own page (MCP Apps): a poll that the user sees, and votes in, inside the chat.
 //!
 //! ```sh
 //! cargo run --example app -- list
@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 use mcp_runtime::{ServerBuilder, prelude::*};
 
-/// What there is to drink.
+/// The drinks to choose from.
 #[mcp_type]
 #[derive(Clone, Copy)]
 #[serde(rename_all = "lowercase")]
@@ -21,7 +21,7 @@ enum Drink {
     Water,
 }
 
-/// How many want what.
+/// The number of votes for each drink.
 #[mcp_type]
 #[derive(Clone, Copy, Default)]
 struct Tally {
@@ -56,7 +56,7 @@ fn poll(votes: &Votes, ctx: &Context) -> (Json<Tally>, &'static str) {
 
 /// Casts a vote.
 ///
-/// Hosts that show the page keep this from the model: there the user votes.
+/// Hosts that show the page hide this tool from the model: there, the user votes.
 #[mcp_tool(ui(visibility(app)))]
 fn vote(drink: Drink, votes: &Votes) -> Json<Tally> {
     Json(votes.change(|tally| match drink {

@@ -1,4 +1,4 @@
-//! The resources: the tree as text, and each of its files. The prompt reads files through here too.
+//! The resources: the tree as text, and each of its files. The prompt reads files through this module too.
 
 use std::{fmt::Write as _, path::Path};
 
@@ -6,10 +6,10 @@ use mcp_runtime::prelude::*;
 
 use super::root::{Root, is_binary};
 
-/// Entries of the tree that are shown.
+/// The most entries of the tree that are shown.
 const ENTRIES: usize = 5000;
 
-/// The tree: one entry a line, indented; folders end in `/`.
+/// The tree: one entry per line, indented; directories end in `/`.
 #[mcp_resource(uri = "repo:///", title = "Files")]
 pub(crate) async fn tree(root: &Root) -> Result<String, ToolError> {
     let root = root.clone();
@@ -32,7 +32,7 @@ fn listing(root: &Root) -> String {
     text
 }
 
-/// One file of the tree, as text, or as bytes if it is none.
+/// One file of the tree, as text, or as bytes if it is binary.
 #[mcp_resource(uri = "repo:///{+path}")]
 pub(crate) async fn file(
     /// Path of the file, from the root of the tree
@@ -43,7 +43,7 @@ pub(crate) async fn file(
     contents(&path, root).await
 }
 
-/// A file with its URI and type; `None` if there is no such file in the tree.
+/// A file with its URI and type; `None` if the tree does not contain it.
 pub(crate) async fn contents(path: &str, root: &Root) -> Result<Option<ResourceContents>, ToolError> {
     let (owned, root) = (path.to_owned(), root.clone());
     let Some(bytes) = tokio::task::spawn_blocking(move || root.read(&owned)).await?? else { return Ok(None) };
@@ -57,7 +57,7 @@ pub(crate) async fn contents(path: &str, root: &Root) -> Result<Option<ResourceC
     Ok(Some(contents.uri(uri(path))))
 }
 
-/// The type that a file's name promises.
+/// The MIME type for the extension of a file.
 fn mime(path: &str, otherwise: &'static str) -> &'static str {
     match Path::new(path).extension().and_then(|extension| extension.to_str()) {
         Some("md") => "text/markdown",
@@ -79,7 +79,7 @@ fn mime(path: &str, otherwise: &'static str) -> &'static str {
     }
 }
 
-/// The URI of a path, which may have any character in it.
+/// The URI of a path, which may contain any character.
 fn uri(path: &str) -> String {
     let mut uri = "repo:///".to_owned();
     for byte in path.bytes() {
@@ -93,7 +93,7 @@ fn uri(path: &str) -> String {
     uri
 }
 
-/// Completes a path as shells do: one folder at a time.
+/// Completes a path as shells do: one directory at a time.
 pub(crate) fn paths(completion: &Completion, root: &Root) -> Vec<String> {
     let (folder, start) = completion.value.rsplit_once('/').unwrap_or(("", &completion.value));
     let Some(place) = root.find(folder) else { return Vec::new() };

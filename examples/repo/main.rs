@@ -21,7 +21,7 @@ use mcp_runtime::{ServerBuilder, prelude::*};
 use refused::Refused;
 use root::Root;
 
-/// For whom an explanation is.
+/// The audience of an explanation.
 #[mcp_type]
 #[derive(Clone, Copy)]
 #[serde(rename_all = "lowercase")]
@@ -31,7 +31,7 @@ enum Audience {
     Maintainer,
 }
 
-/// Explain one file to somebody.
+/// Explain one file to a reader.
 #[mcp_prompt]
 async fn explain(
     /// Path of the file, from the root of the tree

@@ -1,4 +1,4 @@
-//! The tool that shows what a file consists of.
+//! The tool that outlines a file.
 
 use std::{path::Path, sync::LazyLock};
 
@@ -10,7 +10,7 @@ use super::{
     root::{Root, shortened},
 };
 
-/// Items of the longest outline.
+/// The most items in an outline.
 const ITEMS: usize = 1000;
 
 /// A top-level item, or a heading.
@@ -19,13 +19,13 @@ const ITEMS: usize = 1000;
 pub(crate) struct Item {
     /// Counted from 1
     pub(crate) line: usize,
-    /// The line that it begins with
+    /// Its first line
     pub(crate) text: String,
 }
 
 /// Lists the top-level items of a source file, or the headings of a Markdown file.
 ///
-/// It looks at the beginnings of lines, so it is quick, and right for code that is formatted as usual. Known are Rust,
+/// It matches the beginnings of lines, which is fast, and correct for code with conventional formatting. Supports Rust,
 /// Python, JavaScript, TypeScript, Go and Markdown.
 #[mcp_tool(read_only, blocking)]
 pub(crate) fn outline(
@@ -41,7 +41,7 @@ pub(crate) fn outline(
     let mut code = false;
     let mut items = Vec::new();
     for (index, line) in text.lines().enumerate() {
-        // in a code block of Markdown `#` begins a comment
+        // inside a code block of Markdown, `#` begins a comment
         code ^= markdown && (line.starts_with("```") || line.starts_with("~~~"));
         if !code && item.is_match(line) {
             items.push(Item { line: index + 1, text: shortened(line.trim_end_matches(['{', ' ', '\r'])) });
@@ -51,7 +51,7 @@ pub(crate) fn outline(
     Ok(Json(items))
 }
 
-/// What the first line of an item looks like.
+/// The pattern for the first line of an item.
 fn language(extension: &str) -> Option<&'static Regex> {
     Some(match extension {
         "rs" => &RUST,
@@ -65,7 +65,7 @@ fn language(extension: &str) -> Option<&'static Regex> {
 
 macro_rules! patterns {
     ($($name:ident = $pattern:literal;)*) => {$(
-        // a pattern of ours that did not compile would fail the first test
+        // an invalid pattern would fail the first test
         #[allow(clippy::expect_used)]
         static $name: LazyLock<Regex> = LazyLock::new(|| Regex::new($pattern).expect("a valid pattern"));
     )*};

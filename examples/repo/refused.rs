@@ -1,4 +1,4 @@
-//! What the server refuses in a way that the model can act on; everything else is a private error. Used by all parts.
+//! Errors that the model can act on; all other errors are private.
 
 use std::{error::Error, fmt};
 

@@ -25,7 +25,7 @@ impl Root {
         if path.is_dir() { Ok(Self(path.into())) } else { Err(io::ErrorKind::NotADirectory.into()) }
     }
 
-    /// A walk below `path` by the rules of .gitignore, without hidden files; it follows no links.
+    /// A walk below `path` that honours .gitignore, and skips hidden files and symbolic links.
     pub(crate) fn walk(&self, path: &Path) -> WalkBuilder {
         let mut walk = WalkBuilder::new(path);
         walk.require_git(false).sort_by_file_name(Ord::cmp);
@@ -37,13 +37,13 @@ impl Root {
         self.walk(&self.0)
     }
 
-    /// Path of an entry as clients know it: from the root, with `/`.
+    /// Path of an entry as clients see it: relative to the root, with `/`.
     pub(crate) fn relative(&self, path: &Path) -> String {
         let parts = path.strip_prefix(&self.0).unwrap_or(path).components();
         parts.map(|part| part.as_os_str().to_string_lossy()).collect::<Vec<_>>().join("/")
     }
 
-    /// The place of a client's path, if it is in the tree and would be listed; links are resolved first.
+    /// Resolves a client's path, if it is in the tree and would be listed; symbolic links are resolved first.
     pub(crate) fn find(&self, path: &str) -> Option<PathBuf> {
         if !Path::new(path).components().all(|part| matches!(part, Component::Normal(_))) {
             return None;
@@ -52,7 +52,7 @@ impl Root {
         (found.starts_with(&self.0) && self.lists(&found)).then_some(found)
     }
 
-    /// Whether a walk would come to `path`: it goes there, and nowhere else.
+    /// Whether a walk would reach `path`: it walks only the way there.
     fn lists(&self, path: &Path) -> bool {
         let target = path.to_owned();
         let mut walk: Walk =
@@ -60,7 +60,7 @@ impl Root {
         walk.any(|entry| entry.is_ok_and(|entry| entry.path() == path))
     }
 
-    /// The bytes of a file; `None` if there is no such file in the tree.
+    /// The bytes of a file; `None` if the tree does not contain it.
     pub(crate) fn read(&self, path: &str) -> Result<Option<Vec<u8>>, ToolError> {
         let Some(found) = self.find(path).filter(|found| found.is_file()) else { return Ok(None) };
         let file = File::open(found)?;
@@ -75,7 +75,7 @@ impl Root {
     }
 }
 
-/// Whether bytes look like no text: git's rule.
+/// Whether bytes look binary: git's rule.
 pub(crate) fn is_binary(bytes: &[u8]) -> bool {
     bytes[..bytes.len().min(8000)].contains(&0)
 }

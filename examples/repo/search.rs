@@ -1,4 +1,4 @@
-//! The tool that finds lines.
+//! The tool that searches lines.
 
 use std::{
     fs::File,
@@ -17,12 +17,12 @@ use super::{
 
 /// Bytes of the largest file that is searched.
 const MOST: u64 = 4 << 20;
-/// How long a search goes on; after that it gives what it has.
+/// How long a search runs; after that it returns what it has found.
 const LONGEST: Duration = Duration::from_secs(30);
-/// Files between two reports of progress.
+/// Files between two progress notifications.
 const STEP: usize = 500;
 
-/// A line that fits.
+/// A matching line.
 #[mcp_type]
 #[derive(Debug, PartialEq)]
 pub(crate) struct Hit {
@@ -36,7 +36,7 @@ pub(crate) struct Hit {
 #[mcp_type]
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Found {
-    /// By path and line
+    /// Sorted by path and line
     pub(crate) hits: Vec<Hit>,
     /// How many files were searched
     pub(crate) files: usize,
@@ -44,24 +44,24 @@ pub(crate) struct Found {
     pub(crate) truncated: bool,
 }
 
-/// Finds the lines of the tree that fit a regular expression.
+/// Finds the lines of the tree that match a regular expression.
 ///
 /// Files that .gitignore excludes, hidden, binary and very large ones are left out.
 #[mcp_tool(read_only, blocking, max_concurrency = 4)]
 pub(crate) fn search(
-    /// Regular expression, held against each line
+    /// Regular expression, matched against each line
     #[mcp(length(1..=1000), example = "fn \\w+_test")]
     pattern: String,
-    /// Only in files that fit one of these globs, as .gitignore has them: `*.rs`, `/src/`
+    /// Only in files that match one of these globs, as in .gitignore: `*.rs`, `/src/`
     #[mcp(default, length(..=50))]
     include: Vec<String>,
-    /// Not in files that fit one of these globs
+    /// Not in files that match one of these globs
     #[mcp(default, length(..=50))]
     exclude: Vec<String>,
-    /// Whether `a` finds `A`
+    /// Whether `a` matches `A`
     #[mcp(default)]
     ignore_case: bool,
-    /// How many lines to give at most
+    /// The most lines to return
     #[mcp(default = 100, range(1..=1000))]
     limit: usize,
     root: &Root,
@@ -72,7 +72,7 @@ pub(crate) fn search(
         if files > 0 && files % STEP == 0 {
             ctx.progress(files).message(format!("{files} files searched")).send();
         }
-        // nobody waits for the rest when the client has gone
+        // stop when the client has cancelled the call
         !ctx.is_cancelled()
     })))
 }
@@ -93,15 +93,15 @@ impl Query {
         ignore_case: bool,
         limit: usize,
     ) -> Result<Self, Refused> {
-        // multi-line, so that one look at a whole file tells whether any line of it can fit
+        // multi-line, so that one search of a whole file determines whether any line can match
         let regex =
             RegexBuilder::new(pattern).multi_line(true).crlf(true).case_insensitive(ignore_case).build();
         let include = if include.is_empty() { None } else { Some(globs(include)?) };
         Ok(Self { regex: regex.map_err(Refused::Pattern)?, include, exclude: globs(exclude)?, limit })
     }
 
-    /// Searches the tree; `go_on` is asked before each file, with how many there were.
-    pub(crate) fn run(self, root: &Root, mut go_on: impl FnMut(usize) -> bool) -> Found {
+    /// Searches the tree; calls `proceed` before each file, with the number of files searched so far.
+    pub(crate) fn run(self, root: &Root, mut proceed: impl FnMut(usize) -> bool) -> Found {
         let Self { regex, include, exclude, limit } = self;
         let end = Instant::now() + LONGEST;
         let mut found = Found::default();
@@ -123,7 +123,7 @@ impl Query {
             {
                 continue;
             }
-            if !go_on(found.files) || Instant::now() > end {
+            if !proceed(found.files) || Instant::now() > end {
                 found.truncated = true;
                 break;
             }
@@ -151,7 +151,7 @@ impl Query {
     }
 }
 
-/// Globs with the meaning that they have in a .gitignore file at the root.
+/// Globs that are interpreted like a .gitignore file at the root.
 fn globs(list: &[String]) -> Result<Gitignore, Refused> {
     let mut globs = GitignoreBuilder::new("");
     for glob in list {

@@ -1,13 +1,13 @@
 //! Runs the official conformance suite against the `everything` example, over HTTP. Every scenario must pass: failures,
 //! warnings, skipped checks and scenarios that check nothing all fail the test.
 
-mod kinds;
 mod revisions;
+mod sample_server;
 mod schemas;
 mod suite;
 mod verdict;
 
-use mcp_tests::outside::{alone, example::Served, skip, sources};
+use mcp_tests::external::{example::Served, lock, manifest_dir, skip};
 
 use suite::{Set, Suite};
 use verdict::Verdict;
@@ -17,9 +17,9 @@ fn conforms(set: &Set) {
         Ok(suite) => suite,
         Err(missing) => return skip(&format!("conformance {}", set.name), &missing),
     };
-    // Some scenarios count milliseconds, so sets are run one after the other.
-    let _alone = alone("conformance");
-    let server = Served::start("everything", sources());
+    // some scenarios measure milliseconds, so sets run one after the other
+    let _lock = lock("conformance");
+    let server = Served::start("everything", manifest_dir());
     let verdicts = suite.run(set, &server.url());
     let complaints: Vec<_> = verdicts
         .iter()
@@ -32,26 +32,26 @@ fn conforms(set: &Set) {
 }
 
 #[test]
-fn requirements_2025_11_25() {
+fn requirements_of_2025_11_25_are_met() {
     conforms(&suite::REQUIREMENTS_2025_11_25);
 }
 
 #[test]
-fn requirements_2026_07_28() {
+fn requirements_of_2026_07_28_are_met() {
     conforms(&suite::REQUIREMENTS_2026_07_28);
 }
 
 #[test]
-fn every_scenario() {
+fn every_scenario_passes() {
     conforms(&suite::ALL);
 }
 
 #[test]
-fn every_scenario_of_2025_06_18() {
+fn every_scenario_of_2025_06_18_passes() {
     conforms(&suite::ALL_2025_06_18);
 }
 
 #[test]
-fn every_scenario_of_2025_03_26() {
+fn every_scenario_of_2025_03_26_passes() {
     conforms(&suite::ALL_2025_03_26);
 }

@@ -1,38 +1,38 @@
-//! Every kind of reply, in every revision, is valid against that revision's own schema. That each way into a
-//! server brings the same replies, with nothing newer in them, is tested by the matrix of the integration tests.
+//! Every kind of result, in every revision, is valid against the schema of that revision. The matrix of the integration
+//! tests checks that every transport sends the same.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use mcp_runtime::{Revision, Server, testing::TestServer};
 use mcp_tests::{
-    outside::skip,
+    external::skip,
     support::{LineConnection, answering, request},
 };
 use serde_json::{Value, json};
 
 use crate::{
-    kinds::{builder, requests},
+    sample_server::{builder, requests},
     schemas::Schema,
     suite::Suite,
 };
 
-/// The definition of a request of ours, by its method.
+/// The definition of a request of the server, by its method.
 fn request_of(method: &str) -> &'static str {
     match method {
         "elicitation/create" => "ElicitRequest",
         "sampling/createMessage" => "CreateMessageRequest",
         "roots/list" => "ListRootsRequest",
-        other => panic!("nobody asks `{other}`"),
+        other => panic!("unexpected request `{other}`"),
     }
 }
 
-/// The result of the handshake.
-async fn hello(server: &Server, revision: Revision) -> Value {
+/// The result of `initialize` or `server/discover`.
+async fn lifecycle_result(server: &Server, revision: Revision) -> Value {
     LineConnection::serve(server, 1 << 16).initialize(revision.as_str()).await
 }
 
-/// Everything that the server says in a revision: what it ought to be, and what it is.
-async fn said(revision: Revision) -> Vec<(&'static str, Value)> {
+/// Everything that the server sends in a revision: the definition it must match, and the value.
+async fn messages(revision: Revision) -> Vec<(&'static str, Value)> {
     let built = builder().build().expect("a server");
     let capabilities = json!({ "elicitation": {}, "sampling": {}, "roots": {} });
     let (server, asked) = answering(TestServer::of(&built), capabilities, |method, _| match method {
@@ -40,11 +40,11 @@ async fn said(revision: Revision) -> Vec<(&'static str, Value)> {
         _ => Err("no".to_owned()),
     });
     let server = server.legacy(revision);
-    let mut said = Vec::new();
+    let mut messages = Vec::new();
     if !revision.is_modern() {
-        said.push(("InitializeResult", hello(&built, revision).await));
+        messages.push(("InitializeResult", lifecycle_result(&built, revision).await));
     }
-    said.push(if revision.is_modern() {
+    messages.push(if revision.is_modern() {
         ("DiscoverResult", server.request("server/discover", json!({})).await.value().clone())
     } else {
         ("EmptyResult", server.request("ping", json!({})).await.value().clone())
@@ -64,9 +64,9 @@ async fn said(revision: Revision) -> Vec<(&'static str, Value)> {
             (_, None) => reply.value().clone(),
         };
         let asks = value["resultType"] == "input_required";
-        said.push((if asks { "InputRequiredResult" } else { what }, value));
+        messages.push((if asks { "InputRequiredResult" } else { what }, value));
         for notification in reply.notifications().iter().filter(|message| message.get("id").is_none()) {
-            said.push(match notification["method"].as_str() {
+            messages.push(match notification["method"].as_str() {
                 Some("notifications/progress") => ("ProgressNotification", notification.clone()),
                 Some("notifications/message") => ("LoggingMessageNotification", notification.clone()),
                 other => panic!("unexpected {other:?}"),
@@ -74,18 +74,18 @@ async fn said(revision: Revision) -> Vec<(&'static str, Value)> {
         }
     }
     if !revision.is_modern() {
-        said.extend(
+        messages.extend(
             asked
                 .take()
                 .into_iter()
                 .map(|(method, params)| (request_of(&method), request(1, &method, params))),
         );
     }
-    said
+    messages
 }
 
 #[tokio::test]
-async fn every_kind_of_reply_is_valid_in_its_own_revision_and_has_nothing_newer() {
+async fn every_kind_of_result_is_valid_in_its_revision_and_has_nothing_newer() {
     let suite = match Suite::install() {
         Ok(suite) => suite,
         Err(missing) => return skip("schemas", &missing),
@@ -96,18 +96,18 @@ async fn every_kind_of_reply_is_valid_in_its_own_revision_and_has_nothing_newer(
     let mut wrong = BTreeMap::new();
     for (revision, schema) in schemas {
         let mut kinds = Vec::new();
-        for (what, value) in said(revision).await {
-            // an error is the member of a reply; its definition has another name, or none, in some revisions
+        for (what, value) in messages(revision).await {
+            // an error is a member of the response; some revisions have no definition for it, or another name
             if what == "Error" && !schema.has(what) {
                 assert!(value["code"].is_i64() && value["message"].is_string(), "{value}");
                 continue;
             }
             kinds.push(what);
-            for complaint in schema.complaints(what, &value) {
+            for violation in schema.violations(what, &value) {
                 wrong
                     .entry((revision, what))
                     .or_insert_with(Vec::new)
-                    .push(format!("{complaint} in {value}"));
+                    .push(format!("{violation} in {value}"));
             }
         }
         let asks: &[&str] = match revision {
@@ -118,7 +118,7 @@ async fn every_kind_of_reply_is_valid_in_its_own_revision_and_has_nothing_newer(
         for expected in
             asks.iter().chain(&["ProgressNotification", "LoggingMessageNotification", "CompleteResult"])
         {
-            assert!(kinds.contains(expected), "{revision}: nothing said is a {expected}: {kinds:?}");
+            assert!(kinds.contains(expected), "{revision}: no message is a {expected}: {kinds:?}");
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");

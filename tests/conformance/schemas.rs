@@ -1,11 +1,11 @@
-//! The protocol's own schemas, made strict: what a revision does not name must not be there. They come with the
-//! suite, so nothing of them is kept here; `revisions` validates with them.
+//! The schemas of the protocol, made strict: members that a revision does not define are errors. They come with the
+//! suite, so no copy is kept here.
 
 use std::{process::Command, time::Duration};
 
 use jsonschema::Validator;
 use mcp_runtime::Revision;
-use mcp_tests::outside::{child, sources};
+use mcp_tests::external::{child, manifest_dir};
 use serde_json::{Map, Value, json};
 
 use crate::suite::Suite;
@@ -13,15 +13,15 @@ use crate::suite::Suite;
 /// The schema of one revision.
 pub(crate) struct Schema {
     draft: Value,
-    /// Where definitions stand.
+    /// The member that holds the definitions.
     definitions: &'static str,
     of: Map<String, Value>,
 }
 
 impl Schema {
-    /// Those that the suite has, by revision; there is none of 2024-11-05.
+    /// The schemas in the suite, by revision; 2024-11-05 has none.
     pub(crate) fn all(suite: &Suite) -> Vec<(Revision, Self)> {
-        let script = sources().join("conformance/schemas.mjs");
+        let script = manifest_dir().join("conformance/schemas.mjs");
         let mut node = Command::new(suite.node());
         let printed = child::run(node.arg(script).arg(suite.script()), "", Duration::from_secs(60));
         let printed = printed.expect("the installed node can be run").or_panic("reading the schemas");
@@ -39,7 +39,7 @@ impl Schema {
             (.., true) => Revision::V2025_06_18,
             _ => Revision::V2025_03_26,
         };
-        // metadata may hold anything, also under its own name
+        // metadata may contain anything, also under its own name
         for (_, definition) in of.iter_mut().filter(|(name, _)| !name.ends_with("MetaObject")) {
             close(definition);
         }
@@ -50,8 +50,8 @@ impl Schema {
         self.of.contains_key(definition)
     }
 
-    /// What is wrong with a value that ought to be one of those.
-    pub(crate) fn complaints(&self, definition: &str, value: &Value) -> Vec<String> {
+    /// What is invalid about a value that must match the definition.
+    pub(crate) fn violations(&self, definition: &str, value: &Value) -> Vec<String> {
         let root = json!({
             "$schema": self.draft,
             "$ref": format!("#/{}/{definition}", self.definitions),
@@ -59,7 +59,7 @@ impl Schema {
         });
         let validator: Validator = jsonschema::validator_for(&root).expect("a schema");
         let mut value = value.clone();
-        // older schemas describe what is inside the envelope
+        // older schemas describe the message without its envelope
         if self.of[definition]["properties"].get("jsonrpc").is_none()
             && let Value::Object(message) = &mut value
         {
@@ -91,13 +91,13 @@ fn close(schema: &mut Value) {
 }
 
 #[test]
-fn a_closed_schema_refuses_what_it_does_not_name() {
+fn a_closed_schema_refuses_undefined_members() {
     let schema = json!({ "definitions": { "A": {
         "type": "object",
         "properties": { "a": { "type": "object", "properties": { "b": { "type": "string" } } }, "_meta": {} },
     } }, "$schema": "http://json-schema.org/draft-07/schema#" });
     let (_, schema) = Schema::read(schema);
-    assert!(schema.complaints("A", &json!({ "a": { "b": "x" }, "_meta": { "any": 1 } })).is_empty());
-    assert_eq!(schema.complaints("A", &json!({ "a": { "c": "x" } })).len(), 1);
-    assert_eq!(schema.complaints("A", &json!({ "b": 1 })).len(), 1);
+    assert!(schema.violations("A", &json!({ "a": { "b": "x" }, "_meta": { "any": 1 } })).is_empty());
+    assert_eq!(schema.violations("A", &json!({ "a": { "c": "x" } })).len(), 1);
+    assert_eq!(schema.violations("A", &json!({ "b": 1 })).len(), 1);
 }

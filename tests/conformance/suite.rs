@@ -1,4 +1,4 @@
-//! The suite itself: how it is installed and run, and where it leaves its results; called by `main`.
+//! Installs and runs the conformance suite.
 
 use std::{
     collections::BTreeMap,
@@ -8,22 +8,22 @@ use std::{
     time::Duration,
 };
 
-use mcp_tests::outside::{
-    Missing,
+use mcp_tests::external::{
+    Missing, cache_dir,
     child::{self, Finished},
-    kept_dir, package, sources,
+    manifest_dir, package,
 };
 
 use crate::verdict::{Verdict, judge};
 
-/// The first Node whose `fs` has what the suite imports from it.
+/// The first Node whose `fs` has what the suite imports.
 const LEAST_NODE: u32 = 22;
 
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// A selection of scenarios that is run in one go.
+/// A selection of scenarios that runs at once.
 pub(crate) struct Set {
-    /// What its results are kept under.
+    /// The name under which results are kept.
     pub(crate) name: &'static str,
     run: &'static [&'static str],
     list: &'static [&'static str],
@@ -57,33 +57,33 @@ pub(crate) struct Suite {
 }
 
 impl Suite {
-    /// Installs the release named in `package.json`, and a Node that can run it.
+    /// Installs the release in `package.json`, and a Node that can run it.
     pub(crate) fn install() -> Result<Self, Missing> {
-        let manifest =
-            fs::read_to_string(sources().join("conformance/package.json")).expect("the manifest is here");
+        let manifest = fs::read_to_string(manifest_dir().join("conformance/package.json"))
+            .expect("the manifest is here");
         let packages = package::npm(&manifest)?;
         let script = packages.join("node_modules/@modelcontextprotocol/conformance/dist/index.js");
         Ok(Self { node: package::node(LEAST_NODE)?, script })
     }
 
-    /// The Node that runs it.
+    /// The Node that runs the suite.
     pub(crate) fn node(&self) -> &Path {
         &self.node
     }
 
-    /// The program.
+    /// The suite's script.
     pub(crate) fn script(&self) -> &Path {
         &self.script
     }
 
-    /// Runs a set and judges each of its scenarios, also those that left no result.
+    /// Runs a set and judges each of its scenarios, including those without a result.
     pub(crate) fn run(&self, set: &Set, url: &str) -> BTreeMap<String, Verdict> {
         let scenarios = scenarios(&self.finish(&["list"], set.list).or_panic("listing the scenarios"));
-        let out = kept_dir(&format!("conformance/{}", set.name));
+        let out = cache_dir(&format!("conformance/{}", set.name));
         fs::remove_dir_all(&out).expect("an earlier run's results can be removed");
         let place = out.to_str().expect("the target folder's path is text");
-        // Its exit status is not to be trusted: warnings, scenarios that are not scored and scenarios that checked
-        // nothing end in success.
+        // its exit status is not reliable: warnings, scenarios that are not scored and scenarios that checked
+        // nothing end in success
         let Finished { stdout, stderr, .. } = self.finish(&["server", "--url", url, "-o", place], set.run);
         let mut results =
             results(&out).unwrap_or_else(|error| panic!("no results: {error}\n{stdout}\n{stderr}"));
@@ -103,7 +103,7 @@ impl Suite {
     }
 }
 
-/// The server scenarios that `list` announces, as plain entries of their section or tagged `[server]`.
+/// The server scenarios that `list` prints, as plain entries of their section or tagged `[server]`.
 fn scenarios(printed: &str) -> Vec<String> {
     let mut names = Vec::new();
     let mut section = "";
@@ -120,7 +120,7 @@ fn scenarios(printed: &str) -> Vec<String> {
     names
 }
 
-/// The results of a run, by the name of their folder, `server-<scenario>-<time>`.
+/// The results of a run, by the name of their directory, `server-<scenario>-<time>`.
 fn results(out: &Path) -> io::Result<BTreeMap<String, PathBuf>> {
     let entry = |folder: fs::DirEntry| {
         (folder.file_name().to_string_lossy().into_owned(), folder.path().join("checks.json"))

@@ -1,4 +1,4 @@
-//! Reads the checks of one scenario, stricter than the suite's own exit status; called by `suite`.
+//! Judges the checks of one scenario, more strictly than the suite's exit status does.
 
 use serde_json::Value;
 
@@ -11,17 +11,17 @@ pub(crate) enum Verdict {
     Not(Vec<String>),
 }
 
-/// The one check that the suite skips whatever a server does, alone in the scenario of the same name: it looks for task
-/// notifications where an older draft had them.
+/// The one check that the suite always skips, alone in the scenario of the same name: it looks for task notifications
+/// as an older draft defined them.
 const ALWAYS_SKIPPED: &str = "tasks-status-notifications";
 
-/// Judges the content of a scenario's `checks.json`; `None` if the suite left none.
+/// Judges the content of a scenario's `checks.json`; `None` if the suite wrote none.
 pub(crate) fn judge(checks: Option<String>) -> Verdict {
     let Some(checks) = checks else {
         return Verdict::Not(vec!["left no result".to_owned()]);
     };
     let checks: Vec<Value> = serde_json::from_str(&checks).expect("checks.json is an array");
-    let wrong: Vec<String> = checks.iter().filter_map(complaint).collect();
+    let wrong: Vec<String> = checks.iter().filter_map(problem).collect();
     if !wrong.is_empty() {
         return Verdict::Not(wrong);
     }
@@ -36,7 +36,7 @@ fn is_always_skipped(check: &Value) -> bool {
 }
 
 /// Failures, and also warnings and skipped checks.
-fn complaint(check: &Value) -> Option<String> {
+fn problem(check: &Value) -> Option<String> {
     match check["status"].as_str() {
         Some("SUCCESS" | "INFO") => None,
         _ if is_always_skipped(check) => None,
@@ -48,7 +48,7 @@ fn complaint(check: &Value) -> Option<String> {
 }
 
 #[test]
-fn a_warning_a_skip_and_silence_are_not_passing() {
+fn warnings_skips_and_missing_checks_do_not_pass() {
     let with =
         |status: &str| judge(Some(format!(r#"[{{"status":"SUCCESS"}},{{"status":"{status}","id":"x"}}]"#)));
     assert_eq!(with("INFO"), Verdict::Passed);

@@ -1,4 +1,4 @@
-//! The commands that every server has.
+//! The command line that every server has.
 
 use std::process::{Output, Stdio};
 
@@ -10,14 +10,14 @@ fn run(arguments: &[&str]) -> Output {
     fixture().args(arguments).stdin(Stdio::null()).output().unwrap()
 }
 
-/// The output of a command that went well.
+/// The stdout of a command that succeeds.
 fn stdout(arguments: &[&str]) -> String {
     let output = run(arguments);
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Code and message of one that did not; nothing goes to stdout then.
+/// Exit code and stderr of a command that fails; its stdout must be empty.
 fn failure(arguments: &[&str]) -> (Option<i32>, String) {
     let output = run(arguments);
     assert!(output.stdout.is_empty(), "{output:?}");
@@ -25,13 +25,13 @@ fn failure(arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn a_server_can_be_tried_from_a_shell() {
+fn items_can_be_listed_called_and_read_from_a_shell() {
     assert_eq!(stdout(&["call", "echo", r#"{"message":"hi"}"#]), "hi\n");
     assert_eq!(stdout(&["call", "slow", r#"{"ms":1}"#]), "slept\n");
     assert_eq!(stdout(&["read", "note://one"]), "noted\n");
     assert_eq!(stdout(&["prompt", "greet", r#"{"name":"Bo"}"#]), "user: Greet Bo.\n");
     let list = stdout(&["list"]);
-    // columns are as wide as the longest name of the fixture
+    // columns are as wide as the longest name of the fixture server
     let words: Vec<_> =
         list.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     for line in ["echo Echoes", "note://one A note"] {
@@ -40,7 +40,7 @@ fn a_server_can_be_tried_from_a_shell() {
 }
 
 #[test]
-fn lists_and_schemas_are_json_and_stable() {
+fn list_and_schema_print_stable_json() {
     let list: Value = serde_json::from_str(&stdout(&["list", "--json"])).unwrap();
     assert_eq!(list["tools"][0]["name"], "echo");
     let schema = stdout(&["schema"]);
@@ -52,7 +52,7 @@ fn lists_and_schemas_are_json_and_stable() {
 }
 
 #[test]
-fn help_and_version_are_the_servers_own() {
+fn help_and_version_name_the_server() {
     assert_eq!(stdout(&["--version"]), concat!("fixture ", env!("CARGO_PKG_VERSION"), "\n"));
     let help = stdout(&["--help"]);
     assert!(
@@ -62,7 +62,7 @@ fn help_and_version_are_the_servers_own() {
 }
 
 #[test]
-fn failures_go_to_stderr_with_a_code() {
+fn failures_are_reported_on_stderr_with_an_exit_code() {
     let (code, message) = failure(&["call", "echo", "{}"]);
     assert_eq!(code, Some(1));
     assert!(message.contains("message"), "{message}");
@@ -75,19 +75,19 @@ fn failures_go_to_stderr_with_a_code() {
 }
 
 #[test]
-fn nothing_is_served_where_it_is_refused() {
+fn a_public_address_without_allowed_hosts_is_refused() {
     let (code, text) = failure(&["--http", "0.0.0.0:0"]);
     assert_eq!(code, Some(1));
     assert!(text.contains("`.allowed_hosts([..])`") && !text.contains("serving fixture"), "{text}");
 }
 
 #[test]
-fn without_arguments_a_pipe_is_served() {
+fn without_arguments_stdio_is_served() {
     assert_eq!(stdout(&[]), "");
 }
 
 #[test]
-fn logs_are_as_loud_as_they_are_told_to_be() {
+fn mcp_log_sets_the_log_level() {
     let errors = |level: &str| {
         let output = fixture().args(["call", "fails"]).env("MCP_LOG", level).output().unwrap();
         String::from_utf8(output.stderr).unwrap()

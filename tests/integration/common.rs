@@ -1,4 +1,4 @@
-//! Shorthands for looking at replies as exact JSON. Every test of this binary uses them.
+//! Helpers that compare replies as exact JSON.
 
 use mcp_runtime::{
     Revision, ServerBuilder,
@@ -6,11 +6,11 @@ use mcp_runtime::{
 };
 use serde_json::Value;
 
-/// The revisions with a handshake, oldest first.
+/// The legacy revisions, oldest first.
 pub(crate) const LEGACY: [Revision; 4] =
     [Revision::V2024_11_05, Revision::V2025_03_26, Revision::V2025_06_18, Revision::V2025_11_25];
 
-/// A connection of the stateless era to a server of the builder.
+/// A modern in-memory client of a server that is built from `builder`.
 #[track_caller]
 pub(crate) fn serve(builder: ServerBuilder) -> TestServer {
     match TestServer::new(builder) {
@@ -19,7 +19,7 @@ pub(crate) fn serve(builder: ServerBuilder) -> TestServer {
     }
 }
 
-/// The text of the error that building gives.
+/// The message of the build error.
 #[track_caller]
 pub(crate) fn build_error(builder: ServerBuilder) -> String {
     match builder.build() {
@@ -28,7 +28,7 @@ pub(crate) fn build_error(builder: ServerBuilder) -> String {
     }
 }
 
-/// A result without what every result of the stateless era has, after checking that it is there.
+/// A result without the members that every modern result has, after checking that they are present.
 #[track_caller]
 pub(crate) fn result(reply: &Reply) -> Value {
     let mut result = reply.value().clone();

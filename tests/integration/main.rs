@@ -1,28 +1,27 @@
-//! The integration tests, in one binary: what a client observes of tools, resources, prompts and the protocol,
-//! and each way into a server.
+//! What clients observe of tools, resources, prompts and the protocol, over every transport. One binary, to link once.
 
 mod apps;
-mod asking;
+mod byte_streams;
+mod catalog;
+mod client_requests;
 mod command_line;
 mod common;
 mod examples;
-mod heading;
 mod http;
 mod logging;
 mod matrix;
-mod memory;
+mod metadata;
 mod process;
-mod promises;
 mod prompts;
 mod protocol;
 mod replicas;
-mod requires;
+mod request_state;
+mod required_capabilities;
+mod resilience;
 mod resources;
-mod rounds;
 mod skills;
 mod stdio;
-mod stream;
 mod subscriptions;
 mod tasks;
+mod testing;
 mod tools;
-mod wire;

@@ -1,4 +1,4 @@
-//! The fixture as a child process.
+//! The fixture server as a child process.
 
 use std::process::Command;
 
@@ -6,24 +6,24 @@ use mcp_tests::support::{LineConnection, PATIENCE, call, text_of};
 use serde_json::json;
 use tokio::time::{Duration, Instant, sleep};
 
-/// The fixture's command.
+/// The command that starts the fixture server.
 pub(crate) fn fixture() -> Command {
     Command::new(env!("CARGO_BIN_EXE_fixture"))
 }
 
-/// A running fixture.
+/// A running fixture server.
 pub(crate) fn start() -> LineConnection {
     LineConnection::spawn(&mut fixture())
 }
 
-/// One that has shaken hands in that revision.
+/// A fixture server that has completed the handshake of that revision.
 pub(crate) async fn legacy(revision: &str) -> LineConnection {
     let mut server = start();
     server.shake_hands(revision).await;
     server
 }
 
-/// Calls `count` until it says `what`.
+/// Calls `count` until its text contains `what`.
 pub(crate) async fn until_counted(server: &mut LineConnection, what: &str) {
     let start = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! Two servers with one key behind a client that takes turns between them, and nothing that they share.
+//! Two servers that share a sealing key and no state, behind a client that alternates between them.
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,7 @@ struct Name {
     name: String,
 }
 
-/// Greets whoever answers
+/// Greets the user by name
 #[mcp_tool]
 async fn greet(ctx: &Context) -> Result<String, ToolError> {
     let quote: u32 = ctx.once("quote", || async { Ok(41) }).await?;
@@ -19,7 +19,7 @@ async fn greet(ctx: &Context) -> Result<String, ToolError> {
     Ok(format!("Hello, {name}! {quote}"))
 }
 
-/// Says what it is told
+/// Echoes its argument
 #[mcp_tool]
 fn echo(message: String) -> String {
     message
@@ -48,7 +48,7 @@ async fn session(address: SocketAddr) -> String {
 }
 
 #[tokio::test]
-async fn any_replica_serves_what_needs_no_memory() {
+async fn any_replica_serves_requests_without_session_state() {
     within(async {
         let (one, two) = (replica().await, replica().await);
         let id = session(one.address).await;
@@ -74,7 +74,7 @@ async fn any_replica_serves_what_needs_no_memory() {
 }
 
 #[tokio::test]
-async fn any_replica_takes_the_next_round_of_a_modern_call() {
+async fn any_replica_continues_a_multi_round_trip_request() {
     within(async {
         let replicas = [replica().await, replica().await];
         for (first, second) in [(0, 1), (1, 0), (0, 0)] {
@@ -82,7 +82,7 @@ async fn any_replica_takes_the_next_round_of_a_modern_call() {
                 let mut params = params;
                 params["name"] = "greet".into();
                 let request = HttpRequest::modern(1, "tools/call", params);
-                // what `modern` declares is nothing
+                // `modern` declares no capabilities
                 request.map_body(|body| {
                     body["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
                         json!({"elicitation": {}});
@@ -101,7 +101,7 @@ async fn any_replica_takes_the_next_round_of_a_modern_call() {
 }
 
 #[tokio::test]
-async fn with_sticky_routing_everything_works_and_without_it_asking_does_not() {
+async fn client_requests_of_a_session_need_sticky_routing() {
     within(async {
         let (one, two) = (replica().await, replica().await);
         let id = session(two.address).await;

@@ -1,4 +1,4 @@
-//! Skills: what is listed, read and refused, in memory.
+//! Skills in memory: what is listed, read and refused.
 
 use std::{
     fs,
@@ -19,13 +19,13 @@ fn fixture() -> TestServer {
     serve(mcp_runtime::server!().skills(FIXTURE))
 }
 
-/// A directory of skills that goes when it is dropped.
-struct Shelf(PathBuf);
+/// A directory of skills that is removed when dropped.
+struct SkillsDir(PathBuf);
 
-impl Shelf {
+impl SkillsDir {
     fn new(files: &[(&str, &[u8])]) -> Self {
-        static MADE: AtomicUsize = AtomicUsize::new(0);
-        let unique = format!("mcp-shelf-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let unique = format!("mcp-shelf-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let shelf = Self(std::env::temp_dir().join(unique));
         for (path, bytes) in files {
             shelf.write(path, bytes);
@@ -33,7 +33,7 @@ impl Shelf {
         shelf
     }
 
-    /// One skill of that name, with these files beside its `SKILL.md`.
+    /// One skill of that name, with these files next to its `SKILL.md`.
     fn of(name: &str, files: &[(&str, &[u8])]) -> Self {
         let shelf = Self::new(&[]);
         let manifest = format!("---\nname: {name}\ndescription: The skill {name}.\n---\n# {name}\n");
@@ -55,13 +55,13 @@ impl Shelf {
     }
 }
 
-impl Drop for Shelf {
+impl Drop for SkillsDir {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// The URIs of some entries.
+/// The URIs of the entries.
 fn uris(entries: &Value) -> Vec<&str> {
     entries.as_array().into_iter().flatten().filter_map(|entry| entry["uri"].as_str()).collect()
 }
@@ -102,7 +102,7 @@ async fn an_entry_lists_every_file_with_its_digest() {
         entry["frontmatter"],
         json!({
             "name": "fixture-skill",
-            "description": "Writes the release notes of a library from its changelog. Use it when somebody asks what is new in a version.",
+            "description": "Writes the release notes of a library from its changelog. Use it when a user asks what is new in a version.",
             "license": "MIT OR Apache-2.0",
             "metadata": { "version": "1.0" }
         })
@@ -134,7 +134,7 @@ async fn an_entry_lists_every_file_with_its_digest() {
 }
 
 #[tokio::test]
-async fn the_manifest_is_a_resource() {
+async fn a_manifest_is_a_resource() {
     let server = fixture();
     let [listed] = server.list_resources().await.try_into().expect("one resource");
     let size = fs::metadata(Path::new(FIXTURE).join("fixture-skill/SKILL.md")).expect("the file").len();
@@ -143,7 +143,7 @@ async fn the_manifest_is_a_resource() {
         json!({
             "uri": MANIFEST,
             "name": "fixture-skill",
-            "description": "Writes the release notes of a library from its changelog. Use it when somebody asks what is new in a version.",
+            "description": "Writes the release notes of a library from its changelog. Use it when a user asks what is new in a version.",
             "mimeType": "text/markdown",
             "size": size
         })
@@ -193,7 +193,7 @@ async fn directories_are_read_one_level_at_a_time() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_invalid_params() {
+async fn unknown_skills_and_files_are_invalid_params() {
     let server = fixture();
     let refused =
         async |method: &str, uri: &str| refusal(&server.request(method, json!({ "uri": uri })).await);
@@ -228,7 +228,7 @@ async fn what_is_not_there_is_invalid_params() {
 
 #[tokio::test]
 async fn no_uri_leads_out_of_the_snapshot() {
-    let shelf = Shelf::of("x", &[("a/b.txt", b"b"), ("a/100%.txt", b"p"), ("caf\u{e9} ?#.txt", b"c")]);
+    let shelf = SkillsDir::of("x", &[("a/b.txt", b"b"), ("a/100%.txt", b"p"), ("caf\u{e9} ?#.txt", b"c")]);
     shelf.write("secret.txt", b"secret");
     let server = serve(shelf.builder());
     for uri in [
@@ -274,8 +274,8 @@ async fn no_uri_leads_out_of_the_snapshot() {
 }
 
 #[tokio::test]
-async fn bytes_and_digests_are_of_the_build() {
-    let shelf = Shelf::of("x", &[("data.bin", &[0, 255]), ("table.csv", b"a,b\n"), ("logo.png", b"png")]);
+async fn bytes_and_digests_are_those_at_build_time() {
+    let shelf = SkillsDir::of("x", &[("data.bin", &[0, 255]), ("table.csv", b"a,b\n"), ("logo.png", b"png")]);
     let server = serve(shelf.builder());
     let before = skills(&server).await;
     shelf.write("x/data.bin", b"changed");
@@ -295,8 +295,8 @@ async fn bytes_and_digests_are_of_the_build() {
 }
 
 #[tokio::test]
-async fn the_snapshot_outlives_changes_of_tools() {
-    let shelf = Shelf::of("x", &[]);
+async fn the_snapshot_survives_changes_to_tools() {
+    let shelf = SkillsDir::of("x", &[]);
     let server = shelf.builder().build().expect("a server");
     let client = TestServer::of(&server);
     let before = skills(&client).await;
@@ -308,7 +308,7 @@ async fn the_snapshot_outlives_changes_of_tools() {
 
 #[tokio::test]
 async fn lists_are_paged() {
-    let (one, two) = (Shelf::of("b", &[("1", b""), ("2", b"")]), Shelf::of("a", &[]));
+    let (one, two) = (SkillsDir::of("b", &[("1", b""), ("2", b"")]), SkillsDir::of("a", &[]));
     let server = serve(one.builder().skills(&two.0).page_size(1));
     let pages = async |method: &str, member: &str, params: Value| {
         let (mut found, mut params) = (Vec::new(), params);
@@ -329,7 +329,7 @@ async fn lists_are_paged() {
         pages("resources/directory/read", "resources", json!({"uri": "skill://b"})).await;
     assert_eq!(children, ["skill://b/1", "skill://b/2", "skill://b/SKILL.md"]);
     assert_eq!(server.list_resources().await.len(), 2);
-    // a cursor is of its list, and of its directory
+    // a cursor is valid only for its list, and its directory
     server.request("resources/list", json!({ "cursor": cursor })).await.expect_code(-32602);
     server.request("skills/list", json!({ "cursor": inside })).await.expect_code(-32602);
     let other = json!({ "uri": "skill://a", "cursor": inside });
@@ -337,7 +337,7 @@ async fn lists_are_paged() {
 }
 
 #[tokio::test]
-async fn handshake_clients_see_no_skill() {
+async fn legacy_clients_see_no_skills() {
     /// Notes
     #[mcp_resource(uri = "notes://all")]
     fn notes() -> &'static str {
@@ -373,33 +373,33 @@ async fn a_public_cache_holds_skills_too() {
 }
 
 #[tokio::test]
-async fn skills_beside_resources_and_under_a_mount() {
+async fn skills_coexist_with_resources_and_mounts() {
     /// Anything
     #[mcp_resource(uri = "skill://{name}/{+path}")]
     fn anything(name: String, path: String) -> String {
         format!("{name}: {path}")
     }
-    let shelf = Shelf::of("x", &[("a b/c.txt", b"c")]);
+    let shelf = SkillsDir::of("x", &[("a b/c.txt", b"c")]);
     let inner = mcp_runtime::server!().skills(&shelf.0);
     let server = serve(shelf.builder().mount("Team", inner).resource::<anything>());
     assert_eq!(uris(&skills(&server).await), ["skill://Team/x/SKILL.md", "skill://x/SKILL.md"]);
     server.read("skill://x/a%20b/c.txt").await.expect_text("c");
     server.read("skill://team/x/a%20b/c.txt").await.expect_text("c");
     assert_eq!(uris(&directory(&server, "skill://Team/x/a%20b").await), ["skill://Team/x/a%20b/c.txt"]);
-    // what is no skill's file is the template's
+    // a URI that is not a skill's file is read through the template
     server.read("skill://x/other").await.expect_text("x: other");
     server.read("skill://Team/y").await.expect_text("Team: y");
 }
 
 #[tokio::test]
-async fn what_cannot_be_served_is_a_build_error() {
-    let (one, two) = (Shelf::of("x", &[]), Shelf::of("x", &[("y/SKILL.md", b"no skill of its own")]));
+async fn invalid_skills_are_build_errors() {
+    let (one, two) = (SkillsDir::of("x", &[]), SkillsDir::of("x", &[("y/SKILL.md", b"no skill of its own")]));
     let (first, second) = (one.0.join("x"), two.0.join("x"));
     let error = build_error(one.builder().skills(&two.0));
     let places = format!("  --> {}\n  --> {}\n", first.display(), second.display());
     assert!(error.contains("two skills are `skill://x`\n") && error.contains(&places), "{error}");
 
-    let inner = Shelf::of("y", &[]);
+    let inner = SkillsDir::of("y", &[]);
     let error = build_error(two.builder().mount("x", inner.builder()));
     assert!(error.contains("is mounted inside the skill in"), "{error}");
 
@@ -415,8 +415,8 @@ async fn what_cannot_be_served_is_a_build_error() {
     let error = build_error(mcp_runtime::server!().skills("no/such/directory"));
     assert!(error.contains("`no/such/directory` cannot be read as a directory of skills"), "{error}");
 
-    // every problem of every directory, at once
-    let bad = Shelf::of("good", &[(".env", b"secret")]);
+    // every problem of every directory is reported at once
+    let bad = SkillsDir::of("good", &[(".env", b"secret")]);
     bad.write("untold/SKILL.md", b"# no frontmatter");
     let error = build_error(bad.builder().skills("no/such/directory"));
     for part in ["hidden files are not served", "does not begin with frontmatter", "no/such/directory"] {

@@ -1,4 +1,4 @@
-//! Stdio with a real child process.
+//! Stdio, with a real child process.
 
 #[cfg(unix)]
 use std::os::fd::OwnedFd;
@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWriteExt};
 use crate::process::{fixture, legacy, start, until_counted};
 
 #[tokio::test]
-async fn one_bad_line_costs_one_message() {
+async fn an_invalid_line_costs_one_message() {
     let mut server = start();
     server.write(b"nope\n\n  \r\n\xff\xfe\n[1]\n{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":5}\n").await;
     server.send(&call("after", "echo", &json!({ "message": "still here" }))).await;
@@ -34,7 +34,7 @@ async fn a_line_over_the_limit_is_skipped() {
 }
 
 #[tokio::test]
-async fn the_last_line_needs_no_end() {
+async fn the_last_line_needs_no_terminator() {
     let mut server = start();
     server.write(ping("last").to_string().as_bytes()).await;
     server.close_input().await;
@@ -75,7 +75,7 @@ async fn a_panic_while_dropping_costs_one_call() {
 #[tokio::test]
 async fn calls_in_flight_are_answered_after_the_end_of_stdin() {
     let mut server = start();
-    // more than run at once: those that wait for a place are answered as well
+    // more than run concurrently: calls that wait for a permit are answered as well
     for id in 0..10 {
         server.send(&call(id, "slow", &json!({ "ms": 200 }))).await;
     }
@@ -88,7 +88,7 @@ async fn calls_in_flight_are_answered_after_the_end_of_stdin() {
 }
 
 #[tokio::test]
-async fn calls_beyond_the_drain_limit_are_stopped() {
+async fn calls_are_cancelled_after_the_shutdown_timeout() {
     let mut server = LineConnection::spawn(fixture().env("FIXTURE_DRAIN_MS", "100"));
     server.send(&call("for ever", "hang", &json!({}))).await;
     server.close_input().await;
@@ -99,7 +99,7 @@ async fn calls_beyond_the_drain_limit_are_stopped() {
 }
 
 #[tokio::test]
-async fn an_idle_server_ends_with_stdin() {
+async fn an_idle_server_exits_when_stdin_closes() {
     let mut server = start();
     server.reply_to(&ping("hello")).await;
     server.close_input().await;
@@ -107,7 +107,7 @@ async fn an_idle_server_ends_with_stdin() {
 }
 
 #[tokio::test]
-async fn a_ping_overtakes_slow_calls_which_run_side_by_side() {
+async fn a_ping_is_answered_while_calls_run_concurrently() {
     let mut server = start();
     server.send(&call("a", "wait", &json!({}))).await;
     server.send(&call("b", "wait", &json!({}))).await;
@@ -121,7 +121,7 @@ async fn a_ping_overtakes_slow_calls_which_run_side_by_side() {
 }
 
 #[tokio::test]
-async fn a_cancelled_call_ends_and_is_not_answered() {
+async fn a_cancelled_call_is_dropped_and_gets_no_response() {
     for old in [false, true] {
         let mut server = if old { legacy("2025-06-18").await } else { start() };
         let mut request = if old { legacy_call } else { call }("never", "hang", &json!({}));
@@ -129,7 +129,7 @@ async fn a_cancelled_call_ends_and_is_not_answered() {
         server.send(&request).await;
         server.send(&cancelled("unknown")).await;
         server.send(&cancelled("never")).await;
-        // `reply_to` refuses anything else that comes first, as the progress that the tool still reports
+        // `reply_to` fails on any other message, such as progress that the tool still reports
         until_counted(&mut server, "dropped 1 fired 1").await;
         server.close_input().await;
         assert_eq!(server.next().await, None);
@@ -162,7 +162,7 @@ async fn modern_requests_are_served_after_a_handshake() {
 }
 
 #[tokio::test]
-async fn batches_exist_in_one_revision() {
+async fn batches_are_accepted_in_2025_03_26() {
     let mut server = legacy("2025-03-26").await;
     let echo = |id| legacy_call(id, "echo", &json!({ "message": id }));
     server.send(
@@ -177,11 +177,11 @@ async fn batches_exist_in_one_revision() {
     assert_eq!(text_of(of(&json!("a"))), "a");
     assert_eq!(text_of(of(&json!("s"))), "slept");
     assert_eq!(error_code(of(&json!(9))), -32600);
-    // a member that is cancelled is left out, and holds nothing up
+    // a cancelled member is left out and does not delay the others
     server.send(&json!([echo("b"), legacy_call("never", "hang", &json!({}))])).await;
     server.send(&cancelled("never")).await;
     assert_eq!(server.message().await.as_array().unwrap().len(), 1);
-    // refused as a whole; only notifications: nothing to say
+    // refused as a whole; a batch of notifications gets no response
     server
         .send(&json!([echo("c"), { "jsonrpc": "2.0", "id": "i", "method": "initialize", "params": {} }]))
         .await;
@@ -194,7 +194,7 @@ async fn batches_exist_in_one_revision() {
 }
 
 #[tokio::test]
-async fn elsewhere_a_batch_is_one_error() {
+async fn other_revisions_answer_a_batch_with_one_error() {
     let mut server = legacy("2025-11-25").await;
     server.send(&json!([ping("a"), ping("b")])).await;
     let reply = server.message().await;
@@ -203,7 +203,7 @@ async fn elsewhere_a_batch_is_one_error() {
 }
 
 #[tokio::test]
-async fn older_sessions_get_no_error_without_an_id() {
+async fn legacy_clients_get_no_error_without_an_id() {
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18"] {
         let mut server = legacy(revision).await;
         server.write(b"nope\n").await;
@@ -213,7 +213,7 @@ async fn older_sessions_get_no_error_without_an_id() {
 }
 
 #[tokio::test]
-async fn a_full_server_queues_then_says_busy_and_still_answers_pings() {
+async fn a_full_server_queues_then_refuses_and_still_answers_pings() {
     let mut server = start();
     for id in 0..13 {
         server.send(&call(id, "wait", &json!({}))).await;
@@ -222,7 +222,7 @@ async fn a_full_server_queues_then_says_busy_and_still_answers_pings() {
     assert_eq!((busy["id"].as_i64(), error_code(&busy)), (Some(12), -32603));
     assert!(busy["error"]["message"].as_str().unwrap().contains("busy"), "{busy}");
     server.reply_to(&ping("alive")).await;
-    // cancelling is heard as well: a waiting request never starts, a running one frees its place for those that wait
+    // cancellation still works: a waiting request never starts, a running one releases its permit
     for id in [11, 0, 1, 2, 3, 4, 5, 6] {
         server.send(&cancelled(id)).await;
     }
@@ -235,12 +235,12 @@ async fn a_full_server_queues_then_says_busy_and_still_answers_pings() {
 }
 
 #[tokio::test]
-async fn an_id_in_flight_cannot_be_used_again() {
+async fn an_id_in_flight_cannot_be_reused() {
     let mut server = start();
     server.send(&call("same", "wait", &json!({}))).await;
     let reply = server.reply_to(&call("same", "echo", &json!({ "message": "" }))).await;
     assert_eq!(error_code(&reply), -32600);
-    // once answered it is free again
+    // once answered, the id is free again
     server.send(&call("open", "open", &json!({ "n": 1 }))).await;
     let replies = server.messages(2).await;
     assert!(replies.iter().any(|reply| reply["id"] == "same"), "{replies:?}");
@@ -250,14 +250,14 @@ async fn an_id_in_flight_cannot_be_used_again() {
     );
 }
 
-/// Every request of a client that writes a lot gets one reply, on a whole line.
+/// Every request of a client that sends many gets one response, on a line of its own.
 #[cfg(unix)]
 async fn flood(mut server: LineConnection) {
     const CALLS: usize = 3000;
     let large = json!({ "n": 20_000 });
     let requests: String = (0..CALLS).map(|id| format!("{}\n", call(id, "large", &large))).collect();
     let mut input = server.input.take().unwrap();
-    // the input ends when all is written
+    // the input ends after the last request
     let written = tokio::spawn(async move { input.write_all(requests.as_bytes()).await });
     let mut seen = vec![false; CALLS];
     for _ in 0..CALLS {
@@ -280,9 +280,9 @@ async fn write_before_reading(output: impl AsyncRead + Send + Unpin + 'static, s
     let mut command = fixture();
     command.stdout(stdout);
     let mut server = LineConnection::spawn_with(&mut command, output);
-    // its end of the output is closed here, so that the output ends with the process
+    // the parent's end of the output is closed here, so that the output ends with the process
     drop(command);
-    // within the server's bounds, so that it has to take all of it: it goes on reading although its output is full
+    // within the server's bounds: it must keep reading although its output is full
     let requests: String = (0..12)
         .map(|id| format!("{}\n", call(format!("first {id}"), "large", &json!({ "n": 60_000 }))))
         .collect();
@@ -292,7 +292,7 @@ async fn write_before_reading(output: impl AsyncRead + Send + Unpin + 'static, s
     for reply in server.messages(12).await {
         assert_eq!(text_of(&reply).len(), 60_000);
     }
-    // the cancellation was heard while nothing could be written
+    // the cancellation was processed while nothing could be written
     server.reply_to(&ping("last")).await;
 
     flood(server).await;
@@ -300,7 +300,7 @@ async fn write_before_reading(output: impl AsyncRead + Send + Unpin + 'static, s
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_pipe_that_nobody_reads_loses_nothing() {
+async fn nothing_is_lost_while_the_pipe_is_not_read() {
     let (reader, writer) = std::io::pipe().unwrap();
     let reader = tokio::net::unix::pipe::Receiver::from_owned_fd(reader.into()).unwrap();
     write_before_reading(reader, writer.into()).await;
@@ -308,7 +308,7 @@ async fn a_pipe_that_nobody_reads_loses_nothing() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_socket_that_nobody_reads_loses_nothing() {
+async fn nothing_is_lost_while_the_socket_is_not_read() {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     write_before_reading(tokio::net::UnixStream::from_std(ours).unwrap(), theirs.into()).await;

@@ -1,4 +1,4 @@
-//! What a client sees of the `content` example: every kind of block, contents and message; called by `main`.
+//! The `content` example as a client sees it: every kind of content block, resource contents and message.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ pub(crate) fn steps(sdk: Sdk, mode: Mode) -> Vec<Step> {
     steps
 }
 
-/// A call that returns these blocks and nothing structured.
+/// A call that returns these blocks and no structured content.
 fn call(name: &str, arguments: &Value, blocks: &Value) -> Step {
     Step::result(
         json!({ "op": "call", "name": name, "arguments": arguments }),
@@ -28,7 +28,7 @@ fn call(name: &str, arguments: &Value, blocks: &Value) -> Step {
     )
 }
 
-/// A call that returns this structured value, and first of all its JSON as text.
+/// A call that returns this structured value, preceded by its JSON as text.
 fn structured_call(mode: Mode, name: &str, arguments: &Value, value: &Value, more: &[Value]) -> Step {
     let mut blocks = vec![json!({ "type": "text", "text": { "$json": value } })];
     blocks.extend(more.iter().cloned());

@@ -1,8 +1,8 @@
-//! Installs an SDK and runs its driver; called by `main`.
+//! Installs an SDK and runs its driver script.
 
 use std::{fs, path::PathBuf, process::Command, time::Duration};
 
-use mcp_tests::outside::{Missing, child, package, sources};
+use mcp_tests::external::{Missing, child, manifest_dir, package};
 use serde_json::Value;
 
 use crate::{expect::Step, repo::tree};
@@ -12,21 +12,21 @@ const LIMIT: Duration = Duration::from_secs(90);
 /// The first Node that the TypeScript SDK supports.
 const LEAST_NODE: u32 = 20;
 
-/// How a client finds the revision that it speaks.
+/// How a client selects its revision.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Mode {
-    /// It opens with `initialize` and knows nothing newer.
+    /// It opens with `initialize`, and supports only legacy revisions.
     Legacy,
-    /// It opens with `server/discover` and takes the newest.
+    /// It opens with `server/discover`, and takes the newest revision.
     Auto,
-    /// It speaks 2026-07-28 and nothing else.
+    /// It speaks only 2026-07-28.
     Pinned,
 }
 
 impl Mode {
     pub(crate) const ALL: [Self; 3] = [Self::Legacy, Self::Auto, Self::Pinned];
 
-    /// The revision that has to be spoken.
+    /// The revision that must be negotiated.
     pub(crate) fn revision(self) -> &'static str {
         match self {
             Self::Legacy => "2025-11-25",
@@ -45,10 +45,10 @@ pub(crate) enum Sdk {
 }
 
 impl Sdk {
-    /// Installs the SDK, if need be, and one of the scripts that use it.
+    /// Installs the SDK if necessary, and one of the scripts that use it.
     pub(crate) fn install(self, script: &str) -> Result<Driver, Missing> {
         let read = |name: &str| {
-            let path = sources().join("interop").join(name);
+            let path = manifest_dir().join("interop").join(name);
             fs::read_to_string(&path)
                 .unwrap_or_else(|error| panic!("cannot read `{}`: {error}", path.display()))
         };
@@ -56,10 +56,10 @@ impl Sdk {
             Self::Python => Driver {
                 sdk: self,
                 interpreter: package::python(&read("python/requirements.txt"))?,
-                script: sources().join(format!("interop/python/{script}.py")),
+                script: manifest_dir().join(format!("interop/python/{script}.py")),
             },
             Self::TypeScript => {
-                // Node looks for packages beside the file that imports them.
+                // Node resolves packages relative to the importing file.
                 let dir = package::npm(&read("typescript/package.json"))?;
                 for name in ["connection", script] {
                     let name = format!("{name}.mjs");
@@ -80,7 +80,7 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// What the script reports of one connection to `target`, a program or a URL.
+    /// The script's report of one connection to `target`, a program or a URL.
     pub(crate) fn drive(&self, transport: &str, target: &str, mode: Mode, steps: &[Step]) -> Value {
         let wanted = match mode {
             Mode::Legacy => "legacy",
@@ -90,7 +90,7 @@ impl Driver {
         let input = Value::Array(steps.iter().map(|step| step.send.clone()).collect()).to_string();
         let mut command = Command::new(&self.interpreter);
         command.arg(&self.script).args([transport, target, wanted]).current_dir(tree());
-        // Python would otherwise leave what it compiled beside the scripts.
+        // otherwise Python writes bytecode next to the scripts
         command.env("PYTHONDONTWRITEBYTECODE", "1");
         let finished = child::run(&mut command, &input, LIMIT).expect("an installed interpreter can be run");
         let printed = finished.or_panic(&format!("{command:?}"));

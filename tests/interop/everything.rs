@@ -1,9 +1,10 @@
-//! What a client sees of the `everything` example: questions, progress, log messages, changes, and calls given up;
-//! called by `main`.
+//! The `everything` example as a client sees it: client requests, progress, log messages, change notifications, and
+//! cancelled calls.
 //!
-//! Both SDKs can do all of it, in both eras: `mcp` 2.3.0 for Python and `@modelcontextprotocol/client` 2.4.0 for
-//! TypeScript. In two things the eras differ, for both of them. `listen` is refused on a handshake-era connection, so
-//! there the steps subscribe; and `logging/setLevel` is of that era, so later requests carry their level in `_meta`.
+//! Both SDKs support all of it, in legacy and modern revisions: `mcp` 2.3.0 for Python and
+//! `@modelcontextprotocol/client` 2.4.0 for TypeScript. The revisions differ in two ways. `listen` is refused on a
+//! legacy connection, so there the steps subscribe; and `logging/setLevel` is legacy, so modern requests carry their
+//! level in `_meta`.
 //! One thing only the TypeScript SDK does: see [`reports`].
 
 use serde_json::{Value, json};
@@ -13,11 +14,11 @@ use crate::{
     expect::Step,
 };
 
-/// More calls than a stdio connection runs at once: if those that were given up kept their places, the last ones would
-/// wait for ever.
-const GIVEN_UP: u32 = 300;
+/// More calls than a stdio connection runs at once: if cancelled calls kept their permits, the last ones would wait
+/// forever.
+const CANCELLED: u32 = 300;
 
-/// What `test_simple_text` says.
+/// The text of `test_simple_text`.
 const SIMPLE: &str = "This is a simple text response for testing.";
 
 const WATCHED: &str = "test://watched-resource";
@@ -31,12 +32,12 @@ pub(crate) fn steps(sdk: Sdk, mode: Mode) -> Vec<Step> {
     steps.extend(if mode == Mode::Legacy { legacy_logging() } else { modern_logging() });
     steps.extend(if mode == Mode::Legacy { legacy_subscriptions() } else { modern_subscriptions() });
     steps.push(cancellation());
-    // What should not have been said shows up here at the latest.
+    // unexpected messages are reported here at the latest
     steps.push(call("test_simple_text", &json!({}), SIMPLE).into());
     steps
 }
 
-/// What to send, and what has to come back besides a result; nothing is asked or said where nothing is expected.
+/// A request and what must come back besides its result; client requests and notifications that are not listed fail.
 struct Expected {
     send: Value,
     want: Value,
@@ -51,15 +52,15 @@ impl Expected {
         expected
     }
 
-    /// The server asks, and the client answers.
-    fn asked(mut self, method: &str, questions: &Value, answers: &Value) -> Self {
+    /// The server sends a client request, and the client responds.
+    fn with_request(mut self, method: &str, questions: &Value, answers: &Value) -> Self {
         self.send["answers"][method] = answers.clone();
         self.want["asked"][method] = questions.clone();
         self
     }
 
-    /// The client hears this, in this order.
-    fn heard(mut self, said: &[Value]) -> Self {
+    /// The client receives these messages, in this order.
+    fn with_messages(mut self, said: &[Value]) -> Self {
         self.send["hear"] = json!(said.len());
         self.want["heard"] = json!(said);
         self
@@ -83,7 +84,7 @@ fn result(text: &Value) -> Value {
     json!({ "content": [{ "type": "text", "text": text }], "structuredContent": null, "isError": null })
 }
 
-/// A call whose result is one text, with these parts.
+/// A call whose result is one text that contains these parts.
 fn call_for_parts(name: &str, parts: &[&str]) -> Expected {
     let mut expected = call(name, &json!({}), "");
     expected.want["content"][0]["text"] = json!({ "$contains": parts });
@@ -100,7 +101,7 @@ fn progress() -> Vec<Step> {
     vec![three.into()]
 }
 
-/// One form, as a client gets it.
+/// One form elicitation, as a client receives it.
 fn form(message: &str, properties: &Value, required: &[&str]) -> Value {
     let schema = json!({ "type": "object", "properties": properties, "required": required });
     json!([{ "message": message, "requestedSchema": schema }])
@@ -110,14 +111,14 @@ fn accepted(content: &Value) -> Value {
     json!([{ "action": "accept", "content": content }])
 }
 
-/// The progress of a call that reports and then asks. Without a session, the answer comes with a second call, which
-/// reports anew.
+/// The progress of a call that reports and then elicits. Without a session, the response comes with a second call,
+/// which reports again.
 fn reports(sdk: Sdk, mode: Mode) -> Vec<Value> {
     let report = json!({ "progress": 1, "total": 2 });
     match (sdk, mode) {
         (_, Mode::Legacy) => vec![report],
         (Sdk::Python, _) => vec![report.clone(), report],
-        // In between comes what the client says of itself.
+        // the client's `notifications/initialized` comes in between
         (Sdk::TypeScript, _) => {
             vec![report.clone(), json!({ "progress": 1, "message": { "$contains": ["round 1"] } }), report]
         }
@@ -130,14 +131,14 @@ fn elicitation(sdk: Sdk, mode: Mode) -> Vec<Step> {
     let contact =
         form("Who are you?", &json!({ "username": string, "email": string }), &["username", "email"]);
     let ask = |parts: &[&str], answer: &Value| {
-        let mut expected = call_for_parts("test_elicitation", parts).asked(METHOD, &contact, answer);
+        let mut expected = call_for_parts("test_elicitation", parts).with_request(METHOD, &contact, answer);
         expected.send["arguments"] = json!({ "message": "Who are you?" });
         expected.into()
     };
     let name = form("What is your name?", &json!({ "name": string }), &["name"]);
     let color = form("Ada, what is your favorite color?", &json!({ "color": string }), &["color"]);
 
-    let mut streaming = call("test_streaming_elicitation", &json!({}), "Answered true").asked(
+    let mut streaming = call("test_streaming_elicitation", &json!({}), "Answered true").with_request(
         METHOD,
         &json!([{ "message": "Go on?" }]),
         &accepted(&json!({ "value": true })),
@@ -145,7 +146,7 @@ fn elicitation(sdk: Sdk, mode: Mode) -> Vec<Step> {
     streaming.want["progress"] = json!(reports(sdk, mode));
 
     let mut declined = call_for_parts("test_input_required_result_elicitation", &["declined", "`user_name`"])
-        .asked(METHOD, &name, &json!([{ "action": "decline" }]));
+        .with_request(METHOD, &name, &json!([{ "action": "decline" }]));
     declined.want["isError"] = json!(true);
 
     let mut prompt = Expected::new(
@@ -154,7 +155,7 @@ fn elicitation(sdk: Sdk, mode: Mode) -> Vec<Step> {
             "messages": [{ "role": "user", "content": { "type": "text", "text": "Please help with tides." } }],
         }),
     );
-    prompt = prompt.asked(
+    prompt = prompt.with_request(
         METHOD,
         &form("What is this about?", &json!({ "context": string }), &["context"]),
         &accepted(&json!({ "context": "tides" })),
@@ -171,7 +172,7 @@ fn elicitation(sdk: Sdk, mode: Mode) -> Vec<Step> {
             "test_elicitation_sep1034_defaults",
             &["action=accept", r#""name":"Grace""#, r#""age":30"#, r#""score":95.5"#, r#""status":"active""#],
         )
-        .asked(
+        .with_request(
             METHOD,
             &json!([{
                 "message": "Please check your profile",
@@ -192,7 +193,7 @@ fn elicitation(sdk: Sdk, mode: Mode) -> Vec<Step> {
             "test_elicitation_sep1330_enums",
             &["action=accept", r#""titledSingle":"value2""#, r#""untitledMulti":["option1","option3"]"#],
         )
-        .asked(
+        .with_request(
             METHOD,
             &json!([{ "message": "Please choose" }]),
             &accepted(&json!({
@@ -205,14 +206,18 @@ fn elicitation(sdk: Sdk, mode: Mode) -> Vec<Step> {
         )
         .into(),
         call("test_input_required_result_elicitation", &json!({}), "Hello, Ada!")
-            .asked(METHOD, &name, &accepted(&json!({ "name": "Ada" })))
+            .with_request(METHOD, &name, &accepted(&json!({ "name": "Ada" })))
             .into(),
         declined.into(),
         call("test_input_required_result_request_state", &json!({}), "state-ok: confirmed")
-            .asked(METHOD, &json!([{ "message": "Please confirm" }]), &accepted(&json!({ "ok": true })))
+            .with_request(
+                METHOD,
+                &json!([{ "message": "Please confirm" }]),
+                &accepted(&json!({ "ok": true })),
+            )
             .into(),
         call("test_input_required_result_multi_round", &json!({}), "Ada likes green")
-            .asked(
+            .with_request(
                 METHOD,
                 &json!([name[0], color[0]]),
                 &json!([
@@ -226,7 +231,7 @@ fn elicitation(sdk: Sdk, mode: Mode) -> Vec<Step> {
     ]
 }
 
-/// What a client's model was asked.
+/// One sampling request, as a client receives it.
 fn sample(question: &str, max_tokens: u32) -> Value {
     let message = json!({ "role": "user", "content": { "type": "text", "text": question } });
     json!([{ "messages": [message], "maxTokens": max_tokens }])
@@ -241,10 +246,10 @@ fn sampling() -> Vec<Step> {
     const METHOD: &str = "sampling/createMessage";
     vec![
         call("test_sampling", &json!({ "prompt": "Say hello" }), "LLM response: hello")
-            .asked(METHOD, &sample("Say hello", 100), &sampled("hello"))
+            .with_request(METHOD, &sample("Say hello", 100), &sampled("hello"))
             .into(),
         call("test_input_required_result_sampling", &json!({}), "Paris")
-            .asked(METHOD, &sample("What is the capital of France?", 100), &sampled("Paris"))
+            .with_request(METHOD, &sample("What is the capital of France?", 100), &sampled("Paris"))
             .into(),
     ]
 }
@@ -253,7 +258,7 @@ fn roots() -> Vec<Step> {
     let roots = json!([{ "roots": [{ "uri": "file:///work", "name": "work" }, { "uri": "file:///notes" }] }]);
     vec![
         call("test_input_required_result_list_roots", &json!({}), "file:///work, file:///notes")
-            .asked("roots/list", &json!([{}]), &roots)
+            .with_request("roots/list", &json!([{}]), &roots)
             .into(),
     ]
 }
@@ -262,13 +267,13 @@ fn several() -> Vec<Step> {
     let properties = json!({ "name": { "type": "string" } });
     vec![
         call("test_input_required_result_multiple_inputs", &json!({}), "Ada: Welcome! (1 roots)")
-            .asked(
+            .with_request(
                 "elicitation/create",
                 &form("What is your name?", &properties, &["name"]),
                 &accepted(&json!({ "name": "Ada" })),
             )
-            .asked("sampling/createMessage", &sample("Write a greeting", 50), &sampled("Welcome!"))
-            .asked("roots/list", &json!([{}]), &json!([{ "roots": [{ "uri": "file:///work" }] }]))
+            .with_request("sampling/createMessage", &sample("Write a greeting", 50), &sampled("Welcome!"))
+            .with_request("roots/list", &json!([{}]), &json!([{ "roots": [{ "uri": "file:///work" }] }]))
             .into(),
     ]
 }
@@ -293,20 +298,20 @@ fn one_message() -> Value {
     json!({ "method": "notifications/message", "params": params })
 }
 
-/// `logging/setLevel` is for all that follows.
+/// `logging/setLevel` applies to all later requests.
 fn legacy_logging() -> Vec<Step> {
     let level = |level: &str| Expected::new(json!({ "op": "level", "level": level }), json!({})).into();
     vec![
-        three_logs().heard(&three_messages()).into(),
+        three_logs().with_messages(&three_messages()).into(),
         level("warning"),
         three_logs().into(),
         one_log().into(),
         level("debug"),
-        one_log().heard(&[one_message()]).into(),
+        one_log().with_messages(&[one_message()]).into(),
     ]
 }
 
-/// The level is part of each request.
+/// Each request carries the level.
 fn modern_logging() -> Vec<Step> {
     let at = |level: &str, mut call: Expected| {
         call.send["level"] = json!(level);
@@ -314,9 +319,9 @@ fn modern_logging() -> Vec<Step> {
     };
     vec![
         three_logs().into(),
-        at("info", three_logs()).heard(&three_messages()).into(),
+        at("info", three_logs()).with_messages(&three_messages()).into(),
         at("warning", three_logs()).into(),
-        at("debug", one_log()).heard(&[one_message()]).into(),
+        at("debug", one_log()).with_messages(&[one_message()]).into(),
         one_log().into(),
     ]
 }
@@ -329,26 +334,26 @@ fn updated() -> Value {
     json!({ "method": "notifications/resources/updated", "params": { "uri": WATCHED } })
 }
 
-/// A call that says that something has changed.
+/// A call that publishes a change.
 fn trigger(what: &str) -> Expected {
     call_for_parts(&format!("test_trigger_{what}_change"), &[])
 }
 
-/// A session hears of every list; of a resource while it is subscribed to it.
+/// A session is notified of every list, and of a resource while it is subscribed to it.
 fn legacy_subscriptions() -> Vec<Step> {
     let subscription = |op: &str| Expected::new(json!({ "op": op, "uri": WATCHED }), json!({})).into();
     vec![
-        trigger("tool").heard(&[changed("tools")]).into(),
-        trigger("prompt").heard(&[changed("prompts")]).into(),
+        trigger("tool").with_messages(&[changed("tools")]).into(),
+        trigger("prompt").with_messages(&[changed("prompts")]).into(),
         trigger("resource").into(),
         subscription("subscribe"),
-        trigger("resource").heard(&[updated()]).into(),
+        trigger("resource").with_messages(&[updated()]).into(),
         subscription("unsubscribe"),
         trigger("resource").into(),
     ]
 }
 
-/// A client hears what it listens for, while it does.
+/// A client is notified of what its listen stream selects, while it is open.
 fn modern_subscriptions() -> Vec<Step> {
     let listen = |filter: &Value| {
         Expected::new(json!({ "op": "listen", "filter": filter }), json!({ "honored": filter })).into()
@@ -357,13 +362,13 @@ fn modern_subscriptions() -> Vec<Step> {
     vec![
         trigger("tool").into(),
         listen(&json!({ "toolsListChanged": true, "resourceSubscriptions": [WATCHED] })),
-        trigger("tool").heard(&[changed("tools")]).into(),
+        trigger("tool").with_messages(&[changed("tools")]).into(),
         trigger("prompt").into(),
-        trigger("resource").heard(&[updated()]).into(),
+        trigger("resource").with_messages(&[updated()]).into(),
         unlisten(),
         trigger("tool").into(),
         listen(&json!({ "promptsListChanged": true })),
-        trigger("prompt").heard(&[changed("prompts")]).into(),
+        trigger("prompt").with_messages(&[changed("prompts")]).into(),
         trigger("resource").into(),
         unlisten(),
     ]
@@ -375,7 +380,7 @@ fn cancellation() -> Step {
         "name": "slow_compute",
         "arguments": { "seconds": 3600 },
         "meanwhile": "test_simple_text",
-        "times": GIVEN_UP,
+        "times": CANCELLED,
     });
     Expected::new(send, json!({ "last": result(&json!(SIMPLE)) })).into()
 }

@@ -1,4 +1,4 @@
-//! What is sent to a server and what has to come back; called by `main`, with the steps of `repo` and `content`.
+//! Requests to a server and their expected results.
 
 use serde_json::{Map, Value, json};
 
@@ -6,36 +6,36 @@ use crate::driver::{Mode, Sdk};
 
 /// One request and its expected outcome.
 pub(crate) struct Step {
-    /// As the drivers read it.
+    /// In the form that the drivers read.
     pub(crate) send: Value,
     want: Value,
 }
 
 impl Step {
-    /// A step whose result has to contain `want`: every member of an object, `null` for an absent one. Of a text it may ask
-    /// for parts, `{"$contains": [..]}`, or for a meaning, `{"$json": value}`.
+    /// A step whose result must contain `want`: every member of an object, `null` for an absent one. A text can be
+    /// matched by its parts, `{"$contains": [..]}`, or as JSON, `{"$json": value}`.
     pub(crate) fn result(send: Value, want: &Value) -> Self {
         Self { send, want: json!({ "result": want }) }
     }
 
-    /// A read that has to end in "not found".
+    /// A read that must end in "not found".
     pub(crate) fn not_found(sdk: Sdk, mode: Mode, uri: &str) -> Self {
-        // The TypeScript SDK reports both codes as the newer one.
+        // the TypeScript SDK reports both codes as the newer one
         let code = if matches!((sdk, mode), (Sdk::Python, Mode::Legacy)) { -32002 } else { -32602 };
         Self::error(json!({ "op": "read", "uri": uri }), code, &json!({ "uri": uri }))
     }
 
-    /// A step that has to fail with a JSON-RPC error.
+    /// A step that must fail with a JSON-RPC error.
     pub(crate) fn error(send: Value, code: i64, data: &Value) -> Self {
         Self { send, want: json!({ "error": { "code": code, "data": data } }) }
     }
 }
 
-/// Compares a driver's report with what was expected, and says everything that differs.
+/// Compares a driver's report with the expected one, and reports every difference.
 ///
 /// # Panics
 ///
-/// If anything does.
+/// If the two differ.
 pub(crate) fn check(report: &Value, mode: Mode, example: &str, steps: &[Step]) {
     let mut differences = Vec::new();
     compare("version", &json!(mode.revision()), &report["version"], &mut differences);
@@ -75,7 +75,7 @@ fn has(want: &Map<String, Value>, text: &str) -> bool {
 }
 
 #[test]
-fn every_difference_is_found() {
+fn every_difference_is_reported() {
     let mut differences = Vec::new();
     let want = json!({ "same": 1, "absent": null, "list": [1, { "b": "c" }], "short": [1], "part": { "$contains": ["b", "x"] }, "json": { "$json": [1, 2] } });
     let got = json!({ "same": 1.0, "absent": 2, "list": [1, { "b": "d", "more": 1 }], "short": [1, 2], "part": "abc", "json": "[1]" });

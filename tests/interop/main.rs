@@ -1,6 +1,6 @@
-//! The official Python and TypeScript SDKs drive our examples, over stdio and HTTP, in both eras.
+//! The official Python and TypeScript SDKs drive the examples, over stdio and HTTP, in legacy and modern revisions.
 //!
-//! What is sent and what has to come back is written once, here, for both SDKs; the drivers only translate.
+//! The requests and expected results are written once, in Rust, for both SDKs; the driver scripts only translate.
 
 mod content;
 mod driver;
@@ -8,7 +8,7 @@ mod everything;
 mod expect;
 mod repo;
 
-use mcp_tests::outside::{
+use mcp_tests::external::{
     example::{self, Served},
     skip,
 };
@@ -16,7 +16,7 @@ use mcp_tests::outside::{
 use driver::{Driver, Mode, Sdk};
 use expect::Step;
 
-/// The steps that fit an SDK and the era it speaks.
+/// The steps for an SDK and mode.
 type Steps = fn(Sdk, Mode) -> Vec<Step>;
 
 fn over_stdio(sdk: Sdk, example: &str, steps: Steps) {

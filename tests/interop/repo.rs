@@ -1,8 +1,8 @@
-//! What a client sees of the `repo` example when it serves a small tree; called by `main`.
+//! The `repo` example as a client sees it, serving a small tree.
 
 use std::{fs, path::PathBuf};
 
-use mcp_tests::outside::{kept_dir, package};
+use mcp_tests::external::{cache_dir, package};
 use serde_json::{Value, json};
 
 use crate::{
@@ -12,12 +12,12 @@ use crate::{
 
 const LIB: &str = "//! A crate.\n\n/// Adds.\npub fn add(a: u32, b: u32) -> u32 {\n    a + b\n}\n";
 
-/// Files that nothing is found in: so many that a search reports progress twice.
+/// Files without a match: enough that a search reports progress twice.
 const EMPTY: usize = 1100;
 
-/// Makes the tree that is served: what git ignores must stay unseen.
+/// Creates the tree that is served; files that git ignores must stay hidden.
 pub(crate) fn tree() -> PathBuf {
-    let tree = kept_dir("tree");
+    let tree = cache_dir("tree");
     for folder in ["empty", "src"] {
         fs::create_dir_all(tree.join(folder)).expect("a folder can be made");
     }
@@ -122,7 +122,7 @@ pub(crate) fn steps(sdk: Sdk, mode: Mode) -> Vec<Step> {
             }),
         ),
         Step::error(
-            json!({ "op": "prompt", "name": "explain", "arguments": { "path": "README.md", "audience": "nobody" } }),
+            json!({ "op": "prompt", "name": "explain", "arguments": { "path": "README.md", "audience": "robots" } }),
             -32602,
             &Value::Null,
         ),
@@ -171,7 +171,7 @@ fn tools(mode: Mode) -> Value {
     })
 }
 
-/// A structured value that is no object reaches legacy clients inside one.
+/// A structured value that is not an object reaches legacy clients wrapped in one.
 pub(crate) fn natural_or_wrapped(mode: Mode, value: &Value) -> Value {
     if mode == Mode::Legacy { json!({ "result": value }) } else { value.clone() }
 }

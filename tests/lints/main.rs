@@ -1,6 +1,6 @@
-//! A user who denies nearly every lint there is: what the attributes add must not trip any of them.
+//! A user who denies nearly every lint: what the attributes expand to must trigger none of them.
 //!
-//! Checked by `cargo clippy --all-targets`; the functions are called here as well, as plain functions.
+//! Checked by `cargo clippy --all-targets`; the tests call the functions as plain functions.
 
 #![deny(warnings, missing_docs, unreachable_pub, missing_debug_implementations, unused_qualifications)]
 #![deny(trivial_casts, trivial_numeric_casts, unused_results, unused_lifetimes, let_underscore_drop)]
@@ -146,7 +146,7 @@ impl Weather {
 }
 
 #[test]
-fn functions_stay_functions() {
+fn annotated_functions_are_callable() {
     assert_eq!(constant(1), 1);
     assert_eq!(blocking("a".to_owned(), None), "aNone");
     assert_eq!(page("a".to_owned(), Some(1)).as_deref(), Some("a1"));
@@ -156,7 +156,7 @@ fn functions_stay_functions() {
 }
 
 #[test]
-fn all_can_be_registered() {
+fn every_item_can_be_registered() {
     let server = mcp_runtime::server!()
         .tool::<search>()
         .tool::<constant>()

@@ -1,5 +1,5 @@
-//! One client for every transport and revision: a test that is written once drives a feature in all of them. It answers
-//! the server's requests as a host does, in whichever way the revision has for that.
+//! One client for every transport and revision, so that a test is written once for all of them. It answers the server's
+//! requests as a host does, in the way that the revision defines.
 
 use std::{collections::VecDeque, net::SocketAddr, time::Duration};
 
@@ -17,7 +17,7 @@ use super::{
 /// How a client reaches a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
-    /// Without a wire.
+    /// Without a transport.
     Memory,
     /// Over a pair of byte streams, as over stdio.
     Stdio,
@@ -26,22 +26,22 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// Each of them.
+    /// All of them.
     pub const ALL: [Self; 3] = [Self::Memory, Self::Stdio, Self::Http];
 }
 
-/// The client's result for a request of the server: method and params in, the result out.
+/// The client's result for a request of the server, from its method and params.
 pub type Answers = fn(&str, &Value) -> Value;
 
-/// What came back for one request.
+/// The messages of one request.
 #[derive(Debug)]
 pub struct Exchange {
-    /// Notifications and requests of the server, in the order in which they came, without the reply.
+    /// Notifications and requests of the server, in the order in which they arrived, without the response.
     pub seen: Vec<Value>,
     /// Its `result`, or its `error` under that key.
     pub reply: Value,
-    /// How often it was sent.
-    pub rounds: usize,
+    /// How often the request was sent.
+    pub round_trips: usize,
 }
 
 impl Exchange {
@@ -51,21 +51,21 @@ impl Exchange {
         self.reply["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text in {}", self.reply))
     }
 
-    /// The params of the messages of that method.
+    /// The params of the messages with that method.
     pub fn of(&self, method: &str) -> Vec<&Value> {
         self.seen.iter().filter(|m| m["method"] == method).map(|m| &m["params"]).collect()
     }
 }
 
-/// A client, connected to a server of its own or to one that others share.
+/// A client, connected to its own server or to a shared one.
 pub struct Client {
     revision: Revision,
     capabilities: Value,
     answers: Answers,
     next_id: u64,
-    /// The id of the listen stream, as its messages must be tagged.
+    /// The id of the listen stream, which its messages must carry.
     subscription: Value,
-    /// Messages of no request, which came while a reply was waited for.
+    /// Messages that belong to no request, received while waiting for a response.
     changes: VecDeque<Value>,
     /// Sent with every request over HTTP.
     headers: Vec<(&'static str, String)>,
@@ -81,7 +81,7 @@ enum Connection {
     Http {
         address: SocketAddr,
         session: String,
-        /// Requests whose replies have not been read yet.
+        /// Requests whose responses have not been read yet.
         pending: Vec<Pending>,
         /// The listen stream, or the standalone stream of the session.
         events: Option<EventStream>,
@@ -90,7 +90,7 @@ enum Connection {
 }
 
 impl Client {
-    /// Connects, with a handshake where the revision has one.
+    /// Connects, with a handshake if the revision has one.
     pub async fn connect(
         server: &Server,
         transport: Transport,
@@ -102,7 +102,7 @@ impl Client {
             Transport::Memory => {
                 let client = TestServer::of(server);
                 let client = if revision.is_modern() {
-                    // rounds are counted here, so none is answered there
+                    // round_trip trips are counted here, so the inner client answers none
                     client.answering(capabilities.clone(), |_, _| Err("later".to_owned()))
                 } else {
                     let answer = move |method: &str, params: &Value| Ok(answers(method, params));
@@ -126,7 +126,7 @@ impl Client {
         client
     }
 
-    /// Sends that header from now on, over HTTP.
+    /// Sends that header with every later request, over HTTP.
     pub fn set_header(&mut self, name: &'static str, value: &str) {
         self.headers.retain(|(known, _)| *known != name);
         self.headers.push((name, value.to_owned()));
@@ -154,22 +154,22 @@ impl Client {
         self.request("tools/call", json!({ "name": tool, "arguments": arguments })).await
     }
 
-    /// Sends a request until it has a result, however often its input is required.
+    /// Sends a request until it has a result, for as long as its input is required.
     pub async fn request(&mut self, method: &str, mut params: Value) -> Exchange {
-        let (mut seen, mut rounds) = (Vec::new(), 0);
+        let (mut seen, mut round_trips) = (Vec::new(), 0);
         loop {
-            let (more, reply) = self.round(method, params.clone()).await;
+            let (more, reply) = self.round_trip(method, params.clone()).await;
             seen.extend(more);
-            rounds += 1;
+            round_trips += 1;
             if reply["resultType"] != "input_required" {
-                return Exchange { seen, reply, rounds };
+                return Exchange { seen, reply, round_trips };
             }
             params["inputResponses"] = self.answers_to(&reply);
             params["requestState"] = reply["requestState"].clone();
         }
     }
 
-    /// What it answers to the `inputRequests` of a result.
+    /// The responses to the `inputRequests` of a result.
     pub fn answers_to(&self, reply: &Value) -> Value {
         let requests = reply["inputRequests"].as_object().expect("requests");
         let answer =
@@ -177,7 +177,7 @@ impl Client {
         requests.iter().map(|(key, asked)| (key.clone(), answer(asked))).collect()
     }
 
-    /// Every entry of a list, and how many pages they took.
+    /// Every entry of a list, and the number of its pages.
     pub async fn list(&mut self, method: &str, member: &str) -> (Vec<Value>, usize) {
         let (mut entries, mut pages, mut params) = (Vec::new(), 0, json!({}));
         loop {
@@ -194,8 +194,8 @@ impl Client {
         }
     }
 
-    /// Sends one request: what came before its reply, and its reply.
-    pub async fn round(&mut self, method: &str, params: Value) -> (Vec<Value>, Value) {
+    /// Sends one request, and returns the messages before its response, and its response.
+    pub async fn round_trip(&mut self, method: &str, params: Value) -> (Vec<Value>, Value) {
         let mut seen = Vec::new();
         let reply = if let Connection::Memory { server, .. } = &self.connection {
             let reply = server.request(method, params).await;
@@ -231,26 +231,26 @@ impl Client {
         (seen, reply.get("result").cloned().unwrap_or_else(|| json!({ "error": reply["error"] })))
     }
 
-    /// Sends one request, and gives its reply alone.
+    /// Sends one request, and returns only its response.
     pub async fn reply(&mut self, method: &str, params: Value) -> Value {
-        self.round(method, params).await.1
+        self.round_trip(method, params).await.1
     }
 
-    /// Calls a tool that is to become a task, and gives the task's id.
+    /// Calls a tool that must become a task, and returns the task's id.
     pub async fn start_task(&mut self, tool: &str, arguments: Value) -> String {
         let reply = self.reply("tools/call", json!({ "name": tool, "arguments": arguments })).await;
         assert_eq!((&reply["resultType"], &reply["status"]), (&json!("task"), &json!("working")), "{reply}");
         reply["taskId"].as_str().expect("an id").to_owned()
     }
 
-    /// A task that there is.
+    /// The state of a task, which must exist.
     pub async fn task(&mut self, id: &str) -> Value {
         let task = self.reply("tasks/get", json!({ "taskId": id })).await;
         assert_eq!(task["resultType"], "complete", "{task}");
         task
     }
 
-    /// The task, once it is so.
+    /// The task, once the condition holds.
     pub async fn until_task(&mut self, id: &str, mut so: impl FnMut(&Value) -> bool) -> Value {
         for _ in 0..20_000 {
             let task = self.task(id).await;
@@ -267,7 +267,7 @@ impl Client {
         self.until_task(id, |task| task["status"] == status).await
     }
 
-    /// Answers what a task asks, by key.
+    /// Responds to the input requests of a task, by key.
     pub async fn update_task(&mut self, id: &str, responses: Value) {
         let params = json!({ "taskId": id, "inputResponses": responses });
         acknowledged(&self.reply("tasks/update", params).await);
@@ -278,7 +278,7 @@ impl Client {
         acknowledged(&self.reply("tasks/cancel", json!({ "taskId": id })).await);
     }
 
-    /// The next message, over HTTP of the request that was sent last.
+    /// The next message; over HTTP that of the latest request.
     async fn next_of_request(&mut self) -> Value {
         match &mut self.connection {
             Connection::Memory { .. } => panic!("in memory a request and its reply are one call"),
@@ -297,7 +297,7 @@ impl Client {
         self.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result })).await;
     }
 
-    /// Sends a message that has no reply.
+    /// Sends a message that gets no response.
     async fn send(&mut self, message: &Value) {
         match &mut self.connection {
             Connection::Memory { .. } => panic!("in memory a request is all that can be sent"),
@@ -309,7 +309,7 @@ impl Client {
         }
     }
 
-    /// Sends a request without waiting for its reply, and gives its id.
+    /// Sends a request without waiting for its response, and returns its id.
     pub async fn start(&mut self, method: &str, mut params: Value) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
@@ -330,7 +330,7 @@ impl Client {
         id
     }
 
-    /// What every modern request says.
+    /// Adds the `_meta` of every modern request.
     fn declare(&self, params: &mut Value) {
         if self.revision.is_modern() {
             let meta = params.as_object_mut().expect("params").entry("_meta").or_insert_with(|| json!({}));
@@ -339,12 +339,12 @@ impl Client {
         }
     }
 
-    /// Sends a notification that belongs to the session.
+    /// Sends a notification in the session.
     pub async fn notify(&mut self, method: &str, params: Value) {
         self.send(&notification(method, params)).await;
     }
 
-    /// Subscribes to what the filter names, as the revision does, and gives what the server acknowledges.
+    /// Subscribes to what the filter names, as the revision defines, and returns what the server acknowledges.
     pub async fn listen(&mut self, filter: Value) -> Value {
         if let Connection::Memory { server, changes } = &mut self.connection {
             let listening = server.listen(filter).await;
@@ -364,7 +364,7 @@ impl Client {
             self.subscription = id.into();
             return first["params"]["notifications"].clone();
         }
-        // a session is sent changes of lists by itself, as soon as it goes on after the handshake
+        // a session is notified of list changes automatically, from `notifications/initialized` on
         self.request("ping", json!({})).await;
         if let Connection::Http { address, session, events, .. } = &mut self.connection {
             let get = HttpRequest::standalone_stream(session);
@@ -377,7 +377,7 @@ impl Client {
         filter
     }
 
-    /// The connection of a client in memory, for what only that can do.
+    /// The inner client of an in-memory connection.
     pub fn memory(&self) -> &TestServer {
         match &self.connection {
             Connection::Memory { server, .. } => server,
@@ -385,12 +385,12 @@ impl Client {
         }
     }
 
-    /// The id with which the messages of its listen stream must be tagged.
+    /// The id that messages of the listen stream must carry.
     pub fn subscription(&self) -> &Value {
         &self.subscription
     }
 
-    /// The next message that belongs to no request but `subscriptions/listen`.
+    /// The next message that belongs to no request other than `subscriptions/listen`.
     pub async fn next_message(&mut self) -> Value {
         if let Some(message) = self.changes.pop_front() {
             return message;
@@ -402,7 +402,7 @@ impl Client {
         }
     }
 
-    /// Disconnects, as far as the server can see: its input ends, the connections of pending requests close.
+    /// Disconnects: closes its input, and the connections of pending requests.
     pub async fn disconnect(&mut self) {
         match &mut self.connection {
             Connection::Memory { .. } => panic!("in memory a request is dropped"),
@@ -411,7 +411,7 @@ impl Client {
         }
     }
 
-    /// What still comes after that, until the server closes its side.
+    /// The messages that still arrive, until the server closes its side.
     pub async fn rest(mut self) -> Vec<Value> {
         let Connection::Stdio(lines) = &mut self.connection else { panic!("its connections are closed") };
         let mut rest = Vec::new();
@@ -422,7 +422,7 @@ impl Client {
     }
 }
 
-/// A request over HTTP, and its reply as far as it has come.
+/// A request over HTTP, and its response as far as it has arrived.
 enum Pending {
     Sent(HttpConnection),
     Replied(EventStream),
@@ -436,20 +436,20 @@ impl Pending {
         Self::Sent(connection)
     }
 
-    /// The event stream that the reply must be.
+    /// The event stream that the response must be.
     async fn stream(self) -> EventStream {
         let Self::Sent(mut connection) = self else { panic!("its reply was read") };
         assert_eq!(connection.head().await.header("content-type"), Some("text/event-stream"));
         EventStream::of(connection)
     }
 
-    /// The next message; none at the end of a stream.
+    /// The next message; `None` at the end of a stream.
     async fn next(&mut self) -> Option<Value> {
         loop {
             match std::mem::replace(self, Self::Over) {
                 Self::Sent(mut connection) => {
                     let mut head = connection.head().await;
-                    // what was done at once comes as a whole
+                    // a JSON response is a single message
                     if head.header("content-length").is_none() {
                         *self = Self::Replied(EventStream::of(connection));
                         continue;
@@ -477,7 +477,7 @@ fn is_change(message: &Value) -> bool {
     ["/list_changed", "resources/updated", "notifications/tasks"].iter().any(|end| method.ends_with(end))
 }
 
-/// An acknowledgement has no members of its own.
+/// An acknowledgement has no other members.
 #[track_caller]
 fn acknowledged(reply: &Value) {
     let mut keys: Vec<_> = reply.as_object().expect("a result").keys().collect();

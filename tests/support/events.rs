@@ -1,4 +1,4 @@
-//! Event streams: every field of an event, also those that carry no message, and the messages alone.
+//! Event streams: every field of an event, including events without a message, and the messages alone.
 
 use std::{collections::VecDeque, net::SocketAddr};
 
@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use super::{HttpConnection, HttpRequest, HttpResponse, within};
 
-/// One event, or a comment that stands alone.
+/// One event, or a comment between events.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Event {
-    /// What a client says in `Last-Event-ID` to go on after it.
+    /// What a client sends as `Last-Event-ID` to resume after it.
     pub id: Option<String>,
-    /// Its type, if it has one.
+    /// Its type, if present.
     pub event: Option<String>,
-    /// After how many milliseconds a client is to come back.
+    /// The reconnection time in milliseconds.
     pub retry: Option<u64>,
     /// Its data, lines joined by line feeds.
     pub data: Option<String>,
@@ -22,7 +22,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// Its message; none if it only says where the stream is.
+    /// Its message; `None` if the event only has an id.
     #[track_caller]
     pub fn message(&self) -> Option<Value> {
         let data = self.data.as_deref().filter(|data| !data.is_empty())?;
@@ -52,7 +52,7 @@ impl Event {
     }
 }
 
-/// The events in the text of a stream, which must be whole.
+/// The events of a complete stream.
 #[track_caller]
 pub fn events(text: &str) -> Vec<Event> {
     let rest = text.rsplit_once("\n\n").map_or(text, |(_, rest)| rest);
@@ -60,7 +60,7 @@ pub fn events(text: &str) -> Vec<Event> {
     text.split_terminator("\n\n").map(Event::parse).collect()
 }
 
-/// The messages in the text of a stream, which must be whole.
+/// The messages of a complete stream.
 #[track_caller]
 pub fn messages(text: &str) -> Vec<Value> {
     events(text).iter().filter_map(Event::message).collect()
@@ -68,31 +68,31 @@ pub fn messages(text: &str) -> Vec<Value> {
 
 /// The body of a response that is an event stream.
 pub struct EventStream {
-    /// What it comes over; free for other requests once the stream has ended.
+    /// The connection; can be reused once the stream has ended.
     pub connection: HttpConnection,
-    /// Half an event.
+    /// An incomplete event.
     text: String,
     waiting: VecDeque<Event>,
-    /// Whether the body has been read to its end.
+    /// Whether the whole body has been read.
     ended: bool,
 }
 
 impl EventStream {
-    /// The stream that follows a head which was read.
+    /// The stream after a response head that has been read.
     pub fn of(connection: HttpConnection) -> Self {
         Self { connection, text: String::new(), waiting: VecDeque::new(), ended: false }
     }
 
-    /// The events of a body that was read.
+    /// The events of a body that has been read.
     pub(super) fn whole(connection: HttpConnection, text: &str) -> Self {
         Self { waiting: events(text).into(), ended: true, ..Self::of(connection) }
     }
 
-    /// Sends a request that is to be answered with a stream that does not end by itself.
+    /// Sends a request whose response must be a stream that stays open.
     ///
     /// # Errors
     ///
-    /// The whole response, where that is refused.
+    /// The whole response, if the request is refused.
     pub async fn open(request: &HttpRequest, to: SocketAddr) -> Result<Self, HttpResponse> {
         let mut connection = HttpConnection::open(to).await;
         connection.send(request).await;
@@ -109,7 +109,7 @@ impl EventStream {
         Err(response)
     }
 
-    /// The next event; none at the end of the stream.
+    /// The next event; `None` at the end of the stream.
     pub async fn next_event(&mut self) -> Option<Event> {
         within(async {
             loop {
@@ -134,7 +134,7 @@ impl EventStream {
         .await
     }
 
-    /// The next message; none at the end of the stream.
+    /// The next message; `None` at the end of the stream.
     pub async fn next(&mut self) -> Option<Value> {
         loop {
             if let Some(message) = self.next_event().await?.message() {

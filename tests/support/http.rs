@@ -28,7 +28,7 @@ impl HttpRequest {
         Self { method, path: "/mcp".into(), headers, body: Vec::new() }
     }
 
-    /// A POST of that body, which need not be JSON.
+    /// A POST of that body, which may be invalid JSON.
     pub fn post(body: impl Into<Vec<u8>>) -> Self {
         let request = Self { body: body.into(), ..Self::new("POST") };
         request
@@ -58,12 +58,12 @@ impl HttpRequest {
         }
     }
 
-    /// A request of a session; its id is as `initialize` gave it.
+    /// A request in a session, whose id `initialize` returned.
     pub fn legacy(session: &str, id: impl Into<Value>, method: &str, params: &Value) -> Self {
         Self::post(request(id, method, params.clone()).to_string()).session(session)
     }
 
-    /// A notification outside of any session.
+    /// A notification outside of a session.
     pub fn notification(method: &str, params: &Value) -> Self {
         Self::post(notification(method, params.clone()).to_string())
     }
@@ -88,7 +88,7 @@ impl HttpRequest {
         self.header("Mcp-Session-Id", id)
     }
 
-    /// With one header more, even if it has one of that name.
+    /// Adds a header, even if one with that name exists.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.into(), value.into()));
         self
@@ -100,7 +100,7 @@ impl HttpRequest {
         self
     }
 
-    /// With that header instead of those of its name.
+    /// Replaces the headers of that name.
     pub fn with(self, name: &str, value: &str) -> Self {
         self.without(name).header(name, value)
     }
@@ -129,14 +129,14 @@ impl HttpRequest {
         head.into_bytes()
     }
 
-    /// What goes over the wire.
+    /// The request as bytes.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = self.head(&format!("Content-Length: {}\r\n", self.body.len()));
         bytes.extend(&self.body);
         bytes
     }
 
-    /// The same in chunks of that many bytes.
+    /// The same, in chunks of that many bytes.
     pub fn chunked(&self, size: usize) -> Vec<u8> {
         let mut bytes = self.head("Transfer-Encoding: chunked\r\n");
         for chunk in self.body.chunks(size) {
@@ -148,7 +148,7 @@ impl HttpRequest {
         bytes
     }
 
-    /// Sends it on a connection of its own, and reads the response to its end.
+    /// Sends it on a new connection, and reads the whole response.
     pub async fn send(&self, to: SocketAddr) -> HttpResponse {
         let mut connection = HttpConnection::open(to).await;
         connection.send(self).await;
@@ -162,7 +162,7 @@ pub struct HttpResponse {
     /// Its status code.
     pub status: u16,
     headers: Vec<(String, String)>,
-    /// Its body, as far as it was read.
+    /// Its body, as far as it has been read.
     pub body: Vec<u8>,
 }
 
@@ -172,7 +172,7 @@ impl HttpResponse {
         self.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str())
     }
 
-    /// The id of the session that `initialize` began.
+    /// The id of the session that `initialize` created.
     #[track_caller]
     pub fn session(&self) -> String {
         self.header("mcp-session-id").expect("a session").to_owned()
@@ -204,7 +204,7 @@ impl HttpResponse {
     }
 }
 
-/// One connection, on which any number of requests may be sent before the first response is read.
+/// One connection, on which requests can be pipelined.
 pub struct HttpConnection {
     socket: TcpStream,
     buffer: Vec<u8>,
@@ -223,7 +223,7 @@ impl HttpConnection {
         self.socket.write_all(bytes).await.expect("write");
     }
 
-    /// Writes as long as the server reads.
+    /// Writes for as long as the server reads.
     pub async fn try_write(&mut self, bytes: &[u8]) {
         let _may_be_closed = self.socket.write_all(bytes).await;
     }
@@ -238,7 +238,7 @@ impl HttpConnection {
         read.expect("the server does not answer").is_ok_and(|n| n > 0)
     }
 
-    /// Whether the server closes the connection, without a byte before.
+    /// Whether the server closes the connection without sending another byte.
     pub async fn is_closed(&mut self) -> bool {
         !self.more().await
     }
@@ -270,7 +270,7 @@ impl HttpConnection {
         HttpResponse { status, headers: lines.map(header).collect(), body: Vec::new() }
     }
 
-    /// The next chunk of a body that comes in chunks; `None` at its end.
+    /// The next chunk of a chunked body; `None` at its end.
     pub async fn chunk(&mut self) -> Option<Vec<u8>> {
         let size = String::from_utf8(self.take_until(b"\r\n").await).expect("ASCII");
         let size = usize::from_str_radix(size.trim_end(), 16).expect("a size");
@@ -279,7 +279,7 @@ impl HttpConnection {
         (size > 0).then_some(chunk)
     }
 
-    /// Reads the body of a response to its end.
+    /// Reads the rest of a response's body.
     pub(super) async fn read_body(&mut self, response: &mut HttpResponse) {
         if response.header("transfer-encoding") == Some("chunked") {
             while let Some(chunk) = self.chunk().await {
@@ -291,7 +291,7 @@ impl HttpConnection {
         }
     }
 
-    /// The next response, all of it.
+    /// The next response, with its whole body.
     pub async fn response(&mut self) -> HttpResponse {
         let mut response = self.head().await;
         self.read_body(&mut response).await;

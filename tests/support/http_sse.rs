@@ -1,4 +1,4 @@
-//! HTTP+SSE, the transport of 2024-11-05: one stream for what the server sends, a POST for each message.
+//! HTTP+SSE, the transport of 2024-11-05: one event stream for the server's messages, a POST for each of the client's.
 
 use std::net::SocketAddr;
 
@@ -6,17 +6,17 @@ use serde_json::{Value, json};
 
 use super::{EventStream, HttpConnection, HttpRequest, initialize, notification};
 
-/// A connection of a client that knows no other HTTP transport.
+/// A connection of an HTTP+SSE client.
 pub struct HttpSse {
     address: SocketAddr,
     headers: Vec<(String, String)>,
     events: EventStream,
-    /// Where its messages are posted.
+    /// Where the client's messages are posted.
     pub endpoint: String,
 }
 
 impl HttpSse {
-    /// Opens the stream at that path, with these headers on it and on every POST.
+    /// Opens the stream at `path`, with these headers on it and on every POST.
     pub async fn open(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Self {
         let headers: Vec<_> = headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
         let get = HttpRequest::new("GET").path(path).header("Accept", "text/event-stream");
@@ -33,7 +33,7 @@ impl HttpSse {
         Self { address, headers, events, endpoint }
     }
 
-    /// The next message; none at the end of the stream.
+    /// The next message; `None` at the end of the stream.
     pub async fn next(&mut self) -> Option<Value> {
         let event = self.events.next_event().await?;
         assert_eq!(event.event.as_deref(), Some("message"), "{event:?}");
@@ -45,7 +45,7 @@ impl HttpSse {
         self.next().await.expect("the stream has ended")
     }
 
-    /// Posts a text to its endpoint, and gives the status.
+    /// Posts a body to the endpoint, and returns the status.
     pub async fn post(&self, text: String) -> u16 {
         let post = HttpRequest::post(text).path(&self.endpoint);
         let post = self.headers.iter().fold(post, |post, (name, value)| post.header(name, value));
@@ -58,7 +58,7 @@ impl HttpSse {
         assert_eq!(self.post(format!("{message:#}")).await, 202);
     }
 
-    /// Shakes hands, and gives the reply.
+    /// Performs the handshake, and returns the response.
     pub async fn initialize(&mut self, capabilities: &Value) -> Value {
         self.send(&initialize(0, "2024-11-05", capabilities)).await;
         self.send(&notification("notifications/initialized", json!({}))).await;

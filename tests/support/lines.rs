@@ -14,14 +14,14 @@ use tokio::{
 };
 
 use super::{SUBSCRIPTION, initialize, meta, notification, request, within};
-use crate::outside::child::Guard;
+use crate::external::child::Guard;
 
 /// What the server reads.
 pub type Input = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// A connection. Nothing of what the server writes is read before the test asks for it.
+/// A connection. The server's output is read only when the test reads a message.
 pub struct LineConnection {
-    /// What the server reads; none when it has been closed. A test may take it to write from a task of its own.
+    /// The server's input; `None` once closed. A test may take it to write from another task.
     pub input: Option<Input>,
     output: BufReader<Box<dyn AsyncRead + Send + Unpin>>,
     server: Serving,
@@ -33,7 +33,7 @@ enum Serving {
 }
 
 impl LineConnection {
-    /// Serves in this process, over a stream that holds that many bytes in either direction.
+    /// Serves in this process, over a stream that buffers that many bytes in either direction.
     pub fn serve(server: &Server, capacity: usize) -> Self {
         let (ours, theirs) = duplex(capacity);
         let (reader, writer) = split(theirs);
@@ -51,7 +51,7 @@ impl LineConnection {
         Self::new(input, output, Serving::Process { child, errors })
     }
 
-    /// The same, but reads `output` instead of the child's stdout, which the command has been given.
+    /// The same, but reads `output` instead of the child's stdout, to which the command must be connected.
     pub fn spawn_with(command: &mut Command, output: impl AsyncRead + Send + Unpin + 'static) -> Self {
         let (child, input, errors) = start(command);
         Self::new(input, Box::new(output), Serving::Process { child, errors })
@@ -77,12 +77,12 @@ impl LineConnection {
         self.write(format!("{message}\n").as_bytes()).await;
     }
 
-    /// Sends a request with exactly these params, without waiting for its reply.
+    /// Sends a request with exactly these params, without waiting for its response.
     pub async fn start(&mut self, id: impl Into<Value>, method: &str, params: Value) {
         self.send(&request(id, method, params)).await;
     }
 
-    /// The next line; none at the end of the stream.
+    /// The next line; `None` at the end of the stream.
     pub async fn next(&mut self) -> Option<Value> {
         let mut line = Vec::new();
         if within(self.output.read_until(b'\n', &mut line)).await.expect("read") == 0 {
@@ -100,7 +100,7 @@ impl LineConnection {
         self.next().await.expect("the stream has ended")
     }
 
-    /// That many messages.
+    /// The next `count` messages.
     pub async fn messages(&mut self, count: usize) -> Vec<Value> {
         let mut messages = Vec::new();
         while messages.len() < count {
@@ -109,7 +109,7 @@ impl LineConnection {
         messages
     }
 
-    /// Sends a request and gives the reply to it, which must be the next message.
+    /// Sends a request and returns its response, which must be the next message.
     pub async fn reply_to(&mut self, message: &Value) -> Value {
         self.send(message).await;
         let reply = self.message().await;
@@ -122,20 +122,20 @@ impl LineConnection {
         self.reply_to(&request(id, method, params)).await
     }
 
-    /// Shakes hands up to the server's reply, and gives its result.
+    /// Sends `initialize`, and returns its result.
     pub async fn initialize(&mut self, version: &str) -> Value {
         let mut reply = self.reply_to(&initialize("initialize", version, &json!({}))).await;
         assert_eq!(reply["result"]["protocolVersion"], version, "{reply}");
         reply["result"].take()
     }
 
-    /// Shakes hands.
+    /// Performs the whole handshake.
     pub async fn shake_hands(&mut self, version: &str) {
         self.initialize(version).await;
         self.send(&notification("notifications/initialized", json!({}))).await;
     }
 
-    /// Opens a listen stream, and gives what the server acknowledges.
+    /// Opens a listen stream, and returns what the server acknowledges.
     pub async fn listen(&mut self, id: &str, filter: Value) -> Value {
         let params = json!({ "notifications": filter, "_meta": meta() });
         self.start(id, "subscriptions/listen", params).await;
@@ -145,13 +145,13 @@ impl LineConnection {
         first["params"]["notifications"].take()
     }
 
-    /// Ends what the server reads.
+    /// Closes the server's input.
     pub async fn close_input(&mut self) {
         let mut input = self.input.take().expect("the input is closed");
         input.shutdown().await.expect("shut down");
     }
 
-    /// Drops the connection in the middle of whatever the server does, without its input coming to an end.
+    /// Drops the connection whatever the server is doing, without closing its input first.
     pub fn abort(&self) {
         match &self.server {
             Serving::Task(served) => served.abort(),
@@ -159,7 +159,7 @@ impl LineConnection {
         }
     }
 
-    /// Waits until the server has returned, which must be well.
+    /// Waits until the server has returned, which must succeed.
     pub async fn served(self) {
         match self.server {
             Serving::Task(served) => within(served).await.expect("no panic").expect("no error"),
@@ -167,14 +167,14 @@ impl LineConnection {
         }
     }
 
-    /// Sends the process the signal to stop.
+    /// Sends the process SIGTERM.
     pub fn terminate(&self) {
         let Serving::Process { child, .. } = &self.server else { panic!("it is not a process") };
         let status = Command::new("kill").args(["-TERM", &child.0.id().to_string()]).status();
         assert!(status.expect("`kill` can be run").success());
     }
 
-    /// How the process ended, and what it wrote on stderr.
+    /// The exit status of the process, and its stderr.
     pub async fn exit(self) -> (ExitStatus, String) {
         let Serving::Process { mut child, errors } = self.server else { panic!("it is not a process") };
         within(async {

@@ -1,22 +1,22 @@
-//! A client in memory that keeps what it is asked.
+//! An in-memory client that records the requests it receives.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mcp_runtime::testing::TestServer;
 use serde_json::Value;
 
-/// The requests that a client was sent: `method` and `params`, oldest first.
+/// The requests that a client received: `method` and `params`, oldest first.
 #[derive(Debug, Clone, Default)]
 pub struct ClientRequests(Arc<Mutex<Vec<(String, Value)>>>);
 
 impl ClientRequests {
-    /// Those since the last time.
+    /// The requests since the last call.
     pub fn take(&self) -> Vec<(String, Value)> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// The same connection of a client with these capabilities, which answers so; and what it is asked.
+/// The same connection as a client with these capabilities and answers, and the requests that it receives.
 pub fn answering(
     server: TestServer,
     capabilities: Value,

@@ -1,11 +1,11 @@
-//! JSON-RPC messages as clients of either era write them, and shorthands for reading replies.
+//! JSON-RPC messages of legacy and modern clients, and helpers that read responses.
 
 use serde_json::{Value, json};
 
-/// The key of `_meta` that says which subscription a message belongs to.
+/// The key of `_meta` with the id of the subscription that a message belongs to.
 pub const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// What every modern request has in `_meta`, of a client that can do nothing.
+/// The `_meta` of a modern request, from a client without capabilities.
 pub fn meta() -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -25,12 +25,12 @@ pub fn notification(method: &str, params: Value) -> Value {
     json!({ "jsonrpc": "2.0", "method": method, "params": params })
 }
 
-/// A modern call of a tool.
+/// A modern tool call.
 pub fn call(id: impl Into<Value>, tool: &str, arguments: &Value) -> Value {
     request(id, "tools/call", json!({ "name": tool, "arguments": arguments, "_meta": meta() }))
 }
 
-/// The same call after a handshake.
+/// The same call from a legacy client.
 pub fn legacy_call(id: impl Into<Value>, tool: &str, arguments: &Value) -> Value {
     request(id, "tools/call", json!({ "name": tool, "arguments": arguments }))
 }

@@ -1,6 +1,6 @@
 //! The client of the tests. It speaks raw JSON, so that it can send what no correct client sends, over every transport:
 //! in memory, over any pair of byte streams, over a child process's stdio, and over HTTP/1.1 on a socket. It answers
-//! nothing by itself unless it is told how, and a test that waits for what does not come fails after half a minute.
+//! requests only as configured, and a test that waits in vain fails after half a minute.
 
 #![allow(missing_debug_implementations, reason = "connections have nothing to show")]
 
@@ -27,7 +27,7 @@ pub use message::{
 };
 pub use server::{HttpServer, serve_router};
 
-/// Longer than any healthy test takes.
+/// Far longer than any healthy test takes.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Fails a test that hangs.
@@ -35,7 +35,7 @@ pub async fn within<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.expect("the test hangs")
 }
 
-/// Whether something becomes true before long.
+/// Whether a condition becomes true within a short time.
 pub async fn soon(mut what: impl FnMut() -> bool) -> bool {
     for _ in 0..4000 {
         if what() {

@@ -7,21 +7,21 @@ use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
 use super::within;
 
-/// A server that is being served; it is told to stop when it is dropped.
+/// A running server; it shuts down when it is dropped.
 pub struct HttpServer {
-    /// Where it listens.
+    /// The address that it listens on.
     pub address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     served: JoinHandle<mcp_runtime::Result<()>>,
 }
 
 impl HttpServer {
-    /// Builds and serves.
+    /// Builds and serves it.
     pub async fn start(builder: ServerBuilder) -> Self {
         Self::of(&builder.build().expect("a server")).await
     }
 
-    /// Serves one that was built.
+    /// Serves a server that is already built.
     pub async fn of(server: &Server) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -37,12 +37,12 @@ impl HttpServer {
         Self { address, stop: Some(stop), served }
     }
 
-    /// Tells it to stop.
+    /// Starts the shutdown.
     pub fn stop(&mut self) {
         self.stop = None;
     }
 
-    /// Waits until it has stopped.
+    /// Waits until it has shut down.
     pub async fn stopped(self) {
         within(self.served).await.expect("no panic").expect("no error");
     }

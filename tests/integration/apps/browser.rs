@@ -1,6 +1,6 @@
-//! Opens the page of the `app` example in a browser, inside a host page, and looks at what they say to each other.
+//! Opens the page of the `app` example in a browser, inside a host page, and checks the messages between them.
 //!
-//! Host, sandbox and MCP server have an origin each, as on the web. The user's click is a script's.
+//! Host, sandbox and MCP server each have their own origin, as in production. A script clicks instead of a user.
 
 use std::{
     env, fs,
@@ -15,7 +15,7 @@ use axum::{
     routing::{get, post},
 };
 use mcp_tests::{
-    outside::{browser, skip},
+    external::{browser, skip},
     support::serve_router,
 };
 use serde_json::{Value, json};
@@ -23,24 +23,24 @@ use tokio::{sync::mpsc, time::timeout};
 
 use crate::examples::app::example;
 
-/// Nothing here takes nearly as long, unless it hangs.
+/// Far longer than any step takes.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What hosts are to fall back on for pages that declare no origins.
+/// The CSP that hosts apply to pages that declare no origins.
 const POLICY: &str = "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; \
     img-src 'self' data:; media-src 'self' data:; object-src 'none'; connect-src 'none'";
 
-/// A folder that is gone when it is dropped.
+/// A directory that is removed when dropped.
 struct Profile(PathBuf);
 
 impl Drop for Profile {
     fn drop(&mut self) {
-        // what is left behind is in the folder for temporary files
+        // errors are ignored: the directory is in the temporary directory
         let _removed = fs::remove_dir_all(&self.0);
     }
 }
 
-/// A browser with a fresh profile, ended when it is dropped.
+/// A browser with a fresh profile, killed when it is dropped.
 struct Browser {
     process: Child,
     profile: Profile,
@@ -62,7 +62,7 @@ impl Browser {
             "--disable-background-networking",
             "--disable-component-update",
             "--disable-sync",
-            // no other machine is ever asked
+            // no other host is ever contacted
             "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
         ]);
         command.arg(format!("--user-data-dir={}", profile.0.display())).arg(url);
@@ -75,7 +75,7 @@ impl Browser {
         profile.join("stderr.txt")
     }
 
-    /// Asks it to end, so that it takes its helpers along, and waits for that.
+    /// Terminates the browser and waits until its child processes have exited too.
     async fn close(&mut self) {
         let asked = Command::new("kill").arg(self.process.id().to_string()).status();
         for _ in 0..500 {
@@ -89,13 +89,13 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // both may be over already, and nothing can be done if not
+        // errors are ignored: both may have exited already
         let _ended = self.process.kill();
         let _reaped = self.process.wait();
     }
 }
 
-/// What the host page reports in the end.
+/// The report that the host page posts at the end.
 async fn shown(chromium: Command) -> Value {
     let mcp = serve_router(example::server().into_router().expect("a router")).await;
     let proxy = get(|| async { ([("content-security-policy", POLICY)], Html(include_str!("proxy.html"))) });
@@ -118,7 +118,7 @@ async fn shown(chromium: Command) -> Value {
 }
 
 #[tokio::test]
-async fn a_page_speaks_with_its_host_in_a_browser() {
+async fn a_page_exchanges_messages_with_its_host_in_a_browser() {
     let installed = tokio::task::spawn_blocking(browser::chromium).await.expect("no panic");
     let chromium = match installed {
         Ok(chromium) => chromium,
@@ -159,7 +159,7 @@ async fn a_page_speaks_with_its_host_in_a_browser() {
         ],
         "{report:#}"
     );
-    // what the user saw, before and after the click
+    // the text before and after the click
     assert_eq!(
         report["seen"],
         json!(["tea: 0, coffee: 0, water: 0", "tea: 1, coffee: 0, water: 0"]),

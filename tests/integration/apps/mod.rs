@@ -1,5 +1,4 @@
-//! MCP Apps: tools with pages, and what hosts find of them in lists, reads and capabilities of every revision.
-//! `browser` opens the page of an example.
+//! MCP Apps: how lists, reads and capabilities of each revision present tools with pages to hosts.
 
 mod browser;
 
@@ -20,7 +19,7 @@ fn chart(ctx: &Context) -> &'static str {
     if ctx.client_supports_ui() { "the chart is shown" } else { "1, 2, 3" }
 }
 
-/// Has a page, and says no more
+/// Has a page and no other options
 #[mcp_tool(ui(resource = "ui://charts/page.html"))]
 fn plain() {}
 
@@ -48,7 +47,7 @@ fn page() -> &'static str {
     "<!doctype html>"
 }
 
-/// Decides with each read
+/// Sets the metadata in each read
 #[mcp_resource(uri = "ui://charts/own.html", ui(prefers_border = false))]
 fn own() -> Vec<ResourceContents> {
     vec![
@@ -147,7 +146,7 @@ async fn tools_name_their_page() {
 }
 
 #[tokio::test]
-async fn such_tools_are_always_listed() {
+async fn tools_with_pages_are_listed_for_every_client() {
     for revision in all() {
         let without = client(revision, json!({})).list_tools().await;
         assert_eq!(without.len(), 4);
@@ -156,7 +155,7 @@ async fn such_tools_are_always_listed() {
 }
 
 #[tokio::test]
-async fn pages_say_what_they_ask_in_lists_and_in_reads() {
+async fn page_metadata_is_in_lists_and_in_reads() {
     for revision in all() {
         let server = client(revision, json!({}));
         let listed = server.list_resources().await;
@@ -182,7 +181,7 @@ async fn pages_say_what_they_ask_in_lists_and_in_reads() {
 }
 
 #[tokio::test]
-async fn what_a_read_says_itself_comes_before_the_attribute() {
+async fn metadata_of_a_read_overrides_the_attribute() {
     let server = serve(builder());
     assert_eq!(
         result(&server.read("ui://charts/own.html").await)["contents"],
@@ -200,7 +199,7 @@ async fn what_a_read_says_itself_comes_before_the_attribute() {
 }
 
 #[tokio::test]
-async fn templates_are_pages_as_well() {
+async fn templates_can_be_pages() {
     let server = serve(builder());
     let ui = json!({ "ui": { "prefersBorder": true } });
     let templates = server.list_templates().await;
@@ -224,7 +223,7 @@ async fn templates_are_pages_as_well() {
 }
 
 #[tokio::test]
-async fn the_extension_is_declared_in_both_eras() {
+async fn the_extension_is_declared_to_legacy_and_modern_clients() {
     for revision in all() {
         let capabilities = client(revision, json!({})).capabilities().await;
         assert_eq!(capabilities["extensions"], shows_pages()["extensions"], "{revision:?}");
@@ -234,7 +233,7 @@ async fn the_extension_is_declared_in_both_eras() {
 }
 
 #[tokio::test]
-async fn functions_know_whether_pages_are_shown() {
+async fn functions_can_query_whether_the_client_shows_pages() {
     for revision in all() {
         let said = async |capabilities| {
             let reply = client(revision, capabilities).call("chart", json!({})).await;
@@ -267,12 +266,12 @@ mod missing {
 }
 
 #[test]
-fn a_page_that_is_not_there_is_a_build_error() {
+fn a_missing_page_is_a_build_error() {
     let error = build_error(builder().tool::<missing::misspelt>().tool::<missing::elsewhere>());
     let line = |name: &str| {
         let tool = format!("fn {name}(");
         let at = include_str!("mod.rs").lines().position(|line| line.contains(&tool)).unwrap();
-        // the attribute is on the line before
+        // the span is that of the attribute, one line above
         format!("apps/mod.rs:{at}")
     };
     for part in [

@@ -1,4 +1,4 @@
-//! The `app` example without its page; `apps` opens that in a browser.
+//! The `app` example without its page, which `apps/browser.rs` tests.
 
 use mcp_runtime::testing::TestServer;
 use serde_json::json;
@@ -10,7 +10,7 @@ use super::program;
 pub(crate) mod example;
 
 #[tokio::test]
-async fn votes_are_counted_and_the_model_is_told_what_to_do() {
+async fn votes_are_counted_and_the_model_gets_instructions() {
     let server = TestServer::new(example::server()).unwrap();
     server.call("vote", json!({ "drink": "tea" })).await.expect_ok();
     server.call("vote", json!({ "drink": "beer" })).await.expect_failure("drink");
@@ -26,7 +26,7 @@ async fn votes_are_counted_and_the_model_is_told_what_to_do() {
 }
 
 #[tokio::test]
-async fn its_program_answers() {
+async fn the_program_serves_stdio() {
     assert!(program::run("app", &["list"], &[]).contains("ui://poll/page.html"));
     assert!(program::run("app", &["read", "ui://poll/page.html"], &[]).contains("<!doctype html>"));
     let reply = program::over_stdio("app", "poll", &json!({})).await;

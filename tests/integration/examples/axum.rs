@@ -7,7 +7,7 @@ use std::{
 };
 
 use mcp_tests::{
-    outside::child::Guard,
+    external::child::Guard,
     support::{HttpRequest, HttpResponse, serve_router, text_of},
 };
 use serde_json::json;
@@ -34,7 +34,7 @@ async fn start() -> SocketAddr {
 }
 
 #[tokio::test]
-async fn the_principal_is_who_the_middleware_found() {
+async fn the_principal_comes_from_the_middleware() {
     let address = start().await;
     assert_eq!(text(&call(address, "ada-secret", "whoami").await), "ada");
     assert_eq!(text(&call(address, "bob-secret", "whoami").await), "bob");
@@ -43,7 +43,7 @@ async fn the_principal_is_who_the_middleware_found() {
 }
 
 #[tokio::test]
-async fn the_middleware_guards_the_endpoint_only() {
+async fn the_middleware_protects_only_the_endpoint() {
     let address = start().await;
     assert_eq!(call(address, "wrong", "whoami").await.status, 401);
     let health = HttpRequest::new("GET").path("/health").send(address).await;
@@ -51,7 +51,7 @@ async fn the_middleware_guards_the_endpoint_only() {
 }
 
 #[tokio::test]
-async fn the_endpoint_is_at_both_of_its_paths_for_the_same_clients() {
+async fn both_paths_reach_the_same_endpoint() {
     let address = start().await;
     let sign = |request: HttpRequest, token| request.header("Authorization", &format!("Bearer {token}"));
     for (token, status) in [("ada-secret", 200), ("bob-secret", 404)] {
@@ -62,7 +62,7 @@ async fn the_endpoint_is_at_both_of_its_paths_for_the_same_clients() {
 }
 
 #[tokio::test]
-async fn its_program_answers() {
+async fn the_program_serves_http() {
     let mut command = Command::new(program::path("axum"));
     let mut program = Guard(command.arg("127.0.0.1:0").stderr(Stdio::piped()).spawn().unwrap());
     let mut line = String::new();

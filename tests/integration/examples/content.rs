@@ -14,7 +14,7 @@ fn server() -> TestServer {
     TestServer::new(server).unwrap()
 }
 
-/// The blocks that a tool answers with.
+/// The content blocks of a tool's result.
 async fn blocks(tool: &str, arguments: Value) -> Vec<Value> {
     let reply = server().call(tool, arguments).await;
     reply.expect_ok();
@@ -26,7 +26,7 @@ async fn kinds(tool: &str, arguments: Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn texts_numbers_and_nothing() {
+async fn scalars_become_text_and_unit_is_empty() {
     let server = server();
     server.call("owned_text", json!({ "name": "Ada" })).await.expect_text("Hello, Ada!");
     server.call("fixed_text", json!({})).await.expect_text("always the same");
@@ -39,7 +39,7 @@ async fn texts_numbers_and_nothing() {
 }
 
 #[tokio::test]
-async fn structured_values() {
+async fn structured_values_have_schemas() {
     let server = server();
     let kiel = json!({ "city": "Kiel", "high": 21.5, "rain": false });
     let reply = server.call("forecast", json!({ "city": "Kiel" })).await;
@@ -108,7 +108,7 @@ async fn prompts_of_every_kind() {
 }
 
 #[test]
-fn its_program_answers() {
+fn the_program_serves_stdio() {
     assert!(program::run("content", &["list"], &[]).contains("forecast_with_map"));
     let forecast = program::run("content", &["call", "forecast", r#"{"city": "Kiel"}"#], &[]);
     assert!(forecast.contains("21.5"), "{forecast}");

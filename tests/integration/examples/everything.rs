@@ -1,4 +1,4 @@
-//! The `everything` example: what the conformance suite will ask of it, asked in memory and over stdio.
+//! The `everything` example: the requests of the conformance suite, in memory and over stdio.
 
 use mcp_runtime::testing::TestServer;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ fn server() -> TestServer {
 }
 
 #[tokio::test]
-async fn the_simple_text_is_first_and_everything_is_described() {
+async fn the_simple_text_is_first_and_every_item_has_a_description() {
     let server = server();
     let tools = server.list_tools().await;
     assert_eq!(tools[0]["name"], "test_simple_text");
@@ -37,7 +37,7 @@ async fn the_simple_text_is_first_and_everything_is_described() {
 }
 
 #[tokio::test]
-async fn blocks_are_as_the_suite_wants_them() {
+async fn blocks_are_those_that_the_suite_expects() {
     let server = server();
     let content = async |tool| server.call(tool, json!({})).await.expect_ok().value()["content"].clone();
     assert_eq!(content("test_image_content").await[0]["mimeType"], "image/png");
@@ -57,7 +57,7 @@ async fn blocks_are_as_the_suite_wants_them() {
 }
 
 #[tokio::test]
-async fn progress_comes_three_times() {
+async fn progress_is_reported_three_times() {
     let reply = server().call("test_tool_with_progress", json!({})).await;
     reply.expect_ok();
     let values: Vec<_> = reply.notifications().iter().map(|message| &message["params"]["progress"]).collect();
@@ -66,7 +66,7 @@ async fn progress_comes_three_times() {
 }
 
 #[tokio::test]
-async fn the_schema_comes_back_verbatim_and_is_enforced() {
+async fn the_schema_is_published_verbatim_and_enforced() {
     let server = server();
     let tools = server.list_tools().await;
     let schema =
@@ -95,7 +95,7 @@ async fn the_header_is_published() {
 }
 
 #[tokio::test]
-async fn resources_read() {
+async fn resources_are_read() {
     let server = server();
     server.read("test://static-text").await.expect_text("This is the content of the static text resource.");
     let binary = server.read("test://static-binary").await;
@@ -109,7 +109,7 @@ async fn resources_read() {
 }
 
 #[tokio::test]
-async fn prompts_and_completion() {
+async fn prompts_are_rendered_and_completed() {
     let server = server();
     server.prompt("test_simple_prompt", json!({})).await.expect_text("This is a simple prompt for testing.");
     let reply = server.prompt("test_prompt_with_arguments", json!({ "arg1": "a", "arg2": "b" })).await;
@@ -126,7 +126,7 @@ async fn prompts_and_completion() {
 }
 
 #[tokio::test]
-async fn its_program_answers() {
+async fn the_program_serves_stdio() {
     assert!(program::run("everything", &["list"], &[]).contains("test_tool_with_progress"));
     let reply = program::over_stdio("everything", "test_simple_text", &json!({})).await;
     assert_eq!(reply["result"]["content"][0]["text"], "This is a simple text response for testing.");

@@ -10,7 +10,7 @@ use super::program;
 mod example;
 
 #[tokio::test]
-async fn greets() {
+async fn it_greets() {
     let server = mcp_runtime::server!().discover_in(concat!(module_path!(), "::example"));
     let server = TestServer::new(server).unwrap();
     server.call("greet", json!({ "name": "Ada" })).await.expect_text("Hello, Ada!");
@@ -18,7 +18,7 @@ async fn greets() {
 }
 
 #[tokio::test]
-async fn its_program_answers() {
+async fn the_program_serves_stdio() {
     assert!(program::run("hello", &["list"], &[]).contains("greet"));
     assert!(program::run("hello", &["call", "greet", r#"{"name":"Ada"}"#], &[]).contains("Hello, Ada!"));
     let reply = program::over_stdio("hello", "greet", &json!({ "name": "Ada" })).await;

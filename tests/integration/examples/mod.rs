@@ -1,4 +1,4 @@
-//! Drives every example: its items in memory, and its program over its wire.
+//! Every example: its items in memory, and its program over stdio or HTTP.
 
 pub(crate) mod app;
 mod axum;

@@ -11,15 +11,15 @@ use std::{
 use mcp_tests::support::{LineConnection, call};
 use serde_json::Value;
 
-/// The program of an example; the first caller builds them all.
+/// The path of an example's binary; the first call builds all examples.
 pub(crate) fn path(example: &str) -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
-        // this program is <target>/<profile>/deps/integration-…
+        // the test binary is <target>/<profile>/deps/integration-…
         let own = env::current_exe().unwrap();
         let profile = own.parent().unwrap().parent().unwrap();
         let mut build = Command::new(env!("CARGO"));
-        // with the features that `cargo test --workspace` has chosen, so that hardly anything is built anew
+        // with the features that `cargo test --workspace` selects, so that hardly anything is rebuilt
         build.args(["build", "--quiet", "--workspace", "--examples", "--manifest-path"]);
         build.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"));
         build.arg("--target-dir").arg(profile.parent().unwrap());
@@ -32,7 +32,7 @@ pub(crate) fn path(example: &str) -> PathBuf {
     folder.join(example).with_extension(env::consts::EXE_EXTENSION)
 }
 
-/// What an example prints when it is run with these arguments, which must end well.
+/// The stdout of an example run with these arguments, which must succeed.
 pub(crate) fn run(example: &str, arguments: &[&str], variables: &[(&str, &OsStr)]) -> String {
     let output = Command::new(path(example))
         .args(arguments)
@@ -44,11 +44,11 @@ pub(crate) fn run(example: &str, arguments: &[&str], variables: &[(&str, &OsStr)
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Calls a tool of an example over stdio, and waits for its end.
+/// Calls a tool of an example over stdio, and waits until the process exits.
 pub(crate) async fn over_stdio(example: &str, tool: &str, arguments: &Value) -> Value {
     let mut server = LineConnection::spawn(&mut Command::new(path(example)));
     server.send(&call(1, tool, arguments)).await;
-    // the server answers what is in flight, then ends
+    // the server answers calls in flight, then exits
     server.close_input().await;
     let reply = server.message().await;
     assert!(server.exit().await.0.success());

@@ -1,4 +1,4 @@
-//! The `repo` example: what it serves of a tree, what it refuses, and where it stops.
+//! The `repo` example: what it serves of a tree, what it refuses, and its limits.
 
 use std::{
     fs,
@@ -22,7 +22,7 @@ use example::{root::Root, search::Query};
 struct Tree(PathBuf);
 
 impl Tree {
-    /// An empty one, with a neighbour that no client must ever see.
+    /// An empty tree, next to a file that no client may see.
     fn empty() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("mcp-repo-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -57,7 +57,7 @@ impl Tree {
 
 impl Drop for Tree {
     fn drop(&mut self) {
-        // what is left behind is in the folder for temporary files
+        // errors are ignored: the directory is in the temporary directory
         let _removed = fs::remove_dir_all(&self.0);
     }
 }
@@ -76,7 +76,7 @@ fn sample() -> Tree {
 }
 
 /// `path:line` of every hit.
-fn places(reply: &Reply) -> Vec<String> {
+fn positions(reply: &Reply) -> Vec<String> {
     let found: Value = reply.expect_ok().json();
     let hits = found["hits"].as_array().unwrap();
     hits.iter().map(|hit| format!("{}:{}", hit["path"].as_str().unwrap(), hit["line"])).collect()
@@ -86,7 +86,7 @@ fn places(reply: &Reply) -> Vec<String> {
 async fn search_honours_gitignore_and_hidden_files() {
     let tree = sample();
     let reply = tree.server().call("search", json!({ "pattern": "needle" })).await;
-    assert_eq!(places(&reply), ["README.md:3", "src/lib.rs:3", "src/main.py:1"]);
+    assert_eq!(positions(&reply), ["README.md:3", "src/lib.rs:3", "src/main.py:1"]);
     let found: Value = reply.json();
     assert_eq!(found["hits"][1]["text"], "pub fn needle() {");
     assert_eq!(found["truncated"], false);
@@ -101,28 +101,28 @@ async fn search_takes_globs_case_and_a_limit() {
         arguments["pattern"] = "needle".into();
         server.call("search", arguments).await
     };
-    assert_eq!(places(&search(json!({ "include": ["*.py", "/docs/"] })).await), ["src/main.py:1"]);
+    assert_eq!(positions(&search(json!({ "include": ["*.py", "/docs/"] })).await), ["src/main.py:1"]);
     assert_eq!(
-        places(&search(json!({ "include": ["/src/"], "exclude": ["*.rs"] })).await),
+        positions(&search(json!({ "include": ["/src/"], "exclude": ["*.rs"] })).await),
         ["src/main.py:1"]
     );
-    assert_eq!(places(&search(json!({ "exclude": ["src"] })).await), ["README.md:3"]);
+    assert_eq!(positions(&search(json!({ "exclude": ["src"] })).await), ["README.md:3"]);
     let included = search(json!({ "include": ["*.log", "/target/"] })).await;
-    assert_eq!(places(&included), [""; 0], "globs do not bring back what .gitignore excludes");
+    assert_eq!(positions(&included), [""; 0], "globs do not bring back what .gitignore excludes");
     let cased = search(json!({ "ignore_case": true, "include": ["*.rs"] })).await;
-    assert_eq!(places(&cased), ["src/lib.rs:3", "src/lib.rs:7"]);
+    assert_eq!(positions(&cased), ["src/lib.rs:3", "src/lib.rs:7"]);
     let limited = search(json!({ "limit": 2 })).await;
-    assert_eq!(places(&limited), ["README.md:3", "src/lib.rs:3"]);
+    assert_eq!(positions(&limited), ["README.md:3", "src/lib.rs:3"]);
     assert_eq!(limited.json::<Value>()["truncated"], true);
     search(json!({ "limit": 5000 })).await.expect_failure("limit");
     search(json!({ "exclude": ["a{b"] })).await.expect_failure("globs");
 }
 
 #[tokio::test]
-async fn search_looks_at_lines() {
+async fn search_matches_single_lines() {
     let tree = Tree::new(&[("a.txt", "one\r\ntwo\n\nthree"), ("bin", "one\0")]);
     let server = tree.server();
-    let search = async |pattern: &str| places(&server.call("search", json!({ "pattern": pattern })).await);
+    let search = async |pattern: &str| positions(&server.call("search", json!({ "pattern": pattern })).await);
     assert_eq!(search("^one$").await, ["a.txt:1"]);
     assert_eq!(search("^$").await, ["a.txt:3"]);
     assert_eq!(search("one\\s+two").await, [""; 0]);
@@ -130,7 +130,7 @@ async fn search_looks_at_lines() {
 }
 
 #[tokio::test]
-async fn long_lines_are_cut() {
+async fn long_lines_are_truncated() {
     let tree = Tree::new(&[("a.txt", &"é".repeat(5000))]);
     let found: Value = tree.server().call("search", json!({ "pattern": "é" })).await.json();
     assert_eq!(found["hits"][0]["text"].as_str().unwrap().chars().count(), 301);
@@ -156,13 +156,13 @@ fn forest() -> Tree {
 #[tokio::test]
 async fn a_long_search_reports_progress() {
     let reply = forest().server().call("search", json!({ "pattern": "hay" })).await;
-    assert_eq!(places(&reply), [""; 0]);
+    assert_eq!(positions(&reply), [""; 0]);
     let values: Vec<_> = reply.notifications().iter().map(|message| &message["params"]["progress"]).collect();
     assert_eq!(values, [500, 1000]);
 }
 
 #[test]
-fn a_search_stops_when_nobody_waits() {
+fn a_search_stops_when_its_call_is_cancelled() {
     let tree = forest();
     let query = Query::new("hay", &[], &[], false, 10).unwrap();
     let found = query.run(&Root::open(tree.root()).unwrap(), |files| files < 7);
@@ -170,10 +170,10 @@ fn a_search_stops_when_nobody_waits() {
 }
 
 #[tokio::test]
-async fn cancelled_searches_free_their_places() {
+async fn cancelled_searches_release_their_permits() {
     let tree = forest();
     let server = tree.server();
-    // more than may run at once
+    // more than the concurrency limit
     for _ in 0..8 {
         let search = server.call("search", json!({ "pattern": "hay" }));
         // polled once, then dropped, which cancels it
@@ -181,11 +181,11 @@ async fn cancelled_searches_free_their_places() {
     }
     let search = server.call("search", json!({ "pattern": "needle", "limit": 1 }));
     let reply = tokio::time::timeout(Duration::from_secs(30), search).await.expect("an answer in time");
-    assert_eq!(places(&reply), ["0000.txt:1"]);
+    assert_eq!(positions(&reply), ["0000.txt:1"]);
 }
 
 #[tokio::test]
-async fn outlines_know_six_languages() {
+async fn outlines_support_six_languages() {
     let tree = sample();
     tree.add("a.ts", "import x from 'y';\nexport default class A {\n  b() {}\n}\nexport const c = 1;\n");
     tree.add("a.go", "package a\n\nfunc (a A) B() {\n\treturn\n}\n");
@@ -236,9 +236,9 @@ async fn files_over_the_bound_are_refused_with_advice() {
     assert!(reply.error().unwrap().message.contains("use `search`"), "{reply}");
 }
 
-/// No way from a URI or an argument to a file that is not listed.
+/// No URI or argument reaches a file that is not listed.
 #[tokio::test]
-async fn nothing_leads_out_of_the_root() {
+async fn nothing_outside_the_root_is_readable() {
     let tree = sample();
     let outside = tree.0.join("secret.txt");
     let outside = outside.to_str().unwrap();
@@ -274,7 +274,7 @@ async fn nothing_leads_out_of_the_root() {
         assert!(reply.expect_code(-32602).error().unwrap().data.is_some(), "{path}");
         let decoded = path.replace("%2e", ".").replace("%2E", ".").replace("%2f", "/").replace("%2F", "/");
         for path in [path, &decoded, "README.md\0.rs", "../tree/src/lib.rs", "src/./../src/lib.rs"] {
-            // an extension with an outline, so that the path is what is refused
+            // an extension that has outlines, so that the path is the reason for the refusal
             let path = if path.ends_with(".rs") { path.to_owned() } else { format!("{path}/x.rs") };
             server.call("outline", json!({ "path": path })).await.expect_failure("no file");
             server
@@ -289,7 +289,7 @@ async fn nothing_leads_out_of_the_root() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn links_are_followed_inside_the_root_only() {
+async fn symlinks_are_followed_inside_the_root_only() {
     use std::os::unix::fs::symlink;
 
     let tree = sample();
@@ -315,7 +315,7 @@ async fn links_are_followed_inside_the_root_only() {
     }
     server.read("repo:///in.rs").await.expect_ok();
     let reply = server.call("search", json!({ "pattern": "neighbour" })).await;
-    assert_eq!(places(&reply), [""; 0]);
+    assert_eq!(positions(&reply), [""; 0]);
     let reply = server.complete("repo:///{+path}", "path", "up/").await;
     assert_eq!(reply.value()["completion"]["values"], json!([]));
 }
@@ -328,7 +328,7 @@ async fn the_tree_is_listed() {
 }
 
 #[tokio::test]
-async fn a_big_tree_is_listed_in_part() {
+async fn a_large_tree_is_listed_in_part() {
     let tree = Tree::empty();
     for n in 0..5001 {
         tree.add(&format!("{n:04}"), "");
@@ -339,7 +339,7 @@ async fn a_big_tree_is_listed_in_part() {
 }
 
 #[tokio::test]
-async fn paths_are_completed_one_folder_at_a_time() {
+async fn paths_are_completed_one_directory_at_a_time() {
     let tree = sample();
     let server = tree.server();
     let complete = async |of: &str, value: &str| {
@@ -365,12 +365,12 @@ async fn a_file_is_explained() {
     assert!(
         messages[1]["content"]["text"].as_str().unwrap().starts_with("Explain `src/lib.rs`: what it is for")
     );
-    let reply = server.prompt("explain", json!({ "path": "src/lib.rs", "audience": "nobody" })).await;
+    let reply = server.prompt("explain", json!({ "path": "src/lib.rs", "audience": "robots" })).await;
     reply.expect_code(-32602);
 }
 
 #[test]
-fn its_program_answers() {
+fn the_program_serves_stdio() {
     let tree = sample();
     let root = tree.root();
     let variables = [("REPO_ROOT", root.as_os_str())];

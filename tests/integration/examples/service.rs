@@ -14,7 +14,7 @@ fn server() -> TestServer {
 }
 
 #[tokio::test]
-async fn two_instances_have_names_and_data_of_their_own() {
+async fn two_instances_have_separate_names_and_data() {
     let server = server();
     let tools = server.list_tools().await;
     let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
@@ -25,7 +25,7 @@ async fn two_instances_have_names_and_data_of_their_own() {
 }
 
 #[tokio::test]
-async fn resources_and_prompts_are_prefixed_as_well() {
+async fn resources_and_prompts_are_prefixed() {
     let server = server();
     server.read("stock://all").await.expect_json(&json!({ "rope": 7, "tea": 40 }));
     server.read("stock://lyon/all").await.expect_json(&json!({ "tea": 3 }));
@@ -34,12 +34,12 @@ async fn resources_and_prompts_are_prefixed_as_well() {
 }
 
 #[tokio::test]
-async fn a_mounted_server_brings_its_state() {
+async fn a_mounted_server_keeps_its_state() {
     server().call("prices_add_tax", json!({ "price": 50 })).await.expect_text("60");
 }
 
 #[test]
-fn its_program_answers() {
+fn the_program_serves_stdio() {
     assert!(program::run("service", &["list"], &[]).contains("lyon_stock"));
     let stock = program::run("service", &["call", "lyon_stock", r#"{"article": "tea"}"#], &[]);
     assert_eq!(stock.trim(), "3");

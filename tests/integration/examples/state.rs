@@ -21,13 +21,13 @@ async fn calls_share_state() {
 }
 
 #[tokio::test]
-async fn an_error_made_with_new_is_shown() {
+async fn an_error_from_tool_error_new_is_public() {
     let reply = server().call("read_note", json!({ "id": 7 })).await;
-    reply.expect_failure("there is no note 7");
+    reply.expect_failure("note 7 does not exist");
 }
 
 #[tokio::test]
-async fn an_error_of_the_store_is_not() {
+async fn an_error_of_the_store_is_private() {
     let server = server();
     server.call("add_note", json!({ "text": "one" })).await.expect_text("1");
     server.call("add_note", json!({ "text": "two" })).await.expect_text("2");
@@ -37,17 +37,17 @@ async fn an_error_of_the_store_is_not() {
 }
 
 #[tokio::test]
-async fn the_author_is_who_asks() {
+async fn the_author_is_the_client() {
     let server = server();
     server.call("add_note", json!({ "text": "buy milk" })).await.expect_text("1");
-    server.call("read_note", json!({ "id": 1 })).await.expect_text("buy milk (somebody)");
+    server.call("read_note", json!({ "id": 1 })).await.expect_text("buy milk (someone)");
     let server = server.legacy(Revision::V2025_11_25);
     server.call("add_note", json!({ "text": "buy tea" })).await.expect_text("2");
     server.call("read_note", json!({ "id": 2 })).await.expect_text("buy tea (test)");
 }
 
 #[test]
-fn its_program_answers() {
+fn the_program_serves_stdio() {
     let list = program::run("state", &["list"], &[]);
     assert!(["visit", "add_note", "read_note"].iter().all(|tool| list.contains(tool)), "{list}");
     assert_eq!(program::run("state", &["call", "visit"], &[]).trim(), "1");

@@ -1,4 +1,4 @@
-//! The server that the HTTP tests drive.
+//! The server of the HTTP tests.
 
 use std::sync::{
     Arc,
@@ -9,13 +9,13 @@ use mcp_runtime::{Server, ServerBuilder, prelude::*};
 use mcp_tests::support::HttpServer;
 use tokio::sync::{Notify, Semaphore};
 
-/// Says what it is told
+/// Echoes its argument
 #[mcp_tool]
 async fn echo(message: String) -> String {
     message
 }
 
-/// Reports three steps, one of which goes backwards
+/// Reports three steps, one of them backwards
 #[mcp_tool]
 async fn steps(ctx: &Context) -> String {
     for at in [10.0, 50.0, 50.0, 20.0, 100.0] {
@@ -25,7 +25,7 @@ async fn steps(ctx: &Context) -> String {
     "done".into()
 }
 
-/// Reports without ever waiting
+/// Reports progress without yielding
 #[mcp_tool]
 fn burst(ctx: &Context) -> &'static str {
     ctx.progress(1.0).send();
@@ -33,13 +33,13 @@ fn burst(ctx: &Context) -> &'static str {
     "done"
 }
 
-/// Runs until it is let go
+/// Runs until it is released
 #[mcp_tool]
 async fn hold(probe: &Probe, ctx: &Context) -> String {
     let mut end = End { probe: probe.clone(), finished: false };
     probe.0.entered.add_permits(1);
     ctx.progress(1.0).send();
-    match probe.0.let_go.acquire().await {
+    match probe.0.release.acquire().await {
         Ok(permit) => permit.forget(),
         Err(_) => return "closed".into(),
     }
@@ -47,7 +47,7 @@ async fn hold(probe: &Probe, ctx: &Context) -> String {
     "let go".into()
 }
 
-/// Takes arguments that are repeated in headers
+/// Takes arguments that are mirrored in headers
 #[mcp_tool]
 async fn routed(
     #[mcp(header = "Region")] region: Option<String>,
@@ -57,10 +57,10 @@ async fn routed(
     format!("{region:?} {shard:?} {dry:?}")
 }
 
-/// Says who asks, and what it has declared
+/// Returns the caller, and what the client has declared
 #[mcp_tool]
 async fn whoami(ctx: &Context) -> String {
-    let caller = ctx.caller().map_or("nobody", |caller| &caller.subject);
+    let caller = ctx.caller().map_or("anonymous", |caller| &caller.subject);
     let client = ctx.client().map_or_else(|| "unknown".to_owned(), |client| client.name);
     format!("{caller} {client} {}", ctx.client_capabilities())
 }
@@ -77,13 +77,13 @@ fn greet(name: String) -> String {
     format!("Greet {name}.")
 }
 
-/// What becomes of calls to `hold`.
+/// Counts the calls of `hold`.
 #[derive(Clone, Default)]
 pub(super) struct Probe(pub(super) Arc<Seen>);
 
 pub(super) struct Seen {
     pub(super) entered: Semaphore,
-    pub(super) let_go: Semaphore,
+    pub(super) release: Semaphore,
     dropped: AtomicUsize,
     finished: AtomicUsize,
     ended: Notify,
@@ -91,10 +91,10 @@ pub(super) struct Seen {
 
 impl Default for Seen {
     fn default() -> Self {
-        let (entered, let_go) = (Semaphore::new(0), Semaphore::new(0));
+        let (entered, release) = (Semaphore::new(0), Semaphore::new(0));
         Self {
             entered,
-            let_go,
+            release,
             dropped: AtomicUsize::new(0),
             finished: AtomicUsize::new(0),
             ended: Notify::new(),
@@ -116,16 +116,16 @@ impl Drop for End {
 }
 
 impl Probe {
-    /// Waits until that many more calls have been entered.
+    /// Waits until `calls` more calls have entered.
     pub(super) async fn entered(&self, calls: u32) {
         self.0.entered.acquire_many(calls).await.expect("open").forget();
     }
 
-    pub(super) fn let_go(&self, calls: usize) {
-        self.0.let_go.add_permits(calls);
+    pub(super) fn release(&self, calls: usize) {
+        self.0.release.add_permits(calls);
     }
 
-    /// Waits until that many calls have been dropped, and that many have come to their end.
+    /// Waits until `dropped` calls have been dropped and `finished` have returned.
     pub(super) async fn ended(&self, dropped: usize, finished: usize) {
         loop {
             let notified = self.0.ended.notified();
@@ -141,7 +141,7 @@ impl Probe {
     }
 }
 
-/// A builder with everything above.
+/// A builder with all of the above.
 pub(super) fn builder(probe: &Probe) -> ServerBuilder {
     Server::builder("http-test", "1.0.0")
         .tool::<echo>()
@@ -155,7 +155,7 @@ pub(super) fn builder(probe: &Probe) -> ServerBuilder {
         .state(probe.clone())
 }
 
-/// The server of most tests.
+/// The server that most tests use.
 pub(super) async fn plain() -> HttpServer {
     HttpServer::start(builder(&Probe::default())).await
 }

@@ -1,4 +1,4 @@
-//! What is refused before anybody looks at what was meant.
+//! Requests that are refused before their message is parsed.
 
 use mcp_runtime::ServerBuilder;
 use mcp_tests::support::{HttpConnection, HttpRequest, HttpServer, text_of, within};
@@ -11,7 +11,7 @@ fn echo() -> HttpRequest {
 }
 
 #[tokio::test]
-async fn foreign_hosts_and_origins_are_refused_each_alone() {
+async fn foreign_hosts_and_foreign_origins_are_refused() {
     within(async {
         let server = plain().await;
         let status = async |request: HttpRequest| request.send(server.address).await.status;
@@ -38,10 +38,10 @@ async fn foreign_hosts_and_origins_are_refused_each_alone() {
         let twice = echo().header("Origin", "http://localhost").header("Origin", "http://localhost");
         let twice = twice.send(server.address).await;
         assert_eq!((twice.status, twice.code()), (400, -32020));
-        // the target of the request counts like its host
+        // the authority of the request target is checked like `Host`
         assert_eq!(status(echo().path("http://evil.example/mcp")).await, 403);
         assert_eq!(status(echo().path("http://localhost/mcp")).await, 200);
-        // on every method, and before the body is looked at
+        // for every method, and before the body is read
         for method in ["GET", "DELETE", "OPTIONS", "PUT"] {
             assert_eq!(
                 status(HttpRequest::new(method).header("Origin", "https://evil.example")).await,
@@ -58,7 +58,7 @@ async fn foreign_hosts_and_origins_are_refused_each_alone() {
 }
 
 #[tokio::test]
-async fn lists_open_what_they_name_and_nothing_else() {
+async fn allow_lists_allow_only_what_they_name() {
     within(async {
         let listed = builder(&Probe::default())
             .allowed_hosts(["mcp.example"])
@@ -80,7 +80,7 @@ async fn lists_open_what_they_name_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_public_address_needs_to_know_its_hosts() {
+async fn a_public_address_needs_allowed_hosts() {
     within(async {
         let start = async |builder: ServerBuilder| {
             let listener = tokio::net::TcpListener::bind("0.0.0.0:0").await.expect("a port");
@@ -111,7 +111,7 @@ async fn options_that_could_never_match_are_build_errors() {
 }
 
 #[tokio::test]
-async fn browsers_are_told_what_they_may() {
+async fn preflight_requests_are_answered_with_what_is_allowed() {
     within(async {
         let server = plain().await;
         let origin = "http://localhost:5173";
@@ -152,7 +152,7 @@ async fn other_http_methods_are_not_allowed() {
 }
 
 #[tokio::test]
-async fn a_bad_body_costs_one_reply_and_nothing_else() {
+async fn an_invalid_body_costs_one_response() {
     within(async {
         let server = plain().await;
         let mut wire = HttpConnection::open(server.address).await;
@@ -185,7 +185,7 @@ async fn a_bad_body_costs_one_reply_and_nothing_else() {
             wire.send(&request).await;
             let reply = wire.response().await;
             assert_eq!((reply.status, reply.code()), (status, code), "{shown}");
-            if reply.header("connection") == Some("close") || wire_is_spent(status) {
+            if reply.header("connection") == Some("close") || may_close(status) {
                 wire = HttpConnection::open(server.address).await;
             }
         }
@@ -195,13 +195,13 @@ async fn a_bad_body_costs_one_reply_and_nothing_else() {
     .await;
 }
 
-/// Refused before its body was read, so that the connection may be closed.
-fn wire_is_spent(status: u16) -> bool {
+/// Whether a response precedes reading the body, so that the connection may be closed.
+fn may_close(status: u16) -> bool {
     status == 415
 }
 
 #[tokio::test]
-async fn a_body_over_the_limit_is_refused_however_it_comes() {
+async fn a_body_over_the_limit_is_refused_in_any_encoding() {
     within(async {
         let server = HttpServer::start(builder(&Probe::default()).max_body(10_000)).await;
         let body = |size: usize| {
@@ -216,7 +216,7 @@ async fn a_body_over_the_limit_is_refused_however_it_comes() {
                 assert_eq!((reply.status, reply.code()), (413, -32600));
             }
         }
-        // a client that asks first is told before it sends anything
+        // a client that sends `Expect: 100-continue` is refused before it sends the body
         let mut wire = HttpConnection::open(server.address).await;
         let head = String::from_utf8(body(20_000).header("Expect", "100-continue").bytes()).expect("UTF-8");
         wire.write(
@@ -234,7 +234,7 @@ async fn a_body_over_the_limit_is_refused_however_it_comes() {
 }
 
 #[tokio::test]
-async fn more_requests_than_are_served_at_once_are_turned_away() {
+async fn requests_over_the_concurrency_limit_are_refused() {
     within(async {
         let probe = Probe::default();
         let server = HttpServer::start(builder(&probe).max_requests(2)).await;
@@ -245,7 +245,7 @@ async fn more_requests_than_are_served_at_once_are_turned_away() {
         let reply = echo().send(at).await;
         assert_eq!((reply.status, reply.code(), &reply.json()["id"]), (503, -32603, &json!(1)));
         assert!(reply.header("retry-after").is_some());
-        probe.let_go(2);
+        probe.release(2);
         for held in held {
             assert_eq!(text_of(&held.await.expect("no panic").json()), "let go");
         }

@@ -1,4 +1,4 @@
-//! The revisions with a handshake: sessions, versions, cancellation.
+//! Legacy revisions over HTTP: sessions, version negotiation, cancellation.
 
 use std::time::Duration;
 
@@ -47,12 +47,12 @@ async fn a_session_has_its_version_and_no_modern_fields() {
             let unknown = HttpRequest::legacy(&id, 4, "no/method", &json!({})).send(server.address).await;
             assert_eq!((unknown.status, unknown.code()), (200, -32601));
         }
-        // a version that does not exist, and the one without a handshake, are answered with the newest of these
+        // an unknown version and a modern one are both answered with the newest legacy version
         for asked in ["1999-01-01", "2026-07-28"] {
             let reply = HttpRequest::initialize(asked).send(server.address).await.json();
             assert_eq!(reply["result"]["protocolVersion"], "2025-11-25");
         }
-        // stray headers of the other era
+        // headers of modern requests are ignored
         let stray = HttpRequest::initialize("2025-11-25").header("MCP-Protocol-Version", "2025-11-25");
         assert_eq!(stray.header("Mcp-Method", "tools/list").send(server.address).await.status, 200);
     })
@@ -60,11 +60,11 @@ async fn a_session_has_its_version_and_no_modern_fields() {
 }
 
 #[tokio::test]
-async fn the_refusal_of_a_response_has_no_id() {
+async fn the_error_for_a_response_has_no_id() {
     within(async {
         let server = plain().await;
         let id = session(&server, "2025-11-25").await;
-        // the id is one of ours: a client would look for a request of its own with it
+        // the id belongs to a request of the server: the client would match it against its own requests
         let response = || HttpRequest::post(json!({ "jsonrpc": "2.0", "id": 1, "result": {} }).to_string());
         for (sent, status) in [
             (response(), 400),
@@ -80,7 +80,7 @@ async fn the_refusal_of_a_response_has_no_id() {
 }
 
 #[tokio::test]
-async fn the_session_remembers_what_its_client_said() {
+async fn a_session_keeps_what_its_client_declared() {
     within(async {
         let server = plain().await;
         let params = json!({
@@ -95,13 +95,13 @@ async fn the_session_remembers_what_its_client_said() {
             .send(server.address)
             .await
             .json();
-        assert_eq!(text_of(&reply), r#"nobody an inspector {"elicitation":{"form":{}}}"#);
+        assert_eq!(text_of(&reply), r#"anonymous an inspector {"elicitation":{"form":{}}}"#);
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_session_remembers_that_its_client_shows_pages() {
+async fn a_session_keeps_the_apps_extension_of_its_client() {
     within(async {
         let server = plain().await;
         let extensions = json!({
@@ -119,14 +119,14 @@ async fn a_session_remembers_that_its_client_shows_pages() {
         let reply = HttpRequest::legacy(id, 1, "tools/call", &json!({"name": "whoami"})).send(server.address).await.json();
         assert_eq!(
             text_of(&reply),
-            r#"nobody host {"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}},"roots":{}}"#
+            r#"anonymous host {"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}},"roots":{}}"#
         );
     })
     .await;
 }
 
 #[tokio::test]
-async fn legacy_requests_need_a_living_session() {
+async fn legacy_requests_need_a_valid_session() {
     within(async {
         let server = plain().await;
         let id = session(&server, "2025-11-25").await;
@@ -162,7 +162,7 @@ async fn legacy_requests_need_a_living_session() {
 }
 
 #[tokio::test]
-async fn sessions_outlive_restarts_with_one_key_but_not_their_lifetime() {
+async fn sessions_survive_restarts_with_the_same_key_but_expire() {
     within(async {
         let start = |key: u8, lifetime: u64| {
             let builder = builder(&Probe::default()).keys([[key; 32]]);
@@ -203,7 +203,7 @@ async fn sessions_belong_to_their_caller() {
 }
 
 #[tokio::test]
-async fn without_sessions_every_request_stands_alone() {
+async fn without_sessions_every_request_is_independent() {
     within(async {
         let probe = Probe::default();
         let server = HttpServer::start(builder(&probe).stateless()).await;
@@ -216,7 +216,7 @@ async fn without_sessions_every_request_stands_alone() {
             let reply = HttpRequest::new(method).send(server.address).await;
             assert_eq!((reply.status, reply.header("allow")), (405, Some("POST")));
         }
-        // ids of different clients are the same: a cancellation could be anybody's
+        // different clients use the same ids, so a cancellation could affect any of them
         let hold =
             HttpRequest::legacy("", 1, "tools/call", &json!({"name": "hold"})).without("Mcp-Session-Id");
         let at = server.address;
@@ -224,14 +224,14 @@ async fn without_sessions_every_request_stands_alone() {
         probe.entered(1).await;
         let cancel = HttpRequest::notification("notifications/cancelled", &json!({"requestId": 1}));
         assert_eq!(cancel.send(server.address).await.status, 202);
-        probe.let_go(1);
+        probe.release(1);
         assert_eq!(text_of(&held.await.expect("no panic").json()), "let go");
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_legacy_call_is_cancelled_within_its_session_and_gets_no_reply() {
+async fn a_legacy_call_is_cancelled_only_within_its_session_and_gets_no_response() {
     within(async {
         let probe = Probe::default();
         let server = HttpServer::start(builder(&probe)).await;

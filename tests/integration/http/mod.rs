@@ -1,15 +1,15 @@
-//! The HTTP transport, spoken to by a client that can also say what no client should.
+//! The HTTP transport, tested with a client that can also send invalid requests.
 
 mod batch;
+mod event_streams;
 pub(crate) mod fixture;
 mod guard;
-mod head;
+mod http_sse;
 pub(crate) mod legacy;
-mod lifetime;
 mod modern;
+mod request_parts;
 mod router;
 mod scopes;
 mod sessions;
+mod shutdown;
 mod skills;
-mod sse;
-mod stream;

@@ -1,4 +1,4 @@
-//! 2026-07-28: what is checked, in which order, and what comes back.
+//! 2026-07-28: which checks a request passes, in which order, and what the response contains.
 
 use mcp_runtime::{ToolCall, ToolDef, prelude::*};
 use mcp_tests::support::{HttpRequest, HttpServer, text_of, within};
@@ -10,7 +10,7 @@ fn call(name: &str, arguments: &Value) -> HttpRequest {
     HttpRequest::modern(1, "tools/call", json!({"name": name, "arguments": arguments}))
 }
 
-/// A body whose `_meta` is exactly this.
+/// A request whose `_meta` is exactly `meta`.
 fn with_meta(meta: &Value) -> HttpRequest {
     let body = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": {"_meta": meta}});
     HttpRequest::post(body.to_string())
@@ -22,7 +22,7 @@ const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
 #[tokio::test]
-async fn a_request_is_answered_with_what_its_results_must_have() {
+async fn results_have_the_required_members() {
     within(async {
         let server = plain().await;
         let reply = call("echo", &json!({"message": "hi"})).send(server.address).await;
@@ -42,7 +42,7 @@ async fn a_request_is_answered_with_what_its_results_must_have() {
 }
 
 #[tokio::test]
-async fn what_is_missing_in_meta_comes_before_what_the_headers_say() {
+async fn missing_meta_is_reported_before_header_mismatches() {
     within(async {
         let server = plain().await;
         let refused = async |request: HttpRequest, code: i64| {
@@ -51,7 +51,7 @@ async fn what_is_missing_in_meta_comes_before_what_the_headers_say() {
             assert_eq!(reply.json()["id"], 7);
             reply.json()
         };
-        // no `_meta` at all, an incomplete one, one that is no object; the headers are wrong as well
+        // `_meta` is absent, incomplete, or not an object; the headers are wrong as well
         let bare = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/list"}).to_string();
         refused(HttpRequest::post(bare).header("MCP-Protocol-Version", "2026-07-28"), -32602).await;
         refused(with_meta(&json!({VERSION: "2026-07-28"})).without("Mcp-Method"), -32602).await;
@@ -60,11 +60,11 @@ async fn what_is_missing_in_meta_comes_before_what_the_headers_say() {
             .await;
         refused(with_meta(&json!(5)), -32602).await;
         refused(with_meta(&json!({VERSION: 5, CAPABILITIES: {}})), -32602).await;
-        // the version header against `_meta`, before whether the version is served
+        // the version header is compared with `_meta` before the version is checked for support
         let other = with_meta(&json!({VERSION: "v999.0.0", CAPABILITIES: {}})).without("Mcp-Method");
         refused(other.clone(), -32020).await;
         refused(other.clone().without("MCP-Protocol-Version"), -32020).await;
-        // a version that is not served, before the method header
+        // an unsupported version is reported before the method header
         let told = refused(other.with("MCP-Protocol-Version", "v999.0.0"), -32022).await;
         assert_eq!(told["error"]["data"], json!({"supported": ["2026-07-28"], "requested": "v999.0.0"}));
         let legacy = with_meta(&json!({VERSION: "2025-11-25", CAPABILITIES: {}}));
@@ -105,7 +105,7 @@ async fn method_and_name_headers_repeat_the_body() {
             || HttpRequest::modern(1, "prompts/get", json!({"name": "greet", "arguments": {"name": "Ada"}}));
         assert_eq!(status(prompt()).await, 200);
         assert_eq!(status(prompt().without("Mcp-Name")).await, 400);
-        // nothing of that name exists: the header is right, so it is not the header's error
+        // the name is unknown, but header and body agree: this is not a header error
         assert_eq!(call("none", &json!({})).send(server.address).await.code(), -32602);
     })
     .await;
@@ -139,7 +139,7 @@ async fn param_headers_are_compared_with_the_raw_arguments() {
         ok(json!({"region": null}), &[]).await;
         ok(json!({"shard": 42, "dry": true}), &[("Mcp-Param-Shard", "42.0"), ("Mcp-Param-Dry", "true")])
             .await;
-        // coerced later on: the header has what the body has
+        // coerced afterwards: header and body agree
         assert_eq!(ok(json!({"shard": "7"}), &[("Mcp-Param-Shard", "7")]).await, "None Some(7) None");
         bad(json!({"shard": "7"}), &[("Mcp-Param-Shard", "7.0")]).await;
         bad(json!({"region": "eu"}), &[]).await;
@@ -159,7 +159,7 @@ async fn nested_arguments_are_compared_with_their_headers() {
         #[schemars(extend("x-mcp-header" = "Region"))]
         region: Option<String>,
     }
-    /// Says where
+    /// Returns the place
     #[mcp_tool]
     fn nested(place: Place) -> String {
         format!("{:?}", place.region)
@@ -195,7 +195,7 @@ async fn nested_arguments_are_compared_with_their_headers() {
 }
 
 #[tokio::test]
-async fn methods_of_the_handshake_are_unknown() {
+async fn legacy_methods_are_unknown() {
     within(async {
         let server = plain().await;
         for method in ["initialize", "ping", "logging/setLevel", "resources/subscribe", "unknown/method"] {
@@ -210,7 +210,7 @@ async fn methods_of_the_handshake_are_unknown() {
 }
 
 #[tokio::test]
-async fn modern_notifications_mean_nothing_and_responses_are_refused() {
+async fn modern_notifications_are_ignored_and_responses_are_refused() {
     within(async {
         let probe = Probe::default();
         let server = HttpServer::start(builder(&probe)).await;
@@ -222,7 +222,7 @@ async fn modern_notifications_mean_nothing_and_responses_are_refused() {
         let cancelled = HttpRequest::notification("notifications/cancelled", &json!({"requestId": 1}));
         let reply = cancelled.header("MCP-Protocol-Version", "2026-07-28").send(server.address).await;
         assert_eq!((reply.status, reply.text()), (202, ""));
-        probe.let_go(1);
+        probe.release(1);
         assert_eq!(text_of(&hold.await.expect("no panic").json()), "let go");
         let response = HttpRequest::post(json!({"jsonrpc": "2.0", "id": 1, "result": {}}).to_string());
         let reply = response.header("MCP-Protocol-Version", "2026-07-28").send(server.address).await;
@@ -232,7 +232,7 @@ async fn modern_notifications_mean_nothing_and_responses_are_refused() {
 }
 
 #[tokio::test]
-async fn a_hundred_clients_with_one_id_get_their_own_answers() {
+async fn a_hundred_clients_that_use_one_id_get_their_own_responses() {
     within(async {
         let server = plain().await;
         let clients: Vec<_> = (0..100)

@@ -1,4 +1,4 @@
-//! A server inside a user's own axum application.
+//! A server inside a user's axum application.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ struct Principal(String);
 #[derive(Clone)]
 struct Tenant(u32);
 
-/// Says for whom it works
+/// Returns the principal and the tenant
 #[mcp_tool]
 async fn serves(principal: &Principal, tenant: Option<&Tenant>) -> String {
     format!("{} {:?}", principal.0, tenant.map(|t| t.0))
@@ -44,7 +44,7 @@ fn call() -> HttpRequest {
 }
 
 #[tokio::test]
-async fn a_server_lives_beside_other_routes_and_under_layers() {
+async fn a_server_works_next_to_other_routes_and_under_layers() {
     within(async {
         let app = Router::new()
             .route("/health", get(async || "well"))
@@ -55,7 +55,7 @@ async fn a_server_lives_beside_other_routes_and_under_layers() {
         assert_eq!(text_of(&reply), "ada Some(7)");
         let reply = call().header("X-User", "ada").send(at).await.json();
         assert_eq!(text_of(&reply), "ada None");
-        // nobody put it in: a private error, not a crash
+        // the extension is missing: a private error, not a panic
         let reply = call().send(at).await.json();
         assert_eq!((&reply["result"]["isError"], text_of(&reply)), (&json!(true), "tool 'serves' failed"));
         assert_eq!(call().with("Host", "evil.example").send(at).await.status, 403);
@@ -77,7 +77,7 @@ async fn a_server_can_be_nested() {
 }
 
 #[tokio::test]
-async fn a_service_is_one_endpoint_at_whatever_path_it_is_mounted() {
+async fn a_service_is_one_endpoint_at_any_path() {
     within(async {
         let service = server().into_service().expect("a service");
         let app = Router::new().nest_service("/tools/mcp", service).layer(middleware::from_fn(identify));
@@ -93,7 +93,7 @@ async fn a_service_is_one_endpoint_at_whatever_path_it_is_mounted() {
 }
 
 #[tokio::test]
-async fn a_graceful_shutdown_ends_the_streams_of_clients_that_listen() {
+async fn a_graceful_shutdown_ends_listen_streams() {
     within(async {
         let service = server().into_service().expect("a service");
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");

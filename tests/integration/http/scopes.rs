@@ -1,4 +1,4 @@
-//! What scopes hide, and from whom.
+//! Items that are hidden from callers without their scopes.
 
 use mcp_runtime::{Caller, Server, prelude::*};
 use mcp_tests::support::{HttpRequest, HttpServer, text_of, within};
@@ -16,7 +16,7 @@ fn purge() -> &'static str {
     "purged"
 }
 
-/// For administrators, with an argument that is repeated in a header
+/// For administrators, with an argument that is mirrored in a header
 #[mcp_tool(scopes("admin"))]
 fn route(#[mcp(header = "Region")] region: String) -> String {
     region
@@ -48,7 +48,7 @@ fn names(reply: &Value) -> Vec<&str> {
     tools.filter_map(|tool| tool["name"].as_str()).collect()
 }
 
-/// Scopes hide from lists and refuse calls, also for a caller whom nobody vouches for.
+/// Scopes hide items from lists and refuse calls, also for an anonymous caller.
 #[tokio::test]
 async fn scopes_hide_items_from_callers_without_them() {
     within(async {
@@ -69,7 +69,7 @@ async fn scopes_hide_items_from_callers_without_them() {
                 None => request,
             };
             assert_eq!(names(&from(list()).send(at).await.json()), ["open"], "{user:?}");
-            // without its header, which a hidden tool must not ask for
+            // without the header, since the error for it would reveal a hidden tool
             let route = json!({"name": "route", "arguments": {"region": "eu"}});
             for refused in [from(call()), from(read()), from(HttpRequest::modern(4, "tools/call", route))] {
                 let reply = refused.send(at).await;

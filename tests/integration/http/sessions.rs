@@ -1,4 +1,4 @@
-//! Sessions over sockets: streams that stand, break, are taken up again, and end.
+//! Sessions over sockets: event streams that are opened, broken, resumed and closed.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use super::{
     legacy::session,
 };
 
-/// Has its client come back
+/// Makes its client poll
 #[mcp_tool]
 async fn later(probe: &Probe, ctx: &Context) -> String {
     let closed = ctx.close_stream(Duration::from_millis(100));
     probe.0.entered.add_permits(1);
-    match probe.0.let_go.acquire().await {
+    match probe.0.release.acquire().await {
         Ok(permit) => permit.forget(),
         Err(_) => return "closed".into(),
     }
     format!("closed: {closed}")
 }
 
-/// Events as text, with everything that was chunked around them.
+/// Events as text, without the chunked encoding.
 async fn text(wire: &mut HttpConnection) -> Option<String> {
     wire.chunk().await.map(|chunk| String::from_utf8(chunk).expect("UTF-8"))
 }
@@ -37,7 +37,7 @@ fn id_in(event: &str) -> &str {
 }
 
 #[tokio::test]
-async fn a_client_polls_for_its_result() {
+async fn a_client_polls_for_the_result() {
     within(async {
         let probe = Probe::default();
         let server = HttpServer::start(builder(&probe).tool::<later>()).await;
@@ -48,13 +48,13 @@ async fn a_client_polls_for_its_result() {
         let at = id_in(reply.text()).to_owned();
         assert_eq!(reply.text(), format!("id: {at}\nretry: 100\ndata: \n\n"));
         probe.entered(1).await;
-        probe.let_go(1);
+        probe.release(1);
         let resumed = get(&id).header("Last-Event-ID", &at).send(server.address).await;
         let events = resumed.messages();
         assert_eq!((events.len(), &events[0]["id"], text_of(&events[0])), (1, &json!(7), "closed: true"));
-        // an older client cannot, so its stream stays open
+        // an older client cannot resume, so its stream stays open
         let id = session(&server, "2025-06-18").await;
-        probe.let_go(1);
+        probe.release(1);
         let reply =
             HttpRequest::legacy(&id, 7, "tools/call", &json!({"name": "later"})).send(server.address).await;
         assert_eq!(text_of(&reply.json()), "closed: false");
@@ -63,7 +63,7 @@ async fn a_client_polls_for_its_result() {
 }
 
 #[tokio::test]
-async fn the_answer_waits_for_a_client_whose_connection_broke() {
+async fn the_response_is_kept_for_a_client_whose_connection_broke() {
     within(async {
         let probe = Probe::default();
         let server = HttpServer::start(builder(&probe)).await;
@@ -75,7 +75,7 @@ async fn the_answer_waits_for_a_client_whose_connection_broke() {
         let first = text(&mut wire).await.expect("an event");
         drop(wire);
         probe.entered(1).await;
-        probe.let_go(1);
+        probe.release(1);
         probe.ended(0, 1).await;
         let resumed = get(&id).header("Last-Event-ID", id_in(&first)).send(server.address).await;
         let last: Vec<Value> = resumed.messages();
@@ -85,7 +85,7 @@ async fn the_answer_waits_for_a_client_whose_connection_broke() {
 }
 
 #[tokio::test]
-async fn standing_streams_bring_changes_and_end_with_session_and_server() {
+async fn standalone_streams_send_changes_and_end_with_session_and_server() {
     within(async {
         let built: Server = builder(&Probe::default()).build().expect("a server");
         let handle = built.handle();

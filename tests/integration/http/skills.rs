@@ -1,4 +1,4 @@
-//! Skills over HTTP: no name header is asked for, and what callers may share.
+//! Skills over HTTP: they need no `Mcp-Name` header, and are cached only where callers are not distinguished.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use crate::skills::FIXTURE;
 
 const MANIFEST: &str = "skill://fixture-skill/SKILL.md";
 
-/// What a request is answered with.
-async fn asked(builder: ServerBuilder, asks: &[(&str, Value)]) -> Vec<Value> {
+/// The results of these requests.
+async fn results(builder: ServerBuilder, asks: &[(&str, Value)]) -> Vec<Value> {
     let server = HttpServer::start(builder).await;
     let mut replies = Vec::new();
     for (method, params) in asks {
@@ -26,7 +26,7 @@ async fn asked(builder: ServerBuilder, asks: &[(&str, Value)]) -> Vec<Value> {
 async fn skills_are_served_over_http() {
     within(async {
         let builder = Server::builder("skills", "1").skills(FIXTURE);
-        let replies = asked(
+        let replies = results(
             builder,
             &[
                 ("server/discover", json!({})),
@@ -50,17 +50,17 @@ async fn skills_are_served_over_http() {
 }
 
 #[tokio::test]
-async fn skills_are_private_where_callers_are_told_apart() {
+async fn skills_are_private_where_callers_are_distinguished() {
     within(async {
         let builder = Server::builder("skills", "1").skills(FIXTURE).list_ttl(Duration::from_secs(60));
-        let builder = builder.caller(|_| Some(Caller::new("test", "somebody")));
+        let builder = builder.caller(|_| Some(Caller::new("test", "ada")));
         let asks = [
             ("skills/list", json!({})),
             ("skills/get", json!({ "uri": MANIFEST })),
             ("resources/directory/read", json!({ "uri": "skill://fixture-skill" })),
             ("resources/read", json!({ "uri": MANIFEST })),
         ];
-        for reply in asked(builder, &asks).await {
+        for reply in results(builder, &asks).await {
             assert_eq!(reply["result"]["cacheScope"], "private", "{reply}");
         }
     })

@@ -1,6 +1,6 @@
-//! Log messages for clients: who gets which, in both eras and over each wire.
+//! Log messages for legacy and modern clients, over each transport.
 
-mod event;
+mod tracing_events;
 
 use std::sync::{Mutex, PoisonError};
 
@@ -19,7 +19,7 @@ use crate::{
     process::{legacy, until_counted},
 };
 
-/// Says something at every level
+/// Logs at every level
 #[mcp_tool]
 fn talk(ctx: &Context) -> &'static str {
     for level in LogLevel::ALL {
@@ -33,7 +33,7 @@ fn talk(ctx: &Context) -> &'static str {
 async fn kinds(ctx: &Context) {
     ctx.log(LogLevel::Error, json!({ "a": [1, null] })).logger("db").send();
     ctx.log(LogLevel::Error, Some(1.5)).logger(format!("db {}", 2)).send();
-    // what is no JSON is not sent
+    // a value that cannot be serialized is not sent
     ctx.log(LogLevel::Error, std::collections::BTreeMap::from([((1, 2), 3)])).send();
     tokio::task::yield_now().await;
     ctx.log(LogLevel::Error, "last\nline").send();
@@ -41,14 +41,14 @@ async fn kinds(ctx: &Context) {
 
 static LEFT: Mutex<Option<Context>> = Mutex::new(None);
 
-/// Leaves its request to others
+/// Stores its context for a later call
 #[mcp_tool]
 fn leave(ctx: &Context) {
     *LEFT.lock().unwrap_or_else(PoisonError::into_inner) = Some(ctx.clone());
     ctx.log(LogLevel::Error, "in time").send();
 }
 
-/// Logs for a call that is over
+/// Logs through the context of a finished call
 #[mcp_tool]
 fn late() -> bool {
     let left = LEFT.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -87,12 +87,12 @@ fn on() -> TestServer {
 
 const LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
-/// Parameters of a call of the stateless era, which asks for that level.
+/// Parameters of a modern call with that log level.
 fn asking(name: &str, level: &str) -> Value {
     json!({ "name": name, "_meta": { LEVEL: level } })
 }
 
-/// Levels of the messages, which must be nothing else.
+/// Levels of the notifications, all of which must be log messages.
 fn levels(reply: &Reply) -> Vec<&str> {
     reply.expect_ok();
     let level = |message: &'_ Value| {
@@ -106,13 +106,13 @@ fn levels(reply: &Reply) -> Vec<&str> {
 const ALL: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 #[tokio::test]
-async fn a_modern_client_gets_what_its_request_asks_for() {
+async fn a_modern_request_sets_its_own_level() {
     let server = on();
     for (at, level) in ALL.into_iter().enumerate() {
         let reply = server.request("tools/call", asking("talk", level)).await;
         assert_eq!(levels(&reply), ALL[at..], "{level}");
     }
-    assert!(levels(&server.call("talk", json!({})).await).is_empty(), "nobody asked");
+    assert!(levels(&server.call("talk", json!({})).await).is_empty(), "no level is set");
     let params = json!({ "uri": "log://one", "_meta": { LEVEL: "info" } });
     assert_eq!(levels(&server.request("resources/read", params).await), ["notice"]);
     assert_eq!(levels(&server.request("prompts/get", asking("prompt", "info")).await), ["notice"]);
@@ -131,7 +131,7 @@ async fn an_unknown_level_is_refused() {
 }
 
 #[tokio::test]
-async fn data_are_what_serde_writes() {
+async fn data_is_serialized_with_serde() {
     let reply = on().request("tools/call", asking("kinds", "error")).await;
     let params: Vec<_> = reply.notifications().iter().map(|m| m["params"].clone()).collect();
     let expected = [
@@ -161,14 +161,14 @@ async fn a_legacy_client_sets_a_level_for_its_session() {
             assert_eq!(refusal(&server.request("logging/setLevel", params).await).0, -32602, "{revision}");
         }
         assert_eq!(levels(&server.call("talk", json!({})).await), ["emergency"], "{revision}");
-        // what is a rule of the stateless era means nothing here
+        // the `_meta` of modern requests is ignored here
         let reply = server.request("tools/call", asking("talk", "nonsense")).await;
         assert_eq!(levels(&reply), ["emergency"]);
     }
 }
 
 #[tokio::test]
-async fn logging_is_declared_where_it_is_on() {
+async fn logging_is_declared_where_it_is_enabled() {
     for revision in Revision::ALL {
         let server = if revision.is_modern() { on() } else { on().legacy(revision) };
         assert_eq!(server.capabilities().await["logging"], json!({}), "{revision}");
@@ -183,10 +183,10 @@ async fn logging_is_declared_where_it_is_on() {
 }
 
 #[tokio::test]
-async fn nothing_is_logged_for_a_call_that_is_over() {
+async fn nothing_is_logged_for_a_finished_call() {
     let mut server = legacy("2025-11-25").await;
     assert_eq!(server.reply_to(&set_level("set", "debug")).await["result"], json!({}));
-    // `hang` logs once it has been cancelled; `ask` fails when anything but its answer comes
+    // `hang` logs once it has been cancelled; `ask` fails if anything but its response comes
     server.send(&legacy_call("never", "hang", &json!({}))).await;
     server.send(&cancelled("never")).await;
     until_counted(&mut server, "fired 1").await;
@@ -213,7 +213,7 @@ fn set_level(id: &str, level: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_level_lasts_as_long_as_its_connection() {
+async fn a_level_lasts_for_its_connection() {
     let mut server = legacy("2025-06-18").await;
     let messages = async |server: &mut LineConnection, id: &str| {
         server.send(&legacy_call(id, "chatter", &json!({}))).await;
@@ -226,7 +226,7 @@ async fn a_level_lasts_as_long_as_its_connection() {
             seen.push(message["params"]["data"].clone());
         }
     };
-    // `run` sends events only where somebody has asked for them
+    // `run` forwards events only where a client has set a level
     assert_eq!(messages(&mut server, "a").await, [json!("logged")]);
     assert_eq!(server.reply_to(&set_level("b", "debug")).await["result"], json!({}));
     let recorded = json!({ "message": "recorded", "answer": 42 });
@@ -236,7 +236,7 @@ async fn a_level_lasts_as_long_as_its_connection() {
     assert_eq!(server.reply_to(&set_level("f", "error")).await["result"], json!({}));
     assert!(messages(&mut server, "g").await.is_empty());
     assert_eq!(server.reply_to(&set_level("h", "x")).await["error"]["code"], -32602);
-    // a modern request on the same connection speaks for itself
+    // a modern request on the same connection sets its own level
     server.reply_to(&call("i", "chatter", &json!({}))).await;
 }
 
@@ -261,7 +261,7 @@ async fn over_http_messages_come_before_the_result() {
 }
 
 #[tokio::test]
-async fn over_http_a_session_has_its_level() {
+async fn over_http_a_level_lasts_for_its_session() {
     let server = HttpServer::start(builder().logging()).await;
     within(async {
         let [mine, other] = [session(&server, "2025-11-25").await, session(&server, "2025-11-25").await];
@@ -279,7 +279,7 @@ async fn over_http_a_session_has_its_level() {
 }
 
 #[tokio::test]
-async fn without_a_session_a_level_is_accepted_and_not_kept() {
+async fn without_sessions_a_level_is_accepted_but_not_kept() {
     let server = HttpServer::start(builder().logging().stateless()).await;
     within(async {
         let reply = HttpRequest::post(set_level("a", "alert").to_string())

@@ -1,14 +1,14 @@
-//! What comes while a call runs, and how it is given up: progress, log messages, cancellation, clients that go away.
+//! Calls in progress: progress, log messages, cancellation, and clients that disconnect.
 
 use std::sync::atomic::Ordering;
 
 use mcp_tests::support::{Client, Transport};
 use serde_json::{Value, json};
 
-use super::{Cell, Era, cells, connect};
+use super::{Cell, Protocol, cells, connect};
 
 #[tokio::test]
-async fn progress_comes_before_the_result_and_only_upwards() {
+async fn progress_precedes_the_result_and_only_increases() {
     for cell in cells("progress") {
         let (mut client, _) = connect(cell).await;
         for token in [json!("t"), json!(7)] {
@@ -31,7 +31,7 @@ async fn progress_comes_before_the_result_and_only_upwards() {
     }
 }
 
-/// Levels of the messages that a call of `talk` logs.
+/// Levels of the messages that a call of `talk` sends.
 async fn logged(client: &mut Client, asked_for: Option<&str>) -> Vec<String> {
     let mut params = json!({ "name": "talk", "arguments": {} });
     if let Some(level) = asked_for {
@@ -49,11 +49,11 @@ async fn logged(client: &mut Client, asked_for: Option<&str>) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn messages_are_logged_before_the_result_from_the_level_that_the_client_asks_for() {
+async fn log_messages_precede_the_result_and_honour_the_level() {
     for cell in cells("logging") {
         let (mut client, _) = connect(cell).await;
         match cell.1 {
-            Era::Legacy => {
+            Protocol::Legacy => {
                 assert_eq!(
                     logged(&mut client, None).await.len(),
                     7,
@@ -61,14 +61,14 @@ async fn messages_are_logged_before_the_result_from_the_level_that_the_client_as
                 );
                 let set = client.request("logging/setLevel", json!({ "level": "alert" })).await.reply;
                 assert_eq!(set, json!({}), "{cell:?}");
-                // what requests of the other era say means nothing here
+                // the level of the other protocol is ignored here
                 for asked_for in [None, Some("debug")] {
                     assert_eq!(logged(&mut client, asked_for).await, ["alert", "emergency"], "{cell:?}");
                 }
                 let unknown = client.request("logging/setLevel", json!({ "level": "loud" })).await.reply;
                 assert_eq!(unknown["error"]["code"], -32602, "{cell:?}");
             }
-            Era::Modern => {
+            Protocol::Modern => {
                 assert_eq!(logged(&mut client, Some("alert")).await, ["alert", "emergency"], "{cell:?}");
                 assert_eq!(logged(&mut client, Some("debug")).await.len(), 8, "{cell:?}");
                 assert!(logged(&mut client, None).await.is_empty(), "{cell:?}: each request for itself");
@@ -79,26 +79,26 @@ async fn messages_are_logged_before_the_result_from_the_level_that_the_client_as
     }
 }
 
-/// A call that waits: with a token it has reported something, so that over HTTP its reply has begun.
+/// A call that waits: with a token it has reported progress, so that over HTTP its response has begun.
 fn hold(token: Option<u32>) -> Value {
     let meta = token.map_or_else(|| json!({}), |token| json!({ "progressToken": token }));
     json!({ "name": "hold", "arguments": {}, "_meta": meta })
 }
 
 #[tokio::test]
-async fn a_call_that_its_client_gives_up_is_dropped_and_not_answered() {
+async fn a_cancelled_call_is_dropped_and_gets_no_response() {
     for cell in cells("cancellation") {
         let (mut client, seen) = connect(cell).await;
         for (calls, token) in [(1, None), (2, Some(1))] {
             match cell {
-                // dropping the request is all that a client in memory can do, and one of modern HTTP: it disconnects
+                // in memory and over modern HTTP a client can cancel only by dropping the request: it disconnects
                 (Transport::Memory, _) => {
                     tokio::select! {
                         _ = client.request("tools/call", hold(token)) => panic!("it ended"),
                         () = seen.until_entered(calls) => {}
                     }
                 }
-                (Transport::Http, Era::Modern) => {
+                (Transport::Http, Protocol::Modern) => {
                     client.start("tools/call", hold(token)).await;
                     seen.until_entered(calls).await;
                     client.disconnect().await;
@@ -118,20 +118,20 @@ async fn a_call_that_its_client_gives_up_is_dropped_and_not_answered() {
     }
 }
 
-/// What becomes of the calls of a client that goes away.
-fn goes_on((transport, era): Cell) -> bool {
-    match (transport, era) {
-        // what was asked for before the end of its input is answered
+/// Whether calls continue after their client disconnects.
+fn survives_disconnect((transport, protocol): Cell) -> bool {
+    match (transport, protocol) {
+        // requests that precede the end of the input are answered
         (Transport::Stdio, _) => true,
-        // a connection is no session
-        (Transport::Http, Era::Legacy) => true,
-        (Transport::Memory, _) | (Transport::Http, Era::Modern) => false,
+        // over HTTP, closing a connection does not end the session
+        (Transport::Http, Protocol::Legacy) => true,
+        (Transport::Memory, _) | (Transport::Http, Protocol::Modern) => false,
     }
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_cancels_its_calls_where_nobody_can_come_back_for_them() {
-    for cell in cells("clients that go") {
+async fn a_disconnect_cancels_calls_unless_the_session_can_resume() {
+    for cell in cells("disconnects") {
         let (mut client, seen) = connect(cell).await;
         if cell.0 == Transport::Memory {
             tokio::select! {
@@ -146,13 +146,13 @@ async fn a_client_that_goes_away_cancels_its_calls_where_nobody_can_come_back_fo
         }
         seen.until_entered(2).await;
         client.disconnect().await;
-        if !goes_on(cell) {
+        if !survives_disconnect(cell) {
             seen.until_dropped(2).await;
             assert_eq!(client.call("steps", json!({})).await.text(), "done", "{cell:?}");
             continue;
         }
         if cell.0 == Transport::Http {
-            // the session is as good as before
+            // the session is still valid
             assert_eq!(client.call("steps", json!({})).await.text(), "done", "{cell:?}");
         }
         seen.gate.add_permits(2);

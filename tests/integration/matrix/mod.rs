@@ -1,15 +1,15 @@
-//! Every feature in every way: in memory, over a pair of streams as on stdio, and over HTTP; in both eras; one body
-//! each. The table says which feature is where, and why it is not elsewhere.
+//! Every feature over every transport, for legacy and for modern clients, with one test body each: in memory, over byte
+//! streams as on stdio, and over HTTP. The table lists the features and why some combinations do not apply.
 
-mod asking;
+mod admission;
 mod calls;
-mod edge;
-#[path = "../../conformance/kinds.rs"]
-mod kinds;
-mod lists;
+mod client_requests;
+mod pagination;
+mod request_state;
 mod revisions;
-mod rounds;
-mod stopping;
+#[path = "../../conformance/sample_server.rs"]
+mod sample_server;
+mod shutdown;
 mod subscriptions;
 mod tasks;
 
@@ -24,63 +24,63 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Era {
+enum Protocol {
     Legacy,
     Modern,
 }
 
-type Cell = (Transport, Era);
+type Cell = (Transport, Protocol);
 
-/// The table: a feature; where it is driven, in memory, over stdio and over HTTP, of legacy and then of modern
-/// clients; why it is not driven in the cells with a dash.
+/// A feature; where it is tested: in memory, over stdio and over HTTP, by legacy and then by modern clients; why not in
+/// the combinations with a dash.
 #[rustfmt::skip]
 const TABLE: &[(&str, &str, &str)] = &[
     //                      legacy modern
-    ("eras",                "mshmsh", ""),
-    ("asking",              "mshmsh", ""),
-    ("carried state",       "---msh", "legacy clients are asked by requests: they carry no state between rounds"),
-    ("questions",           "mshmsh", ""),
+    ("legacy and modern",   "mshmsh", ""),
+    ("elicitation",         "mshmsh", ""),
+    ("request state",       "---msh", "legacy clients get client requests as JSON-RPC requests: they carry no state between round trips"),
+    ("client requests",     "mshmsh", ""),
     ("sampling, roots",     "mshmsh", ""),
-    ("URLs",                "mshmsh", ""),
-    ("missing features",    "mshmsh", ""),
+    ("URL elicitation",     "mshmsh", ""),
+    ("missing capabilities","mshmsh", ""),
     ("revisions",           "mshmsh", ""),
     ("progress",            "mshmsh", ""),
     ("logging",             "mshmsh", ""),
     ("cancellation",        "mshmsh", ""),
-    ("clients that go",     "-shmsh", "a client in memory goes by dropping its request, and has no session that lasts"),
-    ("stopping",            "-sh-sh", "only a process can be told to stop"),
-    ("lists that change",   "mshmsh", ""),
+    ("disconnects",         "-shmsh", "an in-memory client disconnects by dropping its request, and has no lasting session"),
+    ("shutdown",            "-sh-sh", "only a process can be shut down"),
+    ("list changes",        "mshmsh", ""),
     ("subscriptions",       "mshmsh", ""),
     ("tasks",               "mshmsh", ""),
-    ("tasks that end",      "---msh", "legacy clients see no task: what is one for others is a call for them"),
+    ("task lifecycle",      "---msh", "legacy clients have no tasks: their calls return results"),
     ("completion",          "mshmsh", ""),
-    ("pages",               "mshmsh", ""),
+    ("pagination",          "mshmsh", ""),
 ];
 
-/// Where a feature of the table is driven.
+/// The combinations that a feature is tested in.
 fn cells(feature: &str) -> impl Iterator<Item = Cell> {
     let row = TABLE.iter().find(|(name, ..)| *name == feature).expect("a feature of the table");
-    let all = [Era::Legacy, Era::Modern]
+    let all = [Protocol::Legacy, Protocol::Modern]
         .into_iter()
-        .flat_map(|era| Transport::ALL.into_iter().map(move |transport| (transport, era)));
+        .flat_map(|protocol| Transport::ALL.into_iter().map(move |transport| (transport, protocol)));
     row.1.chars().zip(all).filter(|(mark, _)| *mark != '-').map(|(_, cell)| cell)
 }
 
 #[test]
-fn the_table_is_what_is_driven() {
+fn every_feature_of_the_table_is_tested() {
     let driven = [
-        include_str!("asking.rs"),
+        include_str!("client_requests.rs"),
         include_str!("calls.rs"),
-        include_str!("lists.rs"),
+        include_str!("pagination.rs"),
         include_str!("revisions.rs"),
-        include_str!("rounds.rs"),
-        include_str!("stopping.rs"),
+        include_str!("request_state.rs"),
+        include_str!("shutdown.rs"),
         include_str!("subscriptions.rs"),
         include_str!("tasks.rs"),
     ];
     for (feature, marks, why) in TABLE {
         let call = format!("cells(\"{feature}\")");
-        assert!(driven.iter().any(|file| file.contains(&call)), "nobody drives {feature}");
+        assert!(driven.iter().any(|file| file.contains(&call)), "no test for {feature}");
         let whole = marks.chars().zip("mshmsh".chars()).all(|(mark, all)| mark == all || mark == '-');
         assert!(whole && marks.len() == 6, "{feature}: {marks}");
         assert_eq!(marks.contains('-'), !why.is_empty(), "{feature}: every dash has its reason");
@@ -92,7 +92,7 @@ struct Name {
     name: String,
 }
 
-/// What the tools saw, and what holds them.
+/// What the tools count, and the gate that holds them.
 struct Seen {
     gate: Semaphore,
     entered: AtomicUsize,
@@ -116,15 +116,15 @@ impl Default for Seen {
 
 impl Seen {
     async fn until_entered(&self, calls: usize) {
-        assert!(soon(|| self.entered.load(Ordering::SeqCst) == calls).await, "nobody has entered");
+        assert!(soon(|| self.entered.load(Ordering::SeqCst) == calls).await, "calls have not entered");
     }
 
     async fn until_finished(&self, calls: usize) {
-        assert!(soon(|| self.finished.load(Ordering::SeqCst) == calls).await, "nobody has finished");
+        assert!(soon(|| self.finished.load(Ordering::SeqCst) == calls).await, "calls have not finished");
     }
 
     async fn until_dropped(&self, calls: usize) {
-        assert!(soon(|| self.dropped.load(Ordering::SeqCst) == calls).await, "nobody was dropped");
+        assert!(soon(|| self.dropped.load(Ordering::SeqCst) == calls).await, "calls were not dropped");
     }
 }
 
@@ -157,7 +157,7 @@ async fn steps(ctx: &Context) -> &'static str {
     "done"
 }
 
-/// Says something at every level
+/// Logs at every level
 #[mcp_tool]
 fn talk(ctx: &Context) -> &'static str {
     for level in LogLevel::ALL {
@@ -166,7 +166,7 @@ fn talk(ctx: &Context) -> &'static str {
     "talked"
 }
 
-/// Tells clients what has changed
+/// Publishes a change
 #[mcp_tool]
 fn publish(what: String, server: &ServerHandle) {
     server.resource_updated(&what);
@@ -201,7 +201,7 @@ fn tool(name: &str) -> ToolDef {
     ToolDef::builder(name).handler(|_: ToolCall| async { "done" })
 }
 
-/// A server with everything above, and what the other files add.
+/// A server with everything above, which other files extend.
 fn builder(seen: &Arc<Seen>) -> ServerBuilder {
     Server::builder("matrix", "1.0.0")
         .tool::<hold>()
@@ -215,28 +215,28 @@ fn builder(seen: &Arc<Seen>) -> ServerBuilder {
         .state(Arc::clone(seen))
 }
 
-/// A client that can do everything but tasks.
+/// Every capability except tasks.
 fn capable() -> Value {
     json!({ "elicitation": { "form": {}, "url": {} }, "sampling": {}, "roots": {} })
 }
 
-/// A client whom nobody asks.
-fn nobody_asks(method: &str, params: &Value) -> Value {
-    panic!("nobody asks {method} {params}")
+/// Answers of a client that must get no request.
+fn no_requests(method: &str, params: &Value) -> Value {
+    panic!("unexpected request `{method}` {params}")
 }
 
-/// A client of that cell's transport and era.
+/// A client with that transport and protocol.
 async fn connect_to(server: &Server, cell: Cell, capabilities: Value, answers: Answers) -> Client {
     let revision = match cell.1 {
-        Era::Legacy => Revision::V2025_11_25,
-        Era::Modern => Revision::LATEST,
+        Protocol::Legacy => Revision::V2025_11_25,
+        Protocol::Modern => Revision::LATEST,
     };
     Client::connect(server, cell.0, revision, capabilities, answers).await
 }
 
-/// A client of a server with what is in this file.
+/// A client of a server with the items of this file.
 async fn connect(cell: Cell) -> (Client, Arc<Seen>) {
     let seen = Arc::<Seen>::default();
     let server = builder(&seen).build().unwrap();
-    (connect_to(&server, cell, capable(), nobody_asks).await, seen)
+    (connect_to(&server, cell, capable(), no_requests).await, seen)
 }

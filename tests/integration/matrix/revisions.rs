@@ -1,5 +1,5 @@
-//! What each revision is told: the same in every way, and nothing that it does not know. That it is valid against the
-//! schemas is tested by the conformance tests, with the same server.
+//! What the server sends in each revision: the same over every transport, and nothing newer than the revision. The
+//! conformance tests validate the same server against the schemas.
 
 use std::collections::VecDeque;
 
@@ -7,14 +7,14 @@ use mcp_runtime::Revision;
 use mcp_tests::support::{Client, Transport};
 use serde_json::{Value, json};
 
-use super::{Era, cells, connect, kinds};
+use super::{Protocol, cells, connect, sample_server};
 
 #[tokio::test]
-async fn each_era_gets_its_own_words() {
-    for cell in cells("eras") {
+async fn legacy_and_modern_clients_get_their_own_messages() {
+    for cell in cells("legacy and modern") {
         let (mut client, _) = connect(cell).await;
         let reply = client.request("tools/list", json!({})).await.reply;
-        let modern = cell.1 == Era::Modern;
+        let modern = cell.1 == Protocol::Modern;
         for member in ["resultType", "ttlMs", "cacheScope", "_meta"] {
             assert_eq!(reply.get(member).is_some(), modern, "{cell:?}: `{member}` in {reply}");
         }
@@ -36,14 +36,14 @@ fn answers(method: &str, _: &Value) -> Value {
     }
 }
 
-/// Everything that the server says in a revision, without what is random in it.
-async fn said(server: &mcp_runtime::Server, transport: Transport, revision: Revision) -> Vec<Value> {
+/// Everything that the server sends in a revision, without random values.
+async fn messages(server: &mcp_runtime::Server, transport: Transport, revision: Revision) -> Vec<Value> {
     let capabilities = json!({ "elicitation": {}, "sampling": {}, "roots": {} });
     let mut client = Client::connect(server, transport, revision, capabilities, answers).await;
-    let mut said = Vec::new();
-    let mut requests = VecDeque::from(kinds::requests());
+    let mut messages = Vec::new();
+    let mut requests = VecDeque::from(sample_server::requests());
     while let Some((what, method, params)) = requests.pop_front() {
-        let (mut seen, mut reply) = client.round(method, params).await;
+        let (mut seen, mut reply) = client.round_trip(method, params).await;
         if let Some(cursor) = reply.get("nextCursor") {
             requests.push_front((what, method, json!({ "cursor": cursor })));
         }
@@ -57,13 +57,13 @@ async fn said(server: &mcp_runtime::Server, transport: Transport, revision: Revi
                 reply[sealed] = json!("random");
             }
         }
-        said.extend(seen);
-        said.push(reply);
+        messages.extend(seen);
+        messages.push(reply);
     }
-    said
+    messages
 }
 
-/// What came with each revision.
+/// What each revision added.
 const NEW: [(Revision, &[&str]); 4] = [
     (
         Revision::V2025_03_26,
@@ -85,23 +85,23 @@ const NEW: [(Revision, &[&str]); 4] = [
 ];
 
 #[tokio::test]
-async fn every_way_says_the_same_in_each_revision_and_nothing_newer() {
-    let server = kinds::builder().build().unwrap();
+async fn every_transport_sends_the_same_in_each_revision_and_nothing_newer() {
+    let server = sample_server::builder().build().unwrap();
     for revision in Revision::ALL {
-        let expected = said(&server, Transport::Memory, revision).await;
+        let expected = messages(&server, Transport::Memory, revision).await;
         let text = json!(expected).to_string();
         for (since, members) in NEW {
             for member in members {
                 assert_eq!(text.contains(member), since <= revision, "{revision}: {member} in {text}");
             }
         }
-        let era = if revision.is_modern() { Era::Modern } else { Era::Legacy };
-        for (transport, _) in cells("revisions").filter(|cell| cell.1 == era) {
-            let said = said(&server, transport, revision).await;
-            for (said, expected) in said.iter().zip(&expected) {
-                assert_eq!(said, expected, "{transport:?} {revision}");
+        let protocol = if revision.is_modern() { Protocol::Modern } else { Protocol::Legacy };
+        for (transport, _) in cells("revisions").filter(|cell| cell.1 == protocol) {
+            let messages = messages(&server, transport, revision).await;
+            for (message, expected) in messages.iter().zip(&expected) {
+                assert_eq!(message, expected, "{transport:?} {revision}");
             }
-            assert_eq!(said.len(), expected.len(), "{transport:?} {revision}");
+            assert_eq!(messages.len(), expected.len(), "{transport:?} {revision}");
         }
     }
 }

@@ -1,14 +1,14 @@
-//! What changes while clients are there: lists and resources, told to those who may know and want to.
+//! Changes of lists and resources: sent to the clients that subscribed to them and may see them.
 
 use std::sync::Arc;
 
 use mcp_tests::support::{Client, Transport};
 use serde_json::{Value, json};
 
-use super::{Cell, Era, Seen, builder, capable, cells, connect_to, nobody_asks, tool};
+use super::{Cell, Protocol, Seen, builder, capable, cells, connect_to, no_requests, tool};
 
-/// What the client is told next: the method, and the URI if there is one.
-async fn told(client: &mut Client) -> (String, Option<String>) {
+/// The client's next notification: the method, and the URI if it has one.
+async fn next_notification(client: &mut Client) -> (String, Option<String>) {
     let message = client.next_message().await;
     assert!(message.get("id").is_none(), "{message}");
     let text = |value: &Value| value.as_str().map(str::to_owned);
@@ -25,7 +25,7 @@ fn updated(uri: &str) -> (String, Option<String>) {
 }
 
 async fn listening(server: &mcp_runtime::Server, cell: Cell, filter: Value) -> Client {
-    let mut client = connect_to(server, cell, capable(), nobody_asks).await;
+    let mut client = connect_to(server, cell, capable(), no_requests).await;
     assert_eq!(client.listen(filter.clone()).await, filter, "{cell:?}");
     client
 }
@@ -35,8 +35,8 @@ fn everything() -> Value {
 }
 
 #[tokio::test]
-async fn a_batch_of_tools_is_one_change_that_whoever_asked_is_told_of() {
-    for cell in cells("lists that change") {
+async fn a_batch_of_new_tools_sends_one_notification_to_subscribers() {
+    for cell in cells("list changes") {
         let server = builder(&Arc::<Seen>::default()).build().unwrap();
         let handle = server.handle();
         let mut all = listening(&server, cell, everything()).await;
@@ -49,26 +49,26 @@ async fn a_batch_of_tools_is_one_change_that_whoever_asked_is_told_of() {
                 assert!(tools.remove("b") && !tools.remove("b"));
             })
             .unwrap();
-        assert_eq!(told(&mut all).await, list("tools"), "{cell:?}");
+        assert_eq!(next_notification(&mut all).await, list("tools"), "{cell:?}");
         let (tools, _) = all.list("tools/list", "tools").await;
         assert_eq!(tools.last().expect("tools")["name"], "a", "{cell:?}");
         assert_eq!(all.call("a", json!({})).await.text(), "done", "{cell:?}");
-        // nothing has changed
+        // no notification without a change
         assert!(!handle.remove_tool("absent").unwrap());
         handle.resources_changed();
-        assert_eq!(told(&mut all).await, list("resources"), "{cell:?}");
+        assert_eq!(next_notification(&mut all).await, list("resources"), "{cell:?}");
         assert!(handle.remove_tool("a").unwrap());
-        assert_eq!(told(&mut all).await, list("tools"), "{cell:?}");
+        assert_eq!(next_notification(&mut all).await, list("tools"), "{cell:?}");
         handle.prompts_changed();
-        assert_eq!(told(&mut all).await, list("prompts"), "{cell:?}");
+        assert_eq!(next_notification(&mut all).await, list("prompts"), "{cell:?}");
 
-        // a session on a wire cannot say which lists it wants: it is told of all of them
-        if cell.1 == Era::Legacy && cell.0 != Transport::Memory {
-            assert_eq!(told(&mut prompts).await, list("tools"), "{cell:?}");
-            // what it has not read of yet may be one change
-            while told(&mut prompts).await != list("prompts") {}
+        // a legacy session cannot select lists: it is notified of all of them
+        if cell.1 == Protocol::Legacy && cell.0 != Transport::Memory {
+            assert_eq!(next_notification(&mut prompts).await, list("tools"), "{cell:?}");
+            // changes that a client has not read yet may be merged into one
+            while next_notification(&mut prompts).await != list("prompts") {}
         } else {
-            assert_eq!(told(&mut prompts).await, list("prompts"), "{cell:?}");
+            assert_eq!(next_notification(&mut prompts).await, list("prompts"), "{cell:?}");
         }
     }
 }
@@ -92,13 +92,13 @@ async fn an_update_reaches_the_subscribers_of_its_uri_only() {
             (&mut none, vec![list("prompts")]),
         ] {
             for expected in expected {
-                assert_eq!(told(client).await, expected, "{cell:?}");
+                assert_eq!(next_notification(client).await, expected, "{cell:?}");
             }
         }
-        // a function publishes as well, and its caller reads what has changed
+        // a function publishes as well, and its caller reads the change
         let published = other.call("publish", json!({ "what": "item://a/1" })).await;
         assert_eq!(published.reply["content"], json!([]), "{cell:?}");
-        assert_eq!(told(&mut one).await, updated("item://a/1"), "{cell:?}");
+        assert_eq!(next_notification(&mut one).await, updated("item://a/1"), "{cell:?}");
         let read = one.request("resources/read", json!({ "uri": "item://a/1" })).await.reply;
         assert_eq!(read["contents"][0]["text"], "1 in a", "{cell:?}");
     }

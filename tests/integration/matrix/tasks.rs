@@ -1,4 +1,4 @@
-//! Calls that go on as tasks, for clients that know them; for all others they are calls.
+//! Calls that continue as tasks for clients with the extension, and stay calls for all others.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -6,12 +6,12 @@ use mcp_runtime::{Server, prelude::*};
 use mcp_tests::support::Client;
 use serde_json::{Value, json};
 
-use super::{Cell, Era, Name, Seen, cells, connect_to};
+use super::{Cell, Name, Protocol, Seen, cells, connect_to};
 
 /// The extension's key.
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 
-/// Runs an errand for somebody
+/// Runs an errand
 #[mcp_tool(task)]
 async fn errand(ctx: &Context, seen: &Arc<Seen>) -> Result<String, ToolError> {
     struct Inside(Arc<Seen>);
@@ -40,9 +40,9 @@ fn served() -> (Server, Arc<Seen>) {
     (mcp_runtime::server!().tool::<errand>().state(Arc::clone(&seen)).build().unwrap(), seen)
 }
 
-async fn connect(server: &Server, cell: Cell, knows_tasks: bool) -> Client {
+async fn connect(server: &Server, cell: Cell, has_tasks: bool) -> Client {
     let mut capabilities = json!({ "elicitation": {} });
-    if knows_tasks {
+    if has_tasks {
         capabilities["extensions"] = json!({ TASKS: {} });
     }
     connect_to(server, cell, capabilities, answers).await
@@ -54,27 +54,27 @@ async fn answer(client: &mut Client, id: &str, task: &Value) {
 }
 
 #[tokio::test]
-async fn a_task_is_a_call_for_clients_that_know_none() {
+async fn a_task_tool_is_a_plain_call_for_clients_without_the_extension() {
     for cell in cells("tasks") {
-        // a legacy client may say what it likes
-        for knows_tasks in [false, cell.1 == Era::Legacy] {
+        // a legacy client may declare anything
+        for has_tasks in [false, cell.1 == Protocol::Legacy] {
             let (server, seen) = served();
-            let mut client = connect(&server, cell, knows_tasks).await;
+            let mut client = connect(&server, cell, has_tasks).await;
             seen.gate.add_permits(1);
             let params = json!({ "name": "errand", "arguments": {}, "task": { "ttl": 60_000 } });
             let exchange = client.request("tools/call", params).await;
             assert_eq!(exchange.text(), "done for Ada", "{cell:?}");
-            assert_eq!(exchange.rounds, if cell.1 == Era::Modern { 2 } else { 1 }, "{cell:?}");
+            assert_eq!(exchange.round_trips, if cell.1 == Protocol::Modern { 2 } else { 1 }, "{cell:?}");
             let unknown = client.reply("tasks/get", json!({ "taskId": "anything" })).await;
-            let code = if cell.1 == Era::Modern { -32021 } else { -32601 };
+            let code = if cell.1 == Protocol::Modern { -32021 } else { -32601 };
             assert_eq!(unknown["error"]["code"], code, "{cell:?}: {unknown}");
         }
     }
 }
 
 #[tokio::test]
-async fn a_task_asks_ends_and_is_cancelled() {
-    for cell in cells("tasks that end") {
+async fn a_task_elicits_completes_and_is_cancelled() {
+    for cell in cells("task lifecycle") {
         let (server, seen) = served();
         let mut client = connect(&server, cell, true).await;
         let id = client.start_task("errand", json!({})).await;
@@ -98,15 +98,15 @@ async fn a_task_asks_ends_and_is_cancelled() {
     }
 }
 
-/// The next thing that is told of a task, when it has that state.
-async fn told(client: &mut Client, id: &str, status: &str) -> Value {
+/// The next notification of the task, which must have that status.
+async fn next_status(client: &mut Client, id: &str, status: &str) -> Value {
     loop {
         let message = client.next_message().await;
         assert_eq!(message["method"], "notifications/tasks", "{message}");
         let task = &message["params"];
         assert!(task["_meta"].get("io.modelcontextprotocol/subscriptionId").is_some(), "{message}");
         assert_eq!(task["taskId"], id, "{message}");
-        // one that changes again before it is told of is told of once
+        // a task that changes again before the notification is sent is notified of once
         match task["status"].as_str() {
             Some(now) if now == status => return task.clone(),
             Some("working") => {}
@@ -115,8 +115,8 @@ async fn told(client: &mut Client, id: &str, status: &str) -> Value {
     }
 }
 
-/// The same, but for where it came from.
-fn shown(mut task: Value) -> Value {
+/// The task without the members that depend on where it was read.
+fn comparable(mut task: Value) -> Value {
     for key in ["_meta", "resultType", "ttlMs"] {
         task.as_object_mut().expect("a task").remove(key);
     }
@@ -124,8 +124,8 @@ fn shown(mut task: Value) -> Value {
 }
 
 #[tokio::test]
-async fn whoever_listens_to_a_task_is_told_all_that_tasks_get_would_show() {
-    for cell in cells("tasks that end") {
+async fn task_notifications_have_everything_that_tasks_get_returns() {
+    for cell in cells("task lifecycle") {
         let (server, seen) = served();
         let mut client = connect(&server, cell, true).await;
         let (id, other) =
@@ -137,26 +137,26 @@ async fn whoever_listens_to_a_task_is_told_all_that_tasks_get_would_show() {
 
         answer(&mut client, &id, &task).await;
         seen.until_entered(1).await;
-        let mut task = told(&mut client, &id, "working").await;
+        let mut task = next_status(&mut client, &id, "working").await;
         while task["statusMessage"] != "under way" {
-            task = told(&mut client, &id, "working").await;
+            task = next_status(&mut client, &id, "working").await;
         }
-        assert_eq!(shown(task), shown(client.task(&id).await), "{cell:?}");
-        // nobody listens to that one
+        assert_eq!(comparable(task), comparable(client.task(&id).await), "{cell:?}");
+        // no client subscribes to that one
         client.cancel_task(&other).await;
         seen.gate.add_permits(1);
-        let task = told(&mut client, &id, "completed").await;
+        let task = next_status(&mut client, &id, "completed").await;
         assert_eq!(task["result"]["content"][0]["text"], "done for Ada", "{cell:?}");
-        assert_eq!(shown(task), shown(client.task(&id).await), "{cell:?}");
+        assert_eq!(comparable(task), comparable(client.task(&id).await), "{cell:?}");
     }
 }
 
 #[tokio::test]
-async fn whoever_listens_to_a_task_is_told_of_questions_failures_and_its_cancellation() {
-    for cell in cells("tasks that end") {
+async fn subscribers_are_notified_of_input_requests_failures_and_cancellation() {
+    for cell in cells("task lifecycle") {
         let (server, seen) = served();
         let mut client = connect(&server, cell, true).await;
-        // it listens before the task asks, or right afterwards
+        // it subscribes before the task elicits, or right afterwards
         let id = client.start_task("errand", json!({})).await;
         assert_eq!(client.listen(json!({ "taskIds": [id] })).await, json!({ "taskIds": [id] }), "{cell:?}");
         client.until_status(&id, "input_required").await;
@@ -168,7 +168,7 @@ async fn whoever_listens_to_a_task_is_told_of_questions_failures_and_its_cancell
             last = client.next_message().await;
         }
         assert_eq!(last["params"]["taskId"], id, "{cell:?}");
-        // what has ended is not followed any more
+        // a task that has ended can no longer be subscribed to
         assert_eq!(client.listen(json!({ "taskIds": [id] })).await, json!({}), "{cell:?}");
     }
 }

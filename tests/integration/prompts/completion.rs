@@ -1,4 +1,4 @@
-//! Completion: lists, functions, enums and bools; for prompts and templates; limits and refusals.
+//! Completion of prompt arguments and template variables: lists, functions, enums and bools, limits and errors.
 
 use mcp_runtime::{prelude::*, testing::Reply};
 use serde_json::{Value, json};
@@ -70,7 +70,7 @@ fn builder() -> mcp_runtime::ServerBuilder {
 }
 
 #[tokio::test]
-async fn static_lists_match_prefixes_ignoring_case() {
+async fn static_lists_match_prefixes_case_insensitively() {
     let server = serve(builder());
     let all = server.complete("review", "colour", "").await;
     assert_eq!(
@@ -90,7 +90,7 @@ async fn static_lists_match_prefixes_ignoring_case() {
 }
 
 #[tokio::test]
-async fn enums_and_bools_complete_by_themselves() {
+async fn enums_and_bools_are_completed_automatically() {
     let server = serve(builder());
     assert_eq!(offered(&server.complete("review", "tone", "").await), json!(["formal", "funny", "casual"]));
     assert_eq!(offered(&server.complete("review", "tone", "F").await), json!(["formal", "funny"]));
@@ -105,7 +105,7 @@ async fn enums_and_bools_complete_by_themselves() {
 }
 
 #[tokio::test]
-async fn at_most_a_hundred_values() {
+async fn at_most_a_hundred_values_are_returned() {
     let server = serve(builder());
     let reply = result(&server.complete("review", "id", "").await);
     let values = reply["completion"]["values"].as_array().cloned().unwrap_or_default();
@@ -121,7 +121,7 @@ async fn at_most_a_hundred_values() {
 }
 
 #[tokio::test]
-async fn functions_see_what_was_chosen_already() {
+async fn functions_see_the_values_of_other_arguments() {
     let server = serve(builder());
     let complete = async |reference: Value, context: Value| {
         let mut params = json!({ "ref": reference, "argument": { "name": "town", "value": "B" } });
@@ -144,7 +144,7 @@ async fn functions_see_what_was_chosen_already() {
 }
 
 #[tokio::test]
-async fn a_completer_that_panics_fails_its_request_only() {
+async fn a_panic_in_a_completer_fails_only_its_request() {
     let server = serve(builder());
     let reply = server.complete("review", "broken", "").await;
     assert_eq!(refusal(&reply).0, -32603);
@@ -153,7 +153,7 @@ async fn a_completer_that_panics_fails_its_request_only() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_completed_is_32602() {
+async fn invalid_completion_requests_are_invalid_params_errors() {
     let server = serve(builder());
     let prompt = json!({ "type": "ref/prompt", "name": "review" });
     let argument = json!({ "name": "tone", "value": "" });
@@ -180,7 +180,7 @@ async fn what_cannot_be_completed_is_32602() {
 }
 
 #[tokio::test]
-async fn completion_is_declared_only_where_there_is_some() {
+async fn completion_is_declared_only_if_something_completes() {
     #[mcp_prompt]
     fn plain(text: String) -> String {
         text

@@ -1,4 +1,4 @@
-//! Prompts and completion: what is written, what a client lists, gets and is offered.
+//! Prompts and completion.
 
 mod completion;
-mod getting;
+mod get;

@@ -1,4 +1,4 @@
-//! Cursors: sealed, and of use for nothing but the list and the view that they were made for.
+//! Cursors are sealed: each is valid only for the list and the caller that it was made for.
 
 use mcp_runtime::{Caller, Server, ServerBuilder, ToolDef, testing::TestServer};
 use mcp_tests::support::{HttpRequest, HttpServer, within};
@@ -33,20 +33,20 @@ async fn a_cursor_belongs_to_its_server_list_and_revision() {
     let cursor = first(&server).await;
     page(&server, &cursor).await.expect_ok();
     assert_eq!(first(&server).await, cursor, "sealed once for all who see everything");
-    // a restart, or another replica, with the same keys
+    // a restart, or a replica, with the same keys
     page(&serve(named("a", 1)), &cursor).await.expect_ok();
     for other in [serve(named("b", 1)), serve(named("a", 2)), serve(named("a", 1)).legacy(LEGACY[3])] {
         let (code, text) = refusal(&page(&other, &cursor).await);
         assert_eq!((code, text.as_str()), (-32602, "`cursor` is not a cursor of this list"));
     }
     for method in ["resources/list", "prompts/list"] {
-        // an empty list has no cursors, and the method may be absent
+        // an empty list has no cursors, and the method may not exist
         assert!(server.request(method, json!({ "cursor": cursor })).await.is_error());
     }
 }
 
 #[tokio::test]
-async fn a_cursor_cannot_be_made_or_changed() {
+async fn a_cursor_cannot_be_forged_or_changed() {
     let server = serve(named("a", 1));
     let cursor = first(&server).await;
     for at in [0, cursor.len() / 2, cursor.len() - 1] {
@@ -61,10 +61,10 @@ async fn a_cursor_cannot_be_made_or_changed() {
 }
 
 #[tokio::test]
-async fn a_cursor_belongs_to_what_its_caller_sees() {
+async fn a_cursor_belongs_to_the_scopes_of_its_caller() {
     let builder = named("a", 1).caller(|parts| {
         let scopes = parts.headers.get("x-scopes")?.to_str().ok()?;
-        Some(Caller::new("test", "somebody").scopes(scopes.split(' ')))
+        Some(Caller::new("test", "ada").scopes(scopes.split(' ')))
     });
     let server = HttpServer::start(builder).await;
     within(async {
@@ -86,9 +86,12 @@ async fn a_cursor_belongs_to_what_its_caller_sees() {
         for scopes in [Some("b"), Some("admin"), None] {
             assert_eq!(list(scopes, cursor).await["error"]["code"], -32602, "{scopes:?}");
         }
-        let nobody = list(None, None).await;
-        assert_eq!(names(&nobody), ["tool_0", "tool_1"]);
-        assert_eq!(names(&list(None, nobody["result"]["nextCursor"].as_str()).await), ["tool_2", "tool_3"]);
+        let anonymous = list(None, None).await;
+        assert_eq!(names(&anonymous), ["tool_0", "tool_1"]);
+        assert_eq!(
+            names(&list(None, anonymous["result"]["nextCursor"].as_str()).await),
+            ["tool_2", "tool_3"]
+        );
     })
     .await;
 }

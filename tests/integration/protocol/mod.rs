@@ -1,4 +1,4 @@
-//! What belongs to no single kind of item: the handshake, discovery, the frame of results.
+//! What is common to all kinds of items: the lifecycle, discovery, the members of every result.
 
 mod cursors;
-mod eras;
+mod versions;

@@ -1,4 +1,4 @@
-//! Entries of `resources/list` and `resources/templates/list`, instances of templates, and duplicates.
+//! `resources/list` and `resources/templates/list`: entries, instances of templates, duplicates.
 
 use mcp_runtime::{Revision, prelude::*};
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ fn today() -> &'static str {
 }
 
 #[tokio::test]
-async fn every_option_is_in_the_entry_where_it_is_known() {
+async fn options_appear_in_entries_of_revisions_that_define_them() {
     let mut server = serve(mcp_runtime::server!().resource::<today>());
     let full = json!({
         "uri": "logs://today",
@@ -74,7 +74,7 @@ async fn every_option_is_in_the_entry_where_it_is_known() {
 }
 
 #[tokio::test]
-async fn without_a_uri_it_has_one_by_its_name() {
+async fn the_default_uri_derives_from_the_name() {
     #[mcp_resource]
     fn plain() -> &'static str {
         "plain"
@@ -95,7 +95,7 @@ async fn without_a_uri_it_has_one_by_its_name() {
 }
 
 #[tokio::test]
-async fn templates_are_in_their_own_list_only() {
+async fn templates_appear_only_in_the_template_list() {
     /// One document
     #[mcp_resource(uri = "docs://a/{id}", mime = "text/markdown", title = "Doc")]
     fn doc(id: u32) -> String {
@@ -183,7 +183,7 @@ fn fixed() -> &'static str {
 }
 
 #[tokio::test]
-async fn instances_of_a_template_are_listed_in_pages() {
+async fn instances_of_a_template_are_paginated() {
     let server = serve(
         mcp_runtime::server!()
             .resource::<book>()
@@ -230,7 +230,7 @@ fn broken(id: String) -> String {
 }
 
 #[tokio::test]
-async fn a_lister_that_panics_fails_its_list_only() {
+async fn a_panic_in_a_lister_fails_only_its_list() {
     let server = serve(mcp_runtime::server!().resource::<broken>());
     let reply = server.request("resources/list", json!({})).await;
     assert_eq!(refusal(&reply).0, -32603);

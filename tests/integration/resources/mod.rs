@@ -1,6 +1,6 @@
-//! Resources: what is written, what a client lists, reads and gets.
+//! Resources and templates.
 
+mod attribute_functions;
 mod lists;
-mod named;
-mod reading;
+mod read;
 mod templates;

@@ -1,4 +1,4 @@
-//! URI templates: every form, decoding, which of several matches, and that no path leaves its root.
+//! URI templates: every form of expression, decoding, precedence between templates, and path traversal.
 
 use std::time::Instant;
 
@@ -55,7 +55,7 @@ fn all() -> TestServer {
 }
 
 #[tokio::test]
-async fn every_form_binds() {
+async fn every_form_of_expression_binds() {
     let server = all();
     for (uri, seen) in [
         ("path://a", "a"),
@@ -85,7 +85,7 @@ async fn every_form_binds() {
 }
 
 #[tokio::test]
-async fn what_does_not_match_is_not_found() {
+async fn a_uri_that_matches_no_template_is_not_found() {
     let server = all();
     for uri in [
         "path://",
@@ -109,7 +109,7 @@ async fn what_does_not_match_is_not_found() {
 }
 
 #[tokio::test]
-async fn dots_reach_no_parameter() {
+async fn dot_segments_are_refused() {
     let server = all();
     let secrets = [
         "..",
@@ -142,11 +142,11 @@ async fn dots_reach_no_parameter() {
             assert_eq!(refusal(&reply).0, -32602, "{uri}: {reply}");
         }
     }
-    // harmless one by one, not when joined
+    // harmless one by one, but not when joined
     for uri in ["query://h?a=&a=etc", "query://h?a=%2Fetc", "list://h//etc", "list://h/a//../b"] {
         assert_eq!(refusal(&server.read(uri).await).0, -32602, "{uri}");
     }
-    // dots that are names, and double encoding, which stays encoded
+    // dots inside of names, and double encoding, which stays encoded
     for (uri, seen) in [
         ("files:///...", "..."),
         ("files:///a..b/.hidden", "a..b/.hidden"),
@@ -158,7 +158,7 @@ async fn dots_reach_no_parameter() {
 }
 
 #[tokio::test]
-async fn raw_parameters_get_what_was_sent() {
+async fn raw_parameters_get_the_encoded_value() {
     #[mcp_resource(uri = "raw:///{+path}{?next}")]
     fn raw(#[mcp(raw)] path: String, next: Option<String>) -> String {
         format!("{path} {next:?}")
@@ -176,7 +176,7 @@ async fn matching_is_linear_in_the_uri() {
         format!("{} {} {} {}", a.len(), b.len(), c.len(), d.len())
     }
     let server = serve(mcp_runtime::server!().resource::<dashes>().resource::<path>());
-    // what grows faster than the length would not come back within the test's life
+    // a quadratic algorithm would not finish within the time limit of the test
     let started = Instant::now();
     for end in ["", "!", "?"] {
         let reply = server.read(&format!("dash://{}{end}", "a-".repeat(1_000_000))).await;
@@ -186,7 +186,7 @@ async fn matching_is_linear_in_the_uri() {
     assert!(started.elapsed().as_secs() < 60);
 }
 
-macro_rules! answering {
+macro_rules! templates {
     ($($name:ident $uri:literal ($($param:ident)*);)*) => {$(
         #[mcp_resource(uri = $uri)]
         fn $name($($param: String),*) -> String {
@@ -195,7 +195,7 @@ macro_rules! answering {
         }
     )*};
 }
-answering! {
+templates! {
     exact "pick://a/b" ();
     second "pick://a/{x}" (x);
     whole "pick://{y}/b" (y);
@@ -204,7 +204,7 @@ answering! {
 }
 
 #[tokio::test]
-async fn the_most_specific_wins_in_any_order() {
+async fn the_most_specific_template_wins_in_any_order() {
     let forward = mcp_runtime::server!()
         .resource::<exact>()
         .resource::<second>()
@@ -227,7 +227,7 @@ async fn the_most_specific_wins_in_any_order() {
 }
 
 #[tokio::test]
-async fn registration_order_decides_between_equals() {
+async fn registration_order_decides_between_equal_templates() {
     let server = serve(mcp_runtime::server!().resource::<second>().resource::<whole>());
     server.read("pick://a/b").await.expect_text("second b");
     server.read("pick://z/b").await.expect_text("whole z");
@@ -238,7 +238,7 @@ async fn registration_order_decides_between_equals() {
 }
 
 #[tokio::test]
-async fn a_value_that_does_not_parse_does_not_fall_through() {
+async fn a_value_that_does_not_parse_does_not_fall_through_to_another_template() {
     #[mcp_resource(uri = "num://{n}")]
     fn number(n: u8) -> String {
         n.to_string()

@@ -1,4 +1,4 @@
-//! The bounds of subscriptions: nobody costs more than this, and nobody who is gone costs anything.
+//! Bounds of subscriptions: their cost is limited, and closed ones cost nothing.
 
 use mcp_runtime::{Revision, testing::TestServer};
 use mcp_tests::support::{
@@ -46,7 +46,7 @@ async fn a_thousand_subscriptions_of_one_connection_leave_no_task() {
         while Handle::current().metrics().num_alive_tasks() > tasks + 500 {
             tokio::task::yield_now().await;
         }
-        // the rest ends with the connection
+        // the others end with the connection
         pipe.abort();
         while Handle::current().metrics().num_alive_tasks() >= tasks {
             tokio::task::yield_now().await;
@@ -69,7 +69,7 @@ async fn a_thousand_streams_over_http_leave_nothing() {
         for _ in 0..10 {
             let mut streams = Vec::new();
             while streams.len() < 100 {
-                // those of the last round go as soon as the server has seen that they are gone
+                // those of the last iteration end once the server has noticed that they are closed
                 match EventStream::open(&listening("s", &filter), served.address).await {
                     Ok(events) => streams.push(events),
                     Err(refused) => {
@@ -79,7 +79,7 @@ async fn a_thousand_streams_over_http_leave_nothing() {
             }
             let refused = EventStream::open(&listening("over", &filter), served.address).await.err().unwrap();
             assert_eq!(refused.status, 503);
-            // requests go on
+            // requests are still answered
             let list = HttpRequest::modern(1, "tools/list", json!({})).send(served.address).await;
             assert_eq!(list.status, 200);
         }
@@ -90,7 +90,7 @@ async fn a_thousand_streams_over_http_leave_nothing() {
     .await;
 }
 
-/// Each is long, so that what is kept of them can be seen.
+/// Long URIs, so that memory spent on them is measurable.
 fn uris() -> Vec<String> {
     (0..10).map(|n| format!("item://{n}?q={}", "x".repeat(1000))).collect()
 }
@@ -108,10 +108,10 @@ async fn flood(server: &mcp_runtime::Server, uris: &[String]) {
     }
 }
 
-/// What a client that did not read may find at most: full buffers on the way, and each change once.
+/// The most bytes that a client that did not read may find: full socket buffers, and each change once.
 const MOST: usize = 16 << 20;
 
-/// A template that takes anything as its query
+/// A template that accepts any query
 #[mcp_runtime::mcp_resource(uri = "item://{id}{?q}")]
 fn queried(id: u32, q: Option<String>) -> String {
     format!("{id}{q:?}")
@@ -122,7 +122,7 @@ fn flooded() -> mcp_runtime::Server {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_its_connection_costs_little() {
+async fn a_client_that_does_not_read_its_connection_uses_bounded_memory() {
     within(async {
         let (server, uris) = (flooded(), uris());
         let mut slow = LineConnection::serve(&server, 1 << 16);
@@ -136,7 +136,7 @@ async fn a_client_that_does_not_read_its_connection_costs_little() {
         let mut other = LineConnection::serve(&server, 1 << 16);
         other.request("alive", "resources/templates/list", json!({ "_meta": meta() })).await;
         server.handle().resources_changed();
-        // the last update of each is not lost; nor is the server
+        // the last update of each resource is not lost, and the server keeps running
         slow.start("end", "resources/templates/list", json!({ "_meta": meta() })).await;
         legacy.start("end", "resources/templates/list", json!({})).await;
         for pipe in [&mut slow, &mut legacy] {
@@ -160,7 +160,7 @@ async fn a_client_that_does_not_read_its_connection_costs_little() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_its_stream_costs_little() {
+async fn a_client_that_does_not_read_its_stream_uses_bounded_memory() {
     within(async {
         let (server, uris) = (flooded(), uris());
         let served = HttpServer::of(&server).await;
@@ -181,7 +181,7 @@ async fn a_client_that_does_not_read_its_stream_costs_little() {
 }
 
 #[tokio::test]
-async fn one_subscriber_has_so_many_resources_only() {
+async fn the_resources_of_a_subscription_are_limited() {
     let server = builder().max_subscriptions(2).build().unwrap();
     let three = json!({ "resourceSubscriptions": ["item://1", "item://2", "item://3"] });
     let changes = TestServer::of(&server).listen(three.clone()).await;
@@ -201,7 +201,7 @@ async fn one_subscriber_has_so_many_resources_only() {
 }
 
 #[tokio::test]
-async fn a_stream_that_loses_a_change_ends_and_says_so() {
+async fn a_stream_that_loses_a_change_ends_with_an_error() {
     let server = builder().max_pending_changes(2).build().unwrap();
     let three = json!({ "resourceSubscriptions": ["item://1", "item://2", "item://3"] });
     let modern = TestServer::of(&server);
@@ -216,14 +216,14 @@ async fn a_stream_that_loses_a_change_ends_and_says_so() {
         assert_eq!(stream.next().await["params"]["uri"], "item://2");
     }
     assert_eq!(changes.ended().await["resultType"], "complete");
-    // a session has no stream to end: it goes on
+    // a session has no stream to end: it continues
     assert_eq!(session.try_next(), None);
     server.handle().resource_updated("item://3");
     assert_eq!(session.next().await["params"]["uri"], "item://3");
 }
 
 #[tokio::test]
-async fn a_connection_without_a_place_is_served_all_the_same() {
+async fn a_connection_without_a_subscription_permit_is_still_served() {
     let server = builder().max_subscribers(0).build().unwrap();
     let mut pipe = LineConnection::serve(&server, 1 << 16);
     pipe.initialize("2025-11-25").await;

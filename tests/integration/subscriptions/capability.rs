@@ -1,4 +1,4 @@
-//! What a server says of the changes that it tells of: nothing, unless something can publish them.
+//! Which change notifications a server declares: none, unless something can publish changes.
 
 use mcp_runtime::{Revision, ServerHandle, prelude::*};
 use mcp_tests::support::{HttpRequest, HttpServer, LineConnection};
@@ -11,7 +11,7 @@ fn silent() -> mcp_runtime::ServerBuilder {
     mcp_runtime::server!().resource::<item>()
 }
 
-fn told(capabilities: &Value) -> [&Value; 4] {
+fn declared(capabilities: &Value) -> [&Value; 4] {
     [
         &capabilities["tools"]["listChanged"],
         &capabilities["prompts"]["listChanged"],
@@ -21,7 +21,7 @@ fn told(capabilities: &Value) -> [&Value; 4] {
 }
 
 #[tokio::test]
-async fn without_a_handle_nothing_is_told() {
+async fn without_a_handle_nothing_is_declared() {
     let server = serve(silent());
     assert_eq!(server.capabilities().await, json!({ "resources": {} }));
     let wanted = json!({ "toolsListChanged": true, "resourcesListChanged": true, "resourceSubscriptions": ["item://1"] });
@@ -32,20 +32,20 @@ async fn without_a_handle_nothing_is_told() {
 }
 
 #[tokio::test]
-async fn a_handle_makes_everything_that_is_offered_change() {
+async fn a_handle_declares_changes_of_everything_offered() {
     let server = serve(builder());
     let yes = &json!(true);
-    assert_eq!(told(&server.capabilities().await), [yes; 4]);
+    assert_eq!(declared(&server.capabilities().await), [yes; 4]);
     let mut server = server;
     for revision in LEGACY {
         server = server.legacy(revision);
-        assert_eq!(told(&server.capabilities().await), [yes; 4], "{revision}");
+        assert_eq!(declared(&server.capabilities().await), [yes; 4], "{revision}");
     }
 }
 
 #[tokio::test]
-async fn each_way_to_a_handle_counts_and_only_what_is_offered() {
-    /// Perhaps tells of changes
+async fn every_use_of_a_handle_counts_but_only_for_what_is_offered() {
+    /// May publish changes
     #[mcp_tool]
     fn perhaps(server: Option<&ServerHandle>) -> bool {
         server.is_some()
@@ -72,23 +72,23 @@ async fn each_way_to_a_handle_counts_and_only_what_is_offered() {
 }
 
 #[tokio::test]
-async fn a_connection_after_a_handshake_is_a_channel() {
+async fn a_legacy_connection_can_be_notified() {
     let server = builder().build().unwrap();
     for revision in LEGACY {
         let mut pipe = LineConnection::serve(&server, 1 << 16);
         let hello = pipe.initialize(revision.as_str()).await;
-        assert_eq!(told(&hello["capabilities"]), [&json!(true); 4], "{revision}");
+        assert_eq!(declared(&hello["capabilities"]), [&json!(true); 4], "{revision}");
     }
 }
 
 #[tokio::test]
-async fn without_sessions_nobody_can_be_told() {
+async fn without_sessions_legacy_clients_get_no_notifications() {
     let server = HttpServer::start(builder().stateless()).await;
     let hello = HttpRequest::initialize("2025-11-25").send(server.address).await.json();
-    assert_eq!(told(&hello["result"]["capabilities"]), [&Value::Null; 4]);
+    assert_eq!(declared(&hello["result"]["capabilities"]), [&Value::Null; 4]);
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": { "uri": "item://1" } });
     let reply = HttpRequest::post(body.to_string()).send(server.address).await;
     assert_eq!((reply.status, reply.code()), (200, -32601));
     let modern = HttpRequest::modern(1, "server/discover", json!({})).send(server.address).await.json();
-    assert_eq!(told(&modern["result"]["capabilities"]), [&json!(true); 4]);
+    assert_eq!(declared(&modern["result"]["capabilities"]), [&json!(true); 4]);
 }

@@ -18,11 +18,11 @@ fn bare(wanted: &Subscription) -> bool {
     wanted.uri.ends_with("yes")
 }
 
-fn of_nobody(wanted: &Subscription, ctx: &Context, live: &Live) -> bool {
+fn only_own(wanted: &Subscription, ctx: &Context, live: &Live) -> bool {
     wanted.variables.is_empty() && ctx.caller().is_none() && !live.0.is_empty()
 }
 
-/// Some instances change
+/// Only some instances can be subscribed to
 #[mcp_resource(uri = "live://{id}", subscribe = live)]
 fn some(id: u32) -> String {
     id.to_string()
@@ -34,13 +34,13 @@ fn named(name: String) -> String {
     name
 }
 
-/// Decided by who asks
-#[mcp_resource(uri = "own://one", subscribe = of_nobody)]
+/// Decided by the caller
+#[mcp_resource(uri = "own://one", subscribe = only_own)]
 fn own() -> &'static str {
     "own"
 }
 
-/// Tells of changes
+/// Publishes changes
 #[mcp_tool]
 fn tell(server: &ServerHandle) {
     server.resource_updated("live://1");
@@ -97,7 +97,7 @@ async fn a_template_of_a_mount_is_checked_with_its_own_state() {
 }
 
 #[tokio::test]
-async fn what_a_caller_cannot_see_cannot_be_subscribed_to() {
+async fn hidden_resources_cannot_be_subscribed_to() {
     within(async {
         let caller = |parts: &axum::http::request::Parts| {
             let name = parts.headers.get("x-user")?.to_str().ok()?.to_owned();
@@ -119,7 +119,7 @@ async fn what_a_caller_cannot_see_cannot_be_subscribed_to() {
 }
 
 #[tokio::test]
-async fn a_revision_without_listen_does_not_know_it_and_the_other_way_round() {
+async fn listen_and_subscribe_exist_in_separate_revisions() {
     let legacy = serve(builder()).legacy(Revision::V2025_11_25);
     legacy.request("subscriptions/listen", json!({ "notifications": {} })).await.expect_code(-32601);
     let modern = serve(builder());

@@ -1,4 +1,4 @@
-//! How subscriptions end: by the server, with a result; by the client, without; with the connection.
+//! How subscriptions end: closed by the server, with a result; by the client, without one; or with the connection.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::fixture::{builder, listening, tool};
 use crate::process::start;
 
-/// The result that ends the subscription `id`.
+/// Asserts that `message` is the result of the subscription `id`.
 #[track_caller]
 fn assert_result(message: &Value, id: &Value) {
     assert_eq!(&message["id"], id, "{message}");
@@ -20,7 +20,7 @@ fn assert_result(message: &Value, id: &Value) {
     assert_eq!(&message["result"]["_meta"][SUBSCRIPTION], id, "{message}");
 }
 
-/// What goes after it on a shared channel.
+/// Asserts that `message` is the notification that follows the result on a shared channel.
 #[track_caller]
 fn assert_cancelled(message: &Value, id: &Value) {
     assert_eq!(message["method"], "notifications/cancelled", "{message}");
@@ -40,7 +40,7 @@ async fn a_subscription_in_memory_ends_with_its_result() {
 }
 
 #[tokio::test]
-async fn over_http_the_result_comes_and_the_stream_ends() {
+async fn over_http_the_stream_ends_after_the_result() {
     within(async {
         let server = builder().build().unwrap();
         let mut served = HttpServer::of(&server).await;
@@ -50,7 +50,7 @@ async fn over_http_the_result_comes_and_the_stream_ends() {
         server.handle().end_subscriptions();
         assert_result(&first.next().await.unwrap(), &json!("first"));
         assert_eq!(first.next().await, None);
-        // the connection is as good as before, for another stream or any request
+        // the connection can be reused, for another stream or any request
         first.connection.send(&listening("again", &filter)).await;
         assert_eq!(first.connection.head().await.status, 200);
         let mut second = EventStream::open(&listening("second", &filter), served.address).await.unwrap();
@@ -82,14 +82,14 @@ async fn on_a_shared_channel_the_cancellation_follows_the_result() {
         assert_cancelled(mine[1], &id);
     }
     pipe.listen("a", json!({ "toolsListChanged": true })).await;
-    // numbers are ids as well
+    // numbers are valid ids as well
     let params = json!({ "notifications": {}, "_meta": meta() });
     pipe.start(7, "subscriptions/listen", params).await;
     assert_eq!(pipe.message().await["params"]["_meta"], json!({ SUBSCRIPTION: 7 }));
 }
 
 #[tokio::test]
-async fn the_client_cancels_and_gets_no_reply() {
+async fn a_cancelled_subscription_gets_no_response() {
     let server = builder().max_subscribers(1).build().unwrap();
     let handle = server.handle();
     let mut pipe = LineConnection::serve(&server, 1 << 16);
@@ -98,7 +98,7 @@ async fn the_client_cancels_and_gets_no_reply() {
     let twice = pipe.request("a", "subscriptions/listen", params.clone()).await;
     assert_eq!(twice["error"]["code"], -32600, "the id is in use: {twice}");
     pipe.send(&cancelled("a")).await;
-    // its place is free, as soon as its task is gone
+    // its permit is released as soon as its task has ended
     let again = within(async {
         loop {
             pipe.start("b", "subscriptions/listen", params.clone()).await;
@@ -115,9 +115,9 @@ async fn the_client_cancels_and_gets_no_reply() {
 }
 
 #[tokio::test]
-async fn at_the_end_of_input_listeners_hold_nothing_up() {
+async fn subscriptions_do_not_delay_the_end_of_a_connection() {
     within(async {
-        // a subscription that counted as a call would be waited for
+        // a subscription that counted as a call would delay the end
         let server = builder().drain(Duration::from_secs(3600)).build().unwrap();
         let mut pipe = LineConnection::serve(&server, 1 << 16);
         pipe.listen("a", json!({ "toolsListChanged": true })).await;
@@ -131,7 +131,7 @@ async fn at_the_end_of_input_listeners_hold_nothing_up() {
 }
 
 #[tokio::test]
-async fn listeners_take_no_place_of_calls() {
+async fn subscriptions_take_no_call_permits() {
     within(async {
         let server = builder().max_in_flight(1).max_queued(0).max_requests(1).build().unwrap();
         let mut pipe = LineConnection::serve(&server, 1 << 16);
@@ -160,7 +160,7 @@ async fn listeners_take_no_place_of_calls() {
 }
 
 #[tokio::test]
-async fn a_process_ends_with_its_input() {
+async fn a_process_with_subscriptions_exits_when_its_input_ends() {
     let mut server = start();
     let params = json!({ "notifications": { "toolsListChanged": true }, "_meta": meta() });
     server.start(1, "subscriptions/listen", params).await;
@@ -182,7 +182,7 @@ async fn a_process_ends_with_its_input() {
 }
 
 #[tokio::test]
-async fn a_stream_that_only_takes_json_is_refused() {
+async fn a_listen_request_that_accepts_only_json_is_refused() {
     let server = builder().build().unwrap();
     let served = HttpServer::of(&server).await;
     let request = listening("s", &json!({})).with("Accept", "application/json");

@@ -1,4 +1,4 @@
-//! A server that publishes changes, and a client that listens to it over any transport.
+//! A server that publishes changes, and a client that subscribes to them over any transport.
 
 use mcp_runtime::{Revision, Server, ServerBuilder, ServerHandle, ToolCall, ToolDef, prelude::*};
 use mcp_tests::support::{Client, HttpRequest, SUBSCRIPTION, Transport};
@@ -16,7 +16,7 @@ pub(super) fn item(id: u32) -> String {
     id.to_string()
 }
 
-/// A resource for some
+/// A resource that needs a scope
 #[mcp_resource(uri = "secret://one", scopes("secret"))]
 fn secret() -> &'static str {
     "secret"
@@ -28,7 +28,7 @@ fn greet() -> &'static str {
     "Greet."
 }
 
-/// Tells clients what has changed: a list by its name, or a resource
+/// Publishes a change: of a list by its name, or of a resource
 #[mcp_tool]
 fn publish(what: String, server: &ServerHandle) -> &'static str {
     match what.as_str() {
@@ -48,7 +48,7 @@ pub(super) fn builder() -> ServerBuilder {
         .resource::<item>()
         .resource::<secret>()
         .prompt::<greet>()
-        // over HTTP nobody has a scope, where a test does not say otherwise
+        // over HTTP no caller has scopes unless a test says otherwise
         .caller(|_| None)
 }
 
@@ -62,7 +62,7 @@ pub(super) fn listening(id: &str, filter: &Value) -> HttpRequest {
     HttpRequest::modern(id, "subscriptions/listen", json!({ "notifications": filter }))
 }
 
-/// A client of the newest revision that listens.
+/// A modern client with an open listen stream.
 pub(super) struct Listener {
     pub(super) acknowledged: Value,
     client: Client,
@@ -70,12 +70,12 @@ pub(super) struct Listener {
 
 impl Listener {
     pub(super) async fn open(server: &Server, transport: Transport, filter: Value) -> Self {
-        let nobody_asks = |method: &str, _: &Value| panic!("nobody asks {method}");
-        let mut client = Client::connect(server, transport, Revision::LATEST, json!({}), nobody_asks).await;
+        let no_requests = |method: &str, _: &Value| panic!("unexpected request `{method}`");
+        let mut client = Client::connect(server, transport, Revision::LATEST, json!({}), no_requests).await;
         Self { acknowledged: client.listen(filter).await, client }
     }
 
-    /// The next notification, which must be tagged: its method, and its URI if it has one.
+    /// The next notification, which must carry the subscription's id: its method, and its URI if it has one.
     pub(super) async fn next(&mut self) -> (String, Option<String>) {
         let message = self.client.next_message().await;
         let params = &message["params"];

@@ -1,4 +1,4 @@
-//! Clients that have shaken hands, on a connection of their own: told by themselves, and of what they subscribed to.
+//! Legacy clients: notified of lists without a request, and of the resources that they subscribed to.
 
 use mcp_runtime::testing::TestServer;
 use mcp_tests::support::{EventStream, HttpRequest, HttpServer, LineConnection, within};
@@ -10,7 +10,7 @@ use crate::common::LEGACY;
 async fn connected(server: &mcp_runtime::Server, revision: &str) -> LineConnection {
     let mut pipe = LineConnection::serve(server, 1 << 16);
     pipe.shake_hands(revision).await;
-    // a client that has this reply is subscribed
+    // a response to this request shows that the subscription exists
     assert_eq!(pipe.request("ready", "ping", json!({})).await["result"], json!({}));
     pipe
 }
@@ -20,7 +20,7 @@ fn notification(method: &str, params: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn every_legacy_revision_is_told_of_lists_and_of_subscribed_resources() {
+async fn legacy_clients_are_notified_of_lists_and_subscribed_resources() {
     for revision in LEGACY {
         let server = builder().build().unwrap();
         let handle = server.handle();
@@ -45,8 +45,8 @@ async fn every_legacy_revision_is_told_of_lists_and_of_subscribed_resources() {
     }
 }
 
-/// A session over HTTP, and a standing stream of it.
-async fn standing(served: &HttpServer, revision: &str) -> (String, Value, EventStream) {
+/// A session over HTTP, and its standalone stream.
+async fn standalone(served: &HttpServer, revision: &str) -> (String, Value, EventStream) {
     let hello = HttpRequest::initialize(revision).send(served.address).await;
     let session = hello.session();
     let get = HttpRequest::standalone_stream(&session);
@@ -55,13 +55,13 @@ async fn standing(served: &HttpServer, revision: &str) -> (String, Value, EventS
 }
 
 #[tokio::test]
-async fn a_session_over_http_is_told_on_its_standing_stream() {
+async fn a_session_is_notified_on_its_standalone_stream() {
     within(async {
         for revision in LEGACY {
             let server = builder().build().unwrap();
             let handle = server.handle();
             let served = HttpServer::of(&server).await;
-            let (session, capabilities, mut events) = standing(&served, revision.as_str()).await;
+            let (session, capabilities, mut events) = standalone(&served, revision.as_str()).await;
             assert_eq!(capabilities["resources"], json!({ "listChanged": true, "subscribe": true }));
             let send = async |method: &str, uri: &str| {
                 HttpRequest::legacy(&session, 1, method, &json!({ "uri": uri }))
@@ -87,13 +87,13 @@ async fn a_session_over_http_is_told_on_its_standing_stream() {
 }
 
 #[tokio::test]
-async fn what_is_not_declared_is_not_told() {
+async fn undeclared_capabilities_send_no_notifications() {
     within(async {
-        // it has tools only
+        // the server has only tools
         let server = mcp_runtime::server!().add_tool(tool("one")).build().unwrap();
         let handle = server.handle();
         let served = HttpServer::of(&server).await;
-        let (_, capabilities, mut events) = standing(&served, "2025-11-25").await;
+        let (_, capabilities, mut events) = standalone(&served, "2025-11-25").await;
         assert_eq!(capabilities, json!({ "tools": { "listChanged": true } }));
         handle.prompts_changed();
         handle.resources_changed();
@@ -121,13 +121,13 @@ async fn an_unknown_resource_cannot_be_subscribed_to() {
 }
 
 #[tokio::test]
-async fn nothing_is_told_before_the_client_goes_on_after_the_handshake() {
+async fn nothing_is_sent_before_the_initialized_notification() {
     let server = builder().build().unwrap();
     let mut pipe = LineConnection::serve(&server, 1 << 16);
     server.handle().tools_changed();
     pipe.initialize("2025-11-25").await;
     server.handle().prompts_changed();
-    // both in one piece: the reply to the handshake must be first in any case
+    // both in one write: the response to `initialize` must be first in any case
     pipe.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
     pipe.request("ready", "ping", json!({})).await;
     server.handle().resources_changed();
@@ -135,7 +135,7 @@ async fn nothing_is_told_before_the_client_goes_on_after_the_handshake() {
 }
 
 #[tokio::test]
-async fn a_client_listens_in_memory_in_either_era() {
+async fn legacy_and_modern_clients_subscribe_in_memory() {
     for revision in LEGACY {
         let server = builder().build().unwrap();
         let client = TestServer::of(&server).legacy(revision);

@@ -6,5 +6,5 @@ mod check;
 mod end;
 mod fixture;
 mod legacy;
-mod list;
+mod list_changed;
 mod updated;

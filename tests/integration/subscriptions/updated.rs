@@ -1,4 +1,4 @@
-//! Resources that change: whoever subscribed to one is told, and nobody else.
+//! Updates of resources: sent to the subscribers of that resource and to no other client.
 
 use mcp_runtime::testing::TestServer;
 use mcp_tests::support::Transport;
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::fixture::{Listener, builder};
 
 #[tokio::test]
-async fn only_resources_that_are_there_are_acknowledged() {
+async fn only_existing_resources_are_acknowledged() {
     for transport in Transport::ALL {
         let server = builder().build().unwrap();
         let wanted = ["item://1", "item://x/y", "nothing://here", "item://1", "http://EXAMPLE.ORG/one"];
@@ -21,19 +21,22 @@ async fn only_resources_that_are_there_are_acknowledged() {
 }
 
 #[tokio::test]
-async fn scheme_and_host_match_in_any_case_and_the_client_reads_its_own() {
+async fn scheme_and_host_match_case_insensitively_and_keep_the_clients_spelling() {
     for transport in Transport::ALL {
         let server = builder().build().unwrap();
-        let filter = json!({ "resourceSubscriptions": ["hTTp://example.ORG/one"] });
+        let filter = json!({ "resourceSubscriptions": ["hTTp://example.ORG/one", "item://1"] });
         let mut listener = Listener::open(&server, transport, filter).await;
+        // the path is case-sensitive: the next notification is that of another resource
         server.handle().resource_updated("http://example.org/ONE");
+        server.handle().resource_updated("item://1");
+        listener.expect_updated("item://1").await;
         server.handle().resource_updated("HTTP://Example.org/one");
         listener.expect_updated("hTTp://example.ORG/one").await;
     }
 }
 
 #[tokio::test]
-async fn a_change_that_nobody_has_read_yet_waits_once() {
+async fn unread_updates_of_a_resource_are_merged() {
     let server = builder().build().unwrap();
     let filter = json!({ "toolsListChanged": true, "resourceSubscriptions": ["item://1", "item://2"] });
     let mut changes = TestServer::of(&server).listen(filter).await;

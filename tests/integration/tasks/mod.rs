@@ -1,13 +1,13 @@
-//! Calls that go on as tasks: when they do, what can be seen of them, what they ask, how they end and how long they
-//! are known. This file has the tools and what the tests have in common.
+//! Tasks: when calls continue as tasks, their status, their client requests, how they end, and how long they are kept.
+//! This file has the tools and the shared helpers.
 
-mod asking;
-mod bounds;
-mod ending;
-mod following;
-mod starting;
+mod creation;
+mod input_required;
+mod limits;
+mod status;
 mod store;
-mod wires;
+mod subscriptions;
+mod transports;
 
 use std::sync::{
     Arc,
@@ -22,7 +22,7 @@ use tokio::sync::Semaphore;
 /// The extension's key.
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 
-/// What tests do to the tools, and see of them.
+/// How tests control the tools and observe them.
 #[derive(Clone)]
 struct Probe(Arc<Seen>);
 
@@ -33,7 +33,7 @@ struct Seen {
     cancelled: AtomicUsize,
 }
 
-/// Counts a function as running until it has ended or was dropped.
+/// Counts a function as running until it has returned or was dropped.
 struct Inside(Arc<Seen>);
 
 impl Probe {
@@ -71,7 +71,7 @@ impl Probe {
         self.0.cancelled.load(Ordering::SeqCst)
     }
 
-    /// Waits until so many functions are inside.
+    /// Waits until that many functions are running.
     async fn until_running(&self, calls: usize) {
         until(|| self.running() == calls).await;
     }
@@ -83,7 +83,7 @@ impl Drop for Inside {
     }
 }
 
-/// Waits until something is so; a test that waits in vain fails.
+/// Waits until a condition holds; fails the test if it does not.
 async fn until(mut so: impl FnMut() -> bool) {
     for _ in 0..20_000 {
         if so() {
@@ -117,7 +117,7 @@ async fn must(probe: &Probe) -> &'static str {
     "done"
 }
 
-/// Reports as often as it may pass the gate
+/// Reports progress once for each permit of the gate
 #[mcp_tool(task)]
 async fn report(ctx: &Context, probe: &Probe) -> &'static str {
     let _inside = probe.enter();
@@ -133,7 +133,7 @@ async fn report(ctx: &Context, probe: &Probe) -> &'static str {
     "reported"
 }
 
-/// Fails as its client wants it to
+/// Fails in the given way
 #[mcp_tool(task)]
 async fn fail(how: String) -> Result<String, ToolError> {
     match how.as_str() {
@@ -149,7 +149,7 @@ struct Name {
     name: String,
 }
 
-/// Asks two things at once
+/// Elicits two values at once
 #[mcp_tool(task)]
 async fn ask(ctx: &Context) -> Result<String, ToolError> {
     let (first, second) = tokio::join!(
@@ -159,10 +159,10 @@ async fn ask(ctx: &Context) -> Result<String, ToolError> {
     Ok(format!("{} {}", first?.name, second?.name))
 }
 
-/// Who was asked for before the call began.
-struct Asked(String);
+/// The user, elicited before the function starts.
+struct User(String);
 
-impl FromContext for Asked {
+impl FromContext for User {
     type Error = ToolError;
 
     async fn from_context(ctx: &Context) -> Result<Self, ToolError> {
@@ -172,14 +172,14 @@ impl FromContext for Asked {
     }
 }
 
-/// Needs to know the user before anything else
+/// Needs the user before it starts
 #[mcp_tool(task)]
-async fn injected(#[mcp(inject)] user: Asked, probe: &Probe) -> String {
+async fn injected(#[mcp(inject)] user: User, probe: &Probe) -> String {
     let _inside = probe.enter();
     user.0
 }
 
-/// Asks in the call, goes on as a task, and asks again
+/// Elicits in the call, continues as a task, and elicits again
 #[mcp_tool(task = manual)]
 async fn manual(ctx: &Context, probe: &Probe) -> Result<String, ToolError> {
     let user: Name = ctx.elicit("user", "Who are you?").await?;
@@ -192,14 +192,14 @@ async fn manual(ctx: &Context, probe: &Probe) -> Result<String, ToolError> {
     Ok(format!("{} {} {is_task}", user.name, more.name))
 }
 
-/// Works where it may block
+/// Runs on the blocking pool
 #[mcp_tool(task, blocking)]
 fn crunch(ctx: &Context) -> &'static str {
     ctx.progress(1.0).message("crunching").send();
     "crunched"
 }
 
-/// Is no task
+/// Never runs as a task
 #[mcp_tool]
 async fn plain(ctx: &Context) -> String {
     ctx.start_task().await.to_string()
@@ -219,34 +219,34 @@ fn builder(probe: &Probe) -> ServerBuilder {
         .state(probe.clone())
 }
 
-/// What a client that knows tasks declares.
-fn knows_tasks() -> Value {
+/// The capabilities of a client with the tasks extension.
+fn with_tasks() -> Value {
     json!({ "elicitation": {}, "extensions": { TASKS: {} } })
 }
 
-/// A client that knows tasks, in memory.
+/// A client with the tasks extension, in memory.
 async fn connect_to(server: &Server) -> Client {
-    let nobody_asks = |method: &str, _: &Value| panic!("nobody asks {method}");
-    Client::connect(server, Transport::Memory, Revision::LATEST, knows_tasks(), nobody_asks).await
+    let no_requests = |method: &str, _: &Value| panic!("unexpected request `{method}`");
+    Client::connect(server, Transport::Memory, Revision::LATEST, with_tasks(), no_requests).await
 }
 
-/// The same of a server of its own.
+/// The same for a server built from `builder`.
 async fn connect(builder: ServerBuilder) -> Client {
     connect_to(&builder.build().expect("a server")).await
 }
 
-/// One call of a tool, and its reply.
+/// Calls a tool once, and returns the response.
 async fn call(client: &mut Client, tool: &str, arguments: Value) -> Value {
     client.reply("tools/call", json!({ "name": tool, "arguments": arguments })).await
 }
 
-/// Answers that accept with names, by key.
+/// Accepting responses with names, by key.
 fn names(names: &[(&str, Value)]) -> Value {
     let accept = |value: &Value| json!({ "action": "accept", "content": { "name": value } });
     names.iter().map(|(key, value)| ((*key).to_owned(), accept(value))).collect()
 }
 
-/// Fails unless the call has failed, and says so.
+/// Asserts that the call has failed, with a message that contains `part`.
 #[track_caller]
 fn assert_failure(reply: &Value, part: &str) {
     assert_eq!(reply["isError"], true, "{reply}");

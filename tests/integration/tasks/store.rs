@@ -1,4 +1,4 @@
-//! A store of one's own, which two servers share.
+//! A custom store, which two servers share.
 
 use std::{
     collections::HashMap,
@@ -17,7 +17,7 @@ struct Shared(Arc<Mutex<HashMap<String, TaskRecord>>>);
 impl TaskStore for Shared {
     fn put(&self, task: TaskRecord) -> Stored<'_, ()> {
         Box::pin(async move {
-            // as one that is far away
+            // yields, as a remote store would
             tokio::task::yield_now().await;
             self.0.lock().unwrap().insert(task.id().to_owned(), task);
             Ok(())
@@ -40,17 +40,17 @@ impl TaskStore for Shared {
 }
 
 #[tokio::test]
-async fn replicas_that_share_a_store_know_each_others_tasks() {
+async fn replicas_with_a_shared_store_serve_each_others_tasks() {
     let (probe, shared) = (Probe::new(), Shared::default());
     let mut here = connect(builder(&probe).task_store(shared.clone())).await;
     let mut there = connect(builder(&probe).task_store(shared.clone())).await;
     let id = here.start_task("report", json!({})).await;
-    // what goes on here can be seen there
+    // a task that runs on one replica is visible on the other
     there.until_task(&id, |task| task["statusMessage"] == "1 of 4").await;
     let record = shared.0.lock().unwrap()[&id].clone();
     assert!(record.is_running() && record.owner().is_none());
     assert!(!format!("{record:?}").contains(&id), "an id is a secret");
-    // but only its own process can stop it
+    // but only the replica that runs it can cancel it
     for (method, params) in [
         ("tasks/cancel", json!({ "taskId": id })),
         ("tasks/update", json!({ "taskId": id, "inputResponses": {} })),
@@ -63,7 +63,7 @@ async fn replicas_that_share_a_store_know_each_others_tasks() {
     there.cancel_task(&id).await;
     drop(here);
     assert_eq!(there.task(&id).await, task);
-    // a store reads its records back in parts
+    // a store deserializes its records
     let record = shared.0.lock().unwrap()[&id].clone();
     let again = TaskRecord::new(record.id(), None, record.json(), record.is_running(), record.expires());
     assert_eq!(again, record);
@@ -86,7 +86,7 @@ impl TaskStore for Broken {
 }
 
 #[tokio::test]
-async fn a_store_that_fails_is_not_the_clients_business() {
+async fn errors_of_a_store_are_private() {
     let probe = Probe::new();
     let mut client = connect(builder(&probe).task_store(Broken)).await;
     let refused = call(&mut client, "wait", json!({})).await;

@@ -1,4 +1,4 @@
-//! Which arguments there are, which may be absent, and which keys mean nothing.
+//! Which arguments exist, which may be absent, and which keys are ignored.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ async fn options_may_be_absent_or_null() {
 }
 
 #[tokio::test]
-async fn null_is_absent_beside_a_slip_and_beside_a_mistake() {
+async fn null_is_absent_next_to_coerced_and_invalid_arguments() {
     let server = serve(mcp_runtime::server!().tool::<options>());
     let slip = server.call("options", json!({ "plain": null, "alias": "7" })).await;
     slip.expect_text("None Some(7) None");
@@ -126,7 +126,7 @@ async fn defaults_are_published_and_used() {
 }
 
 #[tokio::test]
-async fn null_is_no_default_where_strict() {
+async fn null_is_not_a_default_in_a_strict_tool() {
     #[mcp_tool(strict)]
     fn exact(#[mcp(default = 10)] max: u32, other: Option<u8>) -> String {
         format!("{max} {other:?}")
@@ -179,7 +179,7 @@ async fn unknown_keys_are_ignored_or_refused() {
 }
 
 #[tokio::test]
-async fn a_strict_tool_without_arguments_refuses_all() {
+async fn a_strict_tool_without_arguments_refuses_every_key() {
     #[mcp_tool(strict)]
     fn nothing() -> &'static str {
         "ok"
@@ -215,7 +215,7 @@ async fn absent_arguments_are_an_empty_object() {
 }
 
 #[tokio::test]
-async fn unknown_tools_are_named_with_their_neighbour() {
+async fn an_unknown_tool_gets_a_suggestion() {
     let server = serve(mcp_runtime::server!().tool::<lenient>().tool::<strict>());
     let near = server.call("lenint", json!({})).await;
     assert_eq!(refusal(&near), (-32602, "unknown tool `lenint`; did you mean `lenient`?".into()));
@@ -228,7 +228,7 @@ async fn unknown_tools_are_named_with_their_neighbour() {
 }
 
 #[tokio::test]
-async fn malformed_params_are_32602() {
+async fn malformed_params_are_invalid_params_errors() {
     let mut server = serve(mcp_runtime::server!().tool::<lenient>());
     let malformed = [
         json!({}),
@@ -253,7 +253,7 @@ async fn malformed_params_are_32602() {
 }
 
 #[tokio::test]
-async fn more_arguments_than_stay_inline() {
+async fn more_arguments_than_the_inline_capacity_work() {
     #[mcp_tool]
     #[allow(clippy::too_many_arguments)]
     fn fourteen(
@@ -350,7 +350,7 @@ struct Closed {
 }
 
 #[tokio::test]
-async fn a_struct_may_refuse_unknown_keys_by_itself() {
+async fn a_struct_can_refuse_unknown_keys_on_its_own() {
     #[mcp_tool]
     fn closed(#[mcp(flatten)] all: Closed) -> String {
         format!("{all:?}")
@@ -379,7 +379,7 @@ struct Node {
 }
 
 #[tokio::test]
-async fn a_flattened_recursive_struct_still_shows_its_fields() {
+async fn a_flattened_recursive_struct_publishes_its_fields() {
     #[mcp_tool(strict)]
     fn plant(#[mcp(flatten)] tree: Node) -> String {
         fn count(node: &Node) -> usize {

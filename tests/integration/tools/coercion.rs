@@ -1,4 +1,4 @@
-//! Harmless slips of models: accepted, each by itself and nested, and refused where strict.
+//! Harmless mistakes of models are coerced, at the top level and nested, and refused by strict tools.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -59,7 +59,7 @@ fn strict(
 }
 
 #[tokio::test]
-async fn slips_are_accepted() {
+async fn harmless_mistakes_are_coerced() {
     let server = serve(mcp_runtime::server!().tool::<lenient>());
     for (argument, sent, seen) in [
         ("byte", json!(30.0), "30"),
@@ -105,7 +105,7 @@ async fn slips_are_accepted() {
 }
 
 #[tokio::test]
-async fn what_could_mean_something_else_is_refused() {
+async fn ambiguous_values_are_refused() {
     let server = serve(mcp_runtime::server!().tool::<lenient>());
     for (argument, sent, said) in [
         ("byte", json!(30.5), "30.5 is not an integer"),
@@ -186,7 +186,7 @@ enum Tagged {
 }
 
 #[tokio::test]
-async fn slips_inside_enums_are_accepted() {
+async fn harmless_mistakes_inside_enums_are_coerced() {
     #[mcp_tool]
     fn draw(shape: Option<Shape>, tagged: Option<Tagged>, all: Option<HashMap<String, Tagged>>) -> String {
         format!("{shape:?} {tagged:?} {all:?}")
@@ -214,7 +214,7 @@ async fn slips_inside_enums_are_accepted() {
 }
 
 #[tokio::test]
-async fn constraints_hold_for_what_was_meant() {
+async fn constraints_apply_to_coerced_values() {
     #[mcp_tool]
     fn bounded(#[mcp(range(1..=10))] n: u8, #[mcp(length(..=2))] list: Vec<u8>) -> String {
         format!("{n} {list:?}")
@@ -227,7 +227,7 @@ async fn constraints_hold_for_what_was_meant() {
 }
 
 #[tokio::test]
-async fn an_unknown_key_does_not_stop_a_repair() {
+async fn an_unknown_key_does_not_prevent_coercion() {
     let server = serve(mcp_runtime::server!().tool::<lenient>());
     let sent = json!({ "byte": "1", "unheard": { "of": [1, { "x": null }] }, "bite": 3 });
     server.call("lenient", sent).await.expect_text("1");

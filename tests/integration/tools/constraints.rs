@@ -1,4 +1,4 @@
-//! Constraints: each is a keyword in the schema, and each is enforced.
+//! Each constraint is a keyword in the schema, and is enforced.
 
 use mcp_runtime::prelude::*;
 use serde_json::{Value, json};
@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::common::{build_error, failure, property, serve};
 use mcp_runtime::testing::TestServer;
 
-/// Sends each value as the argument `v` of the only tool: good ones succeed, bad ones are named.
-async fn holds(server: &TestServer, tool: &str, good: &[Value], bad: &[Value]) {
+/// Calls the tool with each value as argument `v`: valid ones succeed, invalid ones are reported.
+async fn assert_enforced(server: &TestServer, tool: &str, good: &[Value], bad: &[Value]) {
     for value in good {
         let reply = server.call(tool, json!({ "v": value })).await;
         assert!(!reply.is_error(), "{value}: {reply}");
@@ -18,7 +18,7 @@ async fn holds(server: &TestServer, tool: &str, good: &[Value], bad: &[Value]) {
     }
 }
 
-macro_rules! rows {
+macro_rules! cases {
     ($($test:ident: $(#[$attr:meta])* $ty:ty => $schema:tt, good $good:tt, bad $bad:tt;)*) => {$(
         #[tokio::test]
         async fn $test() {
@@ -28,66 +28,66 @@ macro_rules! rows {
             }
             let server = serve(mcp_runtime::server!().tool::<tool>());
             assert_eq!(property(&server, "v").await, json!($schema));
-            holds(&server, "tool", &rows(&json!($good)), &rows(&json!($bad))).await;
+            assert_enforced(&server, "tool", &cases(&json!($good)), &cases(&json!($bad))).await;
         }
     )*};
 }
 
-/// The values of a row.
-fn rows(values: &Value) -> Vec<Value> {
+/// The elements of an array.
+fn cases(values: &Value) -> Vec<Value> {
     values.as_array().cloned().unwrap_or_default()
 }
 
-rows! {
-    range_inclusive: #[mcp(range(1..=100))] u32 => { "type": "integer", "minimum": 1, "maximum": 100 },
+cases! {
+    an_inclusive_range_is_enforced: #[mcp(range(1..=100))] u32 => { "type": "integer", "minimum": 1, "maximum": 100 },
         good [1, 100, 50.0, "7"], bad [0, 101, -1, 100.5, "101"];
-    range_exclusive_end: #[mcp(range(0..10))] i64 => { "type": "integer", "minimum": 0, "exclusiveMaximum": 10 },
+    a_half_open_range_is_enforced: #[mcp(range(0..10))] i64 => { "type": "integer", "minimum": 0, "exclusiveMaximum": 10 },
         good [0, 9], bad [-1, 10];
-    range_open: #[mcp(range(-5..))] i32 => { "type": "integer", "minimum": -5 },
+    a_range_without_an_end_is_enforced: #[mcp(range(-5..))] i32 => { "type": "integer", "minimum": -5 },
         good [-5, 2147483647], bad [-6];
-    range_to: #[mcp(range(..=5))] u8 => { "type": "integer", "minimum": 0, "maximum": 5 },
+    a_range_without_a_start_is_enforced: #[mcp(range(..=5))] u8 => { "type": "integer", "minimum": 0, "maximum": 5 },
         good [0, 5], bad [6, 256, -1];
-    range_of_floats: #[mcp(range(0.0..=1.0))] f64 => { "type": "number", "minimum": 0.0, "maximum": 1.0 },
+    a_range_of_floats_is_enforced: #[mcp(range(0.0..=1.0))] f64 => { "type": "number", "minimum": 0.0, "maximum": 1.0 },
         good [0, 0.5, 1.0, -0.0], bad [-0.1, 1.0000001, 1e300];
-    range_of_floats_exclusive: #[mcp(range(0.0..1.0))] f64 => { "type": "number", "minimum": 0.0, "exclusiveMaximum": 1.0 },
+    a_half_open_range_of_floats_is_enforced: #[mcp(range(0.0..1.0))] f64 => { "type": "number", "minimum": 0.0, "exclusiveMaximum": 1.0 },
         good [0, 0.999], bad [1.0, 1];
-    range_of_floats_below_zero: #[mcp(range(-90.0..=90.0))] f64 => { "type": "number", "minimum": -90.0, "maximum": 90.0 },
+    a_range_with_a_negative_start_is_enforced: #[mcp(range(-90.0..=90.0))] f64 => { "type": "number", "minimum": -90.0, "maximum": 90.0 },
         good [-90, 89.9], bad [90.1, -91];
-    range_of_64_bits: #[mcp(range(..=18446744073709551614))] u64 => { "type": "integer", "minimum": 0, "maximum": 18446744073709551614_u64 },
+    a_range_of_64_bit_integers_is_enforced: #[mcp(range(..=18446744073709551614))] u64 => { "type": "integer", "minimum": 0, "maximum": 18446744073709551614_u64 },
         good [0, 18446744073709551614_u64], bad [18446744073709551615_u64];
-    range_of_an_option: #[mcp(range(1..=3))] Option<u8> => { "type": "integer", "minimum": 1, "maximum": 3 },
+    a_range_of_an_option_is_enforced: #[mcp(range(1..=3))] Option<u8> => { "type": "integer", "minimum": 1, "maximum": 3 },
         good [1, 3, null], bad [0, 4];
-    length_of_text: #[mcp(length(1..=3))] String => { "type": "string", "minLength": 1, "maxLength": 3 },
+    the_length_of_a_string_counts_characters: #[mcp(length(1..=3))] String => { "type": "string", "minLength": 1, "maxLength": 3 },
         good ["a", "äöü", "日本語", "😀😀😀"], bad ["", "abcd", "😀😀😀😀"];
-    length_exact: #[mcp(length(2))] String => { "type": "string", "minLength": 2, "maxLength": 2 },
+    an_exact_length_is_enforced: #[mcp(length(2))] String => { "type": "string", "minLength": 2, "maxLength": 2 },
         good ["ab"], bad ["a", "abc"];
-    length_exclusive: #[mcp(length(..3))] String => { "type": "string", "maxLength": 2 },
+    a_half_open_length_is_enforced: #[mcp(length(..3))] String => { "type": "string", "maxLength": 2 },
         good ["", "ab"], bad ["abc"];
-    length_of_a_list: #[mcp(length(1..))] Vec<i32> => { "type": "array", "items": { "type": "integer" }, "minItems": 1 },
+    the_length_of_a_list_is_enforced: #[mcp(length(1..))] Vec<i32> => { "type": "array", "items": { "type": "integer" }, "minItems": 1 },
         good [[1], [1, 2]], bad [[]];
-    length_of_a_map: #[mcp(length(..=1))] std::collections::BTreeMap<String, u8> => {
+    the_length_of_a_map_is_enforced: #[mcp(length(..=1))] std::collections::BTreeMap<String, u8> => {
             "type": "object", "additionalProperties": { "type": "integer", "minimum": 0, "maximum": 255 }, "maxProperties": 1
         },
         good [{}, { "a": 1 }], bad [{ "a": 1, "b": 2 }, { "a": 256 }];
-    length_of_an_option: #[mcp(length(2..))] Option<Vec<u8>> => {
+    the_length_of_an_option_is_enforced: #[mcp(length(2..))] Option<Vec<u8>> => {
             "type": "array", "items": { "type": "integer", "minimum": 0, "maximum": 255 }, "minItems": 2
         },
         good [null, [1, 2]], bad [[], [1]];
-    pattern_with_anchors: #[mcp(pattern = "^[a-z]{2,3}$")] String => { "type": "string", "pattern": "^[a-z]{2,3}$" },
+    an_anchored_pattern_is_enforced: #[mcp(pattern = "^[a-z]{2,3}$")] String => { "type": "string", "pattern": "^[a-z]{2,3}$" },
         good ["ab", "abc"], bad ["a", "abcd", "AB", "ab\n", "\nab"];
-    pattern_without_anchors: #[mcp(pattern = "\\d")] String => { "type": "string", "pattern": "\\d" },
+    an_unanchored_pattern_matches_anywhere: #[mcp(pattern = "\\d")] String => { "type": "string", "pattern": "\\d" },
         good ["a1b"], bad ["ab", ""];
-    pattern_of_an_option: #[mcp(pattern = "^x")] Option<String> => { "type": "string", "pattern": "^x" },
+    a_pattern_of_an_option_is_enforced: #[mcp(pattern = "^x")] Option<String> => { "type": "string", "pattern": "^x" },
         good [null, "xy"], bad ["yx"];
-    one_of_text: #[mcp(one_of("asc", "desc"))] String => { "type": "string", "enum": ["asc", "desc"] },
+    one_of_strings_is_enforced: #[mcp(one_of("asc", "desc"))] String => { "type": "string", "enum": ["asc", "desc"] },
         good ["asc"], bad ["ASC", "", "up"];
-    one_of_integers: #[mcp(one_of(1, 2, 4))] u8 => { "type": "integer", "minimum": 0, "maximum": 255, "enum": [1, 2, 4] },
+    one_of_integers_is_enforced: #[mcp(one_of(1, 2, 4))] u8 => { "type": "integer", "minimum": 0, "maximum": 255, "enum": [1, 2, 4] },
         good [1, 4, 2.0, "4"], bad [3, 0, 256];
-    one_of_an_option: #[mcp(one_of = ["a"])] Option<String> => { "type": "string", "enum": ["a"] },
+    one_of_an_option_is_enforced: #[mcp(one_of = ["a"])] Option<String> => { "type": "string", "enum": ["a"] },
         good ["a", null], bad ["b"];
-    several_at_once: #[mcp(length(2..=4), pattern = "^a")] String => { "type": "string", "minLength": 2, "maxLength": 4, "pattern": "^a" },
+    several_constraints_are_enforced_together: #[mcp(length(2..=4), pattern = "^a")] String => { "type": "string", "minLength": 2, "maxLength": 4, "pattern": "^a" },
         good ["ab"], bad ["a", "abcde", "bb"];
-    range_with_default: #[mcp(default = 5, range(1..=9))] i8 => { "type": "integer", "minimum": 1, "maximum": 9, "default": 5 },
+    a_range_with_a_default_is_enforced: #[mcp(default = 5, range(1..=9))] i8 => { "type": "integer", "minimum": 1, "maximum": 9, "default": 5 },
         good [1, null], bad [0, 127, 128];
 }
 
@@ -172,7 +172,7 @@ async fn a_constraint_on_a_nested_type_narrows_it() {
         json!({ "type": "integer", "minimum": 1, "maximum": 99 })
     );
     let good = json!({ "count": 5, "sku": "AB-1" });
-    holds(
+    assert_enforced(
         &server,
         "narrow",
         &[json!([good])],
@@ -182,7 +182,7 @@ async fn a_constraint_on_a_nested_type_narrows_it() {
 }
 
 #[test]
-fn a_pattern_that_is_none_is_a_build_error() {
+fn an_invalid_pattern_is_a_build_error() {
     #[mcp_tool]
     fn broken(#[mcp(pattern = "(a")] _v: String) {}
     let error = build_error(mcp_runtime::server!().tool::<broken>());

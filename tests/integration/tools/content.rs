@@ -1,4 +1,4 @@
-//! Results: text, nothing, blocks of every kind and their annotations, lowered for older revisions.
+//! Results: text, empty results, content blocks and their annotations, and how they are downgraded for older revisions.
 
 use mcp_runtime::{Revision, Role, prelude::*};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::common::{LEGACY, result, serve};
 
 #[tokio::test]
-async fn text_is_one_block() {
+async fn a_string_is_one_text_block() {
     #[mcp_tool]
     async fn echo(message: String) -> String {
         message
@@ -91,7 +91,7 @@ async fn plain_values_are_text() {
 }
 
 #[tokio::test]
-async fn nothing_is_empty_content() {
+async fn unit_and_none_are_empty_content() {
     #[mcp_tool]
     fn unit() {}
     #[mcp_tool]
@@ -131,7 +131,7 @@ fn everything() -> (&'static str, Image, Audio, ResourceLink, Embedded, Embedded
 }
 
 #[tokio::test]
-async fn blocks_in_order() {
+async fn blocks_keep_their_order() {
     let server = serve(mcp_runtime::server!().tool::<everything>());
     assert_eq!(
         result(&server.call("everything", json!({})).await),
@@ -157,7 +157,7 @@ async fn blocks_in_order() {
 }
 
 #[tokio::test]
-async fn older_revisions_get_what_they_know() {
+async fn blocks_are_downgraded_for_older_revisions() {
     let mut server = serve(mcp_runtime::server!().tool::<everything>());
     for revision in LEGACY {
         server = server.legacy(revision);
@@ -187,7 +187,7 @@ async fn older_revisions_get_what_they_know() {
 }
 
 #[tokio::test]
-async fn lists_of_blocks() {
+async fn lists_become_blocks() {
     #[mcp_tool]
     fn texts() -> Vec<String> {
         vec!["a".into(), "b".into()]
@@ -232,7 +232,7 @@ async fn lists_of_blocks() {
 }
 
 #[tokio::test]
-async fn odd_keys_of_meta_stay_themselves() {
+async fn any_key_of_meta_is_preserved() {
     #[mcp_tool]
     fn odd() -> ToolResult {
         ToolResult::text("").meta("a\"b", 1).meta("\"", 2).meta("c\\", 3).meta("\n", 4)

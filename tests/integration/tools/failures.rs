@@ -1,4 +1,4 @@
-//! Failures: what is shown, what is hidden, what a JSON-RPC error is, and that a panic is one call's problem.
+//! Failures: which errors are public, private or JSON-RPC errors, and that a panic fails only its own call.
 
 use std::{error::Error, fmt, io};
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::common::{LEGACY, failure, refusal, result, serve};
 
 #[tokio::test]
-async fn public_errors_are_shown() {
+async fn public_errors_are_sent_to_the_client() {
     #[mcp_tool]
     fn fails() -> Result<String, ToolError> {
         Err(ToolError::new("m"))
@@ -154,7 +154,7 @@ impl FromContext for Panicking {
     }
 }
 
-/// Fine when it is published, not when it is used.
+/// Succeeds when the schema is published, panics when it is used.
 fn explode() -> u8 {
     use std::sync::atomic::{AtomicU8, Ordering};
     static USES: AtomicU8 = AtomicU8::new(0);
@@ -182,7 +182,7 @@ impl serde::Serialize for Unspeakable {
 }
 
 #[tokio::test]
-async fn panics_are_contained() {
+async fn a_panic_fails_only_its_call() {
     let server = serve(
         mcp_runtime::server!()
             .tool::<in_place>()
@@ -195,7 +195,7 @@ async fn panics_are_contained() {
             .tool::<in_decoding>()
             .tool::<in_encoding>(),
     );
-    // published once, as its default
+    // evaluated once before, for the published default
     server.list_tools().await;
     for (tool, sent) in [
         ("in_place", json!({ "text": "x" })),
@@ -216,7 +216,7 @@ async fn panics_are_contained() {
 }
 
 #[tokio::test]
-async fn a_code_that_the_stateless_era_must_not_see_has_its_successor() {
+async fn legacy_error_codes_are_replaced_for_modern_clients() {
     #[mcp_tool]
     fn lost() -> Result<String, ProtocolError> {
         Err(ProtocolError::new(-32002, "gone").with_data(json!({ "uri": "a://b" })))
@@ -307,7 +307,7 @@ async fn missing_request_values_are_private_errors() {
     assert_eq!(failure(&server.call("refused", json!({})).await), "log in first");
 }
 
-/// Panics when it is shown, or when it is dropped.
+/// Panics when it is formatted or dropped.
 #[derive(Debug)]
 struct Cursed;
 
@@ -342,9 +342,9 @@ async fn falls_apart() -> String {
     "done".into()
 }
 
-/// What a user's own type panics with while the reply is written costs that reply only.
+/// A panic of a user's type while the response is serialized fails only that call.
 #[tokio::test]
-async fn panics_after_the_function_are_contained() {
+async fn a_panic_during_serialization_fails_only_its_call() {
     let server = serve(
         mcp_runtime::server!()
             .tool::<unprintable>()

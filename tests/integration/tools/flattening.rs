@@ -1,4 +1,4 @@
-//! One value that is the whole `arguments` object: maps, enums, structs with flattened parts, strict and not.
+//! `flatten`: one value that is the whole `arguments` object: maps, enums, structs with flattened fields.
 
 use std::collections::BTreeMap;
 
@@ -99,7 +99,7 @@ async fn a_map_can_be_the_whole_object() {
 }
 
 #[tokio::test]
-async fn what_only_the_type_knows_is_said_of_a_whole_object_too() {
+async fn deserialization_errors_of_a_flattened_value_are_reported() {
     #[mcp_type]
     struct Period {
         from: chrono::NaiveDate,
@@ -119,7 +119,7 @@ async fn what_only_the_type_knows_is_said_of_a_whole_object_too() {
 }
 
 #[tokio::test]
-async fn wide_integers_survive_the_repair_of_their_neighbours() {
+async fn wide_integers_survive_the_coercion_of_other_arguments() {
     #[mcp_tool]
     fn wide(big: u64, small: u8, huge: Option<i128>) -> String {
         format!("{big} {small} {huge:?}")
@@ -131,7 +131,7 @@ async fn wide_integers_survive_the_repair_of_their_neighbours() {
 }
 
 #[test]
-fn what_is_no_object_cannot_be_the_whole_of_it() {
+fn flattening_a_type_that_is_not_an_object_is_a_build_error() {
     #[mcp_type]
     enum Level {
         /// Little

@@ -1,4 +1,4 @@
-//! Arguments that are mirrored into HTTP headers, as the list shows them.
+//! Arguments that are mirrored into HTTP headers, as `tools/list` publishes them.
 
 use mcp_runtime::prelude::*;
 use serde_json::json;
@@ -53,7 +53,7 @@ async fn headers_are_named_in_the_schema() {
 }
 
 #[test]
-fn an_enum_that_is_no_string_is_a_build_error() {
+fn a_header_for_an_enum_with_payload_is_a_build_error() {
     #[mcp_tool]
     fn send(#[mcp(header = "Kind")] payload: Payload) -> String {
         match payload {
@@ -69,7 +69,7 @@ fn an_enum_that_is_no_string_is_a_build_error() {
 }
 
 #[test]
-fn a_header_that_clients_would_refuse_is_a_build_error() {
+fn headers_that_clients_reject_are_build_errors() {
     #[mcp_type]
     struct Weight {
         #[schemars(extend("x-mcp-header" = "Grams"))]
@@ -101,7 +101,7 @@ fn a_header_that_clients_would_refuse_is_a_build_error() {
 }
 
 #[tokio::test]
-async fn in_memory_and_on_stdio_there_are_no_headers_to_compare() {
+async fn in_memory_and_on_stdio_no_headers_are_compared() {
     #[mcp_tool]
     fn at(#[mcp(header = "Region")] region: String) -> String {
         region

@@ -1,4 +1,4 @@
-//! Parameters that the server provides: never in a schema, never the client's to set.
+//! Parameters that the server provides: never in the schema, and never set by the client.
 
 use std::sync::{
     Arc,
@@ -68,7 +68,7 @@ async fn injected_parameters_are_not_in_the_schema() {
 }
 
 #[tokio::test]
-async fn a_client_cannot_send_them() {
+async fn a_client_cannot_set_injected_parameters() {
     let builder =
         mcp_runtime::server!().tool::<everything>().state(Arc::new(Counter::default())).state(polite());
     let server = serve(builder).legacy(Revision::V2025_03_26);
@@ -81,7 +81,7 @@ async fn a_client_cannot_send_them() {
 }
 
 #[tokio::test]
-async fn strict_tools_refuse_their_names_like_any_other() {
+async fn strict_tools_refuse_names_of_injected_parameters() {
     #[mcp_tool(strict)]
     fn count(counter: &Counter) -> String {
         counter.0.load(Ordering::Relaxed).to_string()
@@ -93,7 +93,7 @@ async fn strict_tools_refuse_their_names_like_any_other() {
 }
 
 #[test]
-fn state_that_nobody_registered_is_a_build_error() {
+fn missing_state_is_a_build_error() {
     let error = build_error(mcp_runtime::server!().tool::<everything>());
     assert!(error.contains("tool `everything`") && error.contains("injection.rs:"), "{error}");
     assert!(error.contains("`&Counter`") && error.contains("`&dyn Greeter`"), "{error}");
@@ -101,7 +101,7 @@ fn state_that_nobody_registered_is_a_build_error() {
 }
 
 #[tokio::test]
-async fn the_request_is_seen_through_the_context() {
+async fn the_context_gives_access_to_the_request() {
     #[mcp_tool]
     fn look(ctx: &Context) -> Json<serde_json::Value> {
         Json(json!({
@@ -152,7 +152,7 @@ fn an_annotated_function_is_just_a_function() {
     assert_eq!(sum.map(|Json(sum)| sum).ok(), Some(1001), "no rule, no default, no decoding");
     assert_eq!(counter.0.load(Ordering::Relaxed), 1);
     assert_eq!(half(7), 3);
-    // both stay in use as tools
+    // both are still registered as tools
     let built = mcp_runtime::server!().tool::<add>().tool::<half>().state(Counter::default()).build();
     assert!(built.is_ok());
 }

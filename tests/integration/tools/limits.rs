@@ -43,7 +43,7 @@ async fn quick() -> &'static str {
 
 #[mcp_tool(blocking, timeout = "20ms")]
 fn stuck(release: &Release) -> String {
-    // waits until the test lets it go, so that its thread ends
+    // waits until the test releases it, so that its thread ends
     let released = release.0.lock().expect("a lock");
     let (_released, _) =
         release.1.wait_timeout_while(released, Duration::from_secs(30), |go| !*go).expect("a lock");
@@ -76,13 +76,13 @@ async fn a_blocking_call_over_its_limit_is_answered() {
     release.1.notify_all();
 }
 
-/// Lets a test hold calls inside their tool, and see in which order they came in.
+/// Holds calls inside their tool, and records the order in which they entered.
 struct Gate {
     entered: Mutex<Vec<u32>>,
     running: AtomicUsize,
     most: AtomicUsize,
     permits: Semaphore,
-    came_in: Notify,
+    arrival: Notify,
 }
 
 impl Default for Gate {
@@ -92,7 +92,7 @@ impl Default for Gate {
             running: AtomicUsize::new(0),
             most: AtomicUsize::new(0),
             permits: Semaphore::new(0),
-            came_in: Notify::new(),
+            arrival: Notify::new(),
         }
     }
 }
@@ -104,7 +104,7 @@ impl Gate {
 
     async fn until(&self, count: usize) {
         while self.entered().len() < count {
-            self.came_in.notified().await;
+            self.arrival.notified().await;
         }
     }
 }
@@ -112,7 +112,7 @@ impl Gate {
 #[mcp_tool(max_concurrency = 2)]
 async fn narrow(n: u32, gate: &Gate) -> String {
     gate.entered.lock().expect("a lock").push(n);
-    gate.came_in.notify_one();
+    gate.arrival.notify_one();
     let now = gate.running.fetch_add(1, Ordering::SeqCst) + 1;
     gate.most.fetch_max(now, Ordering::SeqCst);
     let permit = gate.permits.acquire().await.expect("open");
@@ -121,7 +121,7 @@ async fn narrow(n: u32, gate: &Gate) -> String {
     n.to_string()
 }
 
-/// Starts a call and lets it come as far as it can.
+/// Starts a call and runs it as far as possible.
 fn start(server: &Arc<TestServer>, n: u32) -> tokio::task::JoinHandle<Value> {
     let server = server.clone();
     tokio::spawn(async move { result(&server.call("narrow", json!({ "n": n })).await) })
@@ -134,7 +134,7 @@ async fn settle() {
 }
 
 #[tokio::test]
-async fn more_calls_than_allowed_wait_their_turn() {
+async fn calls_over_the_limit_wait_in_order() {
     let gate = Arc::new(Gate::default());
     let server = Arc::new(serve(mcp_runtime::server!().tool::<narrow>().state(gate.clone())));
     let mut calls = Vec::new();
@@ -157,7 +157,7 @@ async fn more_calls_than_allowed_wait_their_turn() {
 }
 
 #[tokio::test]
-async fn a_cancelled_waiter_frees_its_place() {
+async fn a_cancelled_waiter_leaves_the_queue() {
     let gate = Arc::new(Gate::default());
     let server = Arc::new(serve(mcp_runtime::server!().tool::<narrow>().state(gate.clone())));
     let first = start(&server, 0);
@@ -172,7 +172,7 @@ async fn a_cancelled_waiter_frees_its_place() {
     gate.permits.add_permits(1);
     gate.until(3).await;
     assert_eq!(gate.entered(), [0, 1, 3]);
-    // a running call that is given up frees its place as well
+    // a cancelled running call releases its permit as well
     second.abort();
     assert!(second.await.is_err_and(|error| error.is_cancelled()));
     let after = start(&server, 4);
@@ -184,7 +184,7 @@ async fn a_cancelled_waiter_frees_its_place() {
 }
 
 #[tokio::test]
-async fn a_place_is_freed_by_every_way_out() {
+async fn a_permit_is_released_however_the_call_ends() {
     #[mcp_tool(max_concurrency = 1, timeout = "20ms")]
     async fn single(case: String) -> Result<String, ToolError> {
         match case.as_str() {
@@ -221,7 +221,7 @@ struct Seen {
 }
 
 #[tokio::test]
-async fn a_call_that_is_given_up_is_dropped_and_its_token_fires() {
+async fn a_cancelled_call_is_dropped_and_its_token_is_cancelled() {
     let seen = Arc::new(Seen::default());
     let server = serve(mcp_runtime::server!().tool::<watched>().state(seen.clone()));
     {
@@ -248,7 +248,7 @@ async fn steps(ctx: &Context) -> &'static str {
 }
 
 #[tokio::test]
-async fn progress_goes_out_with_its_token_before_the_result() {
+async fn progress_is_sent_with_its_token_before_the_result() {
     let mut server = serve(mcp_runtime::server!().tool::<steps>());
     for revision in LEGACY {
         server = server.legacy(revision);
@@ -278,7 +278,7 @@ async fn progress_goes_out_with_its_token_before_the_result() {
 }
 
 #[tokio::test]
-async fn without_a_token_nothing_is_sent() {
+async fn without_a_token_no_progress_is_sent() {
     let server = serve(mcp_runtime::server!().tool::<steps>());
     let reply = server.request("tools/call", json!({ "name": "steps" })).await;
     reply.expect_text("done");

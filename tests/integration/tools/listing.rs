@@ -1,4 +1,4 @@
-//! Entries of `tools/list`: names, texts, hints, icons, metadata, order, pages.
+//! Entries of `tools/list`: names, descriptions, hints, icons, metadata, order, pages.
 
 use mcp_runtime::{Revision, prelude::*};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::common::{LEGACY, only_tool, refusal, result, serve};
 
 #[tokio::test]
-async fn a_function_is_its_entry() {
+async fn an_entry_derives_from_the_function() {
     /// Echoes
     #[mcp_tool]
     async fn echo(message: String) -> String {
@@ -36,7 +36,7 @@ async fn a_function_is_its_entry() {
 }
 
 #[tokio::test]
-async fn no_docs_no_description() {
+async fn a_function_without_docs_has_no_description() {
     #[mcp_tool]
     fn bare() {}
 
@@ -45,7 +45,7 @@ async fn no_docs_no_description() {
 }
 
 #[test]
-fn descriptions_can_be_demanded() {
+fn descriptions_can_be_required() {
     #[mcp_tool]
     fn undescribed() {}
     /// Described
@@ -61,7 +61,7 @@ fn descriptions_can_be_demanded() {
 }
 
 #[tokio::test]
-async fn every_form_of_documentation_is_the_description() {
+async fn every_form_of_documentation_becomes_the_description() {
     /// One line,
     /// and another.
     ///
@@ -77,7 +77,7 @@ async fn every_form_of_documentation_is_the_description() {
     /// Not this
     #[mcp_tool(description = "But \"this\" — with ünïcode")]
     fn option() {}
-    #[allow(clippy::empty_docs)] // that is what is tested
+    #[allow(clippy::empty_docs)] // the subject of the test
     #[doc = ""]
     #[mcp_tool]
     fn empty() {}
@@ -99,7 +99,7 @@ async fn every_form_of_documentation_is_the_description() {
 }
 
 #[tokio::test]
-async fn names_are_as_written() {
+async fn names_are_published_unchanged() {
     #[mcp_tool(name = "x.y-z_1")]
     fn named() -> &'static str {
         "called"
@@ -112,7 +112,7 @@ async fn names_are_as_written() {
 }
 
 #[tokio::test]
-async fn raw_identifiers_lose_their_mark() {
+async fn raw_identifiers_lose_their_prefix() {
     #[mcp_tool]
     fn r#match(r#type: String, r#in: Option<u8>) -> String {
         let (kind, within) = (r#type, r#in);
@@ -142,7 +142,7 @@ async fn names_of_128_characters_are_the_longest() {
 }
 
 #[tokio::test]
-async fn titles_are_known_since_2025_06_18() {
+async fn titles_are_published_since_2025_06_18() {
     #[mcp_tool(title = "T")]
     fn titled() {}
 
@@ -156,7 +156,7 @@ async fn titles_are_known_since_2025_06_18() {
 }
 
 #[tokio::test]
-async fn only_the_hints_that_were_set() {
+async fn only_hints_that_are_set_are_published() {
     #[mcp_tool(read_only, destructive = false)]
     fn two() {}
     #[mcp_tool(read_only = false, destructive, idempotent, open_world = false)]
@@ -184,7 +184,7 @@ async fn only_the_hints_that_were_set() {
 }
 
 #[tokio::test]
-async fn icons_are_known_since_2025_11_25() {
+async fn icons_are_published_since_2025_11_25() {
     #[mcp_tool(icon = "https://example.org/i.png")]
     fn iconic() {}
 
@@ -199,7 +199,7 @@ async fn icons_are_known_since_2025_11_25() {
 }
 
 #[tokio::test]
-async fn meta_is_in_the_list_only() {
+async fn meta_of_a_tool_is_only_in_the_list() {
     #[mcp_tool(meta(model = "m", n = 1, beta = true, tags = ["a"]))]
     fn described() -> &'static str {
         "x"
@@ -220,7 +220,7 @@ async fn meta_is_in_the_list_only() {
 }
 
 #[tokio::test]
-async fn meta_nests_and_tags_join_it() {
+async fn nested_meta_and_tags_are_merged() {
     #[mcp_tool(meta("org.example/k" = [1, -2.5, "é\"\n"], nested(deep(x = false))), tags("a", "b"))]
     fn described() {}
 
@@ -268,7 +268,7 @@ async fn parameter_docs_are_property_descriptions() {
 }
 
 #[tokio::test]
-async fn members_keep_the_order_of_the_function() {
+async fn properties_keep_the_order_of_the_parameters() {
     #[mcp_tool]
     fn ordered(zulu: u8, alpha: u8, mike: u8) -> u8 {
         zulu + alpha + mike
@@ -303,7 +303,7 @@ mod found {
     }
 
     #[test]
-    fn they_are_just_functions() {
+    fn annotated_functions_are_callable() {
         let all = [second_by_name(), first_by_name(), inner::right(), inner::further_right(), a_function()];
         assert_eq!(all, [1, 2, 3, 4, 5]);
     }
@@ -320,7 +320,7 @@ async fn discovered_tools_are_in_source_order() {
         let server = serve(mcp_runtime::server!().discover_in(module));
         assert_eq!(names(server.list_tools().await), expected);
     }
-    // what was named keeps its place, and is not offered twice
+    // tools registered before discovery keep their position, and are not duplicated
     let server =
         serve(mcp_runtime::server!().tool::<found::a_function>().discover_in(module).discover_in(module));
     assert_eq!(
@@ -332,7 +332,7 @@ async fn discovered_tools_are_in_source_order() {
 }
 
 #[tokio::test]
-async fn pages_hold_what_was_asked_for() {
+async fn pages_have_the_configured_size() {
     let module = concat!(module_path!(), "::found");
     let server = serve(mcp_runtime::server!().discover_in(module).page_size(2));
     let page = |cursor: Option<String>| {
@@ -357,7 +357,7 @@ async fn pages_hold_what_was_asked_for() {
 }
 
 #[tokio::test]
-async fn foreign_cursors_are_refused() {
+async fn invalid_cursors_are_refused() {
     let module = concat!(module_path!(), "::found");
     let server = serve(mcp_runtime::server!().discover_in(module).page_size(2));
     for bad in
@@ -369,5 +369,5 @@ async fn foreign_cursors_are_refused() {
         assert!(message.contains("`cursor`"), "{message}");
     }
     let null = server.request("tools/list", json!({ "cursor": null })).await;
-    assert_eq!(null.value()["tools"].as_array().map(Vec::len), Some(2), "null is no cursor");
+    assert_eq!(null.value()["tools"].as_array().map(Vec::len), Some(2), "null is not a cursor");
 }

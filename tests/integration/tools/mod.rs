@@ -1,5 +1,6 @@
-//! Tools: what is written, what a client lists, calls and gets.
+//! Tools.
 
+mod argument_errors;
 mod arguments;
 mod coercion;
 mod constraints;
@@ -11,7 +12,6 @@ mod injection;
 mod limits;
 mod listing;
 mod registration;
-mod reports;
 mod runtime_tools;
 mod structured;
 mod types;

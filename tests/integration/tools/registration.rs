@@ -28,7 +28,7 @@ fn names(tools: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn two_tools_of_one_name_are_a_build_error() {
+fn duplicate_tool_names_are_a_build_error() {
     let error = build_error(mcp_runtime::server!().tool::<one::same>().tool::<two::other>());
     assert!(error.contains("two tools are `same`"), "{error}");
     assert_eq!(error.matches("registration.rs:").count(), 2, "{error}");
@@ -39,7 +39,7 @@ fn two_tools_of_one_name_are_a_build_error() {
 }
 
 #[test]
-fn naming_one_tool_twice_is_a_build_error_too() {
+fn registering_one_tool_twice_is_a_build_error() {
     let error = build_error(mcp_runtime::server!().tool::<one::same>().tool::<one::same>());
     assert!(error.contains("two tools are `same`"), "{error}");
 }
@@ -73,7 +73,7 @@ fn every_problem_is_reported_at_once() {
 }
 
 #[test]
-fn names_that_differ_only_in_case_are_two_tools() {
+fn names_are_case_sensitive() {
     #[mcp_tool(name = "SAME")]
     fn shouted() {}
     assert!(mcp_runtime::server!().tool::<one::same>().tool::<shouted>().build().is_ok());
@@ -113,7 +113,7 @@ impl Weather {
 }
 
 #[tokio::test]
-async fn a_service_offers_its_methods() {
+async fn a_service_registers_its_methods() {
     let weather = Weather { station: "main" };
     assert_eq!(weather.quiet(), 4);
     let server = serve(mcp_runtime::server!().service(weather));
@@ -140,7 +140,7 @@ async fn a_service_offers_its_methods() {
 }
 
 #[tokio::test]
-async fn a_service_can_be_offered_twice_under_prefixes() {
+async fn a_service_can_be_registered_twice_under_prefixes() {
     let server = serve(
         mcp_runtime::server!()
             .service(Weather { station: "main" })
@@ -157,7 +157,7 @@ async fn a_service_can_be_offered_twice_under_prefixes() {
 }
 
 #[test]
-fn one_service_twice_without_prefix_is_a_build_error() {
+fn a_service_registered_twice_without_prefix_is_a_build_error() {
     let twice = mcp_runtime::server!().service(Weather { station: "a" }).service(Weather { station: "b" });
     let error = build_error(twice);
     for said in
@@ -204,7 +204,7 @@ async fn mounted_servers_keep_their_state() {
 }
 
 #[test]
-fn a_prefix_that_makes_no_name_is_a_build_error() {
+fn a_prefix_that_makes_an_invalid_name_is_a_build_error() {
     let error = build_error(mcp_runtime::server!().service_as("e u", Weather { station: "a" }));
     assert!(error.contains("`e u_forecast` is not a tool name"), "{error}");
 }

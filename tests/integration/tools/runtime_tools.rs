@@ -1,4 +1,4 @@
-//! Tools made at run time: described by hand, added to a builder or to a running server, replaced and removed.
+//! Tools made at run time: defined without an attribute, added to a builder or to a running server, replaced, removed.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ fn shout() -> ToolDef {
 }
 
 #[tokio::test]
-async fn a_tool_made_by_hand_is_a_tool() {
+async fn a_runtime_tool_is_listed_and_called() {
     let server = serve(mcp_runtime::server!().add_tool(shout()));
     assert_eq!(
         only_tool(&server).await,
@@ -79,7 +79,7 @@ async fn a_tool_made_by_hand_is_a_tool() {
 }
 
 #[tokio::test]
-async fn tools_come_and_go_while_the_server_runs() {
+async fn tools_can_be_added_and_removed_while_the_server_runs() {
     let built = mcp_runtime::server!().tool::<fixed>().build().expect("a server");
     let handle = built.handle();
     let server = TestServer::of(&built);
@@ -103,7 +103,7 @@ async fn tools_come_and_go_while_the_server_runs() {
 }
 
 #[tokio::test]
-async fn a_clash_changes_nothing() {
+async fn adding_a_duplicate_changes_nothing() {
     let built = mcp_runtime::server!().tool::<fixed>().add_tool(shout()).build().expect("a server");
     let handle = built.handle();
     let server = TestServer::of(&built);
@@ -119,7 +119,7 @@ async fn a_clash_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_server_with_a_handle_has_tools() {
+async fn a_server_with_a_handle_declares_tools() {
     let built = mcp_runtime::server!().build().expect("a server");
     let server = TestServer::of(&built);
     assert_eq!(server.capabilities().await.get("tools"), None);
@@ -132,7 +132,7 @@ async fn a_server_with_a_handle_has_tools() {
 }
 
 #[tokio::test]
-async fn limits_and_failures_are_those_of_any_tool() {
+async fn runtime_tools_have_the_same_limits_and_failures() {
     let slow =
         ToolDef::builder("slow").timeout(Duration::from_millis(20)).max_concurrency(1).handler(|_| async {
             std::future::pending::<()>().await;

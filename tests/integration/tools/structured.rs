@@ -1,4 +1,4 @@
-//! Structured results: schema, value and text, wrapped for clients of handshake revisions, held to the schema.
+//! Structured results: schema, value and text, wrapped for legacy clients, and validated against the schema.
 
 use std::collections::BTreeMap;
 
@@ -199,7 +199,7 @@ async fn lists_of_recursive_objects_are_wrapped_with_their_definitions() {
 }
 
 #[tokio::test]
-async fn enums_of_objects_are_held_alike_in_list_and_result() {
+async fn enums_of_objects_are_wrapped_alike_in_list_and_result() {
     #[mcp_tool]
     fn event(stop: bool) -> Json<Event> {
         Json(if stop { Event::Stopped { reason: None } } else { Event::Started { at: 1 } })
@@ -228,7 +228,7 @@ fn promised(case: u8) -> Result<ToolResult, ToolError> {
 }
 
 #[tokio::test]
-async fn results_are_held_to_the_promised_schema() {
+async fn results_are_validated_against_their_schema() {
     let mut server = serve(mcp_runtime::server!().tool::<promised>());
     let schema = only_tool(&server).await["outputSchema"].clone();
     assert_eq!(schema["required"], json!(["degrees", "sky"]));
@@ -247,14 +247,14 @@ async fn results_are_held_to_the_promised_schema() {
 }
 
 #[tokio::test]
-async fn details_name_what_does_not_fit() {
+async fn validation_errors_name_the_invalid_value() {
     let server = serve(mcp_runtime::server!().tool::<promised>().detailed_errors(true));
     let text = failure(&server.call("promised", json!({ "case": 1 })).await);
     assert!(text.contains("output schema") && text.contains("degrees: \"hot\" is not a number"), "{text}");
 }
 
 #[tokio::test]
-async fn values_without_json_are_private_errors() {
+async fn unserializable_values_are_private_errors() {
     #[mcp_tool]
     fn nan() -> Json<f64> {
         Json(f64::NAN)
@@ -275,7 +275,7 @@ struct Bounded {
 }
 
 #[tokio::test]
-async fn constraints_bind_the_server_too() {
+async fn constraints_apply_to_results_too() {
     #[mcp_tool]
     fn produce(n: u64) -> Json<Bounded> {
         Json(Bounded { n })

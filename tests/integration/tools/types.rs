@@ -1,4 +1,4 @@
-//! Types of arguments: their schemas, and that what fits the schema decodes.
+//! Argument types: their schemas, and that values that match the schema are deserialized.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::common::{failure, only_tool, property, serve};
 
-macro_rules! rows {
+macro_rules! cases {
     ($($test:ident: $ty:ty => $schema:tt, good [$($sent:tt => $seen:expr),* $(,)?], bad [$($bad:tt),* $(,)?];)*) => {$(
         #[tokio::test]
         async fn $test() {
@@ -55,7 +55,7 @@ enum Plain {
     B,
 }
 
-rows! {
+cases! {
     bool: bool => { "type": "boolean" }, good [true => "true"], bad [1, "yes", null];
     char: char => { "type": "string", "minLength": 1, "maxLength": 1 },
         good ["é" => "'é'", "😀" => "'😀'"], bad ["", "ab", 1];
@@ -176,7 +176,7 @@ async fn only_recursion_makes_definitions() {
 }
 
 mod derived {
-    //! Types with people's own derives.
+    //! User-written derives.
 
     #[derive(Debug, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
     #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -200,7 +200,7 @@ mod derived {
 }
 
 #[tokio::test]
-async fn own_derives_work_as_well() {
+async fn user_written_derives_work() {
     #[mcp_tool]
     fn go(place: derived::Place, id: derived::Id, wrapper: derived::Wrapper) -> String {
         let id = match id {
@@ -233,7 +233,7 @@ async fn own_derives_work_as_well() {
 }
 
 #[tokio::test]
-async fn two_types_of_one_name_stay_apart() {
+async fn two_types_with_one_name_have_separate_definitions() {
     mod a {
         use mcp_runtime::prelude::*;
         #[mcp_type]

@@ -1,4 +1,4 @@
-"""One connection of the official Python SDK to a server; called by `drive.py` and `everything.py`.
+"""One connection of the official Python SDK to a server.
 
 usage: SCRIPT stdio|http COMMAND|URL legacy|auto|VERSION < steps.json
 
@@ -17,7 +17,7 @@ ALL_SECONDS = 60
 
 
 def plain(model):
-    """The wire form of an SDK object, without the members the server did not send."""
+    """The wire form of an SDK object, without the members that the server did not send."""
     return model.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude_none=True)
 
 

@@ -1,4 +1,4 @@
-"""Asks one server for lists, calls, reads, prompts and completions; called by `driver.rs`.
+"""Sends lists, calls, reads, prompts and completions to one server.
 
 The usage, the steps' form and the report are those of `connection.py`; every expectation is in the Rust modules.
 """
@@ -28,7 +28,7 @@ async def complete(client, step):
 
 
 async def call(client, step):
-    """A tool call; with `progress` the notifications that came before the result are part of the outcome."""
+    """A tool call; with `progress`, the notifications before the result are part of the outcome."""
     if not step.get("progress"):
         return plain(await client.call_tool(step["name"], step.get("arguments")))
     seen = []

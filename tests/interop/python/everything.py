@@ -1,8 +1,7 @@
-"""Plays the application behind a client of `everything`: answers the server's questions, and hears what it says;
-called by `driver.rs`.
+"""Plays the application behind a client of `everything`: answers client requests, and records notifications.
 
-The usage, the steps' form and the report are those of `connection.py`; every expectation is in `everything.rs`. With
-the result of each step comes what the server asked and said while it ran.
+The usage, the steps' form and the report are those of `connection.py`; every expectation is in `everything.rs`. The
+result of each step includes the messages that the server sent while it ran.
 """
 
 import warnings
@@ -15,7 +14,7 @@ from mcp_types import CreateMessageResult, ElicitResult, ListRootsResult
 
 from connection import plain, run
 
-# How long to wait for what the server has to say; afterwards the report says what came.
+# How long to wait for notifications; afterwards the report has those that arrived.
 HEAR_SECONDS = 10
 LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
@@ -43,14 +42,14 @@ class Application:
         if isinstance(message, Exception):
             raise message
         message = plain(message)
-        # What belongs to the open subscription is read from that, and progress goes to its call.
+        # Notifications of the open subscription are read from it, and progress goes to its call.
         subscription = message.get("params", {}).get("_meta", {}).get(SUBSCRIPTION)
         followed = self.news is not None and subscription == self.news.subscription_id
         if message["method"] != "notifications/progress" and not followed:
             self.heard.append(message)
 
     async def call(self, client, step):
-        """A tool call; the progress that came before its result is part of the outcome."""
+        """A tool call; the progress before its result is part of the outcome."""
         progress = []
 
         async def progressed(done, total, message):
@@ -61,11 +60,11 @@ class Application:
         return plain(result) | {"progress": progress}
 
     async def cancel(self, client, step):
-        """Begins a call, lets another one overtake it, and gives it up; again and again."""
+        """Starts a call, completes another one meanwhile, and cancels the first; repeatedly."""
 
         ended = []
 
-        async def give_up():
+        async def cancelled_call():
             try:
                 ended.append(plain(await client.call_tool(step["name"], step["arguments"])))
             except MCPError as error:
@@ -73,13 +72,13 @@ class Application:
 
         for _ in range(step["times"]):
             async with anyio.create_task_group() as group:
-                group.start_soon(give_up)
+                group.start_soon(cancelled_call)
                 # The long call is sent first.
                 await anyio.lowlevel.checkpoint()
                 last = plain(await client.call_tool(step["meanwhile"]))
                 group.cancel_scope.cancel()
             if ended:
-                # Not because it was given up.
+                # Not because of the cancellation.
                 return {"ended": ended}
         return {"last": last}
 
@@ -95,13 +94,13 @@ class Application:
 
     async def unlisten(self):
         await self.subscription.__aexit__(None, None, None)
-        # The SDK tells the server in a task of its own.
+        # The SDK notifies the server in a separate task.
         await anyio.wait_all_tasks_blocked()
         self.subscription = self.news = None
         return {}
 
     async def wait(self, least):
-        """Until the server has said that much, on its own or in a subscription."""
+        """Waits until the server has sent that many notifications, outside or inside of a subscription."""
         while len(self.heard) < least:
             if self.news is None:
                 await anyio.sleep(0.01)
@@ -136,7 +135,7 @@ class Application:
 
 
 if __name__ == "__main__":
-    # Revision 2026-07-28 deprecates half of what is done here.
+    # Revision 2026-07-28 deprecates half of these methods.
     warnings.simplefilter("ignore", MCPDeprecationWarning)
     application = Application()
     run(

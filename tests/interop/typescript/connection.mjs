@@ -1,4 +1,4 @@
-// One connection of the official TypeScript SDK to a server; called by `drive.mjs` and `everything.mjs`.
+// One connection of the official TypeScript SDK to a server.
 //
 // usage: node SCRIPT stdio|http COMMAND|URL legacy|auto|VERSION < steps.json
 //
@@ -33,8 +33,8 @@ export async function run(perform, options = {}, prepare = () => {}) {
     transport === 'http' ? new StreamableHTTPClientTransport(new URL(target)) : new StdioClientTransport({ command: target });
   await client.connect(connection, STEP);
 
-  // The SDK hands a progress notification to its listener one turn after it came, and forgets the listener as soon
-  // as the result comes. What arrives in one read is therefore delivered one message a turn.
+  // The SDK passes a progress notification to its listener one event loop turn after it arrives, and removes the
+  // listener as soon as the result arrives. Messages that arrive in one read are therefore delivered one per turn.
   const deliver = connection.onmessage;
   let delivered = Promise.resolve();
   connection.onmessage = (...message) => {

@@ -1,4 +1,4 @@
-// Asks one server for lists, calls, reads, prompts and completions; called by `driver.rs`.
+// Sends lists, calls, reads, prompts and completions to one server.
 //
 // The usage, the steps' form and the report are those of `connection.mjs`; every expectation is in the Rust modules.
 

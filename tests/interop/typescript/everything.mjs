@@ -1,13 +1,12 @@
-// Plays the application behind a client of `everything`: answers the server's questions, and hears what it says;
-// called by `driver.rs`.
+// Plays the application behind a client of `everything`: answers client requests, and records notifications.
 //
 // The usage, the steps' form and the report are those of `connection.mjs`; every expectation is in `everything.rs`.
-// With the result of each step comes what the server asked and said while it ran.
+// The result of each step includes the messages that the server sent while it ran.
 
 import { setTimeout } from 'node:timers/promises';
 import { STEP, run } from './connection.mjs';
 
-// How long to wait for what the server has to say; afterwards the report says what came.
+// How long to wait for notifications; afterwards the report has those that arrived.
 const HEAR = 10_000;
 const LOG_LEVEL = 'io.modelcontextprotocol/logLevel';
 const QUESTIONS = ['elicitation/create', 'sampling/createMessage', 'roots/list'];
@@ -55,7 +54,7 @@ async function cancel(client, { name, arguments: args, meanwhile, times }) {
     last = await client.callTool({ name: meanwhile }, STEP);
     abort.abort('given up');
     const why = await ended;
-    // Not because it was given up.
+    // Not because of the cancellation.
     if (!String(why).includes('given up')) return { ended: why instanceof Error ? String(why) : why };
   }
   return { last };

@@ -1,4 +1,4 @@
-//! People's own derives work as well, and `#[mcp_type]` beside other derives and on generic types.
+//! User-written derives work as well, and `#[mcp_type]` beside other derives and on generic types.
 
 #![deny(warnings)]
 

@@ -1,4 +1,4 @@
-//! Methods as tools, resources and prompts, with `Self` wherever it may stand.
+//! Methods as tools, resources and prompts, with `Self` wherever it is allowed.
 
 #![deny(warnings)]
 #![forbid(unsafe_code)]

@@ -41,7 +41,7 @@ pub async fn required(#[mcp(inject)] user: User) -> String {
     format!("{user:?}")
 }
 
-/// Starts by itself.
+/// Starts automatically.
 #[mcp_tool(task = manual)]
 pub async fn manual(ctx: &Context) -> bool {
     ctx.start_task().await

@@ -1,0 +1,76 @@
+//! External programs (SDKs, the conformance suite, a browser) and the examples as processes: installed once, killed
+//! when they are dropped, and skipped visibly where something is missing.
+
+pub mod browser;
+pub mod child;
+pub mod example;
+pub mod package;
+
+use std::{
+    env,
+    fs::{self, File},
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+/// What a test needs and the machine does not have.
+#[derive(Debug)]
+pub struct Missing(pub String);
+
+/// Reports on the terminal that `test` was skipped because something is missing.
+///
+/// # Panics
+///
+/// Under `CI=true`, where nothing may be missing.
+pub fn skip(test: &str, missing: &Missing) {
+    let Missing(what) = missing;
+    assert!(env::var("CI").as_deref() != Ok("true"), "`{test}` cannot run: {what}");
+    // not `eprintln!`: the test harness captures that, and does not show it for a test that passes
+    let _ = std::io::stderr().write_all(format!("SKIPPED: {test}: {what}\n").as_bytes());
+}
+
+/// The directory of this package, which contains drivers and manifests.
+#[must_use]
+pub fn manifest_dir() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// `target/<profile>`, derived from the path of the test binary, so that any target directory and profile work.
+///
+/// # Panics
+///
+/// If the test binary is not where cargo puts it.
+#[must_use]
+pub fn profile_dir() -> PathBuf {
+    let binary = env::current_exe().expect("the test binary has a path");
+    binary.ancestors().nth(2).expect("the test binary is in target/<profile>/deps").to_owned()
+}
+
+/// A directory under `target/` that is kept between runs: installed packages, logs and reports.
+///
+/// # Panics
+///
+/// If it cannot be created.
+#[must_use]
+pub fn cache_dir(name: &str) -> PathBuf {
+    let profile = profile_dir();
+    let target = profile.parent().expect("a profile folder is in a target folder");
+    let dir = target.join("interop").join(name);
+    fs::create_dir_all(&dir).unwrap_or_else(|error| panic!("cannot make `{}`: {error}", dir.display()));
+    dir
+}
+
+/// Waits until no other test, of this process or another, holds the lock `name`; the lock is held until the file is
+/// dropped.
+///
+/// # Panics
+///
+/// If the lock file cannot be made or locked.
+#[must_use]
+pub fn lock(name: &str) -> File {
+    let path = cache_dir("locks").join(name);
+    let file =
+        File::create(&path).unwrap_or_else(|error| panic!("cannot make `{}`: {error}", path.display()));
+    file.lock().unwrap_or_else(|error| panic!("cannot lock `{}`: {error}", path.display()));
+    file
+}

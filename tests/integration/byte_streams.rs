@@ -1,0 +1,134 @@
+//! Any pair of byte streams: the same connection as stdio, over an in-memory duplex.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use mcp_runtime::{Server, ServerBuilder, ToolCall, ToolDef};
+use mcp_tests::support::{LineConnection, call, cancelled, ping, text_of};
+use serde_json::json;
+use tokio::io::AsyncWriteExt;
+
+fn connect(builder: ServerBuilder, capacity: usize) -> LineConnection {
+    LineConnection::serve(&builder.build().unwrap(), capacity)
+}
+
+fn builder() -> ServerBuilder {
+    let echo =
+        ToolDef::builder("echo").handler(|call: ToolCall| async move { call.arg::<String>("message") });
+    let slow = ToolDef::builder("slow").handler(|_: ToolCall| async move {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        "slept"
+    });
+    Server::builder("streamed", "1.0.0").add_tool(echo).add_tool(slow)
+}
+
+#[tokio::test]
+async fn replies_are_written_before_the_connection_ends() {
+    let mut client = connect(builder(), 1 << 20);
+    client.send(&call(1, "slow", &json!({}))).await;
+    client.send(&call(2, "echo", &json!({ "message": "m" }))).await;
+    client.close_input().await;
+    assert_eq!(client.message().await["id"], 2);
+    assert_eq!(text_of(&client.message().await), "slept");
+    assert_eq!(client.next().await, None);
+    client.served().await;
+}
+
+#[tokio::test]
+async fn nothing_is_lost_through_a_narrow_stream() {
+    let mut client = connect(builder(), 256);
+    let mut input = client.input.take().unwrap();
+    // the client writes everything before it reads anything
+    let message = "m".repeat(1000);
+    let writer = tokio::spawn(async move {
+        for id in 0..200 {
+            let request = format!("{}\n", call(id, "echo", &json!({ "message": message })));
+            input.write_all(request.as_bytes()).await.unwrap();
+        }
+        input
+    });
+    client.input = Some(writer.await.unwrap());
+    for _ in 0..200 {
+        assert_eq!(text_of(&client.message().await).len(), 1000);
+    }
+    client.send(&ping("end")).await;
+    assert_eq!(client.message().await["id"], "end");
+}
+
+#[tokio::test]
+async fn dropping_the_connection_cancels_its_calls() {
+    struct Count(Arc<AtomicUsize>);
+    impl Drop for Count {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let counter = dropped.clone();
+    let hang = ToolDef::builder("hang").handler(move |_: ToolCall| {
+        let count = Count(counter.clone());
+        async move {
+            let _count = count;
+            std::future::pending::<&'static str>().await
+        }
+    });
+    let mut client = connect(Server::builder("dropped", "1.0.0").add_tool(hang), 1 << 16);
+    client.send(&call(1, "hang", &json!({}))).await;
+    client.send(&ping("begun")).await;
+    assert_eq!(client.message().await["id"], "begun");
+    client.abort();
+    let gone = async {
+        while dropped.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(30), gone).await.expect("the call runs on");
+}
+
+#[tokio::test]
+async fn ten_thousand_cancelled_calls_leave_none_running() {
+    struct Running(Arc<AtomicUsize>);
+    impl Drop for Running {
+        fn drop(&mut self) {
+            self.0.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+    let running = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&running);
+    let hang = ToolDef::builder("hang").handler(move |_: ToolCall| {
+        count.fetch_add(1, Ordering::Relaxed);
+        let running = Running(Arc::clone(&count));
+        async move {
+            std::future::pending::<()>().await;
+            drop(running);
+            "never"
+        }
+    });
+    let mut client = connect(builder().add_tool(hang), 1 << 20);
+    for round in 0..100_u64 {
+        let ids = round * 101..round * 101 + 100;
+        for id in ids.clone() {
+            client.send(&call(id, "hang", &json!({}))).await;
+        }
+        for id in ids.clone() {
+            client.send(&cancelled(id)).await;
+        }
+        // cancelled calls get no response, so the next line answers this request
+        client.send(&call(ids.end, "echo", &json!({ "message": "here" }))).await;
+        let reply = client.message().await;
+        assert_eq!((&reply["id"], &reply["result"]["content"][0]["text"]), (&ids.end.into(), &"here".into()));
+    }
+    client.close_input().await;
+    assert_eq!(client.next().await, None);
+    client.served().await;
+    // a cancelled task is dropped when it is next polled
+    for _ in 0..10_000 {
+        if running.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+    panic!("{} are left", running.load(Ordering::Relaxed));
+}

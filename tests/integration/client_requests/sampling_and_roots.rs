@@ -1,0 +1,186 @@
+//! Sampling, roots, and several client requests at once.
+
+use mcp_runtime::{AskError, Revision, ToolChoice, prelude::*};
+use serde_json::{Value, json};
+use tokio::join;
+
+use super::{client, everything, since};
+use crate::common::{failure, serve};
+
+/// Asks a model for a capital.
+#[mcp_tool]
+async fn capital(country: String, ctx: &Context) -> Result<String, ToolError> {
+    let question = format!("What is the capital of {country}?");
+    let answer = ctx.sample("capital").system("One word.").user(question).max_tokens(100).await?;
+    Ok(format!("{} ({}, {:?})", answer.text(), answer.model, answer.stop_reason))
+}
+
+fn said(content: &Value) -> Value {
+    json!({ "role": "assistant", "content": content, "model": "m-1", "stopReason": "endTurn" })
+}
+
+#[tokio::test]
+async fn sampling_works_in_every_revision() {
+    let (mut server, questions) = client(mcp_runtime::server!().tool::<capital>(), |_, _| {
+        said(&json!({ "type": "text", "text": "Paris" }))
+    });
+    for revision in since(Revision::V2024_11_05) {
+        server = server.legacy(revision);
+        let reply = server.call("capital", json!({ "country": "France" })).await;
+        reply.expect_text("Paris (m-1, Some(\"endTurn\"))");
+        let asked = json!({
+            "messages": [
+                { "role": "user", "content": { "type": "text", "text": "What is the capital of France?" } }
+            ],
+            "systemPrompt": "One word.",
+            "maxTokens": 100,
+        });
+        assert_eq!(questions.take(), [("sampling/createMessage".to_owned(), asked)], "{revision}");
+    }
+}
+
+#[tokio::test]
+async fn an_invalid_sampling_response_is_requested_again() {
+    let (mut server, questions) =
+        client(mcp_runtime::server!().tool::<capital>(), |_, _| json!({ "role": "assistant" }));
+    for revision in [Revision::LATEST_LEGACY, Revision::LATEST] {
+        server = server.legacy(revision);
+        let text = failure(&server.call("capital", json!({ "country": "France" })).await);
+        assert!(text.contains("`capital`") && text.contains("`content` is missing"), "{text}");
+        assert_eq!(questions.take().len(), 4, "{revision}");
+    }
+}
+
+#[mcp_type]
+struct City {
+    city: String,
+}
+
+/// Lets a model look up the weather.
+#[mcp_tool]
+async fn weather(ctx: &Context) -> Result<String, ToolError> {
+    let ask = |key| {
+        let sample = ctx.sample(key).user("Where is it warmer?");
+        sample.tool::<City>("weather", "The weather in a city")
+    };
+    let wish = ask("wish").tool_choice(ToolChoice::Required).await?;
+    let mut report = ask("report").answered(&wish);
+    for wanted in wish.tool_uses() {
+        report = match wanted.arguments::<City>() {
+            Ok(city) => report.tool_result(&wanted.id, format!("{}: 20 °C", city.city)),
+            Err(error) => report.tool_failure(&wanted.id, error.to_string()),
+        };
+    }
+    Ok(report.await?.text())
+}
+
+fn weather_answers(_: &str, params: &Value) -> Value {
+    if params["messages"].as_array().is_some_and(|messages| messages.len() == 1) {
+        assert_eq!(params["toolChoice"], json!({ "mode": "required" }));
+        return said(&json!([
+            { "type": "tool_use", "id": "a", "name": "weather", "input": { "city": "Rome" } },
+            { "type": "tool_use", "id": "b", "name": "weather", "input": { "town": "Oslo" } },
+        ]));
+    }
+    assert_eq!(params["messages"][1]["content"][0]["id"], "a");
+    assert_eq!(
+        params["messages"][2]["content"],
+        json!([
+            { "type": "tool_result", "toolUseId": "a", "content": [{ "type": "text", "text": "Rome: 20 °C" }] },
+            { "type": "tool_result", "toolUseId": "b", "isError": true,
+                "content": [{ "type": "text", "text": "missing field `city`" }] },
+        ])
+    );
+    said(&json!({ "type": "text", "text": "In Rome." }))
+}
+
+#[tokio::test]
+async fn models_use_tools_between_sampling_requests() {
+    let (mut server, _) = client(mcp_runtime::server!().tool::<weather>(), weather_answers);
+    for revision in since(Revision::V2025_11_25) {
+        server = server.legacy(revision);
+        server.call("weather", json!({})).await.expect_text("In Rome.");
+    }
+    server = server.legacy(Revision::V2025_06_18);
+    assert!(failure(&server.call("weather", json!({})).await).contains("has no tools in sampling"));
+    let server = serve(mcp_runtime::server!().tool::<weather>())
+        .answering(json!({ "sampling": {} }), |_, _| panic!("unexpected client request"));
+    server.call("weather", json!({})).await.expect_code(-32021);
+}
+
+/// Lists the roots.
+#[mcp_tool]
+async fn folders(ctx: &Context) -> Result<String, AskError> {
+    let roots = ctx.roots("folders").await?;
+    let shown: Vec<String> =
+        roots.into_iter().map(|root| format!("{} {}", root.uri, root.name.unwrap_or_default())).collect();
+    Ok(shown.join("; "))
+}
+
+#[tokio::test]
+async fn roots_are_listed_in_every_revision() {
+    let (mut server, questions) = client(
+        mcp_runtime::server!().tool::<folders>(),
+        |_, _| json!({ "roots": [{ "uri": "file:///a", "name": "A" }, { "uri": "file:///b" }] }),
+    );
+    for revision in since(Revision::V2024_11_05) {
+        server = server.legacy(revision);
+        server.call("folders", json!({})).await.expect_text("file:///a A; file:///b ");
+        assert_eq!(questions.take(), [("roots/list".to_owned(), json!({}))], "{revision}");
+    }
+}
+
+/// Sends an elicitation, a sampling request and a roots request at once.
+#[mcp_tool]
+async fn all_at_once(ctx: &Context) -> Result<String, AskError> {
+    let (name, greeting, roots) = join!(
+        ctx.elicit::<String>("user_name", "Who are you?"),
+        ctx.sample("greeting").user("Say hello."),
+        ctx.roots("client_roots"),
+    );
+    Ok(format!("{} {}! {}", greeting?.text(), name?, roots?.len()))
+}
+
+#[tokio::test]
+async fn joined_client_requests_share_a_round_trip() {
+    let answer = |method: &str, _: &Value| match method {
+        "elicitation/create" => json!({ "action": "accept", "content": { "value": "Ada" } }),
+        "sampling/createMessage" => said(&json!({ "type": "text", "text": "Hello" })),
+        _ => json!({ "roots": [] }),
+    };
+    let (mut server, _) = client(mcp_runtime::server!().tool::<all_at_once>(), answer);
+    for revision in since(Revision::V2025_06_18) {
+        server = server.legacy(revision);
+        server.call("all_at_once", json!({})).await.expect_text("Hello Ada! 0");
+    }
+    let server = serve(mcp_runtime::server!().tool::<all_at_once>());
+    let params = json!({ "name": "all_at_once", "_meta": {
+        "io.modelcontextprotocol/clientCapabilities": everything()
+    }});
+    let reply = server.request("tools/call", params).await;
+    let asked: Vec<&String> =
+        reply.value()["inputRequests"].as_object().map(|map| map.keys().collect()).unwrap_or_default();
+    assert_eq!(asked, ["client_roots", "greeting", "user_name"], "{reply}");
+}
+
+/// Prefers an elicited value, but works without.
+#[mcp_tool]
+async fn optional(ctx: &Context) -> String {
+    match ctx.elicit::<String>("name", "Who are you?").await {
+        Ok(name) => name,
+        Err(error) => format!("stranger ({error})"),
+    }
+}
+
+#[tokio::test]
+async fn a_refused_client_request_is_an_error_that_functions_can_handle() {
+    let server = serve(mcp_runtime::server!().tool::<optional>())
+        .answering(everything(), |_, _| Err("not today".to_owned()))
+        .legacy(Revision::V2025_11_25);
+    let reply = server.call("optional", json!({})).await;
+    reply.expect_text("stranger (the client refused `name`: not today (-1))");
+    // modern clients have no way to refuse: a request that they cannot fulfil is abandoned
+    let server = serve(mcp_runtime::server!().tool::<optional>())
+        .answering(everything(), |_, _| Err("not today".to_owned()));
+    assert_eq!(server.call("optional", json!({})).await.value()["resultType"], "input_required");
+}

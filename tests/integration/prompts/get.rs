@@ -1,0 +1,291 @@
+//! `prompts/list` and `prompts/get`: entries, arguments parsed from strings, messages of every kind, errors.
+
+use mcp_runtime::{Revision, prelude::*};
+use serde_json::{Value, json};
+
+use crate::common::{LEGACY, refusal, result, serve};
+
+#[mcp_type]
+#[derive(Debug, Clone, Copy)]
+#[serde(rename_all = "lowercase")]
+enum Style {
+    Short,
+    Long,
+}
+
+/// Writes about something.
+#[mcp_prompt(title = "Write")]
+fn write(
+    /// What about
+    topic: String,
+    /// How
+    style: Option<Style>,
+) -> String {
+    format!("Write about {topic} ({style:?})")
+}
+
+#[tokio::test]
+async fn arguments_are_listed_and_messages_are_rendered() {
+    let mut server = serve(mcp_runtime::server!().prompt::<write>());
+    let mut entry = json!({
+        "name": "write",
+        "title": "Write",
+        "description": "Writes about something.",
+        "arguments": [
+            { "name": "topic", "description": "What about", "required": true },
+            { "name": "style", "description": "How", "required": false }
+        ]
+    });
+    let got = json!({
+        "description": "Writes about something.",
+        "messages": [{ "role": "user", "content": { "type": "text", "text": "Write about tea (Some(Long))" } }]
+    });
+    let list = server.request("prompts/list", json!({})).await;
+    assert_eq!(result(&list), json!({ "prompts": [entry], "ttlMs": 0, "cacheScope": "private" }));
+    let sent = json!({ "topic": "tea", "style": "long" });
+    assert_eq!(result(&server.prompt("write", sent.clone()).await), got);
+    for revision in LEGACY.into_iter().rev() {
+        if revision < Revision::V2025_06_18 {
+            entry.as_object_mut().map(|entry| entry.remove("title"));
+        }
+        server = server.legacy(revision);
+        let list = server.request("prompts/list", json!({})).await;
+        assert_eq!(*list.value(), json!({ "prompts": [entry] }), "{revision}");
+        assert_eq!(*server.prompt("write", sent.clone()).await.value(), got, "{revision}");
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_without_arguments_has_no_such_member() {
+    #[mcp_prompt]
+    fn hello() -> &'static str {
+        "Hello"
+    }
+    let server = serve(mcp_runtime::server!().prompt::<hello>());
+    assert_eq!(server.list_prompts().await, [json!({ "name": "hello" })]);
+    let got = json!({ "messages": [{ "role": "user", "content": { "type": "text", "text": "Hello" } }] });
+    assert_eq!(result(&server.request("prompts/get", json!({ "name": "hello" })).await), got);
+    assert_eq!(
+        result(&server.request("prompts/get", json!({ "name": "hello", "arguments": null })).await),
+        got
+    );
+    assert_eq!(result(&server.prompt("hello", json!({ "unknown": "x" })).await), got);
+}
+
+#[mcp_prompt]
+#[allow(clippy::too_many_arguments)]
+async fn typed(
+    count: u32,
+    style: Style,
+    flag: bool,
+    day: chrono::NaiveDate,
+    id: uuid::Uuid,
+    list: Vec<u8>,
+    #[mcp(default = 0.5)] ratio: f64,
+    #[mcp(range(1..=3))] level: Option<i8>,
+) -> String {
+    tokio::task::yield_now().await;
+    format!("{count} {style:?} {flag} {day} {id} {list:?} {ratio} {level:?}")
+}
+
+const ID: &str = "67e55044-10b1-426f-9247-bb680e5fe0c8";
+
+#[tokio::test]
+async fn typed_arguments_are_parsed_from_strings() {
+    let server = serve(mcp_runtime::server!().prompt::<typed>());
+    let mut sent = json!({
+        "count": "42", "style": "short", "flag": "true", "day": "2024-02-29", "id": ID, "list": "[1,2]"
+    });
+    let reply = server.request("prompts/get", json!({ "name": "typed", "arguments": sent })).await;
+    reply.expect_text(&format!("42 Short true 2024-02-29 {ID} [1, 2] 0.5 None"));
+    for (name, value) in
+        [("list", json!("1, 2")), ("ratio", json!("1e2")), ("level", json!("-0")), ("count", json!(" 7 "))]
+    {
+        sent[name] = value;
+    }
+    let reply = server.request("prompts/get", json!({ "name": "typed", "arguments": sent })).await;
+    assert!(refusal(&reply).1.contains("`level`: 0 is less than the minimum of 1"), "{reply}");
+    sent["level"] = "3".into();
+    let reply = server.request("prompts/get", json!({ "name": "typed", "arguments": sent })).await;
+    reply.expect_text(&format!("7 Short true 2024-02-29 {ID} [1, 2] 100 Some(3)"));
+    // clients should send strings, but some do not
+    sent["count"] = json!(8);
+    sent["flag"] = json!(false);
+    sent["list"] = json!([3]);
+    sent["level"] = Value::Null;
+    let reply = server.request("prompts/get", json!({ "name": "typed", "arguments": sent })).await;
+    reply.expect_text(&format!("8 Short false 2024-02-29 {ID} [3] 100 None"));
+}
+
+#[tokio::test]
+async fn every_invalid_argument_is_reported_at_once() {
+    let mut server = serve(mcp_runtime::server!().prompt::<typed>());
+    let sent = json!({
+        "count": "-1", "style": "medium", "flag": "yes", "day": "2024-02-30", "list": "a", "ratio": "half", "level": "9"
+    });
+    for revision in LEGACY {
+        let reply = server.request("prompts/get", json!({ "name": "typed", "arguments": sent })).await;
+        let (code, message) = refusal(&reply);
+        assert_eq!(code, -32602);
+        for said in [
+            "prompt `typed`",
+            "`count`",
+            "`style`",
+            "medium",
+            "`short`",
+            "`flag`",
+            "`yes`",
+            "`day`",
+            "`id`: is missing",
+            "`list`",
+            "`ratio`",
+            "`half`",
+            "`level`: 9 is greater than the maximum of 3",
+        ] {
+            assert!(message.contains(said), "{said}: {message}");
+        }
+        server = server.legacy(revision);
+    }
+}
+
+#[tokio::test]
+async fn malformed_params_are_invalid_params_errors() {
+    let server = serve(mcp_runtime::server!().prompt::<write>());
+    for params in [
+        json!({}),
+        json!({ "name": 1 }),
+        json!({ "name": "write", "arguments": [] }),
+        json!({ "name": "write", "arguments": "x" }),
+        json!({ "name": "write" }),
+    ] {
+        server.request("prompts/get", params).await.expect_code(-32602);
+    }
+}
+
+#[tokio::test]
+async fn messages_are_sent_unchanged() {
+    #[mcp_prompt]
+    fn dialogue() -> Vec<Message> {
+        vec![
+            Message::user("Look"),
+            Message::assistant(Image::new([0_u8], "image/png")),
+            Message::user(Embedded::text("docs://a", "text/plain", "a")),
+            Message::user(Audio::new([1_u8], "audio/wav")),
+            Message::user(ResourceLink::new("docs://b", "b")),
+        ]
+    }
+    /// Not this
+    #[mcp_prompt]
+    fn described() -> PromptResult {
+        PromptResult::new([Message::assistant("x")]).description("but this")
+    }
+    #[mcp_prompt]
+    fn one() -> Message {
+        Message::assistant("only")
+    }
+    #[mcp_prompt]
+    fn tuple() -> (Message, &'static str) {
+        (Message::assistant("a"), "b")
+    }
+    #[mcp_prompt]
+    fn none() -> Vec<Message> {
+        Vec::new()
+    }
+    let server = serve(
+        mcp_runtime::server!()
+            .prompt::<dialogue>()
+            .prompt::<described>()
+            .prompt::<one>()
+            .prompt::<tuple>()
+            .prompt::<none>(),
+    );
+    assert_eq!(
+        result(&server.prompt("dialogue", json!({})).await),
+        json!({ "messages": [
+            { "role": "user", "content": { "type": "text", "text": "Look" } },
+            { "role": "assistant", "content": { "type": "image", "data": "AA==", "mimeType": "image/png" } },
+            { "role": "user", "content": {
+                "type": "resource", "resource": { "uri": "docs://a", "mimeType": "text/plain", "text": "a" }
+            } },
+            { "role": "user", "content": { "type": "audio", "data": "AQ==", "mimeType": "audio/wav" } },
+            { "role": "user", "content": { "type": "resource_link", "uri": "docs://b", "name": "b" } }
+        ] })
+    );
+    let text = |role: &str, text: &str| json!({ "role": role, "content": { "type": "text", "text": text } });
+    assert_eq!(
+        result(&server.prompt("described", json!({})).await),
+        json!({ "description": "but this", "messages": [text("assistant", "x")] })
+    );
+    assert_eq!(
+        result(&server.prompt("one", json!({})).await),
+        json!({ "messages": [text("assistant", "only")] })
+    );
+    assert_eq!(
+        result(&server.prompt("tuple", json!({})).await),
+        json!({ "messages": [text("assistant", "a"), text("user", "b")] })
+    );
+    assert_eq!(result(&server.prompt("none", json!({})).await), json!({ "messages": [] }));
+    let old = server.legacy(Revision::V2024_11_05).prompt("dialogue", json!({})).await;
+    assert_eq!(old.value()["messages"][3]["content"]["type"], "resource");
+    assert_eq!(old.value()["messages"][4]["content"], json!({ "type": "text", "text": "b: docs://b" }));
+}
+
+#[tokio::test]
+async fn an_unknown_prompt_gets_a_suggestion() {
+    let server = serve(mcp_runtime::server!().prompt::<write>().prompt::<typed>());
+    let near = server.prompt("wriet", json!({})).await;
+    assert_eq!(refusal(&near), (-32602, "unknown prompt `wriet`; did you mean `write`?".into()));
+    let far = server.prompt("elephant", json!({})).await;
+    assert_eq!(refusal(&far), (-32602, "unknown prompt `elephant`".into()));
+}
+
+#[tokio::test]
+async fn failures_are_private_and_panics_are_contained() {
+    #[mcp_prompt]
+    fn fail(how: String) -> Result<String, ToolError> {
+        match how.as_str() {
+            "public" => Err(ToolError::new("shown")),
+            "private" => Err("secret".into()),
+            "protocol" => Err(ProtocolError::new(-32050, "own").into()),
+            "panic" => panic!("secret"),
+            _ => Ok(how),
+        }
+    }
+    let server = serve(mcp_runtime::server!().prompt::<fail>());
+    for (how, code, message) in [
+        ("public", -32603, "shown"),
+        ("private", -32603, "prompt 'fail' failed"),
+        ("protocol", -32050, "own"),
+        ("panic", -32603, "prompt 'fail' failed"),
+    ] {
+        let reply = server.prompt("fail", json!({ "how": how })).await;
+        assert_eq!(refusal(&reply), (code, message.to_owned()), "{how}");
+        server.prompt("fail", json!({ "how": "not" })).await.expect_text("not");
+    }
+}
+
+#[test]
+fn two_prompts_of_one_name_are_a_build_error() {
+    #[mcp_prompt(name = "write")]
+    fn other() -> &'static str {
+        ""
+    }
+    let error = crate::common::build_error(mcp_runtime::server!().prompt::<write>().prompt::<other>());
+    assert!(error.contains("two prompts are `write`"), "{error}");
+    assert_eq!(error.matches("get.rs:").count(), 2, "{error}");
+}
+
+#[tokio::test]
+async fn prompts_are_paginated() {
+    #[mcp_prompt]
+    fn third() -> &'static str {
+        ""
+    }
+    let server =
+        serve(mcp_runtime::server!().prompt::<write>().prompt::<typed>().prompt::<third>().page_size(2));
+    let first = server.request("prompts/list", json!({})).await;
+    assert_eq!(first.value()["prompts"].as_array().map(Vec::len), Some(2));
+    assert_eq!(server.list_prompts().await.len(), 3);
+    let tools = server.request("prompts/list", json!({ "cursor": "x" })).await;
+    assert_eq!(refusal(&tools).0, -32602);
+}

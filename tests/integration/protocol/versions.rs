@@ -1,0 +1,165 @@
+//! Legacy and modern clients: negotiation, capabilities, and the members of their results.
+
+use mcp_runtime::{Revision, ServerBuilder, prelude::*};
+use serde_json::{Value, json};
+
+use crate::common::{LEGACY, refusal, serve};
+
+#[mcp_tool]
+fn echo(text: String) -> String {
+    text
+}
+
+#[mcp_resource(uri = "docs://one", cache(ttl = "1s", public))]
+fn one() -> &'static str {
+    "one"
+}
+
+#[mcp_prompt]
+fn ask(loud: bool) -> String {
+    loud.to_string()
+}
+
+fn full() -> ServerBuilder {
+    mcp_runtime::server!()
+        .name("n")
+        .version("1.2.3")
+        .title("T")
+        .website("https://example.org")
+        .icon("https://example.org/i.png")
+        .instructions("Ask nicely.")
+        .tool::<echo>()
+        .resource::<one>()
+        .prompt::<ask>()
+}
+
+fn requests() -> Vec<(&'static str, Value)> {
+    vec![
+        ("tools/list", json!({})),
+        ("tools/call", json!({ "name": "echo", "arguments": { "text": "x" } })),
+        ("tools/call", json!({ "name": "echo" })),
+        ("resources/list", json!({})),
+        ("resources/templates/list", json!({})),
+        ("resources/read", json!({ "uri": "docs://one" })),
+        ("prompts/list", json!({})),
+        ("prompts/get", json!({ "name": "ask", "arguments": { "loud": "true" } })),
+        (
+            "completion/complete",
+            json!({ "ref": { "type": "ref/prompt", "name": "ask" }, "argument": { "name": "loud", "value": "" } }),
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn legacy_results_have_no_modern_members() {
+    let mut server = serve(full());
+    for revision in LEGACY {
+        server = server.legacy(revision);
+        for (method, params) in requests() {
+            let reply = server.request(method, params).await;
+            assert_eq!(reply.error(), None, "{method} {revision}");
+            for member in ["resultType", "_meta", "ttlMs", "cacheScope"] {
+                assert_eq!(reply.value().get(member), None, "{method} {revision}: {reply}");
+            }
+        }
+        let ping = server.request("ping", json!({})).await;
+        assert_eq!(*ping.value(), json!({}), "{revision}");
+        for method in ["server/discover", "subscriptions/listen"] {
+            server.request(method, json!({})).await.expect_code(-32601);
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_modern_result_has_server_info_and_a_result_type() {
+    let server = serve(full());
+    for (method, params) in requests().into_iter().chain([("server/discover", json!({}))]) {
+        let reply = server.request(method, params).await;
+        assert_eq!(reply.value()["resultType"], "complete", "{method}: {reply}");
+        let mut info = json!({ "name": "n", "version": "1.2.3" });
+        if method == "server/discover" {
+            info["title"] = "T".into();
+            info["websiteUrl"] = "https://example.org".into();
+            info["icons"] = json!([{ "src": "https://example.org/i.png" }]);
+        }
+        let meta = json!({ "io.modelcontextprotocol/serverInfo": info });
+        assert_eq!(reply.value()["_meta"], meta, "{method}");
+        let cacheable = method.ends_with("/list") || ["resources/read", "server/discover"].contains(&method);
+        assert_eq!(reply.value().get("ttlMs").is_some(), cacheable, "{method}: {reply}");
+        assert_eq!(reply.value().get("cacheScope").is_some(), cacheable, "{method}: {reply}");
+    }
+    for method in ["ping", "initialize", "logging/setLevel", "nonsense", "", "tools/List"] {
+        let reply = server.request(method, json!({})).await;
+        assert_eq!(refusal(&reply).0, -32601, "{method}");
+    }
+}
+
+#[tokio::test]
+async fn discover_returns_the_capabilities() {
+    let server = serve(full());
+    let found = server.request("server/discover", json!({})).await;
+    let mut found = found.value().clone();
+    found.as_object_mut().map(|found| found.remove("_meta"));
+    assert_eq!(
+        found,
+        json!({
+            "resultType": "complete",
+            "supportedVersions": ["2026-07-28"],
+            "capabilities": { "completions": {}, "prompts": {}, "resources": {}, "tools": {} },
+            "instructions": "Ask nicely.",
+            "ttlMs": 0,
+            "cacheScope": "private"
+        })
+    );
+    let bare = serve(mcp_runtime::server!());
+    assert_eq!(bare.capabilities().await, json!({}));
+    for (method, params) in requests() {
+        assert_eq!(refusal(&bare.request(method, params).await).0, -32601, "{method}");
+    }
+}
+
+#[tokio::test]
+async fn modern_requests_declare_client_capabilities() {
+    let server = serve(full());
+    for meta in [
+        json!({ "io.modelcontextprotocol/clientCapabilities": [] }),
+        json!({ "io.modelcontextprotocol/clientCapabilities": null }),
+        json!({ "io.modelcontextprotocol/clientCapabilities": "x" }),
+    ] {
+        let reply = server.request("tools/list", json!({ "_meta": meta })).await;
+        assert_eq!(refusal(&reply).0, -32602, "{meta}");
+    }
+    for meta in [json!([]), json!("x"), json!(1), json!(null)] {
+        let reply = server.request("tools/list", json!({ "_meta": meta })).await;
+        assert_eq!(refusal(&reply).0, -32602, "{meta}");
+    }
+}
+
+#[tokio::test]
+async fn lists_have_cache_hints_where_configured() {
+    let server = serve(full().list_ttl(std::time::Duration::from_secs(60)));
+    for method in
+        ["tools/list", "resources/list", "resources/templates/list", "prompts/list", "server/discover"]
+    {
+        let reply = server.request(method, json!({})).await;
+        assert_eq!(reply.value()["ttlMs"], 60_000, "{method}");
+        assert_eq!(reply.value()["cacheScope"], "public", "{method}");
+    }
+    let read = server.read("docs://one").await;
+    assert_eq!((&read.value()["ttlMs"], &read.value()["cacheScope"]), (&json!(1000), &json!("public")));
+}
+
+#[tokio::test]
+async fn lists_do_not_depend_on_earlier_requests() {
+    let server = serve(full());
+    let before = server.request("tools/list", json!({})).await;
+    for (method, params) in requests() {
+        let _ = server.request(method, params).await;
+    }
+    let after = server.request("tools/list", json!({})).await;
+    assert_eq!(before.value(), after.value());
+    assert_eq!(
+        server.legacy(Revision::V2025_11_25).list_tools().await,
+        before.value()["tools"].as_array().cloned().unwrap_or_default()
+    );
+}

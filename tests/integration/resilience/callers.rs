@@ -1,0 +1,149 @@
+//! Servers that cannot distinguish callers: what they refuse to serve over HTTP, and what they warn about.
+
+use std::fmt;
+
+use mcp_runtime::{Caller, Server, ToolCall, ToolDef, prelude::*, testing::TestServer};
+use mcp_tests::support::{HttpServer, LineConnection, call, text_of, within};
+use serde_json::json;
+use tokio::net::TcpListener;
+use tracing::field::Field;
+use tracing_subscriber::{Layer, layer, layer::SubscriberExt as _};
+
+use super::{Count, modern, promptly};
+use crate::process::fixture;
+
+/// For everyone
+#[mcp_tool]
+fn open() -> &'static str {
+    "open"
+}
+
+/// For administrators
+#[mcp_tool(scopes("admin"))]
+fn purge() -> &'static str {
+    "purged"
+}
+
+/// For administrators
+#[mcp_resource(uri = "test://secrets", scopes("admin"))]
+fn secrets() -> &'static str {
+    "secret"
+}
+
+fn builder() -> mcp_runtime::ServerBuilder {
+    mcp_runtime::server!().tool::<open>().tool::<purge>().resource::<secrets>()
+}
+
+/// Serves until `stop`, on a free port.
+async fn serve_until(server: Server, stop: impl Future<Output = ()> + Send) -> mcp_runtime::Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    server.serve_http_until(listener, stop).await
+}
+
+#[tokio::test]
+async fn scopes_over_http_need_distinguished_callers() {
+    within(async {
+        let server = builder().build().expect("a server");
+        let error = promptly(serve_until(server, async {})).await.expect_err("it is refused");
+        let text = error.to_string();
+        for part in ["`purge`", "test://secrets", "caller_from", "trust_all_callers"] {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+        assert!(!text.contains("`open`"), "{text}");
+        // with a caller function, scopes are served
+        let server = builder().caller(|_| Some(Caller::new("test", "ada"))).build().expect("a server");
+        promptly(serve_until(server, async {})).await.expect("it is served");
+    })
+    .await;
+}
+
+#[test]
+fn the_command_line_refuses_http_for_scopes_without_callers() {
+    let run = |arguments: &[&str]| {
+        let mut command = fixture();
+        command.args(arguments).env("FIXTURE_SCOPED", "1");
+        let limit = std::time::Duration::from_secs(20);
+        mcp_tests::external::child::run(&mut command, "", limit).expect("it can be started")
+    };
+    let http = run(&["--http", "127.0.0.1:0"]);
+    assert!(!http.success && http.stderr.contains("`purge`"), "{http:?}");
+    assert!(run(&["list"]).stdout.contains("purge"));
+    assert_eq!(run(&["call", "purge"]).or_panic("call"), "purged\n");
+}
+
+#[tokio::test]
+async fn a_tool_with_scopes_cannot_be_added_without_distinguished_callers() {
+    within(async {
+        let scoped = || {
+            let tool = ToolDef::builder("scoped").scopes(["admin"]);
+            tool.handler(|_: ToolCall| async { "done" })
+        };
+        let server = mcp_runtime::server!().tool::<open>().build().expect("a server");
+        let handle = server.handle();
+        let served = HttpServer::of(&server).await;
+        assert_eq!(text_of(&modern("open").send(served.address).await.json()), "open");
+        let error = handle.add_tool(scoped()).expect_err("it is refused");
+        assert!(error.to_string().contains("`scoped`"), "{error}");
+        let list = mcp_tests::support::HttpRequest::modern(1, "tools/list", json!({}));
+        assert_eq!(super::names(&list.send(served.address).await.json()), ["open"]);
+        // a server that is not served over HTTP trusts its client
+        let server = mcp_runtime::server!().tool::<open>().build().expect("a server");
+        server.handle().add_tool(scoped()).expect("it is added");
+        TestServer::of(&server).call("scoped", json!({})).await.expect_text("done");
+        let mut lines = LineConnection::serve(&server, 1 << 16);
+        assert_eq!(text_of(&lines.reply_to(&call(1, "scoped", &json!({}))).await), "done");
+    })
+    .await;
+}
+
+/// The caller, as set by middleware.
+#[derive(Clone)]
+struct User;
+
+/// The id of the HTTP request.
+#[derive(Clone)]
+struct RequestId;
+
+/// Returns which extensions it received
+#[mcp_tool]
+fn given(user: Option<&User>, request: Option<&RequestId>) -> String {
+    format!("{} {}", user.is_some(), request.is_some())
+}
+
+/// Counts the warnings that contain a text.
+struct Warnings {
+    text: &'static str,
+    count: Count,
+}
+
+impl<S: tracing::Subscriber> Layer<S> for Warnings {
+    fn on_event(&self, event: &tracing::Event<'_>, _: layer::Context<'_, S>) {
+        let mut found = false;
+        event.record(&mut |_: &Field, value: &dyn fmt::Debug| {
+            found |= format!("{value:?}").contains(self.text);
+        });
+        if found && *event.metadata().level() == tracing::Level::WARN {
+            self.count.add();
+        }
+    }
+}
+
+#[tokio::test]
+async fn middleware_that_sets_an_extension_is_warned_about_callers() {
+    within(async {
+        let warnings = async |server: mcp_runtime::ServerBuilder| {
+            let count = Count::default();
+            let layer = Warnings { text: "caller_from", count: count.clone() };
+            // a current-thread runtime, so that the subscriber of this thread sees every event
+            let _subscribed = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
+            serve_until(server.build().expect("a server"), async {}).await.expect("it is served");
+            count.get()
+        };
+        let builder = || mcp_runtime::server!().tool::<given>();
+        assert_eq!(warnings(builder().from_request::<User>().from_request::<RequestId>()).await, 1);
+        assert_eq!(warnings(builder().state(User).from_request::<RequestId>()).await, 0);
+        let known = builder().from_request::<User>().from_request::<RequestId>().caller(|_| None);
+        assert_eq!(warnings(known).await, 0);
+    })
+    .await;
+}

@@ -1,0 +1,145 @@
+//! Resilience against clients that attack a server, stop reading, or time out as the official ones do. This file has
+//! the shared helpers.
+
+mod bounds;
+mod callers;
+mod framing;
+mod legacy;
+mod options;
+mod permits;
+mod slow_clients;
+mod stdio;
+mod subscriptions;
+mod tasks;
+
+use std::{
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use mcp_tests::support::HttpRequest;
+use serde_json::{Value, json};
+
+/// Far longer than anything that is waited for takes, yet short enough for a test that fails.
+const SOON: Duration = Duration::from_secs(8);
+
+/// Fails if the future does not complete soon.
+async fn promptly<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(SOON, what).await.expect("it does not happen")
+}
+
+/// Waits until a condition holds, and fails if it does not.
+async fn until(mut so: impl FnMut() -> bool) {
+    promptly(async {
+        while !so() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    })
+    .await;
+}
+
+/// Long enough for a server to do what it must not do.
+async fn settle() {
+    tokio::time::sleep(Duration::from_millis(200)).await;
+}
+
+/// A modern call over HTTP.
+fn modern(tool: &str) -> HttpRequest {
+    HttpRequest::modern(1, "tools/call", json!({ "name": tool }))
+}
+
+/// The same with a progress token.
+fn with_progress(tool: &str) -> HttpRequest {
+    let params = json!({ "name": tool, "_meta": { "progressToken": 1 } });
+    HttpRequest::modern(1, "tools/call", params)
+}
+
+/// The names of the tools in a reply to `tools/list`.
+fn names(reply: &Value) -> Vec<&str> {
+    let tools = reply["result"]["tools"].as_array().into_iter().flatten();
+    tools.filter_map(|tool| tool["name"].as_str()).collect()
+}
+
+/// Counts something.
+#[derive(Clone, Default)]
+struct Count(Arc<AtomicUsize>);
+
+impl Count {
+    fn add(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn get(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// Counts when it is dropped.
+struct CountDrop(Count);
+
+impl Drop for CountDrop {
+    fn drop(&mut self) {
+        self.0.add();
+    }
+}
+
+/// Blocks the threads of functions until it is opened.
+#[derive(Clone, Default)]
+struct Gate(Arc<(Mutex<Threads>, Condvar)>);
+
+#[derive(Default)]
+struct Threads {
+    entered: usize,
+    returned: usize,
+    open: bool,
+}
+
+impl Gate {
+    fn threads(&self) -> MutexGuard<'_, Threads> {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Blocks until the gate is open; called by functions.
+    fn pass(&self) {
+        let mut threads = self.threads();
+        threads.entered += 1;
+        let limit = Duration::from_secs(30);
+        let waited = self.0.1.wait_timeout_while(threads, limit, |threads| !threads.open);
+        let (mut threads, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        threads.returned += 1;
+    }
+
+    fn entered(&self) -> usize {
+        self.threads().entered
+    }
+
+    fn returned(&self) -> usize {
+        self.threads().returned
+    }
+
+    fn open(&self) {
+        self.threads().open = true;
+        self.0.1.notify_all();
+    }
+}
+
+/// A gate that opens at the end of its test, so that no thread stays blocked.
+#[derive(Default)]
+struct TestGate(Gate);
+
+impl std::ops::Deref for TestGate {
+    type Target = Gate;
+
+    fn deref(&self) -> &Gate {
+        &self.0
+    }
+}
+
+impl Drop for TestGate {
+    fn drop(&mut self) {
+        self.0.open();
+    }
+}

@@ -1,0 +1,175 @@
+//! Permits of blocking functions: a permit belongs to the thread until it returns, whatever happens to the call.
+
+use std::time::Duration;
+
+use mcp_runtime::{Revision, prelude::*};
+use mcp_tests::support::{
+    Client, HttpConnection, HttpServer, LineConnection, Transport, initialize, legacy_call, notification,
+    text_of, within,
+};
+use serde_json::json;
+
+use super::{Count, Gate, TestGate, modern, promptly, settle, until};
+use crate::common::{failure, serve};
+
+/// Blocks its thread
+#[mcp_tool(blocking, max_concurrency = 1)]
+fn hold(gate: &Gate) -> &'static str {
+    gate.pass();
+    "held"
+}
+
+/// Blocks its thread for longer than its time limit
+#[mcp_tool(blocking, max_concurrency = 1, timeout = "500ms")]
+fn overstay(gate: &Gate) -> &'static str {
+    gate.pass();
+    "stayed"
+}
+
+/// Blocks its thread, as a task
+#[mcp_tool(task, blocking, max_concurrency = 1)]
+fn crunch(gate: &Gate) -> &'static str {
+    gate.pass();
+    "crunched"
+}
+
+/// Returns at once
+#[mcp_tool]
+fn here() -> &'static str {
+    "here"
+}
+
+#[tokio::test]
+async fn a_disconnect_releases_the_permit_only_when_the_thread_returns() {
+    within(async {
+        let gate = TestGate::default();
+        let served = HttpServer::start(mcp_runtime::server!().tool::<hold>().state(gate.0.clone())).await;
+        for call in 0..50 {
+            let mut connection = HttpConnection::open(served.address).await;
+            connection.send(&modern("hold")).await;
+            if call == 0 {
+                until(|| gate.entered() == 1).await;
+            } else {
+                // for as long as waiting for a permit would take
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
+        settle().await;
+        assert_eq!(gate.entered(), 1, "threads of a function that may have one");
+        gate.open();
+        // it queues behind all earlier calls
+        let last = promptly(modern("hold").send(served.address)).await;
+        assert_eq!(text_of(&last.json()), "held");
+        assert_eq!(gate.entered(), 2, "calls whose clients have gone are not run");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_time_limit_releases_the_permit_only_when_the_thread_returns() {
+    within(async {
+        let gate = TestGate::default();
+        let server = serve(mcp_runtime::server!().tool::<overstay>().state(gate.0.clone()));
+        let limit = "tool 'overstay' took longer than its limit of 500ms";
+        assert_eq!(failure(&server.call("overstay", json!({})).await), limit);
+        // the second call waits for the permit until its own time limit
+        assert_eq!(failure(&server.call("overstay", json!({})).await), limit);
+        assert_eq!(gate.entered(), 1);
+        gate.open();
+        until(|| gate.returned() == 1).await;
+        server.call("overstay", json!({})).await.expect_text("stayed");
+        assert_eq!(gate.entered(), 2);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_cancelled_task_releases_its_permit_only_when_its_thread_returns() {
+    within(async {
+        let gate = TestGate::default();
+        let server = mcp_runtime::server!().tool::<crunch>().state(gate.0.clone()).build().expect("a server");
+        let knows_tasks = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+        let no_requests = |method: &str, _: &serde_json::Value| panic!("unexpected request `{method}`");
+        let mut client =
+            Client::connect(&server, Transport::Memory, Revision::LATEST, knows_tasks, no_requests).await;
+        for task in 0..20 {
+            let id = promptly(client.start_task("crunch", json!({}))).await;
+            if task == 0 {
+                until(|| gate.entered() == 1).await;
+            } else {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            client.cancel_task(&id).await;
+        }
+        settle().await;
+        assert_eq!(gate.entered(), 1, "threads of a function that may have one");
+        gate.open();
+        let last = client.start_task("crunch", json!({})).await;
+        client.until_status(&last, "completed").await;
+        assert_eq!(gate.entered(), 2, "tasks that were cancelled are not run");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_request_holds_its_permit_until_its_thread_returns() {
+    within(async {
+        let gate = TestGate::default();
+        let builder = mcp_runtime::server!().tool::<hold>().tool::<here>().max_requests(1);
+        let served = HttpServer::start(builder.state(gate.0.clone())).await;
+        let mut connection = HttpConnection::open(served.address).await;
+        connection.send(&modern("hold")).await;
+        until(|| gate.entered() == 1).await;
+        drop(connection);
+        for _ in 0..20 {
+            let refused = modern("here").send(served.address).await;
+            assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        gate.open();
+        promptly(async {
+            while modern("here").send(served.address).await.status != 200 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        })
+        .await;
+    })
+    .await;
+}
+
+#[mcp_type]
+struct Name {
+    name: String,
+}
+
+/// Elicits while it holds the only permit
+#[mcp_tool(max_concurrency = 1, timeout = "300ms")]
+async fn ask(ctx: &Context, entered: &Count) -> Result<String, ToolError> {
+    entered.add();
+    let Name { name } = ctx.elicit("name", "What is your name?").await?;
+    Ok(name)
+}
+
+#[tokio::test]
+async fn the_time_limit_of_a_call_includes_its_wait_for_a_permit() {
+    within(async {
+        let entered = Count::default();
+        let server = mcp_runtime::server!().tool::<ask>().state(entered.clone()).build().expect("a server");
+        let mut client = LineConnection::serve(&server, 1 << 16);
+        client.reply_to(&initialize(0, "2025-11-25", &json!({ "elicitation": {} }))).await;
+        client.send(&notification("notifications/initialized", json!({}))).await;
+        client.send(&legacy_call(1, "ask", &json!({}))).await;
+        let asked = client.message().await;
+        assert_eq!(asked["method"], "elicitation/create");
+        // the clock of the first call is paused while its client responds, and it keeps its permit
+        client.send(&legacy_call(2, "ask", &json!({}))).await;
+        let failed = promptly(client.message()).await;
+        assert_eq!((&failed["id"], &failed["result"]["isError"]), (&json!(2), &json!(true)), "{failed}");
+        assert_eq!(text_of(&failed), "tool 'ask' took longer than its limit of 300ms");
+        assert_eq!(entered.get(), 1, "it was never run");
+        let result = json!({ "action": "accept", "content": { "name": "Ada" } });
+        client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result })).await;
+        assert_eq!(text_of(&client.message().await), "Ada");
+    })
+    .await;
+}

@@ -1,0 +1,74 @@
+//! Clients that do not read their event stream: the call continues, and its limits still apply.
+
+use mcp_runtime::prelude::*;
+use mcp_tests::support::{HttpConnection, HttpServer, text_of, within};
+
+use super::{Count, CountDrop, modern, promptly, until, with_progress};
+
+/// Bytes of one report. All reports together exceed the socket buffers of both sides.
+const REPORT: usize = 16 << 10;
+const REPORTS: u16 = 1500;
+
+/// Reports a lot of progress, and returns
+#[mcp_tool(max_concurrency = 1)]
+async fn report(ctx: &Context, ended: &Count) -> &'static str {
+    let text = "x".repeat(REPORT);
+    for step in 1..=REPORTS {
+        ctx.progress(f64::from(step)).message(&text).send();
+        tokio::task::yield_now().await;
+    }
+    ended.add();
+    "reported"
+}
+
+/// Reports progress until its time limit
+#[mcp_tool(max_concurrency = 1, timeout = "500ms")]
+async fn report_on(ctx: &Context, ended: &Count) -> &'static str {
+    let _ended = CountDrop(ended.clone());
+    let text = "x".repeat(REPORT);
+    for step in 1..=REPORTS {
+        ctx.progress(f64::from(step)).message(&text).send();
+        tokio::task::yield_now().await;
+    }
+    std::future::pending().await
+}
+
+async fn served(ended: &Count) -> HttpServer {
+    let builder = mcp_runtime::server!().tool::<report>().tool::<report_on>();
+    HttpServer::start(builder.state(ended.clone())).await
+}
+
+/// Calls a tool that reports progress, and reads nothing.
+async fn ignore(served: &HttpServer, tool: &str) -> HttpConnection {
+    let mut connection = HttpConnection::open(served.address).await;
+    connection.send(&with_progress(tool)).await;
+    connection
+}
+
+#[tokio::test]
+async fn a_call_finishes_although_its_client_reads_nothing() {
+    within(async {
+        let ended = Count::default();
+        let served = served(&ended).await;
+        let _unread = ignore(&served, "report").await;
+        until(|| ended.get() == 1).await;
+        // its permit is released
+        let reply = promptly(modern("report").send(served.address)).await;
+        assert_eq!(text_of(&reply.json()), "reported");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_time_limit_applies_although_the_client_reads_nothing() {
+    within(async {
+        let ended = Count::default();
+        let served = served(&ended).await;
+        let _unread = ignore(&served, "report_on").await;
+        until(|| ended.get() == 1).await;
+        let reply = promptly(modern("report_on").send(served.address)).await.json();
+        assert_eq!(text_of(&reply), "tool 'report_on' took longer than its limit of 500ms");
+        assert_eq!(ended.get(), 2, "the second got the place of the first");
+    })
+    .await;
+}

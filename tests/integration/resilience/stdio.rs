@@ -1,0 +1,145 @@
+//! Processes that serve stdio: how they exit, and hosts that do not read.
+
+use std::{path::PathBuf, process::Command, time::Duration};
+
+use mcp_tests::support::{LineConnection, call, notification, text_of};
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use super::SOON;
+use crate::process::{fixture, until_counted};
+
+/// A process with a call that never returns, and this shutdown timeout.
+async fn hanging(drain: Option<Duration>) -> LineConnection {
+    let mut command = fixture();
+    if let Some(drain) = drain {
+        command.env("FIXTURE_DRAIN_MS", drain.as_millis().to_string());
+    }
+    let mut server = LineConnection::spawn(&mut command);
+    server.send(&call("wait", "wait", &json!({}))).await;
+    until_counted(&mut server, "waiting 1").await;
+    server
+}
+
+/// Waits until the process has exited successfully.
+async fn ends_within(server: LineConnection, limit: Duration) {
+    let start = Instant::now();
+    let (status, errors) = server.exit().await;
+    assert_eq!(status.code(), Some(0), "{errors}");
+    assert!(start.elapsed() < limit, "it took {:?}", start.elapsed());
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_signal_after_the_end_of_stdin_ends_the_process_at_once() {
+    let mut server = hanging(Some(Duration::from_secs(25))).await;
+    server.close_input().await;
+    sleep(Duration::from_millis(300)).await;
+    server.terminate();
+    ends_within(server, SOON).await;
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_second_signal_ends_the_process_at_once() {
+    let server = hanging(Some(Duration::from_secs(25))).await;
+    server.terminate();
+    sleep(Duration::from_millis(300)).await;
+    server.terminate();
+    ends_within(server, SOON).await;
+}
+
+#[tokio::test]
+async fn after_the_end_of_stdin_calls_are_cancelled_within_seconds() {
+    let mut server = hanging(None).await;
+    server.close_input().await;
+    // 2 s plus a margin for a busy machine; official clients kill the process before 10 s
+    ends_within(server, Duration::from_secs(6)).await;
+}
+
+/// A file that is removed when dropped.
+struct Side(PathBuf);
+
+impl Side {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("mcp-{name}-{}", std::process::id()));
+        let _none = std::fs::remove_file(&path);
+        Self(path)
+    }
+
+    /// How many calls have written to it.
+    fn len(&self) -> u64 {
+        std::fs::metadata(&self.0).map_or(0, |file| file.len())
+    }
+}
+
+impl Drop for Side {
+    fn drop(&mut self) {
+        let _none = std::fs::remove_file(&self.0);
+    }
+}
+
+/// The fixture server, with capacity for more responses than the tests leave unread.
+fn large_queue() -> Command {
+    let mut command = fixture();
+    command.env("FIXTURE_IN_FLIGHT", "256");
+    command
+}
+
+/// Calls run while the client does not read, and all responses arrive once it does.
+#[cfg(unix)]
+async fn work_unread(mut server: LineConnection, side: &Side) {
+    const CALLS: u64 = 40;
+    // far more than the buffer of a pipe or a socket
+    for id in 0..8 {
+        server.send(&call(format!("large {id}"), "large", &json!({ "n": 500_000 }))).await;
+    }
+    sleep(Duration::from_millis(300)).await;
+    let path = side.0.to_str().expect("UTF-8");
+    for id in 0..CALLS {
+        server.send(&call(id, "sign", &json!({ "path": path }))).await;
+        super::until(|| side.len() > id).await;
+    }
+    server.send(&notification("notifications/unknown", json!({}))).await;
+    let mut signed = 0;
+    for _ in 0..CALLS + 8 {
+        let reply = server.message().await;
+        if reply["id"].is_u64() {
+            assert_eq!(text_of(&reply), "signed");
+            signed += 1;
+        } else {
+            assert_eq!(text_of(&reply).len(), 500_000);
+        }
+    }
+    assert_eq!(signed, CALLS);
+    server.close_input().await;
+    assert_eq!(server.next().await, None);
+    assert!(server.exit().await.0.success());
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn calls_run_while_the_pipe_is_not_read() {
+    let side = Side::new("pipe");
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    let reader = tokio::net::unix::pipe::Receiver::from_owned_fd(reader.into()).expect("a pipe");
+    let mut command = large_queue();
+    command.stdout(std::os::fd::OwnedFd::from(writer));
+    let server = LineConnection::spawn_with(&mut command, reader);
+    drop(command);
+    work_unread(server, &side).await;
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn calls_run_while_the_socket_is_not_read() {
+    let side = Side::new("socket");
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair().expect("a pair");
+    ours.set_nonblocking(true).expect("a socket");
+    let mut command = large_queue();
+    command.stdout(std::os::fd::OwnedFd::from(theirs));
+    let ours = tokio::net::UnixStream::from_std(ours).expect("a socket");
+    let server = LineConnection::spawn_with(&mut command, ours);
+    drop(command);
+    work_unread(server, &side).await;
+}

@@ -1,0 +1,105 @@
+//! Changes of lists: one notification for each batch, sent to subscribers that may see the change.
+
+use mcp_runtime::{Caller, prelude::*};
+use mcp_tests::support::{EventStream, HttpServer, Transport, within};
+use serde_json::json;
+
+use super::fixture::{Listener, builder, listening, tool};
+use crate::common::serve;
+
+fn everything() -> serde_json::Value {
+    json!({ "toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true })
+}
+
+#[tokio::test]
+async fn an_update_without_a_change_sends_no_notification() {
+    for transport in Transport::ALL {
+        let server = builder().build().unwrap();
+        let handle = server.handle();
+        let filter = json!({ "toolsListChanged": true, "promptsListChanged": true });
+        let mut listener = Listener::open(&server, transport, filter).await;
+        assert!(!handle.remove_tool("absent").unwrap());
+        assert!(handle.add_tool(tool("publish")).is_err(), "an annotated tool has this name");
+        assert!(handle.update(|_| {}).is_ok());
+        handle.prompts_changed();
+        listener.expect("prompts/list_changed").await;
+    }
+}
+
+#[tokio::test]
+async fn callers_without_its_scope_are_not_notified_of_a_tool() {
+    within(async {
+        let caller = |parts: &axum::http::request::Parts| {
+            let name = parts.headers.get("x-user")?.to_str().ok()?.to_owned();
+            Some(Caller::new("test", name.as_str()).scopes([name]))
+        };
+        let server = builder().caller(caller).build().unwrap();
+        let handle = server.handle();
+        let served = HttpServer::of(&server).await;
+        let filter = json!({ "toolsListChanged": true, "promptsListChanged": true });
+        let mut streams = Vec::new();
+        for user in ["admin", "guest"] {
+            let request = listening("s", &filter).header("x-user", user);
+            let mut events = EventStream::open(&request, served.address).await.unwrap();
+            events.next().await.unwrap();
+            streams.push(events);
+        }
+        let hidden = ToolDef::builder("hidden").scopes(["admin"]).handler(|_| async { "done" });
+        handle.add_tool(hidden).unwrap();
+        handle.prompts_changed();
+        let method = |message: Option<serde_json::Value>| message.unwrap()["method"].clone();
+        assert_eq!(method(streams[0].next().await), "notifications/tools/list_changed");
+        assert_eq!(method(streams[0].next().await), "notifications/prompts/list_changed");
+        assert_eq!(method(streams[1].next().await), "notifications/prompts/list_changed");
+        handle.remove_tool("hidden").unwrap();
+        handle.add_tool(tool("open")).unwrap();
+        assert_eq!(method(streams[1].next().await), "notifications/tools/list_changed");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_function_publishes_with_its_handle() {
+    for transport in Transport::ALL {
+        let server = builder().build().unwrap();
+        let mut listener = Listener::open(&server, transport, everything()).await;
+        let client = mcp_runtime::testing::TestServer::of(&server);
+        for list in ["tools", "prompts", "resources"] {
+            client.call("publish", json!({ "what": list })).await.expect_text("published");
+            listener.expect(&format!("{list}/list_changed")).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_handle_does_not_keep_its_server() {
+    /// Takes state and a handle
+    #[mcp_tool]
+    fn both(_kept: &std::sync::Arc<()>, server: &ServerHandle) {
+        server.tools_changed();
+    }
+    let kept = std::sync::Arc::new(());
+    let server = mcp_runtime::server!().tool::<both>().state(kept.clone()).build().unwrap();
+    let handle = server.handle();
+    let client = mcp_runtime::testing::TestServer::of(&server);
+    client.call("both", json!({})).await.expect_ok();
+    drop((server, client));
+    assert_eq!(std::sync::Arc::strong_count(&kept), 1);
+    handle.tools_changed();
+    assert!(handle.add_tool(tool("late")).unwrap_err().to_string().contains("gone"));
+    both(&kept, &ServerHandle::for_test());
+}
+
+#[tokio::test]
+async fn an_invalid_filter_is_refused() {
+    let server = serve(builder());
+    for filter in
+        [json!(null), json!([]), json!({ "toolsListChanged": 1 }), json!({ "resourceSubscriptions": "a" })]
+    {
+        let reply = server.request("subscriptions/listen", json!({ "notifications": filter })).await;
+        reply.expect_code(-32602);
+    }
+    server.request("subscriptions/listen", json!({})).await.expect_code(-32602);
+    let nothing = server.listen(json!({ "toolsListChanged": false, "unknown": 1 })).await;
+    assert_eq!(nothing.acknowledged(), &json!({}));
+}

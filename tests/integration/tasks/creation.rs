@@ -1,0 +1,155 @@
+//! When a call becomes a task, and what the response contains.
+
+use std::time::Duration;
+
+use mcp_runtime::{Revision, TaskMode, ToolDef, testing::TestServer};
+use mcp_tests::support::error_code;
+use serde_json::json;
+
+use super::{Probe, TASKS, assert_failure, builder, call, code, connect, connect_to, plain};
+
+#[tokio::test]
+async fn only_a_server_with_task_tools_declares_tasks_and_only_to_modern_clients() {
+    let server = TestServer::new(builder(&Probe::new())).unwrap();
+    assert_eq!(server.capabilities().await["extensions"], json!({ TASKS: {} }));
+    let tools = server.list_tools().await;
+    assert_eq!(tools.len(), 9);
+    for tool in tools {
+        assert!(tool.get("execution").is_none() && tool.get("_meta").is_none(), "{tool}");
+    }
+    for revision in [Revision::V2025_11_25, Revision::V2024_11_05] {
+        let legacy = TestServer::new(builder(&Probe::new())).unwrap().legacy(revision);
+        let capabilities = legacy.capabilities().await;
+        assert!(capabilities.get("extensions").is_none() && capabilities.get("tasks").is_none());
+    }
+
+    let mut without = connect(mcp_runtime::server!().tool::<plain>()).await;
+    assert!(without.memory().capabilities().await.get("extensions").is_none());
+    let reply = without.reply("tasks/get", json!({ "taskId": "x" })).await;
+    assert_eq!(error_code(&reply), -32601);
+}
+
+#[tokio::test]
+async fn legacy_clients_get_results_inline() {
+    for revision in [Revision::V2025_11_25, Revision::V2025_03_26] {
+        let probe = Probe::new();
+        probe.open(2);
+        let server = TestServer::new(builder(&probe)).unwrap().legacy(revision);
+        let params = json!({ "name": "wait", "arguments": {}, "task": { "ttl": 60_000 } });
+        server.request("tools/call", params).await.expect_text("waited");
+        server.call("must", json!({})).await.expect_text("done");
+        for method in ["tasks/get", "tasks/list", "tasks/result", "tasks/cancel"] {
+            assert_eq!(code(&server.request(method, json!({ "taskId": "x" })).await), -32601);
+        }
+    }
+}
+
+#[tokio::test]
+async fn clients_without_tasks_get_results_inline_or_are_refused() {
+    let probe = Probe::new();
+    probe.open(1);
+    let server = TestServer::new(builder(&probe)).unwrap();
+    server.call("wait", json!({ "label": "!" })).await.expect_text("waited!");
+    server.call("crunch", json!({})).await.expect_text("crunched");
+    server.call("plain", json!({})).await.expect_text("false");
+
+    let refused = server.call("must", json!({})).await.error().expect("an error");
+    assert_eq!(refused.code, -32021);
+    let required = json!({ "requiredCapabilities": { "extensions": { TASKS: {} } } });
+    assert_eq!(refused.data, Some(required.clone()));
+    assert_eq!(probe.entered(), 1, "the refused function did not run");
+    // also for a task that does not exist
+    for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+        let refused = server.request(method, json!({ "taskId": "x" })).await.error().expect("an error");
+        assert_eq!((refused.code, refused.data), (-32021, Some(required.clone())), "{method}");
+    }
+}
+
+#[tokio::test]
+async fn the_response_is_the_task_and_it_can_be_polled_at_once() {
+    let probe = Probe::new();
+    let builder = builder(&probe).task_ttl(Duration::from_secs(60));
+    let server = builder.task_poll_interval(Duration::from_millis(250)).build().unwrap();
+    let mut client = connect_to(&server).await;
+    let reply = call(&mut client, "wait", json!({ "label": "!" })).await;
+    let created = reply;
+    let mut keys: Vec<_> = created.as_object().unwrap().keys().map(String::as_str).collect();
+    keys.sort_unstable();
+    let expected =
+        ["_meta", "createdAt", "lastUpdatedAt", "pollIntervalMs", "resultType", "status", "taskId", "ttlMs"];
+    assert_eq!(keys, expected);
+    assert_eq!((&created["resultType"], &created["status"]), (&json!("task"), &json!("working")));
+    assert_eq!(created["pollIntervalMs"], 250);
+    let ttl = created["ttlMs"].as_u64().unwrap();
+    assert!((59_000..=61_000).contains(&ttl), "{ttl}");
+    let at = created["createdAt"].as_str().unwrap();
+    assert!(at.len() == 24 && at.starts_with("20") && at.ends_with('Z') && at.contains('T'), "{at}");
+    // 128 bits need more than 21 characters of base64
+    let id = created["taskId"].as_str().unwrap();
+    assert!(id.len() > 21 && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'), "{id}");
+
+    assert_eq!(client.task(id).await["status"], "working");
+    probe.open(1);
+    let done = client.until_status(id, "completed").await;
+    assert_eq!(done["createdAt"], created["createdAt"]);
+
+    // what the call would have returned inline
+    probe.open(1);
+    let in_line = TestServer::of(&server).call("wait", json!({ "label": "!" })).await;
+    assert_eq!(&done["result"], in_line.value());
+}
+
+#[tokio::test]
+async fn ids_are_unique_and_unknown_ids_are_invalid_params() {
+    let mut client = connect(builder(&Probe::new())).await;
+    let first = client.start_task("wait", json!({})).await;
+    let second = client.start_task("wait", json!({})).await;
+    assert_ne!(first, second);
+    for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+        for id in [json!(""), json!("nope"), json!(7), json!(null), json!({})] {
+            let params = json!({ "taskId": id, "inputResponses": {} });
+            assert_eq!(error_code(&client.reply(method, params).await), -32602, "{method} {id}");
+        }
+    }
+    let update = json!({ "taskId": first, "inputResponses": [] });
+    assert_eq!(error_code(&client.reply("tasks/update", update).await), -32602);
+    for method in ["tasks/list", "tasks/result"] {
+        assert_eq!(error_code(&client.reply(method, json!({ "taskId": first })).await), -32601);
+    }
+}
+
+#[tokio::test]
+async fn arguments_are_validated_before_the_task_is_created() {
+    let mut client = connect(builder(&Probe::new())).await;
+    assert_failure(&call(&mut client, "wait", json!({ "label": 7.5 })).await, "label");
+    assert_failure(&call(&mut client, "fail", json!({})).await, "how");
+}
+
+#[tokio::test]
+async fn runtime_tools_can_run_as_tasks() {
+    let probe = Probe::new();
+    let seen = probe.clone();
+    let tool = ToolDef::builder("made").task(TaskMode::Required).handler(move |_| {
+        let seen = seen.clone();
+        async move {
+            seen.pass().await;
+            "made"
+        }
+    });
+    let server = mcp_runtime::server!().add_tool(tool).build().unwrap();
+    TestServer::of(&server).call("made", json!({})).await.expect_code(-32021);
+    let mut client = connect_to(&server).await;
+    let id = client.start_task("made", json!({})).await;
+    assert_eq!(client.task(&id).await["status"], "working");
+    probe.open(1);
+    let done = client.until_status(&id, "completed").await;
+    assert_eq!(done["result"]["content"][0]["text"], "made");
+}
+
+#[tokio::test]
+async fn blocking_functions_can_run_as_tasks() {
+    let mut client = connect(builder(&Probe::new())).await;
+    let id = client.start_task("crunch", json!({})).await;
+    let done = client.until_status(&id, "completed").await;
+    assert_eq!(done["result"]["content"][0]["text"], "crunched");
+}

@@ -1,0 +1,143 @@
+//! Client requests of tasks: until the task starts they belong to the call, afterwards to the task.
+
+use mcp_runtime::testing::TestServer;
+use serde_json::{Value, json};
+
+use super::{Probe, assert_failure, builder, call, code, connect, names};
+
+fn keys(task: &Value) -> Vec<&str> {
+    task["inputRequests"]
+        .as_object()
+        .map_or_else(Vec::new, |asked| asked.keys().map(String::as_str).collect())
+}
+
+#[tokio::test]
+async fn input_requests_of_a_task_are_answered_one_by_one() {
+    let mut client = connect(builder(&Probe::new())).await;
+    let created = call(&mut client, "ask", json!({})).await;
+    assert!(created.get("inputRequests").is_none(), "{created}");
+    let id = created["taskId"].as_str().unwrap();
+    let task = client.until_status(id, "input_required").await;
+    assert_eq!(keys(&task), ["first", "second"]);
+    assert_eq!(task["inputRequests"]["first"]["method"], "elicitation/create");
+    assert_eq!(task["inputRequests"]["first"]["params"]["message"], "First name?");
+    assert!(task.get("requestState").is_none() && task.get("result").is_none(), "{task}");
+    // polling again changes nothing
+    assert_eq!(keys(&client.task(id).await), ["first", "second"]);
+
+    // responses to unknown keys are ignored without an error
+    client.update_task(id, names(&[("third", json!("Eve"))])).await;
+    assert_eq!(keys(&client.task(id).await), ["first", "second"]);
+
+    client.update_task(id, names(&[("second", json!("Lovelace")), ("third", json!("Eve"))])).await;
+    let task = client.task(id).await;
+    assert_eq!((&task["status"], keys(&task)), (&json!("input_required"), vec!["first"]));
+    // the response is used
+    client.update_task(id, names(&[("second", json!("Byron"))])).await;
+    client.update_task(id, names(&[("first", json!("Ada"))])).await;
+    let task = client.until_status(id, "completed").await;
+    assert_eq!(task["result"]["content"][0]["text"], "Ada Lovelace");
+    assert!(task.get("inputRequests").is_none());
+    client.update_task(id, names(&[("first", json!("Eve"))])).await;
+}
+
+#[tokio::test]
+async fn a_key_cannot_be_reused() {
+    let mut client = connect(builder(&Probe::new())).await;
+    let id = client.start_task("ask", json!({})).await;
+    client.until_status(&id, "input_required").await;
+    client.update_task(&id, names(&[("second", json!("Lovelace")), ("first", json!(1815))])).await;
+    let task = client.until_task(&id, |task| !keys(task).is_empty()).await;
+    assert_eq!(keys(&task), ["first-2"], "the answer did not fit");
+    client.update_task(&id, names(&[("first", json!("Eve"))])).await;
+    assert_eq!(keys(&client.task(&id).await), ["first-2"], "the old key is over");
+    client.update_task(&id, names(&[("first-2", json!("Ada"))])).await;
+    let task = client.until_status(&id, "completed").await;
+    assert_eq!(task["result"]["content"][0]["text"], "Ada Lovelace");
+
+    let id = client.start_task("ask", json!({})).await;
+    client.until_status(&id, "input_required").await;
+    client.update_task(&id, names(&[("second", json!("Lovelace"))])).await;
+    for key in ["first", "first-2", "first-3", "first-4"] {
+        client.until_task(&id, |task| keys(task) == [key]).await;
+        client.update_task(&id, names(&[(key, json!([]))])).await;
+    }
+    let task = client.until_status(&id, "completed").await;
+    assert_eq!(task["result"]["isError"], true, "three times at most: {task}");
+}
+
+#[tokio::test]
+async fn input_that_is_needed_before_the_task_is_requested_by_the_call() {
+    let probe = Probe::new();
+    let mut client = connect(builder(&probe)).await;
+    let first = call(&mut client, "injected", json!({})).await;
+    assert_eq!(first["resultType"], "input_required", "{first}");
+    assert_eq!(probe.entered(), 0);
+    let params = json!({
+        "name": "injected",
+        "arguments": {},
+        "requestState": first["requestState"],
+        "inputResponses": { "user": { "action": "accept", "content": { "name": "Ada" } } },
+    });
+    let second = client.reply("tools/call", params.clone()).await;
+    assert_eq!(second["resultType"], "task", "{second}");
+    let id = second["taskId"].as_str().unwrap();
+    let done = client.until_status(id, "completed").await;
+    assert_eq!(done["result"]["content"][0]["text"], "Ada");
+    assert_eq!(probe.entered(), 1);
+    // its responses are used up
+    assert_failure(&client.reply("tools/call", params).await, "used before");
+}
+
+#[tokio::test]
+async fn a_function_can_start_its_task_after_client_requests() {
+    let probe = Probe::new();
+    let mut client = connect(builder(&probe)).await;
+    let first = call(&mut client, "manual", json!({})).await;
+    assert_eq!(first["resultType"], "input_required", "{first}");
+    assert!(first["inputRequests"].get("user").is_some());
+    let params = json!({
+        "name": "manual",
+        "arguments": {},
+        "requestState": first["requestState"],
+        "inputResponses": { "user": { "action": "accept", "content": { "name": "Ada" } } },
+    });
+    let second = client.reply("tools/call", params.clone()).await;
+    let id = second["taskId"].as_str().unwrap_or_else(|| panic!("no task: {second}"));
+    let task = client.until_status(id, "input_required").await;
+    assert_eq!(keys(&task), ["more"]);
+    client.update_task(id, names(&[("more", json!("Charles"))])).await;
+    let done = client.until_status(id, "completed").await;
+    assert_eq!(done["result"]["content"][0]["text"], "Ada Charles true");
+
+    // used request state is not valid for a task either
+    let replayed = client.reply("tools/call", params).await;
+    let id = replayed["taskId"].as_str().unwrap();
+    let task = client.until_status(id, "completed").await;
+    assert_eq!(task["result"]["isError"], true, "{task}");
+    assert_eq!(probe.entered(), 1);
+}
+
+#[tokio::test]
+async fn clients_without_tasks_get_input_requests_in_the_call() {
+    let accept = |params: &Value| {
+        let name = params["message"].as_str().unwrap_or_default().replace(['?', ' '], "");
+        Ok(json!({ "action": "accept", "content": { "name": name } }))
+    };
+    let server = TestServer::new(builder(&Probe::new())).unwrap();
+    let server = server.answering(json!({ "elicitation": {} }), move |_, params| accept(params));
+    server.call("manual", json!({})).await.expect_text("Whoareyou Whoelse false");
+    server.call("ask", json!({})).await.expect_text("Firstname Secondname");
+    server.call_task("ask", json!({})).await.expect_text("Firstname Secondname");
+    server.call_task("manual", json!({})).await.expect_text("Whoareyou Whoelse true");
+    server.call_task("injected", json!({})).await.expect_text("Whoareyou");
+    server.call_task("plain", json!({})).await.expect_text("false");
+}
+
+#[tokio::test]
+async fn a_task_fails_if_its_client_lacks_a_capability() {
+    let server = TestServer::new(builder(&Probe::new())).unwrap();
+    for tool in ["ask", "manual"] {
+        assert_eq!(code(&server.call_task(tool, json!({})).await), -32021, "{tool}");
+    }
+}

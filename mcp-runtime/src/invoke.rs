@@ -16,7 +16,7 @@ use std::{
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    arguments::{BoxFuture, Call, CallParts, MaybeFuture, Outcome},
+    arguments::{BoxFuture, Call, CallParts, HandlerResult, MaybeFuture},
     blocking::{CallPermit, CallThreads, WithPermits},
     client_request::{InputRequired, require_visits},
     content::Content,
@@ -213,7 +213,7 @@ pub(crate) fn start<R, I: Interruption>(
 
 /// Calls a function that already has its context.
 pub(crate) fn start_with<R, I: Interruption>(
-    function: impl FnOnce() -> Outcome<R>,
+    function: impl FnOnce() -> HandlerResult<R>,
     context: &Context,
     limit: Option<Duration>,
 ) -> Invocation<R, I> {
@@ -222,7 +222,7 @@ pub(crate) fn start_with<R, I: Interruption>(
 
 /// Polls a pending function for the first time; `make_context` is for one that has not made a context itself.
 fn poll_in_place<R, I: Interruption>(
-    outcome: Outcome<R>,
+    outcome: HandlerResult<R>,
     context: Option<Context>,
     limit: Option<Duration>,
     make_context: &mut dyn FnMut() -> Context,

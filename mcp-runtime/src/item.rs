@@ -4,7 +4,7 @@
 use std::{any::Any, fmt, sync::Arc};
 
 use crate::{
-    arguments::{AnyArg, Call, Inject, Outcome},
+    arguments::{AnyArg, Call, HandlerResult, Inject},
     content::{ContentWriter, Icon},
     context::ClientFeature,
     jsonrpc::Object,
@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Decodes the arguments of a call and calls the user's function, which returns an `R`.
-pub(crate) type Handler<R> = fn(&mut Call<'_>) -> Outcome<R>;
+pub(crate) type Handler<R> = fn(&mut Call<'_>) -> HandlerResult<R>;
 
 /// Where an item is in the user's source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,126 +44,57 @@ impl fmt::Display for Location {
 
 /// What the attribute of any kind of item sets.
 #[derive(Clone, Copy)]
-pub(crate) struct ItemDescriptor {
-    pub(crate) name: &'static str,
-    pub(crate) title: Option<&'static str>,
-    pub(crate) description: Option<&'static str>,
-    pub(crate) icons: &'static [Icon],
+pub struct ItemDescriptor {
+    /// The wire's `name`, without the prefix of a mount.
+    pub name: &'static str,
+    /// The wire's `title`.
+    pub title: Option<&'static str>,
+    /// The wire's `description`.
+    pub description: Option<&'static str>,
+    /// The wire's `icons`.
+    pub icons: &'static [Icon],
     /// JSON text of `_meta`.
-    pub(crate) meta: Option<&'static str>,
-    pub(crate) scopes: &'static [&'static str],
+    pub meta: Option<&'static str>,
+    /// What a caller must have been granted.
+    pub scopes: &'static [&'static str],
     /// Capabilities that the client must declare.
-    pub(crate) requires: &'static [ClientFeature],
-    pub(crate) args: &'static [&'static dyn AnyArg],
-    pub(crate) injects: &'static [Inject],
-    pub(crate) at: Location,
+    pub requires: &'static [ClientFeature],
+    /// The arguments, in the order of the function's parameters.
+    pub args: &'static [&'static dyn AnyArg],
+    /// The types that are injected by reference.
+    pub injects: &'static [Inject],
+    /// Where the function is.
+    pub location: Location,
     /// Whether it is left out of the warning about items that no builder registers.
-    pub(crate) unlisted: bool,
+    pub unlisted: bool,
 }
 
 impl ItemDescriptor {
-    pub(crate) const fn new(name: &'static str, at: Location) -> Self {
-        Self {
-            name,
-            title: None,
-            description: None,
-            icons: &[],
-            meta: None,
-            scopes: &[],
-            requires: &[],
-            args: &[],
-            injects: &[],
-            at,
-            unlisted: false,
-        }
-    }
-}
-
-/// Implements the setters that the descriptors of all kinds share.
-macro_rules! descriptor_setters {
-    ($def:ident) => {
-        impl $def {
-            /// The descriptor of an item whose attribute is invalid, so that its registration is not a second error.
-            #[must_use]
-            pub const fn invalid() -> Self {
-                Self::new("invalid", crate::item::Location::new("", 0, 0, ""))
-            }
-
-            /// Sets the wire's `title`.
-            #[must_use]
-            pub const fn title(mut self, title: &'static str) -> Self {
-                self.item.title = Some(title);
-                self
-            }
-
-            /// Sets the wire's `description`.
-            #[must_use]
-            pub const fn description(mut self, text: &'static str) -> Self {
-                self.item.description = Some(text);
-                self
-            }
-
-            /// Sets the wire's `icons`.
-            #[must_use]
-            pub const fn icons(mut self, icons: &'static [crate::content::Icon]) -> Self {
-                self.item.icons = icons;
-                self
-            }
-
-            /// Sets the entry's `_meta`, as JSON text.
-            #[must_use]
-            pub const fn meta(mut self, json: &'static str) -> Self {
-                self.item.meta = Some(json);
-                self
-            }
-
-            /// Sets the scopes that a caller needs.
-            #[must_use]
-            pub const fn scopes(mut self, scopes: &'static [&'static str]) -> Self {
-                self.item.scopes = scopes;
-                self
-            }
-
-            /// Sets the capabilities that the client must declare.
-            #[must_use]
-            pub const fn requires(mut self, features: &'static [crate::context::ClientFeature]) -> Self {
-                self.item.requires = features;
-                self
-            }
-
-            /// Sets the arguments.
-            #[must_use]
-            pub const fn args(mut self, args: &'static [&'static dyn crate::arguments::AnyArg]) -> Self {
-                self.item.args = args;
-                self
-            }
-
-            /// Sets the injected parameters.
-            #[must_use]
-            pub const fn injects(mut self, injects: &'static [crate::arguments::Inject]) -> Self {
-                self.item.injects = injects;
-                self
-            }
-
-            /// Leaves it out of the warning about items that no builder registers.
-            #[must_use]
-            pub const fn unlisted(mut self) -> Self {
-                self.item.unlisted = true;
-                self
-            }
-        }
-
-        impl std::fmt::Debug for $def {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.debug_struct(stringify!($def))
-                    .field("name", &self.item.name)
-                    .field("at", &self.item.at)
-                    .finish_non_exhaustive()
-            }
-        }
+    /// Every field that an attribute may leave out.
+    pub const EMPTY: Self = Self {
+        name: "",
+        location: Location::new("", 0, 0, ""),
+        title: None,
+        description: None,
+        icons: &[],
+        meta: None,
+        scopes: &[],
+        requires: &[],
+        args: &[],
+        injects: &[],
+        unlisted: false,
     };
 }
-pub(crate) use descriptor_setters;
+
+impl fmt::Debug for ItemDescriptor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, location, .. } = self;
+        f.debug_struct("ItemDescriptor")
+            .field("name", name)
+            .field("location", location)
+            .finish_non_exhaustive()
+    }
+}
 
 /// An item's name, texts and conditions, whether an attribute or a builder describes it.
 #[derive(Debug, Clone, Default)]
@@ -193,7 +124,7 @@ impl ItemSpec {
             meta: descriptor.meta.map(str::to_owned),
             scopes: descriptor.scopes.iter().map(|&scope| scope.to_owned()).collect(),
             requires: descriptor.requires.to_vec(),
-            location: Some(descriptor.at),
+            location: Some(descriptor.location),
         }
     }
 

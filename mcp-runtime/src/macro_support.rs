@@ -2,8 +2,7 @@
 //! are pinned to this exact version.
 
 pub use core::{
-    clone::Clone, column, concat, convert::Into, default::Default, file, line, module_path, ops::Bound,
-    option::Option, result::Result,
+    clone::Clone, concat, convert::Into, default::Default, ops::Bound, option::Option, result::Result,
 };
 
 pub use std::borrow::Cow;
@@ -12,21 +11,24 @@ pub use inventory;
 pub use schemars;
 pub use serde;
 
+pub use crate::__location as location;
 pub use crate::{
     arguments::{
-        AnyArg, ArgDef, Call, HeaderArg, Inject, Maker, Outcome, Pattern, Probe, ProbeDyn, Rejected, Rules,
-        Slots, blocking, blocking_task, complete, done, flatten, json, maker, pending, text,
+        AnyArg, ArgDescriptor, Call, FromContextFn, HandlerResult, HeaderArg, Inject, InvalidArgument,
+        Pattern, Probe, ProbeDyn, RawArguments, Rules, blocking, blocking_task, complete, flatten,
+        from_context_fn, json, pending, ready, text,
     },
     content::{Theme, icon},
     context::ClientFeature,
     error::Failure,
-    item::Location,
-    prompt::{AnyPromptOut, Prompt, PromptDef, PromptOut, PromptResult, prompt_out},
+    item::{ItemDescriptor, Location},
+    prompt::{Prompt, PromptDescriptor, PromptOutput, PromptResult, prompt_output},
     resource::{
-        AnyResourceOut, Resource, ResourceDef, ResourceOut, ResourceResult, list, resource_out, subscribe,
+        AnyResourceOutput, Resource, ResourceDescriptor, ResourceOutput, ResourceResult, list,
+        resource_output, subscribe,
     },
-    server::{Linked, Service},
-    tool::{AnyToolOut, OutputType, TaskMode, Tool, ToolDef, ToolOut, ToolResult, tool_out},
+    server::{AnnotatedItem, Service},
+    tool::{AnyToolOutput, OutputType, TaskMode, Tool, ToolDescriptor, ToolOutput, ToolResult, tool_output},
 };
 
 /// Turns the call into a task, if it may become one.
@@ -41,4 +43,16 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
         // `main` may have any error type, and nothing runs without a runtime
         Err(e) => panic!("the async runtime cannot be started: {e}"),
     }
+}
+
+/// The source location that it is invoked at, or a line and a column of that file.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __location {
+    () => {
+        $crate::__location!(::core::line!(), ::core::column!())
+    };
+    ($line:expr, $column:expr) => {
+        $crate::__private::Location::new(::core::file!(), $line, $column, ::core::module_path!())
+    };
 }

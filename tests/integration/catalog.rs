@@ -111,7 +111,7 @@ async fn tools_are_listed_and_called() {
         );
         let mut order = json!({
             "name": "order",
-            "description": "Takes what a model may get wrong",
+            "description": "Takes arguments that models get wrong",
             "inputSchema": {
                 "type": "object",
                 "properties": {

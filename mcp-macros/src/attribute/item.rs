@@ -6,12 +6,12 @@ use quote::ToTokens;
 
 use crate::attribute::misplaced;
 use crate::diagnostics::Errors;
-use crate::expand::definition::{BuilderCalls, invalid_registration, marker, registration};
+use crate::expand::definition::{Fields, invalid_registration, marker, registration};
 use crate::model::item::{Item, ItemOptions};
 use crate::model::kind::is_expanded_marker;
 use crate::syntax::function::Function;
 
-pub(crate) fn expand<O: ItemOptions + BuilderCalls>(options: TokenStream, item: TokenStream) -> TokenStream {
+pub(crate) fn expand<O: ItemOptions + Fields>(options: TokenStream, item: TokenStream) -> TokenStream {
     if is_expanded_marker(&options) {
         return item;
     }

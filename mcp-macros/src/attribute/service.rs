@@ -7,7 +7,7 @@ use syn::{ReceiverKind, Type};
 
 use crate::attribute::misplaced;
 use crate::diagnostics::Errors;
-use crate::expand::definition::{BuilderCalls, private_scope, service_item};
+use crate::expand::definition::{Fields, private_scope, service_item};
 use crate::expand::idents::item_constant;
 use crate::model::item::{Item, ItemOptions};
 use crate::model::kind::{Kind, take_attribute};
@@ -72,7 +72,7 @@ pub(crate) fn expand(options: TokenStream, block: &TokenStream) -> TokenStream {
     if can_implement {
         let inner = quote_spanned! {Span::mixed_site()=>
             #constants
-            impl __rt::Service for #self_ty { const ITEMS: &'static [__rt::Linked] = &[#(#items),*]; }
+            impl __rt::Service for #self_ty { const ITEMS: &'static [__rt::AnnotatedItem] = &[#(#items),*]; }
         };
         tokens.extend(private_scope(krate.as_ref(), &block.cfgs(), &inner));
     }
@@ -97,7 +97,7 @@ fn check_receiver(method: &Function, errors: &Errors) {
     }
 }
 
-fn expand_method<O: ItemOptions + BuilderCalls>(
+fn expand_method<O: ItemOptions + Fields>(
     options: TokenStream,
     method: &mut Function,
     self_ty: &Type,

@@ -1,5 +1,5 @@
-//! The descriptor of an item, `static __DEF`, and its registration. Each call of the descriptor's builder has the
-//! span of the option that causes it, so that a trait error points there.
+//! The descriptor of an item, `static __DESCRIPTOR`, and its registration. Each field has the span of the option that
+//! sets it, so that a trait error points there.
 
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -23,10 +23,10 @@ use crate::model::tool::{TaskMode, ToolOptions};
 use crate::syntax::function::Function;
 use crate::syntax::types::{option_inner, type_to_string};
 
-/// Options as calls of the builder of the kind's descriptor.
-pub(crate) trait BuilderCalls {
+/// Options as fields of a descriptor; the others come from its `EMPTY`.
+pub(crate) trait Fields {
     /// `output` is the return type of the function, if it has one.
-    fn builder_calls(&self, output: Option<&Type>) -> TokenStream;
+    fn fields(&self, output: Option<&Type>) -> TokenStream;
 }
 
 /// A braced struct, which occupies the type namespace only, for `.tool::<name>()`; nothing if the item has no marker.
@@ -79,21 +79,18 @@ fn import_marker(function: &Function, marker: &Marker) -> Option<TokenStream> {
 }
 
 /// Implements the runtime's trait for the marker and submits the descriptor to discovery.
-pub(crate) fn registration<O: ItemOptions + BuilderCalls>(
-    function: &Function,
-    item: &Item<O>,
-) -> TokenStream {
+pub(crate) fn registration<O: ItemOptions + Fields>(function: &Function, item: &Item<O>) -> TokenStream {
     let prefix = type_prefix(O::KIND);
-    let submit =
-        quote_spanned!(Span::mixed_site()=> __rt::inventory::submit! { __rt::Linked::#prefix(&__DEF) });
+    let submit = quote_spanned!(Span::mixed_site()=> __rt::inventory::submit! { __rt::AnnotatedItem::#prefix(&__DESCRIPTOR) });
     link(function, item, &definition(item), Some(&submit))
 }
 
 /// Implements the runtime's trait for the marker of an item with errors, so that naming it is not another error.
 /// Discovery does not find it.
 pub(crate) fn invalid_registration<O: ItemOptions>(function: &Function, item: &Item<O>) -> TokenStream {
-    let def = format_ident!("{}Def", O::KIND.type_prefix(), span = Span::mixed_site());
-    let definition = quote_spanned!(Span::mixed_site()=> static __DEF: __rt::#def = __rt::#def::invalid(););
+    let def = format_ident!("{}Descriptor", O::KIND.type_prefix(), span = Span::mixed_site());
+    let definition =
+        quote_spanned!(Span::mixed_site()=> static __DESCRIPTOR: __rt::#def = __rt::#def::EMPTY;);
     link(function, item, &definition, None)
 }
 
@@ -104,11 +101,11 @@ fn link<O: ItemOptions>(
     submit: Option<&TokenStream>,
 ) -> TokenStream {
     let prefix = type_prefix(O::KIND);
-    let def = format_ident!("{}Def", prefix);
+    let def = format_ident!("{}Descriptor", prefix);
     let marker = import_marker(function, &item.common.marker).map(|import| {
         quote_spanned! {Span::mixed_site()=>
             #import
-            impl __rt::#prefix for __Marker { const DEF: &'static __rt::#def = &__DEF; }
+            impl __rt::#prefix for __Marker { const DESCRIPTOR: &'static __rt::#def = &__DESCRIPTOR; }
         }
     });
     let inner = quote_spanned! {Span::mixed_site()=>
@@ -120,18 +117,18 @@ fn link<O: ItemOptions>(
 }
 
 /// A constant with the item of a service.
-pub(crate) fn service_item<O: ItemOptions + BuilderCalls>(
+pub(crate) fn service_item<O: ItemOptions + Fields>(
     item: &Item<O>,
     name: &Ident,
     attrs: &[TokenStream],
 ) -> TokenStream {
     let prefix = type_prefix(O::KIND);
     let definition = definition(item);
-    let block = quote!({ #definition &__DEF });
+    let block = quote!({ #definition &__DESCRIPTOR });
     quote_spanned! {Span::mixed_site()=>
         #(#attrs)*
         #[allow(deprecated)]
-        const #name: __rt::Linked = __rt::Linked::#prefix(#block);
+        const #name: __rt::AnnotatedItem = __rt::AnnotatedItem::#prefix(#block);
     }
 }
 
@@ -153,15 +150,15 @@ fn type_prefix(kind: Kind) -> Ident {
     Ident::new(kind.type_prefix(), Span::mixed_site())
 }
 
-/// The constants of arguments, injected values and output, and `static __DEF`.
-fn definition<O: ItemOptions + BuilderCalls>(item: &Item<O>) -> TokenStream {
+/// The constants of arguments, injected values and output, and `static __DESCRIPTOR`.
+fn definition<O: ItemOptions + Fields>(item: &Item<O>) -> TokenStream {
     let site = Span::mixed_site();
     let kind = O::KIND;
     let prefix = type_prefix(kind);
-    let (def, out) = (format_ident!("{}Def", prefix), format_ident!("{}Out", prefix));
+    let (def, out) = (format_ident!("{}Descriptor", prefix), format_ident!("{}Output", prefix));
     let output = item.output.clone().unwrap_or_else(|| unit(item.ident.span()));
     let output_span = hygienic_at(output.span());
-    let convert = format_ident!("{}_out", kind.noun(), span = output_span);
+    let convert = format_ident!("{}_output", kind.noun(), span = output_span);
     let constants = item.params.iter().filter_map(|param| {
         let constant = describe_argument(param.argument()?, &argument_constant(param), &param.ty, kind);
         let cfg = param.cfg_attr();
@@ -172,11 +169,11 @@ fn definition<O: ItemOptions + BuilderCalls>(item: &Item<O>) -> TokenStream {
         quote_spanned!(site=> #cfg &#name)
     });
     let injections: Vec<TokenStream> = item.params.iter().filter_map(describe_injection).collect();
-    let injects = (!injections.is_empty()).then(|| quote_spanned!(site=> .injects(&[#(#injections),*])));
+    let injects = (!injections.is_empty()).then(|| quote_spanned!(site=> injects: &[#(#injections),*],));
     let makers = item.params.iter().filter(|param| matches!(param.source, Source::Injected)).map(|param| {
         let (cfg, name, ty) = (param.cfg_attr(), maker_constant(param), &param.ty);
         let span = hygienic_at(ty.span());
-        quote_spanned!(span=> #cfg const #name: __rt::Maker<#ty> = __rt::maker::<#ty>();)
+        quote_spanned!(span=> #cfg const #name: __rt::FromContextFn<#ty> = __rt::from_context_fn::<#ty>();)
     });
     let import = (!injections.is_empty())
         .then(|| quote_spanned!(site=> #[allow(unused_imports)] use __rt::ProbeDyn as _;));
@@ -184,21 +181,31 @@ fn definition<O: ItemOptions + BuilderCalls>(item: &Item<O>) -> TokenStream {
         quote_spanned!(output_span=> const __OUT: __rt::#out<#output> = __rt::#convert::<#output>(););
     let name = &item.name;
     let location = location(item);
-    let common_calls = item.common.builder_calls(item.output.as_ref());
-    let own_calls = item.options.builder_calls(item.output.as_ref());
+    let common = item.common.fields(item.output.as_ref());
+    let unlisted = item.options.is_unlisted().then(|| quote_spanned!(site=> unlisted: true,));
+    let own = item.options.fields(item.output.as_ref());
+    let output = (kind != Kind::Prompt)
+        .then(|| quote_spanned!(site=> output: __rt::Option::Some(&__OUT), ..__rt::#def::EMPTY));
     let handler = handler::closure(item);
     quote_spanned! {site=>
         #import
         #(#constants)*
         #(#makers)*
         #output_type
-        static __DEF: __rt::#def = __rt::#def::new(#name, #location)
-            #common_calls
-            #own_calls
-            .args(&[#(#arguments),*])
-            #injects
-            .output(&__OUT)
-            .handler(#handler);
+        static __DESCRIPTOR: __rt::#def = __rt::#def {
+            item: __rt::ItemDescriptor {
+                name: #name,
+                location: #location,
+                #common
+                #unlisted
+                args: &[#(#arguments),*],
+                #injects
+                ..__rt::ItemDescriptor::EMPTY
+            },
+            #own
+            handler: #handler,
+            #output
+        };
     }
 }
 
@@ -209,15 +216,14 @@ fn unit(span: Span) -> Type {
 /// The source location of an item. The built-in macros would give all methods of a service that of its attribute.
 fn location<O>(item: &Item<O>) -> TokenStream {
     let site = Span::mixed_site();
-    let (mut line, mut column) =
-        (quote_spanned!(site=> __rt::line!()), quote_spanned!(site=> __rt::column!()));
     if item.self_ty.is_some() && proc_macro::is_available() {
         let literal = |value: usize| u32::try_from(value).ok().map(Literal::u32_unsuffixed);
         let span = item.ident.span().unwrap();
-        line = literal(span.line()).map_or(line, ToTokens::into_token_stream);
-        column = literal(span.column()).map_or(column, ToTokens::into_token_stream);
+        if let (Some(line), Some(column)) = (literal(span.line()), literal(span.column())) {
+            return quote_spanned!(site=> __rt::location!(#line, #column));
+        }
     }
-    quote_spanned!(site=> __rt::Location::new(__rt::file!(), #line, #column, __rt::module_path!()))
+    quote_spanned!(site=> __rt::location!())
 }
 
 fn describe_injection(param: &Param) -> Option<TokenStream> {
@@ -228,7 +234,7 @@ fn describe_injection(param: &Param) -> Option<TokenStream> {
     Some(quote_spanned!(span=> #cfg __rt::Inject::#constructor::<#ty>(#text)))
 }
 
-/// `const __A0: __rt::ArgDef<T> = ..;`
+/// `const __A0: __rt::ArgDescriptor<T> = ..;`
 fn describe_argument(argument: &Argument, name: &Ident, ty: &Type, kind: Kind) -> TokenStream {
     let span = hygienic_at(ty.span());
     let sent = &argument.name;
@@ -239,7 +245,7 @@ fn describe_argument(argument: &Argument, name: &Ident, ty: &Type, kind: Kind) -
     };
     let constructor = Ident::new(constructor, span);
     let calls = argument_calls(argument, ty);
-    quote_spanned!(span=> const #name: __rt::ArgDef<#ty> = __rt::#constructor::<#ty>(#sent)#calls;)
+    quote_spanned!(span=> const #name: __rt::ArgDescriptor<#ty> = __rt::#constructor::<#ty>(#sent)#calls;)
 }
 
 fn argument_calls(argument: &Argument, ty: &Type) -> TokenStream {
@@ -356,30 +362,23 @@ fn concatenate(parts: &[TokenStream]) -> Option<TokenStream> {
     }
 }
 
-impl BuilderCalls for CommonOptions {
-    fn builder_calls(&self, _: Option<&Type>) -> TokenStream {
-        let mut calls = TokenStream::new();
-        if let Some(title) = &self.title {
-            calls.extend(quote!(.title(#title)));
-        }
-        if let Some(description) = concatenate(&self.description) {
-            calls.extend(quote!(.description(#description)));
-        }
+impl Fields for CommonOptions {
+    fn fields(&self, _: Option<&Type>) -> TokenStream {
+        let mut fields = TokenStream::new();
+        push_option(&mut fields, "title", self.title.as_ref());
+        push_option(&mut fields, "description", concatenate(&self.description).as_ref());
         if !self.icons.is_empty() {
             let icons = self.icons.iter().map(icon);
             // The `const` block promotes a type with a destructor to `'static`.
-            calls.extend(quote!(.icons(const { &[#(#icons),*] })));
+            fields.extend(quote!(icons: const { &[#(#icons),*] },));
         }
-        if let Some(meta) = &self.meta {
-            let json = &meta.json;
-            calls.extend(quote!(.meta(#json)));
-        }
-        push_strings(&mut calls, "scopes", &self.scopes);
+        push_option(&mut fields, "meta", self.meta.as_ref().map(|meta| &meta.json));
+        push_strings(&mut fields, "scopes", &self.scopes);
         if !self.requires.is_empty() {
             let features = self.requires.iter().map(|word| variant(word));
-            calls.extend(quote!(.requires(&[#(__rt::ClientFeature::#features),*])));
+            fields.extend(quote!(requires: &[#(__rt::ClientFeature::#features),*],));
         }
-        calls
+        fields
     }
 }
 
@@ -392,98 +391,80 @@ fn icon(icon: &Icon) -> TokenStream {
     quote!(__rt::icon(#src, #mime, &[#(__rt::Cow::Borrowed(#sizes)),*], #theme))
 }
 
-fn push_strings(calls: &mut TokenStream, method: &str, strings: &[LitStr]) {
-    if !strings.is_empty() {
-        let method = Ident::new(method, Span::call_site());
-        calls.extend(quote!(.#method(&[#(#strings),*])));
+fn push_option(fields: &mut TokenStream, field: &str, value: Option<impl ToTokens>) {
+    if let Some(value) = value {
+        let field = Ident::new(field, Span::mixed_site());
+        fields.extend(quote!(#field: __rt::Option::Some(#value),));
     }
 }
 
-impl BuilderCalls for ToolOptions {
-    fn builder_calls(&self, output: Option<&Type>) -> TokenStream {
-        let mut calls = TokenStream::new();
+fn push_strings(fields: &mut TokenStream, field: &str, strings: &[LitStr]) {
+    if !strings.is_empty() {
+        let field = Ident::new(field, Span::mixed_site());
+        fields.extend(quote!(#field: &[#(#strings),*],));
+    }
+}
+
+impl Fields for ToolOptions {
+    fn fields(&self, output: Option<&Type>) -> TokenStream {
+        let mut fields = TokenStream::new();
         for hint in &self.hints {
-            let (method, value) = (Ident::new(&hint.name, Span::mixed_site()), hint.value);
-            calls.extend(quote!(.#method(#value)));
+            push_option(&mut fields, &hint.name, Some(hint.value));
         }
-        if let Some(timeout) = &self.timeout {
-            let milliseconds = timeout.milliseconds;
-            calls.extend(quote!(.timeout_ms(#milliseconds)));
-        }
-        if let Some(limit) = &self.max_concurrency {
-            calls.extend(quote!(.max_concurrency(#limit)));
-        }
-        push_strings(&mut calls, "tags", &self.tags);
+        push_option(&mut fields, "timeout_ms", self.timeout.as_ref().map(|timeout| timeout.milliseconds));
+        push_option(&mut fields, "max_concurrency", self.max_concurrency.as_ref());
+        push_strings(&mut fields, "tags", &self.tags);
         if self.strict {
-            calls.extend(quote!(.strict()));
+            fields.extend(quote!(strict: true,));
         }
-        if self.unlisted {
-            calls.extend(quote!(.unlisted()));
-        }
-        if let Some(page) = &self.ui.resource {
-            calls.extend(quote!(.ui(#page)));
-        }
+        push_option(&mut fields, "ui", self.ui.resource.as_ref());
         if !self.ui.visibility.is_empty() {
             let visibility = &self.ui.visibility;
-            calls.extend(quote!(.visibility(&[#(#visibility),*])));
+            fields.extend(quote!(visibility: &[#(#visibility),*],));
         }
-        if let Some((_, mode)) = self.task {
-            let mode = match mode {
-                TaskMode::Capable => "Capable",
-                TaskMode::Required => "Required",
-                TaskMode::Manual => "Manual",
-            };
-            let mode = Ident::new(mode, Span::mixed_site());
-            calls.extend(quote_spanned!(Span::mixed_site()=> .task(__rt::TaskMode::#mode)));
-        }
+        let mode = self.task.map(|(_, mode)| match mode {
+            TaskMode::Capable => quote!(__rt::TaskMode::Capable),
+            TaskMode::Required => quote!(__rt::TaskMode::Required),
+            TaskMode::Manual => quote!(__rt::TaskMode::Manual),
+        });
+        push_option(&mut fields, "task", mode);
         if let Some(declared) = &self.output {
             let span = declared.span();
             let returned = output.cloned().unwrap_or_else(|| unit(span));
-            calls.extend(quote_spanned! {hygienic_at(span)=>
-                .output_type(__rt::OutputType::of::<#declared, #returned>())
+            fields.extend(quote_spanned! {hygienic_at(span)=>
+                output_type: __rt::Option::Some(__rt::OutputType::of::<#declared, #returned>()),
             });
         }
-        calls
+        fields
     }
 }
 
-impl BuilderCalls for ResourceOptions {
-    fn builder_calls(&self, _: Option<&Type>) -> TokenStream {
-        let mut calls = TokenStream::new();
+impl Fields for ResourceOptions {
+    fn fields(&self, _: Option<&Type>) -> TokenStream {
+        let mut fields = TokenStream::new();
         if let UriOption::Template(uri) = &self.uri {
-            let text = &uri.text;
-            calls.extend(quote!(.uri(#text)));
+            push_option(&mut fields, "uri", Some(&uri.text));
         }
-        if let Some(mime) = &self.mime {
-            calls.extend(quote!(.mime(#mime)));
-        }
-        push_strings(&mut calls, "audience", &self.audience);
-        if let Some(priority) = self.priority {
-            let priority = Literal::f32_unsuffixed(priority);
-            calls.extend(quote!(.priority(#priority)));
-        }
-        if let Some(size) = &self.size {
-            let bytes = size.bytes;
-            calls.extend(quote!(.size(#bytes)));
-        }
+        push_option(&mut fields, "mime", self.mime.as_ref());
+        push_strings(&mut fields, "audience", &self.audience);
+        push_option(&mut fields, "priority", self.priority.map(Literal::f32_unsuffixed));
+        push_option(&mut fields, "size", self.size.as_ref().map(|size| size.bytes));
         if let Some(Cache { ttl_ms, public }) = self.cache {
-            calls.extend(quote!(.cache(#ttl_ms, #public)));
+            push_option(&mut fields, "cache", Some(quote!((#ttl_ms, #public))));
         }
-        if let Some(json) = self.ui.as_ref().and_then(|ui| ui.json.as_ref()) {
-            calls.extend(quote!(.ui(#json)));
+        push_option(&mut fields, "ui", self.ui.as_ref().and_then(|ui| ui.json.as_ref()));
+        for (field, function) in [("list", &self.list), ("subscribe", &self.subscribe)] {
+            let Some(ResourceFunction { path, key }) = function else { continue };
+            let span = hygienic_at(*key);
+            let field = Ident::new(field, span);
+            fields.extend(quote_spanned!(span=> #field: __rt::Option::Some(|__x| __rt::#field(#path, __x)),));
         }
-        if let Some(ResourceFunction { path, key }) = &self.list {
-            calls.extend(quote_spanned!(hygienic_at(*key)=> .list(|__x| __rt::list(#path, __x))));
-        }
-        if let Some(ResourceFunction { path, key }) = &self.subscribe {
-            calls.extend(quote_spanned!(hygienic_at(*key)=> .subscribe(|__x| __rt::subscribe(#path, __x))));
-        }
-        calls
+        fields
     }
 }
 
-impl BuilderCalls for PromptOptions {
-    fn builder_calls(&self, _: Option<&Type>) -> TokenStream {
+impl Fields for PromptOptions {
+    fn fields(&self, _: Option<&Type>) -> TokenStream {
         TokenStream::new()
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn closure<O: ItemOptions>(item: &Item<O>) -> TokenStream {
         quote_spanned!(span=> __rt::pending(async move { #body }))
     } else {
         let lets = injected.iter().map(|param| inject(param));
-        quote_spanned!(span=> #(#lets)* __rt::done(__OUT.reply(#call)))
+        quote_spanned!(span=> #(#lets)* __rt::ready(__OUT.reply(#call)))
     };
     quote_spanned!(site=> |__call| { #this #decode #context #run })
 }

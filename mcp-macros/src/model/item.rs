@@ -33,6 +33,11 @@ pub(crate) trait ItemOptions: Default {
         false
     }
 
+    /// Whether the warning about items that no builder registers leaves this one out.
+    fn is_unlisted(&self) -> bool {
+        false
+    }
+
     /// Whether a call becomes a task before the function runs.
     fn starts_task(&self) -> bool {
         false

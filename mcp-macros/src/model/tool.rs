@@ -121,6 +121,10 @@ impl ItemOptions for ToolOptions {
         self.blocking.is_some()
     }
 
+    fn is_unlisted(&self) -> bool {
+        self.unlisted
+    }
+
     fn starts_task(&self) -> bool {
         self.task.is_some_and(|(_, mode)| mode != TaskMode::Manual)
     }

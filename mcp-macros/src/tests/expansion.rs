@@ -33,7 +33,7 @@ fn the_function_is_always_first_and_without_helper_attributes() {
 fn after_an_error_the_marker_can_be_registered() {
     let text = flat(&tool("nonsense", "pub fn x() {}"));
     assert!(text.contains("pubstructx{}"), "{text}");
-    assert!(text.contains("ToolDef::invalid()"), "{text}");
+    assert!(text.contains("ToolDescriptor::EMPTY"), "{text}");
     assert!(!text.contains("submit"), "{text}");
     // A struct inside an impl would be a second error.
     assert!(!flat(&tool("", "fn x(&self) {}")).contains("struct"));
@@ -69,7 +69,7 @@ impl X {
     assert!(text.starts_with("implX{constA:fn()={b};fnplain(&self){a.}#[allow("), "{text}");
     assert!(text.contains("macro_call!{}}"), "{text}");
     assert!(text.contains("renamed::__private"), "{text}");
-    assert!(text.contains("ArgDef<X>") && text.contains("<X>::A"), "{text}");
+    assert!(text.contains("ArgDescriptor<X>") && text.contains("<X>::A"), "{text}");
     let block = "impl X { #[mcp_tool(output = Self)] fn tool(&self) -> Option<Self> {} }";
     let text = flat(&service::expand(tokens(""), &tokens(block)));
     assert!(text.contains("OutputType::of::<X,Option<X>>()"), "{text}");
@@ -115,7 +115,7 @@ fn an_expansion_stays_small() {
             db: &Db, ctx: &Context, who: Option<&Principal>, #[mcp(inject)] tx: Tx,
         ) -> Result<Json<Vec<Hit>>, MyErr> {}";
     let size = count(tool(r#"read_only, timeout = "5s""#, function));
-    assert!((400..=800).contains(&size), "{size} tokens");
+    assert!((400..=850).contains(&size), "{size} tokens");
     let smallest = count(tool("", "fn ping() {}"));
     assert!((150..=300).contains(&smallest), "{smallest} tokens");
 }

@@ -27,7 +27,7 @@ fn every_resource_and_prompt_option_is_accepted() {
     );
     assert_no_error(&page);
     let ui = r#"{"csp":{"connectDomains":["https://a.example","wss://b.example"],"resourceDomains":["https://*.a.example"],"frameDomains":["https://c.example"],"baseUriDomains":["https://d.example"]},"permissions":{"camera":{},"microphone":{},"geolocation":{},"clipboardWrite":{}},"prefersBorder":false,"domain":"a.b"}"#;
-    assert!(flat(&page).contains(&format!(".ui({ui:?})")), "{page}");
+    assert!(flat(&page).contains(&format!("ui:__rt::Option::Some({ui:?})")), "{page}");
     assert_no_error(&prompt(
         r#"
 name = "p",

@@ -1,6 +1,6 @@
 //! The declaration of one argument: its type, schema, default, rules and completion.
 //!
-//! Generated code makes one `const ArgDef<T>` for each parameter. The rest of the runtime sees `&dyn AnyArg` and does
+//! Generated code makes one `const ArgDescriptor<T>` for each parameter. The rest of the runtime sees `&dyn AnyArg` and does
 //! not know `T`.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{
     completion::{CompleteFn, choices_in_schema},
-    raw::{RawArgument, Rejected, Slots},
+    raw::{InvalidArgument, RawArgument, RawArguments},
     rules::Rules,
     text::missing,
 };
@@ -59,7 +59,7 @@ impl<T: IntHeaderArg> IntHeaderArg for Option<T> {}
 
 /// One argument, as generated code declares it.
 #[allow(missing_debug_implementations)] // a table of function pointers
-pub struct ArgDef<T: 'static> {
+pub struct ArgDescriptor<T: 'static> {
     name: &'static str,
     title: Option<&'static str>,
     description: Option<&'static str>,
@@ -82,7 +82,7 @@ fn publish<T: Serialize>(value: T) -> Value {
     serde_json::to_value(value).unwrap_or(Value::Null)
 }
 
-impl<T: 'static> ArgDef<T> {
+impl<T: 'static> ArgDescriptor<T> {
     const fn new(name: &'static str, flatten: bool) -> Self
     where
         T: Arg,
@@ -194,20 +194,20 @@ impl<T: 'static> ArgDef<T> {
     ///
     /// # Errors
     /// It is missing, has another type, or violates a rule.
-    pub fn take(&self, slots: &Slots<'_>, index: usize) -> Result<T, Rejected> {
+    pub fn take(&self, slots: &RawArguments<'_>, index: usize) -> Result<T, InvalidArgument> {
         let value = match (self.raw_value(slots, index), self.default) {
             (Some(RawArgument::Json("null")), Some(default)) if !slots.strict => default(),
-            (Some(raw), _) => (self.decode)(raw).map_err(|_| Rejected)?,
+            (Some(raw), _) => (self.decode)(raw).map_err(|_| InvalidArgument)?,
             (None, Some(default)) => default(),
-            (None, None) => return (self.missing)().ok_or(Rejected),
+            (None, None) => return (self.missing)().ok_or(InvalidArgument),
         };
         match self.rules {
-            Some(rules) if !Rules::accept(rules, &value) => Err(Rejected),
+            Some(rules) if !Rules::accept(rules, &value) => Err(InvalidArgument),
             _ => Ok(value),
         }
     }
 
-    fn raw_value<'a>(&self, slots: &Slots<'a>, index: usize) -> Option<RawArgument<'a>> {
+    fn raw_value<'a>(&self, slots: &RawArguments<'a>, index: usize) -> Option<RawArgument<'a>> {
         if self.flatten { Some(RawArgument::Json(slots.object)) } else { slots.get(index) }
     }
 }
@@ -216,23 +216,23 @@ impl<T: 'static> ArgDef<T> {
 ///
 /// The constructors are functions and not methods, so that rustc underlines the whole type if it cannot be an argument.
 #[must_use]
-pub const fn json<T: Arg>(name: &'static str) -> ArgDef<T> {
-    ArgDef::new(name, false)
+pub const fn json<T: Arg>(name: &'static str) -> ArgDescriptor<T> {
+    ArgDescriptor::new(name, false)
 }
 
 /// An argument of a prompt, or a variable of a resource's URI: both arrive as strings.
 #[must_use]
-pub const fn text<T: Arg>(name: &'static str) -> ArgDef<T> {
-    ArgDef::new(name, false)
+pub const fn text<T: Arg>(name: &'static str) -> ArgDescriptor<T> {
+    ArgDescriptor::new(name, false)
 }
 
 /// A struct that is the whole `arguments` object.
 #[must_use]
-pub const fn flatten<T: Arg>(name: &'static str) -> ArgDef<T> {
-    ArgDef::new(name, true)
+pub const fn flatten<T: Arg>(name: &'static str) -> ArgDescriptor<T> {
+    ArgDescriptor::new(name, true)
 }
 
-/// An [`ArgDef`] without its type.
+/// An [`ArgDescriptor`] without its type.
 pub trait AnyArg: Sync {
     /// The wire name.
     fn name(&self) -> &'static str;
@@ -262,10 +262,10 @@ pub trait AnyArg: Sync {
     fn declaration_errors(&self) -> Vec<String>;
     /// Why the value in slot `index` is rejected; empty if it is accepted.
     #[doc(hidden)]
-    fn value_errors(&self, slots: &Slots<'_>, index: usize) -> Vec<String>;
+    fn value_errors(&self, slots: &RawArguments<'_>, index: usize) -> Vec<String>;
 }
 
-impl<T: 'static> AnyArg for ArgDef<T> {
+impl<T: 'static> AnyArg for ArgDescriptor<T> {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -348,7 +348,7 @@ impl<T: 'static> AnyArg for ArgDef<T> {
         errors
     }
 
-    fn value_errors(&self, slots: &Slots<'_>, index: usize) -> Vec<String> {
+    fn value_errors(&self, slots: &RawArguments<'_>, index: usize) -> Vec<String> {
         let Some(raw) = self.raw_value(slots, index) else {
             return if self.required() { vec!["is missing".to_owned()] } else { Vec::new() };
         };

@@ -4,7 +4,7 @@ use std::{any::Any, sync::Arc};
 
 use super::{
     arg::{AnyArg, has_flatten},
-    raw::{Input, RawArgument, Rejected, Slots, fill_slots, object_keys},
+    raw::{Input, InvalidArgument, RawArgument, RawArguments, fill_slots, object_keys},
     report::{self, ToolInput},
 };
 use crate::{context::Context, error::Failure, schema::Validator};
@@ -61,7 +61,10 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// One report of every argument that is invalid.
-    pub fn decode<R>(&self, read: impl Fn(&Slots<'_>) -> Result<R, Rejected>) -> Result<R, Failure> {
+    pub fn decode<R>(
+        &self,
+        read: impl Fn(&RawArguments<'_>) -> Result<R, InvalidArgument>,
+    ) -> Result<R, Failure> {
         let mut result = None;
         self.read_slots(&mut |slots| {
             let decoded = read(slots);
@@ -73,7 +76,7 @@ impl<'a> Call<'a> {
     }
 
     /// The part of [`decode`](Self::decode) that is not generic, so that it is compiled once.
-    fn read_slots(&self, read: &mut dyn FnMut(&Slots<'_>) -> bool) -> Result<(), Failure> {
+    fn read_slots(&self, read: &mut dyn FnMut(&RawArguments<'_>) -> bool) -> Result<(), Failure> {
         let parts = &self.parts;
         let mut inline: [Option<RawArgument<'_>>; INLINE] = [None; INLINE];
         let mut spilled = Vec::new();
@@ -91,7 +94,7 @@ impl<'a> Call<'a> {
                     Err(_) => return self.repair_and_read(text, read),
                 };
                 let accepted = !(unknown && parts.strict)
-                    && read(&Slots { values, object: text, strict: parts.strict })
+                    && read(&RawArguments { values, object: text, strict: parts.strict })
                     && self.validates(text);
                 if accepted { Ok(()) } else { self.repair_and_read(text, read) }
             }
@@ -102,7 +105,7 @@ impl<'a> Call<'a> {
                         .find(|(name, _)| name == arg.name())
                         .map(|(_, value)| RawArgument::from_text_argument(value));
                 }
-                let slots = Slots { values, object: "{}", strict: parts.strict };
+                let slots = RawArguments { values, object: "{}", strict: parts.strict };
                 if read(&slots) {
                     Ok(())
                 } else {
@@ -127,7 +130,11 @@ impl<'a> Call<'a> {
 
     /// Repairs harmless mistakes and reads again, or reports everything that is invalid.
     #[cold]
-    fn repair_and_read(&self, text: &str, read: &mut dyn FnMut(&Slots<'_>) -> bool) -> Result<(), Failure> {
+    fn repair_and_read(
+        &self,
+        text: &str,
+        read: &mut dyn FnMut(&RawArguments<'_>) -> bool,
+    ) -> Result<(), Failure> {
         let parts = &self.parts;
         let Some(tool) = parts.tool else {
             return Err(invalid_arguments());
@@ -138,7 +145,7 @@ impl<'a> Call<'a> {
         };
         let mut values = vec![None; parts.args.len()];
         let filled = self.fill(&repaired, &mut values).is_ok();
-        let slots = Slots { values: &values, object: &repaired, strict: parts.strict };
+        let slots = RawArguments { values: &values, object: &repaired, strict: parts.strict };
         let unknown: Vec<_> = if has_flatten(parts.args) {
             Vec::new()
         } else {

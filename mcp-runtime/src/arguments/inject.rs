@@ -176,19 +176,19 @@ pub trait FromContext: Sized + Send {
 
 /// How an owned parameter is made, as generated code declares it.
 #[allow(missing_debug_implementations)] // a function pointer
-pub struct Maker<T>(for<'c> fn(&'c Context) -> MakeFuture<'c, T>);
+pub struct FromContextFn<T>(for<'c> fn(&'c Context) -> MakeFuture<'c, T>);
 
 type MakeFuture<'c, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'c>>;
 
 /// How `T` is made. Its bound is checked here alone, so that a type which cannot be made is one error.
 #[must_use]
-pub const fn maker<T: FromContext>() -> Maker<T> {
-    Maker(|context| {
+pub const fn from_context_fn<T: FromContext>() -> FromContextFn<T> {
+    FromContextFn(|context| {
         Box::pin(async move { T::from_context(context).await.map_err(IntoFailure::into_failure) })
     })
 }
 
-impl<T> Maker<T> {
+impl<T> FromContextFn<T> {
     /// Makes the value for one call.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::future::Future;
 use crate::{arguments::BoxFuture, blocking::run_blocking, context::Context, error::Failure};
 
 /// What a handler returns: a failure, a result, or a future of one.
-pub type Outcome<R> = Result<MaybeFuture<R>, Failure>;
+pub type HandlerResult<R> = Result<MaybeFuture<R>, Failure>;
 
 /// A result that is ready, or a future of one.
 #[allow(missing_debug_implementations)] // holds a future
@@ -20,7 +20,7 @@ pub enum MaybeFuture<R> {
 ///
 /// # Errors
 /// The failure in `result`.
-pub fn done<R>(result: Result<R, Failure>) -> Outcome<R> {
+pub fn ready<R>(result: Result<R, Failure>) -> HandlerResult<R> {
     result.map(MaybeFuture::Ready)
 }
 
@@ -28,7 +28,7 @@ pub fn done<R>(result: Result<R, Failure>) -> Outcome<R> {
 ///
 /// # Errors
 /// Never fails; the type is that of handlers.
-pub fn pending<R>(future: impl Future<Output = Result<R, Failure>> + Send + 'static) -> Outcome<R> {
+pub fn pending<R>(future: impl Future<Output = Result<R, Failure>> + Send + 'static) -> HandlerResult<R> {
     Ok(MaybeFuture::Pending(Box::pin(future)))
 }
 
@@ -36,7 +36,9 @@ pub fn pending<R>(future: impl Future<Output = Result<R, Failure>> + Send + 'sta
 ///
 /// # Errors
 /// Never fails; the type is that of handlers.
-pub fn blocking<R: Send + 'static>(body: impl FnOnce() -> Result<R, Failure> + Send + 'static) -> Outcome<R> {
+pub fn blocking<R: Send + 'static>(
+    body: impl FnOnce() -> Result<R, Failure> + Send + 'static,
+) -> HandlerResult<R> {
     pending(run_blocking(|_| body()))
 }
 
@@ -47,7 +49,7 @@ pub fn blocking<R: Send + 'static>(body: impl FnOnce() -> Result<R, Failure> + S
 pub fn blocking_task<R: Send + 'static>(
     context: Context,
     body: impl FnOnce() -> Result<R, Failure> + Send + 'static,
-) -> Outcome<R> {
+) -> HandlerResult<R> {
     pending(async move {
         context.start_task().await;
         run_blocking(|_| body()).await

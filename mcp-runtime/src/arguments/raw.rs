@@ -57,14 +57,14 @@ impl<'a> RawArgument<'a> {
 
 /// The raw values of a call's arguments, one slot for each parameter.
 #[derive(Debug)]
-pub struct Slots<'a> {
+pub struct RawArguments<'a> {
     pub(super) values: &'a [Option<RawArgument<'a>>],
     /// The whole `arguments` object, for `flatten`.
     pub(super) object: &'a str,
     pub(super) strict: bool,
 }
 
-impl<'a> Slots<'a> {
+impl<'a> RawArguments<'a> {
     pub(super) fn get(&self, index: usize) -> Option<RawArgument<'a>> {
         self.values.get(index).copied().flatten()
     }
@@ -72,7 +72,7 @@ impl<'a> Slots<'a> {
 
 /// An argument is invalid. It carries no message: decoding is the fast path, and the report decodes again.
 #[derive(Debug, Clone, Copy)]
-pub struct Rejected;
+pub struct InvalidArgument;
 
 /// Fills `slots` from the JSON object `text`; `Ok(true)` if it has a member for which `index_of` returns `None`.
 pub(super) fn fill_slots<'a>(

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     arg::AnyArg,
-    raw::{Slots, without_position},
+    raw::{RawArguments, without_position},
 };
 use crate::{
     error::Failure,
@@ -71,7 +71,7 @@ pub(super) fn unreadable_message(error: &serde_json::Error) -> String {
 /// written by the user, or a number outside of its type, which schemas do not express.
 pub(super) fn decode_errors(
     args: &[&'static dyn AnyArg],
-    slots: &Slots<'_>,
+    slots: &RawArguments<'_>,
     validation_errors: &[ValidationError],
 ) -> Vec<String> {
     let mut errors = Vec::new();
@@ -124,7 +124,7 @@ pub(super) fn tool_report(
 }
 
 /// The report on a prompt's arguments, or on the variables of a URI.
-pub(super) fn text_report(args: &[&'static dyn AnyArg], slots: &Slots<'_>) -> String {
+pub(super) fn text_report(args: &[&'static dyn AnyArg], slots: &RawArguments<'_>) -> String {
     let mut errors = Vec::new();
     for (index, arg) in args.iter().enumerate() {
         let messages = arg.value_errors(slots, index).into_iter();

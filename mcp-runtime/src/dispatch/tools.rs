@@ -13,7 +13,7 @@ use super::{
     tasks::{declares_tasks, tasks_not_declared},
 };
 use crate::{
-    arguments::{CallParts, Input, MaybeFuture, Outcome, normalize_integers, repair_untyped},
+    arguments::{CallParts, HandlerResult, Input, MaybeFuture, normalize_integers, repair_untyped},
     client_request::CallBinding,
     context::{Context, Retry},
     error::{Failure, ToolError},
@@ -187,7 +187,7 @@ impl CallTool<'_> {
     }
 
     /// Calls the handler of a run-time tool with arguments that match the tool's schema.
-    fn call_runtime_handler(&self, handler: &DynHandler, context: &Context) -> Outcome<ToolResult> {
+    fn call_runtime_handler(&self, handler: &DynHandler, context: &Context) -> HandlerResult<ToolResult> {
         let (entry, text) = (&self.entry, &*self.arguments);
         let mut arguments: Value = serde_json::from_str(text)
             .map_err(|e| Failure::Arguments(format!("invalid arguments for tool `{}`: {e}", entry.name())))?;

@@ -2,7 +2,7 @@
 
 use std::{any::Any, collections::HashMap, sync::Arc};
 
-use super::{PromptDef, PromptResult};
+use super::{PromptDescriptor, PromptResult};
 use crate::{
     arguments::choices,
     connection::{Access, RequestContext},
@@ -56,7 +56,7 @@ impl PromptCatalog {
 impl PromptEntry {
     pub(crate) fn new(
         name: String,
-        def: &'static PromptDef,
+        def: &'static PromptDescriptor,
         this: Option<Arc<dyn Any + Send + Sync>>,
         state: Arc<Extensions>,
     ) -> Result<Self, BuildError> {

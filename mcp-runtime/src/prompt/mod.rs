@@ -6,8 +6,8 @@ mod spec;
 
 pub(crate) use entry::{PromptCatalog, PromptEntry};
 pub(crate) use output::write_prompt_result;
-pub use output::{AnyPromptOut, IntoMessage, IntoPromptResult, PromptOut, PromptResult, prompt_out};
-pub use spec::PromptDef;
+pub use output::{IntoMessage, IntoPromptResult, PromptOutput, PromptResult, prompt_output};
+pub use spec::PromptDescriptor;
 
 /// The marker of an annotated prompt; name it in `.prompt::<name>()`.
 #[diagnostic::on_unimplemented(
@@ -16,5 +16,5 @@ pub use spec::PromptDef;
 )]
 pub trait Prompt {
     #[doc(hidden)]
-    const DEF: &'static PromptDef;
+    const DESCRIPTOR: &'static PromptDescriptor;
 }

@@ -141,11 +141,11 @@ impl_for_tuples!((A)(A B)(A B C)(A B C D)(A B C D E)(A B C D E F));
 
 /// How a return type `R` becomes a prompt's messages.
 #[allow(missing_debug_implementations)] // a table of function pointers
-pub struct PromptOut<R: 'static> {
+pub struct PromptOutput<R: 'static> {
     convert: fn(R) -> Result<PromptResult, Failure>,
 }
 
-impl<R: 'static> PromptOut<R> {
+impl<R: 'static> PromptOutput<R> {
     /// Converts what the function returned.
     ///
     /// # Errors
@@ -157,11 +157,6 @@ impl<R: 'static> PromptOut<R> {
 
 /// The conversion of `R`. A function, so that rustc underlines the whole type if it does not implement the trait.
 #[must_use]
-pub const fn prompt_out<R: IntoPromptResult>() -> PromptOut<R> {
-    PromptOut { convert: R::into_prompt_result }
+pub const fn prompt_output<R: IntoPromptResult>() -> PromptOutput<R> {
+    PromptOutput { convert: R::into_prompt_result }
 }
-
-/// A [`PromptOut`] without its type.
-pub trait AnyPromptOut: Sync {}
-
-impl<R> AnyPromptOut for PromptOut<R> {}

@@ -1,41 +1,34 @@
 //! The descriptor that `#[mcp_prompt]` expands to.
 
+use std::fmt;
+
 use crate::{
-    arguments::{Call, Outcome},
+    arguments::{Call, HandlerResult},
     error::Failure,
-    item::{Handler, ItemDescriptor, Location, descriptor_setters},
-    prompt::{AnyPromptOut, PromptResult},
+    item::{Handler, ItemDescriptor},
+    prompt::PromptResult,
 };
 
 /// One annotated prompt.
 #[derive(Clone, Copy)]
-pub struct PromptDef {
-    pub(crate) item: ItemDescriptor,
-    pub(crate) handler: Handler<PromptResult>,
+pub struct PromptDescriptor {
+    /// What all kinds of items have.
+    pub item: ItemDescriptor,
+    /// Decodes the arguments and calls the function.
+    pub handler: Handler<PromptResult>,
 }
 
-fn missing_handler(_: &mut Call<'_>) -> Outcome<PromptResult> {
+fn missing_handler(_: &mut Call<'_>) -> HandlerResult<PromptResult> {
     Err(Failure::Body("the prompt has no handler".into()))
 }
 
-impl PromptDef {
-    /// A prompt with this name, at this location.
-    #[must_use]
-    pub const fn new(name: &'static str, at: Location) -> Self {
-        Self { item: ItemDescriptor::new(name, at), handler: missing_handler }
-    }
+impl PromptDescriptor {
+    /// Every field that an attribute may leave out; on its own, the descriptor of an item with errors.
+    pub const EMPTY: Self = Self { item: ItemDescriptor::EMPTY, handler: missing_handler };
+}
 
-    /// Checks its return type; the handler converts it.
-    #[must_use]
-    pub const fn output(self, _: &'static dyn AnyPromptOut) -> Self {
-        self
-    }
-
-    /// Sets the function.
-    #[must_use]
-    pub const fn handler(mut self, handler: Handler<PromptResult>) -> Self {
-        self.handler = handler;
-        self
+impl fmt::Debug for PromptDescriptor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PromptDescriptor").field("item", &self.item).finish_non_exhaustive()
     }
 }
-descriptor_setters!(PromptDef);

@@ -5,7 +5,7 @@ use std::{any::Any, sync::Arc};
 use serde_json::{Map, Value};
 
 use super::{
-    ListFn, ListedResource, ResourceDef, ResourceResult, SubscribeFn, UriVariables, template::Template,
+    ListFn, ListedResource, ResourceDescriptor, ResourceResult, SubscribeFn, UriVariables, template::Template,
 };
 use crate::{
     arguments::choices,
@@ -47,7 +47,7 @@ impl ResourceEntry {
         name: String,
         prefix: &str,
         server: &str,
-        def: &'static ResourceDef,
+        def: &'static ResourceDescriptor,
         this: Option<Arc<dyn Any + Send + Sync>>,
         state: Arc<Extensions>,
     ) -> Result<Self, BuildError> {
@@ -178,7 +178,7 @@ impl ResourceEntry {
 }
 
 /// `resource://<server>/<fn>{?params}`.
-fn default_uri(server: &str, def: &ResourceDef) -> String {
+fn default_uri(server: &str, def: &ResourceDescriptor) -> String {
     let host: String = server
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '.' { c } else { '-' })

@@ -12,8 +12,8 @@ pub(crate) use entry::{ResourceEntry, uri_with_prefix};
 pub(crate) use listed::ListFn;
 pub use listed::{ListedResource, list};
 pub(crate) use output::write_resource_result;
-pub use output::{AnyResourceOut, IntoResourceResult, ResourceOut, ResourceResult, resource_out};
-pub use spec::ResourceDef;
+pub use output::{AnyResourceOutput, IntoResourceResult, ResourceOutput, ResourceResult, resource_output};
+pub use spec::ResourceDescriptor;
 pub(crate) use subscribe::SubscribeFn;
 pub use subscribe::{Subscription, subscribe};
 pub(crate) use template::{UriVariables, percent_decode};
@@ -25,5 +25,5 @@ pub(crate) use template::{UriVariables, percent_decode};
 )]
 pub trait Resource {
     #[doc(hidden)]
-    const DEF: &'static ResourceDef;
+    const DESCRIPTOR: &'static ResourceDescriptor;
 }

@@ -160,12 +160,12 @@ impl<T: IntoResourceResult, E: IntoFailure> IntoResourceResult for Result<T, E> 
 
 /// How a return type `R` becomes a resource's contents.
 #[allow(missing_debug_implementations)] // a table of function pointers
-pub struct ResourceOut<R: 'static> {
+pub struct ResourceOutput<R: 'static> {
     convert: fn(R) -> Result<ResourceResult, Failure>,
     mime: Option<&'static str>,
 }
 
-impl<R: 'static> ResourceOut<R> {
+impl<R: 'static> ResourceOutput<R> {
     /// Converts what the function returned.
     ///
     /// # Errors
@@ -177,17 +177,17 @@ impl<R: 'static> ResourceOut<R> {
 
 /// The conversion of `R`. A function, so that rustc underlines the whole type if it does not implement the trait.
 #[must_use]
-pub const fn resource_out<R: IntoResourceResult>() -> ResourceOut<R> {
-    ResourceOut { convert: R::into_resource_result, mime: R::MIME }
+pub const fn resource_output<R: IntoResourceResult>() -> ResourceOutput<R> {
+    ResourceOutput { convert: R::into_resource_result, mime: R::MIME }
 }
 
-/// A [`ResourceOut`] without its type.
-pub trait AnyResourceOut: Sync {
+/// A [`ResourceOutput`] without its type.
+pub trait AnyResourceOutput: Sync {
     #[doc(hidden)]
     fn mime(&self) -> Option<&'static str>;
 }
 
-impl<R> AnyResourceOut for ResourceOut<R> {
+impl<R> AnyResourceOutput for ResourceOutput<R> {
     fn mime(&self) -> Option<&'static str> {
         self.mime
     }

@@ -3,7 +3,7 @@
 
 use std::{any::TypeId, collections::HashMap, sync::Arc};
 
-use super::{ItemSource, Linked, RegisteredItem, Registry, ui::Pages};
+use super::{AnnotatedItem, ItemSource, RegisteredItem, Registry, ui::Pages};
 use crate::{
     arguments::Inject,
     item::{BuildError, Location},
@@ -52,7 +52,7 @@ pub(crate) fn assemble(
             let or =
                 if ty.starts_with("dyn ") { "" } else { "\nif the client should send it, take it by value" };
             problems.push(BuildError::at(
-                common.at,
+                common.location,
                 format!(
                     "{} `{name}` takes `&{ty}`, and no state of that type is registered\nadd `.state(..)` to the server, or `.from_request::<{ty}>()` if middleware provides it{or}",
                     linked.kind(),
@@ -63,7 +63,7 @@ pub(crate) fn assemble(
             for inject in takes.iter().filter(missing) {
                 let ty = inject.name();
                 problems.push(BuildError::at(
-                    common.at,
+                    common.location,
                     format!(
                         "the `{option}` function of {} `{name}` takes `&{ty}`, and no state of that type is registered\nadd `.state(..)` to the server, or `.from_request::<{ty}>()` if middleware provides it",
                         linked.kind(),
@@ -73,33 +73,32 @@ pub(crate) fn assemble(
         }
         if require_docs && common.description.is_none() {
             let text = format!("{} `{name}` has no description\nwrite a doc comment on it", linked.kind());
-            problems.push(BuildError::at(common.at, text));
+            problems.push(BuildError::at(common.location, text));
         }
         let added = match linked {
-            Linked::Tool(def) => {
-                seen.check("tool", &name, &name, Some(common.at), &mut problems);
+            AnnotatedItem::Tool(def) => {
+                seen.check("tool", &name, &name, Some(common.location), &mut problems);
                 ToolEntry::annotated(name, def, this, state).map(|entry| tools.push((entry, &item.prefix)))
             }
-            Linked::Resource(def) => {
-                ResourceEntry::new(name, &item.prefix, server, def, this, state).map(|entry| {
+            AnnotatedItem::Resource(def) => ResourceEntry::new(name, &item.prefix, server, def, this, state)
+                .map(|entry| {
                     let key = normalize_uri(&entry.uri).to_lowercase();
-                    seen.check("resource", &key, &entry.uri, Some(common.at), &mut problems);
+                    seen.check("resource", &key, &entry.uri, Some(common.location), &mut problems);
                     if entry.template.is_exact()
                         && let Some(found) = skills.find(&entry.uri)
                     {
                         let folder = found.skill().directory.display();
                         let text = format!("`{}` is a URI of the skill in `{folder}`", entry.uri);
-                        problems.push(BuildError::at(common.at, text));
+                        problems.push(BuildError::at(common.location, text));
                     }
                     resources.push(Arc::new(entry));
-                })
-            }
-            Linked::Prompt(def) => {
-                seen.check("prompt", &name, &name, Some(common.at), &mut problems);
+                }),
+            AnnotatedItem::Prompt(def) => {
+                seen.check("prompt", &name, &name, Some(common.location), &mut problems);
                 PromptEntry::new(name, def, this, state).map(|entry| prompts.push(Arc::new(entry)))
             }
         };
-        broken |= added.is_err() && matches!(linked, Linked::Resource(_));
+        broken |= added.is_err() && matches!(linked, AnnotatedItem::Resource(_));
         problems.extend(added.err());
     }
     let pages = Pages::new(&resources);

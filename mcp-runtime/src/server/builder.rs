@@ -21,7 +21,7 @@ use crate::{
     item::{BuildError, Location},
     prompt::Prompt,
     resource::Resource,
-    server::{ItemSource, Service, assemble, item::Linked},
+    server::{ItemSource, Service, assemble, item::AnnotatedItem},
     skill::{SkillCatalog, SkillsDir},
     sync::{Mutex, RwLock},
     task::Tasks,
@@ -134,9 +134,9 @@ impl ServerBuilder {
 
     fn discover_where(mut self, wanted: impl Fn(&Location) -> bool) -> Self {
         let taken: HashSet<usize> = self.items.iter().filter_map(BuilderItem::key).collect();
-        for item in Linked::all() {
+        for item in AnnotatedItem::all() {
             // discovering twice, or discovering what was named, is no second registration
-            if wanted(&item.descriptor().at) && !taken.contains(&item.key()) {
+            if wanted(&item.descriptor().location) && !taken.contains(&item.key()) {
                 self.push(ItemSource::Annotated(item));
             }
         }
@@ -152,19 +152,19 @@ impl ServerBuilder {
 
     /// Offers one annotated tool.
     pub fn tool<T: Tool>(mut self) -> Self {
-        self.push(ItemSource::Annotated(Linked::Tool(T::DEF)));
+        self.push(ItemSource::Annotated(AnnotatedItem::Tool(T::DESCRIPTOR)));
         self
     }
 
     /// Offers one annotated resource or template.
     pub fn resource<T: Resource>(mut self) -> Self {
-        self.push(ItemSource::Annotated(Linked::Resource(T::DEF)));
+        self.push(ItemSource::Annotated(AnnotatedItem::Resource(T::DESCRIPTOR)));
         self
     }
 
     /// Offers one annotated prompt.
     pub fn prompt<T: Prompt>(mut self) -> Self {
-        self.push(ItemSource::Annotated(Linked::Prompt(T::DEF)));
+        self.push(ItemSource::Annotated(AnnotatedItem::Prompt(T::DESCRIPTOR)));
         self
     }
 
@@ -464,7 +464,9 @@ pub(crate) fn report_forgotten() {
 /// Name and place of every annotated item that no builder of the process has named so far.
 fn forgotten() -> Vec<(&'static str, Location)> {
     let named = named().lock();
-    let left =
-        Linked::all().into_iter().filter(|item| !named.contains(&item.key())).map(|item| item.descriptor());
-    left.filter(|common| !common.unlisted).map(|common| (common.name, common.at)).collect()
+    let left = AnnotatedItem::all()
+        .into_iter()
+        .filter(|item| !named.contains(&item.key()))
+        .map(|item| item.descriptor());
+    left.filter(|common| !common.unlisted).map(|common| (common.name, common.location)).collect()
 }

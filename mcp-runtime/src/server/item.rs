@@ -9,9 +9,9 @@ use crate::{
     arguments::Inject,
     extensions::Extensions,
     item::ItemDescriptor,
-    prompt::PromptDef,
-    resource::ResourceDef,
-    tool::{RuntimeTool, ToolDef},
+    prompt::PromptDescriptor,
+    resource::ResourceDescriptor,
+    tool::{RuntimeTool, ToolDescriptor},
 };
 
 /// An item, without or with the state of the builder that it was registered with.
@@ -74,7 +74,7 @@ pub(crate) struct RegisteredItem {
 /// Where an item comes from.
 #[derive(Clone)]
 pub(crate) enum ItemSource {
-    Annotated(Linked),
+    Annotated(AnnotatedItem),
     Runtime(Arc<RuntimeTool>),
 }
 
@@ -102,23 +102,23 @@ impl RegisteredItem {
 )]
 pub trait Service: Sized + Send + Sync + 'static {
     #[doc(hidden)]
-    const ITEMS: &'static [Linked];
+    const ITEMS: &'static [AnnotatedItem];
 }
 
 /// One annotated item, as the linker or a service hands it over.
 #[derive(Debug, Clone, Copy)]
-pub enum Linked {
+pub enum AnnotatedItem {
     /// A tool.
-    Tool(&'static ToolDef),
+    Tool(&'static ToolDescriptor),
     /// A resource or template.
-    Resource(&'static ResourceDef),
+    Resource(&'static ResourceDescriptor),
     /// A prompt.
-    Prompt(&'static PromptDef),
+    Prompt(&'static PromptDescriptor),
 }
 
-inventory::collect!(Linked);
+inventory::collect!(AnnotatedItem);
 
-impl Linked {
+impl AnnotatedItem {
     pub(crate) fn descriptor(&self) -> &'static ItemDescriptor {
         match self {
             Self::Tool(def) => &def.item,
@@ -159,7 +159,7 @@ impl Linked {
     pub(crate) fn all() -> Vec<Self> {
         let mut all: Vec<Self> = inventory::iter::<Self>.into_iter().copied().collect();
         all.sort_by_key(|item| {
-            let ItemDescriptor { at, name, .. } = item.descriptor();
+            let ItemDescriptor { location: at, name, .. } = item.descriptor();
             (at.krate(), at.file, at.line, at.column, *name)
         });
         all

@@ -30,8 +30,8 @@ pub use handle::{ServerHandle, Tools};
 #[cfg(feature = "http")]
 pub use http::IntoPrincipal;
 pub(crate) use identity::Identity;
+pub use item::{AnnotatedItem, Service};
 pub(crate) use item::{ItemSource, RegisteredItem};
-pub use item::{Linked, Service};
 pub(crate) use list_cache::{ListCache, ListKind, Page, page_of};
 pub(crate) use registry::Registry;
 

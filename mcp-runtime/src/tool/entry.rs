@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
 use super::{
-    DynHandler, Hints, RuntimeTool, ToolDef, ToolResult, ToolSpec,
+    DynHandler, Hints, RuntimeTool, ToolDescriptor, ToolResult, ToolSpec,
     header_param::header_params,
     schema::{OutputSchema, check_flatten, check_header, input_schema, output_schema},
 };
@@ -84,7 +84,7 @@ impl ToolEntry {
     /// The entry of an annotated tool.
     pub(crate) fn annotated(
         name: String,
-        def: &'static ToolDef,
+        def: &'static ToolDescriptor,
         this: Option<Arc<dyn Any + Send + Sync>>,
         state: Arc<Extensions>,
     ) -> Result<Self, BuildError> {

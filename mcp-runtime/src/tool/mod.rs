@@ -11,9 +11,9 @@ pub(crate) use builder::DynHandler;
 pub use builder::{RuntimeTool, ToolBuilder, ToolCall};
 pub(crate) use entry::{ToolCatalog, ToolEntry, ToolHandler};
 pub(crate) use output::write_tool_result;
-pub use output::{AnyToolOut, IntoToolResult, Structured, ToolOut, ToolResult, tool_out};
+pub use output::{AnyToolOutput, IntoToolResult, Structured, ToolOutput, ToolResult, tool_output};
 pub(crate) use spec::ToolSpec;
-pub use spec::{Hints, OutputType, TaskMode, ToolDef};
+pub use spec::{Hints, OutputType, TaskMode, ToolDescriptor};
 
 /// The marker of an annotated tool; name it in `.tool::<name>()`.
 #[diagnostic::on_unimplemented(
@@ -23,5 +23,5 @@ pub use spec::{Hints, OutputType, TaskMode, ToolDef};
 )]
 pub trait Tool {
     #[doc(hidden)]
-    const DEF: &'static ToolDef;
+    const DESCRIPTOR: &'static ToolDescriptor;
 }

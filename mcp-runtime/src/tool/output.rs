@@ -289,12 +289,12 @@ impl_for_tuples!((A)(A B)(A B C)(A B C D)(A B C D E)(A B C D E F)(A B C D E F G)
 
 /// How a return type `R` becomes a tool's result.
 #[allow(missing_debug_implementations)] // a table of function pointers
-pub struct ToolOut<R: 'static> {
+pub struct ToolOutput<R: 'static> {
     convert: fn(R) -> Result<ToolResult, Failure>,
     schema: fn(&mut SchemaGenerator) -> Option<Schema>,
 }
 
-impl<R: 'static> ToolOut<R> {
+impl<R: 'static> ToolOutput<R> {
     /// Converts what the function returned.
     ///
     /// # Errors
@@ -306,17 +306,17 @@ impl<R: 'static> ToolOut<R> {
 
 /// The conversion of `R`. A function, so that rustc underlines the whole type if it does not implement the trait.
 #[must_use]
-pub const fn tool_out<R: IntoToolResult>() -> ToolOut<R> {
-    ToolOut { convert: R::into_tool_result, schema: R::output_schema }
+pub const fn tool_output<R: IntoToolResult>() -> ToolOutput<R> {
+    ToolOutput { convert: R::into_tool_result, schema: R::output_schema }
 }
 
-/// A [`ToolOut`] without its type.
-pub trait AnyToolOut: Sync {
+/// A [`ToolOutput`] without its type.
+pub trait AnyToolOutput: Sync {
     #[doc(hidden)]
     fn schema(&self, generator: &mut SchemaGenerator) -> Option<Schema>;
 }
 
-impl<R> AnyToolOut for ToolOut<R> {
+impl<R> AnyToolOutput for ToolOutput<R> {
     fn schema(&self, generator: &mut SchemaGenerator) -> Option<Schema> {
         (self.schema)(generator)
     }

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::ToolDef;
+use super::ToolDescriptor;
 use crate::{
     arguments::{AnyArg, has_flatten},
     item::ItemDescriptor,
@@ -136,9 +136,9 @@ fn add_string_type(property: &mut Value) {
     }
 }
 
-pub(super) fn output_schema(def: &ToolDef) -> Result<Option<OutputSchema>, String> {
+pub(super) fn output_schema(def: &ToolDescriptor) -> Result<Option<OutputSchema>, String> {
     let mut generator = generator_for_output();
-    let schema = match (def.output_type, def.out) {
+    let schema = match (def.output_type, def.output) {
         (Some(output), _) => Some((output.schema)(&mut generator)),
         (None, Some(out)) => out.schema(&mut generator),
         (None, None) => None,

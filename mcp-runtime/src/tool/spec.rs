@@ -6,10 +6,10 @@ use schemars::{Schema, SchemaGenerator};
 use serde_json::Value;
 
 use crate::{
-    arguments::{Call, Outcome},
+    arguments::{Call, HandlerResult},
     error::Failure,
-    item::{BuildError, Handler, ItemDescriptor, ItemSpec, Location, descriptor_setters},
-    tool::{AnyToolOut, Structured, ToolResult},
+    item::{BuildError, Handler, ItemDescriptor, ItemSpec},
+    tool::{AnyToolOutput, Structured, ToolResult},
 };
 
 /// Hints on a tool's behaviour: the wire's `annotations`; `None` leaves a hint out.
@@ -44,146 +44,69 @@ pub enum TaskMode {
 
 /// One annotated tool.
 #[derive(Clone, Copy)]
-pub struct ToolDef {
-    pub(crate) item: ItemDescriptor,
-    pub(crate) hints: Hints,
-    pub(crate) timeout: Option<Duration>,
-    pub(crate) max_concurrency: Option<usize>,
-    pub(crate) tags: &'static [&'static str],
-    pub(crate) strict: bool,
+pub struct ToolDescriptor {
+    /// What all kinds of items have.
+    pub item: ItemDescriptor,
+    /// `readOnlyHint`
+    pub read_only: Option<bool>,
+    /// `destructiveHint`
+    pub destructive: Option<bool>,
+    /// `idempotentHint`
+    pub idempotent: Option<bool>,
+    /// `openWorldHint`
+    pub open_world: Option<bool>,
+    /// Milliseconds that a call may take.
+    pub timeout_ms: Option<u64>,
+    /// How many calls may run at once.
+    pub max_concurrency: Option<usize>,
+    /// Sent in `_meta`.
+    pub tags: &'static [&'static str],
+    /// Whether unknown arguments and strings for other types are refused.
+    pub strict: bool,
     /// The URI of the page that shows its results.
-    pub(crate) ui: Option<&'static str>,
+    pub ui: Option<&'static str>,
     /// Who may call it: `model`, `app` or both; empty for the default.
-    pub(crate) visibility: &'static [&'static str],
-    pub(crate) task: Option<TaskMode>,
-    pub(crate) out: Option<&'static dyn AnyToolOut>,
-    pub(crate) output_type: Option<OutputType>,
-    pub(crate) handler: Handler<ToolResult>,
+    pub visibility: &'static [&'static str],
+    /// How calls become tasks.
+    pub task: Option<TaskMode>,
+    /// How the return type is converted.
+    pub output: Option<&'static dyn AnyToolOutput>,
+    /// The type of `structuredContent`.
+    pub output_type: Option<OutputType>,
+    /// Decodes the arguments and calls the function.
+    pub handler: Handler<ToolResult>,
 }
 
-fn missing_handler(_: &mut Call<'_>) -> Outcome<ToolResult> {
+fn missing_handler(_: &mut Call<'_>) -> HandlerResult<ToolResult> {
     Err(Failure::Body("the tool has no handler".into()))
 }
 
-impl ToolDef {
-    /// A tool with this name, at this location.
-    #[must_use]
-    pub const fn new(name: &'static str, at: Location) -> Self {
-        Self {
-            item: ItemDescriptor::new(name, at),
-            hints: Hints { read_only: None, destructive: None, idempotent: None, open_world: None },
-            timeout: None,
-            max_concurrency: None,
-            tags: &[],
-            strict: false,
-            ui: None,
-            visibility: &[],
-            task: None,
-            out: None,
-            output_type: None,
-            handler: missing_handler,
-        }
-    }
+impl ToolDescriptor {
+    /// Every field that an attribute may leave out; on its own, the descriptor of an item with errors.
+    pub const EMPTY: Self = Self {
+        item: ItemDescriptor::EMPTY,
+        read_only: None,
+        destructive: None,
+        idempotent: None,
+        open_world: None,
+        timeout_ms: None,
+        max_concurrency: None,
+        tags: &[],
+        strict: false,
+        ui: None,
+        visibility: &[],
+        task: None,
+        output: None,
+        output_type: None,
+        handler: missing_handler,
+    };
+}
 
-    /// Sets `readOnlyHint`.
-    #[must_use]
-    pub const fn read_only(mut self, hint: bool) -> Self {
-        self.hints.read_only = Some(hint);
-        self
-    }
-
-    /// Sets `destructiveHint`.
-    #[must_use]
-    pub const fn destructive(mut self, hint: bool) -> Self {
-        self.hints.destructive = Some(hint);
-        self
-    }
-
-    /// Sets `idempotentHint`.
-    #[must_use]
-    pub const fn idempotent(mut self, hint: bool) -> Self {
-        self.hints.idempotent = Some(hint);
-        self
-    }
-
-    /// Sets `openWorldHint`.
-    #[must_use]
-    pub const fn open_world(mut self, hint: bool) -> Self {
-        self.hints.open_world = Some(hint);
-        self
-    }
-
-    /// Sets how long a call may take, in milliseconds.
-    #[must_use]
-    pub const fn timeout_ms(mut self, ms: u64) -> Self {
-        self.timeout = Some(Duration::from_millis(ms));
-        self
-    }
-
-    /// Sets how many calls may run at once.
-    #[must_use]
-    pub const fn max_concurrency(mut self, calls: usize) -> Self {
-        self.max_concurrency = Some(calls);
-        self
-    }
-
-    /// Sets the tags.
-    #[must_use]
-    pub const fn tags(mut self, tags: &'static [&'static str]) -> Self {
-        self.tags = tags;
-        self
-    }
-
-    /// Refuses unknown arguments, and strings for other types instead of coercing them.
-    #[must_use]
-    pub const fn strict(mut self) -> Self {
-        self.strict = true;
-        self
-    }
-
-    /// Sets the URI of the page that shows its results.
-    #[must_use]
-    pub const fn ui(mut self, uri: &'static str) -> Self {
-        self.ui = Some(uri);
-        self
-    }
-
-    /// Sets who may call it: `model`, `app` or both.
-    #[must_use]
-    pub const fn visibility(mut self, callers: &'static [&'static str]) -> Self {
-        self.visibility = callers;
-        self
-    }
-
-    /// Sets how its calls become tasks.
-    #[must_use]
-    pub const fn task(mut self, mode: TaskMode) -> Self {
-        self.task = Some(mode);
-        self
-    }
-
-    /// Sets how its return type becomes a result.
-    #[must_use]
-    pub const fn output(mut self, out: &'static dyn AnyToolOut) -> Self {
-        self.out = Some(out);
-        self
-    }
-
-    /// Sets the type of its `structuredContent`.
-    #[must_use]
-    pub const fn output_type(mut self, output: OutputType) -> Self {
-        self.output_type = Some(output);
-        self
-    }
-
-    /// Sets the function.
-    #[must_use]
-    pub const fn handler(mut self, handler: Handler<ToolResult>) -> Self {
-        self.handler = handler;
-        self
+impl fmt::Debug for ToolDescriptor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolDescriptor").field("item", &self.item).finish_non_exhaustive()
     }
 }
-descriptor_setters!(ToolDef);
 
 /// A tool without its function, whether an attribute or a builder describes it.
 #[derive(Debug, Clone, Default)]
@@ -206,13 +129,18 @@ pub(crate) struct ToolSpec {
 }
 
 impl ToolSpec {
-    pub(crate) fn new(name: String, def: &ToolDef) -> Self {
+    pub(crate) fn new(name: String, def: &ToolDescriptor) -> Self {
         Self {
             item: ItemSpec::new(name, &def.item),
             input_schema: None,
             output_schema: None,
-            hints: def.hints,
-            timeout: def.timeout,
+            hints: Hints {
+                read_only: def.read_only,
+                destructive: def.destructive,
+                idempotent: def.idempotent,
+                open_world: def.open_world,
+            },
+            timeout: def.timeout_ms.map(Duration::from_millis),
             max_concurrency: def.max_concurrency,
             strict: def.strict,
             ui: def.ui.map(str::to_owned),

@@ -106,7 +106,7 @@ impl Server {
                 }
                 if !accepted_uris.is_empty() {
                     write_array(n.key("resourceSubscriptions"), &accepted_uris, |out, uri| {
-                        write_string(out, uri)
+                        write_string(out, uri);
                     });
                 }
                 if !task_ids.is_empty() {

@@ -6,9 +6,11 @@ use std::sync::{
     atomic::{AtomicU8, Ordering},
 };
 
+use tokio_util::sync::CancellationToken;
+
 use super::InFlight;
 use crate::{
-    connection::{ClientId, PendingRequests, Response, SessionState, Shutdown},
+    connection::{ClientId, PendingRequests, Response, SessionState},
     events::Filter,
     protocol::LogLevel,
 };
@@ -21,7 +23,7 @@ pub(crate) const THE_CLIENT: ClientId = [0; 16];
 pub(crate) struct ConnectionState {
     pub(crate) in_flight: InFlight,
     pub(crate) pending: PendingRequests,
-    pub(crate) closed: Shutdown,
+    pub(crate) closed: CancellationToken,
     level: LevelSetting,
     /// What the client is notified of, once it has shaken hands with a server that sends such notifications.
     filter: OnceLock<Arc<Filter>>,
@@ -40,7 +42,7 @@ impl ConnectionState {
 
     /// Nothing more comes from the client: requests of the server fail.
     pub(crate) fn end(&self) {
-        self.closed.fire();
+        self.closed.cancel();
         self.pending.close(&THE_CLIENT);
     }
 }

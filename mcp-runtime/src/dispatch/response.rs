@@ -19,7 +19,7 @@ use crate::{
     arguments::BoxFuture,
     blocking::{Holding, Permit},
     content::ResourceDefaults,
-    context::{Cancel, Context, Question, input_request},
+    context::{Context, Question, input_request},
     invoke::lost,
     jsonrpc::{Object, ProtocolError, array, error_reply, string},
     prompt::{PromptResult, prompt_result},
@@ -183,20 +183,20 @@ impl Reply {
 /// A call that is still running; dropping it cancels the call. Its permits stay with a thread that works for it.
 pub(crate) struct Pending {
     reply: Holding<BoxFuture<Reply>>,
-    cancel: Cancel,
-    over: bool,
+    /// Of the call, if a user's function is behind it; absent once it is over.
+    context: Option<Context>,
 }
 
 impl Pending {
     /// The reply of the call with that context.
     pub(super) fn new(context: &Context, reply: Holding<BoxFuture<Reply>>) -> Self {
-        Self { reply, cancel: context.inner().cancel.clone(), over: false }
+        Self { reply, context: Some(context.clone()) }
     }
 
     /// A reply that no function of the user's is behind.
     pub(super) fn of_server(reply: impl Future<Output = Reply> + Send + 'static) -> Self {
         let reply: BoxFuture<Reply> = Box::pin(reply);
-        Self { reply: Holding::new(reply, Vec::new()), cancel: Cancel::default(), over: false }
+        Self { reply: Holding::new(reply, Vec::new()), context: None }
     }
 
     /// Holds a permit as long as the call runs, on a thread or not.
@@ -219,15 +219,17 @@ impl Future for Pending {
         // what is left to panic here is the drop of something of the user's
         let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(&mut this.reply).poll(cx)))
             .unwrap_or_else(|panic: Box<dyn Any + Send>| Poll::Ready(lost(panic).into()));
-        self.over = polled.is_ready();
+        if polled.is_ready() {
+            self.context = None;
+        }
         polled
     }
 }
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        if !self.over {
-            self.cancel.fire();
+        if let Some(context) = &self.context {
+            context.inner().cancel.fire();
         }
     }
 }

@@ -108,7 +108,7 @@ async fn run<C>(
     C: ItemCall<Output = ToolResult> + 'static,
 {
     let live = place.live.clone();
-    let cancel = running.context().inner().cancel.clone();
+    let context = running.context().clone();
     // the place belongs to the function's thread, if it has one
     running.hold_all([Permit::Task(place.clone())]);
     let function = async {
@@ -140,7 +140,7 @@ async fn run<C>(
                 Ended::Replied(Arc::new(TaskOutcome { reply, revision, identity }))
             }
             _ => {
-                cancel.fire();
+                context.inner().cancel.fire();
                 Ended::Cancelled
             }
         };

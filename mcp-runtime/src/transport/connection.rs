@@ -13,12 +13,13 @@ use std::{
 };
 
 use tokio::{runtime::Handle, sync::Notify, time::timeout};
+use tokio_util::sync::CancellationToken;
 
 use super::writer::{Lines, Writer};
 use crate::{
     admission::Budget,
     blocking::Permit,
-    connection::{ClientConnection, PendingResponse, RequestContext, SessionState, Shutdown},
+    connection::{ClientConnection, PendingResponse, RequestContext, SessionState},
     dispatch::{
         Calls, Clients, ConnectionState, Era, Messages, Received, Registration, Reply, Request,
         RunningRequest, Subscribed, Subscription, THE_CLIENT, encode, era, start_batch,
@@ -51,7 +52,7 @@ impl ClientConnection for Client {
     }
 
     fn expect(&self) -> Result<PendingResponse, &'static str> {
-        if self.state.closed.has_fired() {
+        if self.state.closed.is_cancelled() {
             return Err("it has closed the connection");
         }
         self.state.pending.expect(THE_CLIENT)
@@ -114,7 +115,7 @@ impl Connection {
             requests,
             table: Mutex::default(),
             idle: Notify::new(),
-            aborted: Shutdown::default(),
+            aborted: CancellationToken::default(),
         });
         let connection = Self {
             work: work.clone(),
@@ -334,7 +335,7 @@ pub(crate) struct Work {
     /// The last call has ended.
     idle: Notify,
     /// Everything is dropped.
-    aborted: Shutdown,
+    aborted: CancellationToken,
 }
 
 #[derive(Default)]
@@ -469,7 +470,7 @@ impl Work {
         self.runtime.spawn(async move {
             let reply = tokio::select! {
                 biased;
-                () = work.aborted.fired() => None,
+                () = work.aborted.cancelled() => None,
                 reply = running => reply,
             };
             let mut out = Lines::default();
@@ -499,7 +500,7 @@ impl Work {
     async fn finish_calls(&self, mut calls: Calls, out: &mut Lines) {
         tokio::select! {
             biased;
-            () = self.aborted.fired() => return,
+            () = self.aborted.cancelled() => return,
             () = std::future::poll_fn(|cx| calls.poll(cx)) => {}
         }
         self.write_batch(&calls.take_replies(), out);
@@ -550,7 +551,7 @@ impl Work {
         let id = received.id.clone();
         tokio::select! {
             biased;
-            () = self.aborted.fired() => {}
+            () = self.aborted.cancelled() => {}
             reply = received => if let Some(reply) = reply {
                 self.write(&reply, &id, revision, out);
             }
@@ -594,7 +595,7 @@ impl Work {
             };
             tokio::select! {
                 biased;
-                () = work.aborted.fired() => {}
+                () = work.aborted.cancelled() => {}
                 () = cancelled => {}
                 () = work.serve_subscription(&mut subscription) => {
                     // in this order: clients take the reverse for a subscription that was lost
@@ -620,7 +621,7 @@ impl Work {
         };
         tokio::select! {
             biased;
-            () = self.state.closed.fired() => {}
+            () = self.state.closed.cancelled() => {}
             () = messages => {}
         }
     }
@@ -707,7 +708,7 @@ impl Drop for Abort {
     fn drop(&mut self) {
         let work = &self.0;
         work.stop();
-        work.aborted.fire();
+        work.aborted.cancel();
         let (queue, notifying) = {
             let mut table = work.table.lock();
             table.queued_bytes = 0;

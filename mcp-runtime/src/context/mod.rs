@@ -8,7 +8,6 @@ mod event;
 mod head;
 mod log;
 mod progress;
-mod single_use;
 mod task;
 
 use std::{
@@ -33,14 +32,13 @@ pub(crate) use event::{any_forwarder, forward, is_wanted, register_forwarder};
 pub use log::Log;
 pub(crate) use progress::Channel;
 pub use progress::{Amount, Progress};
-pub use single_use::SingleUse;
-pub(crate) use single_use::Used;
 
 use crate::{
     connection::{Caller, ClientData, ClientInfo, RequestContext},
     extensions::Extensions,
     jsonrpc::Object,
     protocol::{LogLevel, Revision},
+    store::{MemorySingleUse, SingleUse},
 };
 
 /// The request that a function is answering.
@@ -81,7 +79,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             ask_timeout: Duration::from_secs(5 * 60),
-            single_use: Box::new(Used::new(10_000)),
+            single_use: Box::new(MemorySingleUse::new(10_000)),
             own: Extensions::default(),
             logging: false,
             hinted: AtomicBool::new(false),

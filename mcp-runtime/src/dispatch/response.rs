@@ -26,7 +26,8 @@ use crate::{
     protocol::{META_SERVER_INFO, METHOD_NOT_FOUND, Revision},
     resource::{ResourceEntry, ResourceResult, resource_result},
     server::{Identity, Page},
-    task::{Live, TaskRecord},
+    store::TaskRecord,
+    task::Live,
     tool::{ToolResult, tool_result},
 };
 

@@ -14,7 +14,7 @@ use std::{
 use super::{Error, Identity, Result, Server, ServerHandle, Shared, item::Item};
 use crate::{
     config::{LONGEST, Options},
-    context::{Settings, SingleUse},
+    context::Settings,
     crypto::{Key, Ring, Seal},
     events::Hub,
     extensions::Extensions,
@@ -23,6 +23,7 @@ use crate::{
     resource::Resource,
     server::{Service, Source, assemble, item::Linked},
     skill::{Shelf, Skills},
+    store::SingleUse,
     sync::{Mutex, RwLock},
     task::Tasks,
     tool::{RuntimeTool, Tool},

@@ -15,11 +15,11 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::TaskRecord;
 use crate::{
     context::{Inputs, Question, input_request},
     events::{Change, Filter, Hub, Shown, Told},
     jsonrpc::{Object, ProtocolError},
+    store::TaskRecord,
     sync::Mutex,
 };
 

@@ -3,7 +3,6 @@
 //! [`LegacyCalls`](super::stream::LegacyCalls) only.
 
 mod capabilities;
-mod event_store;
 mod get;
 mod http_sse;
 mod post;
@@ -21,7 +20,6 @@ use std::{
 
 use http::{Method, Response, StatusCode};
 
-pub(crate) use event_store::Events;
 use http_sse::SseStreams;
 use resumable::{ResumableStream, session_name};
 use revoked::Revoked;
@@ -39,7 +37,7 @@ use crate::{
     connection::{Caller, PendingRequests},
     dispatch::{Clients, InFlight},
     server::Server,
-    store::EventStore,
+    store::{EventStore, MemoryEvents},
 };
 
 /// What an endpoint keeps for older revisions.
@@ -184,5 +182,5 @@ fn now() -> u64 {
 
 /// Where events are kept.
 fn events(options: &HttpOptions) -> Arc<dyn EventStore> {
-    options.event_store.clone().unwrap_or_else(|| Arc::new(Events::new(options.event_bounds)))
+    options.event_store.clone().unwrap_or_else(|| Arc::new(MemoryEvents::new(options.event_bounds)))
 }

@@ -1,7 +1,6 @@
 //! Streams of sessions: what is said unasked, and what is taken up again after a connection broke.
 
 use std::{
-    pin::Pin,
     sync::{Arc, atomic::AtomicBool, atomic::Ordering},
     time::Duration,
 };
@@ -10,12 +9,12 @@ use http::Response;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::{super::legacy::Events, Client, Coming, Endpoint, ResponseBody, ask, said, server};
+use super::{Client, Coming, Endpoint, ResponseBody, ask, said, server};
 use crate::{
     config::HttpOptions,
     events::Limits,
     server::ServerBuilder,
-    store::{EventBounds, EventStore, StoredEvent},
+    store::{EventBounds, EventStore, MemoryEvents, StoreFuture, StoredEvent},
     tool::{RuntimeTool, ToolCall},
 };
 
@@ -308,12 +307,10 @@ async fn a_cancelled_call_leaves_nothing_to_wait_for() {
 
 /// A store that two servers share.
 #[derive(Clone)]
-struct Shared(Arc<Events>);
-
-type Kept<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+struct Shared(Arc<MemoryEvents>);
 
 impl EventStore for Shared {
-    fn append<'a>(&'a self, session: &'a str, stream: &'a str, event: StoredEvent) -> Kept<'a, ()> {
+    fn append<'a>(&'a self, session: &'a str, stream: &'a str, event: StoredEvent) -> StoreFuture<'a, ()> {
         self.0.append(session, stream, event)
     }
 
@@ -322,11 +319,11 @@ impl EventStore for Shared {
         session: &'a str,
         stream: &'a str,
         after: u64,
-    ) -> Kept<'a, Option<Vec<StoredEvent>>> {
+    ) -> StoreFuture<'a, Option<Vec<StoredEvent>>> {
         self.0.read(session, stream, after)
     }
 
-    fn forget<'a>(&'a self, session: &'a str) -> Kept<'a, ()> {
+    fn forget<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()> {
         self.0.forget(session)
     }
 }
@@ -334,7 +331,7 @@ impl EventStore for Shared {
 #[tokio::test]
 async fn with_a_store_that_replicas_share_any_of_them_resumes() {
     let gate = Gate::new();
-    let store = Shared(Arc::new(Events::new(EventBounds::default())));
+    let store = Shared(Arc::new(MemoryEvents::new(EventBounds::default())));
     let one = endpoint(&gate, server().event_store(store.clone()));
     let two = endpoint(&gate, server().event_store(store.clone()));
     let client = Client::with_session(&one, "2025-11-25").await;

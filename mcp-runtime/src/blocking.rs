@@ -121,7 +121,7 @@ pub(crate) struct WithPermits<F> {
     held: HeldPermits,
 }
 
-/// CallThreads that work for a call.
+/// The threads that work for a call.
 #[derive(Debug)]
 pub(crate) struct CallThreads(Vec<Arc<Thread>>);
 

@@ -66,7 +66,7 @@ pub use content::{
     Annotations, Audio, Bytes, Content, Embedded, Icon, Image, IntoContent, Json, Message, ResourceContents,
     ResourceLink, Role, Text, Theme,
 };
-pub use context::{Amount, AskError, Cancelled, ClientFeature, Context, Log, Progress, SingleUse};
+pub use context::{Amount, AskError, Cancelled, ClientFeature, Context, Log, Progress};
 #[cfg(feature = "tracing")]
 pub use context::{ClientLayer, client_layer};
 pub use error::{IntoFailure, ResultExt, ToolError};
@@ -81,7 +81,7 @@ pub use server::IntoPrincipal;
 pub use server::{Error, Result, Server, ServerBuilder, ServerHandle, Service, Tools};
 #[cfg(feature = "http")]
 pub use store::{EventStore, StoredEvent};
-pub use task::{MemoryTasks, Stored, TaskRecord, TaskStore};
+pub use store::{MemoryTasks, SingleUse, Stored, TaskRecord, TaskStore};
 pub use tool::{
     Hints, IntoToolResult, RuntimeTool as ToolDef, Structured, TaskMode, Tool, ToolBuilder, ToolCall,
     ToolResult,

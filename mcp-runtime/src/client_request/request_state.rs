@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 use crate::{
     connection::Caller,
     context::{InputResponse, RawJson, RequestState, Retry},
-    crypto::Seal,
+    crypto::{Seal, random_id},
     jsonrpc::{ProtocolError, write_string},
 };
 
@@ -137,10 +137,8 @@ impl StateSealer<'_> {
             return Err(ProtocolError::internal(text));
         }
         if state.call_id.is_empty() {
-            let mut random = [0; 16];
-            getrandom::fill(&mut random)
+            state.call_id = random_id()
                 .map_err(|_| ProtocolError::internal("the operating system provides no randomness"))?;
-            state.call_id = format!("{:032x}", u128::from_ne_bytes(random));
         }
         (state.issued, state.expires) = (self.now, self.now + LIFETIME);
         let plain = serde_json::to_vec(&state).map_err(|error| {

@@ -4,7 +4,6 @@
 #[cfg(feature = "http")]
 mod outbound;
 mod pending;
-mod shutdown;
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -16,7 +15,6 @@ use sha2::{Digest as _, Sha256};
 #[cfg(feature = "http")]
 pub(crate) use outbound::{Outbound, Receiver};
 pub(crate) use pending::{ClientId, ClientResponse, PendingRequests, PendingResponse};
-pub(crate) use shutdown::Shutdown;
 
 use crate::{
     extensions::Extensions,

@@ -1,84 +1,91 @@
-//! The token that fires when nobody waits for a call any more. Owned by the running call, seen through `Context`.
+//! The cancellation of a call: by its client, by a time limit, or because it has its result.
 
 use std::{
     fmt,
     pin::Pin,
-    task::{Poll, ready},
+    sync::atomic::{AtomicBool, Ordering},
+    task::Poll,
 };
 
-use tokio::sync::watch;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    Running,
-    Cancelled,
-    /// The function has returned.
-    Over,
-}
-
-/// Fires once, unless the call ends before; cloned into the context and the running call.
-#[derive(Clone, Debug)]
-pub(crate) struct Cancel(watch::Sender<Stage>);
-
-impl Default for Cancel {
-    fn default() -> Self {
-        Self(watch::Sender::new(Stage::Running))
-    }
+/// Fires once, unless the call ends before. Whatever waits for it is woken in both cases.
+#[derive(Debug, Default)]
+pub(crate) struct Cancel {
+    token: CancellationToken,
+    /// The function has returned without having been cancelled.
+    over: AtomicBool,
 }
 
 impl Cancel {
     pub(crate) fn fire(&self) {
-        self.leave_for(Stage::Cancelled);
+        self.token.cancel();
     }
 
-    /// The call has its result: nothing more is sent for it, and nobody waits for its cancellation any more.
+    /// The call has its result: nothing more is sent for it.
     pub(crate) fn end(&self) {
-        self.leave_for(Stage::Over);
-    }
-
-    fn leave_for(&self, next: Stage) {
-        self.0.send_if_modified(|stage| {
-            let running = *stage == Stage::Running;
-            if running {
-                *stage = next;
-            }
-            running
-        });
+        if self.is_running() {
+            self.over.store(true, Ordering::Relaxed);
+            self.token.cancel();
+        }
     }
 
     pub(crate) fn is_fired(&self) -> bool {
-        *self.0.borrow() == Stage::Cancelled
+        self.token.is_cancelled() && !self.over.load(Ordering::Relaxed)
     }
 
-    /// Whether the call still runs for somebody.
+    /// Whether the call has neither been cancelled nor ended.
     pub(crate) fn is_running(&self) -> bool {
-        *self.0.borrow() == Stage::Running
+        !self.token.is_cancelled()
     }
 
     pub(crate) fn wait(&self) -> Cancelled {
-        let mut receiver = self.0.subscribe();
-        Cancelled(Box::pin(async move {
-            // the sender outlives the call that waits here; a closed channel means that the call is over
-            let _closed = receiver.wait_for(|stage| *stage != Stage::Running).await;
-        }))
+        Cancelled(Box::pin(self.token.clone().cancelled_owned()))
+    }
+}
+
+/// A call whose context is dropped is over: work that waits elsewhere must not wait forever.
+impl Drop for Cancel {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
 /// A future that ends when the client gives up, or the call is over; see [`Context::cancelled`](crate::Context::cancelled).
 #[must_use = "futures do nothing unless awaited"]
-pub struct Cancelled(Pin<Box<dyn Future<Output = ()> + Send + Sync>>);
+pub struct Cancelled(Pin<Box<WaitForCancellationFutureOwned>>);
 
 impl Future for Cancelled {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<()> {
-        ready!(self.0.as_mut().poll(cx));
-        Poll::Ready(())
+        self.0.as_mut().poll(cx)
     }
 }
 
 impl fmt::Debug for Cancelled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Cancelled")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn only_a_call_that_still_runs_is_cancelled_but_its_end_wakes_as_well() {
+        let (cancelled, ended, dropped) = (Cancel::default(), Cancel::default(), Cancel::default());
+        let waiting = [&cancelled, &ended, &dropped].map(Cancel::wait);
+        cancelled.fire();
+        cancelled.end();
+        ended.end();
+        ended.fire();
+        drop(dropped);
+        assert!(cancelled.is_fired() && !cancelled.is_running());
+        assert!(!ended.is_fired() && !ended.is_running());
+        for wait in waiting {
+            wait.await;
+        }
     }
 }

@@ -9,7 +9,6 @@ mod feature;
 mod head;
 mod log;
 mod progress;
-mod single_use;
 mod state;
 mod task;
 
@@ -32,8 +31,6 @@ pub use feature::ClientFeature;
 pub use log::Log;
 pub(crate) use progress::Channel;
 pub use progress::{Amount, Progress};
-pub use single_use::SingleUse;
-pub(crate) use single_use::Used;
 pub(crate) use state::{
     ClientRequestState, ClientRequests, Delivery, InputRequest, InputResponse, PendingRequest, RawJson,
     RequestState, Retry, TaskHandle,
@@ -45,6 +42,7 @@ use crate::{
     extensions::Extensions,
     jsonrpc::Object,
     protocol::{LogLevel, Revision},
+    store::{MemorySingleUse, SingleUse},
 };
 
 /// The request that a function is answering.
@@ -87,7 +85,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             ask_timeout: Duration::from_secs(5 * 60),
-            single_use: Box::new(Used::new(10_000)),
+            single_use: Box::new(MemorySingleUse::new(10_000)),
             own: Extensions::default(),
             logging: false,
             hinted: AtomicBool::new(false),

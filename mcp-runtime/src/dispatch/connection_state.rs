@@ -6,9 +6,11 @@ use std::sync::{
     atomic::{AtomicU8, Ordering},
 };
 
+use tokio_util::sync::CancellationToken;
+
 use super::InFlight;
 use crate::{
-    connection::{ClientId, ClientResponse, PendingRequests, SessionState, Shutdown},
+    connection::{ClientId, ClientResponse, PendingRequests, SessionState},
     events::Filter,
     protocol::LogLevel,
 };
@@ -21,7 +23,7 @@ pub(crate) const THE_CLIENT: ClientId = [0; 16];
 pub(crate) struct ConnectionState {
     pub(crate) in_flight: InFlight,
     pub(crate) pending: PendingRequests,
-    pub(crate) closed: Shutdown,
+    pub(crate) closed: CancellationToken,
     level: AtomicLogLevel,
     /// The changes that a legacy client is notified of; unset before `initialize`, or if the server sends none.
     filter: OnceLock<Arc<Filter>>,
@@ -40,7 +42,7 @@ impl ConnectionState {
 
     /// Closes the connection: the server's requests to the client fail.
     pub(crate) fn close(&self) {
-        self.closed.fire();
+        self.closed.cancel();
         self.pending.close(&THE_CLIENT);
     }
 }

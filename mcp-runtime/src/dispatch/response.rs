@@ -18,14 +18,15 @@ use crate::{
     arguments::BoxFuture,
     blocking::{CallPermit, WithPermits},
     content::ResourceDefaults,
-    context::{Cancel, Context, PendingRequest},
+    context::{Context, PendingRequest},
     invoke::report_lost_reply,
     jsonrpc::{Object, ProtocolError, write_array, write_error_response, write_string},
     prompt::{PromptEntry, PromptResult, write_prompt_result},
     protocol::{META_SERVER_INFO, METHOD_NOT_FOUND, Revision},
     resource::{ResourceEntry, ResourceResult, write_resource_result},
     server::{Identity, Page},
-    task::{RunningTask, TaskRecord},
+    store::TaskRecord,
+    task::RunningTask,
     tool::{ToolResult, write_tool_result},
 };
 
@@ -193,20 +194,20 @@ impl Reply {
 /// and no earlier than the blocking threads of that call.
 pub(crate) struct PendingReply {
     reply: WithPermits<BoxFuture<Reply>>,
-    cancel: Cancel,
-    completed: bool,
+    /// Of the call, if it runs a user's function; unset once it has completed.
+    context: Option<Context>,
 }
 
 impl PendingReply {
     /// The reply of the call with that context.
     pub(super) fn new(context: &Context, reply: WithPermits<BoxFuture<Reply>>) -> Self {
-        Self { reply, cancel: context.inner().cancel.clone(), completed: false }
+        Self { reply, context: Some(context.clone()) }
     }
 
     /// A reply that takes no call of a user's function.
     pub(super) fn without_call(reply: impl Future<Output = Reply> + Send + 'static) -> Self {
         let reply: BoxFuture<Reply> = Box::pin(reply);
-        Self { reply: WithPermits::new(reply, Vec::new()), cancel: Cancel::default(), completed: false }
+        Self { reply: WithPermits::new(reply, Vec::new()), context: None }
     }
 
     /// Holds a permit until the call and its blocking threads have ended.
@@ -229,15 +230,17 @@ impl Future for PendingReply {
         // users' functions are contained already; only dropping a value of theirs can panic here
         let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(&mut this.reply).poll(cx)))
             .unwrap_or_else(|panic: Box<dyn Any + Send>| Poll::Ready(report_lost_reply(panic).into()));
-        self.completed = polled.is_ready();
+        if polled.is_ready() {
+            self.context = None;
+        }
         polled
     }
 }
 
 impl Drop for PendingReply {
     fn drop(&mut self) {
-        if !self.completed {
-            self.cancel.fire();
+        if let Some(context) = &self.context {
+            context.inner().cancel.fire();
         }
     }
 }

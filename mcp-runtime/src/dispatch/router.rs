@@ -33,17 +33,17 @@ impl Server {
         let subscribes = || !modern && offers.changes.resources && request.context.session().is_some();
         Ok(match request.method {
             "tools/call" if offers.tools => self.call_tool(request, registry)?,
-            "tools/list" if offers.tools => self.list(request, registry, ListKind::ToolCatalog)?,
+            "tools/list" if offers.tools => self.list(request, registry, ListKind::Tools)?,
             "resources/read" if offers.resources => self.read_resource(request, registry)?,
             "resources/list" if offers.resources => self.list_resources(request, registry)?,
             "resources/templates/list" if offers.resources => {
                 self.list(request, registry, ListKind::Templates)?
             }
             "resources/directory/read" if offers.skills => self.read_directory(request, registry)?.into(),
-            "skills/list" if offers.skills => self.list(request, registry, ListKind::SkillCatalog)?,
+            "skills/list" if offers.skills => self.list(request, registry, ListKind::Skills)?,
             "skills/get" if offers.skills => self.get_skill(request, registry)?.into(),
             "prompts/get" if offers.prompts => self.get_prompt(request, registry)?,
-            "prompts/list" if offers.prompts => self.list(request, registry, ListKind::PromptCatalog)?,
+            "prompts/list" if offers.prompts => self.list(request, registry, ListKind::Prompts)?,
             "tasks/get" if offers.tasks && modern => self.get_task(request)?,
             "tasks/update" if offers.tasks && modern => self.update_task(request)?,
             "tasks/cancel" if offers.tasks && modern => self.cancel_task(request)?,

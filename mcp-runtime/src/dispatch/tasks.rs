@@ -114,7 +114,7 @@ async fn run_task<C>(
     C: ItemCall<Output = ToolResult> + 'static,
 {
     let live = slot.live.clone();
-    let cancel = running.context().inner().cancel.clone();
+    let context = running.context().clone();
     // a blocking thread of the function occupies the slot until it ends
     running.hold_permits([CallPermit::Task(slot.clone())]);
     let function = async {
@@ -148,7 +148,7 @@ async fn run_task<C>(
                 TaskEnd::Replied(Arc::new(TaskOutcome { reply, revision, identity }))
             }
             _ => {
-                cancel.fire();
+                context.inner().cancel.fire();
                 TaskEnd::Cancelled
             }
         };

@@ -14,7 +14,7 @@ pub(crate) enum Change {
     /// The list of tools.
     Tools,
     /// The list of prompts.
-    PromptCatalog,
+    Prompts,
     /// The list of resources, or that of templates.
     Resources,
     /// The contents of the resource at this URI.
@@ -61,7 +61,7 @@ impl Change {
     pub(crate) fn notification(&self, meta: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
         let method = match self {
             Self::Tools => "notifications/tools/list_changed",
-            Self::PromptCatalog => "notifications/prompts/list_changed",
+            Self::Prompts => "notifications/prompts/list_changed",
             Self::Resources => "notifications/resources/list_changed",
             Self::Updated(_) => "notifications/resources/updated",
             Self::Task(_) => "notifications/tasks",
@@ -69,7 +69,7 @@ impl Change {
         notification(method, |params| {
             meta(params);
             match self {
-                Self::Tools | Self::PromptCatalog | Self::Resources => {}
+                Self::Tools | Self::Prompts | Self::Resources => {}
                 Self::Updated(uri) => {
                     params.str("uri", uri);
                 }

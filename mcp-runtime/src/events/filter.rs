@@ -74,7 +74,7 @@ impl Filter {
         let listed = |wanted: bool| wanted.then(|| change.clone());
         match change {
             Change::Tools => listed(self.lists.tools),
-            Change::PromptCatalog => listed(self.lists.prompts),
+            Change::Prompts => listed(self.lists.prompts),
             Change::Resources => listed(self.lists.resources),
             Change::Updated(uri) => {
                 let uris = self.uris.read();

@@ -236,11 +236,11 @@ mod tests {
             hub.publish(updated("http://host/a"));
             hub.publish(updated("http://host/A"));
             hub.publish(updated("x://b"));
-            hub.publish(Change::PromptCatalog);
+            hub.publish(Change::Prompts);
             hub.publish(Change::Tools);
         }
         assert_eq!(taken(&mut one), [updated("HTTP://Host/a"), Change::Tools]);
-        assert_eq!(taken(&mut other), [Change::PromptCatalog, Change::Tools]);
+        assert_eq!(taken(&mut other), [Change::Prompts, Change::Tools]);
         hub.publish(Change::Tools);
         assert_eq!(taken(&mut one), [Change::Tools], "once taken, it can wait again");
     }
@@ -292,7 +292,7 @@ mod tests {
         hub.publish(updated("a:1"));
         assert_eq!(woken.0.load(Ordering::Relaxed), 0, "not for what it does not want");
         hub.publish(Change::Tools);
-        hub.publish(Change::PromptCatalog);
+        hub.publish(Change::Prompts);
         assert_eq!(woken.0.load(Ordering::Relaxed), 1);
         assert_eq!(taken(&mut follower).len(), 2);
         assert!(follower.poll(&mut cx).is_pending());

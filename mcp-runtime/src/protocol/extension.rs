@@ -9,7 +9,7 @@ pub(crate) const UI_MIME_TYPE: &str = "text/html;profile=mcp-app";
 /// The settings of the extension: the MIME types that are supported.
 pub(crate) const UI_SETTINGS: &str = r#"{"mimeTypes":["text/html;profile=mcp-app"]}"#;
 
-/// SkillCatalog (SEP-2640).
+/// Skills (SEP-2640).
 pub(crate) const SKILLS_EXTENSION: &str = "io.modelcontextprotocol/skills";
 /// The settings of the extension: directories can be read.
 pub(crate) const SKILLS_SETTINGS: &str = r#"{"directoryRead":true}"#;

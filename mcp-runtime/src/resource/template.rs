@@ -1,6 +1,10 @@
 //! URI templates (RFC 6570, the part that can be matched against a URI): compiled once, matched in time linear in the
 //! URI's length, with checks that keep a path inside its root.
 
+use std::borrow::Cow;
+
+use percent_encoding::percent_decode_str;
+
 use crate::{arguments::TextArgument, protocol::normalize_uri};
 
 /// A literal or a variable of a template.
@@ -189,21 +193,12 @@ fn decode_variable(
 
 /// Decodes `%XX` once; `None` for a broken escape, or bytes that are not UTF-8.
 pub(crate) fn percent_decode(text: &str) -> Option<String> {
-    if !text.contains('%') {
-        return Some(text.to_owned());
+    let escape =
+        |after: &str| after.as_bytes().get(..2).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit));
+    if !text.split('%').skip(1).all(escape) {
+        return None;
     }
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes().iter();
-    let hex = |b: Option<&u8>| b.and_then(|b| char::from(*b).to_digit(16)).and_then(|d| u8::try_from(d).ok());
-    while let Some(byte) = rest.next() {
-        if *byte == b'%' {
-            let (high, low) = (hex(rest.next())?, hex(rest.next())?);
-            bytes.push(high * 16 + low);
-        } else {
-            bytes.push(*byte);
-        }
-    }
-    String::from_utf8(bytes).ok()
+    percent_decode_str(text).decode_utf8().ok().map(Cow::into_owned)
 }
 
 /// The value, unless it could lead out of a root: `.` and `..` segments, absolute and drive paths, NUL, and separators

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
 /// Keywords whose value is one schema.
@@ -74,7 +75,8 @@ pub(super) fn rewrite_refs(schema: &mut Value, rewrite: &dyn Fn(&str) -> Option<
 /// The pointer of a local reference: `""` for `#`, `/$defs/T` for `#/$defs/T`, `None` for an anchor.
 pub(super) fn pointer(reference: &str) -> Option<Cow<'_, str>> {
     let fragment = reference.strip_prefix('#')?;
-    (fragment.is_empty() || fragment.starts_with('/')).then(|| percent_decode(fragment))
+    (fragment.is_empty() || fragment.starts_with('/'))
+        .then(|| percent_decode_str(fragment).decode_utf8_lossy())
 }
 
 /// The target of a local reference: its pointer and its schema.
@@ -112,29 +114,6 @@ pub(super) fn escape(key: &str) -> Cow<'_, str> {
     } else {
         Cow::Borrowed(key)
     }
-}
-
-fn percent_decode(text: &str) -> Cow<'_, str> {
-    if !text.contains('%') {
-        return Cow::Borrowed(text);
-    }
-    let bytes = text.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        let hex = text.get(at + 1..at + 3).and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match hex {
-            Some(value) if byte == b'%' => {
-                decoded.push(value);
-                at += 3;
-            }
-            _ => {
-                decoded.push(byte);
-                at += 1;
-            }
-        }
-    }
-    Cow::Owned(String::from_utf8_lossy(&decoded).into_owned())
 }
 
 #[cfg(test)]

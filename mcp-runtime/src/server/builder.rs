@@ -14,7 +14,7 @@ use std::{
 use super::{Error, Identity, Result, Server, ServerHandle, ServerInner, item::BuilderItem};
 use crate::{
     config::{LONGEST, Options},
-    context::{Settings, SingleUse},
+    context::Settings,
     crypto::{Key, Ring, Seal},
     events::Hub,
     extensions::Extensions,
@@ -23,6 +23,7 @@ use crate::{
     resource::Resource,
     server::{ItemSource, Service, assemble, item::AnnotatedItem},
     skill::{SkillCatalog, SkillsDir},
+    store::SingleUse,
     sync::{Mutex, RwLock},
     task::Tasks,
     tool::{RuntimeTool, Tool},
@@ -212,7 +213,7 @@ impl ServerBuilder {
 
     /// Offers everything of another builder under a prefix, with the other builder's state.
     ///
-    /// ToolCatalog and prompts become `prefix_name`, resources and skills `scheme://prefix/…`; an empty prefix changes no
+    /// Tools and prompts become `prefix_name`, resources and skills `scheme://prefix/…`; an empty prefix changes no
     /// name. Its identity and options are left behind.
     pub fn mount(mut self, prefix: &str, other: Self) -> Self {
         let joined = |inner: &str| match (prefix.is_empty(), inner.is_empty()) {

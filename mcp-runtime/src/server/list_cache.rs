@@ -8,22 +8,22 @@ use crate::{connection::Access, protocol::Revision};
 /// The lists that are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListKind {
-    ToolCatalog,
+    Tools,
     Resources,
     Templates,
-    PromptCatalog,
-    SkillCatalog,
+    Prompts,
+    Skills,
 }
 
 impl ListKind {
     /// The member of the result that holds the entries.
     pub(crate) const fn key(self) -> &'static str {
         match self {
-            Self::ToolCatalog => "tools",
+            Self::Tools => "tools",
             Self::Resources => "resources",
             Self::Templates => "resourceTemplates",
-            Self::PromptCatalog => "prompts",
-            Self::SkillCatalog => "skills",
+            Self::Prompts => "prompts",
+            Self::Skills => "skills",
         }
     }
 }
@@ -51,11 +51,11 @@ impl Registry {
             out
         };
         match kind {
-            ListKind::ToolCatalog => {
+            ListKind::Tools => {
                 let shown = self.tools.iter().filter(|tool| access.allows(&tool.spec.item.scopes));
                 shown.map(|tool| render(&|out| tool.write(out, revision))).collect()
             }
-            ListKind::PromptCatalog => {
+            ListKind::Prompts => {
                 let shown = self.prompts.iter().filter(|prompt| access.allows(&prompt.item.scopes));
                 shown.map(|prompt| render(&|out| prompt.write(out, revision))).collect()
             }
@@ -70,7 +70,7 @@ impl Registry {
                 }
                 entries
             }
-            ListKind::SkillCatalog => self.skills.entries(),
+            ListKind::Skills => self.skills.entries(),
         }
     }
 

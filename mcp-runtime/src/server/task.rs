@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::ServerBuilder;
-use crate::{config::LONGEST, task::TaskStore};
+use crate::{config::LONGEST, store::TaskStore};
 
 impl ServerBuilder {
     /// Sets how long a task is known: 10 minutes by default, a year at most.

@@ -1,9 +1,21 @@
-//! What a server keeps outside of its calls, behind traits, so that replicas can share it.
+//! What a server keeps outside of its calls, behind traits, so that replicas can share it; and the server's own stores,
+//! in memory, which are bounded.
 
 #[cfg(feature = "http")]
 mod event;
+mod single_use;
+mod task;
+
+use std::pin::Pin;
 
 #[cfg(feature = "http")]
-pub(crate) use event::EventBounds;
+pub(crate) use event::{EventBounds, MemoryEvents};
 #[cfg(feature = "http")]
 pub use event::{EventStore, StoredEvent};
+pub(crate) use single_use::MemorySingleUse;
+pub use single_use::SingleUse;
+pub use task::{MemoryTasks, Stored, TaskRecord, TaskStore};
+
+/// What a method of a store returns: it may have to wait for a network, and is boxed so that the trait can be used as an
+/// object.
+pub(crate) type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -15,11 +15,11 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::TaskRecord;
 use crate::{
     context::{PendingRequest, TaskHandle},
     events::{Change, Filter, Hub, TaskChange, TaskView},
     jsonrpc::{Object, ProtocolError},
+    store::TaskRecord,
     sync::Mutex,
 };
 

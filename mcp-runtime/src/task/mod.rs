@@ -6,7 +6,6 @@
 //! See the [Tasks extension](https://github.com/modelcontextprotocol/ext-tasks).
 
 mod live;
-mod store;
 
 use std::{collections::HashMap, fmt, pin::pin, sync::Arc, time::Duration};
 
@@ -14,13 +13,13 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use tokio::sync::Notify;
 
 pub(crate) use live::{FinalReply, RunningTask, StoreUpdate, TaskEnd};
-pub use store::{MemoryTasks, Stored, TaskRecord, TaskStore};
 
 use crate::{
     admission::{SharePermit, Shares},
     crypto::random_bytes,
     events::Hub,
     jsonrpc::ProtocolError,
+    store::{MemoryTasks, TaskRecord, TaskStore},
     sync::Mutex,
 };
 

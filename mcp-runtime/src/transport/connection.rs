@@ -13,12 +13,13 @@ use std::{
 };
 
 use tokio::{runtime::Handle, sync::Notify, time::timeout};
+use tokio_util::sync::CancellationToken;
 
 use super::writer::{Lines, Writer};
 use crate::{
     admission::Budget,
     blocking::CallPermit,
-    connection::{ClientConnection, PendingResponse, RequestContext, SessionState, Shutdown},
+    connection::{ClientConnection, PendingResponse, RequestContext, SessionState},
     dispatch::{
         Batch, Calls, ConnectionState, ListenStream, OpenRequests, Registration, Reply, Request,
         RequestRevision, RunningRequest, StartedRequest, THE_CLIENT, encode, id_in_use, resolve_revision,
@@ -51,7 +52,7 @@ impl ClientConnection for StreamClient {
     }
 
     fn expect(&self) -> Result<PendingResponse, &'static str> {
-        if self.state.closed.has_fired() {
+        if self.state.closed.is_cancelled() {
             return Err("it has closed the connection");
         }
         self.state.pending.expect(THE_CLIENT)
@@ -117,7 +118,7 @@ impl StreamConnection {
             requests,
             table: Mutex::default(),
             idle: Notify::new(),
-            aborted: Shutdown::default(),
+            aborted: CancellationToken::default(),
         });
         let connection = Self {
             work: work.clone(),
@@ -336,7 +337,7 @@ pub(crate) struct Work {
     /// The last call has ended.
     idle: Notify,
     /// Everything is dropped.
-    aborted: Shutdown,
+    aborted: CancellationToken,
 }
 
 #[derive(Default)]
@@ -471,7 +472,7 @@ impl Work {
         self.runtime.spawn(async move {
             let reply = tokio::select! {
                 biased;
-                () = work.aborted.fired() => None,
+                () = work.aborted.cancelled() => None,
                 reply = running => reply,
             };
             let mut out = Lines::default();
@@ -501,7 +502,7 @@ impl Work {
     async fn finish_calls(&self, mut calls: Calls, out: &mut Lines) {
         tokio::select! {
             biased;
-            () = self.aborted.fired() => return,
+            () = self.aborted.cancelled() => return,
             () = std::future::poll_fn(|cx| calls.poll(cx)) => {}
         }
         self.write_batch(&calls.take_replies(), out);
@@ -553,7 +554,7 @@ impl Work {
         let id = received.id.clone();
         tokio::select! {
             biased;
-            () = self.aborted.fired() => {}
+            () = self.aborted.cancelled() => {}
             reply = received => if let Some(reply) = reply {
                 self.write(&reply, &id, revision, out);
             }
@@ -597,7 +598,7 @@ impl Work {
             };
             tokio::select! {
                 biased;
-                () = work.aborted.fired() => {}
+                () = work.aborted.cancelled() => {}
                 () = cancelled => {}
                 () = work.serve_subscription(&mut subscription) => {
                     // in this order: clients take the reverse for a subscription that was lost
@@ -623,7 +624,7 @@ impl Work {
         };
         tokio::select! {
             biased;
-            () = self.state.closed.fired() => {}
+            () = self.state.closed.cancelled() => {}
             () = messages => {}
         }
     }
@@ -710,7 +711,7 @@ impl Drop for Abort {
     fn drop(&mut self) {
         let work = &self.0;
         work.stop();
-        work.aborted.fire();
+        work.aborted.cancel();
         let (queue, notifying) = {
             let mut table = work.table.lock();
             table.queued_bytes = 0;

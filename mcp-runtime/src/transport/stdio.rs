@@ -9,13 +9,14 @@ use std::{
 };
 
 use tokio::{runtime::Handle, sync::oneshot};
+use tokio_util::sync::CancellationToken;
 
 use super::{
     connection::{BURST, Opening, StreamConnection},
     writer::{Lines, Port, Writer},
 };
 use crate::{
-    connection::{RequestContext, Shutdown},
+    connection::RequestContext,
     server::{Result, Server, ServerBuilder},
 };
 
@@ -57,19 +58,19 @@ impl Server {
             // not waited for when the process was told to stop
             let _gone = ended.send(());
         })?;
-        let stopped = Shutdown::default();
+        let stopped = CancellationToken::default();
         let told_again = async {
             let mut terminate = Terminate::new();
             tokio::select! {
                 _ = reader => {}
                 () = terminate.recv() => {}
             }
-            stopped.fire();
+            stopped.cancel();
             terminate.recv().await;
         };
         let patience = self.options().drain.unwrap_or(PATIENCE);
         tokio::select! {
-            () = work.supervise(stopped.fired(), self.tasks().ended(), patience) => {}
+            () = work.supervise(stopped.cancelled(), self.tasks().ended(), patience) => {}
             () = told_again => tracing::warn!("told to stop once more: calls that still ran were dropped"),
         }
         self.tasks().stop();

@@ -8,6 +8,7 @@ use super::answer::{Answer, Answering, decode_result};
 use crate::{
     client_request::engine::{ResponseFuture, with_meta},
     context::{AskError, ClientFeature, Context, PendingRequest},
+    crypto::random_id,
     jsonrpc::{Object, notification},
     protocol::Revision,
 };
@@ -99,7 +100,7 @@ impl<'c> ElicitUrl<'c> {
         let Self { ctx, key, message, url, id, meta } = self;
         let id = match id {
             Some(id) => id,
-            None => random_id(&key)?.into(),
+            None => elicitation_id(&key)?.into(),
         };
         let params = url_params(&key, &message, &url, &id, ctx.revision())?;
         let request = PendingRequest {
@@ -167,15 +168,11 @@ fn is_visitable(url: &str) -> bool {
     clean && !host.is_empty() && !host.contains(['@', '\\'])
 }
 
-fn random_id(key: &str) -> Result<String, AskError> {
-    let mut random = [0; 16];
-    match getrandom::fill(&mut random) {
-        Ok(()) => Ok(format!("{:032x}", u128::from_ne_bytes(random))),
-        Err(error) => {
-            let reason = format!("the operating system provides no randomness for its id: {error}");
-            Err(AskError::Unfit { key: key.into(), reason })
-        }
-    }
+fn elicitation_id(key: &str) -> Result<String, AskError> {
+    random_id().map_err(|error| {
+        let reason = format!("the operating system provides no randomness for its id: {error}");
+        AskError::Unfit { key: key.into(), reason }
+    })
 }
 
 #[cfg(test)]
@@ -203,7 +200,8 @@ mod tests {
 
     #[test]
     fn ids_differ() {
-        let (one, other) = (random_id("key").expect("randomness"), random_id("key").expect("randomness"));
+        let (one, other) =
+            (elicitation_id("key").expect("randomness"), elicitation_id("key").expect("randomness"));
         assert_ne!(one, other);
         assert_eq!(one.len(), 32);
     }

@@ -12,6 +12,7 @@ use std::{
 
 use http::{Method, Request as HttpRequest, Response, StatusCode, request::Parts};
 use hyper::body::{Body, Bytes};
+use tokio_util::sync::CancellationToken;
 
 use super::{
     exchange::Exchange,
@@ -26,7 +27,7 @@ use crate::{
     admission::{Budget, Permit},
     blocking,
     config::HttpOptions,
-    connection::{Caller, ClientConnection, ClientData, RequestContext, Shutdown},
+    connection::{Caller, ClientConnection, ClientData, RequestContext},
     dispatch::{Calls, Request, StartedRequest, declared_version},
     extensions::Extensions,
     jsonrpc::{JsonRpcMessage, MalformedMessage, ProtocolError, parse},
@@ -126,7 +127,7 @@ pub(crate) struct Endpoint {
     pub(super) budgets: Budgets,
     no_extensions: Arc<Extensions>,
     /// Fires when the server is told to stop.
-    pub(super) shutdown: Shutdown,
+    pub(super) shutdown: CancellationToken,
     /// What revisions before 2026-07-28 need.
     pub(super) legacy: Legacy,
 }
@@ -157,7 +158,7 @@ impl Endpoint {
             legacy: Legacy::new(server, &options),
             budgets,
             no_extensions: Arc::default(),
-            shutdown: Shutdown::default(),
+            shutdown: CancellationToken::default(),
             options,
         })
     }
@@ -196,7 +197,7 @@ impl Endpoint {
 
     /// Clients that wait learn that the server stops; requests are still answered.
     pub(super) fn stop(&self) {
-        self.shutdown.fire();
+        self.shutdown.cancel();
         self.legacy.stop();
     }
 

@@ -169,7 +169,7 @@ impl Endpoint {
                 biased;
                 () = outbound.abandoned() => return,
                 () = messages => {}
-                () = shutdown.fired() => {}
+                () = shutdown.cancelled() => {}
             }
             outbound.put(subscription.result());
             outbound.finish();

@@ -145,8 +145,8 @@ impl StandaloneStream {
         let (ended, stopped) = (memory.ended.clone(), self.endpoint.shutdown.clone());
         let mut end = std::pin::pin!(async {
             tokio::select! {
-                () = ended.fired() => {}
-                () = stopped.fired() => {}
+                () = ended.cancelled() => {}
+                () = stopped.cancelled() => {}
                 () = sleep(Duration::from_secs(expires.saturating_sub(now()))) => {}
             }
         });

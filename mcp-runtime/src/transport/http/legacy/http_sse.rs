@@ -158,7 +158,7 @@ impl Endpoint {
             tokio::select! {
                 () = messages => {}
                 // the end of its input lets the connection end as it does on stdio
-                () = self.shutdown.fired() => {}
+                () = self.shutdown.cancelled() => {}
                 () = sleep_until(until) => {}
             }
             drop(named);

@@ -3,7 +3,6 @@
 //! [`LegacyCalls`](super::stream::LegacyCalls) only.
 
 mod capabilities;
-mod event_store;
 mod get;
 mod http_sse;
 mod post;
@@ -21,7 +20,6 @@ use std::{
 
 use http::{Method, Response, StatusCode};
 
-pub(crate) use event_store::MemoryEvents;
 use http_sse::SseStreams;
 use resumable::{ResumableStream, session_name};
 use revoked::Revoked;
@@ -39,7 +37,7 @@ use crate::{
     connection::{Caller, PendingRequests},
     dispatch::{InFlight, OpenRequests},
     server::Server,
-    store::EventStore,
+    store::{EventStore, MemoryEvents},
 };
 
 /// What an endpoint keeps for older revisions.

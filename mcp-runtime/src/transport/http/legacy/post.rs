@@ -9,11 +9,12 @@ use std::{
 
 use http::{HeaderValue, Response, StatusCode};
 use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
 
 use super::{Legacy, Session, Sessions, now, resumable::ResumableStream};
 use crate::{
     blocking,
-    connection::{ClientConnection, PendingResponse, Receiver, RequestContext, SessionState, Shutdown},
+    connection::{ClientConnection, PendingResponse, Receiver, RequestContext, SessionState},
     dispatch::{Batch, Calls, OpenRequests, Request, StartedRequest},
     jsonrpc::{self, JsonRpcMessage, MalformedMessage, ProtocolError},
     protocol::{INVALID_PARAMS, LogLevel, Revision},
@@ -294,7 +295,7 @@ struct SessionConnection {
     // not the endpoint: a call may go on as a task, which must not hold its server
     sessions: Arc<Sessions>,
     session: Arc<Session>,
-    shutdown: Shutdown,
+    shutdown: CancellationToken,
     /// The stream that the calls become when something is sent before their results; absent inside if there is none.
     stream: OnceLock<Option<Arc<ResumableStream>>>,
 }
@@ -322,7 +323,7 @@ impl ClientConnection for SessionConnection {
     fn expect(&self) -> Result<PendingResponse, &'static str> {
         let pending = self.sessions.pending.expect(self.session.sid)?;
         // looked at last: the pending requests are closed after this has fired
-        if self.shutdown.has_fired() { Err("the server is stopping") } else { Ok(pending) }
+        if self.shutdown.is_cancelled() { Err("the server is stopping") } else { Ok(pending) }
     }
 
     fn header(&self, name: &str) -> Option<&str> {

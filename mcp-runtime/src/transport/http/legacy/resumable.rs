@@ -422,7 +422,7 @@ async fn forward(stream: Arc<ResumableStream>, registered: StreamRegistration, m
         biased;
         () = messages => {}
         // a client that does not read holds this up, but not beyond the end of its session
-        () = session_ended.fired() => {}
+        () = session_ended.cancelled() => {}
     }
 }
 

@@ -7,9 +7,10 @@ use std::{
     sync::Arc,
 };
 
+use tokio_util::sync::CancellationToken;
+
 use super::{Sid, standalone::Standalone};
 use crate::{
-    connection::Shutdown,
     events::{Filter, Hub, ListChanges},
     protocol::LogLevel,
     sync::Mutex,
@@ -28,7 +29,7 @@ pub(crate) struct SessionMemory<S> {
     /// What it wants to be told of.
     filter: Arc<Filter>,
     /// Fires when it was ended, or the server is.
-    pub(crate) ended: Shutdown,
+    pub(crate) ended: CancellationToken,
     /// Its standalone streams.
     pub(crate) standalone: Standalone,
     /// Its streams that can be resumed while they go on, by their names.
@@ -78,7 +79,7 @@ impl<S> TableState<S> {
             let all = ListChanges { tools: true, prompts: true, resources: true };
             let memory = Arc::new(SessionMemory {
                 filter: hub.filter(all),
-                ended: Shutdown::default(),
+                ended: CancellationToken::default(),
                 standalone: Standalone::default(),
                 streams: Mutex::default(),
             });
@@ -190,7 +191,7 @@ impl<S> SessionTable<S> {
             removed
         };
         if let Some(slot) = removed {
-            slot.memory.ended.fire();
+            slot.memory.ended.cancel();
         }
     }
 
@@ -202,7 +203,7 @@ impl<S> SessionTable<S> {
             state.sessions.values().map(|slot| slot.memory.clone()).collect()
         };
         for memory in all {
-            memory.ended.fire();
+            memory.ended.cancel();
         }
     }
 
@@ -324,12 +325,12 @@ mod tests {
         let table = table(2);
         let open = table.open([1; 16]).unwrap();
         table.end(&[1; 16]);
-        assert!(open.memory.ended.has_fired() && table.len() == 0);
+        assert!(open.memory.ended.is_cancelled() && table.len() == 0);
         let anew = table.open([1; 16]).unwrap();
         drop(open);
-        assert!(!anew.memory.ended.has_fired() && table.len() == 1);
+        assert!(!anew.memory.ended.is_cancelled() && table.len() == 1);
         table.end_all();
-        assert!(anew.memory.ended.has_fired() && table.open([2; 16]).is_none());
+        assert!(anew.memory.ended.is_cancelled() && table.open([2; 16]).is_none());
         drop(anew);
     }
 

@@ -1,7 +1,6 @@
 //! Streams of sessions: what is said unasked, and what is taken up again after a connection broke.
 
 use std::{
-    pin::Pin,
     sync::{Arc, atomic::AtomicBool, atomic::Ordering},
     time::Duration,
 };
@@ -10,12 +9,12 @@ use http::Response;
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use super::{super::legacy::MemoryEvents, Client, Coming, Endpoint, ResponseBody, ask, said, server};
+use super::{Client, Coming, Endpoint, ResponseBody, ask, said, server};
 use crate::{
     config::HttpOptions,
     events::SubscriptionLimits,
     server::ServerBuilder,
-    store::{EventBounds, EventStore, StoredEvent},
+    store::{EventBounds, EventStore, MemoryEvents, StoreFuture, StoredEvent},
     tool::{RuntimeTool, ToolCall},
 };
 
@@ -310,10 +309,8 @@ async fn a_cancelled_call_leaves_nothing_to_wait_for() {
 #[derive(Clone)]
 struct Shared(Arc<MemoryEvents>);
 
-type Kept<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
-
 impl EventStore for Shared {
-    fn append<'a>(&'a self, session: &'a str, stream: &'a str, event: StoredEvent) -> Kept<'a, ()> {
+    fn append<'a>(&'a self, session: &'a str, stream: &'a str, event: StoredEvent) -> StoreFuture<'a, ()> {
         self.0.append(session, stream, event)
     }
 
@@ -322,11 +319,11 @@ impl EventStore for Shared {
         session: &'a str,
         stream: &'a str,
         after: u64,
-    ) -> Kept<'a, Option<Vec<StoredEvent>>> {
+    ) -> StoreFuture<'a, Option<Vec<StoredEvent>>> {
         self.0.read(session, stream, after)
     }
 
-    fn forget<'a>(&'a self, session: &'a str) -> Kept<'a, ()> {
+    fn forget<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()> {
         self.0.forget(session)
     }
 }

@@ -1,11 +1,11 @@
-//! Which calls have used the answers they got. `Context::consume_once` asks; the builder takes another store.
+//! Which calls have used the answers they got.
 
 use std::{
     collections::HashMap,
-    pin::Pin,
     time::{Duration, SystemTime},
 };
 
+use super::StoreFuture;
 use crate::sync::Mutex;
 
 /// A clock that lags behind must not forget too early.
@@ -19,21 +19,17 @@ pub trait SingleUse: Send + Sync {
     /// Marks the call of that id as used, at least until `expires`; whether it was not before.
     ///
     /// When in doubt (no room, no connection) the answer is `false`.
-    fn consume<'a>(
-        &'a self,
-        id: &'a str,
-        expires: SystemTime,
-    ) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
+    fn consume<'a>(&'a self, id: &'a str, expires: SystemTime) -> StoreFuture<'a, bool>;
 }
 
 /// The calls that have used their answers, in memory.
 #[derive(Debug)]
-pub(crate) struct Used {
+pub(crate) struct MemorySingleUse {
     limit: usize,
     until: Mutex<HashMap<Box<str>, SystemTime>>,
 }
 
-impl Used {
+impl MemorySingleUse {
     pub(crate) fn new(limit: usize) -> Self {
         Self { limit, until: Mutex::default() }
     }
@@ -51,12 +47,8 @@ impl Used {
     }
 }
 
-impl SingleUse for Used {
-    fn consume<'a>(
-        &'a self,
-        id: &'a str,
-        expires: SystemTime,
-    ) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>> {
+impl SingleUse for MemorySingleUse {
+    fn consume<'a>(&'a self, id: &'a str, expires: SystemTime) -> StoreFuture<'a, bool> {
         Box::pin(std::future::ready(self.take(id, expires, SystemTime::now())))
     }
 }
@@ -67,7 +59,7 @@ mod tests {
 
     #[test]
     fn a_full_memory_refuses_until_something_expires() {
-        let used = Used::new(2);
+        let used = MemorySingleUse::new(2);
         let at = |secs| SystemTime::UNIX_EPOCH + Duration::from_secs(secs);
         assert!(used.take("a", at(100), at(0)));
         assert!(!used.take("a", at(100), at(0)), "used before");

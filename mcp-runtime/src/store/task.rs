@@ -1,18 +1,17 @@
-//! Where tasks are kept: the trait, and the store in memory. `Tasks` writes to it and reads from it.
+//! Tasks and their results, which clients ask for until they expire.
 
 use std::{
     collections::{BTreeSet, HashMap},
     fmt,
-    pin::Pin,
     sync::Arc,
     time::SystemTime,
 };
 
+use super::StoreFuture;
 use crate::sync::{Mutex, MutexGuard};
 
 /// What a [`TaskStore`] gives: it may have to wait for a network.
-pub type Stored<'a, T> =
-    Pin<Box<dyn Future<Output = Result<T, Box<dyn std::error::Error + Send + Sync>>> + Send + 'a>>;
+pub type Stored<'a, T> = StoreFuture<'a, Result<T, Box<dyn std::error::Error + Send + Sync>>>;
 
 /// One task as it is kept.
 #[derive(Clone, PartialEq, Eq)]

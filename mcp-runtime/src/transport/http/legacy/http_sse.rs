@@ -7,7 +7,6 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use http::{Method, Request as HttpRequest, Response, StatusCode};
@@ -22,7 +21,7 @@ use super::resumable::AttachedReader;
 use crate::{
     connection::{Caller, ClientData},
     transport::{
-        connection::{Opening, StreamConnection},
+        connection::{ConnectionParts, SHUTDOWN_TIMEOUT, StreamConnection},
         http::{
             exchange::Exchange,
             headers::{HeaderField, ProtocolHeaders},
@@ -30,12 +29,10 @@ use crate::{
             response::{self, HttpError, ResponseBody, event},
             service::Endpoint,
         },
-        writer::{Lines, Piece, Port, Writer},
+        writer::{BacklogChunk, ConnectionWriter, OutputBuffer, WriteMode},
     },
 };
 
-/// How long calls may go on after the stream has ended.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// Messages of a client that wait for the connection to take them.
 const WAITING: usize = 16;
 /// What the query of a message's URL begins with.
@@ -123,14 +120,14 @@ impl Endpoint {
         let named = named.ok_or_else(HttpError::too_many_streams)?;
         let context = self.context(exchange, exchange.clone(), caller, ClientData::NONE);
         let (reader, body) = AttachedReader::new(self, Some(permit));
-        let opening = Opening {
+        let connection_parts = ConnectionParts {
             server: self.server.clone(),
-            writer: Writer::new(Port::Async),
+            writer: ConnectionWriter::new(WriteMode::Async),
             runtime: Handle::current(),
             context,
             requests: Some(self.budgets.requests().clone()),
         };
-        tokio::spawn(self.clone().serve_sse(named, opening, incoming, reader));
+        tokio::spawn(self.clone().serve_sse(named, connection_parts, incoming, reader));
         Ok(response::events(body))
     }
 
@@ -138,7 +135,7 @@ impl Endpoint {
     async fn serve_sse(
         self: Arc<Self>,
         named: NamedStream,
-        opening: Opening,
+        connection_parts: ConnectionParts,
         mut incoming: mpsc::Receiver<BodyBytes>,
         reader: AttachedReader,
     ) {
@@ -147,17 +144,17 @@ impl Endpoint {
         if !reader.send(first.into_bytes()).await {
             return;
         }
-        let writer = opening.writer.clone();
-        let (mut connection, work) = StreamConnection::new(opening);
+        let writer = connection_parts.writer.clone();
+        let (mut connection, scheduler) = StreamConnection::new(connection_parts);
         let until = Instant::now() + self.options.session_lifetime;
         let read = async {
             let messages = async {
-                let mut out = Lines::default();
+                let mut out = OutputBuffer::default();
                 while let Some(message) = incoming.recv().await {
                     connection.serve_text(&message.text, &mut out);
                     out.flush(&writer);
                     if writer.is_full() {
-                        writer.room().await;
+                        writer.wait_for_capacity().await;
                     }
                 }
             };
@@ -170,8 +167,8 @@ impl Endpoint {
             drop(named);
         };
         let write = async {
-            let mut piece = Piece::default();
-            while let Some(next) = writer.taken(piece).await {
+            let mut chunk = BacklogChunk::default();
+            while let Some(next) = writer.next_chunk(chunk).await {
                 let mut events = Vec::with_capacity(next.bytes.len() + 64);
                 for line in next.bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
                     event(&mut events, line);
@@ -179,12 +176,12 @@ impl Endpoint {
                 if !reader.send(events).await {
                     return;
                 }
-                piece = next;
+                chunk = next;
             }
         };
-        let patience = self.server.options().drain.unwrap_or(PATIENCE);
+        let shutdown_timeout = self.server.options().drain.unwrap_or(SHUTDOWN_TIMEOUT);
         tokio::select! {
-            () = work.supervise(read, std::future::ready(()), patience) => {}
+            () = scheduler.supervise(read, std::future::ready(()), shutdown_timeout) => {}
             () = write => {}
             () = reader.gone() => {}
         }

@@ -28,6 +28,6 @@ impl TerminateSignal {
             signal.recv().await;
             return;
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }

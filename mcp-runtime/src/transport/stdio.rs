@@ -28,8 +28,8 @@ impl Server {
     ///
     /// Calls that are still running then have 2 seconds to finish, or the time set with
     /// [`drain`](ServerBuilder::drain), and are answered. `SIGTERM` during that time, or a second one, stops the server
-    /// immediately. Only messages may be written to stdout: use `eprintln!` or `tracing` for everything else. A dedicated
-    /// thread reads stdin; after `SIGTERM` it stays blocked until the process exits.
+    /// immediately. Only messages may be written to stdout: use `eprintln!` or `tracing` for everything else. A
+    /// dedicated thread reads stdin; after `SIGTERM` it stays blocked until the process exits.
     ///
     /// Requires a tokio runtime with time (and, for `SIGTERM`, I/O) enabled.
     ///
@@ -71,7 +71,7 @@ impl Server {
         let shutdown_timeout = self.options().drain.unwrap_or(STDIO_SHUTDOWN_TIMEOUT);
         tokio::select! {
             () = scheduler.supervise(stopping.fired(), self.tasks().ended(), shutdown_timeout) => {}
-            () = second_signal => tracing::warn!("SIGTERM was received again: calls that were still running were dropped"),
+            () = second_signal => tracing::warn!("SIGTERM was received again: running calls were dropped"),
         }
         self.tasks().stop();
         Ok(())
@@ -143,10 +143,10 @@ fn open_stdout() -> io::Result<WriteMode> {
     Ok(WriteMode::Blocking(Arc::new(File::from(io::stdout().as_handle().try_clone_to_owned()?))))
 }
 
-/// Opens stdout for the writer. Where the system allows it, a pipe is opened a second time, so that writes to it need not
-/// block while the mode of the descriptor that other processes share does not change. Writes to anything else may block
-/// and are made on a thread, which costs three times as much CPU if a client sends one request at a time, and almost
-/// nothing if it sends many.
+/// Opens stdout for the writer. Where the system allows it, a pipe is opened a second time, so that writes to it need
+/// not block while the mode of the descriptor that other processes share does not change. Writes to anything else may
+/// block and are made on a thread, which costs three times as much CPU if a client sends one request at a time, and
+/// almost nothing if it sends many.
 #[cfg(unix)]
 fn open_stdout() -> io::Result<WriteMode> {
     use std::os::{fd::AsFd, unix::fs::FileTypeExt};

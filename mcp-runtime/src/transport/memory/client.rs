@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{AnswerClientRequest, MemoryConnection};
+use super::connection::{AnswerClientRequest, MemoryConnection};
 use crate::{
     protocol::{META_CLIENT_CAPABILITIES, META_PROTOCOL_VERSION, Revision},
     server::Server,

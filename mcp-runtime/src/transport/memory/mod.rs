@@ -5,4 +5,4 @@ mod client;
 mod connection;
 
 pub(crate) use client::{MemoryClient, MemoryReply, answer_input_requests, prompt_arguments};
-pub(crate) use connection::{AnswerClientRequest, MemoryConnection, parse_message};
+pub(crate) use connection::parse_message;

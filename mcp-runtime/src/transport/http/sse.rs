@@ -1,0 +1,80 @@
+//! Event streams: the text of an event, and the stream of events that a response's body is made of. A comment is sent
+//! after 15 s of silence, so that no intermediary closes the connection as idle.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use hyper::body::Bytes;
+use tokio::time::{Instant, Sleep, sleep};
+
+use crate::{connection::Receiver, jsonrpc::one_line};
+
+/// After this much silence a comment is sent.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// A comment, which clients ignore.
+const COMMENT: &[u8] = b":\n\n";
+
+/// What the channel of a stream carries.
+#[derive(Clone, Copy)]
+pub(super) enum StreamContent {
+    /// JSON-RPC messages.
+    Messages,
+    /// Events as text.
+    Events,
+}
+
+/// Reads the events of a stream.
+pub(super) struct EventReader {
+    receiver: Receiver,
+    content: StreamContent,
+    /// Whether a comment is sent first, so that the client receives the head of the response.
+    opening_comment: bool,
+    silence: Pin<Box<Sleep>>,
+}
+
+impl EventReader {
+    pub(super) fn new(receiver: Receiver, content: StreamContent, opening_comment: bool) -> Self {
+        Self { receiver, content, opening_comment, silence: Box::pin(sleep(KEEP_ALIVE)) }
+    }
+
+    /// Whether every event has been read.
+    pub(super) fn is_finished(&self) -> bool {
+        self.receiver.is_finished()
+    }
+
+    /// The next events as text.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let mut out = Vec::new();
+        if std::mem::take(&mut self.opening_comment) {
+            out.extend_from_slice(COMMENT);
+        }
+        match self.receiver.poll(cx) {
+            Poll::Ready(Some(items)) => match self.content {
+                StreamContent::Messages => items.iter().for_each(|message| write_event(&mut out, message)),
+                StreamContent::Events => items.iter().for_each(|event| out.extend_from_slice(event)),
+            },
+            Poll::Ready(None) if out.is_empty() => return Poll::Ready(None),
+            Poll::Ready(None) => {}
+            Poll::Pending if out.is_empty() => {
+                ready!(self.silence.as_mut().poll(cx));
+                out.extend_from_slice(COMMENT);
+            }
+            Poll::Pending => {}
+        }
+        self.silence.as_mut().reset(Instant::now() + KEEP_ALIVE);
+        Poll::Ready(Some(out.into()))
+    }
+}
+
+/// Appends an event that holds a message. Some clients ignore events that do not name their type.
+pub(super) fn write_event(out: &mut Vec<u8>, message: &[u8]) {
+    out.reserve(message.len() + 24);
+    out.extend_from_slice(b"event: message\ndata: ");
+    let start = out.len();
+    out.extend_from_slice(message);
+    one_line(out.get_mut(start..).unwrap_or_default());
+    out.extend_from_slice(b"\n\n");
+}

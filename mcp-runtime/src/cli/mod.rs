@@ -87,7 +87,7 @@ fn serve_http(server: &Server, address: &str) -> Result<()> {
     block_on(Builder::new_multi_thread, async {
         let listener = tokio::net::TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        server.may_serve(address)?;
+        server.check_address(address)?;
         print::complain(&format!("serving {} at http://{address}{}", server.name(), server.path()));
         server.clone().serve_http_on(listener).await
     })?

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{dispatch::ListenStream, events::Subscriber, transport::memory::read};
+use crate::{dispatch::ListenStream, events::Subscriber, transport::memory::parse_message};
 
 /// How long a change may take in a test; publishing is immediate, so that only the publisher takes time.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -106,7 +106,7 @@ impl Changes {
                 Poll::Pending => return Poll::Pending,
             },
         };
-        Poll::Ready(read(&bytes))
+        Poll::Ready(parse_message(&bytes))
     }
 }
 

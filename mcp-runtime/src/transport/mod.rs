@@ -1,10 +1,14 @@
-//! The ways into a server: byte streams (stdio and any other pair), HTTP, and memory. A transport moves bytes; what they
-//! mean is decided in `dispatch`, the same for all of them.
+//! The transports: byte streams (stdio or any other pair), HTTP, and memory. A transport only moves messages;
+//! `dispatch` interprets them, in the same way for every transport.
 
 mod connection;
 #[cfg(feature = "http")]
 pub(crate) mod http;
+mod line_buffer;
 pub(crate) mod memory;
+mod scheduler;
+#[cfg(any(feature = "stdio", feature = "http"))]
+mod signal;
 #[cfg(feature = "stdio")]
 mod stdio;
 mod stream;

@@ -1,5 +1,4 @@
-//! Stdio: a thread that reads lines and serves, in place, what is ready at once. `ServerBuilder::run` and programs
-//! with a runtime of their own start it.
+//! Stdio: a thread reads requests from stdin and answers in place those that complete immediately.
 
 use std::{
     fs::File,
@@ -9,69 +8,71 @@ use std::{
 };
 
 use tokio::{runtime::Handle, sync::oneshot};
-use tokio_util::sync::CancellationToken;
 
 use super::{
-    connection::{BURST, Opening, StreamConnection},
-    writer::{Lines, Port, Writer},
+    connection::{ConnectionParts, FLUSH_SIZE, StreamConnection},
+    signal::TerminateSignal,
+    writer::{ConnectionWriter, OutputBuffer, WriteMode},
 };
 use crate::{
     connection::RequestContext,
     server::{Result, Server, ServerBuilder},
 };
+use tokio_util::sync::CancellationToken;
 
-/// How long calls may go on after stdin has ended: the official clients send SIGTERM after this time.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long calls may run after the end of stdin, unless `drain` is set: the official clients send SIGTERM after this
+/// time.
+const STDIO_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Server {
-    /// Serves the program's own stdin and stdout until stdin ends or the process is told to stop (`SIGTERM`).
+    /// Serves the process's stdin and stdout until stdin ends or the process receives `SIGTERM`.
     ///
-    /// Calls that still run then get 2 seconds to end, or what [`drain`](ServerBuilder::drain) says, and are answered.
-    /// `SIGTERM` after that, or a second one, ends at once. Nothing but messages may go to stdout: use `eprintln!` or
-    /// `tracing` for everything else. A thread of its own reads stdin; after `SIGTERM` it stays there, waiting, until
-    /// the process ends.
+    /// Calls that are still running then have 2 seconds to finish, or the time set with
+    /// [`drain`](ServerBuilder::drain), and are answered. `SIGTERM` during that time, or a second one, stops the server
+    /// immediately. Only messages may be written to stdout: use `eprintln!` or `tracing` for everything else. A
+    /// dedicated thread reads stdin; after `SIGTERM` it stays blocked until the process exits.
     ///
-    /// It needs a tokio runtime with time (and, for `SIGTERM`, I/O) enabled.
+    /// Requires a tokio runtime with time (and, for `SIGTERM`, I/O) enabled.
     ///
     /// See [stdio](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio).
     ///
     /// # Errors
-    /// Stdin or stdout is closed, or no thread can be started.
+    /// Stdin or stdout is closed, or the thread cannot be started.
     pub async fn serve_stdio(&self) -> Result<()> {
         crate::server::report_forgotten();
-        let input = input()?;
-        let writer = Writer::new(output()?);
+        let input = open_stdin()?;
+        let writer = ConnectionWriter::new(open_stdout()?);
         let runtime = Handle::current();
-        let (connection, work) = StreamConnection::new(Opening {
+        let (connection, scheduler) = StreamConnection::new(ConnectionParts {
             server: self.clone(),
             writer: writer.clone(),
             runtime: runtime.clone(),
             context: RequestContext::default(),
             requests: None,
         });
-        let (ended, reader) = oneshot::channel();
+        let (reader_ended, reader) = oneshot::channel();
         std::thread::Builder::new().name("mcp-stdin".into()).spawn(move || {
             let _entered = runtime.enter();
             if let Err(error) = read(input, connection, &writer, &runtime) {
-                tracing::error!(error = %error, "stdin can no longer be read");
+                tracing::error!(error = %error, "cannot read stdin");
             }
-            // not waited for when the process was told to stop
-            let _gone = ended.send(());
+            // after SIGTERM the receiver is dropped before the reader ends
+            let _dropped = reader_ended.send(());
         })?;
-        let stopped = CancellationToken::default();
-        let told_again = async {
-            let mut terminate = Terminate::new();
+        let stopping = CancellationToken::default();
+        let second_signal = async {
+            let mut terminate = TerminateSignal::new();
             tokio::select! {
                 _ = reader => {}
                 () = terminate.recv() => {}
             }
-            stopped.cancel();
+            stopping.cancel();
             terminate.recv().await;
         };
-        let patience = self.options().drain.unwrap_or(PATIENCE);
+        let shutdown_timeout = self.options().drain.unwrap_or(STDIO_SHUTDOWN_TIMEOUT);
         tokio::select! {
-            () = work.supervise(stopped.cancelled(), self.tasks().ended(), patience) => {}
-            () = told_again => tracing::warn!("told to stop once more: calls that still ran were dropped"),
+            () = scheduler.supervise(stopping.cancelled(), self.tasks().ended(), shutdown_timeout) => {}
+            () = second_signal => tracing::warn!("SIGTERM was received again: running calls were dropped"),
         }
         self.tasks().stop();
         Ok(())
@@ -82,80 +83,81 @@ impl ServerBuilder {
     /// Builds the server and [serves stdio](Server::serve_stdio) with it.
     ///
     /// # Errors
-    /// What [`build`](Self::build) and [`Server::serve_stdio`] say.
+    /// Those of [`build`](Self::build) and [`Server::serve_stdio`].
     pub async fn serve_stdio(self) -> Result<()> {
         self.build()?.serve_stdio().await
     }
 }
 
-/// The reader: it ends with stdin, or when the other side does not read stdout any more.
+/// Reads and serves requests until stdin ends or the client closes stdout.
 fn read(
     mut input: impl Read,
     mut connection: StreamConnection,
-    writer: &Arc<Writer>,
+    writer: &Arc<ConnectionWriter>,
     runtime: &Handle,
 ) -> io::Result<()> {
-    let mut out = Lines::default();
+    let mut out = OutputBuffer::default();
     loop {
-        match input.read(connection.space()) {
+        match input.read(connection.spare_capacity()) {
             Ok(0) => break,
-            Ok(bytes) => connection.filled(bytes),
+            Ok(bytes) => connection.advance(bytes),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         }
         while connection.serve_line(&mut out) {
-            if out.bytes.len() >= BURST {
+            if out.bytes.len() >= FLUSH_SIZE {
                 out.flush(writer);
                 if writer.is_full() {
-                    runtime.block_on(writer.room());
+                    runtime.block_on(writer.wait_for_capacity());
                 }
             }
         }
         out.flush(writer);
         if writer.is_full() {
-            runtime.block_on(writer.room());
+            runtime.block_on(writer.wait_for_capacity());
         }
         if writer.is_closed() {
             return Ok(());
         }
     }
-    connection.serve_rest(&mut out);
+    connection.serve_last_line(&mut out);
     out.flush(writer);
     Ok(())
 }
 
 #[cfg(unix)]
-fn input() -> io::Result<File> {
+fn open_stdin() -> io::Result<File> {
     use std::os::fd::AsFd;
-    // around the lock and the buffer of `std::io::Stdin`
+    // bypasses the lock and the buffer of `std::io::Stdin`
     Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
 }
 
 #[cfg(windows)]
-fn input() -> io::Result<File> {
+fn open_stdin() -> io::Result<File> {
     use std::os::windows::io::AsHandle;
     Ok(File::from(io::stdin().as_handle().try_clone_to_owned()?))
 }
 
 #[cfg(windows)]
-fn output() -> io::Result<Port> {
+fn open_stdout() -> io::Result<WriteMode> {
     use std::os::windows::io::AsHandle;
-    Ok(Port::Blocking(Arc::new(File::from(io::stdout().as_handle().try_clone_to_owned()?))))
+    Ok(WriteMode::Blocking(Arc::new(File::from(io::stdout().as_handle().try_clone_to_owned()?))))
 }
 
-/// The way to stdout. A pipe is opened once more where the system allows that, so that writing to it need not wait
-/// while everyone else who holds it sees no change. Writes to anything else may block, and are made on a thread: that
-/// costs three times as much CPU where a host sends one request at a time, and next to nothing where it sends many.
+/// Opens stdout for the writer. Where the system allows it, a pipe is opened a second time, so that writes to it need
+/// not block while the mode of the descriptor that other processes share does not change. Writes to anything else may
+/// block and are made on a thread, which costs three times as much CPU if a client sends one request at a time, and
+/// almost nothing if it sends many.
 #[cfg(unix)]
-fn output() -> io::Result<Port> {
+fn open_stdout() -> io::Result<WriteMode> {
     use std::os::{fd::AsFd, unix::fs::FileTypeExt};
     let file = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     if file.metadata()?.file_type().is_fifo()
-        && let Some(now) = reopened()
+        && let Some(nonblocking) = reopen_stdout_nonblocking()
     {
-        return Ok(Port::Nonblocking { now, blocking: Arc::new(file) });
+        return Ok(WriteMode::Nonblocking { nonblocking, blocking: Arc::new(file) });
     }
-    Ok(Port::Blocking(Arc::new(file)))
+    Ok(WriteMode::Blocking(Arc::new(file)))
 }
 
 #[cfg(all(
@@ -168,9 +170,9 @@ fn output() -> io::Result<Port> {
         target_arch = "riscv64"
     )
 ))]
-fn reopened() -> Option<File> {
+fn reopen_stdout_nonblocking() -> Option<File> {
     use std::os::unix::fs::OpenOptionsExt;
-    /// The same on each of these architectures.
+    /// The value is the same on each of these architectures.
     const O_NONBLOCK: i32 = 0o4000;
     std::fs::OpenOptions::new().write(true).custom_flags(O_NONBLOCK).open("/proc/self/fd/1").ok()
 }
@@ -188,47 +190,6 @@ fn reopened() -> Option<File> {
         )
     ))
 ))]
-fn reopened() -> Option<File> {
+fn reopen_stdout_nonblocking() -> Option<File> {
     None
-}
-
-/// The times that the process is told to stop.
-#[cfg(unix)]
-struct Terminate(Option<tokio::signal::unix::Signal>);
-
-#[cfg(unix)]
-impl Terminate {
-    fn new() -> Self {
-        use tokio::signal::unix::{SignalKind, signal};
-        let signal = signal(SignalKind::terminate());
-        if let Err(error) = &signal {
-            tracing::warn!(%error, "SIGTERM will end the process without its calls");
-        }
-        Self(signal.ok())
-    }
-
-    /// Waits for the next time.
-    async fn recv(&mut self) {
-        match &mut self.0 {
-            Some(signal) => {
-                signal.recv().await;
-            }
-            None => std::future::pending().await,
-        }
-    }
-}
-
-/// Elsewhere a process is ended, not told; stdin's end is the only sign.
-#[cfg(not(unix))]
-struct Terminate;
-
-#[cfg(not(unix))]
-impl Terminate {
-    fn new() -> Self {
-        Self
-    }
-
-    async fn recv(&mut self) {
-        std::future::pending().await
-    }
 }

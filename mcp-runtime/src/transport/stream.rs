@@ -1,4 +1,4 @@
-//! Any pair of byte streams: sockets, pipes, an in-memory duplex. Programs call `Server::serve` for each connection.
+//! `Server::serve`: one connection over any pair of byte streams, such as a socket, pipes or an in-memory duplex.
 
 use std::{
     future::ready,
@@ -15,29 +15,26 @@ use tokio::{
 };
 
 use super::{
-    connection::{BURST, Opening, StreamConnection},
-    writer::{Lines, Piece, Port, Writer},
+    connection::{ConnectionParts, FLUSH_SIZE, SHUTDOWN_TIMEOUT, StreamConnection},
+    writer::{BacklogChunk, ConnectionWriter, OutputBuffer, WriteMode},
 };
 use crate::{
     connection::RequestContext,
     server::{Result, Server},
 };
 
-/// How long calls may go on after the input has ended.
-const PATIENCE: Duration = Duration::from_secs(10);
-
 impl Server {
-    /// Serves one connection, a line a message, until `reader` ends.
+    /// Serves one connection, one message per line, until `reader` ends.
     ///
-    /// Calls that still run then get 10 seconds to end, or what [`drain`](crate::ServerBuilder::drain) says, and are
-    /// answered. Dropping the future stops the connection and all of its calls. Any number of connections can be served
-    /// at once. A `writer` that takes nothing for [`write_timeout`](crate::ServerBuilder::write_timeout) ends the
-    /// connection.
+    /// Calls that are still running then have 10 seconds to finish, or the time set with
+    /// [`drain`](crate::ServerBuilder::drain), and are answered. Dropping the future stops the connection and all of
+    /// its calls. Any number of connections can be served concurrently. If `writer` accepts nothing for
+    /// [`write_timeout`](crate::ServerBuilder::write_timeout), the connection ends.
     ///
     /// See [custom transports](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports#custom-transports).
     ///
     /// # Errors
-    /// `reader` fails. A `writer` that fails ends the connection like the end of `reader`.
+    /// `reader` fails. If `writer` fails, the connection ends as it does with the end of `reader`.
     pub async fn serve<R, W>(&self, reader: R, writer: W) -> Result<()>
     where
         R: AsyncRead + Send,
@@ -54,8 +51,8 @@ async fn serve(
     reader: Pin<&mut (dyn AsyncRead + Send + '_)>,
     mut target: Pin<&mut (dyn AsyncWrite + Send + '_)>,
 ) -> Result<()> {
-    let writer = Writer::new(Port::Async);
-    let (connection, work) = StreamConnection::new(Opening {
+    let writer = ConnectionWriter::new(WriteMode::Async);
+    let (connection, scheduler) = StreamConnection::new(ConnectionParts {
         server: server.clone(),
         writer: writer.clone(),
         runtime: Handle::current(),
@@ -63,57 +60,61 @@ async fn serve(
         requests: None,
     });
     let options = server.options();
-    let mut failed = None;
-    let read = async { failed = read(reader, connection, &writer).await.err() };
+    let mut read_error = None;
+    let read = async { read_error = read(reader, connection, &writer).await.err() };
     tokio::select! {
-        () = work.supervise(read, ready(()), options.drain.unwrap_or(PATIENCE)) => {}
+        () = scheduler.supervise(read, ready(()), options.drain.unwrap_or(SHUTDOWN_TIMEOUT)) => {}
         () = write(&writer, target.as_mut(), options.write_timeout) => {}
     }
-    // the other side may be gone already
+    // fails if the client has disconnected
     let _closed = timeout(options.write_timeout, target.shutdown()).await;
-    failed.map_or(Ok(()), |error| Err(error.into()))
+    read_error.map_or(Ok(()), |error| Err(error.into()))
 }
 
 async fn read(
     mut reader: Pin<&mut (dyn AsyncRead + Send + '_)>,
     mut connection: StreamConnection,
-    writer: &Arc<Writer>,
+    writer: &Arc<ConnectionWriter>,
 ) -> io::Result<()> {
-    let mut out = Lines::default();
+    let mut out = OutputBuffer::default();
     loop {
-        match reader.read(connection.space()).await? {
+        match reader.read(connection.spare_capacity()).await? {
             0 => break,
-            bytes => connection.filled(bytes),
+            bytes => connection.advance(bytes),
         }
         while connection.serve_line(&mut out) {
-            if out.bytes.len() >= BURST {
+            if out.bytes.len() >= FLUSH_SIZE {
                 out.flush(writer);
-                writer.room().await;
+                writer.wait_for_capacity().await;
             }
         }
         out.flush(writer);
         if writer.is_full() {
-            writer.room().await;
+            writer.wait_for_capacity().await;
         }
     }
-    connection.serve_rest(&mut out);
+    connection.serve_last_line(&mut out);
     out.flush(writer);
     Ok(())
 }
 
-/// Writes what comes; never ends, since the one who supervises sees that the writer has closed.
-async fn write(writer: &Arc<Writer>, mut target: Pin<&mut (dyn AsyncWrite + Send + '_)>, limit: Duration) {
-    let mut piece = Piece::default();
-    while let Some(next) = writer.taken(piece).await {
-        piece = next;
-        if let Err(error) = write_all(&mut target, &piece.bytes, limit).await {
-            writer.fail(&error);
+/// Writes the backlog; never completes, since `supervise` ends when the writer has closed.
+async fn write(
+    writer: &Arc<ConnectionWriter>,
+    mut target: Pin<&mut (dyn AsyncWrite + Send + '_)>,
+    limit: Duration,
+) {
+    let mut chunk = BacklogChunk::default();
+    while let Some(next) = writer.next_chunk(chunk).await {
+        chunk = next;
+        if let Err(error) = write_all(&mut target, &chunk.bytes, limit).await {
+            writer.close(&error);
         }
     }
     std::future::pending::<()>().await;
 }
 
-/// Writes all bytes, waiting at most that long for each step.
+/// Writes all bytes; each write and the flush may take at most `limit`.
 async fn write_all(
     target: &mut Pin<&mut (dyn AsyncWrite + Send + '_)>,
     mut bytes: &[u8],

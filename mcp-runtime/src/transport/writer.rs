@@ -1,5 +1,5 @@
-//! The one writer of a connection: whole lines, in the order they were handed over, without ever blocking those who
-//! hand them over. What the other side does not take yet is kept as a backlog, with a bound on what may be added.
+//! The writer of a connection: writes whole lines in the order in which they were sent, and never blocks the sender.
+//! Bytes that the client has not read yet are kept in a bounded backlog.
 
 use std::{
     fs::File,
@@ -13,91 +13,89 @@ use std::{
 
 use tokio::sync::{Notify, futures::Notified};
 
-use crate::{
-    jsonrpc::replace_line_breaks,
-    sync::{Mutex, wait},
-};
+use crate::jsonrpc::replace_line_breaks;
+use crate::sync::{Mutex, MutexGuard, wait};
 
-/// Bytes of backlog beyond which the reader waits.
-const FULL: usize = 8 << 20;
-/// Bytes of backlog beyond which notifications are dropped.
-const NO_NOTIFICATIONS: usize = 1 << 20;
+/// Bytes of backlog above which the connection stops reading requests.
+const MAX_BACKLOG: usize = 8 << 20;
+/// Bytes of backlog above which notifications are dropped.
+const NOTIFICATION_BACKLOG: usize = 1 << 20;
 
-/// How bytes get out.
+/// How bytes are written.
 #[derive(Debug)]
-pub(crate) enum Port {
-    /// `now` takes what there is room for, and says `WouldBlock` otherwise; the rest waits on the writer's own thread.
+pub(crate) enum WriteMode {
+    /// `nonblocking` takes what fits and returns `WouldBlock` otherwise; a thread writes the rest to `blocking`.
     #[cfg_attr(not(feature = "stdio"), allow(dead_code))]
-    Nonblocking { now: File, blocking: Arc<File> },
-    /// Every write may block, so all of them are made on the writer's own thread.
+    Nonblocking { nonblocking: File, blocking: Arc<File> },
+    /// Every write may block, so a thread makes all of them.
     #[cfg_attr(not(feature = "stdio"), allow(dead_code))]
     Blocking(Arc<File>),
-    /// An async task takes the backlog with [`Writer::taken`].
+    /// An async task takes the backlog with [`ConnectionWriter::next_chunk`].
     Async,
 }
 
 #[derive(Debug)]
-pub(crate) struct Writer {
-    port: Port,
+pub(crate) struct ConnectionWriter {
+    mode: WriteMode,
     state: Mutex<WriterState>,
     /// Replies in the backlog.
     unwritten: AtomicUsize,
-    /// The backlog has grown, for the async task.
+    /// Notified when the backlog grows, for the async task.
     grown: Notify,
-    /// The same for the writer's own thread.
+    /// Notified when the backlog grows, for the thread.
     more: Condvar,
-    /// The backlog has shrunk, or the writer has closed.
+    /// Notified when the backlog shrinks or the writer closes.
     shrunk: Notify,
 }
 
 #[derive(Debug, Default)]
 struct WriterState {
     backlog: Vec<u8>,
-    /// Bytes of the backlog, and those that are being written.
+    /// Bytes of the backlog and of the chunk that is being written.
     bytes: usize,
     replies: usize,
-    /// The thread or task is writing: everything else goes behind what it writes.
+    /// The thread or task is writing, so new lines go to the backlog.
     writing: bool,
-    /// The writer's own thread runs.
+    /// The thread has been started.
     thread: bool,
     closed: bool,
 }
 
-/// A part of the backlog, to be written.
+/// The backlog, taken out to be written.
 #[derive(Debug, Default)]
-pub(crate) struct Piece {
+pub(crate) struct BacklogChunk {
     pub(crate) bytes: Vec<u8>,
     replies: usize,
 }
 
-/// Messages on their way to the writer: whole lines, and how many of them are replies.
+/// Batch for the writer: whole lines, and how many of them are replies.
 #[derive(Debug, Default)]
-pub(crate) struct Lines {
+pub(crate) struct OutputBuffer {
     pub(crate) bytes: Vec<u8>,
     pub(crate) replies: usize,
 }
 
-impl Lines {
-    /// Where the next message goes; [`end_line`](Self::end_line) with the length before it ends it.
+impl OutputBuffer {
+    /// Ends the line of the message that was appended at `start`, a reply.
     pub(crate) fn end_line(&mut self, start: usize) {
         replace_line_breaks(self.bytes.get_mut(start..).unwrap_or_default());
         self.bytes.push(b'\n');
         self.replies += 1;
     }
 
-    /// Hands everything to the writer.
-    pub(crate) fn flush(&mut self, writer: &Arc<Writer>) {
+    /// Sends everything to the writer.
+    pub(crate) fn flush(&mut self, writer: &Arc<ConnectionWriter>) {
         writer.send(&self.bytes, self.replies);
         self.bytes.clear();
         self.replies = 0;
     }
 }
 
-impl Writer {
-    pub(crate) fn new(port: Port) -> Arc<Self> {
-        let state = WriterState { writing: matches!(port, Port::Async), ..WriterState::default() };
+impl ConnectionWriter {
+    pub(crate) fn new(mode: WriteMode) -> Arc<Self> {
+        let state = WriterState { writing: matches!(mode, WriteMode::Async), ..WriterState::default() };
         Arc::new(Self {
-            port,
+            mode,
             state: Mutex::new(state),
             unwritten: AtomicUsize::new(0),
             grown: Notify::new(),
@@ -106,23 +104,27 @@ impl Writer {
         })
     }
 
-    /// Hands over one message.
+    fn state(&self) -> MutexGuard<'_, WriterState> {
+        self.state.lock()
+    }
+
+    /// Sends one message.
     pub(crate) fn send_line(self: &Arc<Self>, mut message: Vec<u8>, replies: usize) {
         replace_line_breaks(&mut message);
         message.push(b'\n');
         self.send(&message, replies);
     }
 
-    /// Hands over whole lines that hold so many replies.
+    /// Sends whole lines that hold this number of replies.
     fn send(self: &Arc<Self>, lines: &[u8], replies: usize) {
-        let mut state = self.state.lock();
+        let mut state = self.state();
         if state.closed || lines.is_empty() {
             return;
         }
-        let taken = if state.writing { Ok(0) } else { self.write_now(lines) };
-        let rest = match taken {
-            Ok(taken) => lines.get(taken..).unwrap_or_default(),
-            Err(error) => return self.close(&mut state, &error),
+        let written = if state.writing { Ok(0) } else { self.try_write(lines) };
+        let rest = match written {
+            Ok(written) => lines.get(written..).unwrap_or_default(),
+            Err(error) => return self.mark_closed(&mut state, &error),
         };
         if rest.is_empty() {
             return;
@@ -131,60 +133,61 @@ impl Writer {
         state.bytes += rest.len();
         state.replies += replies;
         self.unwritten.fetch_add(replies, Ordering::AcqRel);
-        match &self.port {
-            Port::Async => self.grown.notify_one(),
-            Port::Nonblocking { blocking: file, .. } | Port::Blocking(file) => {
+        match &self.mode {
+            WriteMode::Async => self.grown.notify_one(),
+            WriteMode::Nonblocking { blocking: file, .. } | WriteMode::Blocking(file) => {
                 state.writing = true;
                 self.more.notify_one();
                 if !state.thread {
                     state.thread = true;
                     let (writer, file) = (Arc::clone(self), Arc::clone(file));
                     let thread = std::thread::Builder::new().name("mcp-stdout".into());
-                    if let Err(error) = thread.spawn(move || writer.drain(&file)) {
-                        self.close(&mut state, &error);
+                    if let Err(error) = thread.spawn(move || writer.write_backlog(&file)) {
+                        self.mark_closed(&mut state, &error);
                     }
                 }
             }
         }
     }
 
-    fn write_now(&self, lines: &[u8]) -> io::Result<usize> {
-        let Port::Nonblocking { now, .. } = &self.port else { return Ok(0) };
-        let mut taken = 0;
-        while let Some(rest @ [_, ..]) = lines.get(taken..) {
-            match (&*now).write(rest) {
+    /// Writes as much as is possible without blocking; the number of bytes written.
+    fn try_write(&self, lines: &[u8]) -> io::Result<usize> {
+        let WriteMode::Nonblocking { nonblocking, .. } = &self.mode else { return Ok(0) };
+        let mut written = 0;
+        while let Some(rest @ [_, ..]) = lines.get(written..) {
+            match (&*nonblocking).write(rest) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(n) => taken += n,
+                Ok(n) => written += n,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
                 Err(e) => return Err(e),
             }
         }
-        Ok(taken)
+        Ok(written)
     }
 
-    /// Writes the backlog whenever there is some, on a thread of its own.
-    fn drain(self: &Arc<Self>, mut file: &File) {
-        let mut piece = Piece::default();
+    /// Writes the backlog until the writer closes, on the writer's thread.
+    fn write_backlog(self: &Arc<Self>, mut file: &File) {
+        let mut chunk = BacklogChunk::default();
         loop {
-            piece = match self.next_piece(piece) {
-                Some(piece) => piece,
+            chunk = match self.next_chunk_blocking(chunk) {
+                Some(chunk) => chunk,
                 None => return,
             };
-            if let Err(error) = file.write_all(&piece.bytes).and_then(|()| file.flush()) {
-                return self.close(&mut self.state.lock(), &error);
+            if let Err(error) = file.write_all(&chunk.bytes).and_then(|()| file.flush()) {
+                return self.mark_closed(&mut self.state(), &error);
             }
         }
     }
 
-    /// Counts `done` as written and waits for more; `None` once the writer has closed.
-    fn next_piece(&self, mut done: Piece) -> Option<Piece> {
-        let mut state = self.state.lock();
+    /// Counts `done` as written and blocks until the next chunk; `None` once the writer has closed.
+    fn next_chunk_blocking(&self, mut done: BacklogChunk) -> Option<BacklogChunk> {
+        let mut state = self.state();
         loop {
             if state.closed {
                 return None;
             }
-            if let Some(next) = self.exchange(&mut state, std::mem::take(&mut done)) {
+            if let Some(next) = self.take_chunk(&mut state, std::mem::take(&mut done)) {
                 state.writing = true;
                 return Some(next);
             }
@@ -193,7 +196,8 @@ impl Writer {
         }
     }
 
-    fn exchange(&self, state: &mut WriterState, mut done: Piece) -> Option<Piece> {
+    /// Counts `done` as written and takes the backlog; `None` if it is empty.
+    fn take_chunk(&self, state: &mut WriterState, mut done: BacklogChunk) -> Option<BacklogChunk> {
         if state.closed {
             return None;
         }
@@ -206,22 +210,22 @@ impl Writer {
             return None;
         }
         done.bytes.clear();
-        // one burst must not keep its memory for the life of the connection
-        done.bytes.shrink_to(NO_NOTIFICATIONS);
+        // one burst must not hold its memory for the lifetime of the connection
+        done.bytes.shrink_to(NOTIFICATION_BACKLOG);
         std::mem::swap(&mut done.bytes, &mut state.backlog);
         done.replies = std::mem::take(&mut state.replies);
         Some(done)
     }
 
-    /// For an async writer: counts `done` as written and waits for more; `None` once the writer has closed.
-    pub(crate) async fn taken(&self, mut done: Piece) -> Option<Piece> {
+    /// For the async task: counts `done` as written and waits for the next chunk; `None` once the writer has closed.
+    pub(crate) async fn next_chunk(&self, mut done: BacklogChunk) -> Option<BacklogChunk> {
         loop {
             {
-                let mut state = self.state.lock();
+                let mut state = self.state();
                 if state.closed {
                     return None;
                 }
-                if let Some(next) = self.exchange(&mut state, std::mem::take(&mut done)) {
+                if let Some(next) = self.take_chunk(&mut state, std::mem::take(&mut done)) {
                     return Some(next);
                 }
             }
@@ -229,12 +233,12 @@ impl Writer {
         }
     }
 
-    /// For an async writer: the other side is gone.
-    pub(crate) fn fail(&self, error: &io::Error) {
-        self.close(&mut self.state.lock(), error);
+    /// For the async task: closes the writer after a failed write.
+    pub(crate) fn close(&self, error: &io::Error) {
+        self.mark_closed(&mut self.state(), error);
     }
 
-    fn close(&self, state: &mut WriterState, error: &io::Error) {
+    fn mark_closed(&self, state: &mut WriterState, error: &io::Error) {
         tracing::debug!(error = %error, "the client has stopped reading");
         *state = WriterState { closed: true, ..WriterState::default() };
         self.more.notify_all();
@@ -243,53 +247,53 @@ impl Writer {
         self.grown.notify_one();
     }
 
-    /// Replies that have not been written yet.
-    pub(crate) fn unwritten(&self) -> usize {
+    /// The number of replies that have not been written yet.
+    pub(crate) fn unwritten_replies(&self) -> usize {
         self.unwritten.load(Ordering::Acquire)
     }
 
     #[cfg(feature = "stdio")]
     pub(crate) fn is_closed(&self) -> bool {
-        self.state.lock().closed
+        self.state().closed
     }
 
-    /// Whether the reader has to wait for [`room`](Self::room).
+    /// Whether the reader has to [wait for capacity](Self::wait_for_capacity).
     pub(crate) fn is_full(&self) -> bool {
-        self.unwritten() > 0 && self.state.lock().bytes > FULL
+        self.unwritten_replies() > 0 && self.state().bytes > MAX_BACKLOG
     }
 
-    /// Waits until there is room for more replies, or the other side is gone.
-    pub(crate) async fn room(&self) {
-        self.until(|state| state.bytes <= FULL / 2).await;
+    /// Waits until more replies may be sent, or the client has disconnected.
+    pub(crate) async fn wait_for_capacity(&self) {
+        self.wait_until(|state| state.bytes <= MAX_BACKLOG / 2).await;
     }
 
-    /// Waits until the client keeps up with what it is sent, or is gone.
-    pub(crate) async fn quiet(&self) {
-        self.until(|state| state.bytes <= NO_NOTIFICATIONS).await;
+    /// Waits until the client keeps up with the messages sent to it, or has disconnected.
+    pub(crate) async fn wait_until_caught_up(&self) {
+        self.wait_until(|state| state.bytes <= NOTIFICATION_BACKLOG).await;
     }
 
-    /// Waits until everything has been written, or the other side is gone.
-    pub(crate) async fn flushed(&self) {
-        self.until(|state| state.bytes == 0).await;
+    /// Waits until everything has been written, or the client has disconnected.
+    pub(crate) async fn wait_until_flushed(&self) {
+        self.wait_until(|state| state.bytes == 0).await;
     }
 
-    /// Waits until the other side is gone.
-    pub(crate) async fn closed(&self) {
-        self.until(|_| false).await;
+    /// Waits until the client has disconnected.
+    pub(crate) async fn wait_until_closed(&self) {
+        self.wait_until(|_| false).await;
     }
 
-    /// Ends when some of the backlog is written after this call.
-    pub(crate) fn shrinks(&self) -> Notified<'_> {
+    /// Completes when some of the backlog is written after this call.
+    pub(crate) fn backlog_shrunk(&self) -> Notified<'_> {
         self.shrunk.notified()
     }
 
-    async fn until(&self, mut enough: impl FnMut(&WriterState) -> bool) {
+    async fn wait_until(&self, mut condition: impl FnMut(&WriterState) -> bool) {
         loop {
             let mut shrunk = pin!(self.shrunk.notified());
             shrunk.as_mut().enable();
             {
-                let state = self.state.lock();
-                if state.closed || enough(&state) {
+                let state = self.state();
+                if state.closed || condition(&state) {
                     return;
                 }
             }
@@ -297,9 +301,9 @@ impl Writer {
         }
     }
 
-    /// Sends a notification, if the client keeps up.
+    /// Sends a notification, or drops it if the client does not keep up.
     pub(crate) fn notify(self: &Arc<Self>, message: Vec<u8>) {
-        if self.state.lock().bytes > NO_NOTIFICATIONS {
+        if self.state().bytes > NOTIFICATION_BACKLOG {
             tracing::debug!("a notification was dropped: the client does not read");
             return;
         }
@@ -309,10 +313,10 @@ impl Writer {
     /// Sends a message that must not be lost.
     ///
     /// # Errors
-    /// Why the client does not get it.
+    /// The reason why the client cannot receive it.
     pub(crate) fn deliver(self: &Arc<Self>, message: Vec<u8>) -> Result<(), &'static str> {
-        let state = self.state.lock();
-        if state.closed || state.bytes > FULL {
+        let state = self.state();
+        if state.closed || state.bytes > MAX_BACKLOG {
             return Err("it does not read what is sent to it");
         }
         drop(state);

@@ -1,11 +1,10 @@
-//! Which hosts and origins are served: the defence against web pages that reach a local server through a name of
-//! their own. The endpoint asks before it looks at anything else.
+//! Which hosts and origins are served: protects local servers from web pages that reach them through DNS rebinding.
 
 use http::{HeaderValue, Version, request::Parts};
 
 use super::{
     headers::{HeaderField, ProtocolHeaders},
-    response::HttpError,
+    http_error::HttpError,
 };
 use crate::config::HttpOptions;
 
@@ -13,9 +12,9 @@ use crate::config::HttpOptions;
 #[derive(Debug)]
 pub(super) struct Guard {
     any_host: bool,
-    /// Empty: the names of this machine.
+    /// Empty: only the loopback names.
     hosts: Vec<String>,
-    /// Empty: pages of this machine.
+    /// Empty: only pages of loopback hosts.
     origins: Vec<String>,
 }
 
@@ -28,10 +27,10 @@ impl Guard {
         }
     }
 
-    /// Refuses a request that names a foreign host or comes from a foreign page.
-    pub(super) fn check(&self, parts: &Parts, head: &ProtocolHeaders<'_>) -> Result<(), HttpError> {
+    /// Refuses a request for a host, or from an origin, that is not allowed.
+    pub(super) fn check(&self, parts: &Parts, headers: &ProtocolHeaders<'_>) -> Result<(), HttpError> {
         let target = parts.uri.authority().map(http::uri::Authority::as_str);
-        let host = match head.host {
+        let host = match headers.host {
             HeaderField::One(host) => {
                 Some(host.to_str().map_err(|_| HttpError::bad_request("`Host` is not ASCII"))?)
             }
@@ -39,22 +38,20 @@ impl Guard {
             HeaderField::Absent if parts.version >= Version::HTTP_2 && target.is_some() => None,
             HeaderField::Absent => return Err(HttpError::bad_request("`Host` is missing")),
         };
-        if ![host, target].into_iter().flatten().all(|name| self.serves(name)) {
-            return Err(HttpError::forbidden(
-                "this host is not served here\nname it in `.allowed_hosts([..])`",
-            ));
+        if ![host, target].into_iter().flatten().all(|authority| self.allows_host(authority)) {
+            return Err(HttpError::forbidden("this host is not served\nname it in `.allowed_hosts([..])`"));
         }
-        match head.origin {
+        match headers.origin {
             HeaderField::Absent => Ok(()),
-            HeaderField::Repeated(_) => Err(head.repeated("Origin")),
-            HeaderField::One(origin) if self.admits(origin) => Ok(()),
-            HeaderField::One(_) => Err(HttpError::forbidden(
-                "this origin is not served here\nname it in `.allowed_origins([..])`",
-            )),
+            HeaderField::Repeated(_) => Err(headers.repeated_error("Origin")),
+            HeaderField::One(origin) if self.allows_origin(origin) => Ok(()),
+            HeaderField::One(_) => {
+                Err(HttpError::forbidden("this origin is not allowed\nname it in `.allowed_origins([..])`"))
+            }
         }
     }
 
-    fn serves(&self, authority: &str) -> bool {
+    fn allows_host(&self, authority: &str) -> bool {
         if self.any_host {
             return true;
         }
@@ -64,12 +61,12 @@ impl Guard {
         }
         self.hosts.iter().any(|allowed| match split_authority(allowed) {
             Some((name, None)) => name.eq_ignore_ascii_case(host),
-            Some((name, wanted)) => name.eq_ignore_ascii_case(host) && wanted == port,
+            Some((name, allowed_port)) => name.eq_ignore_ascii_case(host) && allowed_port == port,
             None => false,
         })
     }
 
-    fn admits(&self, origin: &HeaderValue) -> bool {
+    fn allows_origin(&self, origin: &HeaderValue) -> bool {
         let Ok(origin) = origin.to_str() else { return false };
         if !self.origins.is_empty() {
             return self.origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin));
@@ -83,7 +80,7 @@ fn is_loopback(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || host == "127.0.0.1" || host == "[::1]"
 }
 
-/// Host and port of `host[:port]`; `None` if it is something else.
+/// Host and port of `host[:port]`; `None` if it has another form.
 fn split_authority(authority: &str) -> Option<(&str, Option<&str>)> {
     let end = match authority.strip_prefix('[') {
         Some(rest) => rest.find(']')? + 2,
@@ -104,15 +101,15 @@ mod tests {
     use super::*;
 
     fn guard(hosts: &[&str], origins: &[&str], any_host: bool) -> Guard {
-        let own = |list: &[&str]| list.iter().map(|&s| s.to_owned()).collect();
-        Guard { any_host, hosts: own(hosts), origins: own(origins) }
+        let owned = |list: &[&str]| list.iter().map(|&s| s.to_owned()).collect();
+        Guard { any_host, hosts: owned(hosts), origins: owned(origins) }
     }
 
     #[test]
-    fn by_default_only_this_machine_is_served() {
+    fn by_default_only_loopback_hosts_are_allowed() {
         let guard = guard(&[], &[], false);
         for good in ["localhost", "localhost:80", "LOCALHOST:8080", "127.0.0.1:1", "[::1]", "[::1]:3000"] {
-            assert!(guard.serves(good), "{good}");
+            assert!(guard.allows_host(good), "{good}");
         }
         for bad in [
             "localhost.evil.example",
@@ -129,17 +126,18 @@ mod tests {
             "",
             ":80",
         ] {
-            assert!(!guard.serves(bad), "{bad}");
+            assert!(!guard.allows_host(bad), "{bad}");
         }
     }
 
     #[test]
-    fn by_default_only_pages_of_this_machine_are_admitted() {
-        let admits = |guard: &Guard, origin: &'static str| guard.admits(&HeaderValue::from_static(origin));
+    fn by_default_only_pages_of_loopback_hosts_are_allowed() {
+        let allows =
+            |guard: &Guard, origin: &'static str| guard.allows_origin(&HeaderValue::from_static(origin));
         let default = guard(&[], &[], false);
         for good in ["http://localhost", "http://localhost:5173", "https://127.0.0.1:1", "http://[::1]:8080"]
         {
-            assert!(admits(&default, good), "{good}");
+            assert!(allows(&default, good), "{good}");
         }
         for bad in [
             "null",
@@ -150,19 +148,19 @@ mod tests {
             "http://localhost/",
             "http://",
         ] {
-            assert!(!admits(&default, bad), "{bad}");
+            assert!(!allows(&default, bad), "{bad}");
         }
         let listed = guard(&[], &["https://app.example", "null"], false);
-        assert!(admits(&listed, "https://app.example") && admits(&listed, "null"));
-        assert!(!admits(&listed, "http://localhost") && !admits(&listed, "https://app.example:444"));
+        assert!(allows(&listed, "https://app.example") && allows(&listed, "null"));
+        assert!(!allows(&listed, "http://localhost") && !allows(&listed, "https://app.example:444"));
     }
 
     #[test]
     fn listed_hosts_replace_the_default() {
         let listed = guard(&["mcp.example", "other.example:8443"], &[], false);
-        assert!(listed.serves("mcp.example") && listed.serves("MCP.example:1234"));
-        assert!(listed.serves("other.example:8443") && !listed.serves("other.example"));
-        assert!(!listed.serves("localhost") && !listed.serves("x.mcp.example"));
-        assert!(guard(&[], &[], true).serves("anything.example"));
+        assert!(listed.allows_host("mcp.example") && listed.allows_host("MCP.example:1234"));
+        assert!(listed.allows_host("other.example:8443") && !listed.allows_host("other.example"));
+        assert!(!listed.allows_host("localhost") && !listed.allows_host("x.mcp.example"));
+        assert!(guard(&[], &[], true).allows_host("anything.example"));
     }
 }

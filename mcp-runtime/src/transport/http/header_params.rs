@@ -1,5 +1,5 @@
-//! `Mcp-Param-*` headers, which repeat arguments of a call: compared with them, so that a gateway and this server cannot
-//! be told different things.
+//! Compares `Mcp-Param-*` headers with the arguments that they repeat, so that a gateway that reads the headers and
+//! this server act on the same values.
 //!
 //! See [request metadata](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#request-metadata).
 
@@ -8,38 +8,40 @@ use std::{borrow::Cow, collections::HashMap};
 use http::HeaderMap;
 use serde_json::value::RawValue;
 
-use super::headers::{PARAM_PREFIX, decode, mismatch};
+use super::headers::{PARAM_PREFIX, decode_value, header_mismatch};
 use crate::{
     connection::HeaderParam,
     jsonrpc::{ProtocolError, decode_string},
 };
 
-/// Checks the headers that a tool's arguments are repeated into.
-pub(super) fn arguments(
+/// Checks the headers that repeat a tool's arguments.
+pub(super) fn check_header_params(
     params: &[HeaderParam],
     arguments: Option<&RawValue>,
     headers: &HeaderMap,
 ) -> Result<(), ProtocolError> {
-    let members = arguments.map(members).unwrap_or_default();
+    let members = arguments.map(parse_object).unwrap_or_default();
     for HeaderParam { header, path } in params {
         let sent = headers.get(format!("{PARAM_PREFIX}{header}"));
         match (sent, value_at(&members, path, header)?) {
             (None, None) => {}
             (Some(sent), Some(value)) => {
-                let Some(sent) = decode(sent) else {
-                    return Err(mismatch(format!("`Mcp-Param-{header}` is not a valid header value")));
+                let Some(sent) = decode_value(sent) else {
+                    return Err(header_mismatch(format!("`Mcp-Param-{header}` is not a valid header value")));
                 };
-                if !same(&sent, value) {
+                if !header_equals(&sent, value) {
                     let argument = path.join(".");
-                    return Err(mismatch(format!("`Mcp-Param-{header}` is not the argument `{argument}`")));
+                    return Err(header_mismatch(format!(
+                        "`Mcp-Param-{header}` is not the argument `{argument}`"
+                    )));
                 }
             }
             (None, Some(value)) if value.get().starts_with(['{', '[']) => {
-                // no client can repeat that: an argument error, which the model should see
+                // cannot be repeated in a header: reported as an argument error, which the model sees
             }
-            (None, Some(_)) => return Err(mismatch(format!("`Mcp-Param-{header}` is missing"))),
+            (None, Some(_)) => return Err(header_mismatch(format!("`Mcp-Param-{header}` is missing"))),
             (Some(_), None) => {
-                return Err(mismatch(format!(
+                return Err(header_mismatch(format!(
                     "`Mcp-Param-{header}` is sent, but the argument `{}` is not",
                     path.join(".")
                 )));
@@ -49,15 +51,15 @@ pub(super) fn arguments(
     Ok(())
 }
 
-type Members<'a> = HashMap<Cow<'a, str>, &'a RawValue>;
+type ObjectMembers<'a> = HashMap<Cow<'a, str>, &'a RawValue>;
 
-fn members(object: &RawValue) -> Members<'_> {
+fn parse_object(object: &RawValue) -> ObjectMembers<'_> {
     serde_json::from_str(object.get()).unwrap_or_default()
 }
 
-/// The argument that a path of names leads to; `null` is as good as absent.
+/// The argument at a path of property names; `null` counts as absent.
 fn value_at<'a>(
-    arguments: &Members<'a>,
+    arguments: &ObjectMembers<'a>,
     path: &[String],
     header: &str,
 ) -> Result<Option<&'a RawValue>, ProtocolError> {
@@ -65,18 +67,20 @@ fn value_at<'a>(
     let present = |raw: &&RawValue| raw.get() != "null";
     let mut value = arguments.get(first.as_str()).copied().filter(present);
     for name in rest {
-        // an object as text is taken for the object later on, so the header would not tell what is in it
+        // a string that holds a JSON object is coerced to the object later, so its members cannot be compared here
         if value.is_some_and(|raw| raw.get().starts_with('"')) {
             let argument = path.join(".");
-            return Err(mismatch(format!("`Mcp-Param-{header}` cannot be compared with `{argument}`")));
+            return Err(header_mismatch(format!(
+                "`Mcp-Param-{header}` cannot be compared with `{argument}`"
+            )));
         }
-        value = value.and_then(|raw| members(raw).get(name.as_str()).copied()).filter(present);
+        value = value.and_then(|raw| parse_object(raw).get(name.as_str()).copied()).filter(present);
     }
     Ok(value)
 }
 
-/// Whether a header says the same as a value of the body: text exactly, numbers by value.
-fn same(sent: &[u8], value: &RawValue) -> bool {
+/// Whether a header's value equals an argument: strings exactly, numbers by value.
+fn header_equals(sent: &[u8], value: &RawValue) -> bool {
     if let Some(text) = decode_string(value) {
         return sent == text.as_bytes();
     }
@@ -85,7 +89,7 @@ fn same(sent: &[u8], value: &RawValue) -> bool {
         Some(b't' | b'f') => sent == json.as_bytes(),
         Some(b'-' | b'0'..=b'9') => {
             let Ok(sent) = std::str::from_utf8(sent) else { return false };
-            match (integer(sent), integer(json)) {
+            match (parse_integer(sent), parse_integer(json)) {
                 (Some(a), Some(b)) => a == b,
                 _ => sent == json,
             }
@@ -94,19 +98,19 @@ fn same(sent: &[u8], value: &RawValue) -> bool {
     }
 }
 
-/// The integer that a decimal number is: `42`, `42.0`, `4.2e1`.
-fn integer(text: &str) -> Option<i128> {
+/// Parses a decimal number that is an integer: `42`, `42.0`, `4.2e1`.
+fn parse_integer(text: &str) -> Option<i128> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     if digits.bytes().all(|b| b.is_ascii_digit()) {
         return text.parse().ok();
     }
-    if let Some((whole, fraction)) = text.split_once('.')
+    if let Some((integer_part, fraction)) = text.split_once('.')
         && !fraction.is_empty()
         && fraction.bytes().all(|b| b == b'0')
     {
-        return integer(whole);
+        return parse_integer(integer_part);
     }
-    // exponents: exact as long as the value is within what a header can carry
+    // with an exponent; exact within the integers that `f64` represents
     let value: f64 = serde_json::from_str(text).ok()?;
     #[allow(clippy::cast_possible_truncation)]
     (value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_991.0).then_some(value as i128)
@@ -127,11 +131,12 @@ mod tests {
         }
         let body: Box<RawValue> = serde_json::from_str(body).expect("json");
         let path = path.split('/').map(str::to_owned).collect();
-        arguments(&[HeaderParam { header: "Value".into(), path }], Some(&body), &headers).map_err(|e| e.code)
+        check_header_params(&[HeaderParam { header: "Value".into(), path }], Some(&body), &headers)
+            .map_err(|e| e.code)
     }
 
     #[test]
-    fn text_is_compared_after_decoding() {
+    fn strings_are_compared_after_decoding() {
         assert_eq!(check(Some("Hello"), r#"{"value":"Hello"}"#), Ok(()));
         assert_eq!(check(Some("=?base64?SGVsbG8=?="), r#"{"value":"Hello"}"#), Ok(()));
         assert_eq!(check(Some("=?base64?SGVsbG8sIOS4lueVjA==?="), r#"{"value":"Hello, 世界"}"#), Ok(()));
@@ -151,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_body_lacks_no_header_may_say() {
+    fn a_header_without_its_argument_is_refused() {
         assert_eq!(check(None, "{}"), Ok(()));
         assert_eq!(check(None, r#"{"value":null}"#), Ok(()));
         assert_eq!(check(Some("x"), "{}"), Err(-32020));
@@ -160,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn nested_arguments_are_found_by_their_path() {
+    fn nested_arguments_are_compared_by_their_path() {
         assert_eq!(check_at("a/b", Some("x"), r#"{"a":{"b":"x"}}"#), Ok(()));
         assert_eq!(check_at("a/b", Some("y"), r#"{"a":{"b":"x"}}"#), Err(-32020));
         assert_eq!(check_at("a/b", None, r#"{"a":{"b":"x"}}"#), Err(-32020));

@@ -1,11 +1,12 @@
-//! The headers that the protocol cares about, found in one walk over the request's.
+//! The headers that the protocol defines, read in one pass over a request's headers, and their comparison with the
+//! body.
 
 use std::borrow::Cow;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
-use super::response::HttpError;
+use super::http_error::HttpError;
 use crate::{
     dispatch::unsupported_version,
     jsonrpc::{JsonRpcMessage, ProtocolError, decode_string},
@@ -13,7 +14,7 @@ use crate::{
 };
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-/// In front of a tool's own headers.
+/// The prefix of headers that repeat a tool's arguments.
 pub(super) const PARAM_PREFIX: &str = "mcp-param-";
 
 /// One header.
@@ -22,7 +23,7 @@ pub(super) enum HeaderField<'a> {
     #[default]
     Absent,
     One(&'a HeaderValue),
-    /// More than once; the first of them.
+    /// More than once; the first value.
     Repeated(&'a HeaderValue),
 }
 
@@ -38,7 +39,7 @@ impl<'a> HeaderField<'a> {
         matches!(self, Self::Repeated(_))
     }
 
-    /// The value, also of a header that should not have been repeated.
+    /// The value, or the first one if the header is repeated.
     pub(super) fn first(self) -> Option<&'a HeaderValue> {
         match self {
             Self::Absent => None,
@@ -47,7 +48,7 @@ impl<'a> HeaderField<'a> {
     }
 }
 
-/// What kind of body a client takes.
+/// The media types that a client accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Accepts {
     pub(super) json: bool,
@@ -68,8 +69,8 @@ impl Accepts {
                 let ranges: Vec<&str> =
                     headers.get_all(header::ACCEPT).iter().filter_map(|v| v.to_str().ok()).collect();
                 Self {
-                    json: accepted(&ranges, "application", "json"),
-                    stream: accepted(&ranges, "text", "event-stream"),
+                    json: accepts_type(&ranges, "application", "json"),
+                    stream: accepts_type(&ranges, "text", "event-stream"),
                 }
             }
         }
@@ -87,57 +88,60 @@ pub(super) struct ProtocolHeaders<'a> {
     pub(super) last_event: HeaderField<'a>,
     pub(super) method: HeaderField<'a>,
     pub(super) name: HeaderField<'a>,
-    /// The client waits for `100 Continue` before it sends its body.
-    pub(super) expects: bool,
+    /// The client waits for `100 Continue` before it sends the body.
+    pub(super) expects_continue: bool,
     /// Some `Mcp-Param-*` is repeated.
     param_repeated: bool,
 }
 
 impl<'a> ProtocolHeaders<'a> {
     pub(super) fn read(headers: &'a HeaderMap) -> Self {
-        let mut head = Self::default();
+        let mut fields = Self::default();
         let mut last_param = None;
         for (name, value) in headers {
             match name.as_str() {
-                "host" => head.host.add(value),
-                "origin" => head.origin.add(value),
-                "content-type" => head.content_type.add(value),
-                "mcp-protocol-version" => head.version.add(value),
-                "mcp-session-id" => head.session.add(value),
-                "last-event-id" => head.last_event.add(value),
-                "mcp-method" => head.method.add(value),
-                "mcp-name" => head.name.add(value),
-                "expect" => head.expects = true,
-                // a repeated name comes with its values in a row
+                "host" => fields.host.add(value),
+                "origin" => fields.origin.add(value),
+                "content-type" => fields.content_type.add(value),
+                "mcp-protocol-version" => fields.version.add(value),
+                "mcp-session-id" => fields.session.add(value),
+                "last-event-id" => fields.last_event.add(value),
+                "mcp-method" => fields.method.add(value),
+                "mcp-name" => fields.name.add(value),
+                "expect" => fields.expects_continue = true,
+                // the values of a repeated header are adjacent
                 param if param.starts_with(PARAM_PREFIX) => {
-                    head.param_repeated |= last_param == Some(param);
+                    fields.param_repeated |= last_param == Some(param);
                     last_param = Some(param);
                 }
                 _ => {}
             }
         }
-        head
+        fields
     }
 
-    /// Whether the version header names a revision that is not served.
+    /// Whether the version header names an unknown revision.
     pub(super) fn is_unknown_version(&self) -> bool {
         self.version
             .first()
             .is_some_and(|version| version.to_str().ok().and_then(Revision::from_wire).is_none())
     }
 
-    /// Whether the version header alone makes this a request of 2026-07-28.
+    /// Whether the version header names a revision that is not a legacy one.
     pub(super) fn is_modern(&self) -> bool {
-        self.version.first().is_some_and(|version| legacy(version).is_none())
+        self.version.first().is_some_and(|version| parse_legacy_revision(version).is_none())
     }
 
-    /// The handshake revision that the version header names.
+    /// The legacy revision that the version header names.
     pub(super) fn legacy_revision(&self) -> Option<Revision> {
-        self.version.first().and_then(legacy)
+        self.version.first().and_then(parse_legacy_revision)
     }
 
-    /// Refuses a header of the protocol that is repeated.
-    pub(super) fn once(&self) -> Result<(), &'static str> {
+    /// Checks that no header of the protocol is repeated.
+    ///
+    /// # Errors
+    /// The name of a repeated header.
+    pub(super) fn check_repeated(&self) -> Result<(), &'static str> {
         for (field, name) in [
             (self.version, "MCP-Protocol-Version"),
             (self.session, "Mcp-Session-Id"),
@@ -152,8 +156,8 @@ impl<'a> ProtocolHeaders<'a> {
         if self.param_repeated { Err("Mcp-Param-*") } else { Ok(()) }
     }
 
-    /// The refusal of a repeated header, when the body has not been read.
-    pub(super) fn repeated(&self, name: &str) -> HttpError {
+    /// The error of a repeated header, where the body has not been read.
+    pub(super) fn repeated_error(&self, name: &str) -> HttpError {
         let code = if self.is_modern() { HEADER_MISMATCH } else { INVALID_REQUEST };
         HttpError::new(StatusCode::BAD_REQUEST, code, format!("`{name}` is repeated"))
     }
@@ -171,13 +175,13 @@ impl<'a> ProtocolHeaders<'a> {
     }
 }
 
-fn legacy(version: &HeaderValue) -> Option<Revision> {
+fn parse_legacy_revision(version: &HeaderValue) -> Option<Revision> {
     let revision = Revision::from_wire(version.to_str().ok()?)?;
     (!revision.is_modern()).then_some(revision)
 }
 
-/// Whether the most specific range that covers the type has a weight above nought.
-fn accepted(values: &[&str], kind: &str, subtype: &str) -> bool {
+/// Whether the most specific media range that matches the type has a weight above zero.
+fn accepts_type(values: &[&str], kind: &str, subtype: &str) -> bool {
     let mut best = (0, false);
     for range in values.iter().flat_map(|value| value.split(',')) {
         let mut parts = range.split(';').map(str::trim);
@@ -188,44 +192,44 @@ fn accepted(values: &[&str], kind: &str, subtype: &str) -> bool {
             _ if k == "*" && s == "*" => 1,
             _ => continue,
         };
-        let refused = parts.filter_map(|p| p.split_once('=')).any(|(key, weight)| {
+        let excluded = parts.filter_map(|p| p.split_once('=')).any(|(key, weight)| {
             key.trim().eq_ignore_ascii_case("q") && weight.trim().parse::<f32>().is_ok_and(|q| q <= 0.0)
         });
         if rank > best.0 {
-            best = (rank, !refused);
+            best = (rank, !excluded);
         }
     }
     best.1
 }
 
-/// Compares the headers that every request of 2026-07-28 has with its body.
+/// Compares the headers of a request of 2026-07-28 with its body.
 pub(super) fn check_headers(
     message: &JsonRpcMessage<'_>,
     version: &str,
-    head: &ProtocolHeaders<'_>,
+    headers: &ProtocolHeaders<'_>,
 ) -> Result<(), ProtocolError> {
-    let mismatch = |text: String| Err(mismatch(text));
-    if let Err(name) = head.once() {
-        return mismatch(format!("`{name}` is repeated"));
+    let refuse = |message: String| Err(header_mismatch(message));
+    if let Err(name) = headers.check_repeated() {
+        return refuse(format!("`{name}` is repeated"));
     }
-    match head.version {
+    match headers.version {
         HeaderField::One(sent) if sent.as_bytes() == version.as_bytes() => {}
-        HeaderField::Absent => return mismatch("`MCP-Protocol-Version` is missing".into()),
-        _ => return mismatch("`MCP-Protocol-Version` is not the version in `_meta`".into()),
+        HeaderField::Absent => return refuse("`MCP-Protocol-Version` is missing".into()),
+        _ => return refuse("`MCP-Protocol-Version` is not the version in `_meta`".into()),
     }
     if version != Revision::LATEST.as_str() {
         return Err(unsupported_version(version));
     }
-    method_and_name(message, message.method().unwrap_or_default(), head)
+    check_method_and_name(message, message.method().unwrap_or_default(), headers)
 }
 
-/// A header is not what the body says.
-pub(super) fn mismatch(text: impl Into<String>) -> ProtocolError {
+/// The error of a header that differs from the body.
+pub(super) fn header_mismatch(text: impl Into<String>) -> ProtocolError {
     ProtocolError::new(HEADER_MISMATCH, text)
 }
 
-/// A header's value: plain ASCII, or UTF-8 as `=?base64?…?=`.
-pub(super) fn decode(value: &HeaderValue) -> Option<Cow<'_, [u8]>> {
+/// Decodes a header's value: plain ASCII, or UTF-8 as `=?base64?…?=`.
+pub(super) fn decode_value(value: &HeaderValue) -> Option<Cow<'_, [u8]>> {
     let text = value.to_str().ok()?.trim_matches([' ', '\t']);
     match text.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
         None => Some(Cow::Borrowed(text.as_bytes())),
@@ -238,33 +242,33 @@ pub(super) fn decode(value: &HeaderValue) -> Option<Cow<'_, [u8]>> {
 }
 
 /// Checks `Mcp-Method` and `Mcp-Name`.
-fn method_and_name(
+fn check_method_and_name(
     message: &JsonRpcMessage<'_>,
     method: &str,
-    head: &ProtocolHeaders<'_>,
+    headers: &ProtocolHeaders<'_>,
 ) -> Result<(), ProtocolError> {
-    match head.method.first() {
-        None => return Err(mismatch("`Mcp-Method` is missing")),
+    match headers.method.first() {
+        None => return Err(header_mismatch("`Mcp-Method` is missing")),
         Some(sent) if sent.as_bytes() == method.as_bytes() => {}
-        Some(_) => return Err(mismatch("`Mcp-Method` is not the body's `method`")),
+        Some(_) => return Err(header_mismatch("`Mcp-Method` is not the body's `method`")),
     }
     let params = message.params();
-    let (named, member) = match method {
+    let (value, member) = match method {
         "tools/call" | "prompts/get" => (params.name, "name"),
         "resources/read" => (params.uri, "uri"),
         "tasks/get" | "tasks/update" | "tasks/cancel" => (params.task_id, "taskId"),
         _ => return Ok(()),
     };
-    match (named.and_then(decode_string), head.name) {
-        // what the body lacks is for dispatch to say
+    match (value.and_then(decode_string), headers.name) {
+        // dispatch reports what the body lacks
         (None, HeaderField::Absent) => Ok(()),
-        (Some(_), HeaderField::Absent) => Err(mismatch("`Mcp-Name` is missing")),
-        (Some(named), HeaderField::One(sent))
-            if decode(sent).is_some_and(|sent| sent == named.as_bytes()) =>
+        (Some(_), HeaderField::Absent) => Err(header_mismatch("`Mcp-Name` is missing")),
+        (Some(value), HeaderField::One(sent))
+            if decode_value(sent).is_some_and(|sent| sent == value.as_bytes()) =>
         {
             Ok(())
         }
-        _ => Err(mismatch(format!("`Mcp-Name` is not the body's `params.{member}`"))),
+        _ => Err(header_mismatch(format!("`Mcp-Name` is not the body's `params.{member}`"))),
     }
 }
 
@@ -282,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn accept_is_read_by_its_rules() {
+    fn accept_follows_the_rules_of_media_ranges() {
         assert_eq!(accepts(&[]), (true, true));
         assert_eq!(accepts(&["*/*"]), (true, true));
         assert_eq!(accepts(&["application/json", "text/event-stream"]), (true, true));
@@ -295,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn json_may_have_parameters() {
+    fn the_json_media_type_may_have_parameters() {
         let is_json = |value: &'static str| {
             let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(value))]);
             ProtocolHeaders::read(&headers).is_json()
@@ -305,16 +309,16 @@ mod tests {
     }
 
     #[test]
-    fn repeated_headers_are_seen() {
+    fn repeated_headers_are_found() {
         let mut headers = HeaderMap::new();
         headers.append("mcp-param-a", HeaderValue::from_static("1"));
         headers.append("mcp-param-b", HeaderValue::from_static("1"));
-        assert!(ProtocolHeaders::read(&headers).once().is_ok());
+        assert!(ProtocolHeaders::read(&headers).check_repeated().is_ok());
         headers.append("mcp-param-a", HeaderValue::from_static("1"));
-        assert!(ProtocolHeaders::read(&headers).once().is_err());
+        assert!(ProtocolHeaders::read(&headers).check_repeated().is_err());
         let mut headers = HeaderMap::new();
         headers.append("mcp-name", HeaderValue::from_static("1"));
         headers.append("mcp-name", HeaderValue::from_static("1"));
-        assert_eq!(ProtocolHeaders::read(&headers).once(), Err("Mcp-Name"));
+        assert_eq!(ProtocolHeaders::read(&headers).check_repeated(), Err("Mcp-Name"));
     }
 }

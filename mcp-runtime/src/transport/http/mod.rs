@@ -1,19 +1,23 @@
 //! HTTP: one endpoint for every revision, as a tower service. What only revisions before 2026-07-28 need is in
 //! [`legacy`]; the rest can be read without it.
 
-mod exchange;
+mod budgets;
+mod call_response;
+mod connection;
+mod cors;
+mod endpoint;
 mod guard;
 mod header_params;
 mod headers;
+mod http_error;
 mod legacy;
 mod request_body;
-mod response;
+mod response_body;
 mod serve;
 mod service;
 mod sse;
-mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use response::ResponseBody;
+pub use response_body::ResponseBody;
 pub use service::HttpService;

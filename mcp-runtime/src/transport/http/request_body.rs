@@ -1,4 +1,4 @@
-//! Reads the body of a request, within its bounds of size and time; bodies that are not complete yet share a budget in
+//! Reads the body of a request within limits on its size and time. Bodies that are not complete yet share a budget of
 //! bytes.
 
 use std::{
@@ -9,47 +9,43 @@ use std::{
     time::Duration,
 };
 
-use http::StatusCode;
 use hyper::body::{Body, Bytes};
 
-use super::response::HttpError;
-use crate::{
-    admission::{Budget, Permit},
-    protocol::INVALID_REQUEST,
-};
+use super::http_error::HttpError;
+use crate::admission::{Budget, Permit};
 
-/// What is read of a body that is refused, so that its sender gets to see the response.
-const DISCARDED: usize = 8 << 20;
+/// Bytes that are read of a refused body, so that its sender receives the response.
+const MAX_DISCARDED: usize = 8 << 20;
 
-/// The whole body.
+/// Reads a complete body.
 ///
 /// # Errors
-/// It is longer than `limit`, takes longer than `patience`, breaks off, or does not fit into the budget.
-pub(super) async fn receive<B>(
+/// It is longer than `limit`, takes longer than `time_limit`, is incomplete, or exceeds the budget.
+pub(super) async fn read_body<B>(
     body: B,
     limit: usize,
-    patience: Duration,
-    expects: bool,
+    time_limit: Duration,
+    expects_continue: bool,
     budget: &Arc<Budget>,
-) -> Result<BodyBytes, HttpError>
+) -> Result<RequestBody, HttpError>
 where
     B: Body<Data = Bytes> + Unpin,
 {
     let permit = budget.empty_permit();
-    let mut body = Partial { body, first: Bytes::new(), rest: Vec::new(), limit, permit, charged: 0 };
+    let mut body = PartialBody { body, first: Bytes::new(), rest: Vec::new(), limit, permit, charged: 0 };
     let declared = usize::try_from(body.body.size_hint().lower()).unwrap_or(usize::MAX);
     if declared > limit {
-        if !expects {
+        if !expects_continue {
             body.discard().await;
         }
-        return Err(HttpError::too_large());
+        return Err(HttpError::body_too_large());
     }
-    // Nearly always the body came with the head, and the second poll finds it: no timer for that.
-    let mut first = true;
+    // Nearly always the body arrived with the head and the second poll returns it: that needs no timer.
+    let mut first_poll = true;
     let quick = poll_fn(|cx| match body.poll(cx) {
         Poll::Ready(result) => Poll::Ready(Some(result)),
-        Poll::Pending if first => {
-            first = false;
+        Poll::Pending if first_poll => {
+            first_poll = false;
             cx.waker().wake_by_ref();
             Poll::Pending
         }
@@ -57,55 +53,53 @@ where
     });
     let received = match quick.await {
         Some(received) => received,
-        None => match tokio::time::timeout(patience, poll_fn(|cx| body.poll(cx))).await {
+        None => match tokio::time::timeout(time_limit, poll_fn(|cx| body.poll(cx))).await {
             Ok(received) => received,
-            Err(_) => return Err(HttpError::too_slow()),
+            Err(_) => return Err(HttpError::body_timeout()),
         },
     };
     match received {
-        Ok(text) => Ok(BodyBytes { text, _permit: body.permit }),
-        Err(refusal) => {
+        Ok(text) => Ok(RequestBody { text, _permit: body.permit }),
+        Err(error) => {
             body.rest = Vec::new();
             body.permit = budget.empty_permit();
             body.discard().await;
-            Err(refusal)
+            Err(error)
         }
     }
 }
 
-/// A whole body, and what it takes of the budget.
-pub(super) struct BodyBytes {
+/// A complete body, and its share of the budget.
+pub(super) struct RequestBody {
     pub(super) text: Bytes,
     _permit: Permit,
 }
 
-struct Partial<B> {
+struct PartialBody<B> {
     body: B,
-    /// Small bodies are one piece, which is not copied.
+    /// Small bodies consist of one frame, which is not copied.
     first: Bytes,
     rest: Vec<u8>,
     limit: usize,
-    /// Of the budget of bodies that are not complete.
+    /// Its share of the budget.
     permit: Permit,
-    /// Bytes that it holds.
+    /// Bytes of that share.
     charged: usize,
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Partial<B> {
+impl<B: Body<Data = Bytes> + Unpin> PartialBody<B> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, HttpError>> {
         loop {
             let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
             let data = match frame {
                 None => return Poll::Ready(Ok(self.take())),
                 Some(Err(_)) => {
-                    let refusal =
-                        HttpError::new(StatusCode::BAD_REQUEST, INVALID_REQUEST, "the body breaks off");
-                    return Poll::Ready(Err(refusal));
+                    return Poll::Ready(Err(HttpError::bad_request("the body is incomplete")));
                 }
                 Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
             };
             if self.first.len().max(self.rest.len()) + data.len() > self.limit {
-                return Poll::Ready(Err(HttpError::too_large()));
+                return Poll::Ready(Err(HttpError::body_too_large()));
             }
             let more = usize::try_from(self.body.size_hint().lower()).unwrap_or(0).min(self.limit);
             if self.first.is_empty() {
@@ -120,11 +114,11 @@ impl<B: Body<Data = Bytes> + Unpin> Partial<B> {
             if self.body.is_end_stream() {
                 return Poll::Ready(Ok(self.take()));
             }
-            // what is announced is charged before it comes, since room is made for it
+            // announced bytes are charged before they arrive, since memory is reserved for them
             let bytes = self.first.len().max(self.rest.len()) + more;
             if bytes > self.charged {
                 if !self.permit.grow(bytes - self.charged) {
-                    return Poll::Ready(Err(HttpError::too_many_bodies()));
+                    return Poll::Ready(Err(HttpError::too_many_body_bytes()));
                 }
                 self.charged = bytes;
             }
@@ -139,16 +133,16 @@ impl<B: Body<Data = Bytes> + Unpin> Partial<B> {
         }
     }
 
-    /// Reads on for a moment: a connection closed over unread data is reset, and the response lost with it.
+    /// Reads and discards data for a second: closing a connection with unread data resets it, and the response is lost.
     async fn discard(&mut self) {
-        let mut left = DISCARDED;
+        let mut remaining = MAX_DISCARDED;
         let read = poll_fn(|cx| {
             loop {
                 match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                     Some(Ok(frame)) => {
                         let size = frame.into_data().unwrap_or_default().len();
-                        left = left.saturating_sub(size);
-                        if left == 0 || self.body.is_end_stream() {
+                        remaining = remaining.saturating_sub(size);
+                        if remaining == 0 || self.body.is_end_stream() {
                             return Poll::Ready(());
                         }
                     }
@@ -156,6 +150,6 @@ impl<B: Body<Data = Bytes> + Unpin> Partial<B> {
                 }
             }
         });
-        let _in_time = tokio::time::timeout(Duration::from_secs(1), read).await;
+        let _timed_out = tokio::time::timeout(Duration::from_secs(1), read).await;
     }
 }

@@ -1,5 +1,5 @@
-//! Serves a server over HTTP: as a service for other servers, as a router, or with an accept loop of our own, which also
-//! bounds connections and header times and ends gracefully.
+//! Serves a server over HTTP: as a tower service, as an axum router, or with the accept loop, which limits connections
+//! and the time for headers and writes, and shuts down gracefully.
 
 use std::{
     convert::Infallible,
@@ -25,38 +25,39 @@ use tokio::{
 };
 
 use super::{
-    response::{self, ResponseBody},
-    service::{Endpoint, HttpService},
+    response_body::{ResponseBody, empty_response},
+    service::{HttpHandler, HttpService, Route},
 };
-use crate::server::{Error, Result, Server, ServerBuilder};
+use crate::{
+    server::{Error, Result, Server, ServerBuilder},
+    transport::{connection::SHUTDOWN_TIMEOUT, signal::TerminateSignal},
+};
 
-/// How long requests may go on after the server was told to stop.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Bytes of a connection that are read ahead.
+/// The maximum size of a connection's read buffer.
 const READ_AHEAD: usize = 64 << 10;
 
 impl Server {
     /// This server as a tower service: one MCP endpoint, which does not look at the path of a request.
     ///
-    /// Mount it where you like, such as with axum's `nest_service("/mcp", service)`, and put layers around it. Types
-    /// that your middleware puts into a request's extensions reach functions if they are declared with
-    /// [`caller_from`](crate::ServerBuilder::caller_from) or [`from_request`](crate::ServerBuilder::from_request). Hosts
-    /// and origins are checked as on a loopback address: a public server needs
+    /// Mount it anywhere, for example with axum's `nest_service("/mcp", service)`, and add layers to it. Types that
+    /// your middleware puts into a request's extensions are available to functions if they are declared with
+    /// [`caller_from`](crate::ServerBuilder::caller_from) or [`from_request`](crate::ServerBuilder::from_request).
+    /// Hosts and origins are checked as on a loopback address: a public server needs
     /// [`allowed_hosts`](crate::ServerBuilder::allowed_hosts).
     ///
     /// # Errors
-    /// Items have `scopes`, and nothing says who calls: neither [`caller`](crate::ServerBuilder::caller) nor
-    /// [`caller_from`](crate::ServerBuilder::caller_from) nor
-    /// [`trust_all_callers`](crate::ServerBuilder::trust_all_callers).
+    /// Items have `scopes`, and callers are not identified: none of [`caller`](crate::ServerBuilder::caller),
+    /// [`caller_from`](crate::ServerBuilder::caller_from) and
+    /// [`trust_all_callers`](crate::ServerBuilder::trust_all_callers) is used.
     pub fn into_service(self) -> Result<HttpService> {
         self.check_callers()?;
-        Ok(HttpService(Endpoint::new(&self)))
+        Ok(HttpService(HttpHandler::new(&self)))
     }
 
     /// This server as a router with everything that it serves over HTTP; see [`HttpService::into_router`].
     ///
     /// # Errors
-    /// As [`into_service`](Self::into_service).
+    /// Those of [`into_service`](Self::into_service).
     #[cfg(feature = "axum")]
     pub fn into_router(self) -> Result<axum::Router> {
         Ok(self.into_service()?.into_router())
@@ -67,57 +68,58 @@ impl Server {
         &self.options().http.path
     }
 
-    /// Serves over HTTP on an address until the process is told to stop, by SIGTERM or Ctrl-C.
+    /// Serves over HTTP on an address until the process receives SIGTERM or Ctrl-C.
     ///
-    /// Then no connection is accepted any more, requests in flight are answered within the
-    /// [drain](crate::ServerBuilder::drain) time, and this returns.
+    /// Then the server accepts no more connections, answers requests in flight within the
+    /// [shutdown timeout](crate::ServerBuilder::drain), and returns.
     ///
     /// # Errors
     /// The address cannot be bound, or can be reached from other machines while neither
-    /// [`allowed_hosts`](crate::ServerBuilder::allowed_hosts) nor [`any_host`](crate::ServerBuilder::any_host) says
-    /// for which hosts to serve; or items have `scopes`, and nothing says who calls.
+    /// [`allowed_hosts`](crate::ServerBuilder::allowed_hosts) nor [`any_host`](crate::ServerBuilder::any_host) is used;
+    /// or items have `scopes`, and callers are not identified.
     pub async fn serve_http(self, address: impl ToSocketAddrs) -> Result<()> {
         self.serve_http_on(TcpListener::bind(address).await?).await
     }
 
-    /// Serves over HTTP on a listener until the process is told to stop; see [`serve_http`](Self::serve_http).
+    /// Serves over HTTP on a listener until SIGTERM or Ctrl-C; see [`serve_http`](Self::serve_http).
     ///
     /// # Errors
-    /// The listener's address is public, and no hosts are named; or items have `scopes`, and nothing says who calls.
+    /// The listener's address is public, and no hosts are allowed; or items have `scopes`, and callers are not
+    /// identified.
     pub async fn serve_http_on(self, listener: TcpListener) -> Result<()> {
-        self.serve_http_until(listener, told_to_stop()).await
+        self.serve_http_until(listener, shutdown_signal()).await
     }
 
-    /// Serves over HTTP on a listener until `stop` is ready; see [`serve_http`](Self::serve_http).
+    /// Serves over HTTP on a listener until `stop` completes; see [`serve_http`](Self::serve_http).
     ///
     /// # Errors
-    /// The listener's address is public, and no hosts are named; or items have `scopes`, and nothing says who calls.
+    /// The listener's address is public, and no hosts are allowed; or items have `scopes`, and callers are not
+    /// identified.
     pub async fn serve_http_until(
         self,
         listener: TcpListener,
         stop: impl Future<Output = ()> + Send,
     ) -> Result<()> {
         let address = listener.local_addr()?;
-        self.may_serve(address)?;
+        self.check_address(address)?;
         self.check_callers()?;
-        let endpoint = Endpoint::new(&self);
-        let options = &endpoint.options;
+        let handler = HttpHandler::new(&self);
         crate::server::report_forgotten();
-        tracing::info!(%address, path = options.path, "serving over HTTP");
+        tracing::info!(%address, path = self.path(), "serving over HTTP");
         if self.keys().is_random() {
             tracing::info!(
                 "sessions and unfinished calls end with this process, since its key is random\n\
-                 set `MCP_SERVER_KEYS` or `.keys(..)` so that restarts and replicas know them"
+                 set `MCP_SERVER_KEYS` or `.keys(..)` so that they survive restarts and replicas share them"
             );
         }
-        accept(endpoint, listener, stop).await;
+        accept(handler, listener, stop).await;
         Ok(())
     }
 }
 
 impl Server {
-    /// Whether hosts are named, if others than this machine can reach an address.
-    pub(crate) fn may_serve(&self, address: SocketAddr) -> Result<()> {
+    /// Checks that the hosts to serve are listed if other machines can reach an address.
+    pub(crate) fn check_address(&self, address: SocketAddr) -> Result<()> {
         let options = &self.options().http;
         if address.ip().is_loopback() || options.any_host || !options.allowed_hosts.is_empty() {
             return Ok(());
@@ -130,7 +132,8 @@ impl Server {
 }
 
 impl Server {
-    /// Refuses to let everyone call what only some may, and warns where callers may have been meant to be told apart.
+    /// Refuses to serve items with `scopes` to callers that are not identified, and warns about types of `from_request`
+    /// that seem to identify callers.
     fn check_callers(&self) -> Result<()> {
         let options = &self.options().http;
         if options.caller.is_some() {
@@ -138,7 +141,7 @@ impl Server {
         }
         for name in &options.suspects {
             tracing::warn!(
-                "`{name}` of `.from_request` seems to say who calls, but nothing is bound to it\n\
+                "`{name}` of `.from_request` seems to identify the caller, but is not used for that\n\
                  declare it with `.caller_from::<{name}>()`, so that sessions and tasks belong to their callers"
             );
         }
@@ -150,8 +153,8 @@ impl Server {
             return Ok(());
         }
         Err(Error::from(format!(
-            "these items have `scopes`, but over HTTP nothing says who calls: {}\n\
-             tell callers apart with `.caller(..)` or `.caller_from::<T>()`, or let everyone call them with \
+            "these items have `scopes`, but callers are not identified over HTTP: {}\n\
+             identify them with `.caller(..)` or `.caller_from::<T>()`, or let everyone call the items with \
              `.trust_all_callers()`",
             scoped.join(", ")
         )))
@@ -162,7 +165,7 @@ impl ServerBuilder {
     /// Builds the server and makes a [service](Server::into_service) of it.
     ///
     /// # Errors
-    /// What [`build`](Self::build) and [`Server::into_service`] say.
+    /// Those of [`build`](Self::build) and [`Server::into_service`].
     pub fn into_service(self) -> Result<HttpService> {
         self.build()?.into_service()
     }
@@ -170,7 +173,7 @@ impl ServerBuilder {
     /// Builds the server and makes a [router](Server::into_router) of it.
     ///
     /// # Errors
-    /// What [`build`](Self::build) and [`Server::into_router`] say.
+    /// Those of [`build`](Self::build) and [`Server::into_router`].
     #[cfg(feature = "axum")]
     pub fn into_router(self) -> Result<axum::Router> {
         self.build()?.into_router()
@@ -179,7 +182,7 @@ impl ServerBuilder {
     /// Builds the server and [serves HTTP](Server::serve_http) with it.
     ///
     /// # Errors
-    /// What [`build`](Self::build) and [`Server::serve_http`] say.
+    /// Those of [`build`](Self::build) and [`Server::serve_http`].
     pub async fn serve_http(self, address: impl ToSocketAddrs) -> Result<()> {
         self.build()?.serve_http(address).await
     }
@@ -188,71 +191,71 @@ impl ServerBuilder {
 #[cfg(feature = "axum")]
 impl HttpService {
     /// A router with everything that the server serves over HTTP: the endpoint at `/mcp`, unless
-    /// [`path`](crate::ServerBuilder::path) says otherwise, and HTTP+SSE where that is switched on.
+    /// [`path`](crate::ServerBuilder::path) sets another path, and HTTP+SSE if it is enabled.
     ///
-    /// It is a whole site: merge it into a router beside your own routes. To mount only the endpoint, or under another
-    /// path, mount the service itself.
+    /// Its paths are absolute: merge it into a router with your own routes. To mount only the endpoint, or under
+    /// another path, mount the service itself.
     pub fn into_router(self) -> axum::Router {
-        let endpoint = self.0;
-        let (path, sse) = (endpoint.options.path.clone(), endpoint.options.sse_path.clone());
-        let answer = {
-            let endpoint = endpoint.clone();
-            move |request: axum::extract::Request| async move {
-                endpoint.answer(request).await.map(axum::body::Body::new)
-            }
+        let handler = self.0;
+        let options = handler.endpoint.options.clone();
+        let handle = |route| {
+            let handler = handler.clone();
+            axum::routing::any(move |request: axum::extract::Request| async move {
+                handler.handle(request, route).await.map(axum::body::Body::new)
+            })
         };
-        let router = axum::Router::new().route(&path, axum::routing::any(answer));
-        let Some(path) = sse else { return router };
-        let answer = move |request: axum::extract::Request| async move {
-            endpoint.answer_sse(request).await.map(axum::body::Body::new)
-        };
-        router.route(&path, axum::routing::any(answer))
+        let router = axum::Router::new().route(&options.path, handle(Route::Mcp));
+        match &options.sse_path {
+            Some(path) => router.route(path, handle(Route::HttpSse)),
+            None => router,
+        }
     }
 }
 
-/// How long a client of HTTP+SSE may take for the end of its stream, after the calls there have had their time to end.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long a client of HTTP+SSE may take to read the end of its stream after the shutdown timeout.
+const SSE_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The accept loop.
-async fn accept(endpoint: Arc<Endpoint>, listener: TcpListener, stop: impl Future<Output = ()>) {
-    let places = Arc::new(Semaphore::new(endpoint.options.max_connections.min(Semaphore::MAX_PERMITS)));
-    let (stopping, told) = watch::channel(());
+async fn accept(handler: Arc<HttpHandler>, listener: TcpListener, stop: impl Future<Output = ()>) {
+    let endpoint = &handler.endpoint;
+    let permits = Arc::new(Semaphore::new(endpoint.options.max_connections.min(Semaphore::MAX_PERMITS)));
+    let (stop_sender, stop_receiver) = watch::channel(());
     let mut stop = pin!(stop);
     loop {
         let next = async {
-            let place = places.clone().acquire_owned().await;
-            (place, listener.accept().await)
+            let permit = permits.clone().acquire_owned().await;
+            (permit, listener.accept().await)
         };
-        let (place, accepted) = tokio::select! {
+        let (permit, accepted) = tokio::select! {
             next = next => next,
             () = &mut stop => break,
         };
-        let Ok(place) = place else { break };
+        let Ok(permit) = permit else { break };
         match accepted {
             Ok((socket, _)) => {
-                // a reply is one write, which must not wait for the acknowledgement of the one before
+                // a response is one write, which must not wait for the acknowledgement of the previous one
                 let _best_effort = socket.set_nodelay(true);
-                tokio::spawn(serve(endpoint.clone(), socket, place, told.clone()));
+                tokio::spawn(serve_connection(handler.clone(), socket, permit, stop_receiver.clone()));
             }
-            Err(error) => refused(&error).await,
+            Err(error) => pause_after_accept_error(&error).await,
         }
     }
-    drop((listener, told));
-    let deadline = Instant::now() + endpoint.server.options().drain.unwrap_or(PATIENCE);
-    endpoint.stop();
-    drop(stopping);
-    // each connection ends by itself within the drain time
+    drop((listener, stop_receiver));
+    let deadline = Instant::now() + endpoint.server.options().drain.unwrap_or(SHUTDOWN_TIMEOUT);
+    handler.stop();
+    drop(stop_sender);
+    // each connection ends on its own within the shutdown timeout
     let all = u32::try_from(endpoint.options.max_connections).unwrap_or(u32::MAX);
-    let _all_closed = places.acquire_many(all).await;
+    let _all_closed = permits.acquire_many(all).await;
     let tasks = endpoint.server.tasks();
     if timeout_at(deadline, tasks.ended()).await.is_err() {
-        tracing::warn!("tasks were still running when the time to end was over; they were cancelled");
+        tracing::warn!("tasks were still running after the shutdown timeout and were cancelled");
         tasks.stop();
     }
 }
 
-/// Accepting failed: for one connection, or because the process has no more file descriptors.
-async fn refused(error: &io::Error) {
+/// Waits before the next connection is accepted if the process has run out of a resource, such as file descriptors.
+async fn pause_after_accept_error(error: &io::Error) {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     if !matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
         tracing::warn!(%error, "cannot accept connections");
@@ -261,20 +264,22 @@ async fn refused(error: &io::Error) {
 }
 
 /// Serves one connection.
-async fn serve(
-    endpoint: Arc<Endpoint>,
+async fn serve_connection(
+    handler: Arc<HttpHandler>,
     socket: TcpStream,
-    _place: OwnedSemaphorePermit,
-    mut told: watch::Receiver<()>,
+    _permit: OwnedSemaphorePermit,
+    mut stop_receiver: watch::Receiver<()>,
 ) {
+    let endpoint = &handler.endpoint;
     let options = endpoint.server.options();
-    let (patience, write_timeout) = (options.drain.unwrap_or(PATIENCE), options.write_timeout);
+    let (shutdown_timeout, write_timeout) =
+        (options.drain.unwrap_or(SHUTDOWN_TIMEOUT), options.write_timeout);
     let header_timeout = endpoint.options.header_timeout;
     let sse = Arc::new(AtomicBool::new(false));
     let is_sse = sse.clone();
     let service = service_fn(move |request| {
-        let (endpoint, is_sse) = (endpoint.clone(), is_sse.clone());
-        async move { Ok::<_, Infallible>(answer(&endpoint, request, &is_sse).await) }
+        let (handler, is_sse) = (handler.clone(), is_sse.clone());
+        async move { Ok::<_, Infallible>(route(&handler, request, &is_sse).await) }
     });
     let mut connection = pin!(
         http1::Builder::new()
@@ -285,18 +290,18 @@ async fn serve(
     );
     tokio::select! {
         biased;
-        // clients break off all the time: no one is left to tell
+        // errors mean that the client has disconnected, which is not worth reporting
         _ = connection.as_mut() => return,
-        _ = told.changed() => {}
+        _ = stop_receiver.changed() => {}
     }
     connection.as_mut().graceful_shutdown();
-    let in_time = timeout(patience, connection.as_mut()).await.is_ok();
-    if !in_time && sse.load(Ordering::Relaxed) {
-        let _in_time = timeout(LAST_WORDS, connection).await;
+    let closed = timeout(shutdown_timeout, connection.as_mut()).await.is_ok();
+    if !closed && sse.load(Ordering::Relaxed) {
+        let _timed_out = timeout(SSE_CLOSE_TIMEOUT, connection).await;
     }
 }
 
-/// A stream with a limit on writes that wait: a client that reads nothing for too long loses its connection.
+/// A stream with a time limit for writes: a client that reads nothing for too long is disconnected.
 #[derive(Debug)]
 struct WriteTimeout<S> {
     stream: S,
@@ -363,42 +368,35 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     }
 }
 
-/// Answers one request, to whichever path it is.
-async fn answer(
-    endpoint: &Arc<Endpoint>,
+/// Answers one request by its path.
+async fn route(
+    handler: &Arc<HttpHandler>,
     request: Request<Incoming>,
     is_sse: &AtomicBool,
 ) -> Response<ResponseBody> {
     let path = request.uri().path();
-    if path == endpoint.options.path {
-        endpoint.answer(request).await
-    } else if endpoint.options.sse_path.as_deref() == Some(path) {
-        // the only thing that the connection can bring from then on is its stream
+    let options = &handler.endpoint.options;
+    if path == options.path {
+        handler.handle(request, Route::Mcp).await
+    } else if options.sse_path.as_deref() == Some(path) {
+        // from then on the connection carries nothing but the stream
         is_sse.fetch_or(request.method() == Method::GET, Ordering::Relaxed);
-        endpoint.answer_sse(request).await
+        handler.handle(request, Route::HttpSse).await
     } else {
-        response::empty(StatusCode::NOT_FOUND)
+        empty_response(StatusCode::NOT_FOUND)
     }
 }
 
-/// Ready when the process gets SIGTERM or Ctrl-C.
-async fn told_to_stop() {
-    let interrupted = async {
+/// Completes when the process receives SIGTERM or Ctrl-C.
+async fn shutdown_signal() {
+    let ctrl_c = async {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
     };
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        match signal(SignalKind::terminate()) {
-            Ok(mut terminated) => tokio::select! {
-                () = interrupted => {}
-                _ = terminated.recv() => {}
-            },
-            Err(_) => interrupted.await,
-        }
+    let mut terminate = TerminateSignal::new();
+    tokio::select! {
+        () = ctrl_c => {}
+        () = terminate.recv() => {}
     }
-    #[cfg(not(unix))]
-    interrupted.await;
 }

@@ -1,8 +1,6 @@
-//! The endpoint: one request in, one response out, for every revision. Our accept loop calls it; for other servers it is
-//! a tower service.
+//! Answers HTTP requests: routes them, serves those of 2026-07-28, and passes the others to [`legacy`](super::legacy).
 
 use std::{
-    any::Any,
     convert::Infallible,
     fmt,
     pin::Pin,
@@ -10,358 +8,225 @@ use std::{
     task::{Context, Poll},
 };
 
-use http::{Method, Request as HttpRequest, Response, StatusCode, request::Parts};
+use http::{Method, Request as HttpRequest, Response, StatusCode};
 use hyper::body::{Body, Bytes};
-use tokio_util::sync::CancellationToken;
 
 use super::{
-    exchange::Exchange,
+    call_response::{ResponseFuture, StartedResponse, reply_response, subscription_response},
+    connection::RequestConnection,
+    cors,
+    endpoint::{Endpoint, PostRequest},
     guard::Guard,
     headers::{HeaderField, ProtocolHeaders, check_headers},
+    http_error::{HttpError, method_not_allowed},
     legacy::Legacy,
-    request_body::receive,
-    response::{self, HttpError, ResponseBody, reply},
-    stream::PendingAnswer,
+    request_body::read_body,
+    response_body::{ResponseBody, empty_response, error_response},
 };
 use crate::{
-    admission::{Budget, Permit},
     blocking,
     config::HttpOptions,
-    connection::{Caller, ClientConnection, ClientData, RequestContext},
+    connection::ClientData,
     dispatch::{Calls, Request, StartedRequest, declared_version},
-    extensions::Extensions,
     jsonrpc::{JsonRpcMessage, MalformedMessage, ProtocolError, parse},
     protocol::Revision,
     server::Server,
 };
 
-/// What one server admits over HTTP.
+/// Answers the HTTP requests to one server.
 #[derive(Debug)]
-pub(super) struct Budgets {
-    /// Requests that are served at once.
-    requests: Arc<Budget>,
-    /// Places for messages that need none of those, while all are taken.
-    messages: Arc<Budget>,
-    /// Calls that go on after their client went away.
-    pub(super) detached: Arc<Budget>,
-    /// Streams that are opened with GET.
-    pub(super) streams: Arc<Budget>,
-    /// Of those, the ones that wait for their clients.
-    pub(super) waiting: Arc<Budget>,
-    /// Bytes of bodies that are not complete yet.
-    pub(super) bodies: Arc<Budget>,
-    /// Bytes of messages that clients have not read yet.
-    pub(super) outbound: Arc<Budget>,
-}
-
-/// A place for the time that a message is read and begun.
-pub(super) enum RequestPermit {
-    /// Among the requests that are served at once; a call keeps it.
-    Request(Permit),
-    /// For a response or a notification while all of those are taken: calls may be waiting for just that.
-    Message { _permit: Permit },
-}
-
-impl RequestPermit {
-    /// # Errors
-    /// All places of requests are taken.
-    pub(super) fn for_request(self) -> Result<Permit, HttpError> {
-        match self {
-            Self::Request(permit) => Ok(permit),
-            Self::Message { .. } => Err(HttpError::busy()),
-        }
-    }
-}
-
-impl Budgets {
-    /// A place for a message that has not been read.
-    ///
-    /// # Errors
-    /// All are taken.
-    pub(super) fn admit(&self) -> Result<RequestPermit, HttpError> {
-        let request = self.requests.try_acquire(1).map(RequestPermit::Request);
-        request
-            .or_else(|| self.messages.try_acquire(1).map(|permit| RequestPermit::Message { _permit: permit }))
-            .ok_or_else(HttpError::busy)
-    }
-
-    /// Places for so many more requests of one message.
-    pub(super) fn admit_more(&self, requests: usize) -> Result<Vec<Permit>, HttpError> {
-        let permits = (0..requests).map(|_| self.requests.try_acquire(1));
-        permits.collect::<Option<_>>().ok_or_else(HttpError::busy)
-    }
-
-    /// The requests that are served at once.
-    pub(super) fn requests(&self) -> &Arc<Budget> {
-        &self.requests
-    }
-}
-
-/// Messages that are read while all places of requests are taken.
-const MESSAGES: usize = 64;
-
-/// How far a request has come before anything is awaited.
-pub(super) enum StartedResponse {
-    Done(Response<ResponseBody>),
-    Running(Box<PendingAnswer>),
-}
-
-impl From<Response<ResponseBody>> for StartedResponse {
-    fn from(response: Response<ResponseBody>) -> Self {
-        Self::Done(response)
-    }
-}
-
-impl From<HttpError> for StartedResponse {
-    fn from(refusal: HttpError) -> Self {
-        Self::Done(refusal.into())
-    }
-}
-
-/// One server behind one path.
-#[derive(Debug)]
-pub(crate) struct Endpoint {
-    pub(super) server: Server,
-    pub(super) options: HttpOptions,
+pub(super) struct HttpHandler {
+    pub(super) endpoint: Arc<Endpoint>,
     guard: Guard,
-    pub(super) budgets: Budgets,
-    no_extensions: Arc<Extensions>,
-    /// Fires when the server is told to stop.
-    pub(super) shutdown: CancellationToken,
-    /// What revisions before 2026-07-28 need.
+    /// Serves revisions before 2026-07-28.
     pub(super) legacy: Legacy,
 }
 
-/// What the steps of one request share.
-pub(super) struct Incoming<'a> {
-    pub(super) exchange: &'a Arc<Exchange>,
-    pub(super) head: &'a ProtocolHeaders<'a>,
-    pub(super) caller: Option<Arc<Caller>>,
-    pub(super) place: RequestPermit,
+/// The two paths of a server.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Route {
+    /// The MCP endpoint.
+    Mcp,
+    /// The event stream of HTTP+SSE, and the messages of its clients.
+    HttpSse,
 }
 
-impl Endpoint {
-    pub(crate) fn new(server: &Server) -> Arc<Self> {
-        let options = server.options().http.clone();
-        let budgets = Budgets {
-            requests: Budget::new(options.max_requests),
-            messages: Budget::new(MESSAGES),
-            detached: Budget::new(options.max_detached),
-            streams: Budget::new(options.max_streams),
-            waiting: Budget::new(options.max_waiting),
-            bodies: Budget::new(options.max_unfinished_bytes),
-            outbound: Budget::new(options.max_unread_bytes),
-        };
-        Arc::new(Self {
-            server: server.clone(),
-            guard: Guard::new(&options),
-            legacy: Legacy::new(server, &options),
-            budgets,
-            no_extensions: Arc::default(),
-            shutdown: CancellationToken::default(),
-            options,
-        })
+impl HttpHandler {
+    pub(super) fn new(server: &Server) -> Arc<Self> {
+        let endpoint = Endpoint::new(server);
+        let (guard, legacy) = (Guard::new(&endpoint.options), Legacy::new(server, &endpoint.options));
+        Arc::new(Self { endpoint, guard, legacy })
     }
 
-    /// Answers one request to the endpoint.
-    pub(crate) async fn answer<B>(self: &Arc<Self>, request: HttpRequest<B>) -> Response<ResponseBody>
+    /// Answers one request.
+    pub(super) async fn handle<B>(&self, request: HttpRequest<B>, route: Route) -> Response<ResponseBody>
     where
         B: Body<Data = Bytes> + Unpin,
     {
         let (parts, body) = request.into_parts();
-        let exchange = Exchange::new(parts, self.budgets.outbound.clone());
-        let parts = exchange.parts();
-        let head = ProtocolHeaders::read(&parts.headers);
-        if let Err(refusal) = self.guard.check(parts, &head) {
-            return refusal.into();
+        let endpoint = &self.endpoint;
+        let connection = RequestConnection::new(parts, endpoint.budgets.outbound.clone());
+        let parts = connection.parts();
+        let headers = ProtocolHeaders::read(&parts.headers);
+        if let Err(error) = self.guard.check(parts, &headers) {
+            return error.into();
         }
-        let mut response = match parts.method {
-            Method::OPTIONS => response::preflight(&parts.headers, self.allow(&head)),
-            Method::POST => self.post(&exchange, &head, body).await,
-            Method::GET | Method::DELETE => self.legacy.get_or_delete(self, &exchange, &head).await,
-            _ => response::not_allowed(self.allow(&head)),
+        let allow = || match route {
+            Route::Mcp if headers.is_modern() => "POST",
+            Route::Mcp => self.legacy.allow(),
+            Route::HttpSse => "GET, POST",
         };
-        if let HeaderField::One(origin) = head.origin {
-            response::expose(response.headers_mut(), origin);
+        let mut response = match (route, &parts.method) {
+            (_, &Method::OPTIONS) => cors::preflight_response(&parts.headers, allow()),
+            (Route::Mcp, &Method::POST) => self.post(&connection, &headers, body).await,
+            (Route::Mcp, &Method::GET | &Method::DELETE) => {
+                self.legacy.get_or_delete(endpoint, &connection, &headers).await
+            }
+            (Route::HttpSse, &Method::GET) => {
+                self.legacy.sse.open(endpoint, &connection).unwrap_or_else(Into::into)
+            }
+            (Route::HttpSse, &Method::POST) => {
+                let sse = &self.legacy.sse;
+                sse.post(endpoint, &connection, &headers, body).await.unwrap_or_else(Into::into)
+            }
+            _ => method_not_allowed(allow()),
+        };
+        if let HeaderField::One(origin) = headers.origin {
+            cors::expose_response(response.headers_mut(), origin);
         }
         response
     }
 
-    /// Whether a request may be looked at.
-    ///
-    /// # Errors
-    /// Its host or origin is not served.
-    pub(super) fn guard(&self, parts: &Parts, head: &ProtocolHeaders<'_>) -> Result<(), HttpError> {
-        self.guard.check(parts, head)
-    }
-
-    /// Clients that wait learn that the server stops; requests are still answered.
+    /// Ends every open stream and refuses new ones; other requests are still answered.
     pub(super) fn stop(&self) {
-        self.shutdown.cancel();
+        self.endpoint.shutdown.cancel();
         self.legacy.stop();
     }
 
-    /// The methods of the wire's `Allow`.
-    pub(super) fn allow(&self, head: &ProtocolHeaders<'_>) -> &'static str {
-        if head.is_modern() { "POST" } else { self.legacy.allow() }
-    }
-
     async fn post<B>(
-        self: &Arc<Self>,
-        exchange: &Arc<Exchange>,
-        head: &ProtocolHeaders<'_>,
+        &self,
+        connection: &Arc<RequestConnection>,
+        headers: &ProtocolHeaders<'_>,
         body: B,
     ) -> Response<ResponseBody>
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        let caller = self.caller(exchange.parts());
-        if !head.is_json() {
-            return HttpError::wrong_type().into();
+        let Endpoint { options, budgets, .. } = &*self.endpoint;
+        let caller = self.endpoint.caller(connection.parts());
+        if !headers.is_json() {
+            return HttpError::unsupported_media_type().into();
         }
-        // before the body is read, which may take its time
-        let place = match self.budgets.admit() {
-            Ok(place) => place,
-            Err(refusal) => return refusal.into(),
+        // before the body is read, which may take long
+        let permit = match budgets.admit() {
+            Ok(permit) => permit,
+            Err(error) => return error.into(),
         };
-        let HttpOptions { max_body, body_timeout, .. } = self.options;
-        let received = match receive(body, max_body, body_timeout, head.expects, &self.budgets.bodies).await {
-            Ok(received) => received,
-            Err(refusal) => return refusal.into(),
-        };
-        match self.start(&received.text, Incoming { exchange, head, caller, place }) {
-            StartedResponse::Done(response) => response,
-            StartedResponse::Running(answer) => {
-                drop(received);
-                answer.await
+        let HttpOptions { max_body, body_timeout, .. } = *options;
+        let body =
+            match read_body(body, max_body, body_timeout, headers.expects_continue, &budgets.bodies).await {
+                Ok(body) => body,
+                Err(error) => return error.into(),
+            };
+        match self.start(&body.text, PostRequest { connection, headers, caller, permit }) {
+            StartedResponse::Ready(response) => response,
+            StartedResponse::Pending(response) => {
+                drop(body);
+                response.await
             }
         }
     }
 
-    /// Serves one body as far as that goes without waiting.
-    fn start(self: &Arc<Self>, text: &[u8], incoming: Incoming<'_>) -> StartedResponse {
+    /// Serves the text of one body as far as possible without waiting.
+    fn start(&self, text: &[u8], post: PostRequest<'_>) -> StartedResponse {
         let message = match parse(text) {
             Ok(message) => message,
-            Err(malformed) => return self.malformed(text, &malformed, incoming),
+            Err(malformed) => return self.start_malformed(text, &malformed, post),
         };
-        if message.params().meta.version.is_some() || incoming.head.is_modern() {
-            self.modern(&message, incoming)
+        if message.params().meta.version.is_some() || post.headers.is_modern() {
+            self.start_modern(&message, post)
         } else {
-            self.legacy.post(self, &message, incoming)
+            self.legacy.start(&self.endpoint, &message, post)
         }
     }
 
-    /// What is not a single message: perhaps an array, which one revision had.
+    /// Serves a text that is not a single message; it may be a batch.
     #[cold]
-    fn malformed(
-        self: &Arc<Self>,
+    fn start_malformed(
+        &self,
         text: &[u8],
         malformed: &MalformedMessage,
-        incoming: Incoming<'_>,
+        post: PostRequest<'_>,
     ) -> StartedResponse {
-        if !incoming.head.is_modern() {
-            return self.legacy.malformed(self, text, malformed, incoming);
+        if !post.headers.is_modern() {
+            return self.legacy.start_malformed(&self.endpoint, text, malformed, post);
         }
-        response::error(StatusCode::BAD_REQUEST, malformed.id.as_deref(), &malformed.error).into()
+        error_response(StatusCode::BAD_REQUEST, malformed.id.as_deref(), &malformed.error).into()
     }
 
-    /// A request of 2026-07-28: it says all that there is to know.
-    fn modern(self: &Arc<Self>, message: &JsonRpcMessage<'_>, incoming: Incoming<'_>) -> StartedResponse {
-        let Incoming { exchange, head, caller, place } = incoming;
+    /// Serves a message of 2026-07-28, which carries everything that is needed to answer it.
+    fn start_modern(&self, message: &JsonRpcMessage<'_>, post: PostRequest<'_>) -> StartedResponse {
+        let PostRequest { connection, headers, caller, permit } = post;
+        let server = &self.endpoint.server;
         let refuse =
-            |error: &ProtocolError| response::error(StatusCode::BAD_REQUEST, message.id(), error).into();
+            |error: &ProtocolError| error_response(StatusCode::BAD_REQUEST, message.id(), error).into();
         if message.is_response() {
             return HttpError::bad_request(
-                "this revision has no requests to clients, so no responses either",
+                "2026-07-28 has no requests from the server to the client, so responses are not accepted",
             )
             .into();
         }
-        let context = self.context(exchange, exchange.clone(), caller, ClientData::NONE);
+        let context = self.endpoint.context(connection, connection.clone(), caller, ClientData::NONE);
         let Some(request) = Request::from_message(message, Revision::LATEST, &context) else {
-            if head.is_unknown_version() {
+            if headers.is_unknown_version() {
                 return HttpError::bad_request("`MCP-Protocol-Version` is not a version that is served")
                     .into();
             }
-            // no notification means anything here: a client cancels by closing its stream
-            return response::empty(StatusCode::ACCEPTED).into();
+            // no notification has a meaning here: a client cancels by closing its stream
+            return empty_response(StatusCode::ACCEPTED).into();
         };
         let meta = &request.params.meta;
         let complete = meta.capabilities.is_some_and(|raw| raw.get().starts_with('{'));
         match declared_version(meta) {
             Ok(Some(version)) if complete => {
-                if let Err(error) = check_headers(message, &version, head) {
+                if let Err(error) = check_headers(message, &version, headers) {
                     return refuse(&error);
                 }
             }
             Err(error) if complete => return refuse(&error),
-            // dispatch says what is missing
+            // dispatch reports what is missing
             _ => {}
         }
-        let accepts = exchange.accepts();
+        let accepts = connection.accepts();
         if request.is_listen() {
             if !accepts.stream {
-                return HttpError::not_acceptable().reply(message.id()).into();
+                return HttpError::not_acceptable().into_response(message.id()).into();
             }
-            return match self.server.start_listen(request, None) {
-                Ok((subscription, _)) => self.subscription(subscription, exchange),
-                Err(refused) => reply(&self.server, exchange, request.id, Revision::LATEST, &refused),
+            return match server.start_listen(request, None) {
+                Ok((subscription, _)) => {
+                    subscription_response(subscription, connection, self.endpoint.shutdown.clone())
+                }
+                Err(reply) => reply_response(server, connection, request.id, Revision::LATEST, &reply),
             }
             .into();
         }
         if !accepts.json && !accepts.stream {
-            return HttpError::not_acceptable().reply(message.id()).into();
+            return HttpError::not_acceptable().into_response(message.id()).into();
         }
-        let permit = match place.for_request() {
+        let permit = match permit.into_request_permit() {
             Ok(permit) => permit,
-            Err(refusal) => return refusal.reply(message.id()).into(),
+            Err(error) => return error.into_response(message.id()).into(),
         };
-        match self.server.start_request(request, None, &mut Vec::new()) {
-            StartedRequest::Reply(answer) => {
-                reply(&self.server, exchange, request.id, Revision::LATEST, &answer).into()
+        match server.start_request(request, None, &mut Vec::new()) {
+            StartedRequest::Reply(reply) => {
+                reply_response(server, connection, request.id, Revision::LATEST, &reply).into()
             }
             StartedRequest::Running(mut running) => {
                 running.pending.hold(blocking::CallPermit::Budget(permit));
                 let calls = Calls::single(running, Revision::LATEST);
-                StartedResponse::Running(PendingAnswer::new(&self.server, calls, exchange, None))
+                StartedResponse::Pending(ResponseFuture::new(server, calls, connection, None))
             }
         }
-    }
-
-    /// Who sends a request, as its head tells.
-    pub(super) fn caller(&self, parts: &Parts) -> Option<Arc<Caller>> {
-        self.options.caller.as_ref().and_then(|find| find(parts)).map(Arc::new)
-    }
-
-    /// Where a request comes from, for dispatch.
-    pub(super) fn context(
-        &self,
-        exchange: &Exchange,
-        connection: Arc<dyn ClientConnection>,
-        caller: Option<Arc<Caller>>,
-        client: ClientData,
-    ) -> RequestContext {
-        let extensions = self.extensions(exchange);
-        RequestContext {
-            connection: Some(connection),
-            extensions,
-            caller,
-            authenticated: self.options.caller.is_some(),
-            client,
-        }
-    }
-
-    /// What middleware has put into a request.
-    fn extensions(&self, exchange: &Exchange) -> Arc<Extensions> {
-        let declared = self.server.request_types();
-        if declared.is_empty() {
-            return self.no_extensions.clone();
-        }
-        let mut found = Extensions::default();
-        let extensions: &dyn Any = &exchange.parts().extensions;
-        for declared in declared {
-            (declared.extract)(extensions, &mut found);
-        }
-        Arc::new(found)
     }
 }
 
@@ -370,12 +235,12 @@ impl Endpoint {
 /// Requests need a body of bytes; the response's body is a [`ResponseBody`]. Made with
 /// [`Server::into_service`](crate::Server::into_service); clones are the same endpoint.
 #[derive(Clone)]
-pub struct HttpService(pub(super) Arc<Endpoint>);
+pub struct HttpService(pub(super) Arc<HttpHandler>);
 
 impl HttpService {
-    /// Ends every open stream, and lets none be opened any more; requests in flight are still answered.
+    /// Ends every open stream and refuses new ones; requests in flight are still answered.
     ///
-    /// For the graceful shutdown of an HTTP server of your own, which otherwise waits for clients that listen.
+    /// For the graceful shutdown of your own HTTP server, which otherwise waits for clients with open streams.
     pub fn stop(&self) {
         self.0.stop();
     }
@@ -394,8 +259,8 @@ where
     }
 
     fn call(&mut self, request: HttpRequest<B>) -> Self::Future {
-        let endpoint = self.0.clone();
-        Box::pin(async move { Ok(endpoint.answer(request).await) })
+        let handler = self.0.clone();
+        Box::pin(async move { Ok(handler.handle(request, Route::Mcp).await) })
     }
 }
 

@@ -1,46 +1,80 @@
-//! The text of an [event stream](https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream):
-//! an event is `write_id` and `write_retry` where it has them, and then one of the other functions, which end it.
+//! Event streams: the text of an event, and the stream of events that a response's body is made of. A comment is sent
+//! after 15 s of silence, so that no intermediary closes the connection as idle.
 
-use std::time::Duration;
+use std::{
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
 
-use crate::jsonrpc::replace_line_breaks;
+use hyper::body::Bytes;
+use tokio::time::{Instant, Sleep, sleep};
 
-/// Appends a comment, which clients ignore.
-pub(super) fn write_comment(out: &mut Vec<u8>) {
-    out.extend_from_slice(b":\n\n");
+use crate::{connection::Receiver, jsonrpc::replace_line_breaks};
+
+/// After this much silence a comment is sent.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// A comment, which clients ignore.
+const COMMENT: &[u8] = b":\n\n";
+
+/// What the channel of a stream carries.
+#[derive(Clone, Copy)]
+pub(super) enum StreamContent {
+    /// JSON-RPC messages.
+    Messages,
+    /// Events as text.
+    Events,
 }
 
-/// Appends the field with which a client comes back.
-pub(super) fn write_id(out: &mut Vec<u8>, stream: &str, number: u64) {
-    out.extend_from_slice(format!("id: {stream}.{number}\n").as_bytes());
+/// Reads the events of a stream.
+pub(super) struct EventReader {
+    receiver: Receiver,
+    content: StreamContent,
+    /// Whether a comment is sent first, so that the client receives the head of the response.
+    opening_comment: bool,
+    silence: Pin<Box<Sleep>>,
 }
 
-/// Appends the field that tells a client when to come back.
-pub(super) fn write_retry(out: &mut Vec<u8>, after: Duration) {
-    out.extend_from_slice(format!("retry: {}\n", after.as_millis()).as_bytes());
+impl EventReader {
+    pub(super) fn new(receiver: Receiver, content: StreamContent, opening_comment: bool) -> Self {
+        Self { receiver, content, opening_comment, silence: Box::pin(sleep(KEEP_ALIVE)) }
+    }
+
+    /// Whether every event has been read.
+    pub(super) fn is_finished(&self) -> bool {
+        self.receiver.is_finished()
+    }
+
+    /// The next events as text.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let mut out = Vec::new();
+        if std::mem::take(&mut self.opening_comment) {
+            out.extend_from_slice(COMMENT);
+        }
+        match self.receiver.poll(cx) {
+            Poll::Ready(Some(items)) => match self.content {
+                StreamContent::Messages => items.iter().for_each(|message| write_event(&mut out, message)),
+                StreamContent::Events => items.iter().for_each(|event| out.extend_from_slice(event)),
+            },
+            Poll::Ready(None) if out.is_empty() => return Poll::Ready(None),
+            Poll::Ready(None) => {}
+            Poll::Pending if out.is_empty() => {
+                ready!(self.silence.as_mut().poll(cx));
+                out.extend_from_slice(COMMENT);
+            }
+            Poll::Pending => {}
+        }
+        self.silence.as_mut().reset(Instant::now() + KEEP_ALIVE);
+        Poll::Ready(Some(out.into()))
+    }
 }
 
-/// Ends an event that has fields and not even data.
-pub(super) fn write_end(out: &mut Vec<u8>) {
-    out.push(b'\n');
-}
-
-/// Appends data without content, for an event whose fields are all that matters.
-pub(super) fn write_empty(out: &mut Vec<u8>) {
-    out.extend_from_slice(b"data: \n\n");
-}
-
-/// Appends a message. Some clients take only events that name their type.
-pub(super) fn write_message(out: &mut Vec<u8>, message: &[u8]) {
+/// Appends an event that holds a message. Some clients ignore events that do not name their type.
+pub(super) fn write_event(out: &mut Vec<u8>, message: &[u8]) {
     out.reserve(message.len() + 24);
     out.extend_from_slice(b"event: message\ndata: ");
     let start = out.len();
     out.extend_from_slice(message);
     replace_line_breaks(out.get_mut(start..).unwrap_or_default());
     out.extend_from_slice(b"\n\n");
-}
-
-/// Appends where a client of HTTP+SSE sends its messages.
-pub(super) fn write_endpoint(out: &mut Vec<u8>, uri: &str) {
-    out.extend_from_slice(format!("event: endpoint\ndata: {uri}\n\n").as_bytes());
 }

@@ -1,20 +1,21 @@
-//! A client in the same process: adds what each revision's requests carry, answers the server's requests, follows cursors.
+//! A client in the server's process: adds the `_meta` that its revision requires, answers the server's requests, and
+//! requests every page of a list.
 
 use serde_json::{Value, json};
 
-use super::{Answers, MemoryConnection};
+use super::connection::{AnswerClientRequest, MemoryConnection};
 use crate::{
     protocol::{META_CLIENT_CAPABILITIES, META_PROTOCOL_VERSION, Revision},
     server::Server,
 };
 
-/// A client in the same process.
+/// A client in the server's process.
 pub(crate) struct MemoryClient {
     pub(crate) connection: MemoryConnection,
     revision: Revision,
     /// The result of `initialize`; null in 2026-07-28.
     handshake: Value,
-    pub(crate) answers: Option<Answers>,
+    pub(crate) answers: Option<AnswerClientRequest>,
     /// The wire's `clientCapabilities`.
     pub(crate) capabilities: Value,
 }
@@ -49,7 +50,7 @@ impl MemoryClient {
         }
     }
 
-    /// The same client with this revision: it sends `initialize`, unless it is 2026-07-28.
+    /// The same client with this revision; sends `initialize`, unless it is 2026-07-28.
     pub(crate) fn with_revision(self, revision: Revision) -> Self {
         let Self { connection, answers, capabilities, .. } = self;
         let mut connection = MemoryConnection::new(connection.server, answers.clone());
@@ -65,8 +66,8 @@ impl MemoryClient {
         Self { connection, revision: agreed.unwrap_or(revision), handshake, answers, capabilities }
     }
 
-    /// The same client with these capabilities, which answers the server's requests.
-    pub(crate) fn with_answers(self, capabilities: Value, answers: Answers) -> Self {
+    /// The same client with these capabilities, answering the server's requests with `answers`.
+    pub(crate) fn with_answers(self, capabilities: Value, answers: AnswerClientRequest) -> Self {
         let revision = self.revision;
         Self { capabilities, answers: Some(answers), ..self }.with_revision(revision)
     }
@@ -84,12 +85,12 @@ impl MemoryClient {
         }
     }
 
-    /// Sends one request, answers what the server requires for it, and waits for its reply.
+    /// Sends one request, answers its `inputRequests`, and returns the final reply.
     pub(crate) async fn request(&self, method: &str, mut params: Value) -> MemoryReply {
         self.add_meta(&mut params);
         loop {
             let reply = self.send(method, &params).await;
-            let Some(retry) = self.answer(&params, &reply) else { return reply };
+            let Some(retry) = self.retry_params(&params, &reply) else { return reply };
             params = retry;
         }
     }
@@ -105,9 +106,9 @@ impl MemoryClient {
         }
     }
 
-    /// The params of the request that answers an `input_required` result; `None` for any other reply, or if the client
-    /// does not answer all of it.
-    fn answer(&self, params: &Value, reply: &MemoryReply) -> Option<Value> {
+    /// The params of the request that answers an `input_required` result; `None` for any other reply, or if an input
+    /// request is not answered.
+    fn retry_params(&self, params: &Value, reply: &MemoryReply) -> Option<Value> {
         let answers = self.answers.as_ref()?;
         // the input requests of a task are answered by `tasks/update`
         reply.result().get("resultType").filter(|kind| *kind == "input_required")?;
@@ -124,7 +125,7 @@ impl MemoryClient {
         MemoryReply { message, notifications }
     }
 
-    /// Every entry of a list, from all of its pages.
+    /// The entries of all pages of a list.
     ///
     /// # Errors
     /// The reply that is not a page.
@@ -133,12 +134,12 @@ impl MemoryClient {
         let mut params = json!({});
         loop {
             let mut page = self.request(method, params).await;
-            let Some(Value::Array(found)) =
+            let Some(Value::Array(page_entries)) =
                 page.message.pointer_mut("/result").and_then(|result| result.get_mut(member))
             else {
                 return Err(page);
             };
-            entries.append(found);
+            entries.append(page_entries);
             match page.result().get("nextCursor") {
                 Some(cursor) => params = json!({ "cursor": cursor }),
                 None => return Ok(entries),
@@ -148,7 +149,7 @@ impl MemoryClient {
 }
 
 /// The `inputResponses` to the `inputRequests` of a result; `None` if one of them is not answered.
-pub(crate) fn answer_input_requests(result: &Value, answers: &Answers) -> Option<Value> {
+pub(crate) fn answer_input_requests(result: &Value, answers: &AnswerClientRequest) -> Option<Value> {
     let requests = result.get("inputRequests")?.as_object()?;
     let answer = |request: &Value| answers(request["method"].as_str()?, &request["params"]).ok();
     requests.iter().map(|(key, request)| Some((key.clone(), answer(request)?))).collect()

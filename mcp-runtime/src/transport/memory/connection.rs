@@ -1,5 +1,4 @@
-//! A client of a server in the same process, over the same edge as every other client: each message is real JSON. The
-//! test kit and the command line use it.
+//! One connection of a client in the server's process.
 
 use std::sync::{
     Arc,
@@ -8,22 +7,21 @@ use std::sync::{
 
 use serde_json::{Value, json};
 
+use crate::sync::Mutex;
 use crate::{
     connection::{ClientConnection, PendingResponse, RequestContext, SessionState},
     dispatch::{
-        ConnectionState, ListenStream, OpenRequests, Reply, Request, RequestRevision, StartedRequest,
-        THE_CLIENT, encode, resolve_revision,
+        ConnectionState, ListenStream, OpenRequests, Reply, Request, RequestRevision, RunningRequest,
+        StartedRequest, THE_CLIENT, encode, resolve_revision,
     },
     events::ListChanges,
     jsonrpc::{ProtocolError, parse, write_error_response},
     protocol::Revision,
     server::Server,
-    sync::Mutex,
 };
 
-/// What the client answers to a request of the server: the wire's `method` and `params` in, the result out, or an
-/// error's message.
-pub(crate) type Answers = Arc<dyn Fn(&str, &Value) -> Result<Value, String> + Send + Sync>;
+/// Answers a request of the server, given its `method` and `params`, with a result or an error message.
+pub(crate) type AnswerClientRequest = Arc<dyn Fn(&str, &Value) -> Result<Value, String> + Send + Sync>;
 
 /// A connection in memory.
 pub(crate) struct MemoryConnection {
@@ -31,20 +29,20 @@ pub(crate) struct MemoryConnection {
     state: Arc<ConnectionState>,
     handshake: Option<Revision>,
     context: RequestContext,
-    answers: Option<Answers>,
+    answers: Option<AnswerClientRequest>,
     next_id: AtomicU64,
 }
 
-/// The client of one request: it keeps what is sent to it, and answers the requests in that.
-struct RequestClient {
+/// The client of one request: collects the messages that are sent to it, and answers those that are requests.
+struct MemoryRequestClient {
     messages: Mutex<Vec<Value>>,
-    answers: Option<Answers>,
+    answers: Option<AnswerClientRequest>,
     state: Arc<ConnectionState>,
 }
 
-impl ClientConnection for RequestClient {
+impl ClientConnection for MemoryRequestClient {
     fn notify(&self, message: Vec<u8>) {
-        let message = read(&message);
+        let message = parse_message(&message);
         if let (Some(id), Some(answers)) = (message.get("id").map(Value::to_string), &self.answers) {
             let answer = answers(message["method"].as_str().unwrap_or_default(), &message["params"]);
             let response = match answer {
@@ -70,15 +68,15 @@ impl ClientConnection for RequestClient {
     }
 }
 
-/// A message as a value; one that is not JSON is shown as text.
-pub(crate) fn read(text: &[u8]) -> Value {
+/// A message as a value; invalid JSON becomes a string that says so.
+pub(crate) fn parse_message(text: &[u8]) -> Value {
     serde_json::from_slice(text).unwrap_or_else(|error| {
         Value::String(format!("not JSON ({error}): {}", String::from_utf8_lossy(text)))
     })
 }
 
 impl MemoryConnection {
-    pub(crate) fn new(server: Server, answers: Option<Answers>) -> Self {
+    pub(crate) fn new(server: Server, answers: Option<AnswerClientRequest>) -> Self {
         Self {
             server,
             state: Arc::default(),
@@ -93,84 +91,83 @@ impl MemoryConnection {
         OpenRequests { client: THE_CLIENT, in_flight: &self.state.in_flight, pending: &self.state.pending }
     }
 
-    fn text(&self, method: &str, params: &Value) -> String {
+    fn encode_request(&self, method: &str, params: &Value) -> String {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
     }
 
-    fn encode(&self, reply: &Reply, id: &str, revision: Revision) -> Value {
+    fn encode_reply(&self, reply: &Reply, id: &str, revision: Revision) -> Value {
         let mut out = Vec::new();
         encode(&mut out, reply, id, revision, self.server.identity());
-        read(&out)
+        parse_message(&out)
     }
 
-    /// Shakes hands; the reply, and the revision that was agreed.
+    /// Sends `initialize`; the reply, and the negotiated revision.
     pub(crate) fn initialize(&mut self, params: &Value) -> (Value, Option<Revision>) {
-        let text = self.text("initialize", params);
+        let text = self.encode_request("initialize", params);
         let message = match parse(text.as_bytes()) {
             Ok(message) => message,
-            Err(malformed) => return (refused(&malformed.error), None),
+            Err(malformed) => return (error_value(&malformed.error), None),
         };
         let (reply, handshake) = self.server.initialize(message.params(), true);
         if let Some(handshake) = handshake {
             self.handshake = Some(handshake.revision);
             self.context.client = handshake.client;
-            // it keeps what is subscribed to; what there is to notify goes to those who follow
+            // stores resource subscriptions; notifications go to `listen` and to the hub's subscribers
             self.state.set_filter(self.server.hub().filter(ListChanges::default()));
         }
         let id = message.id().unwrap_or_default();
-        (self.encode(&reply, id, Revision::LATEST_LEGACY), self.handshake)
+        (self.encode_reply(&reply, id, Revision::LATEST_LEGACY), self.handshake)
     }
 
-    /// Sends one request and waits for its reply; with it, what the client was sent before. Dropping the future cancels
-    /// the request.
+    /// Sends one request; its reply, and the messages that the client was sent before. Dropping the future cancels the
+    /// request.
     pub(crate) async fn request(&self, method: &str, params: &Value) -> (Value, Vec<Value>) {
-        let client = Arc::new(RequestClient {
+        let client = Arc::new(MemoryRequestClient {
             messages: Mutex::default(),
             answers: self.answers.clone(),
             state: self.state.clone(),
         });
         let context = RequestContext { connection: Some(client.clone()), ..self.context.clone() };
-        let text = self.text(method, params);
-        let begun = match self.begin(&text, &context) {
-            Begun::Reply(reply) => return (reply, client.taken()),
+        let text = self.encode_request(method, params);
+        let (running, revision) = match self.start(&text, &context) {
+            Begun::Reply(reply) => return (reply, client.take_messages()),
             Begun::Running(running, revision) => (running, revision),
         };
-        let (running, revision) = begun;
         let id = running.id.clone();
         let reply = match running.await {
-            Some(reply) => self.encode(&reply, &id, revision),
+            Some(reply) => self.encode_reply(&reply, &id, revision),
             None => Value::Null,
         };
-        (reply, client.taken())
+        (reply, client.take_messages())
     }
 
-    fn begin(&self, text: &str, context: &RequestContext) -> Begun {
+    fn start(&self, text: &str, context: &RequestContext) -> Begun {
         let message = match parse(text.as_bytes()) {
             Ok(message) => message,
-            Err(malformed) => return Begun::Reply(refused(&malformed.error)),
+            Err(malformed) => return Begun::Reply(error_value(&malformed.error)),
         };
         let revision = match resolve_revision(&message, self.handshake) {
             RequestRevision::Known(revision) => revision,
-            RequestRevision::Unsupported(error) => return Begun::Reply(refused(&error)),
+            RequestRevision::Unsupported(error) => return Begun::Reply(error_value(&error)),
             RequestRevision::Initialize => {
                 let (reply, _) = self.server.initialize(message.params(), true);
                 let id = message.id().unwrap_or_default();
-                return Begun::Reply(self.encode(&reply, id, Revision::LATEST_LEGACY));
+                return Begun::Reply(self.encode_reply(&reply, id, Revision::LATEST_LEGACY));
             }
         };
         let Some(request) = Request::from_message(&message, revision, context) else {
             return Begun::Reply(Value::Null);
         };
         if request.is_listen() {
-            // only `listen` keeps a subscription
+            // only `listen` returns a subscription
             return Begun::Reply(match self.server.start_listen(request, Some(self.open_requests())) {
-                Ok((subscription, _)) => read(&subscription.result()),
-                Err(reply) => self.encode(&reply, request.id, revision),
+                Ok((subscription, _)) => parse_message(&subscription.result()),
+                Err(reply) => self.encode_reply(&reply, request.id, revision),
             });
         }
         match self.server.start_request(request, Some(self.open_requests()), &mut Vec::new()) {
-            StartedRequest::Reply(reply) => Begun::Reply(self.encode(&reply, request.id, revision)),
+            StartedRequest::Reply(reply) => Begun::Reply(self.encode_reply(&reply, request.id, revision)),
             StartedRequest::Running(running) => Begun::Running(running, revision),
         }
     }
@@ -178,35 +175,35 @@ impl MemoryConnection {
     /// Opens a stream of `subscriptions/listen`.
     ///
     /// # Errors
-    /// The reply that refuses it.
+    /// The error reply.
     pub(crate) fn listen(&self, params: &Value) -> Result<ListenStream, Value> {
-        let text = self.text("subscriptions/listen", params);
-        let message = parse(text.as_bytes()).map_err(|malformed| refused(&malformed.error))?;
+        let text = self.encode_request("subscriptions/listen", params);
+        let message = parse(text.as_bytes()).map_err(|malformed| error_value(&malformed.error))?;
         let Some(request) = Request::from_message(&message, Revision::LATEST, &self.context) else {
             return Err(Value::Null);
         };
         match self.server.start_listen(request, Some(self.open_requests())) {
             Ok((subscription, _)) => Ok(subscription),
-            Err(reply) => Err(self.encode(&reply, request.id, Revision::LATEST)),
+            Err(reply) => Err(self.encode_reply(&reply, request.id, Revision::LATEST)),
         }
     }
 }
 
-/// How a request in memory has begun.
+/// A request after its start: its reply, or the call that is running.
 enum Begun {
     Reply(Value),
-    Running(crate::dispatch::RunningRequest, Revision),
+    Running(RunningRequest, Revision),
 }
 
-impl RequestClient {
-    fn taken(&self) -> Vec<Value> {
+impl MemoryRequestClient {
+    fn take_messages(&self) -> Vec<Value> {
         std::mem::take(&mut *self.messages.lock())
     }
 }
 
-/// The reply to a message that cannot be read.
-fn refused(error: &ProtocolError) -> Value {
+/// The error reply to a message that cannot be read.
+fn error_value(error: &ProtocolError) -> Value {
     let mut out = Vec::new();
     write_error_response(&mut out, None, error);
-    read(&out)
+    parse_message(&out)
 }

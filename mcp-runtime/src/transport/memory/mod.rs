@@ -1,7 +1,8 @@
-//! A server and its client in one process: the same edge as every other transport, and each message is real JSON.
+//! A client in the server's process. Its messages are encoded as JSON and take the same path as those of every other
+//! transport.
 
 mod client;
 mod connection;
 
 pub(crate) use client::{MemoryClient, MemoryReply, answer_input_requests, prompt_arguments};
-pub(crate) use connection::{Answers, MemoryConnection, read};
+pub(crate) use connection::parse_message;

@@ -1,4 +1,4 @@
-//! GET: streams on which a session hears what no request has asked for, and streams that are resumed after their
+//! Answers GET: opens a standalone stream, for messages that do not belong to a request, or resumes a stream whose
 //! connection broke.
 //!
 //! See [listening for messages](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#listening-for-messages-from-the-server).
@@ -9,101 +9,106 @@ use http::Response;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
-    Session, Sessions, now,
-    resumable::{AttachedReader, EventPosition, ResumableStream, StreamKind, session_name},
-    table::OpenSession,
+    event_id::{EventId, StreamKind, write_event_id},
+    event_sender::EventSender,
+    resumable::{ResumableStream, store_key},
+    session_id::Session,
+    session_table::SessionGuard,
+    sessions::{Sessions, unix_time},
 };
 use crate::{
     admission::Permit,
     connection::Caller,
     transport::http::{
-        exchange::Exchange,
+        connection::RequestConnection,
+        endpoint::Endpoint,
         headers::{HeaderField, ProtocolHeaders},
-        response::{self, HttpError, ResponseBody},
-        service::Endpoint,
-        sse::{write_end, write_id, write_message, write_retry},
+        http_error::{HttpError, method_not_allowed},
+        response_body::{ResponseBody, event_stream_response},
+        sse::write_event,
     },
 };
 
-/// How long what happens is kept together for a client that may come back.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// When a client is to come back for a stream that goes on elsewhere.
-const ELSEWHERE: Duration = Duration::from_secs(1);
+/// How long a standalone stream waits for its client to reconnect.
+const RECONNECT_TIMEOUT: Duration = Duration::from_secs(60);
+/// The delay before a client reconnects to a stream that runs on another replica.
+const REPLICA_RETRY: Duration = Duration::from_secs(1);
 
-/// What a client has missed of a stream that does not run here.
-struct Missed {
+/// The stored events that a client has missed of a stream that does not run in this process.
+struct MissedEvents {
     events: Vec<u8>,
-    /// The stream has ended; otherwise it goes on elsewhere.
-    over: bool,
+    /// Whether the stream has ended; otherwise it runs on another replica.
+    ended: bool,
 }
 
 impl Sessions {
-    /// Opens a standalone stream, or resumes another one.
+    /// Opens a standalone stream, or resumes the stream of `Last-Event-ID`.
     pub(super) async fn get(
         self: &Arc<Self>,
         endpoint: &Arc<Endpoint>,
-        exchange: &Exchange,
-        head: &ProtocolHeaders<'_>,
+        connection: &RequestConnection,
+        headers: &ProtocolHeaders<'_>,
     ) -> Result<Response<ResponseBody>, HttpError> {
-        if !exchange.accepts().stream {
-            return Err(HttpError::no_stream());
+        if !connection.accepts().stream {
+            return Err(HttpError::event_stream_not_acceptable());
         }
-        let caller = endpoint.caller(exchange.parts());
-        let session = self.find(head, caller.as_deref())?;
+        let caller = endpoint.caller(connection.parts());
+        let session = self.find(headers, caller.as_deref())?;
         let permit = endpoint.budgets.streams.try_acquire(1).ok_or_else(HttpError::too_many_streams)?;
-        let open = self.table.open(session.sid).ok_or_else(HttpError::too_many_streams)?;
-        // it may have been ended while it was being opened
-        if self.revoked.contains(&session.sid) {
-            self.table.end(&session.sid);
-            return Err(HttpError::no_session());
+        let guard = self.table.open_stream(session.uid).ok_or_else(HttpError::too_many_streams)?;
+        // the session may have ended after it was found
+        if self.revoked.contains(&session.uid) {
+            self.table.end(&session.uid);
+            return Err(HttpError::unknown_session());
         }
         let mut replayed = Vec::new();
-        if let HeaderField::One(id) = head.last_event {
-            let position = id.to_str().ok().and_then(EventPosition::read).ok_or_else(HttpError::no_event)?;
-            let running = open.memory.streams.lock().get(position.stream).cloned();
+        if let HeaderField::One(id) = headers.last_event {
+            let event_id =
+                id.to_str().ok().and_then(EventId::parse).ok_or_else(HttpError::unknown_event_id)?;
+            let running = guard.data.streams().get(event_id.stream).cloned();
             if let Some(stream) = running {
-                let (reader, body) = AttachedReader::new(endpoint, Some(permit));
-                tokio::spawn(async move { stream.resume(&reader, position.number).await });
-                return Ok(response::events(body));
+                let (sender, body) = EventSender::new(&endpoint.budgets.outbound, Some(permit));
+                tokio::spawn(async move { stream.resume(&sender, event_id.number).await });
+                return Ok(event_stream_response(body));
             }
-            let missed = self.missed(&session, &position).await;
-            match (position.kind, missed) {
-                (StreamKind::Call, None) => return Err(HttpError::no_event()),
-                // nothing to send: a stream would only make the client come back once more
-                (StreamKind::Call, Some(Missed { over: true, events })) if events.is_empty() => {
-                    return Ok(response::not_allowed("POST, DELETE"));
+            let missed = self.read_missed(&session, &event_id).await;
+            match (event_id.kind, missed) {
+                (StreamKind::Call, None) => return Err(HttpError::unknown_event_id()),
+                // nothing to send: after an empty stream the client would reconnect once more
+                (StreamKind::Call, Some(MissedEvents { ended: true, events })) if events.is_empty() => {
+                    return Ok(method_not_allowed("POST, DELETE"));
                 }
-                (StreamKind::Call, Some(Missed { over, mut events })) => {
-                    if !over {
-                        write_retry(&mut events, ELSEWHERE);
-                        write_end(&mut events);
+                (StreamKind::Call, Some(MissedEvents { ended, mut events })) => {
+                    if !ended {
+                        let retry = format!("retry: {}\n\n", REPLICA_RETRY.as_millis());
+                        events.extend_from_slice(retry.as_bytes());
                     }
-                    return Ok(response::events(ResponseBody::whole(events)));
+                    return Ok(event_stream_response(ResponseBody::complete(events)));
                 }
-                // what has been forgotten is lost, but there may be more to hear
+                // evicted events are lost, but more may follow
                 (StreamKind::Standalone, missed) => {
                     replayed = missed.map(|missed| missed.events).unwrap_or_default();
                 }
             }
         }
-        let (reader, body) = AttachedReader::new(endpoint, Some(permit));
-        let standalone = StandaloneStream::open(endpoint, self, open, &session, caller);
+        let (sender, body) = EventSender::new(&endpoint.budgets.outbound, Some(permit));
+        let standalone = StandaloneStream::open(endpoint, self, guard, &session, caller);
         let standalone = standalone.ok_or_else(HttpError::too_many_streams)?;
-        tokio::spawn(standalone.run(reader, replayed, session.expires));
-        Ok(response::events(body))
+        tokio::spawn(standalone.run(sender, replayed, session.expires));
+        Ok(event_stream_response(body))
     }
 
-    /// What a client has missed of a stream; `None` if nothing is known of it.
-    async fn missed(&self, session: &Session, position: &EventPosition<'_>) -> Option<Missed> {
-        let store = self.store.as_ref()?;
-        let missed = store.read(&session_name(&session.sid), position.stream, position.number).await?;
-        let over = missed.last().is_some_and(|event| event.last);
+    /// The events that a client has missed of a stream; `None` if the stream is unknown.
+    async fn read_missed(&self, session: &Session, event_id: &EventId<'_>) -> Option<MissedEvents> {
+        let store = self.event_store.as_ref()?;
+        let stored = store.read(&store_key(&session.uid), event_id.stream, event_id.number).await?;
+        let ended = stored.last().is_some_and(|event| event.last);
         let mut events = Vec::new();
-        for missed in missed.iter().filter(|event| !event.message.is_empty()) {
-            write_id(&mut events, position.stream, missed.number);
-            write_message(&mut events, missed.message.as_bytes());
+        for event in stored.iter().filter(|event| !event.message.is_empty()) {
+            write_event_id(&mut events, event_id.stream, event.number);
+            write_event(&mut events, event.message.as_bytes());
         }
-        Some(Missed { events, over })
+        Some(MissedEvents { events, ended })
     }
 }
 
@@ -111,78 +116,83 @@ impl Sessions {
 struct StandaloneStream {
     endpoint: Arc<Endpoint>,
     stream: Arc<ResumableStream>,
-    /// Its number within the session.
+    /// Its number among the session's standalone streams.
     serial: u64,
 }
 
 impl StandaloneStream {
-    /// `None` if there are too many subscribers already.
+    /// `None` if the server has too many subscribers.
     fn open(
         endpoint: &Arc<Endpoint>,
         sessions: &Sessions,
-        open: OpenSession<Arc<ResumableStream>>,
+        guard: SessionGuard<Arc<ResumableStream>>,
         session: &Session,
         caller: Option<Arc<Caller>>,
     ) -> Option<Self> {
         let authenticated = endpoint.options.caller.is_some();
-        let memory = open.memory.clone();
-        let hub = open.hub().clone();
-        let stream =
-            ResumableStream::new(StreamKind::Standalone, open, session.revision, sessions.store.clone())?;
-        let follow = || hub.follow(memory.filter().clone(), caller, authenticated);
-        let serial = memory.standalone.join(follow)?;
+        let data = guard.data.clone();
+        let hub = guard.hub().clone();
+        let stream = ResumableStream::new(
+            StreamKind::Standalone,
+            guard,
+            session.revision,
+            sessions.event_store.clone(),
+        )?;
+        let subscribe = || hub.follow(data.filter().clone(), caller, authenticated);
+        let serial = data.standalone.add(subscribe)?;
         Some(Self { endpoint: endpoint.clone(), stream, serial })
     }
 
-    async fn run(self, reader: AttachedReader, replayed: Vec<u8>, expires: u64) {
+    /// Sends changes until the session ends, the server stops, or the client does not reconnect.
+    async fn run(self, sender: EventSender, replayed: Vec<u8>, expires: u64) {
         let stream = &self.stream;
-        let _registered = stream.register();
-        reader.send(replayed).await;
-        reader.send(stream.priming()).await;
-        stream.attach(&reader, 0);
-        drop(reader);
-        let memory = stream.memory();
-        let (ended, stopped) = (memory.ended.clone(), self.endpoint.shutdown.clone());
+        let _registration = stream.register();
+        sender.send(replayed).await;
+        sender.send(stream.priming_event()).await;
+        stream.attach(&sender, 0);
+        drop(sender);
+        let data = stream.session();
+        let (ended, shutdown) = (data.ended.clone(), self.endpoint.shutdown.clone());
         let mut end = std::pin::pin!(async {
             tokio::select! {
                 () = ended.cancelled() => {}
-                () = stopped.cancelled() => {}
-                () = sleep(Duration::from_secs(expires.saturating_sub(now()))) => {}
+                () = shutdown.cancelled() => {}
+                () = sleep(Duration::from_secs(expires.saturating_sub(unix_time()))) => {}
             }
         });
         let mut waiting: Option<(Instant, Permit)> = None;
         loop {
-            let reader = stream.reader();
-            memory.standalone.reads(self.serial, reader.is_some());
-            match &reader {
+            let sender = stream.sender();
+            data.standalone.set_connected(self.serial, sender.is_some());
+            match &sender {
                 Some(_) => waiting = None,
                 None if waiting.is_some() => {}
                 None => match self.endpoint.budgets.waiting.try_acquire(1) {
-                    Some(permit) => waiting = Some((Instant::now() + PATIENCE, permit)),
+                    Some(permit) => waiting = Some((Instant::now() + RECONNECT_TIMEOUT, permit)),
                     None => return,
                 },
             }
-            let given_up = async {
+            let reconnect_timeout = async {
                 match &waiting {
-                    Some((until, _)) => sleep_until(*until).await,
+                    Some((deadline, _)) => sleep_until(*deadline).await,
                     None => std::future::pending().await,
                 }
             };
             tokio::select! {
                 biased;
                 () = &mut end => return,
-                change = poll_fn(|cx| memory.standalone.poll(self.serial, cx)) => match change {
-                    // a client that does not read holds this up, but not beyond the end of its session
+                change = poll_fn(|cx| data.standalone.poll(self.serial, cx)) => match change {
+                    // a client that does not read delays this, but not beyond the end of its session
                     Some(change) => tokio::select! {
                         biased;
                         () = &mut end => return,
-                        () = stream.emit(change.notification(|_| {}), false) => {}
+                        () = stream.send(change.notification(|_| {}), false) => {}
                     },
                     None => return,
                 },
-                () = stream.gone() => {}
+                () = stream.wait_until_disconnected() => {}
                 () = stream.changed.notified() => {}
-                () = given_up => return,
+                () = reconnect_timeout => return,
             }
         }
     }
@@ -190,6 +200,6 @@ impl StandaloneStream {
 
 impl Drop for StandaloneStream {
     fn drop(&mut self) {
-        self.stream.memory().standalone.leave(self.serial);
+        self.stream.session().standalone.remove(self.serial);
     }
 }

@@ -1,12 +1,11 @@
-//! HTTP+SSE, the transport of 2024-11-05, for clients that know no other: one event stream for everything that the
-//! server says, and a POST for each message of the client. Each stream is a connection like that of stdio, with the
-//! endpoint's bounds.
+//! HTTP+SSE, the transport of 2024-11-05: one event stream carries every message of the server, and a POST each message
+//! of the client. A stream is served like a connection of stdio, within the limits of the endpoint.
 //!
 //! See [HTTP with SSE](https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse).
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc};
 
-use http::{Method, Request as HttpRequest, Response, StatusCode};
+use http::{Response, StatusCode};
 use hyper::body::{Body, Bytes};
 use tokio::{
     runtime::Handle,
@@ -14,203 +13,187 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-use super::resumable::AttachedReader;
+use super::event_sender::EventSender;
+use crate::sync::{Mutex, MutexGuard};
 use crate::{
     connection::{Caller, ClientData},
-    crypto::random_id,
-    sync::Mutex,
     transport::{
-        connection::{Opening, StreamConnection},
+        connection::{ConnectionParts, SHUTDOWN_TIMEOUT, StreamConnection},
         http::{
-            exchange::Exchange,
-            headers::{HeaderField, ProtocolHeaders},
-            request_body::{BodyBytes, receive},
-            response::{self, HttpError, ResponseBody},
-            service::Endpoint,
-            sse::{write_endpoint, write_message},
+            connection::RequestConnection,
+            endpoint::Endpoint,
+            headers::ProtocolHeaders,
+            http_error::HttpError,
+            request_body::{RequestBody, read_body},
+            response_body::{ResponseBody, empty_response, event_stream_response},
+            sse::write_event,
         },
-        writer::{Lines, Piece, Port, Writer},
+        writer::{BacklogChunk, ConnectionWriter, OutputBuffer, WriteMode},
     },
 };
 
-/// How long calls may go on after the stream has ended.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Messages of a client that wait for the connection to take them.
-const WAITING: usize = 16;
-/// What the query of a message's URL begins with.
-const QUERY: &str = "sessionId=";
+/// Batch of one client that wait to be served.
+const MAX_QUEUED: usize = 16;
+/// The query parameter with the stream's name.
+const NAME_PARAMETER: &str = "sessionId=";
 
-/// The open streams, by the names that their clients send messages to.
+/// The open streams, by name.
 #[derive(Debug, Default)]
-pub(in crate::transport::http) struct SseStreams(Arc<Mutex<HashMap<Box<str>, OpenStream>>>);
+pub(in crate::transport::http) struct SseStreams(Arc<Mutex<HashMap<Box<str>, SseStream>>>);
 
-/// Where the messages of one client go.
+/// One open stream.
 #[derive(Debug, Clone)]
-struct OpenStream {
-    messages: mpsc::Sender<BodyBytes>,
+struct SseStream {
+    /// The client's messages.
+    messages: mpsc::Sender<RequestBody>,
     caller: Option<Arc<Caller>>,
 }
 
-/// The name of an open stream; dropping it closes the way in.
-struct NamedStream {
+/// The registration of an open stream; after it is dropped no more messages are received.
+struct SseRegistration {
     name: Box<str>,
-    all: SseStreams,
+    streams: SseStreams,
 }
 
 impl SseStreams {
-    fn find(&self, name: &str) -> Option<OpenStream> {
-        self.0.lock().get(name).cloned()
+    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, SseStream>> {
+        self.0.lock()
     }
 
-    /// `None` if there is no randomness for a name that cannot be guessed.
-    fn enter(&self, stream: OpenStream) -> Option<NamedStream> {
-        let name: Box<str> = random_id().ok()?.into();
-        self.0.lock().insert(name.clone(), stream);
-        Some(NamedStream { name, all: Self(Arc::clone(&self.0)) })
+    fn find(&self, name: &str) -> Option<SseStream> {
+        self.lock().get(name).cloned()
+    }
+
+    /// Registers a stream by a random name; `None` if the operating system provides no randomness.
+    fn register(&self, stream: SseStream) -> Option<SseRegistration> {
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).ok()?;
+        let name: Box<str> = format!("{:032x}", u128::from_ne_bytes(random)).into();
+        self.lock().insert(name.clone(), stream);
+        Some(SseRegistration { name, streams: Self(Arc::clone(&self.0)) })
     }
 }
 
-impl Drop for NamedStream {
+impl Drop for SseRegistration {
     fn drop(&mut self) {
-        self.all.0.lock().remove(&self.name);
+        self.streams.lock().remove(&self.name);
     }
 }
 
-impl Endpoint {
-    /// Answers one request to the path of HTTP+SSE.
-    pub(in crate::transport::http) async fn answer_sse<B>(
-        self: &Arc<Self>,
-        request: HttpRequest<B>,
-    ) -> Response<ResponseBody>
-    where
-        B: Body<Data = Bytes> + Unpin,
-    {
-        let (parts, body) = request.into_parts();
-        let exchange = Exchange::new(parts, self.budgets.outbound.clone());
-        let parts = exchange.parts();
-        let head = ProtocolHeaders::read(&parts.headers);
-        if let Err(refusal) = self.guard(parts, &head) {
-            return refusal.into();
-        }
-        let mut response = match parts.method {
-            Method::OPTIONS => response::preflight(&parts.headers, "GET, POST"),
-            Method::GET => self.open_sse(&exchange).unwrap_or_else(Into::into),
-            Method::POST => self.take_sse(&exchange, &head, body).await.unwrap_or_else(Into::into),
-            _ => response::not_allowed("GET, POST"),
-        };
-        if let HeaderField::One(origin) = head.origin {
-            response::expose(response.headers_mut(), origin);
-        }
-        response
-    }
-
-    /// Opens a stream; its first event names the URL for messages.
-    fn open_sse(self: &Arc<Self>, exchange: &Arc<Exchange>) -> Result<Response<ResponseBody>, HttpError> {
-        if !exchange.accepts().stream {
-            return Err(HttpError::no_stream());
-        }
-        let permit = self.budgets.streams.try_acquire(1).ok_or_else(HttpError::too_many_streams)?;
-        let caller = self.caller(exchange.parts());
-        let (messages, incoming) = mpsc::channel(WAITING);
-        let named = self.legacy.sse.enter(OpenStream { messages, caller: caller.clone() });
-        let named = named.ok_or_else(HttpError::too_many_streams)?;
-        let context = self.context(exchange, exchange.clone(), caller, ClientData::NONE);
-        let (reader, body) = AttachedReader::new(self, Some(permit));
-        let opening = Opening {
-            server: self.server.clone(),
-            writer: Writer::new(Port::Async),
-            runtime: Handle::current(),
-            context,
-            requests: Some(self.budgets.requests().clone()),
-        };
-        tokio::spawn(self.clone().serve_sse(named, opening, incoming, reader));
-        Ok(response::events(body))
-    }
-
-    /// Serves one stream until its client goes away, the server stops, or it has lasted as long as a session may.
-    async fn serve_sse(
-        self: Arc<Self>,
-        named: NamedStream,
-        opening: Opening,
-        mut incoming: mpsc::Receiver<BodyBytes>,
-        reader: AttachedReader,
-    ) {
-        // relative to the stream's own URL, so that it is right behind any prefix
-        let mut first = Vec::new();
-        write_endpoint(&mut first, &format!("?{QUERY}{}", named.name));
-        if !reader.send(first).await {
-            return;
-        }
-        let writer = opening.writer.clone();
-        let (mut connection, work) = StreamConnection::new(opening);
-        let until = Instant::now() + self.options.session_lifetime;
-        let read = async {
-            let messages = async {
-                let mut out = Lines::default();
-                while let Some(message) = incoming.recv().await {
-                    connection.serve_text(&message.text, &mut out);
-                    out.flush(&writer);
-                    if writer.is_full() {
-                        writer.room().await;
-                    }
-                }
-            };
-            tokio::select! {
-                () = messages => {}
-                // the end of its input lets the connection end as it does on stdio
-                () = self.shutdown.cancelled() => {}
-                () = sleep_until(until) => {}
-            }
-            drop(named);
-        };
-        let write = async {
-            let mut piece = Piece::default();
-            while let Some(next) = writer.taken(piece).await {
-                let mut events = Vec::with_capacity(next.bytes.len() + 64);
-                for line in next.bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-                    write_message(&mut events, line);
-                }
-                if !reader.send(events).await {
-                    return;
-                }
-                piece = next;
-            }
-        };
-        let patience = self.server.options().drain.unwrap_or(PATIENCE);
-        tokio::select! {
-            () = work.supervise(read, std::future::ready(()), patience) => {}
-            () = write => {}
-            () = reader.gone() => {}
-        }
-    }
-
-    /// Takes one message.
-    async fn take_sse<B>(
+impl SseStreams {
+    /// Answers GET: opens a stream, whose first event contains the URL for messages.
+    pub(in crate::transport::http) fn open(
         &self,
-        exchange: &Exchange,
-        head: &ProtocolHeaders<'_>,
+        endpoint: &Arc<Endpoint>,
+        request: &Arc<RequestConnection>,
+    ) -> Result<Response<ResponseBody>, HttpError> {
+        if !request.accepts().stream {
+            return Err(HttpError::event_stream_not_acceptable());
+        }
+        let budgets = &endpoint.budgets;
+        let permit = budgets.streams.try_acquire(1).ok_or_else(HttpError::too_many_streams)?;
+        let caller = endpoint.caller(request.parts());
+        let (messages, receiver) = mpsc::channel(MAX_QUEUED);
+        let registration = self.register(SseStream { messages, caller: caller.clone() });
+        let registration = registration.ok_or_else(HttpError::too_many_streams)?;
+        let (sender, body) = EventSender::new(&budgets.outbound, Some(permit));
+        let parts = ConnectionParts {
+            server: endpoint.server.clone(),
+            writer: ConnectionWriter::new(WriteMode::Async),
+            runtime: Handle::current(),
+            context: endpoint.context(request, request.clone(), caller, ClientData::NONE),
+            requests: Some(budgets.requests.clone()),
+        };
+        tokio::spawn(serve(endpoint.clone(), registration, parts, receiver, sender));
+        Ok(event_stream_response(body))
+    }
+
+    /// Answers POST: passes a message to the stream that the query names.
+    pub(in crate::transport::http) async fn post<B>(
+        &self,
+        endpoint: &Endpoint,
+        request: &RequestConnection,
+        headers: &ProtocolHeaders<'_>,
         body: B,
     ) -> Result<Response<ResponseBody>, HttpError>
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        let parts = exchange.parts();
+        let parts = request.parts();
+        let query = parts.uri.query();
         let name =
-            parts.uri.query().and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix(QUERY)));
-        let caller = self.caller(parts);
-        let found = name.and_then(|name| self.legacy.sse.find(name));
-        let open = found.filter(|open| open.caller == caller).ok_or_else(HttpError::no_sse_stream)?;
-        if !head.is_json() {
-            return Err(HttpError::wrong_type());
+            query.and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix(NAME_PARAMETER)));
+        let caller = endpoint.caller(parts);
+        let stream = name.and_then(|name| self.find(name)).filter(|stream| stream.caller == caller);
+        let stream = stream.ok_or_else(HttpError::unknown_stream)?;
+        if !headers.is_json() {
+            return Err(HttpError::unsupported_media_type());
         }
-        let _place = self.budgets.admit()?;
-        let options = &self.options;
+        let Endpoint { budgets, options, .. } = endpoint;
+        let _permit = budgets.admit()?;
+        let (max_body, body_timeout) = (options.max_body, options.body_timeout);
         let message =
-            receive(body, options.max_body, options.body_timeout, head.expects, &self.budgets.bodies).await?;
-        match timeout(options.body_timeout, open.messages.send(message)).await {
-            Ok(Ok(())) => Ok(response::empty(StatusCode::ACCEPTED)),
-            Ok(Err(_)) => Err(HttpError::no_sse_stream()),
+            read_body(body, max_body, body_timeout, headers.expects_continue, &budgets.bodies).await?;
+        match timeout(body_timeout, stream.messages.send(message)).await {
+            Ok(Ok(())) => Ok(empty_response(StatusCode::ACCEPTED)),
+            Ok(Err(_)) => Err(HttpError::unknown_stream()),
             Err(_) => Err(HttpError::busy()),
         }
+    }
+}
+
+/// Serves one stream until its client disconnects, the server stops, or the lifetime of a session has passed.
+async fn serve(
+    endpoint: Arc<Endpoint>,
+    registration: SseRegistration,
+    parts: ConnectionParts,
+    mut receiver: mpsc::Receiver<RequestBody>,
+    sender: EventSender,
+) {
+    // relative to the stream's own URL, so that it is correct behind any prefix
+    let first = format!("event: endpoint\ndata: ?{NAME_PARAMETER}{}\n\n", registration.name);
+    if !sender.send(first.into_bytes()).await {
+        return;
+    }
+    let writer = parts.writer.clone();
+    let (mut connection, scheduler) = StreamConnection::new(parts);
+    let deadline = Instant::now() + endpoint.options.session_lifetime;
+    let read = async {
+        let messages = async {
+            let mut out = OutputBuffer::default();
+            while let Some(message) = receiver.recv().await {
+                connection.serve_text(&message.text, &mut out);
+                out.flush(&writer);
+                if writer.is_full() {
+                    writer.wait_for_capacity().await;
+                }
+            }
+        };
+        tokio::select! {
+            () = messages => {}
+            // the end of the input: the connection ends as it does on stdio
+            () = endpoint.shutdown.cancelled() => {}
+            () = sleep_until(deadline) => {}
+        }
+        drop(registration);
+    };
+    let write = async {
+        let mut chunk = BacklogChunk::default();
+        while let Some(next) = writer.next_chunk(chunk).await {
+            let mut events = Vec::with_capacity(next.bytes.len() + 64);
+            for line in next.bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+                write_event(&mut events, line);
+            }
+            if !sender.send(events).await {
+                return;
+            }
+            chunk = next;
+        }
+    };
+    let shutdown_timeout = endpoint.server.options().drain.unwrap_or(SHUTDOWN_TIMEOUT);
+    tokio::select! {
+        () = scheduler.supervise(read, std::future::ready(()), shutdown_timeout) => {}
+        () = write => {}
+        () = sender.wait_until_disconnected() => {}
     }
 }

@@ -1,5 +1,5 @@
-//! One event stream of a session, apart from the connection that brings it: its events are numbered and kept, so that
-//! a client whose connection broke can go on where it was.
+//! An event stream of a session that outlives its HTTP responses: its events are numbered and stored, so that a client
+//! whose connection broke can resume it.
 
 use std::{fmt, future::poll_fn, sync::Arc, time::Duration};
 
@@ -8,83 +8,40 @@ use http::Response;
 use tokio::sync::Notify;
 
 use super::{
-    Sid,
-    post::detach,
-    table::{OpenSession, SessionMemory},
+    event_id::{StreamKind, write_event_id},
+    event_sender::EventSender,
+    session_id::SessionUid,
+    session_table::{SessionData, SessionGuard},
 };
+use crate::sync::{Mutex, MutexGuard};
 use crate::{
-    admission::Permit,
     connection::{Outbound, Receiver},
-    crypto::random_bytes,
-    dispatch::{Calls, encode},
+    dispatch::Calls,
     protocol::Revision,
     store::{EventStore, StoredEvent},
-    sync::Mutex,
     transport::http::{
-        exchange::Exchange,
-        response::{self, ResponseBody},
-        service::Endpoint,
-        sse::{write_empty, write_id, write_message, write_retry},
+        call_response::drive_calls,
+        connection::RequestConnection,
+        endpoint::Endpoint,
+        response_body::{ResponseBody, event_stream_response},
+        sse::write_event,
     },
 };
 
-/// Characters of a stream's name.
-const NAME: usize = 23;
+/// A session with resumable streams.
+pub(super) type StreamSession = SessionData<Arc<ResumableStream>>;
 
-/// What a stream is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StreamKind {
-    /// The replies to one request.
-    Call,
-    /// What no request has asked for.
-    Standalone,
-}
-
-impl StreamKind {
-    const fn mark(self) -> char {
-        match self {
-            Self::Call => 'c',
-            Self::Standalone => 's',
-        }
-    }
-}
-
-/// Where a client was on a stream: the wire's `Last-Event-ID`. It means something only within its session, which
-/// belongs to one caller, and the stream's name cannot be guessed.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct EventPosition<'a> {
-    pub(super) stream: &'a str,
-    pub(super) number: u64,
-    pub(super) kind: StreamKind,
-}
-
-impl<'a> EventPosition<'a> {
-    /// Reads an event id; `None` if it is not one of this server's.
-    pub(super) fn read(id: &'a str) -> Option<Self> {
-        let (stream, number) = id.split_once('.')?;
-        let kind = [StreamKind::Call, StreamKind::Standalone]
-            .into_iter()
-            .find(|kind| stream.starts_with(kind.mark()))?;
-        let named =
-            stream.len() == NAME && stream.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
-        let digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
-        (named && digits).then_some(Self { stream, number: number.parse().ok()?, kind })
-    }
-}
-
-/// What the transport keeps of the sessions' streams.
-pub(super) type Streams = SessionMemory<Arc<ResumableStream>>;
-
-/// One stream.
+/// One resumable stream.
 pub(super) struct ResumableStream {
-    open: OpenSession<Arc<ResumableStream>>,
-    session: Box<str>,
+    guard: SessionGuard<Arc<ResumableStream>>,
+    /// The session's key in the event store.
+    session_key: Box<str>,
     name: Box<str>,
     pub(super) revision: Revision,
-    /// Absent where events have no ids.
+    /// Absent if events have no ids, so that the stream cannot be resumed.
     store: Option<Arc<dyn EventStore>>,
     state: Mutex<ResumableState>,
-    /// A connection was attached, or is to be closed.
+    /// Notified when a sender is attached, or is to be closed.
     pub(super) changed: Notify,
 }
 
@@ -92,84 +49,44 @@ pub(super) struct ResumableStream {
 struct ResumableState {
     /// The number of the last event.
     last: u64,
-    reader: Option<AttachedReader>,
-    /// When the client is to come back, for a connection that is to be closed.
-    close: Option<Duration>,
-    over: bool,
+    /// The response that currently carries the stream.
+    sender: Option<EventSender>,
+    /// The delay before the client reconnects, if the response is to be closed.
+    closing: Option<Duration>,
+    ended: bool,
 }
 
-/// A connection that brings a stream's events to the client; the connection ends when the last clone is dropped.
-#[derive(Clone)]
-pub(super) struct AttachedReader(Arc<Attachment>);
-
-struct Attachment {
-    outbound: Arc<Outbound>,
-    /// Its place among the streams that were opened with GET, if it takes one.
-    _permit: Option<Permit>,
-}
-
-impl Drop for Attachment {
-    fn drop(&mut self) {
-        self.outbound.finish();
-    }
-}
-
-impl AttachedReader {
-    /// A connection, and the body of its response.
-    pub(super) fn new(endpoint: &Endpoint, permit: Option<Permit>) -> (Self, ResponseBody) {
-        let outbound = Outbound::new(endpoint.budgets.outbound.clone());
-        let receiver = Receiver::new(outbound.clone());
-        (Self(Arc::new(Attachment { outbound, _permit: permit })), ResponseBody::written(receiver))
-    }
-
-    /// Sends events as soon as there is room; `false` if the client has gone.
-    pub(super) async fn send(&self, events: Vec<u8>) -> bool {
-        self.0.outbound.send(events).await
-    }
-
-    /// Waits until the client has gone.
-    pub(super) async fn gone(&self) {
-        self.0.outbound.abandoned().await;
-    }
-
-    fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-/// What became of a connection that was to be attached.
+/// The outcome of attaching a sender.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Attached {
-    Yes,
-    /// There are events that it has not got yet.
+pub(super) enum AttachOutcome {
+    Attached,
+    /// There are events that its client has not received yet.
     Behind,
-    /// Nothing more will come.
-    Over,
+    /// The stream has ended.
+    Ended,
 }
 
 impl ResumableStream {
-    /// The stream of a request's calls; `None` if there is no randomness for its name.
-    pub(super) fn of_calls(
-        open: OpenSession<Arc<Self>>,
+    /// The stream of a request's calls; `None` if the operating system provides no randomness for its name.
+    pub(super) fn for_calls(
+        guard: SessionGuard<Arc<Self>>,
         revision: Revision,
         store: Arc<dyn EventStore>,
     ) -> Option<Arc<Self>> {
-        Self::new(StreamKind::Call, open, revision, Some(store))
+        Self::new(StreamKind::Call, guard, revision, Some(store))
     }
 
-    /// A new stream of a session; `None` if there is no randomness for its name.
+    /// A new stream; `None` if the operating system provides no randomness for its name.
     pub(super) fn new(
         kind: StreamKind,
-        open: OpenSession<Arc<ResumableStream>>,
+        guard: SessionGuard<Arc<ResumableStream>>,
         revision: Revision,
         store: Option<Arc<dyn EventStore>>,
     ) -> Option<Arc<Self>> {
-        let random = random_bytes::<16>().ok()?;
-        let name = format!("{}{}", kind.mark(), URL_SAFE_NO_PAD.encode(random));
         Some(Arc::new(Self {
-            session: session_name(&open.sid),
-            open,
-            name: name.into(),
+            session_key: store_key(&guard.uid),
+            guard,
+            name: kind.random_name()?,
             revision,
             store,
             state: Mutex::default(),
@@ -177,179 +94,178 @@ impl ResumableStream {
         }))
     }
 
-    pub(super) fn memory(&self) -> &Arc<Streams> {
-        &self.open.memory
+    fn state(&self) -> MutexGuard<'_, ResumableState> {
+        self.state.lock()
     }
 
-    /// Lets clients resume it, until the registration is dropped.
+    pub(super) fn session(&self) -> &Arc<StreamSession> {
+        &self.guard.data
+    }
+
+    /// Allows clients to resume the stream until the registration is dropped.
     pub(super) fn register(self: &Arc<Self>) -> StreamRegistration {
         if self.store.is_some() {
-            self.memory().streams.lock().insert(self.name.clone(), self.clone());
+            self.session().streams().insert(self.name.clone(), self.clone());
         }
         StreamRegistration(self.clone())
     }
 
-    /// The event that a stream begins with, so that its client can come back before there was any other.
-    pub(super) fn priming(&self) -> Vec<u8> {
-        let retry = self.state.lock().close;
-        self.mark(retry)
+    /// The event that a stream begins with, so that its client can resume before any other event.
+    pub(super) fn priming_event(&self) -> Vec<u8> {
+        let retry = self.state().closing;
+        self.empty_event(retry)
     }
 
-    /// An event without a message, which tells a client where it is, and when to come back.
-    fn mark(&self, retry: Option<Duration>) -> Vec<u8> {
+    /// An event without a message, with the id to resume from and the delay before the client reconnects.
+    fn empty_event(&self, retry: Option<Duration>) -> Vec<u8> {
         if self.store.is_none() || self.revision < Revision::V2025_11_25 {
             return Vec::new();
         }
-        let mut out = Vec::new();
-        write_id(&mut out, &self.name, self.state.lock().last);
-        if let Some(after) = retry {
-            write_retry(&mut out, after);
-        }
-        write_empty(&mut out);
-        out
+        let retry = retry.map_or_else(String::new, |retry| format!("retry: {}\n", retry.as_millis()));
+        format!("id: {}.{}\n{retry}data: \n\n", self.name, self.state().last).into_bytes()
     }
 
-    /// Writes an event.
+    /// Appends an event.
     fn write(&self, out: &mut Vec<u8>, number: u64, message: &str) {
         if message.is_empty() {
             return;
         }
         if self.store.is_some() {
-            write_id(out, &self.name, number);
+            write_event_id(out, &self.name, number);
         }
-        write_message(out, message.as_bytes());
+        write_event(out, message.as_bytes());
     }
 
-    /// Keeps a message, and sends it to the client as soon as that keeps up.
-    pub(super) async fn emit(&self, message: Vec<u8>, last: bool) {
+    /// Stores a message, and sends it as soon as the client keeps up.
+    pub(super) async fn send(&self, message: Vec<u8>, last: bool) {
         let Ok(message) = String::from_utf8(message) else { return };
-        let number = self.state.lock().last + 1;
+        let number = self.state().last + 1;
         let mut event = Vec::with_capacity(message.len() + 64);
         self.write(&mut event, number, &message);
         if let Some(store) = &self.store {
-            // before it is sent: a client that got it can come back for what follows it
-            store.append(&self.session, &self.name, StoredEvent::new(number, message, last)).await;
+            // before it is sent, so that a client that has received it can resume after it
+            store.append(&self.session_key, &self.name, StoredEvent::new(number, message, last)).await;
         }
-        let reader = {
-            let mut state = self.state.lock();
+        let sender = {
+            let mut state = self.state();
             state.last = number;
-            state.reader.clone()
+            state.sender.clone()
         };
-        if let Some(reader) = reader
-            && !reader.send(event).await
+        if let Some(sender) = sender
+            && !sender.send(event).await
         {
-            self.detach(&reader);
+            self.detach(&sender);
         }
     }
 
-    /// The connection that brings the stream now.
-    pub(super) fn reader(&self) -> Option<AttachedReader> {
-        self.state.lock().reader.clone()
+    /// The response that currently carries the stream.
+    pub(super) fn sender(&self) -> Option<EventSender> {
+        self.state().sender.clone()
     }
 
-    /// Waits until the client has gone; forever if there is no connection.
-    pub(super) async fn gone(&self) {
-        match self.reader() {
-            Some(reader) => {
-                reader.gone().await;
-                self.detach(&reader);
+    /// Waits until the client has disconnected; forever if it is not connected.
+    pub(super) async fn wait_until_disconnected(&self) {
+        match self.sender() {
+            Some(sender) => {
+                sender.wait_until_disconnected().await;
+                self.detach(&sender);
             }
             None => std::future::pending().await,
         }
     }
 
-    /// That connection reads no more.
-    pub(super) fn detach(&self, reader: &AttachedReader) {
-        let mut state = self.state.lock();
-        if state.reader.as_ref().is_some_and(|current| current.is(reader)) {
-            state.reader = None;
+    /// Removes a sender whose client has disconnected.
+    pub(super) fn detach(&self, sender: &EventSender) {
+        let mut state = self.state();
+        if state.sender.as_ref().is_some_and(|current| current.is_same(sender)) {
+            state.sender = None;
         }
     }
 
-    /// Attaches a connection that has got everything up to that event; the one before it ends.
-    pub(super) fn attach(&self, reader: &AttachedReader, upto: u64) -> Attached {
-        let mut state = self.state.lock();
-        if state.last > upto {
-            return Attached::Behind;
+    /// Attaches a sender whose client has received the events up to number `received`; the previous response ends.
+    pub(super) fn attach(&self, sender: &EventSender, received: u64) -> AttachOutcome {
+        let mut state = self.state();
+        if state.last > received {
+            return AttachOutcome::Behind;
         }
-        if state.over {
-            return Attached::Over;
+        if state.ended {
+            return AttachOutcome::Ended;
         }
-        state.reader = Some(reader.clone());
+        state.sender = Some(sender.clone());
         drop(state);
         self.changed.notify_one();
-        Attached::Yes
+        AttachOutcome::Attached
     }
 
-    /// Has the connection closed, and the client come back after that time.
+    /// Requests that the response be closed; the client reconnects after `retry`.
     pub(super) fn close(&self, retry: Duration) {
-        self.state.lock().close = Some(retry);
+        self.state().closing = Some(retry);
         self.changed.notify_one();
     }
 
-    /// Whether the connection is to be closed.
-    pub(super) fn closes(&self) -> bool {
-        self.state.lock().close.is_some()
+    /// Whether the response is to be closed.
+    pub(super) fn is_closing(&self) -> bool {
+        self.state().closing.is_some()
     }
 
-    /// Closes the connection, if that was asked for and there is one; `marked`: the client knows already when to come
-    /// back.
-    fn close_now(&self, marked: bool) {
-        let (reader, retry) = {
-            let mut state = self.state.lock();
-            let retry = state.close.take();
-            let Some(reader) = state.reader.take() else { return };
-            (reader, retry)
+    /// Closes the response if a client is connected; `retry_known`: the client has been sent the delay already.
+    fn close_response(&self, retry_known: bool) {
+        let (sender, retry) = {
+            let mut state = self.state();
+            let retry = state.closing.take();
+            let Some(sender) = state.sender.take() else { return };
+            (sender, retry)
         };
-        if !marked {
-            reader.0.outbound.put(self.mark(retry));
+        if !retry_known {
+            sender.send_now(self.empty_event(retry));
         }
     }
 
-    /// Answers calls with this stream. They go on, and their messages are kept, with or without a client that reads.
-    pub(super) fn start(
+    /// Answers calls with this stream. The calls run, and their messages are stored, whether or not a client is
+    /// connected.
+    pub(super) fn response(
         self: &Arc<Self>,
         endpoint: &Arc<Endpoint>,
         calls: Calls,
-        exchange: &Exchange,
+        connection: &RequestConnection,
     ) -> Response<ResponseBody> {
-        let (reader, body) = AttachedReader::new(endpoint, None);
-        let registered = self.register();
-        let closes = self.closes();
-        reader.0.outbound.put(self.priming());
-        self.attach(&reader, 0);
-        let outbound = exchange.outbound().clone();
-        tokio::spawn(forward(self.clone(), registered, Receiver::new(outbound.clone())));
-        tokio::spawn(run(endpoint.clone(), self.clone(), calls, outbound, closes));
-        response::events(body)
+        let (sender, body) = EventSender::new(&endpoint.budgets.outbound, None);
+        let registration = self.register();
+        let retry_known = self.is_closing();
+        sender.send_now(self.priming_event());
+        self.attach(&sender, 0);
+        let outbound = connection.outbound().clone();
+        tokio::spawn(store_messages(self.clone(), registration, Receiver::new(outbound.clone())));
+        tokio::spawn(run_calls(endpoint.clone(), self.clone(), calls, outbound, retry_known));
+        event_stream_response(body)
     }
 
-    /// Nothing more will come: the connection ends with what it has got.
+    /// Ends the stream; the response ends with the events that have been sent.
     fn end(&self) {
-        let mut state = self.state.lock();
-        state.over = true;
-        state.reader = None;
+        let mut state = self.state();
+        state.ended = true;
+        state.sender = None;
     }
 
-    /// Sends a connection all that it has missed, and attaches it; one that could not be attached ends then.
-    pub(super) async fn resume(&self, reader: &AttachedReader, mut upto: u64) {
+    /// Sends the events that a client has missed, and attaches its sender unless the stream has ended.
+    pub(super) async fn resume(&self, sender: &EventSender, mut received: u64) {
         loop {
-            let last = self.state.lock().last;
+            let last = self.state().last;
             let missed = match &self.store {
-                Some(store) => store.read(&self.session, &self.name, upto).await.unwrap_or_default(),
+                Some(store) => store.read(&self.session_key, &self.name, received).await.unwrap_or_default(),
                 None => Vec::new(),
             };
             let mut out = Vec::new();
             for event in missed {
                 self.write(&mut out, event.number, &event.message);
-                upto = upto.max(event.number);
+                received = received.max(event.number);
             }
-            if !reader.send(out).await {
+            if !sender.send(out).await {
                 return;
             }
-            // what the store has forgotten will not come any more
-            upto = upto.max(last);
-            if self.attach(reader, upto) != Attached::Behind {
+            // events that the store has evicted cannot be sent any more
+            received = received.max(last);
+            if self.attach(sender, received) != AttachOutcome::Behind {
                 return;
             }
         }
@@ -357,39 +273,30 @@ impl ResumableStream {
 }
 
 /// Drives the calls of a stream, whether or not a client reads it.
-async fn run(
+async fn run_calls(
     endpoint: Arc<Endpoint>,
     stream: Arc<ResumableStream>,
     mut calls: Calls,
     outbound: Arc<Outbound>,
-    mut marked: bool,
+    mut retry_known: bool,
 ) {
-    let revision = calls.revision;
     let mut detached = false;
     loop {
-        let closes = stream.closes();
-        if !detached && (closes || stream.reader().is_none()) {
-            // a call without a client takes another place than one that is served
-            detached = detach(&endpoint, &mut calls);
-            if !detached && stream.reader().is_none() {
+        let closing = stream.is_closing();
+        if !detached && (closing || stream.sender().is_none()) {
+            // calls without a client have a budget of their own
+            detached = endpoint.budgets.detach(&mut calls);
+            if !detached && stream.sender().is_none() {
                 break;
             }
         }
-        if closes && detached {
-            stream.close_now(std::mem::take(&mut marked));
+        if closing && detached {
+            stream.close_response(std::mem::take(&mut retry_known));
         }
         tokio::select! {
             biased;
-            () = poll_fn(|cx| {
-                let polled = calls.poll(cx);
-                for (id, reply) in calls.take_replies() {
-                    let mut out = Vec::with_capacity(256);
-                    encode(&mut out, &reply, &id, revision, endpoint.server.identity());
-                    outbound.put(out);
-                }
-                polled
-            }) => break,
-            () = stream.gone() => {}
+            () = drive_calls(&endpoint.server, &mut calls, &outbound) => break,
+            () = stream.wait_until_disconnected() => {}
             () = stream.changed.notified() => {}
         }
     }
@@ -397,38 +304,42 @@ async fn run(
     outbound.finish();
 }
 
-/// Numbers and keeps what calls send, and brings it to the client as fast as that reads.
-async fn forward(stream: Arc<ResumableStream>, registered: StreamRegistration, mut receiver: Receiver) {
-    let _registered = registered;
-    let session_ended = stream.memory().ended.clone();
+/// Stores the messages of calls, and sends them as fast as the client reads.
+async fn store_messages(
+    stream: Arc<ResumableStream>,
+    registration: StreamRegistration,
+    mut receiver: Receiver,
+) {
+    let _registration = registration;
+    let session_ended = stream.session().ended.clone();
     let mut is_last = false;
     let messages = async {
         while let Some(messages) = poll_fn(|cx| receiver.poll(cx)).await {
             let count = messages.len();
             for (n, message) in messages.into_iter().enumerate() {
                 is_last = n + 1 == count && receiver.is_finished();
-                stream.emit(message, is_last).await;
+                stream.send(message, is_last).await;
             }
         }
         if !is_last {
-            // cancelled: a client that comes back for more must learn that there is nothing to wait for
-            if let Some(reader) = stream.reader() {
-                reader.send(stream.mark(None)).await;
+            // cancelled: a client that resumes must learn that the stream has ended
+            if let Some(sender) = stream.sender() {
+                sender.send(stream.empty_event(None)).await;
             }
-            stream.emit(Vec::new(), true).await;
+            stream.send(Vec::new(), true).await;
         }
     };
     tokio::select! {
         biased;
         () = messages => {}
-        // a client that does not read holds this up, but not beyond the end of its session
+        // a client that does not read delays this, but not beyond the end of its session
         () = session_ended.cancelled() => {}
     }
 }
 
-/// What stores call a session.
-pub(super) fn session_name(sid: &Sid) -> Box<str> {
-    URL_SAFE_NO_PAD.encode(sid).into()
+/// The key of a session in event stores.
+pub(super) fn store_key(uid: &SessionUid) -> Box<str> {
+    URL_SAFE_NO_PAD.encode(uid).into()
 }
 
 impl fmt::Debug for ResumableStream {
@@ -437,33 +348,13 @@ impl fmt::Debug for ResumableStream {
     }
 }
 
-/// A stream that clients can resume; dropping it ends the stream.
+/// Allows clients to resume a stream; dropping it ends the stream.
 pub(super) struct StreamRegistration(Arc<ResumableStream>);
 
 impl Drop for StreamRegistration {
     fn drop(&mut self) {
         self.0.end();
-        let removed = self.0.memory().streams.lock().remove(&self.0.name);
+        let removed = self.0.session().streams().remove(&self.0.name);
         drop(removed);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_event_id_is_read_as_it_was_written() {
-        let name = format!("c{}", URL_SAFE_NO_PAD.encode([0xfb; 16]));
-        let id = format!("{name}.42");
-        let position = EventPosition { stream: &name, number: 42, kind: StreamKind::Call };
-        assert_eq!(EventPosition::read(&id), Some(position));
-        let huge = format!("{name}.99999999999999999999999");
-        for bad in ["", ".", "1", &name, &format!("{name}."), &format!("{name}.-1"), &format!("x{id}"), &huge]
-        {
-            assert_eq!(EventPosition::read(bad), None, "{bad}");
-        }
-        assert_eq!(EventPosition::read(&id.replacen('c', "x", 1)), None);
-        assert_eq!(EventPosition::read(&id.replacen('-', "é", 1)), None);
     }
 }

@@ -1,69 +1,71 @@
-//! What a session id says. Made at `initialize`, opened with every later request; the ids that were opened last are
-//! kept open.
+//! Session ids: encrypted, so that the server stores nothing for a session. An id contains the revision, the client's
+//! capabilities and name and the times of issue and expiry, and is bound to the server's name and the caller. Opened
+//! ids are cached.
 
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 use serde_json::Value;
 
 use super::capabilities::PackedCapabilities;
+use crate::sync::Mutex;
 use crate::{
     connection::{Caller, ClientData},
     crypto::{Ring, Seal},
     protocol::Revision,
-    sync::Mutex,
 };
 
-/// The identity of a session.
-pub(crate) type Sid = [u8; 16];
+/// Identifies a session within the server: a random part of its id.
+pub(crate) type SessionUid = [u8; 16];
 
-/// The layout of the plain text; another number for another layout.
-const LAYOUT: u8 = 2;
+/// The version of the plain text's format.
+const FORMAT: u8 = 2;
+/// Bytes of the format, the revision, the capabilities and both times.
 const FIXED: usize = 1 + 1 + 2 + 8 + 8;
-/// How much of `clientInfo` travels with the client.
+/// Bytes of `clientInfo` in an id.
 const MAX_INFO: usize = 128;
 const PURPOSE: &str = "mcp-runtime session id 1";
 
-/// An open session.
+/// What a session id contains.
 #[derive(Debug, Clone)]
 pub(crate) struct Session {
-    pub(crate) sid: Sid,
+    pub(crate) uid: SessionUid,
     pub(crate) revision: Revision,
     pub(crate) client: ClientData,
     /// Seconds since 1970.
     pub(crate) expires: u64,
 }
 
-/// Makes and opens session ids.
+/// Issues and opens session ids.
 #[derive(Debug)]
 pub(crate) struct SessionIds {
     seal: Seal,
     lifetime: u64,
-    /// What the sessions of this server are bound to, before their caller.
+    /// The server's part of what ids are bound to.
     server: Vec<u8>,
-    /// The same without a caller.
+    /// What ids without a caller are bound to.
     anonymous: Vec<u8>,
-    /// Ids that were opened, by a random part of each.
-    opened: Mutex<HashMap<[u8; RANDOM], SessionClaims>>,
+    /// The cache, by a random part of each id.
+    opened: Mutex<HashMap<[u8; RANDOM], CachedSession>>,
 }
 
-/// Characters of an id that tell it from others; they are random.
+/// Characters of an id that are random and identify it.
 const RANDOM: usize = 24;
-/// Where they begin.
-const RANDOM_AT: usize = 8;
-/// Ids that are kept open.
-const MAX_OPENED: usize = 1024;
+/// The offset of these characters.
+const RANDOM_OFFSET: usize = 8;
+/// Ids in the cache.
+const MAX_CACHED: usize = 1024;
 
-/// An id that was opened before.
+/// An id in the cache.
 #[derive(Debug)]
-struct SessionClaims {
+struct CachedSession {
     id: Box<[u8]>,
     caller: Option<(String, String)>,
     issued: u64,
     session: Arc<Session>,
 }
 
-impl SessionClaims {
-    fn is(&self, id: &[u8], caller: Option<&Caller>) -> bool {
+impl CachedSession {
+    fn matches(&self, id: &[u8], caller: Option<&Caller>) -> bool {
         let same_caller = match (&self.caller, caller) {
             (None, None) => true,
             (Some((issuer, subject)), Some(caller)) => *issuer == caller.issuer && *subject == caller.subject,
@@ -74,7 +76,7 @@ impl SessionClaims {
 }
 
 impl SessionIds {
-    /// `lifetime` is in seconds; two servers with one key have different sessions by their names.
+    /// `lifetime` is in seconds. Servers that share keys are distinguished by their names.
     pub(crate) fn new(ring: &Ring, lifetime: u64, server: &str) -> Self {
         let mut bytes = (server.len() as u64).to_le_bytes().to_vec();
         bytes.extend(server.as_bytes());
@@ -83,7 +85,7 @@ impl SessionIds {
         Self { seal: Seal::new(ring, PURPOSE), lifetime, server: bytes, anonymous, opened }
     }
 
-    /// A new session's id; `None` when the operating system has no randomness to give.
+    /// A new session's id; `None` if the operating system provides no randomness.
     pub(crate) fn issue(
         &self,
         revision: Revision,
@@ -91,50 +93,50 @@ impl SessionIds {
         caller: Option<&Caller>,
         now: u64,
     ) -> Option<String> {
-        let capabilities = client.capabilities.as_deref().map(PackedCapabilities::read).unwrap_or_default();
+        let capabilities = client.capabilities.as_deref().map(PackedCapabilities::parse).unwrap_or_default();
         let mut plain = Vec::with_capacity(FIXED + MAX_INFO);
-        plain.extend([LAYOUT, u8::try_from(revision.index()).ok()?]);
+        plain.extend([FORMAT, u8::try_from(revision.index()).ok()?]);
         plain.extend(capabilities.bits());
         plain.extend(now.to_le_bytes());
         plain.extend(now.saturating_add(self.lifetime).to_le_bytes());
-        if let Some(info) = client.info.as_deref().and_then(truncate) {
+        if let Some(info) = client.info.as_deref().and_then(truncate_client_info) {
             plain.extend(info.into_bytes());
         }
-        self.seal.seal(&plain, &self.bound(caller)).ok()
+        self.seal.seal(&plain, &self.bound_data(caller)).ok()
     }
 
-    /// The session that `id` is, unless it expired, is not of this server or belongs to another caller.
+    /// The session with this id; `None` if it has expired, or belongs to another server or caller.
     pub(crate) fn open(&self, id: &[u8], caller: Option<&Caller>, now: u64) -> Option<Arc<Session>> {
-        let key: [u8; RANDOM] = id.get(RANDOM_AT..RANDOM_AT + RANDOM)?.try_into().ok()?;
+        let key: [u8; RANDOM] = id.get(RANDOM_OFFSET..RANDOM_OFFSET + RANDOM)?.try_into().ok()?;
         let mut opened = self.opened.lock();
-        if let Some(known) = opened.get(&key).filter(|known| known.is(id, caller)) {
-            let alive = is_alive(known.issued, known.session.expires, now);
-            return alive.then(|| known.session.clone());
+        if let Some(cached) = opened.get(&key).filter(|cached| cached.matches(id, caller)) {
+            let valid = is_valid_at(cached.issued, cached.session.expires, now);
+            return valid.then(|| cached.session.clone());
         }
         drop(opened);
         let (session, issued) = self.unseal(id, caller)?;
-        if !is_alive(issued, session.expires, now) {
+        if !is_valid_at(issued, session.expires, now) {
             return None;
         }
         let session = Arc::new(session);
         let caller = caller.map(|caller| (caller.issuer.clone(), caller.subject.clone()));
         opened = self.opened.lock();
-        if opened.len() >= MAX_OPENED {
+        if opened.len() >= MAX_CACHED {
             opened.clear();
         }
-        opened.insert(key, SessionClaims { id: id.into(), caller, issued, session: session.clone() });
+        opened.insert(key, CachedSession { id: id.into(), caller, issued, session: session.clone() });
         Some(session)
     }
 
-    /// What an id says, and when it was issued.
+    /// The session with this id, and when it was issued.
     fn unseal(&self, id: &[u8], caller: Option<&Caller>) -> Option<(Session, u64)> {
-        let opened = self.seal.open(id, &self.bound(caller))?;
+        let opened = self.seal.open(id, &self.bound_data(caller))?;
         let (fixed, info) = opened.plain.split_at_checked(FIXED)?;
-        let (&[layout, revision, low, high], times) = fixed.split_first_chunk::<4>()?;
+        let (&[format, revision, low, high], times) = fixed.split_first_chunk::<4>()?;
         let (issued, expires) = times.split_first_chunk::<8>()?;
         let (issued, expires) = (u64::from_le_bytes(*issued), u64::from_le_bytes(expires.try_into().ok()?));
         let revision = *Revision::ALL.get(usize::from(revision))?;
-        if layout != LAYOUT {
+        if format != FORMAT {
             return None;
         }
         let info = std::str::from_utf8(info).ok()?;
@@ -142,12 +144,12 @@ impl SessionIds {
             info: (!info.is_empty()).then(|| Arc::from(info)),
             capabilities: Some(PackedCapabilities::from_bits([low, high]).json()),
         };
-        let (sid, _) = opened.nonce.split_first_chunk::<16>()?;
-        Some((Session { sid: *sid, revision, client, expires }, issued))
+        let (uid, _) = opened.nonce.split_first_chunk::<16>()?;
+        Some((Session { uid: *uid, revision, client, expires }, issued))
     }
 
-    /// Server and caller as bytes that no other pair has.
-    fn bound(&self, caller: Option<&Caller>) -> Cow<'_, [u8]> {
+    /// The server and the caller in an unambiguous encoding, which the id is authenticated with.
+    fn bound_data(&self, caller: Option<&Caller>) -> Cow<'_, [u8]> {
         let Some(caller) = caller else { return Cow::Borrowed(&self.anonymous) };
         let mut bytes = self.server.clone();
         bytes.push(1);
@@ -158,35 +160,35 @@ impl SessionIds {
     }
 }
 
-fn is_alive(issued: u64, expires: u64, now: u64) -> bool {
-    // replicas' clocks differ a little: one that lags must not refuse what another has just issued
+fn is_valid_at(issued: u64, expires: u64, now: u64) -> bool {
+    // clocks of replicas differ: one that is behind must accept what another has just issued
     expires > now && issued <= now.saturating_add(60)
 }
 
-/// `clientInfo` in at most [`MAX_INFO`] bytes, still an object; only the name and the version if it is longer.
-fn truncate(info: &str) -> Option<String> {
+/// Shortens `clientInfo` to an object of at most [`MAX_INFO`] bytes: its name and version, truncated.
+fn truncate_client_info(info: &str) -> Option<String> {
     if info.len() <= MAX_INFO {
         return Some(info.to_owned());
     }
     let info: Value = serde_json::from_str(info).ok()?;
     let text = |key: &str| info.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (mut name, mut version) = (text("name"), text("version"));
-    cut(&mut version, 32);
-    cut(&mut name, 64);
+    truncate(&mut version, 32);
+    truncate(&mut name, 64);
     loop {
         let short = serde_json::json!({ "name": name, "version": version }).to_string();
         if short.len() <= MAX_INFO {
             return Some(short);
         }
-        // escapes made it longer than its text
+        // escapes made the JSON longer than the text
         let (n, v) = (name.len() / 2, version.len() / 2);
-        cut(&mut name, n);
-        cut(&mut version, v);
+        truncate(&mut name, n);
+        truncate(&mut version, v);
     }
 }
 
-fn cut(text: &mut String, at_most: usize) {
-    while text.len() > at_most {
+fn truncate(text: &mut String, max_bytes: usize) {
+    while text.len() > max_bytes {
         text.pop();
     }
 }
@@ -199,7 +201,7 @@ mod tests {
         Ring::new(vec![crate::crypto::Key::new([1; 32])])
     }
 
-    fn token() -> SessionIds {
+    fn session_ids() -> SessionIds {
         SessionIds::new(&ring(), 100, "test")
     }
 
@@ -208,40 +210,40 @@ mod tests {
     }
 
     #[test]
-    fn a_session_comes_back_until_it_expires() {
-        let token = token();
+    fn an_id_can_be_opened_until_it_expires() {
+        let ids = session_ids();
         let id =
-            token.issue(Revision::V2025_06_18, &client(r#"{"name":"c","version":"1"}"#), None, 1000).unwrap();
-        let session = token.open(id.as_bytes(), None, 1099).unwrap();
+            ids.issue(Revision::V2025_06_18, &client(r#"{"name":"c","version":"1"}"#), None, 1000).unwrap();
+        let session = ids.open(id.as_bytes(), None, 1099).unwrap();
         assert_eq!((session.revision, session.expires), (Revision::V2025_06_18, 1100));
         assert_eq!(session.client.info.as_deref(), Some(r#"{"name":"c","version":"1"}"#));
         assert_eq!(session.client.capabilities.as_deref(), Some(r#"{"sampling":{}}"#));
-        assert!(token.open(id.as_bytes(), None, 1100).is_none());
-        assert!(token.open(id.as_bytes(), None, 900).is_none(), "issued in the future");
-        assert!(token.open(b"", None, 1000).is_none());
+        assert!(ids.open(id.as_bytes(), None, 1100).is_none());
+        assert!(ids.open(id.as_bytes(), None, 900).is_none(), "issued in the future");
+        assert!(ids.open(b"", None, 1000).is_none());
     }
 
     #[test]
-    fn a_session_is_its_callers_alone() {
-        let token = token();
+    fn an_id_can_be_opened_only_by_its_caller() {
+        let ids = session_ids();
         let (alice, bob) = (Caller::new("a", "bc"), Caller::new("ab", "c"));
-        let id = token.issue(Revision::LATEST_LEGACY, &ClientData::default(), Some(&alice), 0).unwrap();
-        assert!(token.open(id.as_bytes(), Some(&alice), 1).is_some());
-        assert!(token.open(id.as_bytes(), Some(&bob), 1).is_none());
-        assert!(token.open(id.as_bytes(), None, 1).is_none());
-        let open = token.issue(Revision::LATEST_LEGACY, &ClientData::default(), None, 0).unwrap();
-        assert!(token.open(open.as_bytes(), Some(&alice), 1).is_none());
+        let id = ids.issue(Revision::LATEST_LEGACY, &ClientData::default(), Some(&alice), 0).unwrap();
+        assert!(ids.open(id.as_bytes(), Some(&alice), 1).is_some());
+        assert!(ids.open(id.as_bytes(), Some(&bob), 1).is_none());
+        assert!(ids.open(id.as_bytes(), None, 1).is_none());
+        let open = ids.issue(Revision::LATEST_LEGACY, &ClientData::default(), None, 0).unwrap();
+        assert!(ids.open(open.as_bytes(), Some(&alice), 1).is_none());
         assert!(SessionIds::new(&ring(), 100, "other").open(open.as_bytes(), None, 1).is_none());
     }
 
     #[test]
-    fn an_id_is_short_whatever_the_client_says_of_itself() {
-        let token = token();
+    fn an_id_is_short_however_long_the_client_info_is() {
+        let ids = session_ids();
         for name in ["x".repeat(5000), "\u{1}".repeat(5000), "語".repeat(5000)] {
             let info = serde_json::json!({ "name": name, "version": name, "title": name }).to_string();
-            let id = token.issue(Revision::LATEST_LEGACY, &client(&info), None, 0).unwrap();
+            let id = ids.issue(Revision::LATEST_LEGACY, &client(&info), None, 0).unwrap();
             assert!(id.len() <= 1024, "{}", id.len());
-            let session = token.open(id.as_bytes(), None, 1).unwrap();
+            let session = ids.open(id.as_bytes(), None, 1).unwrap();
             let back = session.client.info.clone().unwrap();
             assert!(back.len() <= MAX_INFO);
             let back: Value = serde_json::from_str(&back).unwrap();

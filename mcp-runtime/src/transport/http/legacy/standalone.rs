@@ -1,90 +1,91 @@
-//! The standalone streams of one session, and which of them brings the next message: each goes to exactly one, the one
-//! that was opened last and is being read. Their owners take turns at it.
+//! The standalone streams of one session. Each message is sent on exactly one of them: the one that was opened last and
+//! whose client is connected.
 
 use std::task::{Context, Poll, Waker};
 
-use crate::{
-    events::{Change, Subscriber},
-    sync::Mutex,
-};
+use crate::events::{Change, Subscriber};
+use crate::sync::{Mutex, MutexGuard};
 
 /// The standalone streams of one session.
 #[derive(Debug, Default)]
-pub(crate) struct Standalone(Mutex<StandaloneState>);
+pub(crate) struct StandaloneStreams(Mutex<StandaloneState>);
 
 #[derive(Debug, Default)]
 struct StandaloneState {
-    /// As long as there is a stream.
-    follower: Option<Subscriber>,
+    /// Present while a stream is open.
+    subscriber: Option<Subscriber>,
     /// In the order in which they were opened.
-    streams: Vec<OpenStream>,
+    streams: Vec<StreamEntry>,
     serial: u64,
 }
 
 #[derive(Debug)]
-struct OpenStream {
+struct StreamEntry {
     serial: u64,
-    /// Whether its client is connected.
-    read: bool,
+    connected: bool,
     waker: Option<Waker>,
 }
 
 impl StandaloneState {
-    /// The stream that brings the next message.
-    fn next(&mut self) -> Option<&mut OpenStream> {
-        self.streams.iter_mut().rev().find(|stream| stream.read)
+    /// The stream that sends the next message.
+    fn current(&mut self) -> Option<&mut StreamEntry> {
+        self.streams.iter_mut().rev().find(|stream| stream.connected)
     }
 
-    fn wake_next(&mut self) {
-        if let Some(waker) = self.next().and_then(|stream| stream.waker.take()) {
+    fn wake_current(&mut self) {
+        if let Some(waker) = self.current().and_then(|stream| stream.waker.take()) {
             waker.wake();
         }
     }
 }
 
-impl Standalone {
-    /// A new stream, by its number; `None` if `follow` gives the first one nothing to bring.
-    pub(crate) fn join(&self, follow: impl FnOnce() -> Option<Subscriber>) -> Option<u64> {
-        let mut state = self.0.lock();
-        if state.follower.is_none() {
-            state.follower = Some(follow()?);
+impl StandaloneStreams {
+    fn lock(&self) -> MutexGuard<'_, StandaloneState> {
+        self.0.lock()
+    }
+
+    /// Adds a stream and returns its number; `None` if `subscribe` returns none for the first one.
+    pub(crate) fn add(&self, subscribe: impl FnOnce() -> Option<Subscriber>) -> Option<u64> {
+        let mut state = self.lock();
+        if state.subscriber.is_none() {
+            state.subscriber = Some(subscribe()?);
         }
         state.serial += 1;
         let serial = state.serial;
-        state.streams.push(OpenStream { serial, read: true, waker: None });
+        state.streams.push(StreamEntry { serial, connected: true, waker: None });
         Some(serial)
     }
 
-    /// A stream is over.
-    pub(crate) fn leave(&self, serial: u64) {
-        let mut state = self.0.lock();
+    /// Removes a stream.
+    pub(crate) fn remove(&self, serial: u64) {
+        let mut state = self.lock();
         state.streams.retain(|stream| stream.serial != serial);
         if state.streams.is_empty() {
-            let follower = state.follower.take();
+            let subscriber = state.subscriber.take();
             drop(state);
-            drop(follower);
+            drop(subscriber);
         } else {
-            state.wake_next();
+            state.wake_current();
         }
     }
 
-    /// Whether the client of a stream is connected.
-    pub(crate) fn reads(&self, serial: u64, read: bool) {
-        let mut state = self.0.lock();
+    /// Sets whether the client of a stream is connected.
+    pub(crate) fn set_connected(&self, serial: u64, connected: bool) {
+        let mut state = self.lock();
         if let Some(stream) = state.streams.iter_mut().find(|stream| stream.serial == serial) {
-            stream.read = read;
+            stream.connected = connected;
         }
-        state.wake_next();
+        state.wake_current();
     }
 
-    /// What that stream is to bring next; `None` when it must end, so that its client knows that something was lost.
+    /// The next change that a stream sends; `None` if it must end, so that its client learns that changes were lost.
     pub(crate) fn poll(&self, serial: u64, cx: &mut Context<'_>) -> Poll<Option<Change>> {
-        let mut state = self.0.lock();
-        let turn = state.next().is_some_and(|stream| stream.serial == serial);
-        if turn && let Some(follower) = &mut state.follower {
-            match follower.poll(cx) {
+        let mut state = self.lock();
+        let is_current = state.current().is_some_and(|stream| stream.serial == serial);
+        if is_current && let Some(subscriber) = &mut state.subscriber {
+            match subscriber.poll(cx) {
                 Poll::Ready(change) => return Poll::Ready(Some(change)),
-                Poll::Pending if follower.is_over() => return Poll::Ready(None),
+                Poll::Pending if subscriber.is_over() => return Poll::Ready(None),
                 Poll::Pending => {}
             }
         }
@@ -101,30 +102,30 @@ mod tests {
     use crate::events::{Hub, ListChanges};
 
     #[test]
-    fn each_message_goes_to_one_stream_the_newest_that_is_read() {
+    fn each_message_is_sent_on_the_newest_stream_whose_client_is_connected() {
         let hub = Hub::default();
-        let follow =
+        let subscribe =
             || hub.follow(hub.filter(ListChanges { tools: true, ..ListChanges::default() }), None, false);
-        let standalone = Standalone::default();
-        let old = standalone.join(follow).unwrap();
-        let new = standalone.join(|| panic!("there is one already")).unwrap();
+        let standalone = StandaloneStreams::default();
+        let old = standalone.add(subscribe).unwrap();
+        let new = standalone.add(|| panic!("the session has a subscriber")).unwrap();
         let mut cx = Context::from_waker(Waker::noop());
-        let mut taken = |serial| match standalone.poll(serial, &mut cx) {
+        let mut next = |serial| match standalone.poll(serial, &mut cx) {
             Poll::Ready(change) => change,
             Poll::Pending => None,
         };
         hub.publish(Change::Tools);
-        assert_eq!((taken(old), taken(new), taken(new)), (None, Some(Change::Tools), None));
-        standalone.reads(new, false);
+        assert_eq!((next(old), next(new), next(new)), (None, Some(Change::Tools), None));
+        standalone.set_connected(new, false);
         hub.publish(Change::Tools);
-        assert_eq!((taken(new), taken(old), taken(old)), (None, Some(Change::Tools), None));
-        standalone.reads(old, false);
+        assert_eq!((next(new), next(old), next(old)), (None, Some(Change::Tools), None));
+        standalone.set_connected(old, false);
         hub.publish(Change::Tools);
-        assert_eq!((taken(new), taken(old)), (None, None), "it waits for a client that comes back");
-        standalone.reads(old, true);
-        assert_eq!(taken(old), Some(Change::Tools));
-        standalone.leave(new);
-        standalone.leave(old);
+        assert_eq!((next(new), next(old)), (None, None), "the change waits until a client reconnects");
+        standalone.set_connected(old, true);
+        assert_eq!(next(old), Some(Change::Tools));
+        standalone.remove(new);
+        standalone.remove(old);
         assert_eq!(hub.followers(), 0);
     }
 }

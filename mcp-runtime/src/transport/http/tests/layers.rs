@@ -1,25 +1,26 @@
-//! Layers are around calls of every revision, and what they answer has the status that they give it.
+//! Layers wrap calls of every revision, and set the status and headers of their replies.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{Client, Coming, Endpoint, said, server};
+use super::{BodyReader, Client, HttpHandler, server, tool_text};
 use crate::{
     connection::Caller,
     dispatch::{Layer, LayeredCall, Layers, Reply, ReplyFuture, Status},
     jsonrpc::ProtocolError,
     protocol::Revision,
+    sync::Mutex,
     tool::{RuntimeTool, ToolCall},
 };
 
-/// Refuses everyone but Ada, and notes who called.
+/// Refuses every caller but Ada, and records the callers.
 struct OnlyAda(Arc<Mutex<Vec<String>>>);
 
 impl Layer for OnlyAda {
     fn call(&self, call: &LayeredCall, next: ReplyFuture) -> ReplyFuture {
-        let caller = call.caller.as_ref().map_or("nobody", |caller| &caller.subject);
-        self.0.lock().unwrap().push(caller.to_owned());
+        let caller = call.caller.as_ref().map_or("anonymous", |caller| &caller.subject);
+        self.0.lock().push(caller.to_owned());
         if caller == "ada" {
             return next;
         }
@@ -30,11 +31,11 @@ impl Layer for OnlyAda {
 }
 
 #[tokio::test]
-async fn a_layer_knows_the_caller_and_answers_with_status_and_headers() {
-    let notes = Arc::default();
+async fn a_layer_knows_the_caller_and_replies_with_status_and_headers() {
+    let callers = Arc::default();
     let hello = RuntimeTool::builder("hello").handler(|_: ToolCall| async { "hello" });
-    let builder = server().add_tool(hello).layers(Layers::new(vec![Arc::new(OnlyAda(Arc::clone(&notes)))]));
-    let endpoint = Endpoint::new(
+    let builder = server().add_tool(hello).layers(Layers::new(vec![Arc::new(OnlyAda(Arc::clone(&callers)))]));
+    let handler = HttpHandler::new(
         &builder
             .caller(|parts| Some(Caller::new("test", parts.headers.get("x-user")?.to_str().ok()?)))
             .build()
@@ -47,27 +48,27 @@ async fn a_layer_knows_the_caller_and_answers_with_status_and_headers() {
     });
     let params = json!({ "name": "hello", "_meta": meta });
     for user in ["ada", "bob"] {
-        let modern = Client::new(&endpoint)
-            .with("x-user", user)
-            .with("mcp-protocol-version", Revision::LATEST.as_str())
-            .with("mcp-method", "tools/call")
-            .with("mcp-name", "hello");
+        let modern = Client::new(&handler)
+            .with_header("x-user", user)
+            .with_header("mcp-protocol-version", Revision::LATEST.as_str())
+            .with_header("mcp-method", "tools/call")
+            .with_header("mcp-name", "hello");
         let response = modern.request(1, "tools/call", &params).await;
         let (status, reason) = (response.status(), response.headers().get("x-reason").cloned());
-        let reply = Coming::new(response).json().await;
+        let reply = BodyReader::new(response).json().await;
         if user == "ada" {
-            assert_eq!((status.as_u16(), said(&reply)), (200, "hello"));
+            assert_eq!((status.as_u16(), tool_text(&reply)), (200, "hello"));
         } else {
             assert_eq!((status.as_u16(), &reply["error"]["code"]), (404, &json!(-32001)));
             assert_eq!(reason.unwrap(), "not-ada");
         }
     }
-    let old = Client::new(&endpoint).with("x-user", "bob");
-    let hands = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
-    let response = old.request(0, "initialize", &hands).await;
-    let old = old.with("mcp-session-id", response.headers()["mcp-session-id"].to_str().unwrap());
-    let response = old.call(1, "hello").await;
-    assert_eq!(response.status(), 200, "older clients look for errors in a 200");
-    assert_eq!(Coming::new(response).json().await["error"]["message"], "not you");
-    assert_eq!(*notes.lock().unwrap(), ["ada", "bob", "bob"]);
+    let legacy = Client::new(&handler).with_header("x-user", "bob");
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+    let response = legacy.request(0, "initialize", &params).await;
+    let legacy = legacy.with_header("mcp-session-id", response.headers()["mcp-session-id"].to_str().unwrap());
+    let response = legacy.call(1, "hello").await;
+    assert_eq!(response.status(), 200, "clients of legacy revisions expect errors with status 200");
+    assert_eq!(BodyReader::new(response).json().await["error"]["message"], "not you");
+    assert_eq!(*callers.lock(), ["ada", "bob", "bob"]);
 }

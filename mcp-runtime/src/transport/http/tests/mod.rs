@@ -1,10 +1,10 @@
-//! Tests of the endpoint in one process, without sockets: with questions to clients, floods, and what no client sees.
+//! Tests of the HTTP transport in one process, without sockets.
 
-mod ask;
-mod extreme;
-mod flood;
+mod client_requests;
 mod layers;
-mod stream;
+mod session_flood;
+mod session_streams;
+mod unlimited;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
@@ -12,19 +12,22 @@ use http::{Request, Response, StatusCode};
 use hyper::body::Body as _;
 use serde_json::{Value, json};
 
-use super::{response::ResponseBody, service::Endpoint};
+use super::{
+    response_body::ResponseBody,
+    service::{HttpHandler, Route},
+};
 use crate::{
     context::Context,
     server::{Server, ServerBuilder},
 };
 
-/// Longer than any healthy test takes.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Longer than any test takes that passes.
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// One client of an endpoint in the same process.
+/// One client in the same process.
 #[derive(Clone)]
 struct Client {
-    endpoint: Arc<Endpoint>,
+    handler: Arc<HttpHandler>,
     /// Sent with every request.
     headers: Vec<(&'static str, String)>,
 }
@@ -34,26 +37,26 @@ fn server() -> ServerBuilder {
 }
 
 impl Client {
-    fn new(endpoint: &Arc<Endpoint>) -> Self {
+    fn new(handler: &Arc<HttpHandler>) -> Self {
         let headers = vec![
             ("host", "localhost".to_owned()),
             ("content-type", "application/json".to_owned()),
             ("accept", "application/json, text/event-stream".to_owned()),
         ];
-        Self { endpoint: endpoint.clone(), headers }
+        Self { handler: handler.clone(), headers }
     }
 
-    /// A client with a session of that revision, which can list roots.
-    async fn with_session(endpoint: &Arc<Endpoint>, version: &str) -> Self {
-        let client = Self::new(endpoint);
+    /// A client with a session of this revision and the capability `roots`.
+    async fn with_session(handler: &Arc<HttpHandler>, version: &str) -> Self {
+        let client = Self::new(handler);
         let params = json!({ "protocolVersion": version, "capabilities": { "roots": {} },
             "clientInfo": { "name": "t", "version": "1" } });
         let response = client.request(0, "initialize", &params).await;
         let id = response.headers()["mcp-session-id"].to_str().unwrap().to_owned();
-        client.with("mcp-session-id", &id)
+        client.with_header("mcp-session-id", &id)
     }
 
-    fn with(mut self, name: &'static str, value: &str) -> Self {
+    fn with_header(mut self, name: &'static str, value: &str) -> Self {
         self.headers.retain(|(n, _)| *n != name);
         self.headers.push((name, value.to_owned()));
         self
@@ -64,8 +67,9 @@ impl Client {
         for (name, value) in &self.headers {
             request = request.header(*name, value);
         }
-        let answer = self.endpoint.answer(request.body(axum::body::Body::from(body)).unwrap());
-        tokio::time::timeout(PATIENCE, answer).await.expect("no answer")
+        let request = request.body(axum::body::Body::from(body)).unwrap();
+        let response = self.handler.handle(request, Route::Mcp);
+        tokio::time::timeout(TEST_TIMEOUT, response).await.expect("a response")
     }
 
     async fn post(&self, body: &Value) -> Response<ResponseBody> {
@@ -80,7 +84,7 @@ impl Client {
         self.request(id, "tools/call", &json!({ "name": tool, "_meta": { "progressToken": id } })).await
     }
 
-    /// Answers a request of the server's.
+    /// Responds to a request of the server.
     async fn respond(&self, id: &Value, result: &Value) -> StatusCode {
         self.post(&json!({ "jsonrpc": "2.0", "id": id, "result": result })).await.status()
     }
@@ -90,21 +94,21 @@ impl Client {
     }
 }
 
-/// The body of a response, as it comes.
-struct Coming {
+/// Reads the body of a response as it arrives.
+struct BodyReader {
     body: ResponseBody,
     text: String,
 }
 
-impl Coming {
+impl BodyReader {
     fn new(response: Response<ResponseBody>) -> Self {
         Self { body: response.into_body(), text: String::new() }
     }
 
-    /// More of the body; `false` at its end.
-    async fn more(&mut self) -> bool {
+    /// Reads more of the body; `false` at its end.
+    async fn read_more(&mut self) -> bool {
         let next = std::future::poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx));
-        let Some(frame) = tokio::time::timeout(PATIENCE, next).await.expect("nothing comes") else {
+        let Some(frame) = tokio::time::timeout(TEST_TIMEOUT, next).await.expect("more of the body") else {
             return false;
         };
         let data = frame.unwrap().into_data().unwrap();
@@ -113,33 +117,33 @@ impl Coming {
     }
 
     /// The next event; `None` at the end.
-    async fn event(&mut self) -> Option<Event> {
+    async fn next_event(&mut self) -> Option<Event> {
         loop {
             if let Some((event, rest)) = self.text.split_once("\n\n") {
-                let (event, rest) = (Event::read(event), rest.to_owned());
+                let (event, rest) = (Event::parse(event), rest.to_owned());
                 self.text = rest;
                 if let Some(event) = event {
                     return Some(event);
                 }
-            } else if !self.more().await {
+            } else if !self.read_more().await {
                 return None;
             }
         }
     }
 
     /// The next message.
-    async fn message(&mut self) -> Value {
+    async fn next_message(&mut self) -> Value {
         loop {
-            let event = self.event().await.expect("the stream has ended");
+            let event = self.next_event().await.expect("a message before the end of the stream");
             if !event.data.is_empty() {
                 return event.message();
             }
         }
     }
 
-    /// All of it, as JSON.
+    /// The complete body as JSON.
     async fn json(mut self) -> Value {
-        while self.more().await {}
+        while self.read_more().await {}
         serde_json::from_str(&self.text).unwrap()
     }
 }
@@ -154,7 +158,7 @@ struct Event {
 
 impl Event {
     /// `None` for a comment.
-    fn read(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         let mut event = Self::default();
         for line in text.lines() {
             match line.split_once(": ").unwrap_or((line, "")) {
@@ -174,13 +178,14 @@ impl Event {
 }
 
 /// Requests the client's roots; the outcome as text.
-async fn ask(context: &Context) -> String {
+async fn request_roots(context: &Context) -> String {
     match context.roots("roots").await {
         Ok(roots) => format!("got {} roots", roots.len()),
         Err(error) => format!("failed: {error}"),
     }
 }
 
-fn said(reply: &Value) -> &str {
+/// The text of a tool's result.
+fn tool_text(reply: &Value) -> &str {
     reply["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text in {reply}"))
 }

@@ -1,5 +1,5 @@
-//! One HTTP request and the way back to its client: the head that it came with, and the messages of its calls on their
-//! way to its response.
+//! The client's side of one HTTP request: the request's head, and the messages that are sent to the client before the
+//! response's result.
 
 use std::{
     fmt,
@@ -9,24 +9,24 @@ use std::{
 use http::request::Parts;
 use serde_json::value::RawValue;
 
-use super::{header_params, headers::Accepts};
+use super::{header_params::check_header_params, headers::Accepts};
 use crate::{
     admission::Budget,
     connection::{ClientConnection, HeaderParam, Outbound, PendingResponse, SessionState},
     jsonrpc::ProtocolError,
 };
 
-/// One request, for as long as anything of it is left.
-pub(super) struct Exchange {
+/// The client of one HTTP request, as the request's calls see it.
+pub(super) struct RequestConnection {
     parts: Parts,
     accepts: Accepts,
-    /// Made when something is sent before the result.
+    /// Created when the first message is sent before the result.
     outbound: OnceLock<Arc<Outbound>>,
     budget: Arc<Budget>,
 }
 
-impl Exchange {
-    /// `budget`: bytes of messages that wait for clients.
+impl RequestConnection {
+    /// `budget`: bytes of messages that clients have not read yet.
     pub(super) fn new(parts: Parts, budget: Arc<Budget>) -> Arc<Self> {
         let accepts = Accepts::read(&parts.headers);
         Arc::new(Self { parts, accepts, outbound: OnceLock::new(), budget })
@@ -36,24 +36,24 @@ impl Exchange {
         &self.parts
     }
 
-    /// What kinds of response body the client takes.
+    /// The media types that the client accepts.
     pub(super) fn accepts(&self) -> Accepts {
         self.accepts
     }
 
-    /// Messages on their way to the client.
+    /// The messages to the client.
     pub(super) fn outbound(&self) -> &Arc<Outbound> {
         self.outbound.get_or_init(|| Outbound::new(self.budget.clone()))
     }
 
-    /// Whether nothing has to be sent before the result.
-    pub(super) fn is_quiet(&self) -> bool {
-        self.outbound.get().is_none_or(|outbound| outbound.is_empty())
+    /// Whether messages have to be sent before the result.
+    pub(super) fn has_messages(&self) -> bool {
+        self.outbound.get().is_some_and(|outbound| !outbound.is_empty())
     }
 }
 
-/// A request of 2026-07-28 stands alone: its client cannot be asked, and nothing is kept of it.
-impl ClientConnection for Exchange {
+/// The client of a modern request: the protocol has no requests to it, and nothing is kept after its request.
+impl ClientConnection for RequestConnection {
     fn notify(&self, message: Vec<u8>) {
         if self.accepts.stream {
             self.outbound().notify(message);
@@ -61,11 +61,15 @@ impl ClientConnection for Exchange {
     }
 
     fn deliver(&self, message: Vec<u8>) -> Result<(), &'static str> {
-        if self.accepts.stream { self.outbound().deliver(message) } else { Err("it accepts no event stream") }
+        if self.accepts.stream {
+            self.outbound().deliver(message)
+        } else {
+            Err("it does not accept `text/event-stream`")
+        }
     }
 
     fn expect(&self) -> Result<PendingResponse, &'static str> {
-        Err("this request stands alone")
+        Err("2026-07-28 has no requests from the server to the client")
     }
 
     fn header(&self, name: &str) -> Option<&str> {
@@ -77,7 +81,7 @@ impl ClientConnection for Exchange {
         params: &[HeaderParam],
         arguments: Option<&RawValue>,
     ) -> Result<(), ProtocolError> {
-        header_params::arguments(params, arguments, &self.parts.headers)
+        check_header_params(params, arguments, &self.parts.headers)
     }
 
     fn session(&self) -> Option<&dyn SessionState> {
@@ -85,8 +89,8 @@ impl ClientConnection for Exchange {
     }
 }
 
-impl fmt::Debug for Exchange {
+impl fmt::Debug for RequestConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Exchange").field("uri", &self.parts.uri).finish_non_exhaustive()
+        f.debug_struct("RequestConnection").field("uri", &self.parts.uri).finish_non_exhaustive()
     }
 }

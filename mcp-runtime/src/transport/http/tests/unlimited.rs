@@ -1,4 +1,4 @@
-//! Bounds that a user has lifted as far as their types go.
+//! Limits that are set to the maximum of their types.
 
 use tokio::{net::TcpListener, sync::oneshot, time::timeout};
 
@@ -6,11 +6,11 @@ use super::*;
 use crate::tool::{RuntimeTool, ToolCall};
 
 #[tokio::test]
-async fn bounds_without_bounds_serve_and_end() {
+async fn a_server_with_maximal_limits_serves_and_stops() {
     let tool = RuntimeTool::builder("echo").max_concurrency(usize::MAX).timeout(Duration::MAX).handler(
         |_: ToolCall| async {
             tokio::task::yield_now().await;
-            "here"
+            "done"
         },
     );
     let server = server()
@@ -33,14 +33,14 @@ async fn bounds_without_bounds_serve_and_end() {
         .add_tool(tool)
         .build()
         .expect("a server");
-    let client = Client::with_session(&Endpoint::new(&server), "2025-11-25").await;
-    let reply = Coming::new(client.call(1, "echo").await).json().await;
-    assert_eq!(said(&reply), "here");
+    let client = Client::with_session(&HttpHandler::new(&server), "2025-11-25").await;
+    let reply = BodyReader::new(client.call(1, "echo").await).json().await;
+    assert_eq!(tool_text(&reply), "done");
 
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(server.serve_http_until(listener, async { drop(stopped.await) }));
     tokio::task::yield_now().await;
     drop(stop);
-    timeout(PATIENCE, serving).await.expect("in time").expect("no panic").expect("served");
+    timeout(TEST_TIMEOUT, serving).await.expect("in time").expect("no panic").expect("served");
 }

@@ -1,0 +1,277 @@
+//! The response to calls: JSON if they complete soon and send nothing before their results, an event stream otherwise.
+//! The calls of an event stream are driven by a task, whether or not the client reads it.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use http::{Response, StatusCode};
+use hyper::body::Bytes;
+use tokio::time::{Sleep, sleep};
+
+use super::{
+    connection::RequestConnection,
+    http_error::HttpError,
+    response_body::{
+        ResponseBody, copy_status_and_headers, empty_response, event_stream_response, json_response,
+    },
+    sse::write_event,
+};
+use crate::{
+    connection::{Outbound, Receiver},
+    dispatch::{Calls, ListenStream, Reply, encode},
+    protocol::Revision,
+    server::Server,
+};
+use tokio_util::sync::CancellationToken;
+
+/// After this time without a result the response becomes an event stream, which can be kept alive.
+const MAX_SILENCE: Duration = Duration::from_secs(10);
+
+/// A response, as far as it is known without waiting.
+pub(super) enum StartedResponse {
+    Ready(Response<ResponseBody>),
+    Pending(Box<ResponseFuture>),
+}
+
+impl From<Response<ResponseBody>> for StartedResponse {
+    fn from(response: Response<ResponseBody>) -> Self {
+        Self::Ready(response)
+    }
+}
+
+impl From<HttpError> for StartedResponse {
+    fn from(error: HttpError) -> Self {
+        Self::Ready(error.into())
+    }
+}
+
+/// How calls of legacy revisions differ: they continue when their client disconnects, and may end their stream early.
+pub(super) trait LegacyCalls: Send {
+    /// Continues the calls of a client that disconnected before there was a response.
+    fn detach(self: Box<Self>, calls: Calls);
+
+    /// Answers with an event stream; it begins with a comment if `opening_comment` is set.
+    fn stream_response(
+        self: Box<Self>,
+        calls: Calls,
+        connection: &Arc<RequestConnection>,
+        opening_comment: bool,
+    ) -> Response<ResponseBody>;
+
+    /// Whether a function has requested that its stream be closed, so that the stream has to be opened first.
+    fn is_closing(&self) -> bool;
+}
+
+/// The response to calls that are running. If it is dropped, the client has disconnected.
+pub(super) struct ResponseFuture {
+    /// Absent once there is a response.
+    calls: Option<Calls>,
+    server: Server,
+    connection: Arc<RequestConnection>,
+    legacy: Option<Box<dyn LegacyCalls>>,
+    silence: Option<Pin<Box<Sleep>>>,
+}
+
+/// Whether a response has to become an event stream now.
+enum Format {
+    Undecided,
+    EventStream {
+        /// Nothing has been sent, so a comment has to open the stream.
+        opening_comment: bool,
+    },
+}
+
+impl ResponseFuture {
+    pub(super) fn new(
+        server: &Server,
+        calls: Calls,
+        connection: &Arc<RequestConnection>,
+        legacy: Option<Box<dyn LegacyCalls>>,
+    ) -> Box<Self> {
+        let (server, connection) = (server.clone(), connection.clone());
+        Box::new(Self { calls: Some(calls), server, connection, legacy, silence: None })
+    }
+
+    fn poll_format(&mut self, cx: &mut Context<'_>) -> Format {
+        let accepts = self.connection.accepts();
+        if !accepts.stream {
+            return Format::Undecided;
+        }
+        let is_empty = self.connection.outbound().wake_on_message(cx);
+        if !is_empty || self.legacy.as_ref().is_some_and(|legacy| legacy.is_closing()) {
+            return Format::EventStream { opening_comment: false };
+        }
+        if !accepts.json {
+            return Format::EventStream { opening_comment: true };
+        }
+        let silence = self.silence.get_or_insert_with(|| Box::pin(sleep(MAX_SILENCE)));
+        match silence.as_mut().poll(cx) {
+            Poll::Ready(()) => Format::EventStream { opening_comment: true },
+            Poll::Pending => Format::Undecided,
+        }
+    }
+}
+
+impl Future for ResponseFuture {
+    type Output = Response<ResponseBody>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response<ResponseBody>> {
+        let this = &mut *self;
+        let Some(calls) = &mut this.calls else { return Poll::Pending };
+        if calls.poll(cx).is_ready() {
+            let response = calls_response(&this.server, calls, &this.connection);
+            this.calls = None;
+            return Poll::Ready(response);
+        }
+        let Format::EventStream { opening_comment } = this.poll_format(cx) else { return Poll::Pending };
+        let Some(calls) = this.calls.take() else { return Poll::Pending };
+        Poll::Ready(match this.legacy.take() {
+            Some(legacy) => legacy.stream_response(calls, &this.connection, opening_comment),
+            None => stream_response(&this.server, calls, &this.connection, opening_comment),
+        })
+    }
+}
+
+impl Drop for ResponseFuture {
+    fn drop(&mut self) {
+        if let (Some(calls), Some(legacy)) = (self.calls.take(), self.legacy.take()) {
+            // the functions continue, but no one reads their messages
+            self.connection.outbound().abandon();
+            legacy.detach(calls);
+        }
+    }
+}
+
+/// Answers calls of 2026-07-28 with an event stream; they are cancelled when their client disconnects.
+fn stream_response(
+    server: &Server,
+    mut calls: Calls,
+    connection: &Arc<RequestConnection>,
+    opening_comment: bool,
+) -> Response<ResponseBody> {
+    let (server, outbound) = (server.clone(), connection.outbound().clone());
+    let receiver = Receiver::new(outbound.clone());
+    tokio::spawn(async move {
+        tokio::select! {
+            biased;
+            () = outbound.abandoned() => {}
+            () = drive_calls(&server, &mut calls, &outbound) => outbound.finish(),
+        }
+    });
+    event_stream_response(ResponseBody::from_messages(receiver, opening_comment))
+}
+
+/// Drives calls until they have completed; sends each reply as soon as it is there.
+pub(super) async fn drive_calls(server: &Server, calls: &mut Calls, outbound: &Outbound) {
+    let revision = calls.revision;
+    poll_fn(|cx| {
+        let polled = calls.poll(cx);
+        for (id, reply) in calls.take_replies() {
+            outbound.put(encode_reply(server, &id, revision, &reply));
+        }
+        polled
+    })
+    .await;
+}
+
+/// Answers `subscriptions/listen` with its stream, which does not count as a running request.
+pub(super) fn subscription_response(
+    mut subscription: ListenStream,
+    connection: &RequestConnection,
+    shutdown: CancellationToken,
+) -> Response<ResponseBody> {
+    let outbound = connection.outbound().clone();
+    let receiver = Receiver::new(outbound.clone());
+    tokio::spawn(async move {
+        let messages = async {
+            // changes that the client has not read yet are kept in the hub, each of them once
+            while outbound.has_room().await
+                && let Some(message) = poll_fn(|cx| subscription.poll_next(cx)).await
+            {
+                outbound.put(message);
+            }
+        };
+        tokio::select! {
+            biased;
+            () = outbound.abandoned() => return,
+            () = messages => {}
+            () = shutdown.cancelled() => {}
+        }
+        outbound.put(subscription.result());
+        outbound.finish();
+    });
+    event_stream_response(ResponseBody::from_messages(receiver, false))
+}
+
+fn encode_reply(server: &Server, id: &str, revision: Revision, reply: &Reply) -> Vec<u8> {
+    let mut out = Vec::with_capacity(256);
+    encode(&mut out, reply, id, revision, server.identity());
+    out
+}
+
+/// The response to a request that completed immediately.
+pub(super) fn reply_response(
+    server: &Server,
+    connection: &RequestConnection,
+    id: &str,
+    revision: Revision,
+    reply: &Reply,
+) -> Response<ResponseBody> {
+    let encoded = encode_reply(server, id, revision, reply);
+    let mut response = if connection.accepts().json && !connection.has_messages() {
+        json_response(StatusCode::OK, encoded)
+    } else {
+        complete_stream_response([encoded], connection)
+    };
+    copy_status_and_headers(&mut response, reply, revision.is_modern());
+    response
+}
+
+/// The response to calls that have all completed.
+pub(super) fn calls_response(
+    server: &Server,
+    calls: &mut Calls,
+    connection: &RequestConnection,
+) -> Response<ResponseBody> {
+    let (batch, revision) = (calls.batch, calls.revision);
+    let replies = calls.take_replies();
+    let Some((id, first)) = replies.first() else {
+        // cancelled: the JSON-RPC request gets no reply, the HTTP request still gets a response
+        return if connection.accepts().stream {
+            event_stream_response(ResponseBody::complete(Bytes::new()))
+        } else {
+            empty_response(StatusCode::ACCEPTED)
+        };
+    };
+    if !batch {
+        return reply_response(server, connection, id, revision, first);
+    }
+    let encoded = replies.iter().map(|(id, reply)| encode_reply(server, id, revision, reply));
+    if connection.has_messages() || !connection.accepts().json {
+        return complete_stream_response(encoded, connection);
+    }
+    let mut array = Vec::new();
+    for reply in encoded {
+        array.push(if array.is_empty() { b'[' } else { b',' });
+        array.extend(reply);
+    }
+    array.push(b']');
+    json_response(StatusCode::OK, array)
+}
+
+/// The messages sent before the replies, and the replies, as a complete event stream.
+fn complete_stream_response(
+    replies: impl IntoIterator<Item = Vec<u8>>,
+    connection: &RequestConnection,
+) -> Response<ResponseBody> {
+    let mut events = Vec::new();
+    for message in connection.outbound().take().into_iter().chain(replies) {
+        write_event(&mut events, &message);
+    }
+    event_stream_response(ResponseBody::complete(events))
+}

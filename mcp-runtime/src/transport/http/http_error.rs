@@ -1,0 +1,118 @@
+//! Errors of HTTP: their status, message and advice. They answer requests that are refused before dispatch.
+
+use std::borrow::Cow;
+
+use http::{HeaderValue, Response, StatusCode, header};
+
+use super::response_body::{ResponseBody, error_response};
+use crate::{
+    jsonrpc::ProtocolError,
+    protocol::{INTERNAL_ERROR, INVALID_REQUEST},
+};
+
+/// The error of a request that is refused before dispatch.
+#[derive(Debug)]
+pub(super) struct HttpError {
+    status: StatusCode,
+    code: i64,
+    message: Cow<'static, str>,
+}
+
+impl HttpError {
+    pub(super) fn new(status: StatusCode, code: i64, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { status, code, message: message.into() }
+    }
+
+    fn invalid(status: StatusCode, message: &'static str) -> Self {
+        Self::new(status, INVALID_REQUEST, message)
+    }
+
+    pub(super) fn bad_request(message: &'static str) -> Self {
+        Self::invalid(StatusCode::BAD_REQUEST, message)
+    }
+
+    pub(super) fn forbidden(message: &'static str) -> Self {
+        Self::invalid(StatusCode::FORBIDDEN, message)
+    }
+
+    pub(super) fn unknown_session() -> Self {
+        Self::invalid(StatusCode::NOT_FOUND, "the session does not exist\nstart a new one with `initialize`")
+    }
+
+    pub(super) fn unexpected_response() -> Self {
+        Self::bad_request("no request of the server waits for this response")
+    }
+
+    pub(super) fn not_acceptable() -> Self {
+        Self::invalid(
+            StatusCode::NOT_ACCEPTABLE,
+            "`Accept` excludes what would be sent\naccept `application/json` and `text/event-stream`",
+        )
+    }
+
+    pub(super) fn event_stream_not_acceptable() -> Self {
+        Self::invalid(
+            StatusCode::NOT_ACCEPTABLE,
+            "`Accept` excludes what would be sent\naccept `text/event-stream`",
+        )
+    }
+
+    pub(super) fn unknown_stream() -> Self {
+        Self::invalid(StatusCode::NOT_FOUND, "the event stream does not exist\nopen a new one with GET")
+    }
+
+    pub(super) fn unknown_event_id() -> Self {
+        Self::bad_request("`Last-Event-ID` is not an event that this session can resume from")
+    }
+
+    pub(super) fn unsupported_media_type() -> Self {
+        Self::invalid(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body is not declared as `application/json`")
+    }
+
+    pub(super) fn body_too_large() -> Self {
+        Self::invalid(StatusCode::PAYLOAD_TOO_LARGE, "the body is larger than this server accepts")
+    }
+
+    pub(super) fn body_timeout() -> Self {
+        Self::invalid(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")
+    }
+
+    pub(super) fn busy() -> Self {
+        Self::unavailable("too many requests are being served\ntry again")
+    }
+
+    pub(super) fn too_many_streams() -> Self {
+        Self::unavailable("too many event streams are open\ntry again")
+    }
+
+    pub(super) fn too_many_body_bytes() -> Self {
+        Self::unavailable("too many bytes of request bodies are being received\ntry again")
+    }
+
+    fn unavailable(message: &'static str) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, INTERNAL_ERROR, message)
+    }
+
+    /// The response to the request with this id.
+    pub(super) fn into_response(self, id: Option<&str>) -> Response<ResponseBody> {
+        let mut response = error_response(self.status, id, &ProtocolError::new(self.code, self.message));
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
+
+impl From<HttpError> for Response<ResponseBody> {
+    fn from(error: HttpError) -> Self {
+        error.into_response(None)
+    }
+}
+
+/// A `405` response; `allow` lists the methods that are served.
+pub(super) fn method_not_allowed(allow: &'static str) -> Response<ResponseBody> {
+    let error = HttpError::invalid(StatusCode::METHOD_NOT_ALLOWED, "this HTTP method is not served here");
+    let mut response = error.into_response(None);
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
+    response
+}

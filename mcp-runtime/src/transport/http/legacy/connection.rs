@@ -1,0 +1,141 @@
+//! The clients of requests of legacy revisions: with a session, which receives the server's requests and stores
+//! settings, or without one.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use super::{resumable::ResumableStream, session_id::Session, sessions::Sessions};
+use crate::{
+    connection::{ClientConnection, PendingResponse, SessionState},
+    protocol::{LogLevel, Revision},
+    transport::http::connection::RequestConnection,
+};
+use tokio_util::sync::CancellationToken;
+
+/// Why clients cannot be sent requests in stateless mode.
+const STATELESS: &str = "the server is stateless, so it cannot receive responses";
+
+/// The client of a request of a legacy revision.
+pub(super) enum LegacyConnection {
+    Session(Arc<SessionConnection>),
+    Stateless(Arc<StatelessConnection>),
+}
+
+impl LegacyConnection {
+    pub(super) fn as_client(&self) -> Arc<dyn ClientConnection> {
+        match self {
+            Self::Session(client) => client.clone(),
+            Self::Stateless(client) => client.clone(),
+        }
+    }
+}
+
+/// The client of a request to a server without sessions.
+pub(super) struct StatelessConnection(pub(super) Arc<RequestConnection>);
+
+impl ClientConnection for StatelessConnection {
+    fn notify(&self, message: Vec<u8>) {
+        self.0.notify(message);
+    }
+
+    fn deliver(&self, message: Vec<u8>) -> Result<(), &'static str> {
+        self.0.deliver(message)
+    }
+
+    fn expect(&self) -> Result<PendingResponse, &'static str> {
+        Err(STATELESS)
+    }
+
+    fn unreachable_reason(&self) -> Option<&'static str> {
+        Some(STATELESS)
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        self.0.header(name)
+    }
+
+    fn session(&self) -> Option<&dyn SessionState> {
+        None
+    }
+}
+
+/// The client of a request within a session.
+pub(super) struct SessionConnection {
+    pub(super) request: Arc<RequestConnection>,
+    // not the endpoint: a call may continue as a task, which must not keep its server alive
+    pub(super) sessions: Arc<Sessions>,
+    pub(super) session: Arc<Session>,
+    pub(super) shutdown: CancellationToken,
+    /// The event stream of the request's response, once it is needed; `None` inside if it cannot be resumed.
+    pub(super) stream: OnceLock<Option<Arc<ResumableStream>>>,
+}
+
+impl SessionConnection {
+    /// The resumable event stream of the response; `None` if streams cannot be resumed.
+    pub(super) fn stream(&self) -> Option<&Arc<ResumableStream>> {
+        let stream = self.stream.get_or_init(|| {
+            let store = self.sessions.event_store.clone()?;
+            let guard = self.sessions.table.open_stream(self.session.uid)?;
+            ResumableStream::for_calls(guard, self.session.revision, store)
+        });
+        stream.as_ref()
+    }
+
+    /// Whether a function has requested that the response's stream be closed.
+    pub(super) fn is_closing(&self) -> bool {
+        self.stream.get().and_then(Option::as_ref).is_some_and(|stream| stream.is_closing())
+    }
+}
+
+impl ClientConnection for SessionConnection {
+    fn notify(&self, message: Vec<u8>) {
+        self.request.notify(message);
+    }
+
+    fn deliver(&self, message: Vec<u8>) -> Result<(), &'static str> {
+        self.request.deliver(message)
+    }
+
+    fn expect(&self) -> Result<PendingResponse, &'static str> {
+        let pending = self.sessions.pending.expect(self.session.uid)?;
+        // checked last: pending requests are closed after this has fired
+        if self.shutdown.is_cancelled() { Err("the server is stopping") } else { Ok(pending) }
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        self.request.header(name)
+    }
+
+    fn session(&self) -> Option<&dyn SessionState> {
+        Some(self)
+    }
+
+    fn close_stream(&self, retry: Duration) -> bool {
+        // clients of older revisions do not accept the empty event that contains the id to resume from
+        let supported = self.session.revision >= Revision::V2025_11_25 && self.request.accepts().stream;
+        let Some(stream) = self.stream().filter(|_| supported) else { return false };
+        stream.close(retry);
+        self.request.outbound().wake();
+        true
+    }
+}
+
+impl SessionState for SessionConnection {
+    fn level(&self) -> Option<LogLevel> {
+        self.sessions.table.level(&self.session.uid)
+    }
+
+    fn set_level(&self, level: LogLevel) -> bool {
+        self.sessions.table.set_level(&self.session.uid, level)
+    }
+
+    fn subscribe(&self, uri: &str) -> bool {
+        self.sessions.table.subscribe(&self.session.uid, uri)
+    }
+
+    fn unsubscribe(&self, uri: &str) {
+        self.sessions.table.unsubscribe(&self.session.uid, uri);
+    }
+}

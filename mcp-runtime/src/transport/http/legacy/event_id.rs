@@ -1,0 +1,79 @@
+//! The ids of events on a session's streams, which clients send back as `Last-Event-ID`: `<stream>.<number>`. The name
+//! of a stream is random, so that it cannot be guessed, and an id is valid only within its session.
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+
+/// Characters of a stream's name.
+const NAME_LENGTH: usize = 23;
+
+/// The kind of a stream, which its name begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StreamKind {
+    /// The response to one POST.
+    Call,
+    /// The response to a GET: messages that do not belong to a request.
+    Standalone,
+}
+
+impl StreamKind {
+    const fn prefix(self) -> char {
+        match self {
+            Self::Call => 'c',
+            Self::Standalone => 's',
+        }
+    }
+
+    /// A new stream's name; `None` if the operating system provides no randomness.
+    pub(super) fn random_name(self) -> Option<Box<str>> {
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).ok()?;
+        Some(format!("{}{}", self.prefix(), URL_SAFE_NO_PAD.encode(random)).into())
+    }
+}
+
+/// The id of an event.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct EventId<'a> {
+    pub(super) stream: &'a str,
+    pub(super) number: u64,
+    pub(super) kind: StreamKind,
+}
+
+impl<'a> EventId<'a> {
+    /// Parses an id; `None` if it does not have the form of this server's ids.
+    pub(super) fn parse(id: &'a str) -> Option<Self> {
+        let (stream, number) = id.split_once('.')?;
+        let kind = [StreamKind::Call, StreamKind::Standalone]
+            .into_iter()
+            .find(|kind| stream.starts_with(kind.prefix()))?;
+        let is_name = stream.len() == NAME_LENGTH
+            && stream.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
+        let is_number = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+        (is_name && is_number).then_some(Self { stream, number: number.parse().ok()?, kind })
+    }
+}
+
+/// Appends the `id` field of an event.
+pub(super) fn write_event_id(out: &mut Vec<u8>, stream: &str, number: u64) {
+    out.extend_from_slice(format!("id: {stream}.{number}\n").as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_id_is_parsed_as_it_was_written() {
+        let name = format!("c{}", URL_SAFE_NO_PAD.encode([0xfb; 16]));
+        let id = format!("{name}.42");
+        let parsed = EventId { stream: &name, number: 42, kind: StreamKind::Call };
+        assert_eq!(EventId::parse(&id), Some(parsed));
+        let huge = format!("{name}.99999999999999999999999");
+        for bad in ["", ".", "1", &name, &format!("{name}."), &format!("{name}.-1"), &format!("x{id}"), &huge]
+        {
+            assert_eq!(EventId::parse(bad), None, "{bad}");
+        }
+        assert_eq!(EventId::parse(&id.replacen('c', "x", 1)), None);
+        assert_eq!(EventId::parse(&id.replacen('-', "é", 1)), None);
+    }
+}

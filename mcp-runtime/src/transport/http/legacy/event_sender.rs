@@ -1,0 +1,54 @@
+//! The sending half of an event stream whose events are written by its sender, since they have ids or names.
+
+use std::sync::Arc;
+
+use crate::{
+    admission::{Budget, Permit},
+    connection::{Outbound, Receiver},
+    transport::http::response_body::ResponseBody,
+};
+
+/// Sends events to one HTTP response, which ends when the last clone is dropped.
+#[derive(Clone)]
+pub(super) struct EventSender(Arc<EventChannel>);
+
+struct EventChannel {
+    outbound: Arc<Outbound>,
+    /// The permit of a stream that was opened with GET.
+    _permit: Option<Permit>,
+}
+
+impl Drop for EventChannel {
+    fn drop(&mut self) {
+        self.outbound.finish();
+    }
+}
+
+impl EventSender {
+    /// A sender, and the body of its response; `budget`: bytes that clients have not read yet.
+    pub(super) fn new(budget: &Arc<Budget>, permit: Option<Permit>) -> (Self, ResponseBody) {
+        let outbound = Outbound::new(budget.clone());
+        let receiver = Receiver::new(outbound.clone());
+        (Self(Arc::new(EventChannel { outbound, _permit: permit })), ResponseBody::from_events(receiver))
+    }
+
+    /// Sends events as soon as the client keeps up; `false` if it has disconnected.
+    pub(super) async fn send(&self, events: Vec<u8>) -> bool {
+        self.0.outbound.send(events).await
+    }
+
+    /// Sends events whether or not the client keeps up.
+    pub(super) fn send_now(&self, events: Vec<u8>) {
+        self.0.outbound.put(events);
+    }
+
+    /// Waits until the client has disconnected.
+    pub(super) async fn wait_until_disconnected(&self) {
+        self.0.outbound.abandoned().await;
+    }
+
+    /// Whether both are clones of one sender.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}

@@ -1,0 +1,367 @@
+//! What is stored of sessions in addition to their ids: log levels, subscriptions and open streams. The table is
+//! bounded: it contains only sessions that need an entry, and evicts those that have been idle for longest.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    sync::Arc,
+};
+
+use super::{session_id::SessionUid, standalone::StandaloneStreams};
+use crate::sync::{Mutex, MutexGuard};
+use crate::{
+    events::{Filter, Hub, ListChanges},
+    protocol::LogLevel,
+};
+use tokio_util::sync::CancellationToken;
+
+/// Bytes of the URIs that all sessions subscribe to.
+const MAX_BYTES: usize = 32 << 20;
+/// Bytes of one subscribed URI.
+const MAX_URI: usize = 8 << 10;
+/// Bytes that a subscription costs in addition to its URI.
+const OVERHEAD: usize = 128;
+
+/// The data of one session, which its streams share.
+#[derive(Debug)]
+pub(crate) struct SessionData<S> {
+    /// The changes that it is notified of.
+    filter: Arc<Filter>,
+    /// Fires when the session ends or the server stops.
+    pub(crate) ended: CancellationToken,
+    /// Its standalone streams.
+    pub(crate) standalone: StandaloneStreams,
+    /// Its running streams that can be resumed, by name.
+    streams: Mutex<HashMap<Box<str>, S>>,
+}
+
+/// The sessions of which something is stored; `S` is the handle of a stream.
+pub(crate) struct SessionTable<S> {
+    limit: usize,
+    hub: Hub,
+    state: Mutex<TableState<S>>,
+}
+
+struct TableState<S> {
+    sessions: HashMap<SessionUid, SessionEntry<S>>,
+    /// Sessions without open streams, the one that has been idle for longest first.
+    idle: BTreeMap<u64, SessionUid>,
+    clock: u64,
+    /// Bytes of all subscriptions.
+    bytes: usize,
+    ended: bool,
+}
+
+struct SessionEntry<S> {
+    data: Arc<SessionData<S>>,
+    /// The minimum level of its log messages.
+    level: Option<LogLevel>,
+    /// Open streams.
+    open_streams: usize,
+    /// Its key in `idle`, if no stream is open.
+    idle_since: u64,
+    /// Bytes of its subscriptions.
+    bytes: usize,
+}
+
+impl<S> TableState<S> {
+    /// A session's entry, which is added if necessary; `None` if the table is full.
+    fn entry(&mut self, uid: &SessionUid, limit: usize, hub: &Hub) -> Option<&mut SessionEntry<S>> {
+        if self.ended {
+            return None;
+        }
+        if !self.sessions.contains_key(uid) {
+            while self.sessions.len() >= limit {
+                self.evict(None)?;
+            }
+            self.clock += 1;
+            let all_lists = ListChanges { tools: true, prompts: true, resources: true };
+            let data = Arc::new(SessionData {
+                filter: hub.filter(all_lists),
+                ended: CancellationToken::default(),
+                standalone: StandaloneStreams::default(),
+                streams: Mutex::default(),
+            });
+            self.idle.insert(self.clock, *uid);
+            self.sessions.insert(
+                *uid,
+                SessionEntry { data, level: None, open_streams: 0, idle_since: self.clock, bytes: 0 },
+            );
+        }
+        self.sessions.get_mut(uid)
+    }
+
+    /// Evicts the session that has been idle for longest, other than `except`.
+    fn evict(&mut self, except: Option<&SessionUid>) -> Option<()> {
+        let (since, uid) =
+            self.idle.iter().find(|(_, uid)| except != Some(uid)).map(|(at, uid)| (*at, *uid))?;
+        self.idle.remove(&since);
+        let entry = self.sessions.remove(&uid)?;
+        self.bytes -= entry.bytes;
+        Some(())
+    }
+
+    /// Makes an idle session the last to be evicted.
+    fn touch(&mut self, uid: &SessionUid) {
+        self.clock += 1;
+        if let Some(entry) = self.sessions.get_mut(uid).filter(|entry| entry.open_streams == 0) {
+            self.idle.remove(&entry.idle_since);
+            entry.idle_since = self.clock;
+            self.idle.insert(self.clock, *uid);
+        }
+    }
+}
+
+impl<S> SessionTable<S> {
+    /// A table of at most `limit` sessions.
+    pub(crate) fn new(limit: usize, hub: Hub) -> Arc<Self> {
+        let state =
+            TableState { sessions: HashMap::new(), idle: BTreeMap::new(), clock: 0, bytes: 0, ended: false };
+        Arc::new(Self { limit, hub, state: Mutex::new(state) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, TableState<S>> {
+        self.state.lock()
+    }
+
+    /// Opens a stream of a session; `None` if the table is full of sessions with open streams.
+    pub(crate) fn open_stream(self: &Arc<Self>, uid: SessionUid) -> Option<SessionGuard<S>> {
+        let mut guard = self.lock();
+        let state = &mut *guard;
+        let entry = state.entry(&uid, self.limit, &self.hub)?;
+        let data = entry.data.clone();
+        entry.open_streams += 1;
+        let since = (entry.open_streams == 1).then_some(entry.idle_since);
+        if let Some(since) = since {
+            state.idle.remove(&since);
+        }
+        Some(SessionGuard { table: self.clone(), uid, data })
+    }
+
+    /// The minimum level of a session's log messages.
+    pub(crate) fn level(&self, uid: &SessionUid) -> Option<LogLevel> {
+        self.lock().sessions.get(uid)?.level
+    }
+
+    /// Sets that level; `false` if the table is full.
+    pub(crate) fn set_level(&self, uid: &SessionUid, level: LogLevel) -> bool {
+        let mut state = self.lock();
+        let Some(entry) = state.entry(uid, self.limit, &self.hub) else { return false };
+        entry.level = Some(level);
+        state.touch(uid);
+        true
+    }
+
+    /// Subscribes a session to a resource; `false` if the table is full.
+    pub(crate) fn subscribe(&self, uid: &SessionUid, uri: &str) -> bool {
+        if uri.len() > MAX_URI {
+            return false;
+        }
+        let mut state = self.lock();
+        let Some(entry) = state.entry(uid, self.limit, &self.hub) else { return false };
+        let filter = entry.data.filter.clone();
+        if !filter.subscribe(uri) {
+            return false;
+        }
+        state.update_bytes(uid, &filter);
+        while state.bytes > MAX_BYTES {
+            if state.evict(Some(uid)).is_none() {
+                filter.unsubscribe(uri);
+                state.update_bytes(uid, &filter);
+                return false;
+            }
+        }
+        state.touch(uid);
+        true
+    }
+
+    /// Ends that subscription.
+    pub(crate) fn unsubscribe(&self, uid: &SessionUid, uri: &str) {
+        let mut state = self.lock();
+        if let Some(filter) = state.sessions.get(uid).map(|entry| entry.data.filter.clone()) {
+            filter.unsubscribe(uri);
+            state.update_bytes(uid, &filter);
+            state.touch(uid);
+        }
+    }
+
+    /// Removes a session that has ended, and closes its streams.
+    pub(crate) fn end(&self, uid: &SessionUid) {
+        let removed = {
+            let mut state = self.lock();
+            let removed = state.sessions.remove(uid);
+            if let Some(entry) = &removed {
+                state.idle.remove(&entry.idle_since);
+                state.bytes -= entry.bytes;
+            }
+            removed
+        };
+        if let Some(entry) = removed {
+            entry.data.ended.cancel();
+        }
+    }
+
+    /// Closes the streams of all sessions, and refuses new ones.
+    pub(crate) fn end_all(&self) {
+        let all: Vec<_> = {
+            let mut state = self.lock();
+            state.ended = true;
+            state.sessions.values().map(|entry| entry.data.clone()).collect()
+        };
+        for data in all {
+            data.ended.cancel();
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        let state = self.lock();
+        assert!(state.idle.len() <= state.sessions.len());
+        state.sessions.len()
+    }
+}
+
+impl<S> TableState<S> {
+    /// Updates the bytes that the subscriptions of a session cost.
+    fn update_bytes(&mut self, uid: &SessionUid, filter: &Filter) {
+        let Some(entry) = self.sessions.get_mut(uid) else { return };
+        let (uris, bytes) = filter.size();
+        let bytes = bytes + uris * OVERHEAD;
+        self.bytes = self.bytes - entry.bytes + bytes;
+        entry.bytes = bytes;
+    }
+}
+
+impl<S> fmt::Debug for SessionTable<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionTable").field("limit", &self.limit).finish_non_exhaustive()
+    }
+}
+
+impl<S> SessionData<S> {
+    /// The changes that the session is notified of.
+    pub(crate) fn filter(&self) -> &Arc<Filter> {
+        &self.filter
+    }
+
+    pub(crate) fn streams(&self) -> MutexGuard<'_, HashMap<Box<str>, S>> {
+        self.streams.lock()
+    }
+}
+
+/// Held by each open stream of a session, so that the session is not evicted.
+pub(crate) struct SessionGuard<S> {
+    table: Arc<SessionTable<S>>,
+    pub(crate) uid: SessionUid,
+    pub(crate) data: Arc<SessionData<S>>,
+}
+
+impl<S> SessionGuard<S> {
+    /// The hub that publishes the changes.
+    pub(crate) fn hub(&self) -> &Hub {
+        &self.table.hub
+    }
+}
+
+impl<S> fmt::Debug for SessionGuard<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SessionGuard")
+    }
+}
+
+impl<S> Drop for SessionGuard<S> {
+    fn drop(&mut self) {
+        let mut guard = self.table.lock();
+        let state = &mut *guard;
+        state.clock += 1;
+        // the session may have ended, and its entry may be a new one
+        let Some(entry) = state.sessions.get_mut(&self.uid) else { return };
+        if !Arc::ptr_eq(&entry.data, &self.data) {
+            return;
+        }
+        entry.open_streams -= 1;
+        if entry.open_streams == 0 {
+            entry.idle_since = state.clock;
+            state.idle.insert(state.clock, self.uid);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl<S> SessionTable<S> {
+        fn contains(&self, uid: &SessionUid) -> bool {
+            self.lock().sessions.contains_key(uid)
+        }
+    }
+
+    fn table(limit: usize) -> Arc<SessionTable<()>> {
+        SessionTable::new(limit, Hub::default())
+    }
+
+    #[test]
+    fn the_session_that_has_been_idle_for_longest_is_evicted() {
+        let table = table(2);
+        assert!(!table.contains(&[1; 16]) && table.level(&[1; 16]).is_none() && table.len() == 0);
+        assert!(table.set_level(&[1; 16], LogLevel::Error));
+        assert!(table.subscribe(&[2; 16], "x://y"));
+        assert!(table.set_level(&[1; 16], LogLevel::Warning), "used last");
+        assert!(table.subscribe(&[3; 16], "x://y"));
+        assert_eq!(table.level(&[1; 16]), Some(LogLevel::Warning));
+        assert!(!table.contains(&[2; 16]) && table.len() == 2);
+    }
+
+    #[test]
+    fn sessions_with_open_streams_are_never_evicted() {
+        let table = table(2);
+        let one = table.open_stream([1; 16]).unwrap();
+        let again = table.open_stream([1; 16]).unwrap();
+        let two = table.open_stream([2; 16]).unwrap();
+        assert!(table.open_stream([3; 16]).is_none() && !table.set_level(&[3; 16], LogLevel::Info));
+        assert!(!table.subscribe(&[3; 16], "x://y"));
+        drop(one);
+        assert!(table.open_stream([3; 16]).is_none(), "one of its streams is still open");
+        drop(again);
+        let three = table.open_stream([3; 16]).unwrap();
+        assert!(!table.contains(&[1; 16]) && table.contains(&[2; 16]));
+        drop((two, three));
+        assert_eq!(table.len(), 2);
+    }
+
+    #[test]
+    fn an_ended_session_closes_its_streams_and_is_removed() {
+        let table = table(2);
+        let open = table.open_stream([1; 16]).unwrap();
+        table.end(&[1; 16]);
+        assert!(open.data.ended.is_cancelled() && table.len() == 0);
+        let reopened = table.open_stream([1; 16]).unwrap();
+        drop(open);
+        assert!(!reopened.data.ended.is_cancelled() && table.len() == 1);
+        table.end_all();
+        assert!(reopened.data.ended.is_cancelled() && table.open_stream([2; 16]).is_none());
+        drop(reopened);
+    }
+
+    #[test]
+    fn the_subscriptions_of_all_sessions_are_bounded_in_bytes() {
+        let table = table(10_000);
+        assert!(!table.subscribe(&[0; 16], &"x".repeat(MAX_URI + 1)));
+        let long = |n: u32| format!("x://{n}/{}", "y".repeat(MAX_URI - 20));
+        for n in 0..10_000_u32 {
+            let mut uid = [0; 16];
+            uid[..4].copy_from_slice(&n.to_le_bytes());
+            assert!(table.subscribe(&uid, &long(n)));
+        }
+        let state = table.lock();
+        assert!(state.bytes <= MAX_BYTES && state.sessions.len() < MAX_BYTES / MAX_URI + 1);
+        drop(state);
+        let uid = [9; 16];
+        for n in 0..100 {
+            assert!(table.subscribe(&uid, &long(n)));
+            table.unsubscribe(&uid, &long(n));
+        }
+        assert_eq!(table.lock().sessions[&uid].bytes, 0);
+    }
+}

@@ -1,0 +1,436 @@
+//! The event streams of sessions: standalone streams, and the resumption of streams whose connection broke.
+
+use std::{
+    sync::{Arc, atomic::AtomicBool, atomic::Ordering},
+    time::Duration,
+};
+
+use http::Response;
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+use super::{BodyReader, Client, HttpHandler, ResponseBody, request_roots, server, tool_text};
+use crate::{
+    config::HttpOptions,
+    events::SubscriptionLimits,
+    server::ServerBuilder,
+    store::{EventBounds, EventStore, MemoryEvents, StoreFuture, StoredEvent},
+    tool::{RuntimeTool, ToolCall},
+};
+
+/// Blocks the calls of the tools until permits are added.
+#[derive(Clone)]
+struct Gate {
+    permits: Arc<Semaphore>,
+    closed: Arc<AtomicBool>,
+}
+
+impl Gate {
+    fn new() -> Self {
+        Self { permits: Arc::new(Semaphore::new(0)), closed: Arc::default() }
+    }
+
+    async fn pass(&self) {
+        self.permits.acquire().await.unwrap().forget();
+    }
+}
+
+/// A server whose calls send a progress notification, wait at the gate and complete.
+fn handler(gate: &Gate, builder: ServerBuilder) -> Arc<HttpHandler> {
+    let tool_gate = gate.clone();
+    let hold = RuntimeTool::builder("hold").handler(move |call: ToolCall| {
+        let gate = tool_gate.clone();
+        async move {
+            call.context.progress(1.0).send();
+            gate.pass().await;
+            call.context.progress(2.0).send();
+            "held"
+        }
+    });
+    let tool_gate = gate.clone();
+    let poll = RuntimeTool::builder("poll").handler(move |call: ToolCall| {
+        let gate = tool_gate.clone();
+        async move {
+            gate.closed.store(call.context.close_stream(Duration::from_millis(250)), Ordering::Relaxed);
+            gate.pass().await;
+            "polled"
+        }
+    });
+    let tool_gate = gate.clone();
+    let late = RuntimeTool::builder("late").handler(move |call: ToolCall| {
+        let gate = tool_gate.clone();
+        async move {
+            call.context.progress(1.0).send();
+            gate.pass().await;
+            request_roots(&call.context).await
+        }
+    });
+    HttpHandler::new(&builder.add_tool(hold).add_tool(poll).add_tool(late).build().unwrap())
+}
+
+impl Client {
+    async fn get(&self) -> Response<ResponseBody> {
+        self.send("GET", String::new()).await
+    }
+
+    async fn resume(&self, id: &str) -> Response<ResponseBody> {
+        self.clone().with_header("last-event-id", id).get().await
+    }
+}
+
+/// Notifies clients that the list of tools has changed.
+fn publish_change(handler: &HttpHandler) {
+    handler.endpoint.server.handle().tools_changed();
+}
+
+#[tokio::test]
+async fn a_stream_is_primed_and_resumed_after_the_last_event() {
+    let gate = Gate::new();
+    let handler = handler(&gate, server());
+    for version in ["2025-03-26", "2025-06-18", "2025-11-25"] {
+        let client = Client::with_session(&handler, version).await;
+        let mut body = BodyReader::new(client.call(1, "hold").await);
+        let mut first = body.next_event().await.unwrap();
+        if version == "2025-11-25" {
+            assert_eq!(first.data, "", "priming");
+            first = body.next_event().await.unwrap();
+        }
+        assert_eq!(first.message()["params"]["progress"], 1);
+        drop(body);
+        gate.permits.add_permits(1);
+        let id = first.id.unwrap();
+        let mut resumed = BodyReader::new(client.resume(&id).await);
+        let (second, last) = (resumed.next_event().await.unwrap(), resumed.next_event().await.unwrap());
+        assert_eq!(second.message()["params"]["progress"], 2);
+        assert_eq!((tool_text(&last.message()), &last.message()["id"]), ("held", &json!(1)));
+        assert!(resumed.next_event().await.is_none());
+        // once more from another event, now that the call has completed
+        let mut again = BodyReader::new(client.resume(&second.id.unwrap()).await);
+        assert_eq!(again.next_event().await, Some(last));
+        assert!(again.next_event().await.is_none());
+    }
+}
+
+#[tokio::test]
+async fn event_ids_are_invalid_in_other_sessions() {
+    let gate = Gate::new();
+    let handler = handler(&gate, server());
+    let client = Client::with_session(&handler, "2025-11-25").await;
+    let other = Client::with_session(&handler, "2025-11-25").await;
+    let mut body = BodyReader::new(client.call(1, "hold").await);
+    let id = body.next_event().await.unwrap().id.unwrap();
+    for running in [true, false] {
+        assert_eq!(other.resume(&id).await.status(), 400, "{running}");
+        assert_eq!(client.resume(&format!("{id}x")).await.status(), 400);
+        assert_eq!(client.resume("c0123456789012345678901.0").await.status(), 400);
+        if running {
+            gate.permits.add_permits(1);
+            while body.next_event().await.is_some() {}
+        }
+    }
+    assert_eq!(client.resume(&id).await.status(), 200);
+    assert_eq!(client.delete().await, 204);
+    assert_eq!(client.resume(&id).await.status(), 404);
+}
+
+#[tokio::test]
+async fn a_call_sends_its_requests_and_its_reply_to_the_client_that_resumes_its_stream() {
+    let gate = Gate::new();
+    let handler = handler(&gate, server());
+    let client = Client::with_session(&handler, "2025-11-25").await;
+    let mut body = BodyReader::new(client.call(1, "late").await);
+    let id = body.next_event().await.unwrap().id.unwrap();
+    drop(body);
+    gate.permits.add_permits(1);
+    let mut resumed = BodyReader::new(client.resume(&id).await);
+    assert_eq!(resumed.next_message().await["params"]["progress"], 1);
+    let request = resumed.next_message().await;
+    assert_eq!(request["method"], "roots/list");
+    assert_eq!(client.respond(&request["id"], &json!({ "roots": [] })).await, 202);
+    assert!(tool_text(&resumed.next_message().await).starts_with("got"));
+    assert!(resumed.next_event().await.is_none());
+}
+
+#[tokio::test]
+async fn a_client_that_polls_gets_its_result() {
+    let gate = Gate::new();
+    let handler = handler(&gate, server());
+    let client = Client::with_session(&handler, "2025-11-25").await;
+    let mut body = BodyReader::new(client.call(1, "poll").await);
+    let first = body.next_event().await.unwrap();
+    assert_eq!((first.retry, &*first.data), (Some(250), ""));
+    assert!(body.next_event().await.is_none() && gate.closed.load(Ordering::Relaxed));
+    let id = first.id.unwrap();
+    // the client disconnects once before there is a result
+    drop(BodyReader::new(client.resume(&id).await));
+    gate.permits.add_permits(1);
+    let mut resumed = BodyReader::new(client.resume(&id).await);
+    let result = resumed.next_message().await;
+    assert_eq!((tool_text(&result), &result["id"]), ("polled", &json!(1)));
+    assert!(resumed.next_event().await.is_none());
+}
+
+#[tokio::test]
+async fn only_streams_of_clients_that_reconnect_are_closed() {
+    let gate = Gate::new();
+    gate.permits.add_permits(10);
+    let resumable = handler(&gate, server());
+    let not_resumable = handler(&gate, server().resumable(false));
+    let stateless = handler(&gate, server().stateless());
+    let old = Client::with_session(&resumable, "2025-06-18").await;
+    let json = Client::with_session(&resumable, "2025-11-25").await.with_header("accept", "application/json");
+    let other = Client::with_session(&not_resumable, "2025-11-25").await;
+    for client in [old, json, other, Client::new(&stateless)] {
+        gate.closed.store(true, Ordering::Relaxed);
+        let reply = BodyReader::new(client.call(1, "poll").await).json().await;
+        assert_eq!((tool_text(&reply), gate.closed.load(Ordering::Relaxed)), ("polled", false));
+    }
+}
+
+#[tokio::test]
+async fn events_have_no_ids_without_an_event_store() {
+    let gate = Gate::new();
+    gate.permits.add_permits(1);
+    let handler = handler(&gate, server().resumable(false));
+    let client = Client::with_session(&handler, "2025-11-25").await;
+    let mut body = BodyReader::new(client.call(1, "hold").await);
+    let mut events = Vec::new();
+    while let Some(event) = body.next_event().await {
+        events.push(event);
+    }
+    assert!(events.len() == 3 && events.iter().all(|event| event.id.is_none() && !event.data.is_empty()));
+    let mut standalone = BodyReader::new(client.get().await);
+    publish_change(&handler);
+    let event = standalone.next_event().await.unwrap();
+    assert_eq!(
+        (event.message()["method"].as_str(), event.id),
+        (Some("notifications/tools/list_changed"), None)
+    );
+}
+
+#[tokio::test]
+async fn each_message_is_sent_on_one_of_several_standalone_streams() {
+    let handler = handler(&Gate::new(), server());
+    let client = Client::with_session(&handler, "2025-06-18").await;
+    let (old, mut new) = (BodyReader::new(client.get().await), BodyReader::new(client.get().await));
+    tokio::task::yield_now().await;
+    publish_change(&handler);
+    assert_eq!(new.next_message().await["method"], "notifications/tools/list_changed");
+    drop(new);
+    let mut old = old;
+    tokio::task::yield_now().await;
+    publish_change(&handler);
+    assert_eq!(old.next_message().await["method"], "notifications/tools/list_changed");
+    assert_eq!(client.delete().await, 204);
+    assert!(old.next_event().await.is_none(), "one message, and then the end of the session");
+}
+
+#[tokio::test]
+async fn a_resumed_standalone_stream_sends_the_changes_that_its_client_missed() {
+    let handler = handler(&Gate::new(), server());
+    let client = Client::with_session(&handler, "2025-11-25").await;
+    let mut standalone = BodyReader::new(client.get().await);
+    let primed = standalone.next_event().await.unwrap();
+    assert_eq!(primed.data, "");
+    drop(standalone);
+    publish_change(&handler);
+    let mut resumed = BodyReader::new(client.resume(primed.id.as_deref().unwrap()).await);
+    let change = resumed.next_event().await.unwrap();
+    assert_eq!(change.message()["method"], "notifications/tools/list_changed");
+    // events after the given id are sent once more, then new ones
+    let mut again = BodyReader::new(client.resume(primed.id.as_deref().unwrap()).await);
+    assert_eq!(again.next_event().await.as_ref(), Some(&change));
+    assert!(resumed.next_event().await.is_none(), "the previous response has ended");
+    publish_change(&handler);
+    assert_ne!(again.next_event().await.unwrap().id, change.id);
+}
+
+#[tokio::test]
+async fn standalone_streams_are_bounded_and_end_with_the_server() {
+    let handler = handler(&Gate::new(), server().max_streams(2));
+    let client = Client::with_session(&handler, "2025-06-18").await;
+    let (one, two) = (client.get().await, client.get().await);
+    assert_eq!((one.status().as_u16(), two.status().as_u16()), (200, 200));
+    let third = client.get().await;
+    assert_eq!(third.status(), 503);
+    assert!(third.headers().contains_key("retry-after"));
+    drop(one);
+    // the stream ends once its task has noticed that the client disconnected
+    while client.get().await.status() != 200 {
+        tokio::task::yield_now().await;
+    }
+    let mut two = BodyReader::new(two);
+    handler.stop();
+    assert!(two.next_event().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn standalone_streams_are_kept_alive_and_end_with_their_session() {
+    let handler = handler(&Gate::new(), server().session_lifetime(Duration::from_secs(40)));
+    let client = Client::with_session(&handler, "2025-06-18").await;
+    let mut standalone = BodyReader::new(client.get().await);
+    while standalone.read_more().await {}
+    assert_eq!(standalone.text, ":\n\n:\n\n");
+}
+
+#[tokio::test]
+async fn get_refuses_requests_without_a_valid_session_or_accept_header() {
+    let open = handler(&Gate::new(), server());
+    let client = Client::with_session(&open, "2025-11-25").await;
+    let json = client.clone().with_header("accept", "application/json").get().await;
+    assert_eq!(json.status(), 406);
+    assert_eq!(client.clone().with_header("accept", "*/*").get().await.status(), 200);
+    assert_eq!(Client::new(&open).get().await.status(), 400, "no session");
+    assert_eq!(client.clone().with_header("mcp-session-id", "x").get().await.status(), 404);
+    let modern = client.with_header("mcp-protocol-version", "2026-07-28").get().await;
+    assert_eq!((modern.status().as_u16(), modern.headers()["allow"].to_str().unwrap()), (405, "POST"));
+    let stateless = Client::new(&handler(&Gate::new(), server().stateless())).get().await;
+    assert_eq!((stateless.status().as_u16(), stateless.headers()["allow"].to_str().unwrap()), (405, "POST"));
+}
+
+#[tokio::test]
+async fn the_stream_of_a_cancelled_call_ends_without_a_result() {
+    let handler = handler(&Gate::new(), server());
+    let client = Client::with_session(&handler, "2025-11-25").await;
+    let mut body = BodyReader::new(client.call(1, "hold").await);
+    let id = body.next_event().await.unwrap().id.unwrap();
+    drop(body);
+    let cancel =
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
+    assert_eq!(client.post(&cancel).await.status(), 202);
+    let mut resumed = BodyReader::new(client.resume(&id).await);
+    while let Some(event) = resumed.next_event().await {
+        assert!(!event.data.contains("result"));
+    }
+}
+
+/// An event store that two servers share.
+#[derive(Clone)]
+struct SharedStore(Arc<MemoryEvents>);
+
+impl EventStore for SharedStore {
+    fn append<'a>(&'a self, session: &'a str, stream: &'a str, event: StoredEvent) -> StoreFuture<'a, ()> {
+        self.0.append(session, stream, event)
+    }
+
+    fn read<'a>(
+        &'a self,
+        session: &'a str,
+        stream: &'a str,
+        after: u64,
+    ) -> StoreFuture<'a, Option<Vec<StoredEvent>>> {
+        self.0.read(session, stream, after)
+    }
+
+    fn forget<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()> {
+        self.0.forget(session)
+    }
+}
+
+#[tokio::test]
+async fn a_stream_can_be_resumed_on_another_replica_with_a_shared_event_store() {
+    let gate = Gate::new();
+    let store = SharedStore(Arc::new(MemoryEvents::new(EventBounds::default())));
+    let one = handler(&gate, server().event_store(store.clone()));
+    let two = handler(&gate, server().event_store(store.clone()));
+    let client = Client::with_session(&one, "2025-11-25").await;
+    let on_other_replica = Client { handler: two, ..client.clone() };
+    let mut body = BodyReader::new(client.call(1, "hold").await);
+    let first = body.next_event().await.unwrap().id.unwrap();
+    let second = body.next_event().await.unwrap();
+    // still running: the stored events, and the delay before the client reconnects
+    let mut resumed = BodyReader::new(on_other_replica.resume(&first).await);
+    assert_eq!(resumed.next_event().await.as_ref(), Some(&second));
+    assert_eq!(resumed.next_event().await.unwrap().retry, Some(1000));
+    assert!(resumed.next_event().await.is_none());
+    gate.permits.add_permits(1);
+    while body.next_event().await.is_some() {}
+    let mut resumed = BodyReader::new(on_other_replica.resume(&second.id.unwrap()).await);
+    assert_eq!(resumed.next_message().await["params"]["progress"], 2);
+    assert_eq!(tool_text(&resumed.next_message().await), "held");
+    assert!(resumed.next_event().await.is_none());
+    assert_eq!(client.delete().await, 204);
+    assert_eq!(store.0.size(), (0, 0));
+}
+
+/// Yields to other tasks until the condition holds.
+async fn wait_until(mut condition: impl FnMut() -> bool) {
+    for _ in 0..100_000 {
+        if condition() {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+    panic!("the condition never held");
+}
+
+#[tokio::test]
+async fn a_standalone_stream_that_its_client_does_not_read_ends_with_its_session() {
+    let handler = handler(&Gate::new(), server());
+    let client = Client::with_session(&handler, "2025-11-25").await;
+    let mut unread = BodyReader::new(client.get().await);
+    // more than a response may buffer
+    for _ in 0..2_000 {
+        publish_change(&handler);
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(handler.endpoint.server.hub().followers(), 1);
+    assert_eq!(client.delete().await, 204);
+    wait_until(|| handler.endpoint.server.hub().followers() == 0).await;
+    let mut read = 0;
+    while unread.next_event().await.is_some() {
+        read += 1;
+    }
+    assert!((1..2_000).contains(&read), "the stream was delayed: {read}");
+}
+
+#[tokio::test]
+async fn a_call_whose_stream_its_client_does_not_read_can_be_cancelled() {
+    struct SetOnDrop(Arc<AtomicBool>);
+    impl Drop for SetOnDrop {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    for delete in [false, true] {
+        let dropped = Arc::<AtomicBool>::default();
+        let flag = dropped.clone();
+        let chatty = RuntimeTool::builder("chatty").handler(move |call: ToolCall| {
+            let guard = SetOnDrop(flag.clone());
+            async move {
+                let _guard = guard;
+                for step in 1..=20_000 {
+                    call.context.progress(f64::from(step)).send();
+                }
+                std::future::pending::<()>().await;
+            }
+        });
+        let handler = HttpHandler::new(&server().add_tool(chatty).build().unwrap());
+        let client = Client::with_session(&handler, "2025-11-25").await;
+        let mut unread = BodyReader::new(client.call(1, "chatty").await);
+        for _ in 0..500 {
+            tokio::task::yield_now().await;
+        }
+        assert!(!dropped.load(Ordering::Relaxed));
+        if delete {
+            assert_eq!(client.delete().await, 204);
+        } else {
+            let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
+            assert_eq!(client.post(&cancel).await.status(), 202);
+        }
+        wait_until(|| dropped.load(Ordering::Relaxed)).await;
+        let mut read = 0;
+        while unread.next_event().await.is_some() {
+            read += 1;
+        }
+        assert!((1..20_000).contains(&read), "the stream was delayed: {read}");
+    }
+}
+
+#[test]
+fn by_default_streams_and_connections_are_bounded_before_subscribers_are() {
+    let http = HttpOptions::default();
+    let followers = SubscriptionLimits::default().followers;
+    assert!(followers >= http.max_connections + http.max_waiting);
+    assert!(followers >= http.max_streams + http.max_waiting);
+}

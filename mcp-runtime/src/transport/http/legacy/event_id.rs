@@ -3,6 +3,8 @@
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
+use crate::crypto::random_bytes;
+
 /// Characters of a stream's name.
 const NAME_LENGTH: usize = 23;
 
@@ -25,8 +27,7 @@ impl StreamKind {
 
     /// A new stream's name; `None` if the operating system provides no randomness.
     pub(super) fn random_name(self) -> Option<Box<str>> {
-        let mut random = [0; 16];
-        getrandom::fill(&mut random).ok()?;
+        let random = random_bytes::<16>().ok()?;
         Some(format!("{}{}", self.prefix(), URL_SAFE_NO_PAD.encode(random)).into())
     }
 }

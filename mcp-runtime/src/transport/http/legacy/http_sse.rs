@@ -14,6 +14,7 @@ use tokio::{
 };
 
 use super::event_sender::EventSender;
+use crate::crypto::random_id;
 use crate::sync::{Mutex, MutexGuard};
 use crate::{
     connection::{Caller, ClientData},
@@ -32,7 +33,7 @@ use crate::{
     },
 };
 
-/// Batch of one client that wait to be served.
+/// Messages of one client that wait to be served.
 const MAX_QUEUED: usize = 16;
 /// The query parameter with the stream's name.
 const NAME_PARAMETER: &str = "sessionId=";
@@ -66,9 +67,7 @@ impl SseStreams {
 
     /// Registers a stream by a random name; `None` if the operating system provides no randomness.
     fn register(&self, stream: SseStream) -> Option<SseRegistration> {
-        let mut random = [0; 16];
-        getrandom::fill(&mut random).ok()?;
-        let name: Box<str> = format!("{:032x}", u128::from_ne_bytes(random)).into();
+        let name: Box<str> = random_id().ok()?.into();
         self.lock().insert(name.clone(), stream);
         Some(SseRegistration { name, streams: Self(Arc::clone(&self.0)) })
     }

@@ -1,8 +1,8 @@
-//! The end of a connection, a session or a server, for everything that waits there.
+//! A signal that a connection, a session or a server ends.
 
 use tokio::sync::watch;
 
-/// Fires once; clones are the same.
+/// Fires once; clones share one signal.
 #[derive(Debug, Clone)]
 pub(crate) struct Shutdown(watch::Sender<bool>);
 
@@ -21,10 +21,10 @@ impl Shutdown {
         *self.0.borrow()
     }
 
-    /// Waits for it; forever if it never fires.
+    /// Waits until it fires.
     pub(crate) async fn fired(&self) {
         let mut receiver = self.0.subscribe();
-        // cannot close: this is one of its senders
+        // the channel stays open: `self` is a sender
         let _closed = receiver.wait_for(|fired| *fired).await;
     }
 }

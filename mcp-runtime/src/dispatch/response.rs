@@ -18,7 +18,7 @@ use crate::{
     arguments::BoxFuture,
     blocking::{CallPermit, WithPermits},
     content::ResourceDefaults,
-    context::{Cancel, Context, PendingRequest},
+    context::{CancellationToken, Context, PendingRequest},
     invoke::report_lost_reply,
     jsonrpc::{Object, ProtocolError, write_array, write_error_response, write_string},
     prompt::{PromptEntry, PromptResult, write_prompt_result},
@@ -193,7 +193,7 @@ impl Reply {
 /// and no earlier than the blocking threads of that call.
 pub(crate) struct PendingReply {
     reply: WithPermits<BoxFuture<Reply>>,
-    cancel: Cancel,
+    cancel: CancellationToken,
     completed: bool,
 }
 
@@ -206,7 +206,11 @@ impl PendingReply {
     /// A reply that takes no call of a user's function.
     pub(super) fn without_call(reply: impl Future<Output = Reply> + Send + 'static) -> Self {
         let reply: BoxFuture<Reply> = Box::pin(reply);
-        Self { reply: WithPermits::new(reply, Vec::new()), cancel: Cancel::default(), completed: false }
+        Self {
+            reply: WithPermits::new(reply, Vec::new()),
+            cancel: CancellationToken::default(),
+            completed: false,
+        }
     }
 
     /// Holds a permit until the call and its blocking threads have ended.
@@ -237,7 +241,7 @@ impl Future for PendingReply {
 impl Drop for PendingReply {
     fn drop(&mut self) {
         if !self.completed {
-            self.cancel.fire();
+            self.cancel.cancel();
         }
     }
 }
@@ -349,8 +353,8 @@ impl ResultBody {
                 });
                 object.str("requestState", state);
             }
-            Self::TaskCreated(live) => live.write_seed(object),
-            Self::Task(live) => live.write_whole(object),
+            Self::TaskCreated(task) => task.write_summary(object),
+            Self::Task(task) => task.write_full(object),
             Self::StoredTask(record) => object.raw_members(object_members(record.json())),
         }
     }

@@ -43,7 +43,7 @@ impl Server {
             "skills/list" if offers.skills => self.list(request, registry, ListKind::SkillCatalog)?,
             "skills/get" if offers.skills => self.get_skill(request, registry)?.into(),
             "prompts/get" if offers.prompts => self.get_prompt(request, registry)?,
-            "prompts/list" if offers.prompts => self.list(request, registry, ListKind::PromptCatalog)?,
+            "prompts/list" if offers.prompts => self.list(request, registry, ListKind::Prompts)?,
             "tasks/get" if offers.tasks && modern => self.get_task(request)?,
             "tasks/update" if offers.tasks && modern => self.update_task(request)?,
             "tasks/cancel" if offers.tasks && modern => self.cancel_task(request)?,

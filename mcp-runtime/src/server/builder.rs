@@ -403,7 +403,7 @@ impl ServerBuilder {
         let server = Server(Arc::new_cyclic(|this: &Weak<ServerInner>| {
             if handled {
                 // no cycle: it does not keep the server alive
-                settings.own.insert(ServerHandle::new(this.clone()));
+                settings.server_values.insert(ServerHandle::new(this.clone()));
             }
             ServerInner {
                 identity: Arc::new(identity),

@@ -138,7 +138,7 @@ impl ServerHandle {
     /// Tells clients that the list of prompts has changed: the wire's
     /// [`notifications/prompts/list_changed`](https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#list-changed-notification).
     pub fn prompts_changed(&self) {
-        self.publish(|| Change::PromptCatalog);
+        self.publish(|| Change::Prompts);
     }
 
     /// Tells clients that the list of resources has changed, such as what a template's `list` function gives: the
@@ -162,7 +162,7 @@ impl ServerHandle {
     /// for open streams. Our own transports end their streams by themselves.
     pub fn end_subscriptions(&self) {
         if let Some(shared) = self.0.upgrade() {
-            shared.hub.end();
+            shared.hub.close();
         }
     }
 
@@ -172,7 +172,7 @@ impl ServerHandle {
         let offers = server.offers(Revision::LATEST);
         // nobody was told that there is such a list
         let offered = match &change {
-            Change::PromptCatalog => offers.prompts,
+            Change::Prompts => offers.prompts,
             Change::Resources => offers.resources,
             _ => true,
         };

@@ -11,7 +11,7 @@ pub(crate) enum ListKind {
     ToolCatalog,
     Resources,
     Templates,
-    PromptCatalog,
+    Prompts,
     SkillCatalog,
 }
 
@@ -22,7 +22,7 @@ impl ListKind {
             Self::ToolCatalog => "tools",
             Self::Resources => "resources",
             Self::Templates => "resourceTemplates",
-            Self::PromptCatalog => "prompts",
+            Self::Prompts => "prompts",
             Self::SkillCatalog => "skills",
         }
     }
@@ -55,7 +55,7 @@ impl Registry {
                 let shown = self.tools.iter().filter(|tool| access.allows(&tool.spec.item.scopes));
                 shown.map(|tool| render(&|out| tool.write(out, revision))).collect()
             }
-            ListKind::PromptCatalog => {
+            ListKind::Prompts => {
                 let shown = self.prompts.iter().filter(|prompt| access.allows(&prompt.item.scopes));
                 shown.map(|prompt| render(&|out| prompt.write(out, revision))).collect()
             }

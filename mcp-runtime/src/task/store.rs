@@ -1,4 +1,4 @@
-//! Where tasks are kept: the trait, and the store in memory. `Tasks` writes to it and reads from it.
+//! The store of tasks: the trait, and the store in memory, which is bounded in tasks and in bytes.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -10,11 +10,11 @@ use std::{
 
 use crate::sync::{Mutex, MutexGuard};
 
-/// What a [`TaskStore`] gives: it may have to wait for a network.
+/// What a [`TaskStore`] returns: a boxed future, since a store may have to wait for a network.
 pub type Stored<'a, T> =
     Pin<Box<dyn Future<Output = Result<T, Box<dyn std::error::Error + Send + Sync>>> + Send + 'a>>;
 
-/// One task as it is kept.
+/// One task as a [`TaskStore`] keeps it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TaskRecord {
     id: Arc<str>,
@@ -37,38 +37,39 @@ impl TaskRecord {
         Self { id: id.into(), owner, json: json.into(), running, expires }
     }
 
-    /// The wire's `taskId`: random, and a secret wherever callers are not told apart.
+    /// The wire's `taskId`: random, and a secret where callers are not authenticated.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// A digest of the caller that the task belongs to; absent where callers are not told apart.
+    /// A digest of the caller that the task belongs to; absent where callers are not
+    /// authenticated.
     #[must_use]
     pub fn owner(&self) -> Option<&str> {
         self.owner.as_deref()
     }
 
-    /// The task as `tasks/get` shows it: a JSON object.
+    /// The task as `tasks/get` returns it: a JSON object.
     #[must_use]
     pub fn json(&self) -> &str {
         &self.json
     }
 
-    /// Whether its function has not ended yet. Only the process that it runs in can take answers to its questions, or
-    /// cancel it.
+    /// Whether its function still runs. Only the process that it runs in can deliver responses to its client requests,
+    /// or cancel it.
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.running
     }
 
-    /// From then on it may be forgotten.
+    /// The time from which on the store may remove it.
     #[must_use]
     pub fn expires(&self) -> SystemTime {
         self.expires
     }
 
-    /// What it takes in memory, about.
+    /// Its approximate size in memory.
     fn bytes(&self) -> usize {
         size_of::<Self>()
             + 2 * self.id.len()
@@ -88,33 +89,33 @@ impl fmt::Debug for TaskRecord {
     }
 }
 
-/// Keeps tasks, so that clients can ask for them until they expire.
+/// Keeps tasks, so that clients can request them until they expire.
 ///
-/// The server's own store is [`MemoryTasks`]. With one that replicas share, each of them can tell how any task is
-/// doing, and results outlive the process. A running function stays where it runs: answers to its questions and
-/// `tasks/cancel` must reach that process, which the `Mcp-Name` header is for (it repeats the task's id).
+/// The default store is [`MemoryTasks`]. With a store that replicas share, each of them can report the state of any
+/// task, and results outlive the process. A running function does not move: `tasks/cancel` and responses to its client
+/// requests must reach its process. Route them by the `Mcp-Name` header, which repeats the task's id.
 pub trait TaskStore: Send + Sync {
-    /// Keeps a task, new or changed. Once this has ended well, `get` must find it from everywhere.
+    /// Inserts or replaces a task. After success, `get` must find it from every replica.
     fn put(&self, task: TaskRecord) -> Stored<'_, ()>;
 
-    /// The task of that id; `None` when there is none, or it has expired.
+    /// The task of that id; `None` if it is unknown or has expired.
     fn get<'a>(&'a self, id: &'a str) -> Stored<'a, Option<TaskRecord>>;
 
-    /// Forgets a task.
+    /// Removes a task.
     fn remove<'a>(&'a self, id: &'a str) -> Stored<'a, ()>;
 }
 
-/// Tasks in this process's memory, so many and so many bytes of them; when it is full, no task can begin before
-/// another expires.
+/// Tasks in this process's memory, bounded in number and in bytes; when it is full, no task can start before another
+/// expires.
 #[derive(Debug)]
 pub struct MemoryTasks {
     max_tasks: usize,
     max_bytes: usize,
-    kept: Mutex<Kept>,
+    table: Mutex<TaskTable>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct TaskTable {
     records: HashMap<Arc<str>, TaskRecord>,
     by_expiry: BTreeSet<(SystemTime, Arc<str>)>,
     bytes: usize,
@@ -128,42 +129,42 @@ impl Default for MemoryTasks {
 }
 
 impl MemoryTasks {
-    /// A store for at most so many tasks, which together have at most so many bytes.
+    /// A store for at most `max_tasks` tasks, which together have at most `max_bytes` bytes.
     #[must_use]
     pub fn new(max_tasks: usize, max_bytes: usize) -> Self {
-        Self { max_tasks, max_bytes, kept: Mutex::default() }
+        Self { max_tasks, max_bytes, table: Mutex::default() }
     }
 
-    /// What is kept, without that which has expired.
-    fn kept(&self, now: SystemTime) -> MutexGuard<'_, Kept> {
-        let mut kept = self.kept.lock();
-        while let Some((expires, id)) = kept.by_expiry.first()
+    /// Locks the table and removes the expired tasks.
+    fn table(&self, now: SystemTime) -> MutexGuard<'_, TaskTable> {
+        let mut table = self.table.lock();
+        while let Some((expires, id)) = table.by_expiry.first()
             && *expires <= now
         {
             let id = Arc::clone(id);
-            kept.remove(&id);
+            table.remove(&id);
         }
-        kept
+        table
     }
 
     fn put_at(&self, task: TaskRecord, now: SystemTime) -> Result<(), String> {
-        let mut kept = self.kept(now);
-        let before = kept.records.get(&task.id).map_or(0, TaskRecord::bytes);
-        if before == 0 && kept.records.len() >= self.max_tasks {
-            return Err(format!("{} tasks are kept, and no more", self.max_tasks));
+        let mut table = self.table(now);
+        let before = table.records.get(&task.id).map_or(0, TaskRecord::bytes);
+        if before == 0 && table.records.len() >= self.max_tasks {
+            return Err(format!("the limit of {} tasks is reached", self.max_tasks));
         }
-        if kept.bytes - before + task.bytes() > self.max_bytes {
-            return Err(format!("the tasks that are kept have {} bytes, and no more fit", self.max_bytes));
+        if table.bytes - before + task.bytes() > self.max_bytes {
+            return Err(format!("the limit of {} bytes is reached", self.max_bytes));
         }
-        kept.remove(&task.id);
-        kept.bytes += task.bytes();
-        kept.by_expiry.insert((task.expires, Arc::clone(&task.id)));
-        kept.records.insert(Arc::clone(&task.id), task);
+        table.remove(&task.id);
+        table.bytes += task.bytes();
+        table.by_expiry.insert((task.expires, Arc::clone(&task.id)));
+        table.records.insert(Arc::clone(&task.id), task);
         Ok(())
     }
 }
 
-impl Kept {
+impl TaskTable {
     fn remove(&mut self, id: &str) {
         if let Some(record) = self.records.remove(id) {
             self.bytes -= record.bytes();
@@ -174,17 +175,17 @@ impl Kept {
 
 impl TaskStore for MemoryTasks {
     fn put(&self, task: TaskRecord) -> Stored<'_, ()> {
-        let put = self.put_at(task, SystemTime::now());
-        Box::pin(std::future::ready(put.map_err(Into::into)))
+        let result = self.put_at(task, SystemTime::now());
+        Box::pin(std::future::ready(result.map_err(Into::into)))
     }
 
     fn get<'a>(&'a self, id: &'a str) -> Stored<'a, Option<TaskRecord>> {
-        let found = self.kept(SystemTime::now()).records.get(id).cloned();
-        Box::pin(std::future::ready(Ok(found)))
+        let record = self.table(SystemTime::now()).records.get(id).cloned();
+        Box::pin(std::future::ready(Ok(record)))
     }
 
     fn remove<'a>(&'a self, id: &'a str) -> Stored<'a, ()> {
-        self.kept(SystemTime::now()).remove(id);
+        self.table(SystemTime::now()).remove(id);
         Box::pin(std::future::ready(Ok(())))
     }
 }
@@ -204,28 +205,28 @@ mod tests {
     }
 
     #[test]
-    fn a_full_store_takes_nothing_new_until_something_expires() {
+    fn a_full_store_takes_no_new_task_until_one_expires() {
         let store = MemoryTasks::new(2, 1 << 20);
         store.put_at(task("a", 10, 100), at(0)).unwrap();
         store.put_at(task("b", 10, 200), at(0)).unwrap();
         store.put_at(task("c", 10, 300), at(99)).expect_err("full");
-        store.put_at(task("b", 20, 200), at(99)).expect("it is there already");
+        store.put_at(task("b", 20, 200), at(99)).expect("it replaces a task");
         store.put_at(task("c", 10, 300), at(100)).expect("`a` has expired");
-        let kept = store.kept(at(100));
-        assert_eq!(kept.records.len(), 2);
-        assert!(!kept.records.contains_key("a"));
+        let table = store.table(at(100));
+        assert_eq!(table.records.len(), 2);
+        assert!(!table.records.contains_key("a"));
     }
 
     #[test]
-    fn bytes_are_counted_and_given_back() {
+    fn bytes_are_counted_and_released() {
         let store = MemoryTasks::new(100, 10_000);
         store.put_at(task("a", 6_000, 100), at(0)).unwrap();
         store.put_at(task("b", 6_000, 100), at(0)).expect_err("full");
         store.put_at(task("a", 10, 100), at(0)).unwrap();
         store.put_at(task("b", 6_000, 100), at(0)).expect("`a` has shrunk");
-        let mut kept = store.kept(at(0));
-        kept.remove("a");
-        kept.remove("b");
-        assert_eq!((kept.bytes, kept.by_expiry.len()), (0, 0));
+        let mut table = store.table(at(0));
+        table.remove("a");
+        table.remove("b");
+        assert_eq!((table.bytes, table.by_expiry.len()), (0, 0));
     }
 }

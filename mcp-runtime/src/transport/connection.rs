@@ -50,11 +50,11 @@ impl ClientConnection for StreamClient {
         self.writer.deliver(message)
     }
 
-    fn expect(&self) -> Result<PendingResponse, &'static str> {
+    fn expect_response(&self) -> Result<PendingResponse, &'static str> {
         if self.state.closed.has_fired() {
             return Err("it has closed the connection");
         }
-        self.state.pending.expect(THE_CLIENT)
+        self.state.pending.expect_response(THE_CLIENT)
     }
 
     fn header(&self, name: &str) -> Option<&str> {
@@ -264,7 +264,7 @@ impl StreamConnection {
     fn follow(&self, filter: Arc<Filter>, out: &mut Lines) {
         out.flush(&self.work.writer);
         let RequestContext { caller, authenticated, .. } = &self.legacy;
-        match self.work.server.hub().follow(filter, caller.clone(), *authenticated) {
+        match self.work.server.hub().subscribe(filter, caller.clone(), *authenticated) {
             Some(follower) => self.work.notify_changes(follower),
             None => tracing::warn!(
                 "a client is not notified of changes: there are too many subscribers\nraise `max_subscribers`"

@@ -69,7 +69,7 @@ impl Server {
         };
         let patience = self.options().drain.unwrap_or(PATIENCE);
         tokio::select! {
-            () = work.supervise(stopped.fired(), self.tasks().ended(), patience) => {}
+            () = work.supervise(stopped.fired(), self.tasks().wait_until_idle(), patience) => {}
             () = told_again => tracing::warn!("told to stop once more: calls that still ran were dropped"),
         }
         self.tasks().stop();

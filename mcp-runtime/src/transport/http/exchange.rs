@@ -64,7 +64,7 @@ impl ClientConnection for Exchange {
         if self.accepts.stream { self.outbound().deliver(message) } else { Err("it accepts no event stream") }
     }
 
-    fn expect(&self) -> Result<PendingResponse, &'static str> {
+    fn expect_response(&self) -> Result<PendingResponse, &'static str> {
         Err("this request stands alone")
     }
 

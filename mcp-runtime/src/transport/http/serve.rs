@@ -245,7 +245,7 @@ async fn accept(endpoint: Arc<Endpoint>, listener: TcpListener, stop: impl Futur
     let all = u32::try_from(endpoint.options.max_connections).unwrap_or(u32::MAX);
     let _all_closed = places.acquire_many(all).await;
     let tasks = endpoint.server.tasks();
-    if timeout_at(deadline, tasks.ended()).await.is_err() {
+    if timeout_at(deadline, tasks.wait_until_idle()).await.is_err() {
         tracing::warn!("tasks were still running when the time to end was over; they were cancelled");
         tasks.stop();
     }

@@ -159,7 +159,7 @@ impl Endpoint {
         tokio::spawn(async move {
             let messages = async {
                 // what the client has not read yet is kept in the hub, each change once
-                while outbound.has_room().await
+                while outbound.wait_for_capacity().await
                     && let Some(message) = poll_fn(|cx| subscription.poll_next(cx)).await
                 {
                     outbound.put(message);

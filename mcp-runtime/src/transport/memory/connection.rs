@@ -61,8 +61,8 @@ impl ClientConnection for RequestClient {
         Ok(())
     }
 
-    fn expect(&self) -> Result<PendingResponse, &'static str> {
-        self.state.pending.expect(THE_CLIENT)
+    fn expect_response(&self) -> Result<PendingResponse, &'static str> {
+        self.state.pending.expect_response(THE_CLIENT)
     }
 
     fn session(&self) -> Option<&dyn SessionState> {

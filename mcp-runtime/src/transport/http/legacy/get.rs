@@ -129,7 +129,7 @@ impl StandaloneStream {
         let hub = open.hub().clone();
         let stream =
             ResumableStream::new(StreamKind::Standalone, open, session.revision, sessions.store.clone())?;
-        let follow = || hub.follow(memory.filter().clone(), caller, authenticated);
+        let follow = || hub.subscribe(memory.filter().clone(), caller, authenticated);
         let serial = memory.standalone.join(follow)?;
         Some(Self { endpoint: endpoint.clone(), stream, serial })
     }

@@ -271,7 +271,7 @@ impl ClientConnection for StatelessConnection {
         self.0.deliver(message)
     }
 
-    fn expect(&self) -> Result<PendingResponse, &'static str> {
+    fn expect_response(&self) -> Result<PendingResponse, &'static str> {
         Err(NO_SESSIONS)
     }
 
@@ -319,8 +319,8 @@ impl ClientConnection for SessionConnection {
         self.exchange.deliver(message)
     }
 
-    fn expect(&self) -> Result<PendingResponse, &'static str> {
-        let pending = self.sessions.pending.expect(self.session.sid)?;
+    fn expect_response(&self) -> Result<PendingResponse, &'static str> {
+        let pending = self.sessions.pending.expect_response(self.session.sid)?;
         // looked at last: the pending requests are closed after this has fired
         if self.shutdown.has_fired() { Err("the server is stopping") } else { Ok(pending) }
     }

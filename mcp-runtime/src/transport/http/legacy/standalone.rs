@@ -84,7 +84,7 @@ impl Standalone {
         if turn && let Some(follower) = &mut state.follower {
             match follower.poll(cx) {
                 Poll::Ready(change) => return Poll::Ready(Some(change)),
-                Poll::Pending if follower.is_over() => return Poll::Ready(None),
+                Poll::Pending if follower.must_close() => return Poll::Ready(None),
                 Poll::Pending => {}
             }
         }
@@ -104,7 +104,7 @@ mod tests {
     fn each_message_goes_to_one_stream_the_newest_that_is_read() {
         let hub = Hub::default();
         let follow =
-            || hub.follow(hub.filter(ListChanges { tools: true, ..ListChanges::default() }), None, false);
+            || hub.subscribe(hub.filter(ListChanges { tools: true, ..ListChanges::default() }), None, false);
         let standalone = Standalone::default();
         let old = standalone.join(follow).unwrap();
         let new = standalone.join(|| panic!("there is one already")).unwrap();
@@ -125,6 +125,6 @@ mod tests {
         assert_eq!(taken(old), Some(Change::Tools));
         standalone.leave(new);
         standalone.leave(old);
-        assert_eq!(hub.followers(), 0);
+        assert_eq!(hub.subscriber_count(), 0);
     }
 }

@@ -378,9 +378,9 @@ async fn a_standing_stream_that_nobody_reads_ends_with_its_session() {
         news(&endpoint);
         tokio::task::yield_now().await;
     }
-    assert_eq!(endpoint.server.hub().followers(), 1);
+    assert_eq!(endpoint.server.hub().subscriber_count(), 1);
     assert_eq!(client.delete().await, 204);
-    until(|| endpoint.server.hub().followers() == 0).await;
+    until(|| endpoint.server.hub().subscriber_count() == 0).await;
     let mut read = 0;
     while unread.event().await.is_some() {
         read += 1;
@@ -434,7 +434,7 @@ async fn a_call_whose_stream_nobody_reads_can_be_cancelled() {
 #[test]
 fn by_default_streams_and_connections_are_bounded_before_subscribers_are() {
     let http = HttpOptions::default();
-    let followers = SubscriptionLimits::default().followers;
-    assert!(followers >= http.max_connections + http.max_waiting);
-    assert!(followers >= http.max_streams + http.max_waiting);
+    let max_subscribers = SubscriptionLimits::default().subscribers;
+    assert!(max_subscribers >= http.max_connections + http.max_waiting);
+    assert!(max_subscribers >= http.max_streams + http.max_waiting);
 }

@@ -1,4 +1,4 @@
-//! The token that fires when nobody waits for a call any more. Owned by the running call, seen through `Context`.
+//! Cancellation of one call.
 
 use std::{
     fmt,
@@ -13,30 +13,30 @@ enum Stage {
     Running,
     Cancelled,
     /// The function has returned.
-    Over,
+    Completed,
 }
 
-/// Fires once, unless the call ends before; cloned into the context and the running call.
+/// Fires once, unless the call completes first; clones share one token.
 #[derive(Clone, Debug)]
-pub(crate) struct Cancel(watch::Sender<Stage>);
+pub(crate) struct CancellationToken(watch::Sender<Stage>);
 
-impl Default for Cancel {
+impl Default for CancellationToken {
     fn default() -> Self {
         Self(watch::Sender::new(Stage::Running))
     }
 }
 
-impl Cancel {
-    pub(crate) fn fire(&self) {
-        self.leave_for(Stage::Cancelled);
+impl CancellationToken {
+    pub(crate) fn cancel(&self) {
+        self.set(Stage::Cancelled);
     }
 
-    /// The call has its result: nothing more is sent for it, and nobody waits for its cancellation any more.
-    pub(crate) fn end(&self) {
-        self.leave_for(Stage::Over);
+    /// Marks the call as completed: it can no longer be cancelled, and nothing more is sent for it.
+    pub(crate) fn complete(&self) {
+        self.set(Stage::Completed);
     }
 
-    fn leave_for(&self, next: Stage) {
+    fn set(&self, next: Stage) {
         self.0.send_if_modified(|stage| {
             let running = *stage == Stage::Running;
             if running {
@@ -46,25 +46,25 @@ impl Cancel {
         });
     }
 
-    pub(crate) fn is_fired(&self) -> bool {
+    pub(crate) fn is_cancelled(&self) -> bool {
         *self.0.borrow() == Stage::Cancelled
     }
 
-    /// Whether the call still runs for somebody.
+    /// Whether the call runs and is not cancelled.
     pub(crate) fn is_running(&self) -> bool {
         *self.0.borrow() == Stage::Running
     }
 
-    pub(crate) fn wait(&self) -> Cancelled {
+    pub(crate) fn cancelled(&self) -> Cancelled {
         let mut receiver = self.0.subscribe();
         Cancelled(Box::pin(async move {
-            // the sender outlives the call that waits here; a closed channel means that the call is over
+            // the channel closes only after the call
             let _closed = receiver.wait_for(|stage| *stage != Stage::Running).await;
         }))
     }
 }
 
-/// A future that ends when the client gives up, or the call is over; see [`Context::cancelled`](crate::Context::cancelled).
+/// Resolves when the client cancels the call, or the call completes; see [`Context::cancelled`](crate::Context::cancelled).
 #[must_use = "futures do nothing unless awaited"]
 pub struct Cancelled(Pin<Box<dyn Future<Output = ()> + Send + Sync>>);
 

@@ -71,13 +71,13 @@ impl Key {
 
 /// The keys of a server: the first seals, and all of them open, so that keys can be rotated without downtime.
 #[derive(Clone, Debug)]
-pub(crate) struct Ring {
+pub(crate) struct KeyRing {
     keys: Vec<Key>,
     /// Whether the key was generated, so that it is lost when the process ends.
     random: bool,
 }
 
-impl Ring {
+impl KeyRing {
     /// Keys that replicas share and that survive restarts.
     pub(crate) fn new(keys: Vec<Key>) -> Self {
         Self { keys, random: false }
@@ -91,7 +91,7 @@ impl Ring {
     pub(crate) fn from_environment() -> Result<Self, String> {
         let malformed = || {
             format!(
-                "`{VARIABLE}` contains no valid key\nset it to 64 hexadecimal digits; separate several keys by commas"
+                "`{VARIABLE}` contains an invalid key\nset it to 64 hexadecimal digits; separate several keys by commas"
             )
         };
         match std::env::var(VARIABLE) {
@@ -155,7 +155,7 @@ impl fmt::Debug for Seal {
 
 impl Seal {
     /// A text that was sealed for one purpose does not open for another.
-    pub(crate) fn new(ring: &Ring, purpose: &str) -> Self {
+    pub(crate) fn new(ring: &KeyRing, purpose: &str) -> Self {
         Self(ring.keys.iter().map(|key| Subkey::new(key, purpose)).collect())
     }
 
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_sealed_text_opens_only_with_its_key_purpose_and_bound_data() {
-        let ring = |byte| Ring::new(vec![Key::new([byte; 32])]);
+        let ring = |byte| KeyRing::new(vec![Key::new([byte; 32])]);
         let seal = Seal::new(&ring(7), PURPOSE);
         let text = seal.seal(b"hello", b"alice").unwrap();
         assert!(text.bytes().all(|b| b.is_ascii_graphic()));
@@ -221,21 +221,24 @@ mod tests {
 
     #[test]
     fn sealing_the_same_text_twice_gives_different_results() {
-        let seal = Seal::new(&Ring::new(vec![Key::random().unwrap()]), PURPOSE);
+        let seal = Seal::new(&KeyRing::new(vec![Key::random().unwrap()]), PURPOSE);
         assert_ne!(seal.seal(b"x", b"").unwrap(), seal.seal(b"x", b"").unwrap());
     }
 
     #[test]
     fn the_first_key_seals_and_every_key_opens() {
         let (old, new) = (Key::new([1; 32]), Key::new([2; 32]));
-        let before = Seal::new(&Ring::new(vec![old.clone()]), PURPOSE);
-        let after = Seal::new(&Ring::new(vec![new.clone(), old]), PURPOSE);
+        let before = Seal::new(&KeyRing::new(vec![old.clone()]), PURPOSE);
+        let after = Seal::new(&KeyRing::new(vec![new.clone(), old]), PURPOSE);
         let text = before.seal(b"x", b"").unwrap();
         assert_eq!(after.open(text.as_bytes(), b"").unwrap().plain, b"x");
         let text = after.seal(b"y", b"").unwrap();
         assert!(before.open(text.as_bytes(), b"").is_none());
-        assert_eq!(Seal::new(&Ring::new(vec![new]), PURPOSE).open(text.as_bytes(), b"").unwrap().plain, b"y");
-        assert!(Seal::new(&Ring::new(Vec::new()), PURPOSE).seal(b"z", b"").is_err());
+        assert_eq!(
+            Seal::new(&KeyRing::new(vec![new]), PURPOSE).open(text.as_bytes(), b"").unwrap().plain,
+            b"y"
+        );
+        assert!(Seal::new(&KeyRing::new(Vec::new()), PURPOSE).seal(b"z", b"").is_err());
     }
 
     #[test]

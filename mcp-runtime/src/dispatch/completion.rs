@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::{
     Request,
     item_call::{ItemCall, into_protocol_error},
-    response::{Reply, Response, ResultBody},
+    response::{MethodReply, Response, ResultBody},
 };
 use crate::{
     arguments::{AnyArg, CompleteFn, Completion, MaybeFuture, choices_with_prefix},
@@ -68,7 +68,11 @@ struct CompleteArgument {
 }
 
 impl Server {
-    pub(super) fn complete(&self, request: Request<'_>, registry: &Registry) -> Result<Response, Reply> {
+    pub(super) fn complete(
+        &self,
+        request: Request<'_>,
+        registry: &Registry,
+    ) -> Result<Response, MethodReply> {
         let reference: Reference = parse_object(request.params.reference, "ref")?;
         let argument: Argument = parse_object(request.params.argument, "argument")?;
         let context: CompletionContext = match request.params.context {
@@ -79,7 +83,7 @@ impl Server {
             Reference::Prompt { name } => {
                 let Some(entry) = registry.prompts.find(name, request.context) else {
                     let nearest = registry.prompts.nearest(name, request.access());
-                    return Err(Reply::unknown_item("prompt", name, nearest));
+                    return Err(MethodReply::unknown_item("prompt", name, nearest));
                 };
                 let index = position(entry.function.args, &argument.name);
                 (name, entry.function.args, index.map(|index| entry.choices(index)), &entry.state)
@@ -87,7 +91,7 @@ impl Server {
             Reference::Resource { uri } => {
                 let template = registry.template(uri);
                 let Some(entry) = template.filter(|entry| request.access().allows(&entry.item.scopes)) else {
-                    return Err(Reply::unknown_item("resource template", uri, None));
+                    return Err(MethodReply::unknown_item("resource template", uri, None));
                 };
                 let index = position(entry.function.args, &argument.name);
                 (uri, entry.function.args, index.map(|index| entry.choices(index)), &entry.state)
@@ -109,7 +113,7 @@ impl Server {
 }
 
 /// The reply with as many of the values as one may hold.
-fn completion_reply(mut values: Vec<String>) -> Reply {
+fn completion_reply(mut values: Vec<String>) -> MethodReply {
     let total = values.len();
     values.truncate(MAX_VALUES);
     ResultBody::Completion { values, total }.into()
@@ -141,7 +145,12 @@ impl ItemCall for CompleteArgument {
         invoke::start_with(complete, &context, None)
     }
 
-    fn reply(&self, server: &Server, revision: Revision, result: Result<Vec<String>, Failure>) -> Reply {
+    fn reply(
+        &self,
+        server: &Server,
+        revision: Revision,
+        result: Result<Vec<String>, Failure>,
+    ) -> MethodReply {
         let failure = match result {
             Ok(values) => return completion_reply(values),
             Err(failure) => failure,

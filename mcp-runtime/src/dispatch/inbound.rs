@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::{
     InFlight, Registration, Request,
-    response::{PendingReply, Reply, Response},
+    response::{MethodReply, PendingReply, Response},
     subscriptions::ListenStream,
 };
 use crate::{
@@ -103,14 +103,14 @@ impl OpenRequests<'_> {
     ///
     /// # Errors
     /// Its id is in use.
-    fn register(&self, id: &str) -> Result<Registration, Reply> {
+    fn register(&self, id: &str) -> Result<Registration, MethodReply> {
         self.in_flight.register(self.client, id).ok_or_else(|| id_in_use(id).into())
     }
 }
 
 /// A request that has been started.
 pub(crate) enum StartedRequest {
-    Reply(Reply),
+    Reply(MethodReply),
     Running(RunningRequest),
 }
 
@@ -151,7 +151,7 @@ impl Server {
         &self,
         request: Request<'_>,
         open: Option<OpenRequests<'_>>,
-    ) -> Result<(ListenStream, Option<Registration>), Reply> {
+    ) -> Result<(ListenStream, Option<Registration>), MethodReply> {
         let registration = open.map(|open| open.register(request.id)).transpose()?;
         Ok((self.answer_listen(request)?, registration))
     }
@@ -229,9 +229,9 @@ impl RunningRequest {
 
 impl Future for RunningRequest {
     /// `None` when the client has cancelled the request, which gets no reply then.
-    type Output = Option<Reply>;
+    type Output = Option<MethodReply>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Reply>> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<MethodReply>> {
         // first: a function that returns because of the cancellation gets no reply either
         if self.poll_cancelled(cx).is_ready() {
             return Poll::Ready(None);
@@ -244,7 +244,7 @@ impl Future for RunningRequest {
 #[derive(Debug)]
 enum CallState {
     /// With raw JSON of its id.
-    Replied(Box<str>, Reply),
+    Replied(Box<str>, MethodReply),
     Running(RunningRequest),
     /// The client has cancelled it, or its reply has been taken.
     Done,
@@ -295,7 +295,7 @@ impl Calls {
     }
 
     /// Takes the replies that are ready, in order, each with raw JSON of its id.
-    pub(crate) fn take_replies(&mut self) -> Vec<(Box<str>, Reply)> {
+    pub(crate) fn take_replies(&mut self) -> Vec<(Box<str>, MethodReply)> {
         let mut replies = Vec::new();
         for state in &mut self.states {
             match std::mem::replace(state, CallState::Done) {

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{
     Request,
-    response::{Reply, ResultBody},
+    response::{MethodReply, ResultBody},
 };
 use crate::{
     client_request::{CallBinding, InputRequired, StateSealer, now},
@@ -55,14 +55,14 @@ impl Request<'_> {
     }
 
     /// Refuses a call of an item that requires more than the client declares.
-    pub(super) fn check_features(&self, required: &[ClientFeature]) -> Result<(), Reply> {
+    pub(super) fn check_features(&self, required: &[ClientFeature]) -> Result<(), MethodReply> {
         let capabilities = self.client().capabilities();
         let missing: Vec<_> =
             required.iter().copied().filter(|feature| !feature.is_in(&capabilities)).collect();
         if missing.is_empty() {
             Ok(())
         } else if self.revision.is_modern() {
-            Err(Reply::bad_request(missing_features(&missing)))
+            Err(MethodReply::bad_request(missing_features(&missing)))
         } else {
             Err(ProtocolError::internal(describe_missing(&missing)).into())
         }
@@ -80,11 +80,11 @@ impl Server {
         call: &CallBinding<'_>,
         context: &Context,
         input: InputRequired,
-    ) -> Reply {
+    ) -> MethodReply {
         // nothing more is sent for the call from here on
         context.inner().cancel.complete();
         let (requests, state) = match input {
-            InputRequired::Missing(features) => return Reply::bad_request(missing_features(&features)),
+            InputRequired::Missing(features) => return MethodReply::bad_request(missing_features(&features)),
             InputRequired::Requests(requests, state) => (requests, state),
         };
         match self.state_sealer(context.caller()).seal(state, call) {

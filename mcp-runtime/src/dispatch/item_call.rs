@@ -9,7 +9,7 @@ use super::{
     Request,
     layer::{LayeredCall, Layers},
     request::ClientRequestPolicy,
-    response::{PendingReply, Reply, Response},
+    response::{MethodReply, PendingReply, Response},
 };
 use crate::{
     arguments::{BoxFuture, CallParts, Input, TextArgument},
@@ -74,7 +74,12 @@ pub(super) trait ItemCall: Send + Sync + Sized {
     ) -> Invocation<Self::Output, Self::Interruption>;
 
     /// The reply for what the function has returned.
-    fn reply(&self, server: &Server, revision: Revision, result: Result<Self::Output, Failure>) -> Reply;
+    fn reply(
+        &self,
+        server: &Server,
+        revision: Revision,
+        result: Result<Self::Output, Failure>,
+    ) -> MethodReply;
 
     /// Answers the request of a function that is interrupted.
     fn interrupt(
@@ -112,7 +117,7 @@ impl Server {
                 let (server, call) = (self.clone(), call.into_owned());
                 // if the function runs on a blocking thread, that has been started by now
                 let threads = running.threads();
-                let reply: BoxFuture<Reply> =
+                let reply: BoxFuture<MethodReply> =
                     Box::pin(async move { finish_call(&server, revision, call, running).await });
                 Response::Pending(PendingReply::new(&context, WithPermits::with_threads(reply, threads)))
             }
@@ -178,7 +183,7 @@ async fn finish_call<C: ItemCall>(
     revision: Revision,
     call: C,
     running: Running<C::Output>,
-) -> Reply {
+) -> MethodReply {
     match running.finish::<C::Interruption>().await {
         InvokeOutcome::Returned(result) => call.reply(server, revision, result),
         InvokeOutcome::Interrupted(interruption, running) => {

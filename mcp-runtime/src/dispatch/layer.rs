@@ -4,11 +4,11 @@
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
-use super::response::Reply;
+use super::response::MethodReply;
 use crate::connection::Caller;
 
 /// The reply to a call: the inner layers and the function, which run when it is polled.
-pub(crate) type ReplyFuture = Pin<Box<dyn Future<Output = Reply> + Send>>;
+pub(crate) type ReplyFuture = Pin<Box<dyn Future<Output = MethodReply> + Send>>;
 
 /// What a layer sees of a call.
 #[derive(Debug, Clone)]
@@ -121,7 +121,7 @@ mod tests {
             match &*call.item {
                 "refused" => {
                     let error = ProtocolError::new(-32001, "not today");
-                    Box::pin(std::future::ready(Reply::from(error)))
+                    Box::pin(std::future::ready(MethodReply::from(error)))
                 }
                 "replaced" => Box::pin(async move {
                     let reply = next.await;

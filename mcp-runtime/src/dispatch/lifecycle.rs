@@ -2,7 +2,7 @@
 
 use super::{
     Request,
-    response::{CacheHints, Reply, ResultBody},
+    response::{CacheHints, MethodReply, ResultBody},
 };
 use crate::{
     connection::ClientData,
@@ -67,7 +67,7 @@ impl Server {
         CacheHints { ttl, public: !ttl.is_zero() && !self.authenticates() }
     }
 
-    pub(super) fn discover(&self, request: Request<'_>) -> Reply {
+    pub(super) fn discover(&self, request: Request<'_>) -> MethodReply {
         let mut out = Vec::with_capacity(512);
         let mut object = Object::new(&mut out);
         write_array(object.key("supportedVersions"), [Revision::LATEST], |out, revision| {
@@ -85,7 +85,11 @@ impl Server {
 
     /// Answers `initialize`; the handshake is `None` if the request is invalid. `can_notify`: whether the transport can
     /// send this client notifications of changes.
-    pub(crate) fn initialize(&self, params: &Params<'_>, can_notify: bool) -> (Reply, Option<Handshake>) {
+    pub(crate) fn initialize(
+        &self,
+        params: &Params<'_>,
+        can_notify: bool,
+    ) -> (MethodReply, Option<Handshake>) {
         let Some(requested) = params.protocol_version.and_then(decode_string) else {
             let error = ProtocolError::invalid_params("`protocolVersion` is not a string");
             return (error.into(), None);

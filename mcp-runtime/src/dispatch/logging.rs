@@ -5,12 +5,12 @@
 use super::{
     Request,
     request::parse_level,
-    response::{Reply, ResultBody},
+    response::{MethodReply, ResultBody},
 };
 use crate::{jsonrpc::ProtocolError, server::Server};
 
 impl Server {
-    pub(super) fn set_level(&self, request: Request<'_>) -> Result<Reply, Reply> {
+    pub(super) fn set_level(&self, request: Request<'_>) -> Result<MethodReply, MethodReply> {
         let raw = request.params.level.ok_or_else(|| ProtocolError::invalid_params("`level` is missing"))?;
         let level = parse_level(raw, "level")?;
         // without a session there is nothing to set, but some clients treat an error as a broken server

@@ -33,5 +33,5 @@ pub(crate) use layer::{Layer, LayeredCall, Layers, ReplyFuture};
 pub(crate) use request::Request;
 #[cfg(feature = "http")]
 pub(crate) use response::Status;
-pub(crate) use response::{Reply, encode};
+pub(crate) use response::{MethodReply, encode};
 pub(crate) use subscriptions::ListenStream;

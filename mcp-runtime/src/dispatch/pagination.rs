@@ -8,7 +8,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use super::{
     Request,
-    response::{Reply, Response, ResultBody},
+    response::{MethodReply, Response, ResultBody},
 };
 use crate::{
     jsonrpc::{ProtocolError, decode_string},
@@ -47,7 +47,7 @@ impl Server {
         request: Request<'_>,
         registry: &Registry,
         kind: ListKind,
-    ) -> Result<Response, Reply> {
+    ) -> Result<Response, MethodReply> {
         let cursor = request.cursor()?;
         let scope = || CursorScope::new(self, &request, kind.key());
         let size = self.options().page_size;
@@ -68,7 +68,7 @@ impl Server {
         key: &'static str,
         page: Arc<Page>,
         scope: impl FnOnce() -> CursorScope,
-    ) -> Result<Reply, Reply> {
+    ) -> Result<MethodReply, MethodReply> {
         let cursor = self.next_cursor(&page, scope)?.map(str::to_owned);
         Ok(ResultBody::List { key, page, cursor, cache: self.cache_hints() }.into())
     }

@@ -8,7 +8,7 @@ use super::{
     Request,
     item_call::{ItemCall, into_protocol_error, start_with_strings},
     request::ClientRequestPolicy,
-    response::{Reply, Response, ResultBody},
+    response::{MethodReply, Response, ResultBody},
 };
 use crate::{
     arguments::TextArgument,
@@ -33,13 +33,17 @@ struct GetPrompt<'a> {
 }
 
 impl Server {
-    pub(super) fn get_prompt(&self, request: Request<'_>, registry: &Registry) -> Result<Response, Reply> {
+    pub(super) fn get_prompt(
+        &self,
+        request: Request<'_>,
+        registry: &Registry,
+    ) -> Result<Response, MethodReply> {
         let name = request.name()?;
         let arguments = request.params.arguments.map_or("{}", |raw| raw.get());
         let values = parse_arguments(arguments)?;
         let Some(entry) = registry.prompts.find(&name, request.context) else {
             let nearest = registry.prompts.nearest(&name, request.access());
-            return Err(Reply::unknown_item("prompt", &name, nearest));
+            return Err(MethodReply::unknown_item("prompt", &name, nearest));
         };
         if !entry.item.requires.is_empty() {
             request.check_features(&entry.item.requires)?;
@@ -84,7 +88,12 @@ impl ItemCall for GetPrompt<'_> {
         start_with_strings(&self.entry.function, &self.values, forwards_events, context)
     }
 
-    fn reply(&self, server: &Server, revision: Revision, result: Result<PromptResult, Failure>) -> Reply {
+    fn reply(
+        &self,
+        server: &Server,
+        revision: Revision,
+        result: Result<PromptResult, Failure>,
+    ) -> MethodReply {
         let name = &self.entry.item.name;
         let failure = match result {
             Ok(result) => {

@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use serde_json::value::RawValue;
 
-use super::response::Reply;
+use super::response::MethodReply;
 use crate::{
     connection::{Access, ClientData, RequestContext},
     context::{ClientRequests, Context, ContextInner, Delivery, Retry, TaskStart, has_forwarder},
@@ -133,7 +133,7 @@ impl<'a> Request<'a> {
     }
 
     /// Checks what every request must satisfy, whatever its method.
-    pub(super) fn check(&self) -> Result<(), Reply> {
+    pub(super) fn check(&self) -> Result<(), MethodReply> {
         let meta = &self.params.meta;
         if self.revision.is_modern() {
             check_modern_meta(meta)?;
@@ -165,10 +165,10 @@ pub(super) fn parse_level(raw: &RawValue, key: &str) -> Result<LogLevel, Protoco
 }
 
 /// Since 2026-07-28 every request declares the version and the client's capabilities.
-fn check_modern_meta(meta: &Meta<'_>) -> Result<(), Reply> {
+fn check_modern_meta(meta: &Meta<'_>) -> Result<(), MethodReply> {
     let missing = |key: &str| {
         let text = format!("`_meta` lacks `{key}`\nevery request of 2026-07-28 carries its own metadata");
-        Err(Reply::bad_request(ProtocolError::invalid_params(text)))
+        Err(MethodReply::bad_request(ProtocolError::invalid_params(text)))
     };
     if meta.version.is_none() {
         return missing(protocol::META_PROTOCOL_VERSION);
@@ -178,7 +178,7 @@ fn check_modern_meta(meta: &Meta<'_>) -> Result<(), Reply> {
         Some(raw) if raw.get().starts_with('{') => Ok(()),
         Some(_) => {
             let text = format!("`{}` in `_meta` is not an object", protocol::META_CLIENT_CAPABILITIES);
-            Err(Reply::bad_request(ProtocolError::invalid_params(text)))
+            Err(MethodReply::bad_request(ProtocolError::invalid_params(text)))
         }
     }
 }

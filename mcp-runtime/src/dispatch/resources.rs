@@ -9,7 +9,7 @@ use super::{
     item_call::{ItemCall, into_protocol_error, start_with_strings},
     pagination::{CursorScope, invalid_cursor},
     request::ClientRequestPolicy,
-    response::{CacheHints, ReadSource, Reply, Response, ResultBody},
+    response::{CacheHints, MethodReply, ReadSource, Response, ResultBody},
 };
 use crate::{
     arguments::{MaybeFuture, TextArgument},
@@ -29,7 +29,7 @@ impl Server {
         &self,
         request: Request<'_>,
         registry: &Registry,
-    ) -> Result<Response, Reply> {
+    ) -> Result<Response, MethodReply> {
         if !registry.resources.iter().any(|resource| resource.list.is_some()) {
             return self.list(request, registry, ListKind::Resources);
         }
@@ -46,7 +46,11 @@ impl Server {
         Ok(self.call_item(request, call))
     }
 
-    pub(super) fn read_resource(&self, request: Request<'_>, registry: &Registry) -> Result<Response, Reply> {
+    pub(super) fn read_resource(
+        &self,
+        request: Request<'_>,
+        registry: &Registry,
+    ) -> Result<Response, MethodReply> {
         let uri = request.uri()?;
         if request.revision.is_modern()
             && let Some(found) = registry.skills.find(&uri)
@@ -63,7 +67,11 @@ impl Server {
         Ok(self.call_item(request, ReadResource { entry: entry.clone(), variables, uri, retry }))
     }
 
-    pub(super) fn subscribe(&self, request: Request<'_>, registry: &Registry) -> Result<Reply, Reply> {
+    pub(super) fn subscribe(
+        &self,
+        request: Request<'_>,
+        registry: &Registry,
+    ) -> Result<MethodReply, MethodReply> {
         let uri = request.uri()?;
         self.may_subscribe(&request, registry, &uri)?;
         let subscribed = request.context.session().is_some_and(|session| session.subscribe(&uri));
@@ -74,7 +82,7 @@ impl Server {
         Ok(ResultBody::Empty.into())
     }
 
-    pub(super) fn unsubscribe(&self, request: Request<'_>) -> Result<Reply, Reply> {
+    pub(super) fn unsubscribe(&self, request: Request<'_>) -> Result<MethodReply, MethodReply> {
         let uri = request.uri()?;
         if let Some(session) = request.context.session() {
             session.unsubscribe(&uri);
@@ -160,7 +168,12 @@ impl ItemCall for ReadResource<'_> {
         start_with_strings(&self.entry.function, &self.variables, forwards_events, context)
     }
 
-    fn reply(&self, server: &Server, revision: Revision, result: Result<ResourceResult, Failure>) -> Reply {
+    fn reply(
+        &self,
+        server: &Server,
+        revision: Revision,
+        result: Result<ResourceResult, Failure>,
+    ) -> MethodReply {
         let (entry, uri) = (&self.entry, &*self.uri);
         let failure = match result {
             Ok(result) => {
@@ -255,7 +268,7 @@ impl ItemCall for ListInstances {
         server: &Server,
         revision: Revision,
         result: Result<Vec<TemplateInstances>, Failure>,
-    ) -> Reply {
+    ) -> MethodReply {
         let failure = match result {
             Ok(lists) => {
                 let mut entries = self.entries.clone();
@@ -267,7 +280,7 @@ impl ItemCall for ListInstances {
                     }));
                 }
                 let page = page_of(&entries, self.start, server.options().page_size);
-                let page = page.ok_or_else(|| Reply::from(invalid_cursor()));
+                let page = page.ok_or_else(|| MethodReply::from(invalid_cursor()));
                 let key = ListKind::Resources.key();
                 return page
                     .and_then(|page| server.page_reply(key, page.into(), || self.scope.clone()))

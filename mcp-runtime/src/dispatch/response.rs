@@ -31,7 +31,7 @@ use crate::{
 
 /// How a request is answered: at once, or with a future.
 pub(crate) enum Response {
-    Ready(Reply),
+    Ready(MethodReply),
     Pending(PendingReply),
 }
 
@@ -48,9 +48,9 @@ pub(crate) enum Status {
     Unavailable,
 }
 
-/// The answer to one request.
+/// The reply of a method to one request.
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub(crate) struct MethodReply {
     pub(crate) outcome: Result<ResultBody, ProtocolError>,
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has them"))]
     pub(crate) status: Status,
@@ -135,27 +135,27 @@ impl CacheHints {
     }
 }
 
-impl From<ResultBody> for Reply {
+impl From<ResultBody> for MethodReply {
     fn from(body: ResultBody) -> Self {
         Self { outcome: Ok(body), status: Status::Ok, headers: Vec::new() }
     }
 }
 
-impl From<ProtocolError> for Reply {
+impl From<ProtocolError> for MethodReply {
     fn from(error: ProtocolError) -> Self {
         Self { outcome: Err(error), status: Status::Ok, headers: Vec::new() }
     }
 }
 
-impl From<Reply> for Response {
-    fn from(reply: Reply) -> Self {
+impl From<MethodReply> for Response {
+    fn from(reply: MethodReply) -> Self {
         Self::Ready(reply)
     }
 }
 
 impl Response {
     /// The reply, as a future in either case.
-    pub(super) fn into_future(self) -> BoxFuture<Reply> {
+    pub(super) fn into_future(self) -> BoxFuture<MethodReply> {
         match self {
             Self::Ready(reply) => Box::pin(std::future::ready(reply)),
             Self::Pending(pending) => Box::pin(pending),
@@ -163,7 +163,7 @@ impl Response {
     }
 }
 
-impl Reply {
+impl MethodReply {
     pub(super) fn unknown_method(method: &str) -> Self {
         let error = ProtocolError::new(METHOD_NOT_FOUND, format!("unknown method `{method}`"));
         Self { status: Status::NotFound, ..error.into() }
@@ -192,20 +192,20 @@ impl Reply {
 /// The reply of a call that is running; dropping it cancels the call. Its permits are released when the call has ended,
 /// and no earlier than the blocking threads of that call.
 pub(crate) struct PendingReply {
-    reply: WithPermits<BoxFuture<Reply>>,
+    reply: WithPermits<BoxFuture<MethodReply>>,
     cancel: CancellationToken,
     completed: bool,
 }
 
 impl PendingReply {
     /// The reply of the call with that context.
-    pub(super) fn new(context: &Context, reply: WithPermits<BoxFuture<Reply>>) -> Self {
+    pub(super) fn new(context: &Context, reply: WithPermits<BoxFuture<MethodReply>>) -> Self {
         Self { reply, cancel: context.inner().cancel.clone(), completed: false }
     }
 
     /// A reply that takes no call of a user's function.
-    pub(super) fn without_call(reply: impl Future<Output = Reply> + Send + 'static) -> Self {
-        let reply: BoxFuture<Reply> = Box::pin(reply);
+    pub(super) fn without_call(reply: impl Future<Output = MethodReply> + Send + 'static) -> Self {
+        let reply: BoxFuture<MethodReply> = Box::pin(reply);
         Self {
             reply: WithPermits::new(reply, Vec::new()),
             cancel: CancellationToken::default(),
@@ -226,9 +226,9 @@ impl PendingReply {
 }
 
 impl Future for PendingReply {
-    type Output = Reply;
+    type Output = MethodReply;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Reply> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<MethodReply> {
         let this = &mut *self;
         // users' functions are contained already; only dropping a value of theirs can panic here
         let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(&mut this.reply).poll(cx)))
@@ -253,7 +253,13 @@ impl fmt::Debug for PendingReply {
 }
 
 /// Appends a reply as a JSON-RPC message; `id` is raw JSON of the request's id.
-pub(crate) fn encode(out: &mut Vec<u8>, reply: &Reply, id: &str, revision: Revision, identity: &Identity) {
+pub(crate) fn encode(
+    out: &mut Vec<u8>,
+    reply: &MethodReply,
+    id: &str,
+    revision: Revision,
+    identity: &Identity,
+) {
     match &reply.outcome {
         Ok(body) => {
             out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     Request,
-    response::{Reply, Response, ResultBody},
+    response::{MethodReply, Response, ResultBody},
     subscriptions::ListenStream,
 };
 use crate::server::{ListKind, Registry, Server};
@@ -19,12 +19,12 @@ impl Server {
     ///
     /// # Errors
     /// The reply that refuses it.
-    pub(super) fn answer_listen(&self, request: Request<'_>) -> Result<ListenStream, Reply> {
+    pub(super) fn answer_listen(&self, request: Request<'_>) -> Result<ListenStream, MethodReply> {
         request.check()?;
         self.listen(request)
     }
 
-    fn route(&self, request: Request<'_>) -> Result<Response, Reply> {
+    fn route(&self, request: Request<'_>) -> Result<Response, MethodReply> {
         request.check()?;
         let registry: &Arc<Registry> = &self.registry();
         let revision = request.revision;
@@ -52,8 +52,8 @@ impl Server {
             "completion/complete" if offers.completions => self.complete(request, registry)?,
             "server/discover" if modern => self.discover(request).into(),
             "logging/setLevel" if !modern && self.settings().logging => self.set_level(request)?.into(),
-            "ping" if !modern => Reply::from(ResultBody::Empty).into(),
-            method => Reply::unknown_method(method).into(),
+            "ping" if !modern => MethodReply::from(ResultBody::Empty).into(),
+            method => MethodReply::unknown_method(method).into(),
         })
     }
 }

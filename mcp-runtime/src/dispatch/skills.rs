@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{
     Request,
     pagination::{CursorScope, invalid_cursor},
-    response::{ReadSource, Reply, ResultBody},
+    response::{MethodReply, ReadSource, ResultBody},
 };
 use crate::{
     jsonrpc::{Object, ProtocolError},
@@ -14,7 +14,11 @@ use crate::{
 };
 
 impl Server {
-    pub(super) fn get_skill(&self, request: Request<'_>, registry: &Registry) -> Result<Reply, Reply> {
+    pub(super) fn get_skill(
+        &self,
+        request: Request<'_>,
+        registry: &Registry,
+    ) -> Result<MethodReply, MethodReply> {
         let uri = request.uri()?;
         let Some(SkillResource::File(skill, MANIFEST, _)) = registry.skills.find(&uri) else {
             return Err(invalid_uri(&uri, format!("unknown skill `{uri}`\n`skills/list` lists the skills")));
@@ -26,7 +30,11 @@ impl Server {
         Ok(ResultBody::RawMembers(out.split_off(1)).into())
     }
 
-    pub(super) fn read_directory(&self, request: Request<'_>, registry: &Registry) -> Result<Reply, Reply> {
+    pub(super) fn read_directory(
+        &self,
+        request: Request<'_>,
+        registry: &Registry,
+    ) -> Result<MethodReply, MethodReply> {
         let uri = request.uri()?;
         let (skill, folder) = match registry.skills.find(&uri) {
             Some(SkillResource::Directory(skill, folder)) => (skill, folder),
@@ -45,7 +53,11 @@ impl Server {
     }
 
     /// Reads a file of a skill.
-    pub(super) fn read_skill(&self, uri: &str, found: &SkillResource<'_>) -> Result<Reply, Reply> {
+    pub(super) fn read_skill(
+        &self,
+        uri: &str,
+        found: &SkillResource<'_>,
+    ) -> Result<MethodReply, MethodReply> {
         let SkillResource::File(skill, path, file) = *found else {
             let text = format!("`{uri}` is a directory\nread it with `resources/directory/read`");
             return Err(invalid_uri(uri, text));
@@ -57,6 +69,6 @@ impl Server {
 }
 
 /// `-32602`, with the URI as data.
-fn invalid_uri(uri: &str, text: String) -> Reply {
+fn invalid_uri(uri: &str, text: String) -> MethodReply {
     ProtocolError::invalid_params(text).with_data(json!({ "uri": uri })).into()
 }

@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use super::{
     Request,
-    response::Reply,
+    response::MethodReply,
     tasks::{declares_tasks, tasks_not_declared},
 };
 use crate::{
@@ -46,7 +46,7 @@ pub(crate) struct ListenStream {
 }
 
 impl Server {
-    pub(super) fn listen(&self, request: Request<'_>) -> Result<ListenStream, Reply> {
+    pub(super) fn listen(&self, request: Request<'_>) -> Result<ListenStream, MethodReply> {
         let registry = self.registry();
         let RequestedNotifications {
             tools_list_changed,
@@ -84,7 +84,7 @@ impl Server {
         let subscriber = self.hub().subscribe(filter.clone(), context.caller.clone(), context.authenticated);
         let Some(subscriber) = subscriber else {
             tracing::warn!("a subscription was refused: too many are open\nraise `max_subscribers`");
-            return Err(Reply::unavailable("too many subscriptions are open\ntry again"));
+            return Err(MethodReply::unavailable("too many subscriptions are open\ntry again"));
         };
         let mut task_ids = task_ids.filter(|_| offers.tasks).unwrap_or_default();
         task_ids.truncate(self.hub().max_uris());
@@ -107,7 +107,7 @@ impl Server {
                 }
                 if !accepted_uris.is_empty() {
                     write_array(n.key("resourceSubscriptions"), &accepted_uris, |out, uri| {
-                        write_string(out, uri)
+                        write_string(out, uri);
                     });
                 }
                 if !task_ids.is_empty() {

@@ -12,7 +12,7 @@ use super::{
     input_required::missing_features,
     item_call::ItemCall,
     request::required_text,
-    response::{PendingReply, Reply, Response, ResultBody, encode_result},
+    response::{MethodReply, PendingReply, Response, ResultBody, encode_result},
 };
 use crate::{
     arguments::BoxFuture,
@@ -41,15 +41,15 @@ pub(super) fn declares_tasks(meta: &Meta<'_>) -> bool {
 }
 
 /// `-32021`: the request needs the extension.
-pub(super) fn tasks_not_declared() -> Reply {
+pub(super) fn tasks_not_declared() -> MethodReply {
     let text = format!("the client does not declare `{TASKS_EXTENSION}`, which this request needs");
     let data = json!({ "requiredCapabilities": { "extensions": { TASKS_EXTENSION: {} } } });
-    Reply::bad_request(ProtocolError::new(MISSING_CLIENT_CAPABILITY, text).with_data(data))
+    MethodReply::bad_request(ProtocolError::new(MISSING_CLIENT_CAPABILITY, text).with_data(data))
 }
 
 /// The outcome of a task: the reply that its call would have got.
 struct TaskOutcome {
-    reply: Reply,
+    reply: MethodReply,
     revision: Revision,
     identity: Arc<Identity>,
 }
@@ -80,7 +80,7 @@ impl Server {
         let (server, context) = (self.clone(), running.context().clone());
         let cancel = context.clone();
         let threads = running.threads();
-        let reply: BoxFuture<Reply> = Box::pin(async move {
+        let reply: BoxFuture<MethodReply> = Box::pin(async move {
             match server.create_task(&context).await {
                 Ok(permit) => {
                     let created = ResultBody::TaskCreated(permit.task.clone());
@@ -166,12 +166,12 @@ enum TaskAction {
 }
 
 impl Server {
-    pub(super) fn get_task(&self, request: Request<'_>) -> Result<Response, Reply> {
+    pub(super) fn get_task(&self, request: Request<'_>) -> Result<Response, MethodReply> {
         let id = task_id(&request)?;
         Ok(self.act_on_task(&request, id, TaskAction::Get))
     }
 
-    pub(super) fn update_task(&self, request: Request<'_>) -> Result<Response, Reply> {
+    pub(super) fn update_task(&self, request: Request<'_>) -> Result<Response, MethodReply> {
         let id = task_id(&request)?;
         let responses =
             request.params.input_responses.map(RawValue::get).filter(|json| json.starts_with('{'));
@@ -183,7 +183,7 @@ impl Server {
         Ok(self.act_on_task(&request, id, TaskAction::Update(responses)))
     }
 
-    pub(super) fn cancel_task(&self, request: Request<'_>) -> Result<Response, Reply> {
+    pub(super) fn cancel_task(&self, request: Request<'_>) -> Result<Response, MethodReply> {
         let id = task_id(&request)?;
         Ok(self.act_on_task(&request, id, TaskAction::Cancel))
     }
@@ -202,7 +202,7 @@ impl Server {
 ///
 /// # Errors
 /// The client does not declare the extension, or the id is missing.
-fn task_id(request: &Request<'_>) -> Result<String, Reply> {
+fn task_id(request: &Request<'_>) -> Result<String, MethodReply> {
     if !declares_tasks(&request.params.meta) {
         return Err(tasks_not_declared());
     }
@@ -210,7 +210,7 @@ fn task_id(request: &Request<'_>) -> Result<String, Reply> {
 }
 
 impl TaskAction {
-    fn apply(self, task: Option<KnownTask>) -> Result<Reply, ProtocolError> {
+    fn apply(self, task: Option<KnownTask>) -> Result<MethodReply, ProtocolError> {
         let Some(task) = task else {
             return Err(ProtocolError::invalid_params(
                 "unknown task: `taskId` is wrong, or the task has expired",

@@ -9,7 +9,7 @@ use super::{
     Request,
     item_call::ItemCall,
     request::ClientRequestPolicy,
-    response::{Reply, Response, ResultBody},
+    response::{MethodReply, Response, ResultBody},
     tasks::{declares_tasks, tasks_not_declared},
 };
 use crate::{
@@ -36,7 +36,11 @@ struct CallTool<'a> {
 }
 
 impl Server {
-    pub(super) fn call_tool(&self, request: Request<'_>, registry: &Registry) -> Result<Response, Reply> {
+    pub(super) fn call_tool(
+        &self,
+        request: Request<'_>,
+        registry: &Registry,
+    ) -> Result<Response, MethodReply> {
         let name = request.name()?;
         let arguments = match request.params.arguments.map(|raw| raw.get()) {
             None | Some("null") => "{}",
@@ -45,13 +49,13 @@ impl Server {
         };
         let Some(entry) = registry.tools.find(&name, request.context) else {
             let nearest = registry.tools.nearest(&name, request.access());
-            return Err(Reply::unknown_item("tool", &name, nearest));
+            return Err(MethodReply::unknown_item("tool", &name, nearest));
         };
         if !entry.header_params.is_empty()
             && let Some(connection) = &request.context.connection
         {
             let compared = connection.compare_headers(&entry.header_params, request.params.arguments);
-            compared.map_err(Reply::bad_request)?;
+            compared.map_err(MethodReply::bad_request)?;
         }
         if !entry.spec.item.requires.is_empty()
             && let Err(refusal) = request.check_features(&entry.spec.item.requires)
@@ -60,7 +64,7 @@ impl Server {
                 // models of legacy clients see results, not errors
                 Err(error) if !request.revision.is_modern() => {
                     let result = ToolResult::error(error.message);
-                    Ok(Reply::from(ResultBody::Tool { result, wrap: false }).into())
+                    Ok(MethodReply::from(ResultBody::Tool { result, wrap: false }).into())
                 }
                 _ => Err(refusal),
             };
@@ -140,7 +144,7 @@ impl ItemCall for CallTool<'_> {
         }
     }
 
-    fn reply(&self, server: &Server, revision: Revision, result: Result<ToolResult, Failure>) -> Reply {
+    fn reply(&self, server: &Server, revision: Revision, result: Result<ToolResult, Failure>) -> MethodReply {
         let name = self.entry.name();
         let result = match result.and_then(|result| self.check_output(result)) {
             Ok(result) => result,
@@ -230,7 +234,7 @@ impl CallTool<'_> {
 ///
 /// # Errors
 /// The tool always runs as a task, and the client does not declare the extension.
-fn task_mode(entry: &ToolEntry, request: &Request<'_>) -> Result<Option<TaskMode>, Reply> {
+fn task_mode(entry: &ToolEntry, request: &Request<'_>) -> Result<Option<TaskMode>, MethodReply> {
     match entry.spec.task.filter(|_| request.revision.is_modern()) {
         Some(mode) if declares_tasks(&request.params.meta) => Ok(Some(mode)),
         Some(TaskMode::Required) => Err(tasks_not_declared()),

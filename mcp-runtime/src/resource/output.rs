@@ -50,7 +50,7 @@ pub(crate) fn write_resource_result(
 ) {
     let writer = ContentWriter(revision);
     write_array(object.key("contents"), &result.contents, |out, item| {
-        writer.write_resource(out, item, defaults)
+        writer.write_resource(out, item, defaults);
     });
 }
 

@@ -20,7 +20,7 @@ use crate::{
     blocking::CallPermit,
     connection::{ClientConnection, PendingResponse, RequestContext, SessionState, Shutdown},
     dispatch::{
-        Batch, Calls, ConnectionState, ListenStream, OpenRequests, Registration, Reply, Request,
+        Batch, Calls, ConnectionState, ListenStream, MethodReply, OpenRequests, Registration, Request,
         RequestRevision, RunningRequest, StartedRequest, THE_CLIENT, encode, id_in_use, resolve_revision,
     },
     events::{Filter, ListChanges, Subscriber},
@@ -246,7 +246,7 @@ impl StreamConnection {
         }
     }
 
-    fn initialize(&mut self, message: &JsonRpcMessage<'_>) -> Reply {
+    fn initialize(&mut self, message: &JsonRpcMessage<'_>) -> MethodReply {
         let server = &self.work.server;
         let (reply, handshake) = server.initialize(message.params(), true);
         if let Some(handshake) = handshake {
@@ -311,7 +311,8 @@ impl StreamConnection {
             return self.refuse(None, &error, out);
         }
         // this revision has no error without an id, so each request gets one
-        let replies: Vec<_> = ids.iter().map(|id| (Box::from(*id), Reply::from(error.clone()))).collect();
+        let replies: Vec<_> =
+            ids.iter().map(|id| (Box::from(*id), MethodReply::from(error.clone()))).collect();
         self.work.write_batch(&replies, out);
     }
 }
@@ -423,14 +424,14 @@ impl Work {
     }
 
     /// Writes one reply as a line.
-    fn write(&self, reply: &Reply, id: &str, revision: Revision, out: &mut Lines) {
+    fn write(&self, reply: &MethodReply, id: &str, revision: Revision, out: &mut Lines) {
         let start = out.bytes.len();
         encode(&mut out.bytes, reply, id, revision, self.server.identity());
         out.end_line(start);
     }
 
     /// Writes the replies to a batch as one line.
-    fn write_batch(&self, replies: &[(Box<str>, Reply)], out: &mut Lines) {
+    fn write_batch(&self, replies: &[(Box<str>, MethodReply)], out: &mut Lines) {
         if replies.is_empty() {
             return;
         }

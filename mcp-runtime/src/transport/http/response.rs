@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     connection::Receiver,
-    dispatch::{Calls, Reply, Status, encode},
+    dispatch::{Calls, MethodReply, Status, encode},
     jsonrpc::{ProtocolError, write_error_response},
     protocol::{INTERNAL_ERROR, INVALID_REQUEST, Revision},
     server::Server,
@@ -165,7 +165,7 @@ pub(super) fn events(body: ResponseBody) -> Response<ResponseBody> {
 }
 
 /// Puts the status and headers of a reply into a response; `modern`: older clients find errors in a 200.
-pub(super) fn add_head(response: &mut Response<ResponseBody>, reply: &Reply, modern: bool) {
+pub(super) fn add_head(response: &mut Response<ResponseBody>, reply: &MethodReply, modern: bool) {
     if modern {
         *response.status_mut() = match reply.status {
             Status::Ok => StatusCode::OK,
@@ -327,7 +327,7 @@ pub(super) fn reply(
     exchange: &Exchange,
     id: &str,
     revision: Revision,
-    reply: &Reply,
+    reply: &MethodReply,
 ) -> Response<ResponseBody> {
     let mut out = Vec::with_capacity(256);
     encode(&mut out, reply, id, revision, server.identity());

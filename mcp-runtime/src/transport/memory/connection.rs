@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::{
     connection::{ClientConnection, PendingResponse, RequestContext, SessionState},
     dispatch::{
-        ConnectionState, ListenStream, OpenRequests, Reply, Request, RequestRevision, StartedRequest,
+        ConnectionState, ListenStream, MethodReply, OpenRequests, Request, RequestRevision, StartedRequest,
         THE_CLIENT, encode, resolve_revision,
     },
     events::ListChanges,
@@ -98,7 +98,7 @@ impl MemoryConnection {
         json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
     }
 
-    fn encode(&self, reply: &Reply, id: &str, revision: Revision) -> Value {
+    fn encode(&self, reply: &MethodReply, id: &str, revision: Revision) -> Value {
         let mut out = Vec::new();
         encode(&mut out, reply, id, revision, self.server.identity());
         read(&out)

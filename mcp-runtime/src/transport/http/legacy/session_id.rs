@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::capabilities::PackedCapabilities;
 use crate::{
     connection::{Caller, ClientData},
-    crypto::{Ring, Seal},
+    crypto::{KeyRing, Seal},
     protocol::Revision,
     sync::Mutex,
 };
@@ -75,7 +75,7 @@ impl SessionClaims {
 
 impl SessionIds {
     /// `lifetime` is in seconds; two servers with one key have different sessions by their names.
-    pub(crate) fn new(ring: &Ring, lifetime: u64, server: &str) -> Self {
+    pub(crate) fn new(ring: &KeyRing, lifetime: u64, server: &str) -> Self {
         let mut bytes = (server.len() as u64).to_le_bytes().to_vec();
         bytes.extend(server.as_bytes());
         let anonymous = [&bytes[..], &[0]].concat();
@@ -195,8 +195,8 @@ fn cut(text: &mut String, at_most: usize) {
 mod tests {
     use super::*;
 
-    fn ring() -> Ring {
-        Ring::new(vec![crate::crypto::Key::new([1; 32])])
+    fn ring() -> KeyRing {
+        KeyRing::new(vec![crate::crypto::Key::new([1; 32])])
     }
 
     fn token() -> SessionIds {

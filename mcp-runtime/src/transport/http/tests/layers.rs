@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Client, Coming, Endpoint, said, server};
 use crate::{
     connection::Caller,
-    dispatch::{Layer, LayeredCall, Layers, Reply, ReplyFuture, Status},
+    dispatch::{Layer, LayeredCall, Layers, MethodReply, ReplyFuture, Status},
     jsonrpc::ProtocolError,
     protocol::Revision,
     tool::{RuntimeTool, ToolCall},
@@ -25,7 +25,11 @@ impl Layer for OnlyAda {
         }
         let error = ProtocolError::new(-32001, "not you");
         let headers = vec![("x-reason", "not-ada".to_owned())];
-        Box::pin(std::future::ready(Reply { status: Status::NotFound, headers, ..Reply::from(error) }))
+        Box::pin(std::future::ready(MethodReply {
+            status: Status::NotFound,
+            headers,
+            ..MethodReply::from(error)
+        }))
     }
 }
 

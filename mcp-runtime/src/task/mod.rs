@@ -5,7 +5,7 @@
 //! See the [Tasks extension](https://github.com/modelcontextprotocol/ext-tasks).
 
 mod running_task;
-mod store;
+mod task_store;
 
 use std::{collections::HashMap, fmt, pin::pin, sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use tokio::sync::Notify;
 
 pub(crate) use running_task::{FinalReply, RunningTask, StoreUpdate, TaskEnd};
-pub use store::{MemoryTasks, Stored, TaskRecord, TaskStore};
+pub use task_store::{MemoryTasks, Stored, TaskRecord, TaskStore};
 
 use crate::{
     admission::{SharePermit, Shares},

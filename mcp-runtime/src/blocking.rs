@@ -1,5 +1,5 @@
 //! Functions that block, on the runtime's blocking pool. A thread cannot be stopped, so it holds the permits of its
-//! call until it returns, even if the call was cancelled long before. A function that still waits for a thread is aborted.
+//! call until it returns, even if the call was cancelled. A function that still waits for a thread is aborted.
 
 use std::{
     any::Any,
@@ -17,12 +17,12 @@ use tokio::{
 
 use crate::{
     admission,
-    context::{Context, any_forwarder},
+    context::{Context, has_forwarder},
     error::Failure,
     sync::Mutex,
 };
 
-/// What a call holds while it runs.
+/// A permit that a call holds while it runs.
 #[derive(Debug)]
 pub(crate) enum CallPermit {
     /// Of a tool's `max_concurrency`.
@@ -34,7 +34,7 @@ pub(crate) enum CallPermit {
 }
 
 thread_local! {
-    /// CallThreads that the call being polled on this thread has started; `None` while it polls no call.
+    /// The threads that the call being polled on this thread has started; `None` while it polls no call.
     static STARTED_THREADS: RefCell<Option<Vec<Arc<Thread>>>> = const { RefCell::new(None) };
 }
 
@@ -91,13 +91,13 @@ impl<R> Drop for BlockingTask<R> {
 pub(crate) async fn run_blocking<R: Send + 'static>(
     body: impl FnOnce(CallDropped) -> Result<R, Failure> + Send + 'static,
 ) -> Result<R, Failure> {
-    let context = any_forwarder().then(Context::current).flatten();
+    let context = has_forwarder().then(Context::current).flatten();
     let thread = Arc::new(Thread::default());
     let release = ReleaseOnReturn(thread.clone());
     let (call, call_dropped) = oneshot::channel();
     let handle = tokio::task::spawn_blocking(move || {
         let _release = release;
-        let _entered = context.as_ref().map(Context::enter_beside);
+        let _entered = context.as_ref().map(Context::enter_blocking);
         body(call_dropped)
     });
     STARTED_THREADS

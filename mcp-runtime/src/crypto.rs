@@ -1,5 +1,4 @@
-//! Authenticated encryption of what clients carry for us: session ids, and the state of calls that wait for input.
-//! `server` holds the keys; `session` and `dispatch` seal and open with them.
+//! Random bytes, and authenticated encryption of the server's state that clients store: session ids and `requestState`.
 
 use std::fmt;
 
@@ -8,17 +7,17 @@ use chacha20poly1305::{KeyInit as _, Tag, XChaCha20Poly1305, XNonce, aead::AeadI
 use hkdf::Hkdf;
 use sha2::Sha256;
 
-/// The environment variable that may hold the keys.
+/// The environment variable with the keys.
 const VARIABLE: &str = "MCP_SERVER_KEYS";
 const NONCE: usize = 24;
 const TAG: usize = 16;
-/// What tells the keys of a ring apart, in front of everything that is sealed.
-const MARK: usize = 4;
+/// Length of the prefix that identifies the key of a sealed text.
+const KEY_ID: usize = 4;
 
 /// Bytes that cannot be guessed.
 ///
 /// # Errors
-/// The operating system has no randomness to give.
+/// The operating system provides no randomness.
 pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N], getrandom::Error> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes)?;
@@ -28,12 +27,12 @@ pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N], getrandom::Error
 /// An id that cannot be guessed: 128 bits as 32 hexadecimal digits.
 ///
 /// # Errors
-/// The operating system has no randomness to give.
+/// The operating system provides no randomness.
 pub(crate) fn random_id() -> Result<String, getrandom::Error> {
     Ok(format!("{:032x}", u128::from_ne_bytes(random_bytes()?)))
 }
 
-/// A master key; what is sealed is sealed with a key derived from it, another one for each purpose.
+/// A master key, from which a key for each purpose is derived.
 #[derive(Clone)]
 pub(crate) struct Key([u8; 32]);
 
@@ -48,16 +47,16 @@ impl Key {
         Self(bytes)
     }
 
-    /// A key that no one else has, gone with the process.
+    /// A random key, which is lost when the process ends.
     ///
     /// # Errors
-    /// The operating system has no randomness to give.
+    /// The operating system provides no randomness.
     pub(crate) fn random() -> Result<Self, getrandom::Error> {
         random_bytes().map(Self)
     }
 
-    /// Reads 64 hexadecimal digits, or 32 bytes in base64 of either alphabet.
-    pub(crate) fn from_text(text: &str) -> Option<Self> {
+    /// Parses 64 hexadecimal digits, or 32 bytes in base64 of either alphabet.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         if text.len() == 64 {
             let digits: Option<Vec<u8>> =
@@ -70,16 +69,16 @@ impl Key {
     }
 }
 
-/// The keys of a server: the first seals, every one opens, so that keys can be replaced without a break.
+/// The keys of a server: the first seals, and all of them open, so that keys can be rotated without downtime.
 #[derive(Clone, Debug)]
-pub(crate) struct Ring {
+pub(crate) struct KeyRing {
     keys: Vec<Key>,
-    /// Whether they are gone with the process.
+    /// Whether the key was generated, so that it is lost when the process ends.
     random: bool,
 }
 
-impl Ring {
-    /// Keys that replicas and restarts share; none is as good as a random one.
+impl KeyRing {
+    /// Keys that replicas share and that survive restarts.
     pub(crate) fn new(keys: Vec<Key>) -> Self {
         Self { keys, random: false }
     }
@@ -87,48 +86,50 @@ impl Ring {
     /// The keys in the environment variable, or a random one.
     ///
     /// # Errors
-    /// The variable holds something else, or there is no randomness; the text says so, and not what it holds.
+    /// The variable contains something else, or the operating system provides no randomness. The message does not
+    /// contain the variable's value.
     pub(crate) fn from_environment() -> Result<Self, String> {
-        let bad = || {
+        let malformed = || {
             format!(
-                "`{VARIABLE}` holds no keys\nset it to 64 hexadecimal digits; several keys stand with commas between"
+                "`{VARIABLE}` contains an invalid key\nset it to 64 hexadecimal digits; separate several keys by commas"
             )
         };
         match std::env::var(VARIABLE) {
-            // the text itself is a secret, also when it is a bad one
+            // the text is a secret, even if it is malformed
             Ok(text) => {
-                let keys: Option<Vec<_>> = text.split(',').map(Key::from_text).collect();
-                keys.map(Self::new).ok_or_else(bad)
+                let keys: Option<Vec<_>> = text.split(',').map(Key::parse).collect();
+                keys.map(Self::new).ok_or_else(malformed)
             }
-            Err(std::env::VarError::NotUnicode(_)) => Err(bad()),
+            Err(std::env::VarError::NotUnicode(_)) => Err(malformed()),
             Err(std::env::VarError::NotPresent) => {
-                let key = Key::random().map_err(|e| format!("there is no randomness for a key: {e}"))?;
+                let key = Key::random()
+                    .map_err(|e| format!("the operating system provides no randomness for a key: {e}"))?;
                 Ok(Self { keys: vec![key], random: true })
             }
         }
     }
 
-    /// Whether what is sealed can be opened by this process alone.
+    /// Whether only this process can open what it sealed.
     #[cfg_attr(not(feature = "http"), allow(dead_code))]
     pub(crate) fn is_random(&self) -> bool {
         self.random
     }
 }
 
-/// What was sealed, opened again.
+/// The opened content of a sealed text.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    /// Random, and another one for each seal: fit to be an identity.
+    /// Random and unique, so that it can serve as an id.
     #[cfg_attr(not(feature = "http"), allow(dead_code))]
     pub(crate) nonce: [u8; NONCE],
     pub(crate) plain: Vec<u8>,
 }
 
-/// Seals and opens for one purpose.
+/// Seals and opens texts for one purpose.
 pub(crate) struct Seal(Vec<Subkey>);
 
 struct Subkey {
-    mark: [u8; MARK],
+    key_id: [u8; KEY_ID],
     cipher: XChaCha20Poly1305,
 }
 
@@ -139,10 +140,10 @@ impl Subkey {
             let info = [purpose.as_bytes(), part.as_bytes()];
             hkdf.expand_multi_info(&info, out).expect("HKDF gives up to 255 × 32 bytes");
         };
-        let (mut subkey, mut mark) = ([0; 32], [0; MARK]);
+        let (mut subkey, mut key_id) = ([0; 32], [0; KEY_ID]);
         expand(" key", &mut subkey);
-        expand(" mark", &mut mark);
-        Self { mark, cipher: XChaCha20Poly1305::new(&subkey.into()) }
+        expand(" mark", &mut key_id);
+        Self { key_id, cipher: XChaCha20Poly1305::new(&subkey.into()) }
     }
 }
 
@@ -153,44 +154,44 @@ impl fmt::Debug for Seal {
 }
 
 impl Seal {
-    /// `purpose` sets apart what is sealed with the same keys.
-    pub(crate) fn new(ring: &Ring, purpose: &str) -> Self {
+    /// A text that was sealed for one purpose does not open for another.
+    pub(crate) fn new(ring: &KeyRing, purpose: &str) -> Self {
         Self(ring.keys.iter().map(|key| Subkey::new(key, purpose)).collect())
     }
 
-    /// Seals `plain` so that it opens only together with the same `bound`; visible ASCII.
+    /// Seals `plain` as visible ASCII, which opens only with the same `bound` data.
     ///
     /// # Errors
-    /// The operating system has no randomness to give, or `plain` is longer than the cipher can take.
+    /// The operating system provides no randomness, or `plain` is too long for the cipher.
     pub(crate) fn seal(&self, plain: &[u8], bound: &[u8]) -> Result<String, SealError> {
-        let Subkey { mark, cipher } = self.0.first().ok_or(SealError)?;
+        let Subkey { key_id, cipher } = self.0.first().ok_or(SealError)?;
         let nonce: [u8; NONCE] = random_bytes().map_err(|_| SealError)?;
-        let mut sealed = Vec::with_capacity(MARK + NONCE + plain.len() + TAG);
-        sealed.extend_from_slice(mark);
+        let mut sealed = Vec::with_capacity(KEY_ID + NONCE + plain.len() + TAG);
+        sealed.extend_from_slice(key_id);
         sealed.extend_from_slice(&nonce);
         sealed.extend_from_slice(plain);
-        let text = (&mut sealed[MARK + NONCE..]).into();
+        let text = (&mut sealed[KEY_ID + NONCE..]).into();
         let tag = cipher.encrypt_inout_detached(&XNonce::from(nonce), bound, text).map_err(|_| SealError)?;
         sealed.extend_from_slice(&tag);
         Ok(URL_SAFE_NO_PAD.encode(sealed))
     }
 
-    /// Opens what [`seal`](Self::seal) made; `None` for anything else.
+    /// Opens the result of [`seal`](Self::seal); `None` for anything else.
     pub(crate) fn open(&self, text: &[u8], bound: &[u8]) -> Option<Opened> {
         let mut sealed = URL_SAFE_NO_PAD.decode(text).ok()?;
-        let tag_at = sealed.len().checked_sub(TAG).filter(|at| *at >= MARK + NONCE)?;
-        let subkey = self.0.iter().find(|subkey| sealed.starts_with(&subkey.mark))?;
-        let nonce: [u8; NONCE] = sealed[MARK..MARK + NONCE].try_into().ok()?;
+        let tag_at = sealed.len().checked_sub(TAG).filter(|at| *at >= KEY_ID + NONCE)?;
+        let subkey = self.0.iter().find(|subkey| sealed.starts_with(&subkey.key_id))?;
+        let nonce: [u8; NONCE] = sealed[KEY_ID..KEY_ID + NONCE].try_into().ok()?;
         let tag = Tag::try_from(&sealed[tag_at..]).ok()?;
         sealed.truncate(tag_at);
-        let buffer = (&mut sealed[MARK + NONCE..]).into();
+        let buffer = (&mut sealed[KEY_ID + NONCE..]).into();
         subkey.cipher.decrypt_inout_detached(&XNonce::from(nonce), bound, buffer, &tag).ok()?;
-        sealed.drain(..MARK + NONCE);
+        sealed.drain(..KEY_ID + NONCE);
         Some(Opened { nonce, plain: sealed })
     }
 }
 
-/// Nothing could be sealed.
+/// The text was not sealed.
 #[derive(Debug)]
 pub(crate) struct SealError;
 
@@ -201,8 +202,8 @@ mod tests {
     const PURPOSE: &str = "mcp-runtime test";
 
     #[test]
-    fn what_is_sealed_opens_only_as_it_was_bound() {
-        let ring = |byte| Ring::new(vec![Key::new([byte; 32])]);
+    fn a_sealed_text_opens_only_with_its_key_purpose_and_bound_data() {
+        let ring = |byte| KeyRing::new(vec![Key::new([byte; 32])]);
         let seal = Seal::new(&ring(7), PURPOSE);
         let text = seal.seal(b"hello", b"alice").unwrap();
         assert!(text.bytes().all(|b| b.is_ascii_graphic()));
@@ -219,33 +220,36 @@ mod tests {
     }
 
     #[test]
-    fn two_seals_of_one_text_differ() {
-        let seal = Seal::new(&Ring::new(vec![Key::random().unwrap()]), PURPOSE);
+    fn sealing_the_same_text_twice_gives_different_results() {
+        let seal = Seal::new(&KeyRing::new(vec![Key::random().unwrap()]), PURPOSE);
         assert_ne!(seal.seal(b"x", b"").unwrap(), seal.seal(b"x", b"").unwrap());
     }
 
     #[test]
     fn the_first_key_seals_and_every_key_opens() {
         let (old, new) = (Key::new([1; 32]), Key::new([2; 32]));
-        let before = Seal::new(&Ring::new(vec![old.clone()]), PURPOSE);
-        let after = Seal::new(&Ring::new(vec![new.clone(), old]), PURPOSE);
+        let before = Seal::new(&KeyRing::new(vec![old.clone()]), PURPOSE);
+        let after = Seal::new(&KeyRing::new(vec![new.clone(), old]), PURPOSE);
         let text = before.seal(b"x", b"").unwrap();
         assert_eq!(after.open(text.as_bytes(), b"").unwrap().plain, b"x");
         let text = after.seal(b"y", b"").unwrap();
         assert!(before.open(text.as_bytes(), b"").is_none());
-        assert_eq!(Seal::new(&Ring::new(vec![new]), PURPOSE).open(text.as_bytes(), b"").unwrap().plain, b"y");
-        assert!(Seal::new(&Ring::new(Vec::new()), PURPOSE).seal(b"z", b"").is_err());
+        assert_eq!(
+            Seal::new(&KeyRing::new(vec![new]), PURPOSE).open(text.as_bytes(), b"").unwrap().plain,
+            b"y"
+        );
+        assert!(Seal::new(&KeyRing::new(Vec::new()), PURPOSE).seal(b"z", b"").is_err());
     }
 
     #[test]
     fn a_key_is_hexadecimal_or_base64() {
         let bytes = [0xab; 32];
-        assert_eq!(Key::from_text(&"aB".repeat(32)).unwrap().0, bytes);
+        assert_eq!(Key::parse(&"aB".repeat(32)).unwrap().0, bytes);
         let base64 = base64::engine::general_purpose::STANDARD.encode(bytes);
-        assert_eq!(Key::from_text(&base64).unwrap().0, bytes);
-        assert_eq!(Key::from_text(&URL_SAFE_NO_PAD.encode(bytes)).unwrap().0, bytes);
-        assert!(Key::from_text("short").is_none());
-        assert!(Key::from_text(&"zz".repeat(32)).is_none());
+        assert_eq!(Key::parse(&base64).unwrap().0, bytes);
+        assert_eq!(Key::parse(&URL_SAFE_NO_PAD.encode(bytes)).unwrap().0, bytes);
+        assert!(Key::parse("short").is_none());
+        assert!(Key::parse(&"zz".repeat(32)).is_none());
         assert_eq!(format!("{:?}", Key::new(bytes)), "Key(..)");
     }
 }

@@ -1,5 +1,5 @@
-//! Values by type: a server's state, or values of one request. A value is found as `T` whether it was inserted as `T`,
-//! as `Arc<T>`, or (for traits) as `Arc<dyn T>`.
+//! Values by type: the state of a server, or values of one request. `get::<T>` finds a value that was inserted as `T`, as
+//! `Arc<T>`, or (for traits) as `Arc<dyn T>`.
 
 use std::{
     any::{Any, TypeId},
@@ -35,14 +35,14 @@ impl Extensions {
         self.0.get(&TypeId::of::<Arc<Arc<T>>>())?.downcast_ref::<Arc<Arc<T>>>().map(|v| &***v)
     }
 
-    /// The values of both; of one type, that of `self`.
-    pub(crate) fn merge_over(&self, others: &Arc<Self>) -> Arc<Self> {
+    /// The values of both; those of `self` take precedence.
+    pub(crate) fn merge_over(&self, base: &Arc<Self>) -> Arc<Self> {
         if self.0.is_empty() {
-            return others.clone();
+            return base.clone();
         }
-        let mut all = others.0.clone();
-        all.extend(self.0.iter().map(|(key, value)| (*key, value.clone())));
-        Arc::new(Self(all))
+        let mut merged = base.0.clone();
+        merged.extend(self.0.iter().map(|(key, value)| (*key, value.clone())));
+        Arc::new(Self(merged))
     }
 
     pub(crate) fn contains_any(&self, keys: &[TypeId]) -> bool {

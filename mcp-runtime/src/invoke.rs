@@ -70,7 +70,7 @@ impl Interruption for ToolInterruption {
     fn detect(context: &Context) -> Option<Self> {
         InputRequired::detect(context)
             .map(Self::Input)
-            .or_else(|| context.starts_task().then_some(Self::Task))
+            .or_else(|| context.take_task_request().then_some(Self::Task))
     }
 }
 
@@ -346,7 +346,7 @@ impl<R> Running<R> {
                 timer.as_mut().reset(later);
             }
             timer.poll(cx).map(|()| {
-                self.context.inner().cancel.fire();
+                self.context.inner().cancel.cancel();
                 Ok(Err(Failure::TimedOut(self.limit.unwrap_or_default())))
             })
         });
@@ -373,7 +373,7 @@ impl<R> Running<R> {
             other => other,
         };
         // after its result, nothing more is sent for the call
-        self.context.inner().cancel.end();
+        self.context.inner().cancel.complete();
         InvokeOutcome::Returned(result)
     }
 }

@@ -3,7 +3,7 @@
 //! ```no_run
 //! use mcp_runtime::prelude::*;
 //!
-//! /// Greets somebody.
+//! /// Greets a person.
 //! #[mcp_tool]
 //! fn greet(
 //!     /// Whom to greet
@@ -41,6 +41,7 @@ mod schema;
 mod server;
 #[cfg_attr(not(feature = "skills"), expect(dead_code, reason = "only the feature reads any"))]
 mod skill;
+#[cfg(feature = "http")]
 mod store;
 mod sync;
 mod task;

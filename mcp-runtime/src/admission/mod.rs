@@ -1,5 +1,5 @@
-//! What a server admits: budgets of requests, streams, calls and bytes, and shares of them, so that one client cannot
-//! use up what all of them need. Everything that is bounded and shared between clients takes its permits here.
+//! Limits that clients share: budgets of requests, streams, calls and bytes, and shares of them, so that one client cannot
+//! exhaust what all of them need.
 
 use std::{
     collections::HashMap,
@@ -11,7 +11,7 @@ use std::{
 
 use crate::sync::Mutex;
 
-/// So many units of something: places, or bytes.
+/// A limited number of units, such as requests or bytes.
 #[derive(Debug)]
 pub(crate) struct Budget {
     used: AtomicUsize,
@@ -24,18 +24,18 @@ impl Budget {
         Arc::new(Self { used: AtomicUsize::new(0), limit })
     }
 
-    fn take(&self, units: usize) -> bool {
+    fn try_take(&self, units: usize) -> bool {
         let take = |used: usize| used.checked_add(units).filter(|used| *used <= self.limit);
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
-    /// So many units; `None` if there are not as many left.
+    /// Acquires that number of units; `None` if fewer are left.
     pub(crate) fn try_acquire(self: &Arc<Self>, units: usize) -> Option<Permit> {
-        self.take(units).then(|| Permit { budget: self.clone(), units })
+        self.try_take(units).then(|| Permit { budget: self.clone(), units })
     }
 
+    /// A permit without units; [`Permit::grow`] adds them.
     #[cfg(feature = "http")]
-    /// No units yet; they are added with [`Permit::grow`].
     pub(crate) fn empty_permit(self: &Arc<Self>) -> Permit {
         Permit { budget: self.clone(), units: 0 }
     }
@@ -46,7 +46,7 @@ impl Budget {
     }
 }
 
-/// Units of a budget, given back when it is dropped.
+/// Units of a budget, released on drop.
 #[derive(Debug)]
 pub(crate) struct Permit {
     budget: Arc<Budget>,
@@ -55,13 +55,13 @@ pub(crate) struct Permit {
 
 #[cfg(feature = "http")]
 impl Permit {
-    /// Takes so many more units; `false`, and nothing has changed, if there are not as many left.
+    /// Acquires more units; `false` without any effect if fewer are left.
     pub(crate) fn grow(&mut self, units: usize) -> bool {
-        let taken = self.budget.take(units);
-        if taken {
+        let acquired = self.budget.try_take(units);
+        if acquired {
             self.units += units;
         }
-        taken
+        acquired
     }
 }
 
@@ -71,47 +71,47 @@ impl Drop for Permit {
     }
 }
 
-/// A budget of places of which one owner gets half at most, so that whoever comes next finds one.
+/// A limited number of permits, of which one owner gets half at most, so that others are still admitted.
 ///
-/// Owners are callers, by a text that tells one from another; those who are not told apart share the whole.
+/// Owners are digests of authenticated callers; requests without a caller share all permits.
 #[derive(Debug)]
 pub(crate) struct Shares {
     limit: usize,
-    taken: Mutex<Taken>,
+    usage: Mutex<Usage>,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
-    all: usize,
+struct Usage {
+    total: usize,
     by_owner: HashMap<Arc<str>, usize>,
 }
 
 impl Shares {
-    /// So many places for all owners together.
+    /// `limit` permits for all owners together.
     pub(crate) fn new(limit: usize) -> Arc<Self> {
-        Arc::new(Self { limit, taken: Mutex::default() })
+        Arc::new(Self { limit, usage: Mutex::default() })
     }
 
-    /// A place for that owner; `None` if all are taken, or its share is used up.
+    /// A permit for that owner; `None` if all permits, or those of its share, are in use.
     pub(crate) fn try_acquire(self: &Arc<Self>, owner: Option<Arc<str>>) -> Option<SharePermit> {
-        let mut taken = self.taken.lock();
-        if taken.all >= self.limit {
+        let mut usage = self.usage.lock();
+        if usage.total >= self.limit {
             return None;
         }
         if let Some(owner) = &owner {
-            let own = taken.by_owner.entry(owner.clone()).or_default();
-            if *own >= self.limit.div_ceil(2) {
+            let count = usage.by_owner.entry(owner.clone()).or_default();
+            if *count >= self.limit.div_ceil(2) {
                 return None;
             }
-            *own += 1;
+            *count += 1;
         }
-        taken.all += 1;
-        drop(taken);
+        usage.total += 1;
+        drop(usage);
         Some(SharePermit { shares: self.clone(), owner })
     }
 }
 
-/// A place in an owner's share, given back when it is dropped.
+/// A permit of an owner's share, released on drop.
 #[derive(Debug)]
 pub(crate) struct SharePermit {
     shares: Arc<Shares>,
@@ -120,13 +120,13 @@ pub(crate) struct SharePermit {
 
 impl Drop for SharePermit {
     fn drop(&mut self) {
-        let mut taken = self.shares.taken.lock();
-        taken.all -= 1;
+        let mut usage = self.shares.usage.lock();
+        usage.total -= 1;
         let Some(owner) = &self.owner else { return };
-        if let Some(own) = taken.by_owner.get_mut(owner) {
-            *own -= 1;
-            if *own == 0 {
-                taken.by_owner.remove(owner);
+        if let Some(count) = usage.by_owner.get_mut(owner) {
+            *count -= 1;
+            if *count == 0 {
+                usage.by_owner.remove(owner);
             }
         }
     }
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_come_back_with_their_permits() {
+    fn a_dropped_permit_releases_its_units() {
         let budget = Budget::new(10);
         let mut one = budget.try_acquire(4).unwrap();
         assert!(budget.try_acquire(7).is_none() && one.grow(6) && !one.grow(1));
@@ -147,16 +147,16 @@ mod tests {
     }
 
     #[test]
-    fn one_owner_gets_half_of_the_places_at_most() {
+    fn one_owner_gets_half_of_the_permits_at_most() {
         let shares = Shares::new(3);
         let [ada, bob] = ["ada", "bob"].map(|name| Some(Arc::from(name)));
         let hers = [ada.clone(), ada.clone()].map(|owner| shares.try_acquire(owner).unwrap());
         assert!(shares.try_acquire(ada.clone()).is_none());
         let his = shares.try_acquire(bob).unwrap();
-        assert!(shares.try_acquire(None).is_none(), "all are taken");
+        assert!(shares.try_acquire(None).is_none(), "all are in use");
         drop(hers);
         assert!(shares.try_acquire(ada).is_some());
         drop(his);
-        assert!(shares.taken.lock().by_owner.is_empty() && shares.taken.lock().all == 0);
+        assert!(shares.usage.lock().by_owner.is_empty() && shares.usage.lock().total == 0);
     }
 }

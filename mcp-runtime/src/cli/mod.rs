@@ -1,8 +1,8 @@
-//! The command line that every server has. `main` calls [`ServerBuilder::run`].
+//! The command line of a server: [`ServerBuilder::run`] executes the program's arguments.
 
 mod command;
-mod log;
 mod print;
+mod stderr_subscriber;
 
 use std::io::{IsTerminal, stdin};
 
@@ -13,7 +13,7 @@ use command::Command;
 use crate::server::{Result, Server, ServerBuilder};
 
 impl ServerBuilder {
-    /// Builds the server and does what the program's arguments say; without any, it serves stdio.
+    /// Builds the server and runs the command in the program's arguments; without any, it serves stdio.
     ///
     /// `--help` lists the commands: `stdio`, `--http [ADDR]`, and some to try the server from a shell (`list`,
     /// `call NAME JSON`, `read URI`, `prompt NAME JSON`, `schema`). If the program has no `tracing` subscriber, one
@@ -26,27 +26,27 @@ impl ServerBuilder {
     /// # Errors
     /// The server cannot be built or served.
     pub fn run(self) -> Result<()> {
-        log::install(self.options.forward_events);
+        stderr_subscriber::install(self.options.forward_events);
         let command = match Command::parse(std::env::args_os().skip(1)) {
             Ok(command) => command,
             Err(message) => {
-                print::complain(&format!("{message}\n`--help` shows what there is"));
+                print::print_to_stderr(&format!("{message}\n`--help` lists the commands"));
                 std::process::exit(2);
             }
         };
         let server = self.build()?;
         match command {
-            Command::Help => print::help(&server),
-            Command::Version => print::line(&format!("{} {}", server.name(), server.version())),
-            Command::Guess if stdin().is_terminal() => {
-                print::welcome(&server);
+            Command::Help => print::print_help(&server),
+            Command::Version => print::print_line(&format!("{} {}", server.name(), server.version())),
+            Command::Default if stdin().is_terminal() => {
+                print::print_welcome(&server);
                 serve_stdio(&server)
             }
-            Command::Guess | Command::Stdio => serve_stdio(&server),
+            Command::Default | Command::Stdio => serve_stdio(&server),
             Command::Http(address) => serve_http(&server, &address),
-            Command::Try(action) => {
+            Command::Action(action) => {
                 let runtime = || Builder::new_current_thread();
-                if block_on(runtime, print::act(server, &action))?? {
+                if block_on(runtime, print::run_action(server, &action))?? {
                     Ok(())
                 } else {
                     std::process::exit(1);
@@ -60,26 +60,26 @@ impl ServerBuilder {
 fn serve_stdio(server: &Server) -> Result<()> {
     let runtime = || {
         let mut builder = Builder::new_multi_thread();
-        builder.worker_threads(workers());
+        builder.worker_threads(worker_threads());
         builder
     };
     block_on(runtime, server.serve_stdio())?
 }
 
-/// One client is behind stdio, and its short calls run on the reader's thread.
+/// A few threads are enough for the one client of stdio, whose short calls run on the reader's thread.
 #[cfg(feature = "stdio")]
-fn workers() -> usize {
+fn worker_threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from).min(4)
 }
 
 #[cfg(not(feature = "stdio"))]
 fn serve_stdio(_: &Server) -> Result<()> {
-    Err("this program was built without stdio\nuse `--http [ADDR]`, or switch on the feature `stdio`".into())
+    Err("this program was built without stdio\nuse `--http [ADDR]`, or enable the feature `stdio`".into())
 }
 
 #[cfg(not(feature = "http"))]
 fn serve_http(_: &Server, _: &str) -> Result<()> {
-    Err("this program was built without HTTP\nswitch on the feature `http`".into())
+    Err("this program was built without HTTP\nenable the feature `http`".into())
 }
 
 #[cfg(feature = "http")]
@@ -88,7 +88,7 @@ fn serve_http(server: &Server, address: &str) -> Result<()> {
         let listener = tokio::net::TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         server.check_address(address)?;
-        print::complain(&format!("serving {} at http://{address}{}", server.name(), server.path()));
+        print::print_to_stderr(&format!("serving {} at http://{address}{}", server.name(), server.path()));
         server.clone().serve_http_on(listener).await
     })?
 }
@@ -98,16 +98,16 @@ fn block_on<T: Send>(builder: impl FnOnce() -> Builder, future: impl Future<Outp
     let Ok(current) = Handle::try_current() else {
         let runtime = builder().enable_all().build()?;
         let output = runtime.block_on(future);
-        // threads of `blocking` functions that outlive their calls must not hold up the end
+        // a thread of a `blocking` function that outlives its call must not delay the exit
         runtime.shutdown_background();
         return Ok(output);
     };
     if current.runtime_flavor() == RuntimeFlavor::CurrentThread {
         return Err("`.run()` blocks, and the runtime that it was called in has no other thread\n\
-                    await `.serve_stdio()` there, or call `.run()` outside of it"
+                    await `.serve_stdio()` there, or call `.run()` outside of the runtime"
             .into());
     }
-    // a thread of the runtime cannot wait for it, but another one can
+    // a thread of the runtime must not block on it, but another thread can
     let output = std::thread::scope(|scope| scope.spawn(|| current.block_on(future)).join());
     output.map_err(|panic| std::panic::resume_unwind(panic))
 }

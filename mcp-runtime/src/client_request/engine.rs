@@ -1,5 +1,5 @@
 //! Sends a request from a running function to its client and awaits the response, over whichever [`Delivery`] the call
-//! has. A request is sent once per key and call; a malformed response is requested again, at most [`MAX_TRIES`] times.
+//! has. A request is sent once per key and call; a malformed response is requested again, at most [`MAX_ATTEMPTS`] times.
 
 use std::{
     future::{pending, poll_fn},
@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Times that a malformed response is requested again.
-const MAX_TRIES: u8 = 3;
+const MAX_ATTEMPTS: u8 = 3;
 
 /// What the builders of client requests become when they are awaited.
 pub(super) type ResponseFuture<'c, T> = Pin<Box<dyn Future<Output = Result<T, AskError>> + Send + 'c>>;
@@ -88,9 +88,9 @@ impl ClientRequestState {
     }
 
     /// Adds a request to the next `input_required` result.
-    fn suspend(&mut self, request: &PendingRequest, tries: u8) {
-        let sent = InputRequest { digest: request.digest(), tries };
-        self.unanswered.push((request.clone(), sent));
+    fn suspend(&mut self, request: &PendingRequest, attempts: u8) {
+        let sent = InputRequest { digest: request.digest(), attempts };
+        self.pending.push((request.clone(), sent));
     }
 }
 
@@ -103,7 +103,7 @@ impl ClientRequests {
             missing.sort_unstable();
             return Some(InputRequired::Missing(missing));
         }
-        if state.unanswered.is_empty() {
+        if state.pending.is_empty() {
             return None;
         }
         let mut next = state.retry.as_ref().map(|retry| retry.carry_over()).unwrap_or_default();
@@ -111,7 +111,7 @@ impl ClientRequests {
         next.responses.append(&mut state.responses);
         next.saved.append(&mut state.saved);
         let mut requests = Vec::new();
-        for (request, sent) in state.unanswered.drain(..) {
+        for (request, sent) in state.pending.drain(..) {
             // an earlier response was malformed, or belonged to another request with this key
             next.responses.remove(&*request.key);
             next.requests.insert(request.key.to_string(), sent);
@@ -154,9 +154,9 @@ impl ClientRequests {
             None => ReturnedResponse::default(),
         };
         Ok(match returned {
-            ReturnedResponse { value: Some(value), tries } => Disposition::Returned(value, tries),
-            ReturnedResponse { value: None, tries } => {
-                state.suspend(request, tries);
+            ReturnedResponse { value: Some(value), attempts } => Disposition::Returned(value, attempts),
+            ReturnedResponse { value: None, attempts } => {
+                state.suspend(request, attempts);
                 Disposition::Suspend
             }
         })
@@ -180,15 +180,15 @@ impl Context {
         }
         match self.register(&request)? {
             Disposition::Suspend => pending().await,
-            Disposition::Returned(raw, tries) => match decode(raw.get()) {
+            Disposition::Returned(raw, attempts) => match decode(raw.get()) {
                 Ok(value) => {
                     let response = InputResponse { digest: request.digest(), value: raw };
                     self.inner().client_requests.lock().responses.insert(request.key.into(), response);
                     Ok(value)
                 }
                 Err(reason) => {
-                    let tries = next_try(&request, tries, reason)?;
-                    self.inner().client_requests.lock().suspend(&request, tries);
+                    let attempts = next_attempt(&request, attempts, reason)?;
+                    self.inner().client_requests.lock().suspend(&request, attempts);
                     pending().await
                 }
             },
@@ -203,14 +203,14 @@ impl Context {
             }
             Disposition::AddToTask(task) => {
                 let _wait = self.inner().client_requests.begin_wait();
-                let mut tries = 0;
+                let mut attempts = 0;
                 loop {
                     let Ok(raw) = task.request_input(&request).await else {
                         return Err(AskError::Disconnected { key: request.key });
                     };
                     match decode(&raw) {
                         Ok(value) => return Ok(value),
-                        Err(reason) => tries = next_try(&request, tries, reason)?,
+                        Err(reason) => attempts = next_attempt(&request, attempts, reason)?,
                     }
                 }
             }
@@ -224,30 +224,30 @@ impl Context {
         request: &PendingRequest,
         decode: impl FnOnce(&str) -> Result<Option<AskError>, String>,
     ) -> Result<(), AskError> {
-        let tries = match self.register(request)? {
+        let attempts = match self.register(request)? {
             Disposition::Suspend | Disposition::Send => return Ok(()),
             Disposition::AddToTask(_) => {
                 return Err(AskError::Unavailable { why: "the call has become a task" });
             }
-            Disposition::Returned(raw, tries) => match decode(raw.get()) {
+            Disposition::Returned(raw, attempts) => match decode(raw.get()) {
                 Ok(Some(error)) => return Err(error),
                 Ok(None) => 0,
-                Err(reason) => next_try(request, tries, reason)?,
+                Err(reason) => next_attempt(request, attempts, reason)?,
             },
         };
-        self.inner().client_requests.lock().suspend(request, tries);
+        self.inner().client_requests.lock().suspend(request, attempts);
         Ok(())
     }
 }
 
 /// Counts a malformed response.
-fn next_try(request: &PendingRequest, tries: u8, reason: String) -> Result<u8, AskError> {
+fn next_attempt(request: &PendingRequest, attempts: u8, reason: String) -> Result<u8, AskError> {
     let key = &request.key;
-    if tries >= MAX_TRIES {
+    if attempts >= MAX_ATTEMPTS {
         return Err(AskError::MalformedMessage { key: key.clone(), reason });
     }
     tracing::debug!(key = &**key, reason, "malformed response to a client request: requesting it again");
-    Ok(tries + 1)
+    Ok(attempts + 1)
 }
 
 /// A JSON-RPC request on the client's connection; dropping it without a response cancels it there.
@@ -275,11 +275,11 @@ impl<'c> SentRequest<'c> {
 
     /// Awaits a result that can be decoded.
     async fn receive<T>(&mut self, decode: impl Fn(&str) -> Result<T, String>) -> Result<T, AskError> {
-        let mut tries = 0;
+        let mut attempts = 0;
         loop {
             match decode(&self.receive_raw().await?) {
                 Ok(value) => return Ok(value),
-                Err(reason) => tries = next_try(&self.request, tries, reason)?,
+                Err(reason) => attempts = next_attempt(&self.request, attempts, reason)?,
             }
             self.response = send(self.context, &self.request)?;
             self.is_open = true;

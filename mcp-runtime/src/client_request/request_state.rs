@@ -35,7 +35,7 @@ const MAX_DEPTH: usize = 64;
 pub(super) struct ReturnedResponse {
     pub(super) value: Option<RawJson>,
     /// How many responses before it were malformed.
-    pub(super) tries: u8,
+    pub(super) attempts: u8,
 }
 
 impl Retry {
@@ -44,14 +44,14 @@ impl Retry {
         let returned = || self.responses.get(key).cloned();
         let Some(state) = &self.state else {
             // a client may have lost the state of its first round trip; which request it answers cannot be checked
-            return ReturnedResponse { value: returned(), tries: 0 };
+            return ReturnedResponse { value: returned(), attempts: 0 };
         };
         if let Some(response) = state.responses.get(key).filter(|response| response.digest == digest) {
-            return ReturnedResponse { value: Some(response.value.clone()), tries: 0 };
+            return ReturnedResponse { value: Some(response.value.clone()), attempts: 0 };
         }
         // a request that has changed is a new one, and a response to a request that was not sent is ignored
         match state.requests.get(key).filter(|request| request.digest == digest) {
-            Some(request) => ReturnedResponse { value: returned(), tries: request.tries },
+            Some(request) => ReturnedResponse { value: returned(), attempts: request.attempts },
             None => ReturnedResponse::default(),
         }
     }

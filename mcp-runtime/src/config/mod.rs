@@ -35,7 +35,7 @@ pub(crate) struct Options {
     /// Whether callers are told apart.
     pub(crate) authenticates: bool,
     /// What clients carry for us is sealed with these; read from the environment if they are not set.
-    pub(crate) keys: Option<crate::crypto::Ring>,
+    pub(crate) keys: Option<crate::crypto::KeyRing>,
     /// Calls that go on as tasks.
     pub(crate) tasks: crate::task::TaskOptions,
     /// Whether failures show their cause to the client.

@@ -1,5 +1,5 @@
-//! The other side of a connection as requests see it: who calls, how messages reach the client, what is kept of it
-//! between its requests. Every transport implements [`ClientConnection`]; nothing above knows which one it is.
+//! The client's side of a request, independent of transports: the caller, its access, the connection over which messages
+//! reach the client, and the state of its session.
 
 #[cfg(feature = "http")]
 mod outbound;
@@ -22,34 +22,34 @@ use crate::{
     protocol::LogLevel,
 };
 
-/// How messages reach the client of one request, beside the reply to it.
+/// Sends messages to the client of one request, apart from the reply.
 pub(crate) trait ClientConnection: Send + Sync {
-    /// Sends a notification: one line of JSON without its end. It never blocks; without room the message is dropped.
+    /// Sends a notification: JSON without a line end. It never blocks; if the buffer is full, the message is dropped.
     fn notify(&self, message: Vec<u8>);
 
     /// Sends a message that must not be lost.
     ///
     /// # Errors
-    /// Why the client does not get it.
+    /// The reason why the client does not get it.
     fn deliver(&self, message: Vec<u8>) -> Result<(), &'static str>;
 
-    /// Makes room for the response to a request of the server.
+    /// Registers a client request, before it is sent.
     ///
     /// # Errors
-    /// Why this client cannot be asked.
-    fn expect(&self) -> Result<PendingResponse, &'static str>;
+    /// The reason why no request can be sent to this client.
+    fn expect_response(&self) -> Result<PendingResponse, &'static str>;
 
-    /// Sends a request of the server; `params` is raw JSON.
+    /// Sends a client request; `params` is raw JSON.
     ///
     /// # Errors
-    /// Why this client cannot be asked.
+    /// The reason why no request can be sent to this client.
     fn request(&self, method: &str, params: &[u8]) -> Result<PendingResponse, &'static str> {
-        let pending = self.expect()?;
+        let pending = self.expect_response()?;
         self.deliver(jsonrpc::request(pending.id(), method, params))?;
         Ok(pending)
     }
 
-    /// Why no request of the server can ever reach this client, where that is known in advance.
+    /// The reason why no client request can reach this client, if that is known in advance.
     fn unreachable_reason(&self) -> Option<&'static str> {
         None
     }
@@ -59,7 +59,7 @@ pub(crate) trait ClientConnection: Send + Sync {
         None
     }
 
-    /// Compares headers that repeat arguments with the arguments.
+    /// Compares the `Mcp-Param-*` headers with the arguments that they repeat.
     ///
     /// # Errors
     /// `-32020`: they differ.
@@ -71,10 +71,10 @@ pub(crate) trait ClientConnection: Send + Sync {
         Ok(())
     }
 
-    /// What the client of a handshake revision has set; absent where nothing is kept between requests.
+    /// The session of a legacy client; `None` if no state is kept between requests.
     fn session(&self) -> Option<&dyn SessionState>;
 
-    /// Closes the event stream of this call; the client reconnects after `retry`. `false` where clients cannot.
+    /// Closes the event stream of this call; the client reconnects after `retry`. `false` if it cannot reconnect.
     fn close_stream(&self, _retry: Duration) -> bool {
         false
     }
@@ -85,41 +85,41 @@ pub(crate) trait ClientConnection: Send + Sync {
 pub(crate) struct HeaderParam {
     /// The header's name, without its prefix.
     pub(crate) header: String,
-    /// The names of properties that lead to the argument; never empty.
+    /// The property names from the root to the argument; never empty.
     pub(crate) path: Vec<String>,
 }
 
-/// What a client of a handshake revision may set, until its session ends.
+/// What a legacy client sets for the rest of its session.
 pub(crate) trait SessionState: Send + Sync {
-    /// The least level of log messages that it has asked for.
+    /// The minimum level of log messages that the client has set.
     fn level(&self) -> Option<LogLevel>;
 
-    /// Sets that level; `false` if there is no room to keep it.
+    /// Sets that level; `false` if the session's memory is full.
     fn set_level(&self, level: LogLevel) -> bool;
 
-    /// Subscribes to a resource; `false` if there is no room to keep it.
+    /// Subscribes to a resource; `false` if the session's memory is full.
     fn subscribe(&self, uri: &str) -> bool;
 
-    /// Ends that subscription.
+    /// Ends the subscription to a resource.
     fn unsubscribe(&self, uri: &str);
 }
 
-/// Where a request comes from.
+/// The origin of a request: its connection, caller and client.
 #[derive(Clone, Default)]
 pub(crate) struct RequestContext {
-    /// Absent where messages can reach the client only as the reply.
+    /// `None` if the reply is the only message that can reach the client.
     pub(crate) connection: Option<Arc<dyn ClientConnection>>,
-    /// Values that belong to this request, such as what HTTP middleware has put into it.
+    /// Values of this request, such as those that HTTP middleware inserted.
     pub(crate) extensions: Arc<Extensions>,
     pub(crate) caller: Option<Arc<Caller>>,
-    /// Whether callers are told apart, so that a request without one has no scopes.
+    /// Whether the server authenticates callers, so that a request without one has no scopes.
     pub(crate) authenticated: bool,
-    /// What `initialize` said of the client; requests of 2026-07-28 carry it themselves.
+    /// From `initialize`; requests of 2026-07-28 contain it themselves.
     pub(crate) client: ClientData,
 }
 
 impl RequestContext {
-    /// What this request may see and call.
+    /// The items that this request may see and call.
     pub(crate) fn access(&self) -> Access<'_> {
         Access::new(self.caller.as_deref(), self.authenticated)
     }
@@ -143,20 +143,20 @@ pub(crate) struct Access<'a> {
 }
 
 impl<'a> Access<'a> {
-    /// `authenticated` where callers are told apart: no caller has no scopes then.
+    /// If the server authenticates callers, a request without one has no scopes.
     pub(crate) fn new(caller: Option<&'a Caller>, authenticated: bool) -> Self {
         Self { caller, authenticated }
     }
 
-    /// Everything: the one client of a pipe, or any client where callers are not told apart.
+    /// Access to everything, for servers that do not authenticate callers.
     pub(crate) const TRUSTED: Self = Self { caller: None, authenticated: false };
 
-    /// Whether nothing at all is hidden.
+    /// Whether every item is visible.
     pub(crate) fn is_full(self) -> bool {
         self.caller.is_none() && !self.authenticated
     }
 
-    /// What has been granted, each once and in order.
+    /// The granted scopes, sorted and without duplicates.
     pub(crate) fn scopes(self) -> Vec<&'a str> {
         let granted = self.caller.into_iter().flat_map(|caller| &caller.scopes);
         let mut scopes: Vec<&str> = granted.map(String::as_str).collect();
@@ -165,10 +165,10 @@ impl<'a> Access<'a> {
         scopes
     }
 
-    /// Whether an item that needs these scopes is visible.
+    /// Whether an item that requires these scopes is visible.
     pub(crate) fn allows<S: AsRef<str>>(self, scopes: &[S]) -> bool {
         match self.caller {
-            Some(caller) => caller.has(scopes),
+            Some(caller) => caller.has_scopes(scopes),
             None => !self.authenticated || scopes.is_empty(),
         }
     }
@@ -187,7 +187,7 @@ pub struct ClientInfo {
     pub version: String,
 }
 
-/// What a client says of itself, as raw JSON that is read only when asked for.
+/// A client's `clientInfo` and `capabilities`, as raw JSON that is parsed on demand.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ClientData {
     pub(crate) info: Option<Arc<str>>,
@@ -195,7 +195,7 @@ pub(crate) struct ClientData {
 }
 
 impl ClientData {
-    /// Of a client that has said nothing so far.
+    /// The data of a client that has sent none yet.
     #[cfg(feature = "http")]
     pub(crate) const NONE: Self = Self { info: None, capabilities: None };
 
@@ -209,14 +209,14 @@ impl ClientData {
     }
 }
 
-/// An authenticated caller: the `subject` that an `issuer` vouches for, with the scopes granted to it.
+/// An authenticated caller: a `subject` of an `issuer`, with its granted scopes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Caller {
-    /// Who vouches for it.
+    /// Who authenticated it.
     pub issuer: String,
     /// Who it is, unique within the issuer.
     pub subject: String,
-    /// What it may do; items that need other scopes are hidden from it and refused.
+    /// The scopes granted to it; items that require others are hidden from it, and calls of them are refused.
     pub scopes: Vec<String>,
 }
 
@@ -233,12 +233,12 @@ impl Caller {
         self
     }
 
-    fn has<S: AsRef<str>>(&self, scopes: &[S]) -> bool {
-        scopes.iter().all(|needed| self.scopes.iter().any(|granted| granted == needed.as_ref()))
+    fn has_scopes<S: AsRef<str>>(&self, scopes: &[S]) -> bool {
+        scopes.iter().all(|required| self.scopes.iter().any(|granted| granted == required.as_ref()))
     }
 }
 
-/// What tells one caller from another; `None` for those who are not told apart.
+/// A digest that identifies a caller; `None` without an authenticated caller.
 pub(crate) fn owner(caller: Option<&Caller>) -> Option<Arc<str>> {
     let Caller { issuer, subject, .. } = caller?;
     let length = (issuer.len() as u64).to_le_bytes();

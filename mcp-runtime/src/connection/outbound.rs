@@ -1,5 +1,4 @@
-//! Messages on their way to a client that reads at its own pace: nobody who sends waits for the reader unless it asks
-//! to, and what waits is bounded in bytes.
+//! The queue of messages to a slow client: bounded in bytes, and only senders that choose to wait are blocked by it.
 
 use std::{
     collections::VecDeque,
@@ -15,22 +14,22 @@ use crate::{
     sync::Mutex,
 };
 
-/// Bytes of notifications that may wait; more are dropped.
-const MAX_NOTIFICATIONS: usize = 1 << 20;
-/// What a message costs beside its bytes.
+/// Queued bytes beyond which notifications are dropped.
+const NOTIFICATION_LIMIT: usize = 1 << 20;
+/// Bytes that a message is charged in addition to its own.
 const OVERHEAD: usize = 64;
-/// Bytes beyond which not even requests to the client are taken.
-const FULL: usize = 8 << 20;
-/// Bytes beyond which [`Outbound::send`] waits.
-const ENOUGH: usize = 64 << 10;
+/// Queued bytes beyond which client requests are refused.
+const REQUEST_LIMIT: usize = 8 << 20;
+/// Queued bytes beyond which [`Outbound::send`] waits.
+const SEND_THRESHOLD: usize = 64 << 10;
 
 /// The messages of one stream.
 #[derive(Debug)]
 pub(crate) struct Outbound {
     state: Mutex<OutboundQueue>,
-    /// The receiver has taken messages, or is gone.
-    room: Notify,
-    /// Bytes of all streams of a server.
+    /// Notified when the receiver has taken messages, or was dropped.
+    taken: Notify,
+    /// Shared by all streams of a server.
     budget: Arc<Budget>,
 }
 
@@ -38,13 +37,13 @@ pub(crate) struct Outbound {
 struct OutboundQueue {
     messages: VecDeque<Vec<u8>>,
     bytes: usize,
-    /// What the messages take of the budget.
+    /// For `bytes` of the budget, but for messages that are always accepted.
     permit: Option<Permit>,
-    /// The receiver; set only while it waits.
+    /// Set while the receiver waits.
     waker: Option<Waker>,
-    /// Nothing more will be sent.
+    /// Senders send no more messages.
     finished: bool,
-    /// The receiver is gone.
+    /// The receiver was dropped.
     abandoned: bool,
 }
 
@@ -58,11 +57,11 @@ impl OutboundQueue {
 
 impl Outbound {
     pub(crate) fn new(budget: Arc<Budget>) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::default(), room: Notify::new(), budget })
+        Arc::new(Self { state: Mutex::default(), taken: Notify::new(), budget })
     }
 
-    /// Takes a message as long as so many bytes do not wait already, of this stream and of all streams.
-    fn offer(&self, message: Vec<u8>, limit: usize) -> bool {
+    /// Queues a message within `limit` bytes of this stream and the budget of all streams; `false` if it does not fit.
+    fn try_push(&self, message: Vec<u8>, limit: usize) -> bool {
         let waker = {
             let mut guard = self.state.lock();
             let state = &mut *guard;
@@ -82,33 +81,37 @@ impl Outbound {
         true
     }
 
-    /// Sends a notification, if there is room.
+    /// Sends a notification, or drops it if the queue is full.
     pub(crate) fn notify(&self, message: Vec<u8>) {
-        if !self.offer(message, MAX_NOTIFICATIONS) {
+        if !self.try_push(message, NOTIFICATION_LIMIT) {
             tracing::debug!("a notification was dropped: the client does not read");
         }
     }
 
-    /// Sends a message that must not be lost.
+    /// Sends a message that must not be dropped silently.
     ///
     /// # Errors
-    /// Why the client does not get it.
+    /// The reason why the client does not get it.
     pub(crate) fn deliver(&self, message: Vec<u8>) -> Result<(), &'static str> {
-        if self.offer(message, FULL) { Ok(()) } else { Err("it does not read what is sent to it") }
+        if self.try_push(message, REQUEST_LIMIT) {
+            Ok(())
+        } else {
+            Err("it does not read what is sent to it")
+        }
     }
 
-    /// Sends a message as soon as the receiver keeps up; `false` if it is gone.
+    /// Sends a message once the queue is short enough; `false` if the receiver was dropped.
     pub(crate) async fn send(&self, message: Vec<u8>) -> bool {
         if message.is_empty() {
             return true;
         }
-        if !self.has_room().await {
+        if !self.wait_for_capacity().await {
             return false;
         }
         self.put(message)
     }
 
-    /// Sends a message whether or not there is room: the result of a request; `false` if the receiver is gone.
+    /// Sends a message regardless of all limits, such as the result of a request; `false` if the receiver was dropped.
     pub(crate) fn put(&self, message: Vec<u8>) -> bool {
         let mut state = self.state.lock();
         if state.abandoned {
@@ -122,37 +125,37 @@ impl Outbound {
         true
     }
 
-    /// Waits until the receiver keeps up; `false` if it is gone.
-    pub(crate) async fn has_room(&self) -> bool {
+    /// Waits until the queue is short enough; `false` if the receiver was dropped.
+    pub(crate) async fn wait_for_capacity(&self) -> bool {
         loop {
-            let mut room = pin!(self.room.notified());
-            room.as_mut().enable();
+            let mut notified = pin!(self.taken.notified());
+            notified.as_mut().enable();
             {
                 let state = self.state.lock();
                 if state.abandoned {
                     return false;
                 }
-                if state.bytes <= ENOUGH {
+                if state.bytes <= SEND_THRESHOLD {
                     return true;
                 }
             }
-            room.await;
+            notified.await;
         }
     }
 
-    /// Waits until the receiver is gone.
+    /// Waits until the receiver is dropped.
     pub(crate) async fn abandoned(&self) {
         loop {
-            let mut room = pin!(self.room.notified());
-            room.as_mut().enable();
+            let mut notified = pin!(self.taken.notified());
+            notified.as_mut().enable();
             if self.state.lock().abandoned {
                 return;
             }
-            room.await;
+            notified.await;
         }
     }
 
-    /// Nothing more will be sent: the receiver ends with what is there.
+    /// Ends the stream after the messages in the queue.
     pub(crate) fn finish(&self) {
         let waker = {
             let mut state = self.state.lock();
@@ -164,17 +167,17 @@ impl Outbound {
         }
     }
 
-    /// No one reads any more: what waits is dropped, and nothing more is taken.
+    /// Drops the queue and refuses further messages.
     pub(crate) fn abandon(&self) {
         *self.state.lock() = OutboundQueue { abandoned: true, finished: true, ..OutboundQueue::default() };
-        self.room.notify_waiters();
+        self.taken.notify_waiters();
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.state.lock().messages.is_empty()
     }
 
-    /// Takes what is there.
+    /// Takes all messages from the queue.
     pub(crate) fn take(&self) -> VecDeque<Vec<u8>> {
         let messages = {
             let mut state = self.state.lock();
@@ -182,11 +185,11 @@ impl Outbound {
             state.permit = None;
             std::mem::take(&mut state.messages)
         };
-        self.room.notify_waiters();
+        self.taken.notify_waiters();
         messages
     }
 
-    /// Arranges to be woken by the next message; `false` if there is one already.
+    /// Registers to be woken by the next message; `false` if the queue has one already.
     pub(crate) fn wake_on_message(&self, cx: &Context<'_>) -> bool {
         let mut state = self.state.lock();
         if !state.messages.is_empty() {
@@ -196,7 +199,7 @@ impl Outbound {
         true
     }
 
-    /// Wakes the receiver, which looks at something else as well.
+    /// Wakes the receiver without a message, for an event of another source that its task polls.
     pub(crate) fn wake(&self) {
         let waker = self.state.lock().waker.take();
         if let Some(waker) = waker {
@@ -210,12 +213,12 @@ impl Outbound {
 pub(crate) struct Receiver(Arc<Outbound>);
 
 impl Receiver {
-    /// The one receiver of that stream.
+    /// The receiver of that stream, which has one only.
     pub(crate) fn new(outbound: Arc<Outbound>) -> Self {
         Self(outbound)
     }
 
-    /// The messages that are there; `None` at the end.
+    /// Takes all messages from the queue; `None` at the end of the stream.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<VecDeque<Vec<u8>>>> {
         {
             let mut state = self.0.state.lock();
@@ -230,7 +233,7 @@ impl Receiver {
         Poll::Ready(Some(self.0.take()))
     }
 
-    /// Whether the end has been reached.
+    /// Whether the stream has ended.
     pub(crate) fn is_finished(&self) -> bool {
         let state = self.0.state.lock();
         state.finished && state.messages.is_empty()
@@ -252,27 +255,30 @@ mod tests {
     }
 
     #[test]
-    fn notifications_beyond_the_bound_are_dropped() {
+    fn notifications_beyond_the_limit_are_dropped() {
         let outbound = outbound(usize::MAX);
         for _ in 0..3 {
-            outbound.notify(vec![b'x'; MAX_NOTIFICATIONS / 2 - OVERHEAD]);
+            outbound.notify(vec![b'x'; NOTIFICATION_LIMIT / 2 - OVERHEAD]);
         }
         assert_eq!(outbound.take().len(), 2);
         outbound.notify(vec![b'y']);
-        assert_eq!(outbound.take().len(), 1, "there is room again");
+        assert_eq!(outbound.take().len(), 1, "the queue was emptied");
     }
 
     #[test]
-    fn requests_to_the_client_and_results_have_room_where_notifications_have_none() {
+    fn client_requests_and_results_have_higher_limits_than_notifications() {
         let outbound = outbound(usize::MAX);
-        outbound.notify(vec![b'n'; MAX_NOTIFICATIONS - OVERHEAD]);
-        assert!(outbound.deliver(vec![b'r'; MAX_NOTIFICATIONS]).is_ok());
+        outbound.notify(vec![b'n'; NOTIFICATION_LIMIT - OVERHEAD]);
+        assert!(outbound.deliver(vec![b'r'; NOTIFICATION_LIMIT]).is_ok());
         outbound.notify(vec![b'z']);
-        assert!(outbound.deliver(vec![b'r'; FULL]).is_err());
-        assert!(outbound.put(vec![b'r'; FULL]), "a result is always taken");
+        assert!(outbound.deliver(vec![b'r'; REQUEST_LIMIT]).is_err());
+        assert!(outbound.put(vec![b'r'; REQUEST_LIMIT]), "a result is always accepted");
         assert_eq!(outbound.take().len(), 3);
         outbound.abandon();
-        assert!(outbound.deliver(vec![b'r']).is_err() && !outbound.put(vec![b'r']), "no one reads it");
+        assert!(
+            outbound.deliver(vec![b'r']).is_err() && !outbound.put(vec![b'r']),
+            "the stream was abandoned"
+        );
     }
 
     #[test]
@@ -290,18 +296,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_sender_waits_for_a_slow_receiver_and_learns_that_it_is_gone() {
+    async fn a_sender_waits_for_a_slow_receiver_and_notices_that_it_was_dropped() {
         let outbound = outbound(usize::MAX);
         let mut receiver = Receiver::new(outbound.clone());
-        assert!(outbound.send(vec![b'x'; ENOUGH]).await);
+        assert!(outbound.send(vec![b'x'; SEND_THRESHOLD]).await);
         let later = tokio::spawn({
             let outbound = outbound.clone();
             async move { outbound.send(vec![b'y']).await }
         });
         tokio::task::yield_now().await;
         assert!(!later.is_finished());
-        let taken = std::future::poll_fn(|cx| receiver.poll(cx)).await.expect("messages");
-        assert_eq!(taken.len(), 1);
+        let messages = std::future::poll_fn(|cx| receiver.poll(cx)).await.expect("messages");
+        assert_eq!(messages.len(), 1);
         assert!(later.await.expect("sent"));
         drop(receiver);
         assert!(!outbound.send(vec![b'z']).await);

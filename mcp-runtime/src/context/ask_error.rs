@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::feature::ClientFeature;
+use super::client_feature::ClientFeature;
 
 /// Why a request to the client failed.
 ///
@@ -11,7 +11,7 @@ use super::feature::ClientFeature;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AskError {
-    /// The user said no.
+    /// The user declined.
     Declined {
         /// The key of the request.
         key: Box<str>,
@@ -23,12 +23,12 @@ pub enum AskError {
     },
     /// The client does not declare the feature.
     Unsupported {
-        /// What it would have to declare.
+        /// The feature.
         feature: ClientFeature,
     },
-    /// The client's revision of the protocol does not have this.
+    /// The client's revision of the protocol does not support the request.
     Revision {
-        /// What it lacks.
+        /// What the revision does not support.
         what: &'static str,
     },
     /// The response was still malformed after several tries.
@@ -59,7 +59,7 @@ pub enum AskError {
     },
     /// No request can be sent to the client here.
     Unavailable {
-        /// Why not.
+        /// The reason.
         why: &'static str,
     },
     /// The request is not valid.

@@ -1,4 +1,4 @@
-//! Log messages of one call, for its client.
+//! Log messages of one call to its client.
 
 use std::{borrow::Cow, fmt, sync::atomic::Ordering};
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::{Context, notification_meta};
 use crate::{jsonrpc::notification, protocol::LogLevel};
 
-/// What a legacy client gets before it has set a level; the specification leaves that to servers.
+/// The level of a legacy client that has set none; the specification leaves it to servers.
 const DEFAULT_LEVEL: LogLevel = LogLevel::Info;
 
 /// A log message under construction; see [`Context::log`].
@@ -34,16 +34,16 @@ impl<'a, T: Serialize> Log<'a, T> {
         self
     }
 
-    /// Sends it: at once, without waiting, and only to a client that wants messages of this level.
+    /// Sends it: at once, without waiting, and only to a client that gets messages of this level.
     pub fn send(self) {
         let settings = &self.context.inner().settings;
         if !settings.logging {
-            if !settings.hinted.swap(true, Ordering::Relaxed) {
+            if !settings.logging_hint_logged.swap(true, Ordering::Relaxed) {
                 tracing::debug!("`ctx.log` reaches no client: the server is built without `.logging()`");
             }
             return;
         }
-        if self.context.log_threshold().is_none_or(|least| self.level < least) {
+        if self.context.log_threshold().is_none_or(|minimum| self.level < minimum) {
             return;
         }
         match serde_json::to_vec(&self.data) {
@@ -86,7 +86,7 @@ impl Context {
         Log { context: self, level, data, logger: None, meta: Map::new() }
     }
 
-    /// The least level that the client of this call gets; `None` if it gets nothing.
+    /// The minimum level that the client of this call gets; `None` if it gets no messages.
     fn log_threshold(&self) -> Option<LogLevel> {
         self.requested_level().or_else(|| {
             let inner = self.inner();
@@ -94,7 +94,7 @@ impl Context {
         })
     }
 
-    /// The least level that the client of this call requested.
+    /// The minimum level that the client of this call requested.
     pub(super) fn requested_level(&self) -> Option<LogLevel> {
         let inner = self.inner();
         if !inner.settings.logging {
@@ -103,7 +103,7 @@ impl Context {
         if inner.revision.is_modern() { inner.log_level } else { inner.request.session()?.level() }
     }
 
-    /// Sends raw JSON, unless the call is over.
+    /// Sends raw JSON, unless the call has completed.
     pub(super) fn send_log(
         &self,
         level: LogLevel,

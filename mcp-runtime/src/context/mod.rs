@@ -1,16 +1,15 @@
-//! The request as user code sees it: its caller, what was sent with the arguments, progress, cancellation, and the
-//! values that can be injected.
+//! The request as user code sees it: its caller and metadata, progress, log messages, cancellation, and injected values.
 
 mod ask_error;
-mod cancel;
-mod current;
-mod event;
-mod feature;
-mod head;
+mod cancellation;
+mod client_feature;
+mod client_requests;
+mod current_call;
 mod log;
 mod progress;
-mod state;
-mod task;
+mod start_task;
+mod trace_context;
+mod tracing_events;
 
 use std::{
     any::TypeId,
@@ -22,20 +21,20 @@ use std::{
 use serde_json::{Map, Value};
 
 pub use ask_error::AskError;
-pub(crate) use cancel::Cancel;
-pub use cancel::Cancelled;
-#[cfg(feature = "tracing")]
-pub use event::{ClientLayer, client_layer};
-pub(crate) use event::{any_forwarder, forward, is_wanted, register_forwarder};
-pub use feature::ClientFeature;
-pub use log::Log;
-pub(crate) use progress::Channel;
-pub use progress::{Amount, Progress};
-pub(crate) use state::{
+pub(crate) use cancellation::CallCancellation;
+pub use cancellation::Cancelled;
+pub use client_feature::ClientFeature;
+pub(crate) use client_requests::{
     ClientRequestState, ClientRequests, Delivery, InputRequest, InputResponse, PendingRequest, RawJson,
     RequestState, Retry, TaskHandle,
 };
-pub(crate) use task::TaskStart;
+pub use log::Log;
+pub(crate) use progress::ProgressToken;
+pub use progress::{Amount, Progress};
+pub(crate) use start_task::TaskStart;
+#[cfg(feature = "tracing")]
+pub use tracing_events::{ClientLayer, client_layer};
+pub(crate) use tracing_events::{forward, has_forwarder, may_forward, register_forwarder};
 
 use crate::{
     connection::{Caller, ClientData, ClientInfo, RequestContext},
@@ -45,24 +44,24 @@ use crate::{
     store::{MemorySingleUse, SingleUse},
 };
 
-/// The request that a function is answering.
+/// The request that a function handles.
 ///
 /// Take it as `ctx: &Context`; it is injected and never part of a schema. Clones are cheap and refer to the same
 /// request.
 #[derive(Clone)]
-pub struct Context(Arc<Inner>);
+pub struct Context(Arc<ContextInner>);
 
-pub(crate) struct Inner {
+pub(crate) struct ContextInner {
     pub(crate) revision: Revision,
     pub(crate) state: Arc<Extensions>,
     pub(crate) request: RequestContext,
     pub(crate) client: ClientData,
     /// Raw JSON of the request's `_meta`.
     pub(crate) meta: Option<Box<str>>,
-    pub(crate) progress: Option<Channel>,
-    /// The least level of the log messages that this request sets.
+    pub(crate) progress: Option<ProgressToken>,
+    /// The minimum level of log messages that this request sets.
     pub(crate) log_level: Option<LogLevel>,
-    pub(crate) cancel: Cancel,
+    pub(crate) cancel: CallCancellation,
     pub(crate) client_requests: ClientRequests,
     pub(crate) task_start: TaskStart,
     pub(crate) settings: Arc<Settings>,
@@ -73,12 +72,12 @@ pub(crate) struct Settings {
     /// How long a client may take to respond to a request.
     pub(crate) ask_timeout: Duration,
     pub(crate) single_use: Box<dyn SingleUse>,
-    /// Values of the server itself that functions can take.
-    pub(crate) own: Extensions,
+    /// Values of the framework that functions can take, such as the server's handle.
+    pub(crate) server_values: Extensions,
     /// Whether clients may get log messages.
     pub(crate) logging: bool,
-    /// Whether the hint that clients get none was logged.
-    pub(crate) hinted: AtomicBool,
+    /// Whether the hint that log messages reach no client was logged.
+    pub(crate) logging_hint_logged: AtomicBool,
 }
 
 impl Default for Settings {
@@ -86,15 +85,15 @@ impl Default for Settings {
         Self {
             ask_timeout: Duration::from_secs(5 * 60),
             single_use: Box::new(MemorySingleUse::new(10_000)),
-            own: Extensions::default(),
+            server_values: Extensions::default(),
             logging: false,
-            hinted: AtomicBool::new(false),
+            logging_hint_logged: AtomicBool::new(false),
         }
     }
 }
 
 impl Context {
-    pub(crate) fn new(inner: Inner) -> Self {
+    pub(crate) fn new(inner: ContextInner) -> Self {
         Self(Arc::new(inner))
     }
 
@@ -108,7 +107,7 @@ impl Context {
     /// ```
     #[must_use]
     pub fn for_test() -> Self {
-        Self::new(Inner {
+        Self::new(ContextInner {
             revision: Revision::LATEST,
             state: Arc::default(),
             request: RequestContext::default(),
@@ -116,11 +115,18 @@ impl Context {
             meta: None,
             progress: None,
             log_level: None,
-            cancel: Cancel::default(),
-            client_requests: ClientRequests::new(Delivery::Unavailable("it is a test"), None),
+            cancel: CallCancellation::default(),
+            client_requests: ClientRequests::new(Delivery::Unavailable("this is a unit test"), None),
             task_start: TaskStart::default(),
             settings: Arc::default(),
         })
+    }
+
+    /// The value of the first HTTP header of that name, in any case; `None` over other transports, or if it is not
+    /// text.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.0.request.connection.as_deref()?.header(name)
     }
 
     /// The revision of the protocol that this request uses.
@@ -230,29 +236,29 @@ impl Context {
     /// Whether the client cancelled this request.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.0.cancel.is_fired()
+        self.0.cancel.is_cancelled()
     }
 
     /// Waits until the client cancels this request, or its result is ready.
     ///
-    /// An async function does not need this: its future is dropped then. It is for work that runs elsewhere.
+    /// An async function does not need this: its future is dropped then. Use it for work on other threads or tasks.
     pub fn cancelled(&self) -> Cancelled {
-        self.0.cancel.wait()
+        self.0.cancel.cancelled()
     }
 
-    /// Whether both are the same request.
-    fn is(&self, other: &Self) -> bool {
+    /// Whether both refer to the same request.
+    fn is_same_request(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    pub(crate) fn inner(&self) -> &Inner {
+    pub(crate) fn inner(&self) -> &ContextInner {
         &self.0
     }
 
     /// The value registered for `T`: this request's first, then the server's.
     pub(crate) fn find<T: ?Sized + 'static>(&self) -> Option<&T> {
-        let Inner { request, state, settings, .. } = &*self.0;
-        request.extensions.get().or_else(|| state.get()).or_else(|| settings.own.get())
+        let ContextInner { request, state, settings, .. } = &*self.0;
+        request.extensions.get().or_else(|| state.get()).or_else(|| settings.server_values.get())
     }
 
     pub(crate) fn as_any<T: 'static>(&self) -> Option<&T> {

@@ -5,37 +5,37 @@ use serde_json::{Map, Value};
 use super::{Context, notification_meta};
 use crate::{jsonrpc::notification, protocol::Revision, sync::Mutex};
 
-/// The client's `progressToken`, and the last value sent with it.
+/// The client's `progressToken`, and the last value that was sent with it.
 #[derive(Debug)]
-pub(crate) struct Channel {
+pub(crate) struct ProgressToken {
     /// Raw JSON.
-    token: Box<str>,
+    json: Box<str>,
     last: Mutex<Option<f64>>,
 }
 
-impl Channel {
-    pub(crate) fn new(token: &str) -> Self {
-        Self { token: token.into(), last: Mutex::new(None) }
+impl ProgressToken {
+    pub(crate) fn new(json: &str) -> Self {
+        Self { json: json.into(), last: Mutex::new(None) }
     }
 }
 
 /// Numbers for progress: floats and integers of every size.
 ///
 /// The wire has doubles only, so integers beyond 2⁵³ are rounded.
-pub trait Amount: sealed::Amount {}
+pub trait Amount: sealed::ToF64 {}
 
 mod sealed {
-    pub trait Amount {
-        fn amount(self) -> f64;
+    pub trait ToF64 {
+        fn to_f64(self) -> f64;
     }
 }
 
 macro_rules! amounts {
     ($($t:ty)*) => {$(
         impl Amount for $t {}
-        impl sealed::Amount for $t {
+        impl sealed::ToF64 for $t {
             #[allow(clippy::cast_lossless, clippy::cast_precision_loss)]
-            fn amount(self) -> f64 {
+            fn to_f64(self) -> f64 {
                 self as f64
             }
         }
@@ -56,16 +56,16 @@ pub struct Progress<'a> {
 
 impl<'a> Progress<'a> {
     pub(super) fn new(context: &'a Context, progress: impl Amount) -> Self {
-        Self { context, progress: progress.amount(), total: None, message: None, meta: Map::new() }
+        Self { context, progress: progress.to_f64(), total: None, message: None, meta: Map::new() }
     }
 
     /// The value at which the work is done: the wire's `total`.
     pub fn total(mut self, total: impl Amount) -> Self {
-        self.total = Some(total.amount());
+        self.total = Some(total.to_f64());
         self
     }
 
-    /// What is being done: the wire's `message`; clients before 2025-03-26 do not see it.
+    /// A description of the current step: the wire's `message`; clients before 2025-03-26 do not see it.
     pub fn message(mut self, message: impl Into<String>) -> Self {
         self.message = Some(message.into());
         self
@@ -89,21 +89,21 @@ impl<'a> Progress<'a> {
             }
             return;
         }
-        let (Some(channel), Some(connection)) = (&inner.progress, &inner.request.connection) else { return };
-        // a spawned task may outlive the call, but nothing more is sent for it
+        let (Some(token), Some(connection)) = (&inner.progress, &inner.request.connection) else { return };
+        // a spawned task may outlive the call
         if !self.progress.is_finite() || !inner.cancel.is_running() {
             return;
         }
-        let mut last = channel.last.lock();
+        let mut last = token.last.lock();
         if last.is_some_and(|last| self.progress <= last) {
             return;
         }
         *last = Some(self.progress);
-        // sent under the lock, so that two threads cannot swap their values on the way out
+        // sent under the lock, so that values of two threads stay in order
         connection.notify(notification("notifications/progress", |params| {
-            params.raw("progressToken", &channel.token).value("progress", &Number(self.progress));
+            params.raw("progressToken", &token.json).value("progress", &ProgressNumber(self.progress));
             if let Some(total) = self.total.filter(|t| t.is_finite()) {
-                params.value("total", &Number(total));
+                params.value("total", &ProgressNumber(total));
             }
             if inner.revision >= Revision::V2025_03_26 {
                 params.opt_str("message", self.message.as_deref());
@@ -113,10 +113,10 @@ impl<'a> Progress<'a> {
     }
 }
 
-/// Whole values travel as integers: `50`, not `50.0`.
-struct Number(f64);
+/// Serializes integral values as integers: `50`, not `50.0`.
+struct ProgressNumber(f64);
 
-impl serde::Serialize for Number {
+impl serde::Serialize for ProgressNumber {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[allow(clippy::cast_possible_truncation)]
         if self.0.fract() == 0.0 && self.0.abs() < 9e15 {

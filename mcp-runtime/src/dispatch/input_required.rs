@@ -82,7 +82,7 @@ impl Server {
         input: InputRequired,
     ) -> Reply {
         // nothing more is sent for the call from here on
-        context.inner().cancel.end();
+        context.inner().cancel.complete();
         let (requests, state) = match input {
             InputRequired::Missing(features) => return Reply::bad_request(missing_features(&features)),
             InputRequired::Requests(requests, state) => (requests, state),

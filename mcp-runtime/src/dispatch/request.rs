@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::response::Reply;
 use crate::{
     connection::{Access, ClientData, RequestContext},
-    context::{ClientRequests, Context, Delivery, Inner, Retry, TaskStart, any_forwarder},
+    context::{ClientRequests, Context, ContextInner, Delivery, Retry, TaskStart, has_forwarder},
     extensions::Extensions,
     jsonrpc::{JsonRpcMessage, Meta, Params, ProtocolError, decode_string, is_valid_id},
     protocol::{self, LogLevel, META_LOG_LEVEL, Revision},
@@ -87,16 +87,16 @@ impl<'a> Request<'a> {
             }
         };
         let meta = &self.params.meta;
-        Context::new(Inner {
+        Context::new(ContextInner {
             revision: self.revision,
             state: state.clone(),
             request: self.context.clone(),
             client: self.client(),
             meta: meta.to_json(),
-            progress: meta.progress_token.map(|token| crate::context::Channel::new(token.get())),
+            progress: meta.progress_token.map(|token| crate::context::ProgressToken::new(token.get())),
             // an unknown level has been refused by `check`
             log_level: self.log_level().unwrap_or_default(),
-            cancel: crate::context::Cancel::default(),
+            cancel: crate::context::CallCancellation::default(),
             client_requests: ClientRequests::new(delivery, retry),
             task_start: TaskStart::default(),
             settings: server.settings().clone(),
@@ -114,7 +114,7 @@ impl<'a> Request<'a> {
     /// Whether `tracing` events of the function are sent to its client, so that they must be attributed to the call.
     pub(super) fn forwards_events(&self, server: &Server) -> bool {
         server.settings().logging
-            && any_forwarder()
+            && has_forwarder()
             && if self.revision.is_modern() {
                 self.params.meta.log_level.is_some()
             } else {

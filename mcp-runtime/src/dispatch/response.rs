@@ -49,7 +49,7 @@ pub(crate) enum Status {
     Unavailable,
 }
 
-/// The answer to one request.
+/// The reply of a method to one request.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) outcome: Result<ResultBody, ProtocolError>,
@@ -240,7 +240,7 @@ impl Future for PendingReply {
 impl Drop for PendingReply {
     fn drop(&mut self) {
         if let Some(context) = &self.context {
-            context.inner().cancel.fire();
+            context.inner().cancel.cancel();
         }
     }
 }
@@ -352,8 +352,8 @@ impl ResultBody {
                 });
                 object.str("requestState", state);
             }
-            Self::TaskCreated(live) => live.write_seed(object),
-            Self::Task(live) => live.write_whole(object),
+            Self::TaskCreated(task) => task.write_summary(object),
+            Self::Task(task) => task.write_full(object),
             Self::StoredTask(record) => object.raw_members(object_members(record.json())),
         }
     }

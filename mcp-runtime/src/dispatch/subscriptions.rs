@@ -81,7 +81,7 @@ impl Server {
             accepted
         });
         let context = request.context;
-        let subscriber = self.hub().follow(filter.clone(), context.caller.clone(), context.authenticated);
+        let subscriber = self.hub().subscribe(filter.clone(), context.caller.clone(), context.authenticated);
         let Some(subscriber) = subscriber else {
             tracing::warn!("a subscription was refused: too many are open\nraise `max_subscribers`");
             return Err(Reply::unavailable("too many subscriptions are open\ntry again"));
@@ -90,8 +90,9 @@ impl Server {
         task_ids.truncate(self.hub().max_uris());
         let owner = owner(context.caller.as_deref());
         // a task that has ended no longer changes
-        task_ids
-            .retain(|id| self.tasks().here(id, owner.as_deref()).is_some_and(|task| task.follow(&filter)));
+        task_ids.retain(|id| {
+            self.tasks().running(id, owner.as_deref()).is_some_and(|task| task.subscribe(&filter))
+        });
         let acknowledgement = notification("notifications/subscriptions/acknowledged", |params| {
             write_subscription_meta(params, request.id);
             params.object("notifications", |n| {
@@ -150,7 +151,7 @@ impl ListenStream {
             Poll::Ready(change) => {
                 Poll::Ready(Some(change.notification(|p| write_subscription_meta(p, &self.id))))
             }
-            Poll::Pending if self.subscriber.is_over() => Poll::Ready(None),
+            Poll::Pending if self.subscriber.must_close() => Poll::Ready(None),
             Poll::Pending => Poll::Pending,
         }
     }

@@ -23,7 +23,7 @@ use crate::{
     jsonrpc::{Meta, ProtocolError},
     protocol::{MISSING_CLIENT_CAPABILITY, Revision, TASKS_EXTENSION},
     server::{Identity, Server, WeakServer},
-    task::{FinalReply, FoundTask, TaskEnd, TaskPermit},
+    task::{FinalReply, KnownTask, TaskEnd, TaskPermit},
     tool::ToolResult,
 };
 
@@ -82,10 +82,10 @@ impl Server {
         let threads = running.threads();
         let reply: BoxFuture<Reply> = Box::pin(async move {
             match server.create_task(&context).await {
-                Ok(slot) => {
-                    let created = ResultBody::TaskCreated(slot.live.clone());
+                Ok(permit) => {
+                    let created = ResultBody::TaskCreated(permit.task.clone());
                     // weak: dropping the server ends its tasks
-                    tokio::spawn(run_task(server.downgrade(), slot, call, revision, running));
+                    tokio::spawn(run_task(server.downgrade(), permit, call, revision, running));
                     created.into()
                 }
                 Err(error) => error.into(),
@@ -96,31 +96,31 @@ impl Server {
 
     /// Creates a task, which clients can find from now on.
     async fn create_task(&self, context: &Context) -> Result<Arc<TaskPermit>, ProtocolError> {
-        let slot = self.tasks().begin(owner(context.caller()))?;
-        slot.keep().await?;
-        context.inner().client_requests.become_task(slot.live.clone());
-        Ok(Arc::new(slot))
+        let permit = self.tasks().start(owner(context.caller()))?;
+        permit.save().await?;
+        context.inner().client_requests.become_task(permit.task.clone());
+        Ok(Arc::new(permit))
     }
 }
 
 /// Runs a task's function to its end.
 async fn run_task<C>(
     server: WeakServer,
-    slot: Arc<TaskPermit>,
+    permit: Arc<TaskPermit>,
     call: C,
     revision: Revision,
     mut running: Running<ToolResult>,
 ) where
     C: ItemCall<Output = ToolResult> + 'static,
 {
-    let live = slot.live.clone();
+    let task = permit.task.clone();
     let context = running.context().clone();
-    // a blocking thread of the function occupies the slot until it ends
-    running.hold_permits([CallPermit::Task(slot.clone())]);
+    // a blocking thread of the function holds the permit until it ends
+    running.hold_permits([CallPermit::Task(permit.clone())]);
     let function = async {
         let invoked = {
             let mut body = pin!(async move {
-                if let Some(semaphore) = running.context().permit_to_wait_for() {
+                if let Some(semaphore) = running.context().task_semaphore() {
                     // the semaphore is never closed
                     running.hold_permits(semaphore.acquire_owned().await.ok().map(CallPermit::Concurrency));
                 }
@@ -128,15 +128,15 @@ async fn run_task<C>(
             });
             let polled = std::future::poll_fn(|cx| {
                 let polled = body.as_mut().poll(cx);
-                live.polled();
+                task.drop_closed_requests();
                 polled
             });
             tokio::select! {
                 invoked = polled => Some(invoked),
-                () = live.given_up() => None,
+                () = task.wait_for_stop() => None,
             }
         };
-        let ended = match (invoked, server.upgrade()) {
+        let end = match (invoked, server.upgrade()) {
             (Some(invoked), Some(server)) => {
                 let reply = match invoked {
                     InvokeOutcome::Returned(result) => call.reply(&server, revision, result),
@@ -148,13 +148,13 @@ async fn run_task<C>(
                 TaskEnd::Replied(Arc::new(TaskOutcome { reply, revision, identity }))
             }
             _ => {
-                context.inner().cancel.fire();
+                context.inner().cancel.cancel();
                 TaskEnd::Cancelled
             }
         };
-        live.end(ended);
+        task.end(end);
     };
-    tokio::join!(function, slot.keep_up());
+    tokio::join!(function, permit.save_changes());
 }
 
 /// What a request does with its task.
@@ -210,30 +210,30 @@ fn task_id(request: &Request<'_>) -> Result<String, Reply> {
 }
 
 impl TaskAction {
-    fn apply(self, task: Option<FoundTask>) -> Result<Reply, ProtocolError> {
+    fn apply(self, task: Option<KnownTask>) -> Result<Reply, ProtocolError> {
         let Some(task) = task else {
             return Err(ProtocolError::invalid_params(
                 "unknown task: `taskId` is wrong, or the task has expired",
             ));
         };
         match (self, task) {
-            (Self::Get, FoundTask::Here(live)) => {
-                live.extend();
-                return Ok(ResultBody::Task(live).into());
+            (Self::Get, KnownTask::Running(task)) => {
+                task.extend();
+                return Ok(ResultBody::Task(task).into());
             }
-            (Self::Get, FoundTask::Stored(record)) => return Ok(ResultBody::StoredTask(record).into()),
-            (Self::Update(responses), FoundTask::Here(live)) => {
-                live.extend();
-                live.answer(responses);
+            (Self::Get, KnownTask::Stored(record)) => return Ok(ResultBody::StoredTask(record).into()),
+            (Self::Update(responses), KnownTask::Running(task)) => {
+                task.extend();
+                task.deliver_responses(responses);
             }
-            (Self::Cancel, FoundTask::Here(live)) => live.stop(TaskEnd::Cancelled),
-            (Self::Update(_) | Self::Cancel, FoundTask::Stored(record)) if record.is_running() => {
+            (Self::Cancel, KnownTask::Running(task)) => task.stop(TaskEnd::Cancelled),
+            (Self::Update(_) | Self::Cancel, KnownTask::Stored(record)) if record.is_running() => {
                 return Err(ProtocolError::internal(
                     "the task runs in another process\nroute requests by `Mcp-Name`, which repeats `taskId`",
                 ));
             }
             // the task has ended: a late response or cancellation has no effect
-            (Self::Update(_) | Self::Cancel, FoundTask::Stored(_)) => {}
+            (Self::Update(_) | Self::Cancel, KnownTask::Stored(_)) => {}
         }
         Ok(ResultBody::Empty.into())
     }

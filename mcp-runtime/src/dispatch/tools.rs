@@ -102,7 +102,7 @@ impl ItemCall for CallTool<'_> {
         if self.task.is_some() {
             // a call that starts as a task waits for its permit there, after its client has been answered
             let permit = if self.starts_as_task() { self.entry.permits.clone() } else { None };
-            context.may_start_task(permit);
+            context.allow_task_start(permit);
         }
     }
 

@@ -1,4 +1,4 @@
-//! One thing that has changed, and the notification that says so. The hub carries changes, followers write them.
+//! A change of a list, a resource or a task, and its notification.
 
 use std::{
     fmt,
@@ -8,14 +8,14 @@ use std::{
 
 use crate::jsonrpc::{Object, notification};
 
-/// What has changed. Two equal changes that wait for the same follower are one.
+/// What has changed. Of equal changes a subscriber's queue holds one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Change {
     /// The list of tools.
     Tools,
     /// The list of prompts.
     Prompts,
-    /// The list of resources, or that of templates.
+    /// The list of resources, or of resource templates.
     Resources,
     /// The contents of the resource at this URI.
     Updated(Arc<str>),
@@ -23,15 +23,16 @@ pub(crate) enum Change {
     Task(TaskChange),
 }
 
-/// A task, as those who follow it are told of it.
+/// A task, as its subscribers see it.
 pub(crate) trait TaskView: Send + Sync {
     fn id(&self) -> &str;
 
-    /// Writes what there is to see at this moment.
+    /// Writes its current state.
     fn write(&self, task: &mut Object<'_>);
 }
 
-/// A task that has changed: the same as any other of its id, since it is looked at when it is told of.
+/// A task that has changed; equal to every other change of that task, since the notification contains its state at the
+/// time of writing.
 #[derive(Clone)]
 pub(crate) struct TaskChange(pub(crate) Arc<dyn TaskView>);
 
@@ -50,14 +51,14 @@ impl Hash for TaskChange {
 }
 
 impl fmt::Debug for TaskChange {
-    // its id is a secret
+    // the id is a secret
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("TaskChange")
     }
 }
 
 impl Change {
-    /// The wire's notification, with what `meta` writes into its `_meta`, on one line without its end.
+    /// The wire's notification, without a line end; `meta` writes its `_meta`.
     pub(crate) fn notification(&self, meta: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
         let method = match self {
             Self::Tools => "notifications/tools/list_changed",

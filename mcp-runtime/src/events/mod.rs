@@ -1,5 +1,5 @@
-//! Who wants to be told of which change, and what is still to be told: one hub for each server. The server's handle
-//! publishes; connections, streams of events and dispatch follow. Nobody here knows how a message travels.
+//! Change notifications: one hub for each server, with a filter and a bounded queue for each subscriber, independent of
+//! transports.
 
 mod change;
 mod filter;

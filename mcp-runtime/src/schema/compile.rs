@@ -53,10 +53,10 @@ const ANNOTATIONS: [&str; 18] = [
     "$id",
 ];
 
-type Result<T> = std::result::Result<T, UnsupportedKeyword>;
+type CompileResult<T> = Result<T, UnsupportedKeyword>;
 
 /// Compiles a root schema; the root is the first node.
-pub(super) fn compile(root: &Value) -> Result<Vec<SchemaNode>> {
+pub(super) fn compile(root: &Value) -> CompileResult<Vec<SchemaNode>> {
     let mut compiler = Compiler { root, nodes: Vec::new(), ids: HashMap::new() };
     compiler.node("", root)?;
     compiler.reject_endless_references()?;
@@ -78,7 +78,7 @@ struct Subschema<'s> {
 }
 
 impl Subschema<'_> {
-    fn unsupported<T>(&self, keyword: &str, reason: impl Into<String>) -> Result<T> {
+    fn unsupported<T>(&self, keyword: &str, reason: impl Into<String>) -> CompileResult<T> {
         Err(UnsupportedKeyword {
             keyword: keyword.to_owned(),
             pointer: self.pointer.to_owned(),
@@ -86,7 +86,7 @@ impl Subschema<'_> {
         })
     }
 
-    fn number(&self, keyword: &str) -> Result<Option<Number>> {
+    fn number(&self, keyword: &str) -> CompileResult<Option<Number>> {
         match self.map.get(keyword) {
             None => Ok(None),
             Some(Value::Number(number)) => Ok(Some(number.clone())),
@@ -94,7 +94,7 @@ impl Subschema<'_> {
         }
     }
 
-    fn count(&self, keyword: &str) -> Result<Option<u64>> {
+    fn count(&self, keyword: &str) -> CompileResult<Option<u64>> {
         let Some(number) = self.number(keyword)? else { return Ok(None) };
         let whole = number.as_f64().filter(|float| float.fract() == 0.0 && *float >= 0.0);
         match number.as_u64().or(whole.map(|float| float as u64)) {
@@ -103,7 +103,7 @@ impl Subschema<'_> {
         }
     }
 
-    fn names(&self, keyword: &str, value: &Value) -> Result<Vec<String>> {
+    fn names(&self, keyword: &str, value: &Value) -> CompileResult<Vec<String>> {
         let names =
             value.as_array().map(|list| list.iter().map(|name| name.as_str().map(str::to_owned)).collect());
         match names.flatten() {
@@ -112,7 +112,7 @@ impl Subschema<'_> {
         }
     }
 
-    fn members(&self, keyword: &str) -> Result<impl Iterator<Item = (&String, &Value)>> {
+    fn members(&self, keyword: &str) -> CompileResult<impl Iterator<Item = (&String, &Value)>> {
         match self.map.get(keyword) {
             None => Ok(None.into_iter().flatten()),
             Some(Value::Object(members)) => Ok(Some(members).into_iter().flatten()),
@@ -120,7 +120,7 @@ impl Subschema<'_> {
         }
     }
 
-    fn regex(&self, keyword: &str, pattern: &str) -> Result<Regex> {
+    fn regex(&self, keyword: &str, pattern: &str) -> CompileResult<Regex> {
         Regex::new(pattern).or_else(|error| self.unsupported(keyword, format!("`{pattern}`: {error}")))
     }
 
@@ -130,7 +130,7 @@ impl Subschema<'_> {
 }
 
 impl Compiler<'_> {
-    fn node(&mut self, pointer: &str, schema: &Value) -> Result<NodeId> {
+    fn node(&mut self, pointer: &str, schema: &Value) -> CompileResult<NodeId> {
         if let Some(id) = self.ids.get(pointer) {
             return Ok(*id);
         }
@@ -155,7 +155,7 @@ impl Compiler<'_> {
         Ok(id)
     }
 
-    fn compile_object(&mut self, subschema: &Subschema<'_>) -> Result<SchemaNode> {
+    fn compile_object(&mut self, subschema: &Subschema<'_>) -> CompileResult<SchemaNode> {
         let mut node = SchemaNode::default();
         for (keyword, value) in subschema.map {
             match keyword.as_str() {
@@ -205,11 +205,11 @@ impl Compiler<'_> {
         Ok(node)
     }
 
-    fn child(&mut self, subschema: &Subschema<'_>, keyword: &str, schema: &Value) -> Result<NodeId> {
+    fn child(&mut self, subschema: &Subschema<'_>, keyword: &str, schema: &Value) -> CompileResult<NodeId> {
         self.node(&format!("{}/{keyword}", subschema.pointer), schema)
     }
 
-    fn optional_child(&mut self, subschema: &Subschema<'_>, keyword: &str) -> Result<Option<NodeId>> {
+    fn optional_child(&mut self, subschema: &Subschema<'_>, keyword: &str) -> CompileResult<Option<NodeId>> {
         subschema.map.get(keyword).map(|schema| self.child(subschema, keyword, schema)).transpose()
     }
 
@@ -218,7 +218,7 @@ impl Compiler<'_> {
         subschema: &Subschema<'_>,
         keyword: &str,
         value: &Value,
-    ) -> Result<Vec<NodeId>> {
+    ) -> CompileResult<Vec<NodeId>> {
         let Value::Array(schemas) = value else {
             return subschema.unsupported(keyword, "its value is not an array of schemas");
         };
@@ -226,7 +226,7 @@ impl Compiler<'_> {
         schemas.iter().enumerate().map(|(index, schema)| self.node(&at(index), schema)).collect()
     }
 
-    fn reference(&mut self, subschema: &Subschema<'_>, value: &Value) -> Result<NodeId> {
+    fn reference(&mut self, subschema: &Subschema<'_>, value: &Value) -> CompileResult<NodeId> {
         let Value::String(reference) = value else {
             return subschema.unsupported("$ref", "its value is not a string");
         };
@@ -239,7 +239,7 @@ impl Compiler<'_> {
         }
     }
 
-    fn array_rules(&mut self, subschema: &Subschema<'_>) -> Result<Option<ArrayRules>> {
+    fn array_rules(&mut self, subschema: &Subschema<'_>) -> CompileResult<Option<ArrayRules>> {
         if !subschema.has(&["minItems", "maxItems", "uniqueItems", "prefixItems", "items", "contains"]) {
             return Ok(None);
         }
@@ -260,7 +260,7 @@ impl Compiler<'_> {
         Ok(Some(rules))
     }
 
-    fn object_rules(&mut self, subschema: &Subschema<'_>) -> Result<Option<ObjectRules>> {
+    fn object_rules(&mut self, subschema: &Subschema<'_>) -> CompileResult<Option<ObjectRules>> {
         const KEYWORDS: [&str; 9] = [
             "properties",
             "required",
@@ -308,7 +308,7 @@ impl Compiler<'_> {
     }
 
     /// Rejects schemas that apply themselves to the same value: validation would not terminate.
-    fn reject_endless_references(&self) -> Result<()> {
+    fn reject_endless_references(&self) -> CompileResult<()> {
         let mut done = vec![false; self.nodes.len()];
         let mut active = vec![false; self.nodes.len()];
         for start in 0..self.nodes.len() {
@@ -357,7 +357,7 @@ impl Compiler<'_> {
     }
 }
 
-fn choices(subschema: &Subschema<'_>) -> Result<Option<Choices>> {
+fn choices(subschema: &Subschema<'_>) -> CompileResult<Option<Choices>> {
     let constant = subschema.map.get("const");
     match (subschema.map.get("enum"), constant) {
         (None, None) => Ok(None),
@@ -371,7 +371,7 @@ fn choices(subschema: &Subschema<'_>) -> Result<Option<Choices>> {
     }
 }
 
-fn number_rules(subschema: &Subschema<'_>) -> Result<Option<NumberRules>> {
+fn number_rules(subschema: &Subschema<'_>) -> CompileResult<Option<NumberRules>> {
     if !subschema.has(&["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]) {
         return Ok(None);
     }
@@ -388,7 +388,7 @@ fn number_rules(subschema: &Subschema<'_>) -> Result<Option<NumberRules>> {
     }))
 }
 
-fn string_rules(subschema: &Subschema<'_>) -> Result<Option<StringRules>> {
+fn string_rules(subschema: &Subschema<'_>) -> CompileResult<Option<StringRules>> {
     if !subschema.has(&["minLength", "maxLength", "pattern"]) {
         return Ok(None);
     }

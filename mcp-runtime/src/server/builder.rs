@@ -15,7 +15,7 @@ use super::{Error, Identity, Result, Server, ServerHandle, ServerInner, item::Bu
 use crate::{
     config::{LONGEST, Options},
     context::Settings,
-    crypto::{Key, Ring, Seal},
+    crypto::{Key, KeyRing, Seal},
     events::Hub,
     extensions::Extensions,
     item::{BuildError, Location},
@@ -255,7 +255,7 @@ impl ServerBuilder {
         if keys.is_empty() {
             self.problems.push(BuildError::new("`.keys(..)` got no key\ngive it at least one".into()));
         }
-        self.options.keys = Some(Ring::new(keys));
+        self.options.keys = Some(KeyRing::new(keys));
         self
     }
 
@@ -377,11 +377,11 @@ impl ServerBuilder {
         let options = self.options;
         #[cfg(feature = "http")]
         problems.extend(options.http.check().into_iter().map(BuildError::new));
-        let keys = match options.keys.clone().map_or_else(Ring::from_environment, Ok) {
+        let keys = match options.keys.clone().map_or_else(KeyRing::from_environment, Ok) {
             Ok(keys) => keys,
             Err(problem) => {
                 problems.push(BuildError::new(problem));
-                Ring::new(Vec::new())
+                KeyRing::new(Vec::new())
             }
         };
         let skills = Arc::new(SkillCatalog::read(&self.skills_dirs, &mut problems));
@@ -404,7 +404,7 @@ impl ServerBuilder {
         let server = Server(Arc::new_cyclic(|this: &Weak<ServerInner>| {
             if handled {
                 // no cycle: it does not keep the server alive
-                settings.own.insert(ServerHandle::new(this.clone()));
+                settings.server_values.insert(ServerHandle::new(this.clone()));
             }
             ServerInner {
                 identity: Arc::new(identity),

@@ -162,7 +162,7 @@ impl ServerHandle {
     /// for open streams. Our own transports end their streams by themselves.
     pub fn end_subscriptions(&self) {
         if let Some(shared) = self.0.upgrade() {
-            shared.hub.end();
+            shared.hub.close();
         }
     }
 

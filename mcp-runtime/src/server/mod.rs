@@ -38,7 +38,7 @@ pub(crate) use registry::Registry;
 use crate::{
     config::Options,
     context::Settings,
-    crypto::{Ring, Seal},
+    crypto::{KeyRing, Seal},
     events::{Hub, ListChanges},
     protocol::Revision,
     sync::RwLock,
@@ -53,7 +53,7 @@ struct ServerInner {
     identity: Arc<Identity>,
     options: Options,
     settings: Arc<Settings>,
-    keys: Ring,
+    keys: KeyRing,
     /// Seals the state of calls that wait for input.
     states: Seal,
     /// Seals cursors of lists.
@@ -155,7 +155,7 @@ impl Server {
 
     /// The keys that everything a client carries for us is sealed with.
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has sessions"))]
-    pub(crate) fn keys(&self) -> &Ring {
+    pub(crate) fn keys(&self) -> &KeyRing {
         &self.0.keys
     }
 

@@ -37,7 +37,7 @@ impl ServerBuilder {
     /// the handshake era that is told of changes. Over HTTP other bounds, which are lower by default, are met first:
     /// `max_connections` and `max_streams`. Whoever raises those may have to raise this.
     pub fn max_subscribers(mut self, subscribers: usize) -> Self {
-        self.options.subscriptions.followers = subscribers;
+        self.options.subscriptions.subscribers = subscribers;
         self
     }
 

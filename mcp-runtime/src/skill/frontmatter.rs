@@ -37,13 +37,13 @@ pub(super) struct Frontmatter {
 pub(super) fn read(manifest: &str, name: &str) -> Result<Frontmatter, Fault> {
     let all = parse(block(manifest)?)?;
     match all.get("name") {
-        Some(Value::String(own)) if own == name => {}
-        Some(Value::String(own)) => {
+        Some(Value::String(declared)) if declared == name => {}
+        Some(Value::String(declared)) => {
             return Err(fault(format!(
-                "`name` is `{own}`, and the directory is `{name}`\nwrite `name: {name}`, or rename the directory"
+                "`name` is `{declared}`, and the directory is `{name}`\nwrite `name: {name}`, or rename the directory"
             )));
         }
-        Some(_) => return Err(fault("`name` is no text\nput it in quotes")),
+        Some(_) => return Err(fault("`name` is not text\nput it in quotes")),
         None => return Err(fault(format!("the frontmatter has no `name`\nwrite `name: {name}`"))),
     }
     let description = match all.get("description") {
@@ -52,7 +52,7 @@ pub(super) fn read(manifest: &str, name: &str) -> Result<Frontmatter, Fault> {
             let text = "the frontmatter has no `description`\nwrite what the skill does, and when to use it";
             return Err(fault(text));
         }
-        Some(_) => return Err(fault("`description` is no text\nput it in quotes")),
+        Some(_) => return Err(fault("`description` is not text\nput it in quotes")),
     };
     let long = [("description", MAX_DESCRIPTION), ("compatibility", MAX_COMPATIBILITY)];
     for (key, limit) in long {
@@ -70,7 +70,7 @@ pub(super) fn read(manifest: &str, name: &str) -> Result<Frontmatter, Fault> {
                 )));
             }
         }
-        Some(_) => return Err(fault("`metadata` is no mapping\nwrite `key: value` lines under it")),
+        Some(_) => return Err(fault("`metadata` is not a mapping\nwrite `key: value` lines under it")),
     }
     Ok(Frontmatter { description, all })
 }
@@ -123,7 +123,7 @@ fn parse(yaml: &str) -> Result<Map<String, Value>, Fault> {
                     Value::Null => Ok(Map::new()),
                     _ => Err(Fault {
                         line: Some(line),
-                        text: "the frontmatter is no mapping\nwrite `key: value` lines".into(),
+                        text: "the frontmatter is not a mapping\nwrite `key: value` lines".into(),
                     }),
                 };
             }
@@ -189,7 +189,7 @@ impl<'a> Reader<'a> {
             }
             Event::Alias(anchor) => {
                 let Some((value, values)) = self.anchors.get(&anchor).cloned() else {
-                    return Err(self.fault("an alias stands inside what it stands for"));
+                    return Err(self.fault("an alias refers to a node that contains it"));
                 };
                 self.count(values)?;
                 return Ok(value);
@@ -222,16 +222,16 @@ impl<'a> Reader<'a> {
             let plain = matches!(event, Event::Scalar(_, ScalarStyle::Plain, ..));
             let key = match self.value(event, depth + 1)? {
                 Value::String(key) if plain && key == "<<" => {
-                    return Err(self.fault("`<<` is no part of YAML 1.2\nwrite the keys out"));
+                    return Err(self.fault("`<<` is not part of YAML 1.2\nwrite the keys out"));
                 }
                 Value::String(key) => key,
-                _ => return Err(self.fault("a key is no text\nput it in quotes")),
+                _ => return Err(self.fault("a key is not text\nput it in quotes")),
             };
             let line = self.line;
             let event = self.next()?;
             let value = self.value(event, depth + 1)?;
             if map.contains_key(&key) {
-                let text = format!("`{key}` stands twice in one mapping\nremove one of them");
+                let text = format!("`{key}` is duplicated in a mapping\nremove one of them");
                 return Err(Fault { line: Some(line), text });
             }
             map.insert(key, value);
@@ -253,8 +253,7 @@ impl<'a> Reader<'a> {
         if style != ScalarStyle::Plain {
             return Ok(text.into());
         }
-        plain(text)
-            .ok_or_else(|| self.fault(format!("`{text}` is no number that JSON has\nput it in quotes")))
+        plain(text).ok_or_else(|| self.fault(format!("`{text}` is not a JSON number\nput it in quotes")))
     }
 }
 
@@ -379,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn line_ends_a_byte_order_mark_and_comments_are_no_content() {
+    fn line_ends_a_byte_order_mark_and_comments_are_not_content() {
         let text = "\u{feff}---\r\nname: x # the name\r\ndescription: \"d\"\r\n--- \t\r\nbody";
         assert_eq!(read(text, "x").expect("frontmatter").description, "d");
         assert_eq!(read("---\nname: x\ndescription: d\n---", "x").expect("frontmatter").all.len(), 2);
@@ -395,16 +394,16 @@ mod tests {
         assert!(refused("---\n---\n").1.contains("no `name`"));
         assert!(refused("---\n# nothing\n---\n").1.contains("no `name`"));
         assert!(refused("---\nname: y\ndescription: d\n---\n").1.contains("rename the directory"));
-        assert!(refused("---\nname: 1\ndescription: d\n---\n").1.contains("`name` is no text"));
+        assert!(refused("---\nname: 1\ndescription: d\n---\n").1.contains("`name` is not text"));
         for text in ["", "description:", "description: ' '"] {
             assert!(
                 refused(&format!("---\nname: x\n{text}\n---\n")).1.contains("no `description`"),
                 "{text}"
             );
         }
-        assert!(refused("---\nname: x\ndescription: [d]\n---\n").1.contains("`description` is no text"));
+        assert!(refused("---\nname: x\ndescription: [d]\n---\n").1.contains("`description` is not text"));
         assert!(refused("---\n- name\n---\n").1.contains("no mapping"));
-        assert!(refused(&manifest("metadata: 1")).1.contains("`metadata` is no mapping"));
+        assert!(refused(&manifest("metadata: 1")).1.contains("`metadata` is not a mapping"));
         assert!(refused(&manifest("metadata: {io.modelcontextprotocol/x: 1}")).1.contains("reserved"));
     }
 
@@ -412,9 +411,9 @@ mod tests {
     fn what_json_cannot_say_is_refused_with_its_line() {
         assert_eq!(refused(&manifest("k: v\nk: w")).0, Some(5));
         for (yaml, part) in [
-            ("k: v\nk: w", "stands twice"),
-            ("1: v", "a key is no text"),
-            ("[a]: v", "a key is no text"),
+            ("k: v\nk: w", "is duplicated"),
+            ("1: v", "a key is not text"),
+            ("[a]: v", "a key is not text"),
             ("k: .inf", "no number that JSON has"),
             ("k: 99999999999999999999", "no number that JSON has"),
             ("k: 1e999", "no number that JSON has"),
@@ -433,7 +432,7 @@ mod tests {
     #[test]
     fn size_depth_and_aliases_are_bounded() {
         assert_eq!(extra("a: &a [1]\nb: *a"), json!({"a": [1], "b": [1]}));
-        assert!(refused(&manifest("a: &a [*a]")).1.contains("inside what it stands for"));
+        assert!(refused(&manifest("a: &a [*a]")).1.contains("a node that contains it"));
         let mut bomb = "l0: &l0 [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
         for n in 1..12 {
             let aliases = vec![format!("*l{}", n - 1); 10].join(",");

@@ -1,4 +1,4 @@
-//! Events that clients may come back for: what was sent on a stream, and what could not be.
+//! The store of events that clients of legacy HTTP sessions may resume from.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -13,7 +13,7 @@ use crate::sync::Mutex;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoredEvent {
-    /// Its place in the stream, from 1 on.
+    /// Its number in the stream, from 1.
     pub number: u64,
     /// A JSON-RPC message; empty at the end of a stream that ended without one.
     pub message: Arc<str>,
@@ -22,25 +22,24 @@ pub struct StoredEvent {
 }
 
 impl StoredEvent {
-    /// An event of that place.
+    /// The event with that number.
     pub fn new(number: u64, message: impl Into<Arc<str>>, last: bool) -> Self {
         Self { number, message: message.into(), last }
     }
 }
 
-/// Keeps events of handshake-era sessions over HTTP, for clients that come back with `Last-Event-ID`.
+/// Keeps the events of legacy HTTP sessions, for clients that reconnect with `Last-Event-ID`.
 ///
-/// The server's own store is in its memory. Implement this over a store that replicas share, and a client may resume
-/// its streams at any of them. Sessions and streams are named by short texts that nobody can guess. A store may
-/// forget what it likes: what was forgotten is not sent again. It should forget streams that nobody has added to for
-/// longer than clients come back.
+/// The default store is in the server's memory. With a store that replicas share, a client can resume its streams at
+/// any of them. Sessions and streams have short ids that cannot be guessed. A store may remove any event: it is not
+/// sent again then. It should remove streams to which no event was added for longer than clients take to reconnect.
 ///
 /// See [resumability](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#resumability-and-redelivery).
 pub trait EventStore: Send + Sync {
     /// Adds an event to a stream; the numbers of a stream increase.
     fn append<'a>(&'a self, session: &'a str, stream: &'a str, event: StoredEvent) -> StoreFuture<'a, ()>;
 
-    /// The events of a stream whose numbers are above `after`, in order; `None` if nothing is known of the stream.
+    /// The events of a stream with numbers above `after`, in order; `None` if the stream is unknown.
     fn read<'a>(
         &'a self,
         session: &'a str,
@@ -48,16 +47,16 @@ pub trait EventStore: Send + Sync {
         after: u64,
     ) -> StoreFuture<'a, Option<Vec<StoredEvent>>>;
 
-    /// Forgets the streams of a session, which has ended.
+    /// Removes the streams of a session that has ended.
     fn forget<'a>(&'a self, session: &'a str) -> StoreFuture<'a, ()>;
 }
 
-/// How much the server's own store keeps.
+/// The limits of the store in memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EventBounds {
     /// Bytes of all events.
     pub(crate) bytes: usize,
-    /// Streams.
+    /// Number of streams.
     pub(crate) streams: usize,
     /// Events of one stream.
     pub(crate) events: usize,

@@ -1,4 +1,4 @@
-//! Which calls have used the answers they got.
+//! The record of calls that have consumed their client responses: each call does it at most once.
 
 use std::{
     collections::HashMap,
@@ -8,48 +8,48 @@ use std::{
 use super::StoreFuture;
 use crate::sync::Mutex;
 
-/// A clock that lags behind must not forget too early.
-const SKEW: Duration = Duration::from_secs(60);
+/// Entries are kept for longer than they are valid, since clocks of replicas differ.
+const CLOCK_SKEW: Duration = Duration::from_secs(60);
 
-/// Remembers which calls have used their answers; see [`Context::consume_once`](crate::Context::consume_once).
+/// Records the calls that have consumed their client responses; see
+/// [`Context::consume_once`](crate::Context::consume_once).
 ///
-/// The server's own store is in its memory. Implement this over a store that replicas share if calls may reach any of
-/// them.
+/// The default store is in the server's memory. Implement this for a store that replicas share if calls may reach any
+/// of them.
 pub trait SingleUse: Send + Sync {
-    /// Marks the call of that id as used, at least until `expires`; whether it was not before.
-    ///
-    /// When in doubt (no room, no connection) the answer is `false`.
+    /// Marks the call of that id as consumed, at least until `expires`. Returns whether it was not before; `false` as
+    /// well if the store is full or cannot be reached.
     fn consume<'a>(&'a self, id: &'a str, expires: SystemTime) -> StoreFuture<'a, bool>;
 }
 
-/// The calls that have used their answers, in memory.
+/// The store in memory.
 #[derive(Debug)]
 pub(crate) struct MemorySingleUse {
     limit: usize,
-    until: Mutex<HashMap<Box<str>, SystemTime>>,
+    expiry: Mutex<HashMap<Box<str>, SystemTime>>,
 }
 
 impl MemorySingleUse {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { limit, until: Mutex::default() }
+        Self { limit, expiry: Mutex::default() }
     }
 
-    fn take(&self, id: &str, expires: SystemTime, now: SystemTime) -> bool {
-        let mut until = self.until.lock();
-        if until.len() >= self.limit {
-            until.retain(|_, expires| *expires > now);
+    fn consume_at(&self, id: &str, expires: SystemTime, now: SystemTime) -> bool {
+        let mut expiry = self.expiry.lock();
+        if expiry.len() >= self.limit {
+            expiry.retain(|_, expires| *expires > now);
         }
-        if until.len() >= self.limit || until.contains_key(id) {
+        if expiry.len() >= self.limit || expiry.contains_key(id) {
             return false;
         }
-        until.insert(id.into(), expires + SKEW);
+        expiry.insert(id.into(), expires + CLOCK_SKEW);
         true
     }
 }
 
 impl SingleUse for MemorySingleUse {
     fn consume<'a>(&'a self, id: &'a str, expires: SystemTime) -> StoreFuture<'a, bool> {
-        Box::pin(std::future::ready(self.take(id, expires, SystemTime::now())))
+        Box::pin(std::future::ready(self.consume_at(id, expires, SystemTime::now())))
     }
 }
 
@@ -58,13 +58,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_memory_refuses_until_something_expires() {
-        let used = MemorySingleUse::new(2);
+    fn a_full_store_refuses_calls_until_one_expires() {
+        let store = MemorySingleUse::new(2);
         let at = |secs| SystemTime::UNIX_EPOCH + Duration::from_secs(secs);
-        assert!(used.take("a", at(100), at(0)));
-        assert!(!used.take("a", at(100), at(0)), "used before");
-        assert!(used.take("b", at(200), at(0)));
-        assert!(!used.take("c", at(200), at(159)), "full");
-        assert!(used.take("c", at(200), at(161)));
+        assert!(store.consume_at("a", at(100), at(0)));
+        assert!(!store.consume_at("a", at(100), at(0)), "consumed before");
+        assert!(store.consume_at("b", at(200), at(0)));
+        assert!(!store.consume_at("c", at(200), at(159)), "full");
+        assert!(store.consume_at("c", at(200), at(161)));
     }
 }

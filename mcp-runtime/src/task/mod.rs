@@ -1,18 +1,17 @@
-//! Calls that go on as tasks: which of them run, whose they are, how long they are known. Dispatch starts and ends
-//! them and answers for them; functions report to theirs through the context.
+//! Calls that continue as tasks: the tasks that run in this process, their owners, limits and expiry.
 //!
-//! A running function is in this process only; what is known of a task is in the [`TaskStore`] as well.
+//! A function runs in one process; the state of its task is in the [`TaskStore`] as well.
 //!
 //! See the [Tasks extension](https://github.com/modelcontextprotocol/ext-tasks).
 
-mod live;
+mod running_task;
 
 use std::{collections::HashMap, fmt, pin::pin, sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use tokio::sync::Notify;
 
-pub(crate) use live::{FinalReply, RunningTask, StoreUpdate, TaskEnd};
+pub(crate) use running_task::{FinalReply, RunningTask, StoreUpdate, TaskEnd};
 
 use crate::{
     admission::{SharePermit, Shares},
@@ -23,12 +22,12 @@ use crate::{
     sync::Mutex,
 };
 
-/// The bounds of a server's tasks.
+/// The options of a server's tasks.
 #[derive(Clone)]
 pub(crate) struct TaskOptions {
-    /// How long a task is known after somebody has asked for it, or it has ended.
+    /// How long a task is kept after a client has requested it, or it has ended.
     pub(crate) ttl: Duration,
-    /// How often clients may ask.
+    /// The wire's `pollIntervalMs`.
     pub(crate) poll_interval: Duration,
     /// How many may run at once.
     pub(crate) max_running: usize,
@@ -56,93 +55,94 @@ impl fmt::Debug for TaskOptions {
 #[derive(Debug)]
 pub(crate) struct Tasks {
     running: Mutex<HashMap<Arc<str>, Arc<RunningTask>>>,
-    places: Arc<Shares>,
+    permits: Arc<Shares>,
     options: TaskOptions,
-    /// The last one has ended.
+    /// Notified when no task runs any more.
     idle: Notify,
     hub: Hub,
 }
 
-/// A task's place among those that run; dropping it gives the place up.
+/// A permit for a running task; dropping it releases the permit and removes the task from the running ones.
 #[derive(Debug)]
 pub(crate) struct TaskPermit {
     tasks: Arc<Tasks>,
-    pub(crate) live: Arc<RunningTask>,
+    pub(crate) task: Arc<RunningTask>,
     _permit: SharePermit,
 }
 
-/// A task, as a request finds it.
+/// A task that a client requests.
 #[derive(Debug)]
-pub(crate) enum FoundTask {
+pub(crate) enum KnownTask {
     /// It runs in this process.
-    Here(Arc<RunningTask>),
-    /// This is known of it.
+    Running(Arc<RunningTask>),
+    /// It has ended, or runs in another process.
     Stored(TaskRecord),
 }
 
 impl Tasks {
-    /// Those who follow a task are told of it by the hub.
+    /// `hub` notifies the subscribers of the tasks.
     pub(crate) fn new(options: TaskOptions, hub: Hub) -> Arc<Self> {
-        let places = Shares::new(options.max_running);
-        Arc::new(Self { running: Mutex::default(), places, options, idle: Notify::new(), hub })
+        let permits = Shares::new(options.max_running);
+        Arc::new(Self { running: Mutex::default(), permits, options, idle: Notify::new(), hub })
     }
 
-    /// Begins a task of that owner.
+    /// Starts a task of that owner.
     ///
     /// # Errors
-    /// Too many of them run, or there is no randomness for an id that nobody can guess.
-    pub(crate) fn begin(self: &Arc<Self>, owner: Option<Arc<str>>) -> Result<TaskPermit, ProtocolError> {
-        let random = random_bytes::<18>().map_err(|_| ProtocolError::internal("there is no randomness"))?;
+    /// Too many tasks run, or the operating system provides no randomness for an id that cannot be guessed.
+    pub(crate) fn start(self: &Arc<Self>, owner: Option<Arc<str>>) -> Result<TaskPermit, ProtocolError> {
+        let random = random_bytes::<18>()
+            .map_err(|_| ProtocolError::internal("the operating system provides no randomness"))?;
         let id: Arc<str> = URL_SAFE_NO_PAD.encode(random).into();
-        let Some(permit) = self.places.try_acquire(owner.clone()) else {
+        let Some(permit) = self.permits.try_acquire(owner.clone()) else {
             return Err(ProtocolError::internal("too many tasks are running; try again later"));
         };
         let TaskOptions { ttl, poll_interval, .. } = &self.options;
-        let live = RunningTask::new(id.clone(), owner, *ttl, *poll_interval, self.hub.clone());
-        self.running.lock().insert(id, live.clone());
-        Ok(TaskPermit { tasks: self.clone(), live, _permit: permit })
+        let task = RunningTask::new(id.clone(), owner, *ttl, *poll_interval, self.hub.clone());
+        self.running.lock().insert(id, task.clone());
+        Ok(TaskPermit { tasks: self.clone(), task, _permit: permit })
     }
 
-    /// The task of that id, if it is this owner's and runs here.
-    pub(crate) fn here(&self, id: &str, owner: Option<&str>) -> Option<Arc<RunningTask>> {
-        let live = self.running.lock().get(id).cloned()?;
-        (live.owner.as_deref() == owner && !live.has_expired()).then_some(live)
+    /// The task of that id, if it belongs to this owner and runs in this process.
+    pub(crate) fn running(&self, id: &str, owner: Option<&str>) -> Option<Arc<RunningTask>> {
+        let task = self.running.lock().get(id).cloned()?;
+        (task.owner.as_deref() == owner && !task.has_expired()).then_some(task)
     }
 
-    /// The task of that id, if it is this owner's.
+    /// The task of that id, if it belongs to this owner.
     ///
     /// # Errors
-    /// The store cannot be asked.
+    /// The store cannot be read.
     pub(crate) async fn find(
         &self,
         id: &str,
         owner: Option<&str>,
-    ) -> Result<Option<FoundTask>, ProtocolError> {
-        if let Some(live) = self.here(id, owner) {
-            return Ok(Some(FoundTask::Here(live)));
+    ) -> Result<Option<KnownTask>, ProtocolError> {
+        if let Some(task) = self.running(id, owner) {
+            return Ok(Some(KnownTask::Running(task)));
         }
         match self.options.store.get(id).await {
-            Ok(found) => Ok(found.filter(|record| record.owner() == owner).map(FoundTask::Stored)),
+            Ok(record) => Ok(record.filter(|record| record.owner() == owner).map(KnownTask::Stored)),
             Err(error) => {
-                tracing::error!(error = %error, "the store of tasks cannot be read");
+                tracing::error!(error = %error, "the task store cannot be read");
                 Err(ProtocolError::internal("tasks cannot be looked up at the moment"))
             }
         }
     }
 
-    /// Cancels everything: nobody can ask for it any more.
+    /// Cancels all running tasks: the process is about to end, and clients can no longer request them.
     pub(crate) fn stop(&self) {
-        for live in self.running.lock().values() {
-            live.stop(TaskEnd::Cancelled);
+        for task in self.running.lock().values() {
+            task.stop(TaskEnd::Cancelled);
         }
     }
 
-    /// Waits until none is running.
+    /// Waits until no task runs.
     #[cfg_attr(
         not(any(feature = "stdio", feature = "http")),
-        expect(dead_code, reason = "only a process comes to its end")
+        expect(dead_code, reason = "only stdio and HTTP wait for tasks at shutdown")
     )]
-    pub(crate) async fn ended(&self) {
+    pub(crate) async fn wait_until_idle(&self) {
         loop {
             let mut idle = pin!(self.idle.notified());
             idle.as_mut().enable();
@@ -155,42 +155,42 @@ impl Tasks {
 }
 
 impl TaskPermit {
-    /// Keeps the new task, so that it can be asked for.
+    /// Saves the new task in the store, so that clients can request it.
     ///
     /// # Errors
-    /// The store has no room, or cannot be reached.
-    pub(crate) async fn keep(&self) -> Result<(), ProtocolError> {
-        let StoreUpdate::Running(record) = self.live.keep() else { return Ok(()) };
+    /// The store is full, or cannot be reached.
+    pub(crate) async fn save(&self) -> Result<(), ProtocolError> {
+        let StoreUpdate::Running(record) = self.task.store_update() else { return Ok(()) };
         self.tasks.options.store.put(record).await.map_err(|error| {
-            tracing::error!(error = %error, "a task cannot be kept");
-            ProtocolError::internal("the task cannot be kept; try again later")
+            tracing::error!(error = %error, "a task cannot be saved");
+            ProtocolError::internal("the task cannot be saved\ntry again later")
         })
     }
 
-    /// Keeps what changes about the task, until it has ended.
-    pub(crate) async fn keep_up(&self) {
-        let (live, store) = (&self.live, &self.tasks.options.store);
+    /// Saves every change of the task, until it has ended.
+    pub(crate) async fn save_changes(&self) {
+        let (task, store) = (&self.task, &self.tasks.options.store);
         loop {
-            live.changed().await;
-            match live.keep() {
+            task.wait_for_change().await;
+            match task.store_update() {
                 StoreUpdate::Running(record) => {
                     if let Err(error) = store.put(record).await {
-                        // the next change is as good, and it is this process that is asked first
-                        tracing::debug!(error = %error, "a task's progress cannot be kept");
+                        // the next change saves it, and requests that reach this process do not read the store
+                        tracing::debug!(error = %error, "a task's progress cannot be saved");
                     }
                 }
-                StoreUpdate::TaskEnd(record) => {
+                StoreUpdate::Ended(record) => {
                     if let Err(error) = store.put(record).await {
-                        tracing::error!(error = %error, "a task's result cannot be kept");
-                        let lost = ProtocolError::internal("the result could not be kept");
-                        live.end_instead(TaskEnd::Failed(lost));
-                        self.keep_failure().await;
+                        tracing::error!(error = %error, "a task's result cannot be saved");
+                        let lost = ProtocolError::internal("the result could not be saved");
+                        task.replace_end(TaskEnd::Failed(lost));
+                        self.save_failure().await;
                     }
                     return;
                 }
-                StoreUpdate::Nothing => {
-                    if let Err(error) = store.remove(&live.id).await {
-                        tracing::debug!(error = %error, "a task that has expired cannot be forgotten");
+                StoreUpdate::Expired => {
+                    if let Err(error) = store.remove(&task.id).await {
+                        tracing::debug!(error = %error, "an expired task cannot be removed");
                     }
                     return;
                 }
@@ -198,11 +198,11 @@ impl TaskPermit {
         }
     }
 
-    async fn keep_failure(&self) {
-        if let StoreUpdate::TaskEnd(record) = self.live.keep()
+    async fn save_failure(&self) {
+        if let StoreUpdate::Ended(record) = self.task.store_update()
             && let Err(error) = self.tasks.options.store.put(record).await
         {
-            tracing::error!(error = %error, "nor can it be kept that it is lost");
+            tracing::error!(error = %error, "the loss of a task's result cannot be saved");
         }
     }
 }
@@ -210,7 +210,7 @@ impl TaskPermit {
 impl Drop for TaskPermit {
     fn drop(&mut self) {
         let mut running = self.tasks.running.lock();
-        running.remove(&self.live.id);
+        running.remove(&self.task.id);
         if running.is_empty() {
             self.tasks.idle.notify_waiters();
         }
@@ -229,8 +229,8 @@ mod tests {
         events::{ListChanges, Subscriber},
     };
 
-    struct Nothing;
-    impl FinalReply for Nothing {
+    struct EmptyResult;
+    impl FinalReply for EmptyResult {
         fn error(&self) -> Option<&ProtocolError> {
             None
         }
@@ -239,9 +239,9 @@ mod tests {
         }
     }
 
-    fn told(follower: &mut Subscriber) -> Vec<Value> {
+    fn notifications(subscriber: &mut Subscriber) -> Vec<Value> {
         let mut cx = Context::from_waker(Waker::noop());
-        std::iter::from_fn(|| match follower.poll(&mut cx) {
+        std::iter::from_fn(|| match subscriber.poll(&mut cx) {
             Poll::Ready(change) => serde_json::from_slice(&change.notification(|_| {})).ok(),
             Poll::Pending => None,
         })
@@ -249,35 +249,41 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_follows_a_task_is_told_how_it_is_then_and_keeps_it() {
+    async fn a_subscriber_gets_the_current_state_of_a_task_and_keeps_it_from_expiring() {
         let hub = Hub::default();
         let options = TaskOptions { ttl: Duration::from_secs(60), ..TaskOptions::default() };
         let tasks = Tasks::new(options, hub.clone());
-        let (followed, other) = (tasks.begin(None).unwrap(), tasks.begin(None).unwrap());
+        let (subscribed, other) = (tasks.start(None).unwrap(), tasks.start(None).unwrap());
         let filter = hub.filter(ListChanges::default());
-        let mut follower = hub.follow(filter.clone(), None, false).unwrap();
-        assert!(followed.live.follow(&filter));
+        let mut subscriber = hub.subscribe(filter.clone(), None, false).unwrap();
+        assert!(subscribed.task.subscribe(&filter));
 
-        other.live.report_progress(1.0, None, None);
-        assert_eq!(told(&mut follower), [] as [Value; 0], "another task");
-        followed.live.report_progress(1.0, None, Some("one".into()));
-        followed.live.report_progress(2.0, None, Some("two".into()));
-        let messages = told(&mut follower);
-        assert_eq!(messages.len(), 1, "one notification tells of everything so far");
+        other.task.report_progress(1.0, None, None);
+        assert_eq!(notifications(&mut subscriber), [] as [Value; 0], "another task");
+        subscribed.task.report_progress(1.0, None, Some("one".into()));
+        subscribed.task.report_progress(2.0, None, Some("two".into()));
+        let messages = notifications(&mut subscriber);
+        assert_eq!(messages.len(), 1, "one notification for both changes");
         assert_eq!(messages[0]["method"], "notifications/tasks");
         assert_eq!(messages[0]["params"]["statusMessage"], "two");
-        assert_eq!(messages[0]["params"]["taskId"], *followed.live.id);
+        assert_eq!(messages[0]["params"]["taskId"], *subscribed.task.id);
 
         let limit = Duration::from_secs(600);
-        assert!(tokio::time::timeout(limit, followed.live.given_up()).await.is_err(), "it is followed");
-        assert!(tokio::time::timeout(limit, other.live.given_up()).await.is_ok());
-        followed.live.end(TaskEnd::Replied(Arc::new(Nothing)));
-        assert_eq!(told(&mut follower)[0]["params"]["status"], "completed");
-        assert!(!followed.live.follow(&filter), "nothing more will happen to it");
+        assert!(
+            tokio::time::timeout(limit, subscribed.task.wait_for_stop()).await.is_err(),
+            "it has a subscriber"
+        );
+        assert!(tokio::time::timeout(limit, other.task.wait_for_stop()).await.is_ok());
+        subscribed.task.end(TaskEnd::Replied(Arc::new(EmptyResult)));
+        assert_eq!(notifications(&mut subscriber)[0]["params"]["status"], "completed");
+        assert!(!subscribed.task.subscribe(&filter), "it no longer changes");
 
-        let third = tasks.begin(None).unwrap();
-        assert!(third.live.follow(&filter));
-        drop((follower, filter));
-        assert!(tokio::time::timeout(limit, third.live.given_up()).await.is_ok(), "nobody follows it now");
+        let third = tasks.start(None).unwrap();
+        assert!(third.task.subscribe(&filter));
+        drop((subscriber, filter));
+        assert!(
+            tokio::time::timeout(limit, third.task.wait_for_stop()).await.is_ok(),
+            "it has no subscriber"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! What a server tells a client that listens, one change after the other.
+//! The notifications of changes that a test's client receives.
 
 use std::{
     fmt,
@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use crate::{dispatch::ListenStream, events::Subscriber, transport::memory::parse_message};
 
-/// How long a change may take in a test; publishing is immediate, so that only the publisher takes time.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a test waits for a change.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A subscription of a [`TestServer`](super::TestServer): the notifications of changes, oldest first.
 ///
@@ -25,7 +25,7 @@ pub struct Changes {
 
 pub(super) enum ChangeSource {
     Stream(Box<ListenStream>),
-    /// Of a client that has shaken hands.
+    /// Of a legacy client.
     Session(Subscriber),
 }
 
@@ -34,14 +34,14 @@ impl Changes {
         Self { source, acknowledged }
     }
 
-    /// Takes the first message.
-    pub(super) fn acknowledge(&mut self) {
+    /// Receives the acknowledgement, which is the first message.
+    pub(super) fn receive_acknowledgement(&mut self) {
         if let Poll::Ready(mut message) = self.poll(&mut Context::from_waker(Waker::noop())) {
             self.acknowledged = message["params"]["notifications"].take();
         }
     }
 
-    /// What the server agreed to tell of: the part of the filter that it honours.
+    /// The part of the filter that the server accepted.
     #[must_use]
     pub fn acknowledged(&self) -> &Value {
         &self.acknowledged
@@ -52,14 +52,14 @@ impl Changes {
     /// # Panics
     /// None comes within 10 seconds, or the server has ended the subscription.
     pub async fn next(&mut self) -> Value {
-        match self.within(PATIENCE).await {
+        match self.next_within(TIMEOUT).await {
             Some(message) if message.get("method").is_some() => message,
             Some(result) => panic!("the server has ended the subscription: {result}"),
-            None => panic!("no change was published within {PATIENCE:?}"),
+            None => panic!("no change was published within {TIMEOUT:?}"),
         }
     }
 
-    /// The next notification, if there is one now. What was published before is there.
+    /// The next notification, if one was published before.
     ///
     /// # Panics
     /// The server has ended the subscription.
@@ -72,28 +72,27 @@ impl Changes {
         }
     }
 
-    /// Waits for the server to end the subscription, and gives the result that it ends with. Changes before that are
-    /// left out.
+    /// Waits for the server to end the subscription, and returns its result. Changes before that are skipped.
     ///
     /// # Panics
     /// It does not end within 10 seconds.
     pub async fn ended(mut self) -> Value {
         loop {
-            match self.within(PATIENCE).await {
+            match self.next_within(TIMEOUT).await {
                 Some(mut message) if message.get("method").is_none() => {
                     return message.get_mut("result").map_or(Value::Null, Value::take);
                 }
                 Some(_) => {}
-                None => panic!("the server did not end the subscription within {PATIENCE:?}"),
+                None => panic!("the server did not end the subscription within {TIMEOUT:?}"),
             }
         }
     }
 
-    async fn within(&mut self, limit: Duration) -> Option<Value> {
+    async fn next_within(&mut self, limit: Duration) -> Option<Value> {
         tokio::time::timeout(limit, poll_fn(|cx| self.poll(cx))).await.ok()
     }
 
-    /// The next message; a reply when the subscription has ended.
+    /// The next message; a reply once the subscription has ended.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Value> {
         let bytes = match &mut self.source {
             ChangeSource::Stream(subscription) => match subscription.poll_next(cx) {
@@ -101,7 +100,7 @@ impl Changes {
                 Poll::Ready(None) => subscription.result(),
                 Poll::Pending => return Poll::Pending,
             },
-            ChangeSource::Session(follower) => match follower.poll(cx) {
+            ChangeSource::Session(subscriber) => match subscriber.poll(cx) {
                 Poll::Ready(change) => change.notification(|_| {}),
                 Poll::Pending => return Poll::Pending,
             },

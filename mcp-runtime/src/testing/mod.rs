@@ -1,4 +1,4 @@
-//! Tests of servers in memory: every message is real JSON, and neither a process nor a socket is involved.
+//! Tests of servers in memory: messages are encoded as on the wire, without a process or a socket.
 
 mod changes;
 mod reply;
@@ -23,8 +23,7 @@ const TASK_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A client and a server in one process, for tests.
 ///
-/// It speaks 2026-07-28 unless told otherwise, and asks for progress on every call. Dropping the future of a call
-/// cancels it, as a client would.
+/// It uses 2026-07-28 by default, and requests progress on every call. Dropping the future of a call cancels the call.
 ///
 /// ```
 /// use mcp_runtime::{prelude::*, testing::TestServer};
@@ -52,7 +51,7 @@ impl TestServer {
     /// Builds the server and connects to it.
     ///
     /// # Errors
-    /// What [`ServerBuilder::build`] says.
+    /// As [`ServerBuilder::build`].
     pub fn new(builder: ServerBuilder) -> Result<Self> {
         Ok(Self::of(&builder.build()?))
     }
@@ -63,13 +62,13 @@ impl TestServer {
         Self { client: MemoryClient::modern(server.clone()) }
     }
 
-    /// Speaks 2026-07-28 from now on.
+    /// Uses 2026-07-28 from now on.
     #[must_use]
     pub fn modern(self) -> Self {
         Self { client: self.client.with_revision(Revision::LATEST) }
     }
 
-    /// Speaks that revision from now on: with a handshake, unless it is 2026-07-28.
+    /// Uses that revision from now on: with `initialize`, unless it is 2026-07-28.
     ///
     /// ```
     /// # use mcp_runtime::{Revision, testing::TestServer};
@@ -83,13 +82,13 @@ impl TestServer {
         Self { client: self.client.with_revision(revision) }
     }
 
-    /// Declares these client capabilities, and answers what functions ask: `answers` gets the wire's `method` and
-    /// `params`, and gives the result, or the message of an error.
+    /// Declares these client capabilities, and responds to client requests: `answers` gets the wire's `method` and
+    /// `params`, and returns the result, or the message of an error.
     ///
-    /// A call that asks is then answered and repeated until it is done, in either era. An error reaches a function
-    /// only after a handshake, as the [error](crate::AskError) of its question: in the stateless era
-    /// [`inputResponses`](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr) are results,
-    /// and a host without one gives the call up. So the reply is the one that asks then.
+    /// A call that returns `input_required` is retried with the responses until it completes. With a legacy revision a
+    /// function gets an error as the [error](crate::AskError) of its request. With 2026-07-28
+    /// [`inputResponses`](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr) are results
+    /// only, and a host that has none abandons the call: the reply is the `input_required` result then.
     ///
     /// ```
     /// # use mcp_runtime::testing::TestServer;
@@ -139,9 +138,9 @@ impl TestServer {
         self.request("tools/call", params).await
     }
 
-    /// Calls a tool as a client that knows tasks: if the call becomes one, its questions are answered and its end is
-    /// waited for. The reply is the one that the call would have had in line; that of a task which was cancelled, or
-    /// which asks what nobody answers, is the last reply of `tasks/get`.
+    /// Calls a tool as a client that supports tasks: if the call becomes a task, this responds to its client requests and
+    /// waits until it ends. The reply is the one that the call would have got without a task. If the task is cancelled,
+    /// or needs a response that [`answering`](Self::answering) does not give, it is the last reply of `tasks/get`.
     ///
     /// ```
     /// # use mcp_runtime::{prelude::*, testing::TestServer};
@@ -173,7 +172,7 @@ impl TestServer {
         self.request("resources/read", json!({ "uri": uri, "_meta": { "progressToken": "test" } })).await
     }
 
-    /// Gets a prompt; arguments that are no strings are sent as their JSON text.
+    /// Gets a prompt; arguments that are not strings are sent as their JSON text.
     pub async fn prompt(&self, name: &str, arguments: Value) -> Reply {
         let mut params = json!({ "name": name, "_meta": { "progressToken": "test" } });
         if !arguments.is_null() {
@@ -182,9 +181,9 @@ impl TestServer {
         self.request("prompts/get", params).await
     }
 
-    /// Completes an argument of a prompt, or of a template if `of` has a `:` and a `/`.
+    /// Completes an argument of a prompt, or of a resource template if `of` contains `:/`.
     ///
-    /// The result's `completion.values` are what a user would be offered.
+    /// The result's `completion.values` are the suggestions.
     pub async fn complete(&self, of: &str, argument: &str, value: &str) -> Reply {
         let reference = if of.contains(":/") {
             json!({ "type": "ref/resource", "uri": of })
@@ -225,9 +224,9 @@ impl TestServer {
         }
     }
 
-    /// Listens for changes: `filter` is the wire's `notifications` of `subscriptions/listen`.
+    /// Subscribes to changes: `filter` is the wire's `notifications` of `subscriptions/listen`.
     ///
-    /// A client that has shaken hands sends `resources/subscribe` for each of the URIs instead.
+    /// A legacy client sends `resources/subscribe` for each of the URIs instead.
     ///
     /// ```
     /// use mcp_runtime::{ServerHandle, prelude::*, testing::TestServer};
@@ -264,25 +263,25 @@ impl TestServer {
         }
     }
 
-    /// Sends any request; what the era puts into `_meta` is added where it is missing.
+    /// Sends any request; members of `_meta` that the revision requires are added where they are missing.
     pub async fn request(&self, method: &str, params: Value) -> Reply {
         Reply(self.client.request(method, params).await)
     }
 
-    /// What the server offers, as it tells clients: the wire's `capabilities`.
+    /// The wire's `capabilities` of the server.
     pub async fn capabilities(&self) -> Value {
         self.client.discover().await["capabilities"].take()
     }
 }
 
 impl TestServer {
-    /// Listens to what the filter wants.
+    /// Subscribes to the changes of the filter.
     ///
     /// # Errors
-    /// The reply that refuses.
+    /// The reply with the error.
     async fn open_changes(&self, filter: Value) -> Result<Changes, Reply> {
         if !self.client.revision().is_modern() {
-            return Ok(self.subscribe_each(&filter).await);
+            return Ok(self.subscribe_legacy(&filter).await);
         }
         let mut params = json!({ "notifications": filter });
         self.client.add_meta(&mut params);
@@ -292,48 +291,47 @@ impl TestServer {
             .listen(&params)
             .map_err(|reply| Reply(MemoryReply { message: reply, notifications: Vec::new() }))?;
         let mut changes = Changes::new(ChangeSource::Stream(Box::new(subscription)), Value::Null);
-        changes.acknowledge();
+        changes.receive_acknowledgement();
         Ok(changes)
     }
 
-    /// The same for a client that has shaken hands: its subscriptions are requests of their own.
-    async fn subscribe_each(&self, wanted: &Value) -> Changes {
-        let can = self.client.connection.server.offers(self.client.revision()).changes;
+    /// Subscribes a legacy client, which sends one request for each resource.
+    async fn subscribe_legacy(&self, filter: &Value) -> Changes {
+        let offered = self.client.connection.server.offers(self.client.revision()).changes;
         let lists = ListChanges {
-            tools: can.tools && wanted["toolsListChanged"] == true,
-            prompts: can.prompts && wanted["promptsListChanged"] == true,
-            resources: can.resources && wanted["resourcesListChanged"] == true,
+            tools: offered.tools && filter["toolsListChanged"] == true,
+            prompts: offered.prompts && filter["promptsListChanged"] == true,
+            resources: offered.resources && filter["resourcesListChanged"] == true,
         };
-        let filter = self.client.connection.server.hub().filter(lists);
+        let subscriptions = self.client.connection.server.hub().filter(lists);
         let mut acknowledged = json!({});
-        for (key, honoured) in [
+        for (key, accepted) in [
             ("toolsListChanged", lists.tools),
             ("promptsListChanged", lists.prompts),
             ("resourcesListChanged", lists.resources),
         ] {
-            if honoured {
+            if accepted {
                 acknowledged[key] = true.into();
             }
         }
-        let uris = wanted["resourceSubscriptions"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let mut honoured = Vec::new();
+        let uris = filter["resourceSubscriptions"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let mut accepted = Vec::new();
         for uri in uris.iter().filter_map(Value::as_str) {
             let reply = self.request("resources/subscribe", json!({ "uri": uri })).await;
-            if !reply.is_error() && filter.subscribe(uri) {
-                honoured.push(uri);
+            if !reply.is_error() && subscriptions.subscribe(uri) {
+                accepted.push(uri);
             }
         }
-        if !honoured.is_empty() {
-            acknowledged["resourceSubscriptions"] = honoured.into();
+        if !accepted.is_empty() {
+            acknowledged["resourceSubscriptions"] = accepted.into();
         }
-        match self.client.connection.server.hub().follow(filter, None, false) {
-            Some(follower) => Changes::new(ChangeSource::Session(follower), acknowledged),
+        match self.client.connection.server.hub().subscribe(subscriptions, None, false) {
+            Some(subscriber) => Changes::new(ChangeSource::Session(subscriber), acknowledged),
             None => panic!("the server has too many subscribers"),
         }
     }
 
-    /// Calls a tool as a task, answers what it asks and waits for its end: then this is what the call would have been
-    /// answered with.
+    /// See [`call_task`](Self::call_task).
     async fn run_task(&self, mut params: Value) -> Reply {
         let mut capabilities = self.client.capabilities.clone();
         capabilities["extensions"][TASKS_EXTENSION] = json!({});

@@ -1,4 +1,4 @@
-//! A reply as a test looks at it: read with typed accessors, or asserted with a failure that shows all of it.
+//! A reply in a test: typed accessors, and assertions whose failures print the whole reply.
 
 use std::fmt;
 
@@ -7,15 +7,15 @@ use serde_json::Value;
 
 use crate::{jsonrpc::ProtocolError, protocol, transport::memory::MemoryReply};
 
-/// What a server answered to one request, and the notifications that came before the answer.
+/// The reply to one request, and the notifications that came before it.
 ///
-/// Its `Display` is the whole of it, as indented JSON; that is what failed expectations print.
+/// Its `Display` is the whole reply as indented JSON; failed expectations print it.
 #[derive(Debug, Clone, PartialEq)]
-#[must_use = "a reply that nobody looks at tests nothing"]
+#[must_use = "a reply that is not checked tests nothing"]
 pub struct Reply(pub(super) MemoryReply);
 
 impl Reply {
-    /// The `result` as it went over the wire; null for an error.
+    /// The wire's `result`; null for an error.
     #[must_use]
     pub fn value(&self) -> &Value {
         self.0.result()
@@ -38,7 +38,7 @@ impl Reply {
         self.0.message.get("result").is_none_or(|result| result["isError"] == true)
     }
 
-    /// Every text in it, a line break between them: of a tool's content, a resource's contents, a prompt's messages.
+    /// Its texts, joined by line breaks: of a tool's content, a resource's contents or a prompt's messages.
     #[must_use]
     pub fn text(&self) -> String {
         let result = self.value();
@@ -57,7 +57,7 @@ impl Reply {
     #[must_use]
     #[track_caller]
     pub fn json<T: DeserializeOwned>(&self) -> T {
-        // a handshake client gets values that are no objects wrapped, but their text is as it was
+        // for legacy clients a value that is not an object is wrapped in one, but not in the text
         let structured = self.value().get("structuredContent");
         if let Some(value) = structured.and_then(|value| T::deserialize(value).ok()) {
             return value;
@@ -68,7 +68,7 @@ impl Reply {
         }
     }
 
-    /// What the call notified before it ended, oldest first.
+    /// The notifications of the call, oldest first.
     #[must_use]
     pub fn notifications(&self) -> &[Value] {
         &self.0.notifications

@@ -47,11 +47,11 @@ impl ClientConnection for StreamClient {
         self.writer.deliver(message)
     }
 
-    fn expect(&self) -> Result<PendingResponse, &'static str> {
+    fn expect_response(&self) -> Result<PendingResponse, &'static str> {
         if self.state.closed.is_cancelled() {
             return Err("it has closed the connection");
         }
-        self.state.pending.expect(THE_CLIENT)
+        self.state.pending.expect_response(THE_CLIENT)
     }
 
     fn header(&self, name: &str) -> Option<&str> {
@@ -243,7 +243,7 @@ impl StreamConnection {
     fn subscribe_to_changes(&self, filter: Arc<Filter>, out: &mut OutputBuffer) {
         out.flush(&self.scheduler.writer);
         let RequestContext { caller, authenticated, .. } = &self.legacy;
-        match self.scheduler.server.hub().follow(filter, caller.clone(), *authenticated) {
+        match self.scheduler.server.hub().subscribe(filter, caller.clone(), *authenticated) {
             Some(subscriber) => self.scheduler.notify_changes(subscriber),
             None => tracing::warn!(
                 "a client is not notified of changes: too many subscribers\nraise `max_subscribers`"

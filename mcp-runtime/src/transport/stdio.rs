@@ -71,7 +71,7 @@ impl Server {
         };
         let shutdown_timeout = self.options().drain.unwrap_or(STDIO_SHUTDOWN_TIMEOUT);
         tokio::select! {
-            () = scheduler.supervise(stopping.cancelled(), self.tasks().ended(), shutdown_timeout) => {}
+            () = scheduler.supervise(stopping.cancelled(), self.tasks().wait_until_idle(), shutdown_timeout) => {}
             () = second_signal => tracing::warn!("SIGTERM was received again: running calls were dropped"),
         }
         self.tasks().stop();

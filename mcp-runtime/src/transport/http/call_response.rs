@@ -35,7 +35,7 @@ const MAX_SILENCE: Duration = Duration::from_secs(10);
 /// A response, as far as it is known without waiting.
 pub(super) enum StartedResponse {
     Ready(Response<ResponseBody>),
-    Pending(Box<ResponseFuture>),
+    Pending(Box<HttpResponseFuture>),
 }
 
 impl From<Response<ResponseBody>> for StartedResponse {
@@ -68,7 +68,7 @@ pub(super) trait LegacyCalls: Send {
 }
 
 /// The response to calls that are running. If it is dropped, the client has disconnected.
-pub(super) struct ResponseFuture {
+pub(super) struct HttpResponseFuture {
     /// Absent once there is a response.
     calls: Option<Calls>,
     server: Server,
@@ -86,7 +86,7 @@ enum Format {
     },
 }
 
-impl ResponseFuture {
+impl HttpResponseFuture {
     pub(super) fn new(
         server: &Server,
         calls: Calls,
@@ -117,7 +117,7 @@ impl ResponseFuture {
     }
 }
 
-impl Future for ResponseFuture {
+impl Future for HttpResponseFuture {
     type Output = Response<ResponseBody>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response<ResponseBody>> {
@@ -137,7 +137,7 @@ impl Future for ResponseFuture {
     }
 }
 
-impl Drop for ResponseFuture {
+impl Drop for HttpResponseFuture {
     fn drop(&mut self) {
         if let (Some(calls), Some(legacy)) = (self.calls.take(), self.legacy.take()) {
             // the functions continue, but no one reads their messages
@@ -190,7 +190,7 @@ pub(super) fn subscription_response(
     tokio::spawn(async move {
         let messages = async {
             // changes that the client has not read yet are kept in the hub, each of them once
-            while outbound.has_room().await
+            while outbound.wait_for_capacity().await
                 && let Some(message) = poll_fn(|cx| subscription.poll_next(cx)).await
             {
                 outbound.put(message);

@@ -68,7 +68,7 @@ impl ClientConnection for RequestConnection {
         }
     }
 
-    fn expect(&self) -> Result<PendingResponse, &'static str> {
+    fn expect_response(&self) -> Result<PendingResponse, &'static str> {
         Err("2026-07-28 has no requests from the server to the client")
     }
 

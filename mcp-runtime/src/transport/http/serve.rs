@@ -248,7 +248,7 @@ async fn accept(handler: Arc<HttpHandler>, listener: TcpListener, stop: impl Fut
     let all = u32::try_from(endpoint.options.max_connections).unwrap_or(u32::MAX);
     let _all_closed = permits.acquire_many(all).await;
     let tasks = endpoint.server.tasks();
-    if timeout_at(deadline, tasks.ended()).await.is_err() {
+    if timeout_at(deadline, tasks.wait_until_idle()).await.is_err() {
         tracing::warn!("tasks were still running after the shutdown timeout and were cancelled");
         tasks.stop();
     }

@@ -12,7 +12,7 @@ use http::{Method, Request as HttpRequest, Response, StatusCode};
 use hyper::body::{Body, Bytes};
 
 use super::{
-    call_response::{ResponseFuture, StartedResponse, reply_response, subscription_response},
+    call_response::{HttpResponseFuture, StartedResponse, reply_response, subscription_response},
     connection::RequestConnection,
     cors,
     endpoint::{Endpoint, PostRequest},
@@ -224,7 +224,7 @@ impl HttpHandler {
             StartedRequest::Running(mut running) => {
                 running.pending.hold(blocking::CallPermit::Budget(permit));
                 let calls = Calls::single(running, Revision::LATEST);
-                StartedResponse::Pending(ResponseFuture::new(server, calls, connection, None))
+                StartedResponse::Pending(HttpResponseFuture::new(server, calls, connection, None))
             }
         }
     }

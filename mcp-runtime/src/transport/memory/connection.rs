@@ -59,8 +59,8 @@ impl ClientConnection for MemoryRequestClient {
         Ok(())
     }
 
-    fn expect(&self) -> Result<PendingResponse, &'static str> {
-        self.state.pending.expect(THE_CLIENT)
+    fn expect_response(&self) -> Result<PendingResponse, &'static str> {
+        self.state.pending.expect_response(THE_CLIENT)
     }
 
     fn session(&self) -> Option<&dyn SessionState> {

@@ -44,7 +44,7 @@ impl ClientConnection for StatelessConnection {
         self.0.deliver(message)
     }
 
-    fn expect(&self) -> Result<PendingResponse, &'static str> {
+    fn expect_response(&self) -> Result<PendingResponse, &'static str> {
         Err(STATELESS)
     }
 
@@ -98,8 +98,8 @@ impl ClientConnection for SessionConnection {
         self.request.deliver(message)
     }
 
-    fn expect(&self) -> Result<PendingResponse, &'static str> {
-        let pending = self.sessions.pending.expect(self.session.uid)?;
+    fn expect_response(&self) -> Result<PendingResponse, &'static str> {
+        let pending = self.sessions.pending.expect_response(self.session.uid)?;
         // checked last: pending requests are closed after this has fired
         if self.shutdown.is_cancelled() { Err("the server is stopping") } else { Ok(pending) }
     }

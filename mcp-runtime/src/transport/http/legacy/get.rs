@@ -138,7 +138,7 @@ impl StandaloneStream {
             session.revision,
             sessions.event_store.clone(),
         )?;
-        let subscribe = || hub.follow(data.filter().clone(), caller, authenticated);
+        let subscribe = || hub.subscribe(data.filter().clone(), caller, authenticated);
         let serial = data.standalone.add(subscribe)?;
         Some(Self { endpoint: endpoint.clone(), stream, serial })
     }

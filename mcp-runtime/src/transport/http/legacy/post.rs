@@ -23,7 +23,7 @@ use crate::{
     protocol::{INVALID_PARAMS, Revision},
     transport::http::{
         call_response::{
-            LegacyCalls, ResponseFuture, StartedResponse, calls_response, drive_calls, reply_response,
+            HttpResponseFuture, LegacyCalls, StartedResponse, calls_response, drive_calls, reply_response,
         },
         connection::RequestConnection,
         endpoint::{Endpoint, PostRequest},
@@ -97,7 +97,7 @@ impl Legacy {
                 }
                 let calls = Calls::single(running, origin.revision);
                 let legacy = Box::new(SessionCalls { endpoint: endpoint.clone(), client });
-                StartedResponse::Pending(ResponseFuture::new(server, calls, connection, Some(legacy)))
+                StartedResponse::Pending(HttpResponseFuture::new(server, calls, connection, Some(legacy)))
             }
         }
     }
@@ -245,7 +245,7 @@ impl Legacy {
             return calls_response(server, &mut calls, connection).into();
         }
         let legacy = Box::new(SessionCalls { endpoint: endpoint.clone(), client });
-        StartedResponse::Pending(ResponseFuture::new(server, calls, connection, Some(legacy)))
+        StartedResponse::Pending(HttpResponseFuture::new(server, calls, connection, Some(legacy)))
     }
 }
 

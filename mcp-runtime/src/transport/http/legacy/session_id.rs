@@ -10,7 +10,7 @@ use super::capabilities::PackedCapabilities;
 use crate::sync::Mutex;
 use crate::{
     connection::{Caller, ClientData},
-    crypto::{Ring, Seal},
+    crypto::{KeyRing, Seal},
     protocol::Revision,
 };
 
@@ -77,7 +77,7 @@ impl CachedSession {
 
 impl SessionIds {
     /// `lifetime` is in seconds. Servers that share keys are distinguished by their names.
-    pub(crate) fn new(ring: &Ring, lifetime: u64, server: &str) -> Self {
+    pub(crate) fn new(ring: &KeyRing, lifetime: u64, server: &str) -> Self {
         let mut bytes = (server.len() as u64).to_le_bytes().to_vec();
         bytes.extend(server.as_bytes());
         let anonymous = [&bytes[..], &[0]].concat();
@@ -197,8 +197,8 @@ fn truncate(text: &mut String, max_bytes: usize) {
 mod tests {
     use super::*;
 
-    fn ring() -> Ring {
-        Ring::new(vec![crate::crypto::Key::new([1; 32])])
+    fn ring() -> KeyRing {
+        KeyRing::new(vec![crate::crypto::Key::new([1; 32])])
     }
 
     fn session_ids() -> SessionIds {

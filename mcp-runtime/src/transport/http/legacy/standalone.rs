@@ -85,7 +85,7 @@ impl StandaloneStreams {
         if is_current && let Some(subscriber) = &mut state.subscriber {
             match subscriber.poll(cx) {
                 Poll::Ready(change) => return Poll::Ready(Some(change)),
-                Poll::Pending if subscriber.is_over() => return Poll::Ready(None),
+                Poll::Pending if subscriber.must_close() => return Poll::Ready(None),
                 Poll::Pending => {}
             }
         }
@@ -105,7 +105,7 @@ mod tests {
     fn each_message_is_sent_on_the_newest_stream_whose_client_is_connected() {
         let hub = Hub::default();
         let subscribe =
-            || hub.follow(hub.filter(ListChanges { tools: true, ..ListChanges::default() }), None, false);
+            || hub.subscribe(hub.filter(ListChanges { tools: true, ..ListChanges::default() }), None, false);
         let standalone = StandaloneStreams::default();
         let old = standalone.add(subscribe).unwrap();
         let new = standalone.add(|| panic!("the session has a subscriber")).unwrap();
@@ -126,6 +126,6 @@ mod tests {
         assert_eq!(next(old), Some(Change::Tools));
         standalone.remove(new);
         standalone.remove(old);
-        assert_eq!(hub.followers(), 0);
+        assert_eq!(hub.subscriber_count(), 0);
     }
 }

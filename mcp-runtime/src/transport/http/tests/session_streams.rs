@@ -374,9 +374,9 @@ async fn a_standalone_stream_that_its_client_does_not_read_ends_with_its_session
         publish_change(&handler);
         tokio::task::yield_now().await;
     }
-    assert_eq!(handler.endpoint.server.hub().followers(), 1);
+    assert_eq!(handler.endpoint.server.hub().subscriber_count(), 1);
     assert_eq!(client.delete().await, 204);
-    wait_until(|| handler.endpoint.server.hub().followers() == 0).await;
+    wait_until(|| handler.endpoint.server.hub().subscriber_count() == 0).await;
     let mut read = 0;
     while unread.next_event().await.is_some() {
         read += 1;
@@ -430,7 +430,7 @@ async fn a_call_whose_stream_its_client_does_not_read_can_be_cancelled() {
 #[test]
 fn by_default_streams_and_connections_are_bounded_before_subscribers_are() {
     let http = HttpOptions::default();
-    let followers = SubscriptionLimits::default().followers;
-    assert!(followers >= http.max_connections + http.max_waiting);
-    assert!(followers >= http.max_streams + http.max_waiting);
+    let subscribers = SubscriptionLimits::default().subscribers;
+    assert!(subscribers >= http.max_connections + http.max_waiting);
+    assert!(subscribers >= http.max_streams + http.max_waiting);
 }

@@ -11,13 +11,13 @@ use std::{
 
 use tokio::sync::Semaphore;
 
-use super::{Context, Inner};
+use super::{Context, ContextInner};
 
-/// Whether a call may become a task, and wants to.
+/// Whether a call may become a task, and whether its function has requested it.
 #[derive(Debug, Default)]
 pub(crate) struct TaskStart {
-    /// Set if it may: the concurrency limit that applies to its function.
-    permits: OnceLock<Option<Arc<Semaphore>>>,
+    /// Set if it may: the semaphore that limits concurrent runs of its function.
+    semaphore: OnceLock<Option<Arc<Semaphore>>>,
     is_requested: AtomicBool,
 }
 
@@ -48,14 +48,14 @@ impl Context {
     /// ```
     pub async fn start_task(&self) -> bool {
         poll_fn(|cx| {
-            let Inner { client_requests, task_start, .. } = self.inner();
+            let ContextInner { client_requests, task_start, .. } = self.inner();
             if client_requests.task().is_some() {
                 return Poll::Ready(true);
             }
-            if task_start.permits.get().is_none() || !self.is_current() {
+            if task_start.semaphore.get().is_none() || !self.is_current() {
                 return Poll::Ready(false);
             }
-            // the poller of the function looks at this next, and polls again once there is a task
+            // the poller checks this after each poll, and polls again once the task exists
             task_start.is_requested.store(true, Ordering::Relaxed);
             cx.waker().wake_by_ref();
             Poll::Pending
@@ -63,19 +63,19 @@ impl Context {
         .await
     }
 
-    /// Allows the call to become a task, whose function then acquires a permit of that semaphore first.
-    pub(crate) fn may_start_task(&self, permits: Option<Arc<Semaphore>>) {
-        // a context belongs to one call, which allows it once
-        let _again = self.inner().task_start.permits.set(permits);
+    /// Allows the call to become a task; its function then waits for a permit of that semaphore before it starts.
+    pub(crate) fn allow_task_start(&self, semaphore: Option<Arc<Semaphore>>) {
+        // set once: a context belongs to one call
+        let _result = self.inner().task_start.semaphore.set(semaphore);
     }
 
-    /// What the task acquires a permit of before its function begins.
-    pub(crate) fn permit_to_wait_for(&self) -> Option<Arc<Semaphore>> {
-        self.inner().task_start.permits.get().cloned().flatten()
+    /// The semaphore that the task acquires a permit of before its function starts.
+    pub(crate) fn task_semaphore(&self) -> Option<Arc<Semaphore>> {
+        self.inner().task_start.semaphore.get().cloned().flatten()
     }
 
-    /// Takes the wish of the pending function to become a task.
-    pub(crate) fn starts_task(&self) -> bool {
+    /// Whether the function has requested to become a task since the last call of this.
+    pub(crate) fn take_task_request(&self) -> bool {
         self.inner().task_start.is_requested.swap(false, Ordering::Relaxed)
     }
 }

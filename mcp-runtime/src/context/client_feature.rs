@@ -1,4 +1,4 @@
-//! Features that clients declare, by the capabilities that stand for them.
+//! Features that clients declare as capabilities.
 
 use std::fmt;
 
@@ -17,9 +17,9 @@ pub enum ClientFeature {
     Elicitation,
     /// It sends its user to a URL: `elicitation.url`.
     ElicitationUrl,
-    /// It lets its model answer: `sampling`.
+    /// It samples from its model: `sampling`.
     Sampling,
-    /// It lets its model use tools for that: `sampling.tools`.
+    /// Its model uses tools while it samples: `sampling.tools`.
     SamplingTools,
     /// It lists the folders that its user works in: `roots`.
     Roots,
@@ -41,7 +41,7 @@ impl ClientFeature {
     pub(crate) fn is_in(self, capabilities: &Value) -> bool {
         let found = self.path().iter().try_fold(capabilities, |at, key| at.get(key));
         let Some(Value::Object(found)) = found else { return false };
-        // without any mode it means forms, as it did before modes existed
+        // without any mode it supports forms, the only mode before 2025-11-25
         self != Self::Elicitation || found.contains_key("form") || !found.contains_key("url")
     }
 

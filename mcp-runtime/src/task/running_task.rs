@@ -1,5 +1,5 @@
-//! A task whose function is running: what it shows, what it asks, who may stop it. `Tasks` hands it out, its driver in
-//! dispatch ends it, its function reports to it through the context.
+//! A task whose function runs in this process: its status, its client requests, cancellation and expiry. A task ends
+//! once, and its subscribers are notified of every change.
 
 use std::{
     borrow::Cow,
@@ -32,29 +32,29 @@ pub(crate) struct RunningTask {
     ttl: Duration,
     poll_interval: Duration,
     state: Mutex<TaskState>,
-    /// There is something to keep.
+    /// Notified when the store must be updated.
     changed: Notify,
-    /// Somebody has ended it who is not its function.
+    /// Notified when the task was ended from outside of its function.
     stopped: Notify,
     hub: Hub,
-    this: Weak<Self>,
-    /// Held by those who follow it as well.
-    followed: Arc<()>,
+    weak_self: Weak<Self>,
+    /// Every subscribed filter holds a clone.
+    subscribed: Arc<()>,
 }
 
 #[derive(Debug)]
 struct TaskState {
     updated: SystemTime,
     expires: Instant,
-    /// What is kept says so.
-    kept_until: Instant,
+    /// The expiry in the store.
+    stored_expiry: Instant,
     message: Option<String>,
     progress: f64,
     /// In the order in which they were sent.
     requests: Vec<OpenRequest>,
-    /// Every key that a client request ever had.
-    issued: BTreeSet<Box<str>>,
-    ended: Option<TaskEnd>,
+    /// The keys of all client requests so far.
+    used_keys: BTreeSet<Box<str>>,
+    end: Option<TaskEnd>,
 }
 
 /// A client request without a response.
@@ -64,12 +64,12 @@ struct OpenRequest {
     response: oneshot::Sender<Box<str>>,
 }
 
-/// What a task's function ended with.
+/// The reply that the call would have got without the task.
 pub(crate) trait FinalReply: Send + Sync {
-    /// The error that the call would have had.
+    /// The error, if it is one.
     fn error(&self) -> Option<&ProtocolError>;
 
-    /// Appends the result that the call would have had; nothing if it would have had an error.
+    /// Appends the result; nothing if the reply is an error.
     fn write_result(&self, out: &mut Vec<u8>);
 }
 
@@ -79,18 +79,18 @@ pub(crate) enum TaskEnd {
     Replied(Arc<dyn FinalReply>),
     Failed(ProtocolError),
     Cancelled,
-    /// No client asked for it for too long.
+    /// No client requested it within its time to live.
     Expired,
 }
 
 impl TaskEnd {
-    /// The error that the task shows.
+    /// The wire's `error`.
     fn error(&self) -> Option<Cow<'_, ProtocolError>> {
         match self {
-            Self::Replied(outcome) => outcome.error().map(Cow::Borrowed),
+            Self::Replied(reply) => reply.error().map(Cow::Borrowed),
             Self::Failed(error) => Some(Cow::Borrowed(error)),
             Self::Expired => {
-                Some(Cow::Owned(ProtocolError::internal("the task expired: no client asked for it")))
+                Some(Cow::Owned(ProtocolError::internal("the task expired: no client requested it in time")))
             }
             Self::Cancelled => None,
         }
@@ -108,38 +108,38 @@ impl fmt::Debug for TaskEnd {
     }
 }
 
-/// What is to be done about a task that has changed.
+/// How the store must be updated after a change.
 #[derive(Debug)]
 pub(crate) enum StoreUpdate {
-    /// It goes on.
+    /// Put the record of a task that still runs.
     Running(TaskRecord),
-    /// It has ended like this.
-    TaskEnd(TaskRecord),
-    /// It is to be forgotten.
-    Nothing,
+    /// Put the record of a task that has ended.
+    Ended(TaskRecord),
+    /// Remove the record: the task has expired.
+    Expired,
 }
 
-fn text(json: Vec<u8>) -> Box<str> {
-    // it was written as text, so nothing is lost
+fn json_text(json: Vec<u8>) -> Box<str> {
+    // the JSON writer produces UTF-8 only
     String::from_utf8(json).unwrap_or_default().into()
 }
 
 impl TaskState {
     fn status(&self) -> &'static str {
-        match &self.ended {
+        match &self.end {
             None if self.requests.is_empty() => "working",
             None => "input_required",
             Some(TaskEnd::Cancelled) => "cancelled",
-            Some(ended) if ended.error().is_some() => "failed",
+            Some(end) if end.error().is_some() => "failed",
             Some(_) => "completed",
         }
     }
 
-    /// The message that the task shows: why it failed, or how far it has come.
-    fn message(&self) -> Option<String> {
-        match &self.ended {
+    /// The wire's `statusMessage`: the error's message, or the last progress message.
+    fn status_message(&self) -> Option<String> {
+        match &self.end {
             None => self.message.clone(),
-            Some(ended) => ended.error().map(|error| error.message.clone()),
+            Some(end) => end.error().map(|error| error.message.clone()),
         }
     }
 }
@@ -160,15 +160,15 @@ impl RunningTask {
         let state = TaskState {
             updated: now,
             expires,
-            kept_until: expires,
+            stored_expiry: expires,
             message: None,
             progress: f64::NEG_INFINITY,
             requests: Vec::new(),
-            issued: BTreeSet::new(),
-            ended: None,
+            used_keys: BTreeSet::new(),
+            end: None,
         };
         let (changed, stopped) = (Notify::new(), Notify::new());
-        Arc::new_cyclic(|this| Self {
+        Arc::new_cyclic(|weak_self| Self {
             id,
             owner,
             created: now,
@@ -178,152 +178,152 @@ impl RunningTask {
             changed,
             stopped,
             hub,
-            this: this.clone(),
-            followed: Arc::default(),
+            weak_self: weak_self.clone(),
+            subscribed: Arc::default(),
         })
     }
 
     pub(super) fn has_expired(&self) -> bool {
-        matches!(self.state.lock().ended, Some(TaskEnd::Expired))
+        matches!(self.state.lock().end, Some(TaskEnd::Expired))
     }
 
-    /// Something about it is new.
-    fn touch(&self, state: &mut TaskState) {
+    /// Updates the timestamps, and schedules an update of the store and a notification.
+    fn record_change(&self, state: &mut TaskState) {
         state.updated = SystemTime::now();
         state.expires = Instant::now() + self.ttl;
         self.changed.notify_one();
-        // it is looked at later, by whoever tells of it
-        if let Some(this) = self.this.upgrade().filter(|_| self.is_followed()) {
-            self.hub.publish(Change::Task(TaskChange(this)));
+        // the notification is written later, when a subscriber takes the change
+        if let Some(task) = self.weak_self.upgrade().filter(|_| self.has_subscribers()) {
+            self.hub.publish(Change::Task(TaskChange(task)));
         }
     }
 
-    fn is_followed(&self) -> bool {
-        Arc::strong_count(&self.followed) > 1
+    fn has_subscribers(&self) -> bool {
+        Arc::strong_count(&self.subscribed) > 1
     }
 
-    /// Tells those of a filter of everything that changes from now on; `false` if nothing will, or there is no room.
-    pub(crate) fn follow(&self, filter: &Filter) -> bool {
+    /// Adds the task to a filter; `false` if the filter is full, or the task has ended and no longer changes.
+    pub(crate) fn subscribe(&self, filter: &Filter) -> bool {
         // in this order, so that no change is lost between the two
-        let follows = filter.follow_task(self.id.clone(), self.followed.clone());
-        if follows && self.state.lock().ended.is_some() {
-            filter.leave_task(&self.id);
+        let added = filter.add_task(self.id.clone(), self.subscribed.clone());
+        if added && self.state.lock().end.is_some() {
+            filter.remove_task(&self.id);
             return false;
         }
-        follows
+        added
     }
 
-    /// A client has asked for it, so it is kept for longer, unless it has ended.
+    /// Starts the time to live again, since a client has requested the task; no effect once it has ended.
     pub(crate) fn extend(&self) {
         let mut state = self.state.lock();
-        if state.ended.is_some() {
+        if state.end.is_some() {
             return;
         }
         state.expires = Instant::now() + self.ttl;
-        // not worth telling the store each time
-        if state.expires.duration_since(state.kept_until) > self.ttl / 4 {
+        // the store is updated only when its copy lags by a quarter of the time to live
+        if state.expires.duration_since(state.stored_expiry) > self.ttl / 4 {
             self.changed.notify_one();
         }
     }
 
-    /// Writes what every task shows.
-    fn write_head(&self, state: &TaskState, task: &mut Object<'_>) {
+    /// Writes the members that a task has in every status.
+    fn write_common(&self, state: &TaskState, task: &mut Object<'_>) {
         let left = state.expires.saturating_duration_since(Instant::now());
         let age = SystemTime::now().duration_since(self.created).unwrap_or_default();
         task.str("taskId", &self.id)
             .str("status", state.status())
-            .opt_str("statusMessage", state.message().as_deref())
+            .opt_str("statusMessage", state.status_message().as_deref())
             .str("createdAt", &timestamp(self.created))
             .str("lastUpdatedAt", &timestamp(state.updated))
             .value("ttlMs", &millis(age.saturating_add(left)))
             .value("pollIntervalMs", &millis(self.poll_interval));
     }
 
-    /// Writes what the reply to the call shows: no client request and no result.
-    pub(crate) fn write_seed(&self, task: &mut Object<'_>) {
-        self.write_head(&self.state.lock(), task);
+    /// Writes the task without its client requests and its result.
+    pub(crate) fn write_summary(&self, task: &mut Object<'_>) {
+        self.write_common(&self.state.lock(), task);
     }
 
     fn write_state(&self, state: &TaskState, task: &mut Object<'_>) {
-        self.write_head(state, task);
-        match &state.ended {
+        self.write_common(state, task);
+        match &state.end {
             None if state.requests.is_empty() => {}
             None => {
                 task.object("inputRequests", |requests| {
                     state.requests.iter().for_each(|open| open.request.write_to(requests));
                 });
             }
-            Some(ended) => {
-                if let Some(error) = ended.error() {
+            Some(end) => {
+                if let Some(error) = end.error() {
                     task.object("error", |e| error.write(e));
-                } else if let TaskEnd::Replied(outcome) = ended {
-                    outcome.write_result(task.key("result"));
+                } else if let TaskEnd::Replied(reply) = end {
+                    reply.write_result(task.key("result"));
                 }
             }
         }
     }
 
-    /// Writes all that the task shows.
-    pub(crate) fn write_whole(&self, task: &mut Object<'_>) {
+    /// Writes the task with its client requests, or its result or error.
+    pub(crate) fn write_full(&self, task: &mut Object<'_>) {
         self.write_state(&self.state.lock(), task);
     }
 
-    /// What the store has to keep of it.
-    pub(crate) fn keep(&self) -> StoreUpdate {
+    /// The update that brings the store up to date.
+    pub(crate) fn store_update(&self) -> StoreUpdate {
         let mut state = self.state.lock();
-        if matches!(state.ended, Some(TaskEnd::Expired)) {
-            return StoreUpdate::Nothing;
+        if matches!(state.end, Some(TaskEnd::Expired)) {
+            return StoreUpdate::Expired;
         }
-        state.kept_until = state.expires;
+        state.stored_expiry = state.expires;
         let mut json = Vec::with_capacity(256);
         let mut task = Object::new(&mut json);
         self.write_state(&state, &mut task);
         task.end();
         let left = state.expires.saturating_duration_since(Instant::now());
-        let running = state.ended.is_none();
+        let running = state.end.is_none();
         let record = TaskRecord::new(
             self.id.clone(),
             self.owner.clone(),
-            text(json),
+            json_text(json),
             running,
             SystemTime::now() + left,
         );
-        if running { StoreUpdate::Running(record) } else { StoreUpdate::TaskEnd(record) }
+        if running { StoreUpdate::Running(record) } else { StoreUpdate::Ended(record) }
     }
 
-    /// Waits for something to keep.
-    pub(crate) async fn changed(&self) {
+    /// Waits until the store must be updated.
+    pub(crate) async fn wait_for_change(&self) {
         self.changed.notified().await;
     }
 
-    /// Ends it, unless it has ended before.
-    pub(crate) fn end(&self, how: TaskEnd) {
+    /// Ends the task; no effect if it has ended already.
+    pub(crate) fn end(&self, end: TaskEnd) {
         let mut state = self.state.lock();
-        if state.ended.is_none() {
-            state.ended = Some(how);
+        if state.end.is_none() {
+            state.end = Some(end);
             state.requests.clear();
-            self.touch(&mut state);
+            self.record_change(&mut state);
         }
     }
 
-    /// Ends it like this instead, since its true end cannot be kept.
-    pub(crate) fn end_instead(&self, how: TaskEnd) {
-        self.state.lock().ended = Some(how);
+    /// Replaces the end of a task whose result the store did not take.
+    pub(crate) fn replace_end(&self, end: TaskEnd) {
+        self.state.lock().end = Some(end);
     }
 
-    /// Ends it, unless it has ended before; its function is dropped.
-    pub(crate) fn stop(&self, how: TaskEnd) {
-        self.end(how);
+    /// Ends the task from outside of its function, which is dropped.
+    pub(crate) fn stop(&self, end: TaskEnd) {
+        self.end(end);
         self.stopped.notify_one();
     }
 
-    /// Waits until somebody stops it, or nobody has asked for it for too long.
-    pub(crate) async fn given_up(&self) {
+    /// Waits until the task is stopped, or expires without a subscriber.
+    pub(crate) async fn wait_for_stop(&self) {
         let expired = async {
             loop {
                 let expires = self.state.lock().expires;
                 if expires <= Instant::now() {
-                    if !self.is_followed() {
+                    if !self.has_subscribers() {
                         return;
                     }
                     self.extend();
@@ -337,27 +337,27 @@ impl RunningTask {
         }
     }
 
-    /// After its function was polled: drops the requests whose responses are no longer awaited.
-    pub(crate) fn polled(&self) {
+    /// Drops the client requests whose responses the function no longer awaits.
+    pub(crate) fn drop_closed_requests(&self) {
         let mut state = self.state.lock();
         let before = state.requests.len();
         state.requests.retain(|open| !open.response.is_closed());
         if state.requests.len() != before {
-            self.touch(&mut state);
+            self.record_change(&mut state);
         }
     }
 
     /// Delivers responses to the function; those without a request are ignored.
-    pub(crate) fn answer(&self, responses: impl IntoIterator<Item = (String, Box<str>)>) {
+    pub(crate) fn deliver_responses(&self, responses: impl IntoIterator<Item = (String, Box<str>)>) {
         let mut state = self.state.lock();
         for (key, response) in responses {
             let Some(at) = state.requests.iter().position(|open| *open.request.key == *key) else {
                 continue;
             };
             let open = state.requests.remove(at);
-            // the function may have dropped its receiver in this moment
+            // the function may have dropped its receiver concurrently
             let _dropped = open.response.send(response);
-            self.touch(&mut state);
+            self.record_change(&mut state);
         }
     }
 }
@@ -368,7 +368,7 @@ impl TaskView for RunningTask {
     }
 
     fn write(&self, task: &mut Object<'_>) {
-        self.write_whole(task);
+        self.write_full(task);
     }
 }
 
@@ -376,20 +376,20 @@ impl TaskHandle for RunningTask {
     fn request_input(&self, request: &PendingRequest) -> oneshot::Receiver<Box<str>> {
         let (response, receiver) = oneshot::channel();
         let mut state = self.state.lock();
-        if state.ended.is_some() {
+        if state.end.is_some() {
             return receiver;
         }
-        let key = unused(&state.issued, &request.key);
-        state.issued.insert(key.clone());
+        let key = unused_key(&state.used_keys, &request.key);
+        state.used_keys.insert(key.clone());
         let request = PendingRequest { key, ..request.clone() };
         state.requests.push(OpenRequest { request, response });
-        self.touch(&mut state);
+        self.record_change(&mut state);
         receiver
     }
 
     fn report_progress(&self, progress: f64, total: Option<f64>, message: Option<String>) {
         let mut state = self.state.lock();
-        if state.ended.is_some() || progress <= state.progress {
+        if state.end.is_some() || progress <= state.progress {
             return;
         }
         state.progress = progress;
@@ -397,20 +397,20 @@ impl TaskHandle for RunningTask {
             Some(total) => format!("{progress} of {total}"),
             None => progress.to_string(),
         }));
-        self.touch(&mut state);
+        self.record_change(&mut state);
     }
 }
 
-/// A key is never used again while a task lives, not even for the same request.
-fn unused(issued: &BTreeSet<Box<str>>, key: &str) -> Box<str> {
-    if !issued.contains(key) {
+/// The key itself, or with a number. A key is unique in the lifetime of a task, even among equal requests.
+fn unused_key(used: &BTreeSet<Box<str>>, key: &str) -> Box<str> {
+    if !used.contains(key) {
         return key.into();
     }
     let numbered = (2..).map(|n: u32| format!("{key}-{n}"));
-    numbered.into_iter().find(|key| !issued.contains(key.as_str())).unwrap_or_default().into()
+    numbered.into_iter().find(|key| !used.contains(key.as_str())).unwrap_or_default().into()
 }
 
-/// RFC 3339 in UTC with milliseconds; a clock before 1970 is shown as its beginning.
+/// RFC 3339 in UTC with milliseconds; times before 1970 become 1970.
 fn timestamp(at: SystemTime) -> String {
     format_rfc3339_millis(at.max(UNIX_EPOCH)).to_string()
 }
@@ -420,18 +420,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_timestamp_has_milliseconds_and_a_clock_before_1970_does_not_panic() {
+    fn a_timestamp_has_milliseconds_and_a_time_before_1970_does_not_panic() {
         let at = UNIX_EPOCH + Duration::from_millis(951_868_799_034);
         assert_eq!(timestamp(at), "2000-02-29T23:59:59.034Z");
         assert_eq!(timestamp(UNIX_EPOCH - Duration::from_secs(1)), "1970-01-01T00:00:00.000Z");
     }
 
     #[test]
-    fn a_key_is_used_once() {
-        let mut issued = BTreeSet::new();
+    fn a_key_is_unique_in_a_task() {
+        let mut used = BTreeSet::new();
         let mut next = |key: &str| {
-            let key = unused(&issued, key);
-            issued.insert(key.clone());
+            let key = unused_key(&used, key);
+            used.insert(key.clone());
             key
         };
         assert_eq!(&*next("name"), "name");

@@ -9,28 +9,28 @@ use std::{
 
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-/// Fires once, unless the call ends before. Whatever waits for it is woken in both cases.
+/// Cancels a call once, unless it completes first. Whatever waits for it is woken in both cases.
 #[derive(Debug, Default)]
-pub(crate) struct Cancel {
+pub(crate) struct CallCancellation {
     token: CancellationToken,
     /// The function has returned without having been cancelled.
     over: AtomicBool,
 }
 
-impl Cancel {
-    pub(crate) fn fire(&self) {
+impl CallCancellation {
+    pub(crate) fn cancel(&self) {
         self.token.cancel();
     }
 
-    /// The call has its result: nothing more is sent for it.
-    pub(crate) fn end(&self) {
+    /// Marks the call as completed: nothing more is sent for it.
+    pub(crate) fn complete(&self) {
         if self.is_running() {
             self.over.store(true, Ordering::Relaxed);
             self.token.cancel();
         }
     }
 
-    pub(crate) fn is_fired(&self) -> bool {
+    pub(crate) fn is_cancelled(&self) -> bool {
         self.token.is_cancelled() && !self.over.load(Ordering::Relaxed)
     }
 
@@ -39,19 +39,19 @@ impl Cancel {
         !self.token.is_cancelled()
     }
 
-    pub(crate) fn wait(&self) -> Cancelled {
+    pub(crate) fn cancelled(&self) -> Cancelled {
         Cancelled(Box::pin(self.token.clone().cancelled_owned()))
     }
 }
 
-/// A call whose context is dropped is over: work that waits elsewhere must not wait forever.
-impl Drop for Cancel {
+/// A call whose context is dropped has completed: work that waits for it elsewhere must not wait forever.
+impl Drop for CallCancellation {
     fn drop(&mut self) {
-        self.end();
+        self.complete();
     }
 }
 
-/// A future that ends when the client gives up, or the call is over; see [`Context::cancelled`](crate::Context::cancelled).
+/// Resolves when the client cancels the call, or the call completes; see [`Context::cancelled`](crate::Context::cancelled).
 #[must_use = "futures do nothing unless awaited"]
 pub struct Cancelled(Pin<Box<WaitForCancellationFutureOwned>>);
 
@@ -74,16 +74,17 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn only_a_call_that_still_runs_is_cancelled_but_its_end_wakes_as_well() {
-        let (cancelled, ended, dropped) = (Cancel::default(), Cancel::default(), Cancel::default());
-        let waiting = [&cancelled, &ended, &dropped].map(Cancel::wait);
-        cancelled.fire();
-        cancelled.end();
-        ended.end();
-        ended.fire();
+    async fn only_a_running_call_is_cancelled_and_its_completion_wakes_waiters_too() {
+        let (cancelled, completed, dropped) =
+            (CallCancellation::default(), CallCancellation::default(), CallCancellation::default());
+        let waiting = [&cancelled, &completed, &dropped].map(CallCancellation::cancelled);
+        cancelled.cancel();
+        cancelled.complete();
+        completed.complete();
+        completed.cancel();
         drop(dropped);
-        assert!(cancelled.is_fired() && !cancelled.is_running());
-        assert!(!ended.is_fired() && !ended.is_running());
+        assert!(cancelled.is_cancelled() && !cancelled.is_running());
+        assert!(!completed.is_cancelled() && !completed.is_running());
         for wait in waiting {
             wait.await;
         }

@@ -1,5 +1,5 @@
-//! What one call keeps for its requests to the client: how they are delivered, which keys are taken, what has come
-//! back. It does not depend on what they request.
+//! The state of one call's client requests: their delivery, their keys and the responses. It does not depend on what they
+//! request.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
-use super::feature::ClientFeature;
+use super::client_feature::ClientFeature;
 use crate::sync::{Mutex, MutexGuard};
 
 pub(crate) type RawJson = Box<RawValue>;
@@ -52,7 +52,7 @@ pub(crate) enum Delivery {
     Unavailable(&'static str),
 }
 
-/// What travels in `requestState`, before it is sealed.
+/// The content of `requestState`, before it is sealed.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct RequestState {
     /// How often the call has ended with `input_required`.
@@ -79,7 +79,7 @@ pub(crate) struct RequestState {
 /// A response that an earlier retry brought.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct InputResponse {
-    /// Of the request.
+    /// Digest of the request.
     #[serde(rename = "d")]
     pub(crate) digest: String,
     #[serde(rename = "v")]
@@ -93,10 +93,10 @@ pub(crate) struct InputRequest {
     pub(crate) digest: String,
     /// How many responses to it were malformed.
     #[serde(rename = "t")]
-    pub(crate) tries: u8,
+    pub(crate) attempts: u8,
 }
 
-/// What a client sends along when it retries a call.
+/// What a client sends when it retries a call.
 #[derive(Debug, Default)]
 pub(crate) struct Retry {
     /// Absent if the client sent no `requestState`.
@@ -118,13 +118,13 @@ pub(crate) struct ClientRequestState {
     pub(crate) retry: Option<Arc<Retry>>,
     /// Keys of requests and saved results.
     pub(crate) keys: BTreeSet<Box<str>>,
-    /// Responses that were decoded in this run.
+    /// Responses that were decoded in this round trip.
     pub(crate) responses: BTreeMap<String, InputResponse>,
-    /// Results of `once` of this run.
+    /// Results of `once` in this round trip.
     pub(crate) saved: BTreeMap<String, RawJson>,
     /// Requests for the next `input_required` result.
-    pub(crate) unanswered: Vec<(PendingRequest, InputRequest)>,
-    /// What the client would have to declare.
+    pub(crate) pending: Vec<(PendingRequest, InputRequest)>,
+    /// Required features that the client does not declare.
     pub(crate) missing: Vec<ClientFeature>,
 }
 
@@ -136,7 +136,7 @@ impl ClientRequests {
             keys: BTreeSet::new(),
             responses: BTreeMap::new(),
             saved: BTreeMap::new(),
-            unanswered: Vec::new(),
+            pending: Vec::new(),
             missing: Vec::new(),
         };
         Self { state: Mutex::new(state), awaited: AtomicUsize::new(0) }

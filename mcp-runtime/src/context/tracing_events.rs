@@ -20,22 +20,22 @@ use crate::protocol::LogLevel;
 const OWN_CRATE: &str = env!("CARGO_CRATE_NAME");
 
 /// Whether a subscriber of the process forwards events; without one, calls are not tracked.
-static FORWARDS: AtomicBool = AtomicBool::new(false);
+static HAS_FORWARDER: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    static BUSY: Cell<bool> = const { Cell::new(false) };
+    static FORWARDING: Cell<bool> = const { Cell::new(false) };
 }
 
 pub(crate) fn register_forwarder() {
-    FORWARDS.store(true, Ordering::Relaxed);
+    HAS_FORWARDER.store(true, Ordering::Relaxed);
 }
 
-pub(crate) fn any_forwarder() -> bool {
-    FORWARDS.load(Ordering::Relaxed)
+pub(crate) fn has_forwarder() -> bool {
+    HAS_FORWARDER.load(Ordering::Relaxed)
 }
 
-/// Whether any client may get an event of this kind.
-pub(crate) fn is_wanted(metadata: &Metadata<'_>) -> bool {
+/// Whether a client may get an event of this kind.
+pub(crate) fn may_forward(metadata: &Metadata<'_>) -> bool {
     level(metadata).is_some()
         && [Some(metadata.target()), metadata.module_path()].iter().flatten().all(is_foreign)
 }
@@ -58,11 +58,11 @@ fn level(metadata: &Metadata<'_>) -> Option<LogLevel> {
 /// Sends an event to the client of the call that this thread works for, if the client requested this level.
 pub(crate) fn forward(event: &Event<'_>) {
     let metadata = event.metadata();
-    let Some(level) = level(metadata).filter(|_| is_wanted(metadata)) else { return };
-    // forwarding the events that forwarding records would never end
+    let Some(level) = level(metadata).filter(|_| may_forward(metadata)) else { return };
+    // forwarding itself may record events, which would be forwarded in turn
     let Some(_guard) = ForwardGuard::enter() else { return };
     let Some(context) = Context::current() else { return };
-    if context.requested_level().is_none_or(|least| level < least) {
+    if context.requested_level().is_none_or(|minimum| level < minimum) {
         return;
     }
     let mut fields = EventFields(Map::new());
@@ -72,20 +72,20 @@ pub(crate) fn forward(event: &Event<'_>) {
     }
 }
 
-/// The right to forward, which a thread has once at a time.
+/// Marks the thread as forwarding until it is dropped.
 struct ForwardGuard;
 
 impl ForwardGuard {
     fn enter() -> Option<Self> {
-        let was_busy = BUSY.try_with(|busy| busy.replace(true)).unwrap_or(true);
-        (!was_busy).then_some(Self)
+        let was_forwarding = FORWARDING.try_with(|forwarding| forwarding.replace(true)).unwrap_or(true);
+        (!was_forwarding).then_some(Self)
     }
 }
 
 impl Drop for ForwardGuard {
     fn drop(&mut self) {
-        // destroyed only while the thread ends
-        let _destroyed = BUSY.try_with(|busy| busy.set(false));
+        // the thread local may be destroyed already
+        let _destroyed = FORWARDING.try_with(|forwarding| forwarding.set(false));
     }
 }
 
@@ -94,7 +94,7 @@ struct EventFields(Map<String, Value>);
 
 impl EventFields {
     fn insert(&mut self, field: &Field, value: impl Into<Value>) {
-        // metadata of records of the crate `log`, with paths of source files
+        // the crate `log` records source paths as such fields
         if !field.name().starts_with("log.") {
             self.0.insert(field.name().to_owned(), value.into());
         }
@@ -126,7 +126,7 @@ impl Visit for EventFields {
         self.insert(field, value);
     }
 
-    /// Without its causes, which its author may not intend for clients.
+    /// Records the message without its causes, which may be private.
     fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
         self.insert(field, value.to_string());
     }
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_events_of_this_crate_are_not_forwarded() {
+    fn events_of_this_crate_are_not_forwarded() {
         for own in ["mcp_runtime", "mcp_runtime::dispatch::reply"] {
             assert!(!is_foreign(&own), "{own}");
         }

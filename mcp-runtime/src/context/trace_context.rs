@@ -1,19 +1,12 @@
-//! The headers of a request's HTTP request, and the trace that it is part of.
+//! W3C Trace Context: the trace that a request is part of.
 
 use std::borrow::Cow;
 
 use super::Context;
 
 impl Context {
-    /// The value of the first HTTP header of that name, in any case; `None` over other transports, or if it is not
-    /// text.
-    #[must_use]
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.inner().request.connection.as_deref()?.header(name)
-    }
-
     /// The trace that the request is part of, in the format of W3C Trace Context: the `traceparent` of its `_meta`, or
-    /// else the HTTP header of that name. One that is malformed counts as absent.
+    /// else the HTTP header of that name. A malformed one is ignored.
     ///
     /// The related values are `ctx.meta("tracestate")` and `ctx.meta("baggage")`.
     ///
@@ -49,7 +42,7 @@ mod tests {
     use super::is_traceparent;
 
     #[test]
-    fn a_trace_has_the_format_of_its_version() {
+    fn a_traceparent_has_the_format_of_its_version() {
         let good = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
         assert!(is_traceparent(good));
         assert!(is_traceparent(&format!("01{}-more", &good[2..])));

@@ -22,7 +22,7 @@ mod arguments;
 mod blocking;
 mod cli;
 mod client_request;
-mod config;
+pub mod config;
 mod connection;
 mod content;
 mod context;
@@ -62,6 +62,8 @@ pub use client_request::{
     Answer, Answering, Elicit, ElicitUrl, Elicitable, Root, Roots, Sample, SampleArgs, SampleContext,
     Sampled, SampledBlock, ToolChoice, ToolUse, UrlElicitation,
 };
+#[cfg(feature = "http")]
+pub use config::IntoPrincipal;
 pub use connection::{Caller, ClientInfo};
 pub use content::{
     Annotations, Audio, Bytes, Content, Embedded, Icon, Image, IntoContent, Json, Message, ResourceContents,
@@ -77,8 +79,6 @@ pub use mcp_macros::{main, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_
 pub use prompt::{IntoMessage, IntoPromptResult, Prompt, PromptResult};
 pub use protocol::{LogLevel, Revision};
 pub use resource::{IntoResourceResult, ListedResource, Resource, ResourceResult, Subscription};
-#[cfg(feature = "http")]
-pub use server::IntoPrincipal;
 pub use server::{Error, Result, Server, ServerBuilder, ServerHandle, Service, Tools};
 #[cfg(feature = "http")]
 pub use store::{EventStore, StoredEvent};

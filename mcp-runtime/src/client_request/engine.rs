@@ -195,7 +195,7 @@ impl Context {
             Disposition::Send => {
                 let mut sent = SentRequest::send(self, request)?;
                 let _wait = self.inner().client_requests.begin_wait();
-                let limit = self.inner().settings.ask_timeout;
+                let limit = self.inner().settings.client_request_timeout;
                 timeout(limit, sent.receive(decode)).await.unwrap_or_else(|_elapsed| {
                     sent.cancel("no answer came in time");
                     Err(AskError::TimedOut { key: sent.request.key.clone() })

@@ -1,19 +1,33 @@
 //! Every bound and switch of the HTTP transport, each with its default.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    any::{Any, TypeId},
+    fmt,
+    sync::Arc,
+    time::Duration,
+};
 
 use http::{request::Parts, uri::Authority};
 
-use crate::{
-    connection::Caller,
-    store::{EventBounds, EventStore},
-};
+use super::LONGEST;
+use crate::{connection::Caller, extensions::Extensions, store::EventBounds};
+
+/// Copies one type from the request extensions of `http` into those of a request.
+type Extract = Arc<dyn Fn(&dyn Any, &mut Extensions) + Send + Sync>;
+
+/// A type that middleware inserts into HTTP requests.
+#[derive(Clone)]
+pub(crate) struct RequestType {
+    pub(crate) id: TypeId,
+    pub(crate) extract: Extract,
+}
 
 type FindCaller = Arc<dyn Fn(&Parts) -> Option<Caller> + Send + Sync>;
 
 /// The bounds and switches of one server's HTTP transport.
 #[derive(Clone)]
-pub(crate) struct HttpOptions {
+#[must_use]
+pub struct HttpOptions {
     pub(crate) path: String,
     /// Where the transport of 2024-11-05 is served.
     pub(crate) sse_path: Option<String>,
@@ -49,11 +63,11 @@ pub(crate) struct HttpOptions {
     pub(crate) resumable: bool,
     /// What is kept of them in memory.
     pub(crate) event_bounds: EventBounds,
-    /// Kept there instead.
-    pub(crate) event_store: Option<Arc<dyn EventStore>>,
     pub(crate) caller: Option<FindCaller>,
     /// Callers are not told apart, and scopes are granted to all of them.
     pub(crate) trusts_all: bool,
+    /// Types that middleware inserts into requests.
+    pub(crate) request_types: Vec<RequestType>,
     /// Types of middleware that look like callers, but are not declared as such.
     pub(crate) suspects: Vec<&'static str>,
 }
@@ -82,9 +96,9 @@ impl Default for HttpOptions {
             max_unread_bytes: 64 << 20,
             resumable: true,
             event_bounds: EventBounds::default(),
-            event_store: None,
             caller: None,
             trusts_all: false,
+            request_types: Vec::new(),
             suspects: Vec::new(),
         }
     }
@@ -140,4 +154,276 @@ fn is_authority(text: &str) -> bool {
     let port_is_right =
         |authority: Authority| authority.as_str() == authority.host() || authority.port_u16().is_some();
     !text.contains(['*', '@']) && text.parse::<Authority>().is_ok_and(port_is_right)
+}
+
+impl HttpOptions {
+    /// Serves requests for these hosts, instead of those for this machine's own names.
+    ///
+    /// An entry is a host (`mcp.example.com`, any port) or a host with a port. `X-Forwarded-Host` is not looked at.
+    pub fn allowed_hosts<S: Into<String>>(mut self, hosts: impl IntoIterator<Item = S>) -> Self {
+        self.allowed_hosts.extend(hosts.into_iter().map(Into::into));
+        self
+    }
+
+    /// Admits pages of these origins (`https://app.example.com`, or `null`), instead of those of this machine.
+    ///
+    /// Requests without `Origin`, which no browser sends, are always admitted.
+    pub fn allowed_origins<S: Into<String>>(mut self, origins: impl IntoIterator<Item = S>) -> Self {
+        self.allowed_origins.extend(origins.into_iter().map(Into::into));
+        self
+    }
+
+    /// Serves requests for any host.
+    ///
+    /// For servers behind a proxy that checks hosts itself. Anywhere else it lets web pages reach the server through
+    /// a name of their own. Origins are checked all the same.
+    pub fn any_host(mut self) -> Self {
+        self.any_host = true;
+        self
+    }
+
+    /// Sets how many bytes the body of an HTTP request may have; 4 MiB by default. More is `413`.
+    pub fn max_body(mut self, bytes: usize) -> Self {
+        self.max_body = bytes;
+        self
+    }
+
+    /// Sets how many HTTP connections may be open; 4096 by default. More wait to be accepted.
+    pub fn max_connections(mut self, connections: usize) -> Self {
+        self.max_connections = connections.max(1);
+        self
+    }
+
+    /// Sets how many requests may be served at once over HTTP; 1024 by default. More are answered `503`.
+    pub fn max_requests(mut self, requests: usize) -> Self {
+        self.max_requests = requests.max(1);
+        self
+    }
+
+    /// Sets how many bytes of request bodies may be incomplete at once, of all clients; 128 MiB by default. More are
+    /// answered `503`.
+    pub fn max_unfinished_bytes(mut self, bytes: usize) -> Self {
+        self.max_unfinished_bytes = bytes;
+        self
+    }
+
+    /// Sets how many bytes of notifications and requests may wait for HTTP clients to read them, of all clients; 64 MiB
+    /// by default. Notifications beyond that are dropped.
+    pub fn max_unread_bytes(mut self, bytes: usize) -> Self {
+        self.max_unread_bytes = bytes;
+        self
+    }
+
+    /// Sets how long a client may take for the head of a request, and stay silent between requests; 30 s by default.
+    pub fn header_timeout(mut self, limit: Duration) -> Self {
+        self.header_timeout = limit.min(LONGEST);
+        self
+    }
+
+    /// Sets how long a client may take for the body of a request; 60 s by default.
+    pub fn body_timeout(mut self, limit: Duration) -> Self {
+        self.body_timeout = limit.min(LONGEST);
+        self
+    }
+
+    /// Serves clients of revisions before 2026-07-28 without sessions: any request is served by itself, by any replica.
+    ///
+    /// Requests cannot be cancelled then, and clients cannot be asked.
+    pub fn stateless(mut self) -> Self {
+        self.stateless = true;
+        self
+    }
+
+    /// Sets how long a session of the handshake era lasts, from `initialize` on; 24 hours by default, a year
+    /// at most.
+    pub fn session_lifetime(mut self, lifetime: Duration) -> Self {
+        self.session_lifetime = lifetime.min(LONGEST);
+        self
+    }
+
+    /// Sets of how many handshake-era sessions something may be remembered: log levels, subscriptions, open streams;
+    /// 10 000 by default.
+    ///
+    /// A session costs no memory otherwise. Of one too many the session that has been idle for longest is forgotten:
+    /// it goes on, without what it had set. Sessions with open streams are not forgotten.
+    pub fn max_sessions(mut self, sessions: usize) -> Self {
+        self.max_sessions = sessions.max(1);
+        self
+    }
+
+    /// Sets how many event streams may be open with `GET`; 4096 by default. More are answered `503`.
+    ///
+    /// Their sessions count among the [subscribers](super::Limits::max_subscribers) as well.
+    pub fn max_streams(mut self, streams: usize) -> Self {
+        self.max_streams = streams;
+        self
+    }
+
+    /// Serves event streams to legacy clients that cannot be resumed after their connection broke.
+    ///
+    /// Their events have no ids and are not kept, and [`Context::close_stream`](crate::Context::close_stream) does
+    /// nothing.
+    pub fn without_resumption(mut self) -> Self {
+        self.resumable = false;
+        self
+    }
+
+    /// Sets how many bytes of events are kept in memory for clients that resume a stream; 16 MiB by default. The oldest
+    /// are removed first.
+    pub fn max_event_bytes(mut self, bytes: usize) -> Self {
+        self.event_bounds.bytes = bytes;
+        self
+    }
+
+    /// Sets of how many streams events are kept in memory; 4096 by default.
+    pub fn max_event_streams(mut self, streams: usize) -> Self {
+        self.event_bounds.streams = streams;
+        self
+    }
+
+    /// Sets how many events of one stream are kept in memory; 1024 by default.
+    pub fn max_events_per_stream(mut self, events: usize) -> Self {
+        self.event_bounds.events = events;
+        self
+    }
+
+    /// Tells callers apart by what `find` makes of a request's head; `None` is an anonymous caller,
+    /// from whom everything with `scopes` is hidden.
+    ///
+    /// It runs before the body is read. Sessions belong to the caller that started them.
+    pub fn caller(mut self, find: impl Fn(&Parts) -> Option<Caller> + Send + Sync + 'static) -> Self {
+        self.caller = Some(Arc::new(find));
+        self
+    }
+
+    /// Tells callers apart by what middleware has put into requests, as `T` or as `Arc<T>`; functions take it as `&T`. A
+    /// request without it comes from an anonymous caller, from whom everything with `scopes` is hidden.
+    ///
+    /// Sessions, tasks and the state of unfinished calls belong to the caller that started them.
+    ///
+    /// ```
+    /// use mcp_runtime::{Caller, IntoPrincipal};
+    ///
+    /// #[derive(Clone)]
+    /// struct User { id: u64 }
+    ///
+    /// impl IntoPrincipal for User {
+    ///     fn into_principal(self) -> Option<Caller> {
+    ///         Some(Caller::new("https://example.com", self.id.to_string()))
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// let server = mcp_runtime::server!().http(|http| http.caller_from::<User>()).build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn caller_from<T: IntoPrincipal + Clone + Send + Sync + 'static>(self) -> Self {
+        let find = |parts: &Parts| {
+            let shared = parts.extensions.get::<Arc<T>>().map(|shared| T::clone(shared));
+            shared.or_else(|| parts.extensions.get::<T>().cloned())?.into_principal()
+        };
+        self.put_by_middleware::<T>().caller(find)
+    }
+
+    /// Grants every scope to every HTTP client, though the server cannot tell callers apart.
+    ///
+    /// Without this, a server whose items have `scopes` is not served over HTTP before [`caller`](Self::caller) or
+    /// [`caller_from`](Self::caller_from) says who calls. Clients on stdio and in memory are always trusted.
+    pub fn trust_all_callers(mut self) -> Self {
+        self.trusts_all = true;
+        self
+    }
+
+    /// Declares a type that middleware puts into requests as an extension, as `T` or as `Arc<T>`; functions take it
+    /// as `&T`.
+    ///
+    /// A type that says who calls is declared with [`caller_from`](Self::caller_from) instead: otherwise sessions, tasks
+    /// and unfinished calls are not bound to it.
+    pub fn from_request<T: Clone + Send + Sync + 'static>(mut self) -> Self {
+        let name = std::any::type_name::<T>();
+        if looks_like_a_caller(name) {
+            self.suspects.push(name);
+        }
+        self.put_by_middleware::<T>()
+    }
+
+    fn put_by_middleware<T: Clone + Send + Sync + 'static>(mut self) -> Self {
+        self.request_types.push(RequestType {
+            id: TypeId::of::<T>(),
+            extract: Arc::new(|extensions: &dyn Any, found| {
+                let Some(extensions) = extensions.downcast_ref::<http::Extensions>() else { return };
+                if let Some(shared) = extensions.get::<Arc<T>>() {
+                    found.insert(shared.clone());
+                } else if let Some(value) = extensions.get::<T>() {
+                    found.insert(value.clone());
+                }
+            }),
+        });
+        self
+    }
+
+    /// Serves HTTP+SSE as well, the transport of 2024-11-05 that newer revisions have replaced, at a path of its own.
+    ///
+    /// For clients that know no other; not at all by default. A client opens an event stream there with GET, and
+    /// sends its messages to the URL that the first event names. The stream is its session: it ends when the
+    /// connection does, and is not shared between replicas.
+    ///
+    /// ```
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// let server = mcp_runtime::server!().http(|http| http.legacy_sse("/sse")).build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn legacy_sse(mut self, path: impl Into<String>) -> Self {
+        self.sse_path = Some(path.into());
+        self
+    }
+
+    /// Sets the path of the endpoint; `/mcp` by default.
+    pub fn path(mut self, path: impl Into<String>) -> Self {
+        self.path = path.into();
+        self
+    }
+}
+
+/// Types that say who calls, as middleware puts them into requests; see
+/// [`HttpOptions::caller_from`].
+pub trait IntoPrincipal {
+    /// The caller; `None` is an anonymous one.
+    fn into_principal(self) -> Option<Caller>;
+}
+
+/// Whether a type's name is that of someone who calls.
+fn looks_like_a_caller(name: &str) -> bool {
+    let name = name.split('<').next().unwrap_or_default().rsplit("::").next().unwrap_or_default();
+    let words = [
+        "user",
+        "caller",
+        "principal",
+        "identity",
+        "claims",
+        "account",
+        "subject",
+        "session",
+        "login",
+        "auth",
+    ];
+    let name = name.to_ascii_lowercase();
+    words.iter().any(|word| name.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_callers_are_recognised() {
+        for name in ["app::auth::CurrentUser", "Claims", "alloc::x::AuthSession<app::Backend>"] {
+            assert!(looks_like_a_caller(name), "{name}");
+        }
+        for name in ["app::RequestId", "user::Trace", "Tenant", "TraceContext<user::User>"] {
+            assert!(!looks_like_a_caller(name), "{name}");
+        }
+    }
 }

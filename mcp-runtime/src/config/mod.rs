@@ -1,70 +1,300 @@
-//! Every bound and switch of a server, each with its default. Set through [`ServerBuilder`](super::ServerBuilder).
+//! Every option of a server as plain data, each with its default. [`ServerBuilder`](crate::ServerBuilder) has one method
+//! for each group, which passes the group to a closure:
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! # fn main() -> mcp_runtime::Result<()> {
+//! let server = mcp_runtime::server!()
+//!     .limits(|limits| limits.max_in_flight(64).shutdown_timeout(Duration::from_secs(5)))
+//!     .http(|http| http.allowed_hosts(["mcp.example.com"]).max_body(1 << 20))
+//!     .build()?;
+//! # Ok(())
+//! # }
+//! ```
 
 #[cfg(feature = "http")]
 mod http;
+mod info;
 
-use std::time::Duration;
+use std::{any::TypeId, fmt, sync::Arc, time::Duration};
 
 #[cfg(feature = "http")]
-pub(crate) use http::HttpOptions;
+pub use http::{HttpOptions, IntoPrincipal};
+pub use info::ServerInfo;
 
-/// Beyond this nobody waits for anything, and the end of a time that is no longer can be told.
-pub(crate) const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+use crate::{
+    crypto::KeyRing,
+    events::SubscriptionLimits,
+    store::{MemorySingleUse, SingleUse, TaskStore},
+    task::TaskOptions,
+};
 
-/// The bounds and switches of one server.
-#[derive(Debug, Clone)]
+/// The longest time of any option, a year: its end can be computed on every platform.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// Every option of one server.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Options {
-    /// Entries on one page of a list.
-    pub(crate) page_size: usize,
-    /// Bytes of one line on stdio.
-    pub(crate) max_line: usize,
-    /// Calls that run at once on one connection.
-    pub(crate) max_in_flight: usize,
-    /// Requests that wait for a place among them.
-    pub(crate) max_queued: usize,
-    /// Bytes of requests that wait on one connection.
-    pub(crate) max_queued_bytes: usize,
-    /// How long calls may go on after the input has ended, or the process was told to stop, where that was set.
-    pub(crate) drain: Option<Duration>,
-    /// How long a client may take nothing of what is written to it.
-    pub(crate) write_timeout: Duration,
-    /// Of subscriptions.
-    pub(crate) subscriptions: crate::events::SubscriptionLimits,
-    /// How long clients of the stateless era may keep lists.
-    pub(crate) list_ttl: Duration,
-    /// Whether callers are told apart.
-    pub(crate) authenticates: bool,
-    /// What clients carry for us is sealed with these; read from the environment if they are not set.
-    pub(crate) keys: Option<crate::crypto::KeyRing>,
-    /// Calls that go on as tasks.
-    pub(crate) tasks: crate::task::TaskOptions,
+    pub(crate) limits: Limits,
+    pub(crate) lists: ListOptions,
+    pub(crate) stdio: StdioOptions,
+    pub(crate) stores: Stores,
+    pub(crate) tasks: TaskOptions,
+    /// What clients carry for the server is sealed with these.
+    pub(crate) keys: Option<KeyRing>,
     /// Whether failures show their cause to the client.
     pub(crate) detailed_errors: bool,
-    /// Whether the subscriber that `run` installs sends the events of calls to their clients.
+    /// Whether clients may get log messages.
+    pub(crate) logging: bool,
+    /// Whether the `tracing` subscriber that `run` installs sends the events of calls to their clients.
     pub(crate) forward_events: bool,
     #[cfg(feature = "http")]
     pub(crate) http: HttpOptions,
 }
 
-impl Default for Options {
+impl Options {
+    /// Whether callers are identified, so that lists may differ between them.
+    pub(crate) fn authenticates(&self) -> bool {
+        #[cfg(feature = "http")]
+        return self.http.caller.is_some();
+        #[cfg(not(feature = "http"))]
+        false
+    }
+}
+
+impl Options {
+    /// The types that middleware inserts into requests.
+    pub(crate) fn request_type_ids(&self) -> Arc<[TypeId]> {
+        #[cfg(feature = "http")]
+        return self.http.request_types.iter().map(|request_type| request_type.id).collect();
+        #[cfg(not(feature = "http"))]
+        Arc::from([])
+    }
+}
+
+/// Bounds that hold for all transports.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Limits {
+    pub(crate) max_in_flight: usize,
+    pub(crate) max_queued: usize,
+    pub(crate) max_queued_bytes: usize,
+    /// Unset for the transport's own default.
+    pub(crate) shutdown_timeout: Option<Duration>,
+    pub(crate) write_timeout: Duration,
+    pub(crate) client_request_timeout: Duration,
+    pub(crate) subscriptions: SubscriptionLimits,
+}
+
+impl Default for Limits {
     fn default() -> Self {
         Self {
-            page_size: 1000,
-            max_line: 4 << 20,
             max_in_flight: 256,
             max_queued: 1024,
             max_queued_bytes: 16 << 20,
-            drain: None,
+            shutdown_timeout: None,
             write_timeout: Duration::from_secs(30),
-            subscriptions: crate::events::SubscriptionLimits::default(),
-            list_ttl: Duration::ZERO,
-            authenticates: false,
-            keys: None,
-            tasks: crate::task::TaskOptions::default(),
-            detailed_errors: false,
-            forward_events: false,
-            #[cfg(feature = "http")]
-            http: HttpOptions::default(),
+            client_request_timeout: Duration::from_secs(5 * 60),
+            subscriptions: SubscriptionLimits::default(),
         }
+    }
+}
+
+impl Limits {
+    /// Sets how many calls may run at once on one connection; 256 by default.
+    pub fn max_in_flight(mut self, calls: usize) -> Self {
+        self.max_in_flight = calls.max(1);
+        self
+    }
+
+    /// Sets how many requests of one connection may wait for a running call to end; 1024 by default.
+    pub fn max_queued(mut self, requests: usize) -> Self {
+        self.max_queued = requests;
+        self
+    }
+
+    /// Sets how many bytes of such requests may wait on one connection; 16 MiB by default. More are refused as busy.
+    pub fn max_queued_bytes(mut self, bytes: usize) -> Self {
+        self.max_queued_bytes = bytes;
+        self
+    }
+
+    /// Sets how long calls may continue after the input has ended or the process received a signal to stop, a year at
+    /// most. The default is 2 s on stdio, where the official clients kill a server soon after that, and 10 s elsewhere.
+    pub fn shutdown_timeout(mut self, limit: Duration) -> Self {
+        self.shutdown_timeout = Some(limit.min(LONGEST));
+        self
+    }
+
+    /// Sets after how long a connection is closed whose client takes nothing of what is written to it, over HTTP and on
+    /// byte streams; 30 s by default, a year at most.
+    ///
+    /// On stdio the server waits for the host, however long that takes.
+    pub fn write_timeout(mut self, limit: Duration) -> Self {
+        self.write_timeout = limit.min(LONGEST);
+        self
+    }
+
+    /// Sets how long a legacy client may take to respond when a function sends it a request; 5 minutes by default.
+    pub fn client_request_timeout(mut self, limit: Duration) -> Self {
+        self.client_request_timeout = limit.min(LONGEST);
+        self
+    }
+
+    /// Sets how many subscribers a server has at once, over all transports; 5000 by default, and at most half of them
+    /// for one caller. More are refused: over HTTP with `503`.
+    ///
+    /// Every open `subscriptions/listen` is a subscriber, and so is every connection, or session with an open stream,
+    /// of a legacy client that is notified of changes. Over HTTP other limits are reached first by default:
+    /// `max_connections` and `max_streams`. If you raise those, you may have to raise this one.
+    pub fn max_subscribers(mut self, subscribers: usize) -> Self {
+        self.subscriptions.subscribers = subscribers;
+        self
+    }
+
+    /// Sets how many resources one subscriber may subscribe to; 1024 by default.
+    pub fn max_subscriptions(mut self, resources: usize) -> Self {
+        self.subscriptions.uris = resources;
+        self
+    }
+
+    /// Sets how many different changes may wait for a subscriber that reads slowly; 1024 by default.
+    ///
+    /// Equal changes wait once, so only a subscriber to more resources than that reaches the limit. A
+    /// `subscriptions/listen` stream that loses a change ends with its result; a legacy client is not notified of the
+    /// change.
+    pub fn max_pending_changes(mut self, changes: usize) -> Self {
+        self.subscriptions.pending = changes.max(1);
+        self
+    }
+}
+
+/// Options of the lists of tools, resources, prompts and skills.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct ListOptions {
+    pub(crate) page_size: usize,
+    pub(crate) ttl: Duration,
+}
+
+impl Default for ListOptions {
+    fn default() -> Self {
+        Self { page_size: 1000, ttl: Duration::ZERO }
+    }
+}
+
+impl ListOptions {
+    /// Sets how many entries a page has; 1000 by default.
+    pub fn page_size(mut self, entries: usize) -> Self {
+        self.page_size = entries.max(1);
+        self
+    }
+
+    /// Sets how long clients of 2026-07-28 may cache lists: the wire's `ttlMs`; not at all by default.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = ttl;
+        self
+    }
+}
+
+/// Options of stdio and of byte streams.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct StdioOptions {
+    pub(crate) max_line: usize,
+}
+
+impl Default for StdioOptions {
+    fn default() -> Self {
+        Self { max_line: 4 << 20 }
+    }
+}
+
+impl StdioOptions {
+    /// Sets how many bytes a line may have; 4 MiB by default.
+    pub fn max_line(mut self, bytes: usize) -> Self {
+        self.max_line = bytes;
+        self
+    }
+}
+
+/// Where a server keeps what its replicas can share; in this process's memory by default.
+#[derive(Clone)]
+#[must_use]
+pub struct Stores {
+    pub(crate) single_use: Arc<dyn SingleUse>,
+    /// Unset for one in memory with the bounds of the HTTP options.
+    #[cfg(feature = "http")]
+    pub(crate) events: Option<Arc<dyn crate::store::EventStore>>,
+    /// Unset for one in memory.
+    pub(crate) tasks: Option<Arc<dyn TaskStore>>,
+}
+
+impl Default for Stores {
+    fn default() -> Self {
+        Self {
+            single_use: Arc::new(MemorySingleUse::new(10_000)),
+            #[cfg(feature = "http")]
+            events: None,
+            tasks: None,
+        }
+    }
+}
+
+impl fmt::Debug for Stores {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stores").finish_non_exhaustive()
+    }
+}
+
+impl Stores {
+    /// Sets where calls are recorded that have [used their responses](crate::Context::consume_once); by default in
+    /// memory, for up to 10 000 calls at a time.
+    pub fn single_use(mut self, store: impl SingleUse + 'static) -> Self {
+        self.single_use = Arc::new(store);
+        self
+    }
+
+    /// Sets where tasks and their results are kept; by default in a [`MemoryTasks`](crate::store::MemoryTasks) of
+    /// 10 000 tasks and 64 MiB.
+    pub fn tasks(mut self, store: impl TaskStore + 'static) -> Self {
+        self.tasks = Some(Arc::new(store));
+        self
+    }
+
+    /// Sets where the events of resumable streams are kept, instead of in memory.
+    #[cfg(feature = "http")]
+    pub fn events(mut self, store: impl crate::store::EventStore + 'static) -> Self {
+        self.events = Some(Arc::new(store));
+        self
+    }
+}
+
+/// Options of calls that become tasks.
+impl TaskOptions {
+    /// Sets how long a task is kept: 10 minutes by default, a year at most.
+    ///
+    /// The time restarts whenever the client gets the task or responds to its requests, when the function reports
+    /// progress or sends a request, and when it ends. After it the task is removed; a function that is still running is
+    /// dropped. The wire's `ttlMs` counts from the task's creation, so it grows.
+    #[must_use]
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = ttl.clamp(Duration::from_millis(1), LONGEST);
+        self
+    }
+
+    /// Sets how often clients should poll a task: the wire's `pollIntervalMs`; 1 second by default.
+    #[must_use]
+    pub fn poll_interval(mut self, interval: Duration) -> Self {
+        self.poll_interval = interval.clamp(Duration::from_millis(1), LONGEST);
+        self
+    }
+
+    /// Sets how many tasks may run at once; 1024 by default, and at most half of them for one caller. More are refused.
+    #[must_use]
+    pub fn max_running(mut self, tasks: usize) -> Self {
+        self.max_running = tasks;
+        self
     }
 }

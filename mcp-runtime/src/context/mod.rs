@@ -70,8 +70,8 @@ pub(crate) struct ContextInner {
 /// Settings of a server that apply to all of its calls.
 pub(crate) struct Settings {
     /// How long a client may take to respond to a request.
-    pub(crate) ask_timeout: Duration,
-    pub(crate) single_use: Box<dyn SingleUse>,
+    pub(crate) client_request_timeout: Duration,
+    pub(crate) single_use: Arc<dyn SingleUse>,
     /// Values of the framework that functions can take, such as the server's handle.
     pub(crate) server_values: Extensions,
     /// Whether clients may get log messages.
@@ -83,8 +83,8 @@ pub(crate) struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            ask_timeout: Duration::from_secs(5 * 60),
-            single_use: Box::new(MemorySingleUse::new(10_000)),
+            client_request_timeout: Duration::from_secs(5 * 60),
+            single_use: Arc::new(MemorySingleUse::new(10_000)),
             server_values: Extensions::default(),
             logging: false,
             logging_hint_logged: AtomicBool::new(false),

@@ -63,7 +63,7 @@ impl Server {
 
     /// How long lists and skills may be cached, and by whom.
     pub(super) fn cache_hints(&self) -> CacheHints {
-        let ttl = self.options().list_ttl;
+        let ttl = self.options().lists.ttl;
         CacheHints { ttl, public: !ttl.is_zero() && !self.authenticates() }
     }
 

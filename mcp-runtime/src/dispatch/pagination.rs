@@ -50,7 +50,7 @@ impl Server {
     ) -> Result<Response, Reply> {
         let cursor = request.cursor()?;
         let scope = || CursorScope::new(self, &request, kind.key());
-        let size = self.options().page_size;
+        let size = self.options().lists.page_size;
         if cursor.is_none() && request.access().is_full() {
             let page = registry.first_page(kind, request.revision, size);
             return Ok(self.page_reply(kind.key(), page, scope)?.into());

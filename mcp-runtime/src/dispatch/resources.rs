@@ -266,7 +266,7 @@ impl ItemCall for ListInstances {
                         out
                     }));
                 }
-                let page = page_of(&entries, self.start, server.options().page_size);
+                let page = page_of(&entries, self.start, server.options().lists.page_size);
                 let page = page.ok_or_else(|| Reply::from(invalid_cursor()));
                 let key = ListKind::Resources.key();
                 return page

@@ -37,7 +37,7 @@ impl Server {
         };
         // so that a cursor is valid for one directory only
         let list = format!("directory {}", skill.uri(folder));
-        let size = self.options().page_size;
+        let size = self.options().lists.page_size;
         let scope = CursorScope::new(self, &request, &list);
         let start = self.page_start(request.cursor()?.as_deref(), &scope)?;
         let page = page_of(&directory_entries(skill, folder), start, size).ok_or_else(invalid_cursor)?;

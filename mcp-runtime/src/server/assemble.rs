@@ -3,7 +3,11 @@
 
 use std::{any::TypeId, collections::HashMap, sync::Arc};
 
-use super::{AnnotatedItem, ItemSource, RegisteredItem, Registry, ui::Pages};
+use super::{
+    AnnotatedItem, Registry,
+    item::{ItemSource, RegisteredItem},
+    ui::Pages,
+};
 use crate::{
     arguments::Inject,
     item::{BuildError, Location},

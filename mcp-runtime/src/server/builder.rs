@@ -8,42 +8,34 @@ use std::{
         Arc, OnceLock, Weak,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
 };
 
-use super::{Error, Identity, Result, Server, ServerHandle, ServerInner, item::BuilderItem};
+use super::{
+    Error, Identity, Result, Server, ServerHandle, ServerInner, Service,
+    assemble::assemble,
+    item::{AnnotatedItem, BuilderItem, ItemSource},
+};
+#[cfg(feature = "http")]
+use crate::config::HttpOptions;
 use crate::{
-    config::{LONGEST, Options},
+    config::{Limits, ListOptions, Options, ServerInfo, StdioOptions, Stores},
     context::Settings,
     crypto::{Key, KeyRing, Seal},
     events::Hub,
     extensions::Extensions,
-    item::{BuildError, Location},
+    item::{BuildError, ItemDescriptor, Location},
     prompt::Prompt,
     resource::Resource,
-    server::{ItemSource, Service, assemble, item::AnnotatedItem},
     skill::{SkillCatalog, SkillsDir},
-    store::SingleUse,
     sync::{Mutex, RwLock},
-    task::Tasks,
+    task::{TaskOptions, Tasks},
     tool::{RuntimeTool, Tool},
 };
 
-/// Sets the state of calls apart from everything else that is sealed.
-const STATE: &str = "mcp-runtime call state 1";
-/// The same for cursors.
+/// Purpose of the key that seals `requestState`.
+const REQUEST_STATE: &str = "mcp-runtime call state 1";
+/// Purpose of the key that seals cursors.
 const CURSOR: &str = "mcp-runtime list cursor 1";
-
-/// Reads one type from the transport's own request extensions.
-type Extract = Arc<dyn Fn(&dyn Any, &mut Extensions) + Send + Sync>;
-
-/// A type that HTTP middleware puts into requests: how to move it into a request's slots.
-#[derive(Clone)]
-pub(crate) struct RequestType {
-    pub(crate) id: TypeId,
-    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has middleware"))]
-    pub(crate) extract: Extract,
-}
 
 /// Collects what a server offers; `server!()` starts one.
 ///
@@ -64,43 +56,41 @@ pub(crate) struct RequestType {
 /// ```
 #[must_use = "a builder does nothing before `.run()` or `.build()`"]
 pub struct ServerBuilder {
-    pub(super) identity: Identity,
+    info: ServerInfo,
+    instructions: Option<String>,
+    /// The module that invoked `server!()`.
     module: &'static str,
     pub(crate) options: Options,
-    settings: Settings,
-    pub(crate) state: Extensions,
-    pub(crate) request_types: Vec<RequestType>,
+    state: Extensions,
     items: Vec<BuilderItem>,
     skills_dirs: Vec<SkillsDir>,
-    problems: Vec<BuildError>,
-    require_docs: bool,
-    pub(super) handed: Vec<Handed>,
+    errors: Vec<BuildError>,
+    require_descriptions: bool,
+    handle_receivers: Vec<HandleReceiver>,
     layers: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-/// Types that the server itself lets functions take.
-pub(super) fn own() -> [TypeId; 1] {
+/// The types that the server itself provides to functions.
+pub(super) fn server_types() -> [TypeId; 1] {
     [TypeId::of::<ServerHandle>()]
 }
 
-/// Takes the server's handle.
-pub(super) type Handed = Box<dyn FnOnce(ServerHandle) + Send>;
+type HandleReceiver = Box<dyn FnOnce(ServerHandle) + Send>;
 
 impl ServerBuilder {
     #[doc(hidden)]
     pub fn new(name: impl Into<String>, version: impl Into<String>, module: &'static str) -> Self {
         Self {
-            identity: Identity::new(name.into(), version.into()),
+            info: ServerInfo::new(name.into(), version.into()),
+            instructions: None,
             module,
             options: Options::default(),
-            settings: Settings::default(),
             state: Extensions::default(),
-            request_types: Vec::new(),
             items: Vec::new(),
             skills_dirs: Vec::new(),
-            problems: Vec::new(),
-            require_docs: false,
-            handed: Vec::new(),
+            errors: Vec::new(),
+            require_descriptions: false,
+            handle_receivers: Vec::new(),
             layers: None,
         }
     }
@@ -119,7 +109,7 @@ impl ServerBuilder {
             let before = self.items.len();
             self = self.discover_where(|at| at.krate() == name);
             if self.items.len() == before {
-                self.problems.push(BuildError::new(format!(
+                self.errors.push(BuildError::new(format!(
                     "no annotated function of a crate `{name}` is linked\nadd `use {name} as _;` to the program"
                 )));
             }
@@ -146,7 +136,7 @@ impl ServerBuilder {
 
     fn push(&mut self, source: ItemSource) {
         if let ItemSource::Annotated(item) = &source {
-            named().lock().insert(item.key());
+            registered_items().lock().insert(item.key());
         }
         self.items.push(BuilderItem::new(source));
     }
@@ -221,9 +211,9 @@ impl ServerBuilder {
             (_, true) => prefix.to_owned(),
             _ => format!("{prefix}_{inner}"),
         };
-        self.problems.extend(other.problems);
+        self.errors.extend(other.errors);
         let state = Arc::new(other.state);
-        let requested: Arc<[TypeId]> = other.request_types.iter().map(|t| t.id).collect();
+        let requested = other.options.request_type_ids();
         for item in other.items {
             let mut item = item.registered(&state, &requested);
             item.prefix = joined(&item.prefix);
@@ -233,14 +223,95 @@ impl ServerBuilder {
             dir.prefix = joined(&dir.prefix);
             dir
         }));
-        self.request_types.extend(other.request_types);
-        self.handed.extend(other.handed);
+        #[cfg(feature = "http")]
+        self.options.http.request_types.extend(other.options.http.request_types);
+        self.handle_receivers.extend(other.handle_receivers);
         self
     }
 
     /// Registers state that functions take as `&T`; `Arc<T>` serves `&T`, `Arc<dyn Trait>` serves `&dyn Trait`.
     pub fn state<T: Any + Send + Sync>(mut self, value: T) -> Self {
         self.state.insert(value);
+        self
+    }
+
+    /// Sets what the server says about itself: the wire's `serverInfo`. Name and version are those of the crate that
+    /// invokes `server!()`.
+    ///
+    /// ```
+    /// let server = mcp_runtime::server!().info(|info| info.title("Shop").icon("https://example.com/icon.png"));
+    /// ```
+    pub fn info(mut self, set: impl FnOnce(ServerInfo) -> ServerInfo) -> Self {
+        self.info = set(self.info);
+        self
+    }
+
+    /// Sets how models should use the server: the wire's `instructions`.
+    pub fn instructions(mut self, text: impl Into<String>) -> Self {
+        self.instructions = Some(text.into());
+        self
+    }
+
+    /// Sets limits that hold for all transports.
+    pub fn limits(mut self, set: impl FnOnce(Limits) -> Limits) -> Self {
+        self.options.limits = set(self.options.limits);
+        self
+    }
+
+    /// Sets options of the lists of tools, resources, prompts and skills.
+    pub fn lists(mut self, set: impl FnOnce(ListOptions) -> ListOptions) -> Self {
+        self.options.lists = set(self.options.lists);
+        self
+    }
+
+    /// Sets options of stdio.
+    pub fn stdio(mut self, set: impl FnOnce(StdioOptions) -> StdioOptions) -> Self {
+        self.options.stdio = set(self.options.stdio);
+        self
+    }
+
+    /// Sets options of the HTTP transport.
+    #[cfg(feature = "http")]
+    pub fn http(mut self, set: impl FnOnce(HttpOptions) -> HttpOptions) -> Self {
+        self.options.http = set(self.options.http);
+        self
+    }
+
+    /// Sets options of calls that become tasks.
+    pub fn tasks(mut self, set: impl FnOnce(TaskOptions) -> TaskOptions) -> Self {
+        self.options.tasks = set(self.options.tasks);
+        self
+    }
+
+    /// Sets the stores that replicas of the server share.
+    pub fn stores(mut self, set: impl FnOnce(Stores) -> Stores) -> Self {
+        self.options.stores = set(self.options.stores);
+        self
+    }
+
+    /// Passes the server's handle to `take` once the server is built, for code outside of its functions that changes the
+    /// server or publishes changes.
+    ///
+    /// With [`run`](Self::run) no async runtime is running at that moment: store the handle, send it through a channel, or
+    /// start a thread.
+    ///
+    /// ```
+    /// use std::{thread, time::Duration};
+    ///
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// let server = mcp_runtime::server!()
+    ///     .with_handle(|handle| {
+    ///         thread::spawn(move || {
+    ///             // wait here until the file changes
+    ///             handle.resource_updated("file:///etc/motd");
+    ///         });
+    ///     })
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn with_handle(mut self, take: impl FnOnce(ServerHandle) + Send + 'static) -> Self {
+        self.handle_receivers.push(Box::new(take));
         self
     }
 
@@ -253,22 +324,9 @@ impl ServerBuilder {
     pub fn keys(mut self, keys: impl IntoIterator<Item = [u8; 32]>) -> Self {
         let keys: Vec<_> = keys.into_iter().map(Key::new).collect();
         if keys.is_empty() {
-            self.problems.push(BuildError::new("`.keys(..)` got no key\ngive it at least one".into()));
+            self.errors.push(BuildError::new("`.keys(..)` got no key\ngive it at least one".into()));
         }
         self.options.keys = Some(KeyRing::new(keys));
-        self
-    }
-
-    /// Sets how long a client of the handshake era may take to answer when a function asks it; 5 minutes by default.
-    pub fn ask_timeout(mut self, limit: Duration) -> Self {
-        self.settings.ask_timeout = limit;
-        self
-    }
-
-    /// Sets where it is remembered which calls have [used their answers](crate::Context::consume_once); in this
-    /// process's memory by default, for up to 10 000 calls at a time.
-    pub fn single_use(mut self, store: impl SingleUse + 'static) -> Self {
-        self.settings.single_use = Box::new(store);
         self
     }
 
@@ -277,7 +335,7 @@ impl ServerBuilder {
     ///
     /// The specification deprecates logging to clients from 2026-07-28 on, in favour of stderr and OpenTelemetry.
     pub fn logging(mut self) -> Self {
-        self.settings.logging = true;
+        self.options.logging = true;
         self
     }
 
@@ -293,66 +351,14 @@ impl ServerBuilder {
     }
 
     /// Shows the cause of every failure to the client; for trusted deployments.
-    pub fn detailed_errors(mut self, show: bool) -> Self {
-        self.options.detailed_errors = show;
+    pub fn detailed_errors(mut self) -> Self {
+        self.options.detailed_errors = true;
         self
     }
 
     /// Refuses to build with an item that has no description.
     pub fn require_descriptions(mut self) -> Self {
-        self.require_docs = true;
-        self
-    }
-
-    /// Sets how many entries a page of a list has; 1000 by default.
-    pub fn page_size(mut self, entries: usize) -> Self {
-        self.options.page_size = entries.max(1);
-        self
-    }
-
-    /// Sets how long clients of the stateless era may keep lists: the wire's `ttlMs`; not at all by default.
-    pub fn list_ttl(mut self, ttl: Duration) -> Self {
-        self.options.list_ttl = ttl;
-        self
-    }
-
-    /// Sets how many bytes a line on stdio may have; 4 MiB by default.
-    pub fn max_line(mut self, bytes: usize) -> Self {
-        self.options.max_line = bytes;
-        self
-    }
-
-    /// Sets how many calls may run at once on one connection; 256 by default.
-    pub fn max_in_flight(mut self, calls: usize) -> Self {
-        self.options.max_in_flight = calls.max(1);
-        self
-    }
-
-    /// Sets how many requests may wait for a place among the running ones; 1024 by default.
-    pub fn max_queued(mut self, requests: usize) -> Self {
-        self.options.max_queued = requests;
-        self
-    }
-
-    /// Sets how many bytes of such requests may wait on one connection; 16 MiB by default. More are refused as busy.
-    pub fn max_queued_bytes(mut self, bytes: usize) -> Self {
-        self.options.max_queued_bytes = bytes;
-        self
-    }
-
-    /// Sets how long calls may go on after the input has ended or the process was told to stop, a year at most; by
-    /// default 2 s on stdio, where the official clients end a server soon after that, and 10 s elsewhere.
-    pub fn drain(mut self, limit: Duration) -> Self {
-        self.options.drain = Some(limit.min(LONGEST));
-        self
-    }
-
-    /// Sets how long a client may take nothing of what is written to it before its connection is closed, over HTTP and
-    /// on byte streams; 30 s by default, a year at most.
-    ///
-    /// On stdio the server waits for the host, however long that takes.
-    pub fn write_timeout(mut self, limit: Duration) -> Self {
-        self.options.write_timeout = limit.min(LONGEST);
+        self.require_descriptions = true;
         self
     }
 
@@ -363,69 +369,74 @@ impl ServerBuilder {
         self
     }
 
-    /// Checks everything and makes the server.
+    /// Checks everything and builds the server.
     ///
     /// # Errors
-    /// Every duplicate name or URI, with both places; every injected type without state; every schema that cannot be
+    /// Every duplicate name or URI, with both locations; every injected type without state; every schema that cannot be
     /// enforced; every file of a skill that cannot be served.
     pub fn build(self) -> Result<Server> {
-        let state = Arc::new(self.state);
-        let requested: Arc<[TypeId]> = self.request_types.iter().map(|t| t.id).collect();
-        let items: Vec<_> = self.items.into_iter().map(|item| item.registered(&state, &requested)).collect();
-        let mut problems = self.problems;
-        problems.extend(self.identity.problem());
         let options = self.options;
+        let (state, requested) = (Arc::new(self.state), options.request_type_ids());
+        let items: Vec<_> = self.items.into_iter().map(|item| item.registered(&state, &requested)).collect();
+        let mut errors = self.errors;
+        errors.extend(
+            self.info
+                .icons
+                .iter()
+                .find_map(|icon| icon.validate().err())
+                .map(|error| BuildError::new(format!("the server's {error}"))),
+        );
         #[cfg(feature = "http")]
-        problems.extend(options.http.check().into_iter().map(BuildError::new));
-        let keys = match options.keys.clone().map_or_else(KeyRing::from_environment, Ok) {
-            Ok(keys) => keys,
-            Err(problem) => {
-                problems.push(BuildError::new(problem));
-                KeyRing::new(Vec::new())
-            }
-        };
-        let skills = Arc::new(SkillCatalog::read(&self.skills_dirs, &mut problems));
-        let registry = match assemble(&self.identity.name, &items, &skills, &own(), self.require_docs) {
-            Ok(registry) => registry,
+        errors.extend(options.http.check().into_iter().map(BuildError::new));
+        let keys = options.keys.clone().map_or_else(KeyRing::from_environment, Ok).unwrap_or_else(|error| {
+            errors.push(BuildError::new(error));
+            KeyRing::new(Vec::new())
+        });
+        let skills = Arc::new(SkillCatalog::read(&self.skills_dirs, &mut errors));
+        let assembled =
+            assemble(&self.info.name, &items, &skills, &server_types(), self.require_descriptions);
+        let registry = match assembled {
+            Ok(registry) if errors.is_empty() => registry,
+            Ok(_) => return Err(report(&errors)),
             Err(found) => {
-                problems.extend(found);
-                return Err(report(&problems));
+                errors.extend(found);
+                return Err(report(&errors));
             }
         };
-        if !problems.is_empty() {
-            return Err(report(&problems));
-        }
-        let mut identity = self.identity;
-        identity.render();
-        let wanted = items.iter().any(|item| item.takes::<ServerHandle>());
-        let handled = wanted || !self.handed.is_empty();
-        let mut settings = self.settings;
-        let hub = Hub::new(options.subscriptions);
+        let takes_handle = items.iter().any(|item| item.takes::<ServerHandle>());
+        let has_handle = takes_handle || !self.handle_receivers.is_empty();
+        let mut settings = Settings {
+            client_request_timeout: options.limits.client_request_timeout,
+            single_use: options.stores.single_use.clone(),
+            logging: options.logging,
+            ..Settings::default()
+        };
+        let hub = Hub::new(options.limits.subscriptions);
+        let tasks = Tasks::new(options.tasks.clone(), options.stores.tasks.clone(), hub.clone());
         let server = Server(Arc::new_cyclic(|this: &Weak<ServerInner>| {
-            if handled {
-                // no cycle: it does not keep the server alive
+            if has_handle {
+                // the handle is weak, so the server does not keep itself alive
                 settings.server_values.insert(ServerHandle::new(this.clone()));
             }
             ServerInner {
-                identity: Arc::new(identity),
+                identity: Arc::new(Identity::new(self.info, self.instructions)),
                 layers: self.layers,
                 settings: Arc::new(settings),
-                states: Seal::new(&keys, STATE),
+                states: Seal::new(&keys, REQUEST_STATE),
                 cursors: Seal::new(&keys, CURSOR),
                 keys,
-                request_types: self.request_types,
-                require_docs: self.require_docs,
+                require_descriptions: self.require_descriptions,
                 items: RwLock::new(items),
                 registry: RwLock::new(Arc::new(registry)),
-                tasks: Tasks::new(options.tasks.clone(), hub.clone()),
+                tasks,
                 hub,
-                handled: AtomicBool::new(handled),
+                has_handle: AtomicBool::new(has_handle),
                 without_callers: AtomicBool::new(false),
                 options,
             }
         }));
-        for take in self.handed {
-            take(ServerHandle::new(Arc::downgrade(&server.0)));
+        for receive in self.handle_receivers {
+            receive(ServerHandle::new(Arc::downgrade(&server.0)));
         }
         Ok(server)
     }
@@ -433,41 +444,35 @@ impl ServerBuilder {
 
 impl fmt::Debug for ServerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerBuilder").field("name", &self.identity.name).finish_non_exhaustive()
+        f.debug_struct("ServerBuilder").field("name", &self.info.name).finish_non_exhaustive()
     }
 }
 
-/// All problems as one error.
-pub(super) fn report(problems: &[BuildError]) -> Error {
-    let list: Vec<_> = problems.iter().map(ToString::to_string).collect();
+/// All errors as one.
+pub(super) fn report(errors: &[BuildError]) -> Error {
+    let list: Vec<_> = errors.iter().map(ToString::to_string).collect();
     Error::from(format!("the server cannot be built:\n{}", list.join("\n")))
 }
 
-/// Items that some builder of the process has named.
-fn named() -> &'static Mutex<HashSet<usize>> {
-    static NAMED: OnceLock<Mutex<HashSet<usize>>> = OnceLock::new();
-    NAMED.get_or_init(Mutex::default)
+/// The annotated items that some builder of the process has registered.
+fn registered_items() -> &'static Mutex<HashSet<usize>> {
+    static REGISTERED: OnceLock<Mutex<HashSet<usize>>> = OnceLock::new();
+    REGISTERED.get_or_init(Mutex::default)
 }
 
-/// Annotated items that no builder has named; logged once, when the first server of the process starts.
-pub(crate) fn report_forgotten() {
-    static REPORTED: AtomicBool = AtomicBool::new(false);
-    if REPORTED.swap(true, Ordering::Relaxed) {
+/// Warns of annotated items that no builder has registered, once, when the first server of the process starts.
+pub(crate) fn warn_of_unregistered_items() {
+    static WARNED: AtomicBool = AtomicBool::new(false);
+    if WARNED.swap(true, Ordering::Relaxed) {
         return;
     }
-    for (name, at) in forgotten() {
-        tracing::warn!(
-            "`{name}` at {at} is annotated, but no server offers it; register it, or mark it `unlisted`"
-        );
+    let registered = registered_items().lock();
+    for item in AnnotatedItem::all().into_iter().filter(|item| !registered.contains(&item.key())) {
+        let ItemDescriptor { name, location, unlisted, .. } = item.descriptor();
+        if !unlisted {
+            tracing::warn!(
+                "`{name}` at {location} is annotated, but no server offers it; register it, or mark it `unlisted`"
+            );
+        }
     }
-}
-
-/// Name and place of every annotated item that no builder of the process has named so far.
-fn forgotten() -> Vec<(&'static str, Location)> {
-    let named = named().lock();
-    let left = AnnotatedItem::all()
-        .into_iter()
-        .filter(|item| !named.contains(&item.key()))
-        .map(|item| item.descriptor());
-    left.filter(|common| !common.unlisted).map(|common| (common.name, common.location)).collect()
 }

@@ -1,22 +1,19 @@
-//! Changes a running server, and tells its clients what has changed.
+//! Changes a running server and notifies its clients.
 
 use std::sync::{Arc, Weak, atomic::Ordering};
 
-use super::{Error, Result, Server, ServerInner};
-use crate::{
-    connection::Access,
-    events::Change,
-    protocol::Revision,
-    server::{ItemSource, RegisteredItem, assemble},
-    tool::RuntimeTool,
+use super::{
+    Error, Result, Server, ServerInner,
+    assemble::assemble,
+    item::{ItemSource, RegisteredItem},
 };
+use crate::{connection::Access, events::Change, protocol::Revision, tool::RuntimeTool};
 
-/// Adds and removes tools while a server runs, and tells clients that something has changed; clones are handles of the
-/// same server.
+/// Adds and removes tools while a server runs, and publishes changes to clients; clones are handles of the same server.
 ///
 /// A function gets it as a parameter `&ServerHandle`, [`with_handle`](crate::ServerBuilder::with_handle) gives it to
-/// anything else that is made before the server runs, and [`Server::handle`](crate::Server::handle) to a program that holds the server. It
-/// does not keep the server alive: with the server gone, nobody is told anything.
+/// any other code before the server runs, and [`Server::handle`](crate::Server::handle) to a program that holds the server. It
+/// does not keep the server alive, and publishes nothing once the server is dropped.
 ///
 /// ```
 /// use mcp_runtime::{ServerHandle, prelude::*, testing::TestServer};
@@ -49,7 +46,7 @@ impl ServerHandle {
         Self(shared)
     }
 
-    /// A handle for unit tests of annotated functions: of a server that is gone.
+    /// A handle of a dropped server, for unit tests of annotated functions.
     ///
     /// ```
     /// mcp_runtime::ServerHandle::for_test().tools_changed();
@@ -59,11 +56,10 @@ impl ServerHandle {
         Self(Weak::new())
     }
 
-    /// Adds a tool, or replaces the one made at run time that has its name, and tells clients.
+    /// Adds a tool, or replaces the one made at run time that has its name, and notifies clients.
     ///
     /// # Errors
-    /// An annotated tool has its name, or its schema cannot be enforced, or the server is gone; nothing has changed
-    /// then.
+    /// An annotated tool has its name, or its schema cannot be enforced, or the server has been dropped. Nothing has changed then.
     pub fn add_tool(&self, tool: RuntimeTool) -> Result<()> {
         self.update(|tools| tools.add(tool))
     }
@@ -71,16 +67,16 @@ impl ServerHandle {
     /// Removes a tool made at run time, and tells clients; whether there was one of that name.
     ///
     /// # Errors
-    /// The server is gone.
+    /// The server has been dropped.
     pub fn remove_tool(&self, name: &str) -> Result<bool> {
         let mut found = false;
         self.update(|tools| found = tools.remove(name))?;
         Ok(found)
     }
 
-    /// Adds and removes any number of tools as one change: all of it or nothing, and clients are told once.
+    /// Adds and removes any number of tools as one change: all of it or nothing, with one notification.
     ///
-    /// Only those are told who can see one of the tools that came or went.
+    /// Only clients that can see one of the added or removed tools are notified.
     ///
     /// ```
     /// # use mcp_runtime::{ToolCall, ToolDef};
@@ -99,7 +95,7 @@ impl ServerHandle {
     /// # Errors
     /// As [`add_tool`](Self::add_tool), for any of them.
     pub fn update(&self, edit: impl FnOnce(&mut Tools)) -> Result<()> {
-        let shared = self.0.upgrade().ok_or_else(|| Error::from("the server is gone"))?;
+        let shared = self.0.upgrade().ok_or_else(|| Error::from("the server has been dropped"))?;
         let mut items = shared.items.write();
         let mut tools = Tools { items: items.clone(), scopes: Vec::new() };
         edit(&mut tools);
@@ -107,15 +103,15 @@ impl ServerHandle {
         if scopes.is_empty() {
             return Ok(());
         }
-        // what was read of skills stays as it was
+        // skills are read once, by `build`
         let skills = shared.registry.read().skills.clone();
-        let own = &super::builder::own();
-        let registry = assemble(&shared.identity.name, &changed, &skills, own, shared.require_docs)
-            .map_err(|problems| super::builder::report(&problems))?;
+        let own = &super::builder::server_types();
+        let registry = assemble(shared.identity.name(), &changed, &skills, own, shared.require_descriptions)
+            .map_err(|errors| super::builder::report(&errors))?;
         let scoped = registry.scoped();
         if shared.without_callers.load(Ordering::Relaxed) && !scoped.is_empty() {
             return Err(Error::from(format!(
-                "these items have `scopes`, but the server is served to clients that are not told apart: {}",
+                "these items have `scopes`, but the server is served to clients whose callers are not identified: {}",
                 scoped.join(", ")
             )));
         }
@@ -129,26 +125,26 @@ impl ServerHandle {
         Ok(())
     }
 
-    /// Tells clients that the list of tools has changed, in a way that the server cannot know of: the wire's
+    /// Notifies clients that the list of tools has changed for a reason that the server does not see: the wire's
     /// [`notifications/tools/list_changed`](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#list-changed-notification).
     pub fn tools_changed(&self) {
         self.publish(|| Change::Tools);
     }
 
-    /// Tells clients that the list of prompts has changed: the wire's
+    /// Notifies clients that the list of prompts has changed: the wire's
     /// [`notifications/prompts/list_changed`](https://modelcontextprotocol.io/specification/2026-07-28/server/prompts#list-changed-notification).
     pub fn prompts_changed(&self) {
         self.publish(|| Change::Prompts);
     }
 
-    /// Tells clients that the list of resources has changed, such as what a template's `list` function gives: the
+    /// Notifies clients that the list of resources has changed, such as what a template's `list` function returns: the
     /// wire's
     /// [`notifications/resources/list_changed`](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#list-changed-notification).
     pub fn resources_changed(&self) {
         self.publish(|| Change::Resources);
     }
 
-    /// Tells those who subscribed to this URI that its contents have changed: the wire's
+    /// Notifies the subscribers of this URI that its contents have changed: the wire's
     /// [`notifications/resources/updated`](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#subscriptions).
     ///
     /// It is the whole URI, as clients read it. Scheme and host match ignoring case, the rest exactly.
@@ -158,8 +154,8 @@ impl ServerHandle {
 
     /// Ends every open `subscriptions/listen` stream with its result; clients may open another.
     ///
-    /// For programs that stop and have a [router](crate::Server::into_router) of ours in a server of their own: it waits
-    /// for open streams. Our own transports end their streams by themselves.
+    /// For programs that nest the [router](crate::Server::into_router) in an HTTP server of their own, whose graceful
+    /// shutdown waits for open streams. The built-in transports end their streams when they stop.
     pub fn end_subscriptions(&self) {
         if let Some(shared) = self.0.upgrade() {
             shared.hub.close();
@@ -170,7 +166,7 @@ impl ServerHandle {
         let Some(server) = self.0.upgrade().map(Server) else { return };
         let change = change();
         let offers = server.offers(Revision::LATEST);
-        // nobody was told that there is such a list
+        // the server did not declare the list
         let offered = match &change {
             Change::Prompts => offers.prompts,
             Change::Resources => offers.resources,
@@ -182,10 +178,10 @@ impl ServerHandle {
     }
 }
 
-/// A server's tools while they are [changed](ServerHandle::update).
+/// The tools of a server during an [`update`](ServerHandle::update).
 pub struct Tools {
     items: Vec<RegisteredItem>,
-    /// Of each tool that came or went.
+    /// The scopes of each added or removed tool.
     scopes: Vec<Vec<String>>,
 }
 
@@ -203,7 +199,7 @@ impl Tools {
         });
     }
 
-    /// Removes a tool made at run time; whether there was one of that name.
+    /// Removes a tool made at run time. Returns whether a tool of that name existed.
     pub fn remove(&mut self, name: &str) -> bool {
         let before = self.items.len();
         let scopes = &mut self.scopes;

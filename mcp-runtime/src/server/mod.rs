@@ -1,17 +1,13 @@
-//! A server: what it offers and its bounds. Made by [`ServerBuilder`], served by transports.
+//! A server: its builder, its registry of items, and the handle that changes it while it runs.
 
 mod assemble;
 mod builder;
 mod error;
 mod handle;
-#[cfg(feature = "http")]
-mod http;
 mod identity;
 mod item;
 mod list_cache;
-mod notice;
 mod registry;
-mod task;
 mod ui;
 
 use std::{
@@ -22,16 +18,13 @@ use std::{
     },
 };
 
-pub(crate) use assemble::assemble;
 pub use builder::ServerBuilder;
-pub(crate) use builder::{RequestType, report_forgotten};
+pub(crate) use builder::warn_of_unregistered_items;
 pub use error::{Error, Result};
 pub use handle::{ServerHandle, Tools};
-#[cfg(feature = "http")]
-pub use http::IntoPrincipal;
 pub(crate) use identity::Identity;
+use item::RegisteredItem;
 pub use item::{AnnotatedItem, Service};
-pub(crate) use item::{ItemSource, RegisteredItem};
 pub(crate) use list_cache::{ListCache, ListKind, Page, page_of};
 pub(crate) use registry::Registry;
 
@@ -54,32 +47,31 @@ struct ServerInner {
     options: Options,
     settings: Arc<Settings>,
     keys: KeyRing,
-    /// Seals the state of calls that wait for input.
+    /// Seals `requestState`.
     states: Seal,
     /// Seals cursors of lists.
     cursors: Seal,
-    /// What stands around every call, as dispatch knows it.
+    /// The layers around every call, as dispatch defines them.
     layers: Option<Arc<dyn Any + Send + Sync>>,
-    request_types: Vec<RequestType>,
-    require_docs: bool,
+    require_descriptions: bool,
     items: RwLock<Vec<RegisteredItem>>,
     registry: RwLock<Arc<Registry>>,
     hub: Hub,
     tasks: Arc<Tasks>,
-    /// Whether a handle was given out, so that there may be tools later on, and changes to tell of.
-    handled: AtomicBool,
-    /// Whether it is served to clients that are not told apart.
+    /// Whether a handle exists, so that tools may be added and changes published.
+    has_handle: AtomicBool,
+    /// Whether the server is served to clients whose callers are not identified.
     without_callers: AtomicBool,
 }
 
 impl Drop for ServerInner {
     fn drop(&mut self) {
-        // nobody can ask for them any more
+        // no client can get them any more
         self.tasks.stop();
     }
 }
 
-/// A server, unless nobody holds it any more. What runs without a connection has this.
+/// A server that may have been dropped; for work that does not belong to a connection.
 pub(crate) struct WeakServer(Weak<ServerInner>);
 
 impl WeakServer {
@@ -88,19 +80,19 @@ impl WeakServer {
     }
 }
 
-/// Which capabilities there are: derived from what is registered, never written.
+/// The capabilities that a server declares, derived from what is registered.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Offers {
     pub(crate) tools: bool,
     pub(crate) resources: bool,
     pub(crate) prompts: bool,
     pub(crate) completions: bool,
-    /// Pages of the apps extension.
+    /// The Apps extension: some resource is a page.
     pub(crate) pages: bool,
-    /// The lists whose changes are told to whoever can be told.
+    /// The lists whose changes clients are notified of.
     pub(crate) changes: ListChanges,
     pub(crate) skills: bool,
-    /// The extension: calls may become tasks.
+    /// The Tasks extension: some calls may become tasks.
     pub(crate) tasks: bool,
 }
 
@@ -113,34 +105,35 @@ impl Server {
     /// The server's name.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.0.identity.name
+        self.0.identity.name()
     }
 
     /// The server's version.
     #[must_use]
     pub fn version(&self) -> &str {
-        &self.0.identity.version
+        self.0.identity.version()
     }
 
-    /// What the server tells models about its use.
+    /// The wire's `instructions`.
     #[must_use]
     pub fn instructions(&self) -> Option<&str> {
         self.0.identity.instructions.as_deref()
     }
 
-    /// From now on clients that are not told apart call it: the items that have `scopes`, which must not be there.
+    /// Records that clients without identified callers are served; returns the items with `scopes`, of which none may
+    /// exist.
     #[cfg(feature = "http")]
     pub(crate) fn serve_without_callers(&self) -> Vec<String> {
         self.0.without_callers.store(true, Ordering::Relaxed);
         self.registry().scoped()
     }
 
-    /// A handle that adds and removes tools while the server runs, and tells clients what has changed.
+    /// A handle that adds and removes tools while the server runs, and publishes changes.
     ///
-    /// Take it before you serve: clients ask once what a server can tell them, and without a handle it is nothing.
+    /// Get it before you serve: a server without a handle does not declare `listChanged`, and clients read that once.
     #[must_use]
     pub fn handle(&self) -> ServerHandle {
-        self.0.handled.store(true, Ordering::Relaxed);
+        self.0.has_handle.store(true, Ordering::Relaxed);
         ServerHandle::new(Arc::downgrade(&self.0))
     }
 
@@ -148,23 +141,21 @@ impl Server {
         &self.0.options
     }
 
-    /// What all calls have in common.
     pub(crate) fn settings(&self) -> &Arc<Settings> {
         &self.0.settings
     }
 
-    /// The keys that everything a client carries for us is sealed with.
+    /// The keys that seal what clients carry for the server.
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has sessions"))]
     pub(crate) fn keys(&self) -> &KeyRing {
         &self.0.keys
     }
 
-    /// Seals and opens the state of calls that wait for input.
+    /// Seals and opens `requestState`.
     pub(crate) fn states(&self) -> &Seal {
         &self.0.states
     }
 
-    /// Its calls that go on as tasks.
     pub(crate) fn tasks(&self) -> &Arc<Tasks> {
         &self.0.tasks
     }
@@ -178,32 +169,25 @@ impl Server {
         &self.0.cursors
     }
 
-    /// Declared types that middleware puts into requests.
-    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has middleware"))]
-    pub(crate) fn request_types(&self) -> &[RequestType] {
-        &self.0.request_types
-    }
-
-    /// Whether callers are told apart, so that lists may differ between them.
+    /// Whether callers are identified, so that lists may differ between them.
     pub(crate) fn authenticates(&self) -> bool {
-        self.0.options.authenticates
+        self.0.options.authenticates()
     }
 
     pub(crate) fn registry(&self) -> Arc<Registry> {
         self.0.registry.read().clone()
     }
 
-    /// Where changes are told to those who follow.
+    /// Publishes changes to subscribers.
     pub(crate) fn hub(&self) -> &Hub {
         &self.0.hub
     }
 
-    /// What the server says of itself.
     pub(crate) fn identity(&self) -> &Arc<Identity> {
         &self.0.identity
     }
 
-    /// What stands around every call, as dispatch knows it.
+    /// The layers around every call, as dispatch defines them.
     pub(crate) fn layers_as<T: Any>(&self) -> Option<&T> {
         self.0.layers.as_ref()?.downcast_ref()
     }
@@ -212,23 +196,23 @@ impl Server {
         self.offers_of(&self.registry(), revision)
     }
 
-    /// The same with what is registered at this moment.
+    /// The capabilities with this registry.
     pub(crate) fn offers_of(&self, registry: &Registry, revision: Revision) -> Offers {
-        let handled = self.0.handled.load(Ordering::Relaxed);
-        // clients of handshake revisions do not know skills, and their files are not resources to them
+        let has_handle = self.0.has_handle.load(Ordering::Relaxed);
+        // legacy clients have neither skills nor their files
         let skills = revision.is_modern() && registry.has_skills;
         let resources = registry.has_resources || skills;
         let prompts = registry.has_prompts;
         Offers {
-            tools: registry.has_tools || handled,
+            tools: registry.has_tools || has_handle,
             resources,
             prompts,
             completions: registry.completes,
             pages: registry.has_pages,
             changes: ListChanges {
-                tools: handled,
-                prompts: handled && prompts,
-                resources: handled && resources,
+                tools: has_handle,
+                prompts: has_handle && prompts,
+                resources: has_handle && resources,
             },
             skills,
             tasks: registry.has_tasks,

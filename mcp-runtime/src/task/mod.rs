@@ -24,24 +24,19 @@ use crate::{
 
 /// The options of a server's tasks.
 #[derive(Clone)]
-pub(crate) struct TaskOptions {
+#[must_use]
+pub struct TaskOptions {
     /// How long a task is kept after a client has requested it, or it has ended.
     pub(crate) ttl: Duration,
     /// The wire's `pollIntervalMs`.
     pub(crate) poll_interval: Duration,
     /// How many may run at once.
     pub(crate) max_running: usize,
-    pub(crate) store: Arc<dyn TaskStore>,
 }
 
 impl Default for TaskOptions {
     fn default() -> Self {
-        Self {
-            ttl: Duration::from_secs(10 * 60),
-            poll_interval: Duration::from_secs(1),
-            max_running: 1024,
-            store: Arc::new(MemoryTasks::default()),
-        }
+        Self { ttl: Duration::from_secs(10 * 60), poll_interval: Duration::from_secs(1), max_running: 1024 }
     }
 }
 
@@ -52,11 +47,11 @@ impl fmt::Debug for TaskOptions {
 }
 
 /// A server's tasks.
-#[derive(Debug)]
 pub(crate) struct Tasks {
     running: Mutex<HashMap<Arc<str>, Arc<RunningTask>>>,
     permits: Arc<Shares>,
     options: TaskOptions,
+    store: Arc<dyn TaskStore>,
     /// Notified when no task runs any more.
     idle: Notify,
     hub: Hub,
@@ -79,11 +74,18 @@ pub(crate) enum KnownTask {
     Stored(TaskRecord),
 }
 
+impl fmt::Debug for Tasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tasks").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
 impl Tasks {
     /// `hub` notifies the subscribers of the tasks.
-    pub(crate) fn new(options: TaskOptions, hub: Hub) -> Arc<Self> {
+    pub(crate) fn new(options: TaskOptions, store: Option<Arc<dyn TaskStore>>, hub: Hub) -> Arc<Self> {
         let permits = Shares::new(options.max_running);
-        Arc::new(Self { running: Mutex::default(), permits, options, idle: Notify::new(), hub })
+        let store = store.unwrap_or_else(|| Arc::new(MemoryTasks::default()));
+        Arc::new(Self { running: Mutex::default(), permits, options, store, idle: Notify::new(), hub })
     }
 
     /// Starts a task of that owner.
@@ -121,7 +123,7 @@ impl Tasks {
         if let Some(task) = self.running(id, owner) {
             return Ok(Some(KnownTask::Running(task)));
         }
-        match self.options.store.get(id).await {
+        match self.store.get(id).await {
             Ok(record) => Ok(record.filter(|record| record.owner() == owner).map(KnownTask::Stored)),
             Err(error) => {
                 tracing::error!(error = %error, "the task store cannot be read");
@@ -161,7 +163,7 @@ impl TaskPermit {
     /// The store is full, or cannot be reached.
     pub(crate) async fn save(&self) -> Result<(), ProtocolError> {
         let StoreUpdate::Running(record) = self.task.store_update() else { return Ok(()) };
-        self.tasks.options.store.put(record).await.map_err(|error| {
+        self.tasks.store.put(record).await.map_err(|error| {
             tracing::error!(error = %error, "a task cannot be saved");
             ProtocolError::internal("the task cannot be saved\ntry again later")
         })
@@ -169,7 +171,7 @@ impl TaskPermit {
 
     /// Saves every change of the task, until it has ended.
     pub(crate) async fn save_changes(&self) {
-        let (task, store) = (&self.task, &self.tasks.options.store);
+        let (task, store) = (&self.task, &self.tasks.store);
         loop {
             task.wait_for_change().await;
             match task.store_update() {
@@ -200,7 +202,7 @@ impl TaskPermit {
 
     async fn save_failure(&self) {
         if let StoreUpdate::Ended(record) = self.task.store_update()
-            && let Err(error) = self.tasks.options.store.put(record).await
+            && let Err(error) = self.tasks.store.put(record).await
         {
             tracing::error!(error = %error, "the loss of a task's result cannot be saved");
         }
@@ -252,7 +254,7 @@ mod tests {
     async fn a_subscriber_gets_the_current_state_of_a_task_and_keeps_it_from_expiring() {
         let hub = Hub::default();
         let options = TaskOptions { ttl: Duration::from_secs(60), ..TaskOptions::default() };
-        let tasks = Tasks::new(options, hub.clone());
+        let tasks = Tasks::new(options, None, hub.clone());
         let (subscribed, other) = (tasks.start(None).unwrap(), tasks.start(None).unwrap());
         let filter = hub.filter(ListChanges::default());
         let mut subscriber = hub.subscribe(filter.clone(), None, false).unwrap();

@@ -96,7 +96,7 @@ impl StreamConnection {
             opening_request: context.connection.clone(),
         };
         let context = RequestContext { connection: Some(Arc::new(client)), ..context };
-        let buffer = LineBuffer::new(server.options().max_line);
+        let buffer = LineBuffer::new(server.options().stdio.max_line);
         let scheduler = RequestScheduler::new(server, writer, runtime, state, requests);
         let connection = Self {
             scheduler: scheduler.clone(),
@@ -141,7 +141,7 @@ impl StreamConnection {
                 self.buffer.bytes = buffer;
             }
             Line::TooLong => {
-                let limit = self.scheduler.server.options().max_line;
+                let limit = self.scheduler.server.options().stdio.max_line;
                 let error =
                     format!("the line is longer than {limit} bytes\nsend less at once, or raise `max_line`");
                 self.refuse(None, &ProtocolError::invalid_request(error), out);

@@ -111,7 +111,7 @@ impl RequestScheduler {
     }
 
     fn has_capacity(&self, table: &SchedulerTable, requests: usize) -> bool {
-        let limit = self.server.options().max_in_flight;
+        let limit = self.server.options().limits.max_in_flight;
         // a batch that exceeds the limit is served as well, but alone
         let used = table.running + self.writer.unwritten_replies();
         used == 0 || used + requests <= limit
@@ -126,8 +126,8 @@ impl RequestScheduler {
             Admission::Stopping
         } else if table.queue.is_empty() && self.has_capacity(&table, requests) {
             Admission::Now
-        } else if table.queue.len() < options.max_queued
-            && table.queued_bytes + bytes <= options.max_queued_bytes
+        } else if table.queue.len() < options.limits.max_queued
+            && table.queued_bytes + bytes <= options.limits.max_queued_bytes
         {
             Admission::Queue
         } else {

@@ -39,7 +39,7 @@ impl Server {
     /// # Errors
     /// Stdin or stdout is closed, or the thread cannot be started.
     pub async fn serve_stdio(&self) -> Result<()> {
-        crate::server::report_forgotten();
+        crate::server::warn_of_unregistered_items();
         let input = open_stdin()?;
         let writer = ConnectionWriter::new(open_stdout()?);
         let runtime = Handle::current();
@@ -69,7 +69,7 @@ impl Server {
             stopping.cancel();
             terminate.recv().await;
         };
-        let shutdown_timeout = self.options().drain.unwrap_or(STDIO_SHUTDOWN_TIMEOUT);
+        let shutdown_timeout = self.options().limits.shutdown_timeout.unwrap_or(STDIO_SHUTDOWN_TIMEOUT);
         tokio::select! {
             () = scheduler.supervise(stopping.cancelled(), self.tasks().wait_until_idle(), shutdown_timeout) => {}
             () = second_signal => tracing::warn!("SIGTERM was received again: running calls were dropped"),

@@ -40,7 +40,7 @@ impl Server {
         R: AsyncRead + Send,
         W: AsyncWrite + Send,
     {
-        crate::server::report_forgotten();
+        crate::server::warn_of_unregistered_items();
         let (reader, writer) = (pin!(reader), pin!(writer));
         serve(self, reader, writer).await
     }
@@ -63,11 +63,11 @@ async fn serve(
     let mut read_error = None;
     let read = async { read_error = read(reader, connection, &writer).await.err() };
     tokio::select! {
-        () = scheduler.supervise(read, ready(()), options.drain.unwrap_or(SHUTDOWN_TIMEOUT)) => {}
-        () = write(&writer, target.as_mut(), options.write_timeout) => {}
+        () = scheduler.supervise(read, ready(()), options.limits.shutdown_timeout.unwrap_or(SHUTDOWN_TIMEOUT)) => {}
+        () = write(&writer, target.as_mut(), options.limits.write_timeout) => {}
     }
     // fails if the client has disconnected
-    let _closed = timeout(options.write_timeout, target.shutdown()).await;
+    let _closed = timeout(options.limits.write_timeout, target.shutdown()).await;
     read_error.map_or(Ok(()), |error| Err(error.into()))
 }
 

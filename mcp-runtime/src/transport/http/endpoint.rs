@@ -72,7 +72,7 @@ impl Endpoint {
 
     /// The declared values that middleware has put into a request.
     fn extensions(&self, request: &RequestConnection) -> Arc<Extensions> {
-        let types = self.server.request_types();
+        let types = &self.server.options().http.request_types;
         if types.is_empty() {
             return self.no_extensions.clone();
         }

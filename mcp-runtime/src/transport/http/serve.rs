@@ -104,7 +104,7 @@ impl Server {
         self.check_address(address)?;
         self.check_callers()?;
         let handler = HttpHandler::new(&self);
-        crate::server::report_forgotten();
+        crate::server::warn_of_unregistered_items();
         tracing::info!(%address, path = self.path(), "serving over HTTP");
         if self.keys().is_random() {
             tracing::info!(
@@ -241,7 +241,8 @@ async fn accept(handler: Arc<HttpHandler>, listener: TcpListener, stop: impl Fut
         }
     }
     drop((listener, stop_receiver));
-    let deadline = Instant::now() + endpoint.server.options().drain.unwrap_or(SHUTDOWN_TIMEOUT);
+    let deadline =
+        Instant::now() + endpoint.server.options().limits.shutdown_timeout.unwrap_or(SHUTDOWN_TIMEOUT);
     handler.stop();
     drop(stop_sender);
     // each connection ends on its own within the shutdown timeout
@@ -273,7 +274,7 @@ async fn serve_connection(
     let endpoint = &handler.endpoint;
     let options = endpoint.server.options();
     let (shutdown_timeout, write_timeout) =
-        (options.drain.unwrap_or(SHUTDOWN_TIMEOUT), options.write_timeout);
+        (options.limits.shutdown_timeout.unwrap_or(SHUTDOWN_TIMEOUT), options.limits.write_timeout);
     let header_timeout = endpoint.options.header_timeout;
     let sse = Arc::new(AtomicBool::new(false));
     let is_sse = sse.clone();

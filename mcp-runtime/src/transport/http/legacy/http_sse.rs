@@ -189,7 +189,7 @@ async fn serve(
             chunk = next;
         }
     };
-    let shutdown_timeout = endpoint.server.options().drain.unwrap_or(SHUTDOWN_TIMEOUT);
+    let shutdown_timeout = endpoint.server.options().limits.shutdown_timeout.unwrap_or(SHUTDOWN_TIMEOUT);
     tokio::select! {
         () = scheduler.supervise(read, std::future::ready(()), shutdown_timeout) => {}
         () = write => {}

@@ -52,7 +52,7 @@ impl fmt::Debug for Sessions {
 impl Sessions {
     pub(super) fn new(server: &Server, options: &HttpOptions) -> Arc<Self> {
         let event_store = || -> Arc<dyn EventStore> {
-            let configured = options.event_store.clone();
+            let configured = server.options().stores.events.clone();
             configured.unwrap_or_else(|| Arc::new(MemoryEvents::new(options.event_bounds)))
         };
         Arc::new(Self {

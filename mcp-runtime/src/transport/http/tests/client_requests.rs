@@ -77,7 +77,7 @@ async fn a_request_to_the_client_is_not_dropped_with_the_notifications_before_it
 
 #[tokio::test]
 async fn a_stateless_server_cannot_send_requests_to_clients() {
-    let handler = handler(server().stateless());
+    let handler = handler(server().http(|http| http.stateless()));
     let client = Client::new(&handler);
     let reply = BodyReader::new(client.call(1, "roots").await).json().await;
     assert!(tool_text(&reply).contains("the server is stateless"), "{reply}");
@@ -122,9 +122,11 @@ async fn requests_to_clients_end_with_their_session() {
 
 #[tokio::test]
 async fn only_the_caller_of_the_session_may_respond() {
-    let handler = handler(server().caller(|parts| {
-        let user = parts.headers.get("x-user")?.to_str().ok()?;
-        Some(Caller::new("test", user))
+    let handler = handler(server().http(|http| {
+        http.caller(|parts| {
+            let user = parts.headers.get("x-user")?.to_str().ok()?;
+            Some(Caller::new("test", user))
+        })
     }));
     let ada = Client::new(&handler).with_header("x-user", "ada");
     let params = json!({ "protocolVersion": "2025-11-25", "capabilities": { "roots": {} },

@@ -37,7 +37,9 @@ async fn a_layer_knows_the_caller_and_replies_with_status_and_headers() {
     let builder = server().add_tool(hello).layers(Layers::new(vec![Arc::new(OnlyAda(Arc::clone(&callers)))]));
     let handler = HttpHandler::new(
         &builder
-            .caller(|parts| Some(Caller::new("test", parts.headers.get("x-user")?.to_str().ok()?)))
+            .http(|http| {
+                http.caller(|parts| Some(Caller::new("test", parts.headers.get("x-user")?.to_str().ok()?)))
+            })
             .build()
             .unwrap(),
     );

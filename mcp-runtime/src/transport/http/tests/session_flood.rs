@@ -43,7 +43,7 @@ async fn start_sessions(
 }
 
 fn handler() -> Arc<HttpHandler> {
-    HttpHandler::new(&server().max_streams(500).build().unwrap())
+    HttpHandler::new(&server().http(|http| http.max_streams(500)).build().unwrap())
 }
 
 fn stored_sessions(handler: &HttpHandler) -> usize {

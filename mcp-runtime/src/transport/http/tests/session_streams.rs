@@ -175,8 +175,8 @@ async fn only_streams_of_clients_that_reconnect_are_closed() {
     let gate = Gate::new();
     gate.permits.add_permits(10);
     let resumable = handler(&gate, server());
-    let not_resumable = handler(&gate, server().resumable(false));
-    let stateless = handler(&gate, server().stateless());
+    let not_resumable = handler(&gate, server().http(|http| http.without_resumption()));
+    let stateless = handler(&gate, server().http(|http| http.stateless()));
     let old = Client::with_session(&resumable, "2025-06-18").await;
     let json = Client::with_session(&resumable, "2025-11-25").await.with_header("accept", "application/json");
     let other = Client::with_session(&not_resumable, "2025-11-25").await;
@@ -191,7 +191,7 @@ async fn only_streams_of_clients_that_reconnect_are_closed() {
 async fn events_have_no_ids_without_an_event_store() {
     let gate = Gate::new();
     gate.permits.add_permits(1);
-    let handler = handler(&gate, server().resumable(false));
+    let handler = handler(&gate, server().http(|http| http.without_resumption()));
     let client = Client::with_session(&handler, "2025-11-25").await;
     let mut body = BodyReader::new(client.call(1, "hold").await);
     let mut events = Vec::new();
@@ -247,7 +247,7 @@ async fn a_resumed_standalone_stream_sends_the_changes_that_its_client_missed() 
 
 #[tokio::test]
 async fn standalone_streams_are_bounded_and_end_with_the_server() {
-    let handler = handler(&Gate::new(), server().max_streams(2));
+    let handler = handler(&Gate::new(), server().http(|http| http.max_streams(2)));
     let client = Client::with_session(&handler, "2025-06-18").await;
     let (one, two) = (client.get().await, client.get().await);
     assert_eq!((one.status().as_u16(), two.status().as_u16()), (200, 200));
@@ -266,7 +266,7 @@ async fn standalone_streams_are_bounded_and_end_with_the_server() {
 
 #[tokio::test(start_paused = true)]
 async fn standalone_streams_are_kept_alive_and_end_with_their_session() {
-    let handler = handler(&Gate::new(), server().session_lifetime(Duration::from_secs(40)));
+    let handler = handler(&Gate::new(), server().http(|http| http.session_lifetime(Duration::from_secs(40))));
     let client = Client::with_session(&handler, "2025-06-18").await;
     let mut standalone = BodyReader::new(client.get().await);
     while standalone.read_more().await {}
@@ -284,7 +284,7 @@ async fn get_refuses_requests_without_a_valid_session_or_accept_header() {
     assert_eq!(client.clone().with_header("mcp-session-id", "x").get().await.status(), 404);
     let modern = client.with_header("mcp-protocol-version", "2026-07-28").get().await;
     assert_eq!((modern.status().as_u16(), modern.headers()["allow"].to_str().unwrap()), (405, "POST"));
-    let stateless = Client::new(&handler(&Gate::new(), server().stateless())).get().await;
+    let stateless = Client::new(&handler(&Gate::new(), server().http(|http| http.stateless()))).get().await;
     assert_eq!((stateless.status().as_u16(), stateless.headers()["allow"].to_str().unwrap()), (405, "POST"));
 }
 
@@ -331,8 +331,8 @@ impl EventStore for SharedStore {
 async fn a_stream_can_be_resumed_on_another_replica_with_a_shared_event_store() {
     let gate = Gate::new();
     let store = SharedStore(Arc::new(MemoryEvents::new(EventBounds::default())));
-    let one = handler(&gate, server().event_store(store.clone()));
-    let two = handler(&gate, server().event_store(store.clone()));
+    let one = handler(&gate, server().stores(|stores| stores.events(store.clone())));
+    let two = handler(&gate, server().stores(|stores| stores.events(store.clone())));
     let client = Client::with_session(&one, "2025-11-25").await;
     let on_other_replica = Client { handler: two, ..client.clone() };
     let mut body = BodyReader::new(client.call(1, "hold").await);

@@ -58,10 +58,10 @@ async fn authenticate(mut request: Request, next: Next) -> Result<Response, Stat
 
 pub(crate) fn service() -> mcp_runtime::Result<HttpService> {
     mcp_runtime::server!()
-        .name("axum")
+        .info(|info| info.name("axum"))
         .tool::<whoami>()
         .tool::<clear_cache>()
-        .caller_from::<Principal>()
+        .http(|http| http.caller_from::<Principal>())
         .build()?
         .into_service()
 }

@@ -207,5 +207,5 @@ fn silence(samples: u32) -> Vec<u8> {
 }
 
 fn main() -> mcp_runtime::Result<()> {
-    mcp_runtime::server!().name("content").discover().run()
+    mcp_runtime::server!().info(|info| info.name("content")).discover().run()
 }

@@ -491,7 +491,7 @@ async fn test_input_required_result_prompt(ctx: &Context) -> Result<String, Tool
 
 fn main() -> mcp_runtime::Result<()> {
     mcp_runtime::server!()
-        .name("everything")
+        .info(|info| info.name("everything"))
         .discover()
         .add_tool(json_schema_tool())
         .skills(concat!(env!("CARGO_MANIFEST_DIR"), "/skills"))

@@ -53,7 +53,7 @@ fn prices() -> ServerBuilder {
 
 pub(crate) fn server() -> ServerBuilder {
     mcp_runtime::server!()
-        .name("service")
+        .info(|info| info.name("service"))
         .service(Warehouse { city: "Kiel", articles: [("tea", 40), ("rope", 7)].into() })
         .service_as("lyon", Warehouse { city: "Lyon", articles: [("tea", 3)].into() })
         .mount("prices", prices())

@@ -89,7 +89,7 @@ fn read_note(
 pub(crate) fn server() -> ServerBuilder {
     let store: Arc<dyn Store> = Arc::new(Memory { room: 2, notes: Mutex::default() });
     mcp_runtime::server!()
-        .name("state")
+        .info(|info| info.name("state"))
         .state(Counter::default())
         .state(store)
         .tool::<visit>()

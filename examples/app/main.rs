@@ -74,7 +74,7 @@ fn page() -> &'static str {
 
 pub(crate) fn server() -> ServerBuilder {
     mcp_runtime::server!()
-        .name("app")
+        .info(|info| info.name("app"))
         .state(Votes::default())
         .tool::<poll>()
         .tool::<vote>()

@@ -54,7 +54,7 @@ async fn explain(
 
 pub(crate) fn server(root: Root) -> ServerBuilder {
     mcp_runtime::server!()
-        .name("repo")
+        .info(|info| info.name("repo"))
         .instructions(
             "Find code with `search`, look at a file's shape with `outline`, read it as `repo:///path`.",
         )

@@ -170,14 +170,16 @@ fn messages(
 pub(super) fn builder() -> ServerBuilder {
     mcp_runtime::server!()
         .discover_in(module_path!())
-        .title("Everything")
-        .website("https://example.com")
-        .description("All that there is")
-        .icon("https://example.com/icon.png")
-        .icon(icon())
+        .info(|info| {
+            info.title("Everything")
+                .website("https://example.com")
+                .description("All that there is")
+                .icon("https://example.com/icon.png")
+                .icon(icon())
+        })
         .instructions("Use it.")
         .logging()
-        .page_size(2)
+        .lists(|lists| lists.page_size(2))
 }
 
 /// Requests for every kind of result: its definition in the schemas, or `Error`; method; params.

@@ -78,7 +78,10 @@ fn failures_are_reported_on_stderr_with_an_exit_code() {
 fn a_public_address_without_allowed_hosts_is_refused() {
     let (code, text) = failure(&["--http", "0.0.0.0:0"]);
     assert_eq!(code, Some(1));
-    assert!(text.contains("`.allowed_hosts([..])`") && !text.contains("serving fixture"), "{text}");
+    assert!(
+        text.contains("`.http(|http| http.allowed_hosts([..]))`") && !text.contains("serving fixture"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -73,15 +73,20 @@ fn link() -> ResourceLink {
 fn builder() -> ServerBuilder {
     mcp_runtime::server!()
         .discover_in(module_path!())
-        .name("n")
-        .version("1")
-        .title("Everything")
-        .description("All that there is.")
-        .website("https://example.org")
-        .icon("https://example.org/s.png")
-        .icon(
-            Icon::new("https://example.org/big.svg").mime("image/svg+xml").sizes(["any"]).theme(Theme::Dark),
-        )
+        .info(|info| {
+            info.name("n")
+                .version("1")
+                .title("Everything")
+                .description("All that there is.")
+                .website("https://example.org")
+                .icon("https://example.org/s.png")
+                .icon(
+                    Icon::new("https://example.org/big.svg")
+                        .mime("image/svg+xml")
+                        .sizes(["any"])
+                        .theme(Theme::Dark),
+                )
+        })
         .add_tool(
             ToolDef::builder("made")
                 .icon("https://example.org/r.png")
@@ -211,12 +216,12 @@ async fn server_info(server: &mcp_runtime::Server, revision: Revision) -> Value 
 fn icons_that_clients_reject_are_build_errors() {
     for src in ["http://example.org/i.png", "i.png", "file:///i.png", "javascript:alert(1)", "data:image/png"]
     {
-        let error = build_error(mcp_runtime::server!().icon(src));
+        let error = build_error(mcp_runtime::server!().info(|info| info.icon(src)));
         let words = format!("the server's icon `{src}` is neither an `https:` nor a `data:` URI");
         assert!(error.contains(&words), "{error}");
     }
     let icon = Icon::new("https://example.org/i.png").sizes(["48x48", "large"]);
-    let error = build_error(mcp_runtime::server!().icon(icon.clone()));
+    let error = build_error(mcp_runtime::server!().info(|info| info.icon(icon.clone())));
     assert!(error.contains("has `large` among its sizes\nwrite width and height"), "{error}");
 
     let tool = || ToolDef::builder("made").icon(icon.clone()).handler(|_: ToolCall| async {});
@@ -344,8 +349,11 @@ async fn meta_of_a_result_cannot_replace_server_info() {
         ToolResult::text("x")
             .meta("io.modelcontextprotocol/serverInfo", json!({ "name": "other", "version": "9" }))
     }
-    let server =
-        serve(mcp_runtime::server!().name("n").version("1").icon("https://a.example").tool::<pretends>());
+    let server = serve(
+        mcp_runtime::server!()
+            .info(|info| info.name("n").version("1").icon("https://a.example"))
+            .tool::<pretends>(),
+    );
     let reply = server.call("pretends", json!({})).await;
     let info = json!({ "io.modelcontextprotocol/serverInfo": { "name": "n", "version": "1" } });
     assert_eq!(reply.value()["_meta"], info);

@@ -309,7 +309,7 @@ async fn the_snapshot_survives_changes_to_tools() {
 #[tokio::test]
 async fn lists_are_paged() {
     let (one, two) = (SkillsDir::of("b", &[("1", b""), ("2", b"")]), SkillsDir::of("a", &[]));
-    let server = serve(one.builder().skills(&two.0).page_size(1));
+    let server = serve(one.builder().skills(&two.0).lists(|lists| lists.page_size(1)));
     let pages = async |method: &str, member: &str, params: Value| {
         let (mut found, mut params) = (Vec::new(), params);
         loop {
@@ -360,7 +360,9 @@ async fn legacy_clients_see_no_skills() {
 
 #[tokio::test]
 async fn a_public_cache_holds_skills_too() {
-    let server = serve(mcp_runtime::server!().skills(FIXTURE).list_ttl(std::time::Duration::from_secs(60)));
+    let server = serve(
+        mcp_runtime::server!().skills(FIXTURE).lists(|lists| lists.ttl(std::time::Duration::from_secs(60))),
+    );
     for (method, uri) in [
         ("skills/list", ""),
         ("skills/get", MANIFEST),

@@ -39,7 +39,7 @@ fn greet(#[mcp(complete("Ann", "Anton", "Bo"))] name: String, times: u32) -> Str
 }
 
 fn server() -> TestServer {
-    let builder = mcp_runtime::server!().discover_in(module_path!()).page_size(2);
+    let builder = mcp_runtime::server!().discover_in(module_path!()).lists(|lists| lists.page_size(2));
     TestServer::new(builder).unwrap()
 }
 

@@ -84,8 +84,7 @@ fn main() -> mcp_runtime::Result<()> {
     unregistered();
     left_out();
     mcp_runtime::server!()
-        .name("catalog")
-        .version("1.0.0")
+        .info(|info| info.name("catalog").version("1.0.0"))
         .tool::<echo>()
         .tool::<order>()
         .tool::<exact>()

@@ -30,7 +30,7 @@ impl Theme {
 ///
 /// let small = Icon::new("https://example.com/48.png").mime("image/png").sizes(["48x48"]);
 /// let night = Icon::new("https://example.com/night.svg").sizes(["any"]).theme(Theme::Dark);
-/// let server = mcp_runtime::server!().icon(small).icon(night).icon("https://example.com/any.png");
+/// let server = mcp_runtime::server!().info(|info| info.icon(small).icon(night).icon("https://example.com/any.png"));
 /// ```
 ///
 /// See [icons](https://modelcontextprotocol.io/specification/2026-07-28/basic#icons).

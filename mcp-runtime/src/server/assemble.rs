@@ -58,7 +58,7 @@ pub(crate) fn assemble(
             problems.push(BuildError::at(
                 common.location,
                 format!(
-                    "{} `{name}` takes `&{ty}`, and no state of that type is registered\nadd `.state(..)` to the server, or `.from_request::<{ty}>()` if middleware provides it{or}",
+                    "{} `{name}` takes `&{ty}`, and no state of that type is registered\nadd `.state(..)` to the server, or `.http(|http| http.from_request::<{ty}>())` if middleware provides it{or}",
                     linked.kind(),
                 ),
             ));
@@ -69,7 +69,7 @@ pub(crate) fn assemble(
                 problems.push(BuildError::at(
                     common.location,
                     format!(
-                        "the `{option}` function of {} `{name}` takes `&{ty}`, and no state of that type is registered\nadd `.state(..)` to the server, or `.from_request::<{ty}>()` if middleware provides it",
+                        "the `{option}` function of {} `{name}` takes `&{ty}`, and no state of that type is registered\nadd `.state(..)` to the server, or `.http(|http| http.from_request::<{ty}>())` if middleware provides it",
                         linked.kind(),
                     ),
                 ));

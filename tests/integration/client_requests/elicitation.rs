@@ -175,7 +175,7 @@ async fn a_type_that_no_form_can_express_is_an_internal_error() {
     let (server, questions) = client(mcp_runtime::server!().tool::<nested>(), |_, _| json!({}));
     let text = failure(&server.call("nested", json!({})).await);
     assert_eq!(text, "tool 'nested' failed");
-    let (server, _) = client(mcp_runtime::server!().tool::<nested>().detailed_errors(true), |_, _| json!({}));
+    let (server, _) = client(mcp_runtime::server!().tool::<nested>().detailed_errors(), |_, _| json!({}));
     let text = failure(&server.call("nested", json!({})).await);
     assert!(text.contains("its field `place` is a struct"), "{text}");
     assert_eq!(questions.take(), []);

@@ -60,9 +60,9 @@ async fn foreign_hosts_and_foreign_origins_are_refused() {
 #[tokio::test]
 async fn allow_lists_allow_only_what_they_name() {
     within(async {
-        let listed = builder(&Probe::default())
-            .allowed_hosts(["mcp.example"])
-            .allowed_origins(["null", "https://app.example"]);
+        let listed = builder(&Probe::default()).http(|http| {
+            http.allowed_hosts(["mcp.example"]).allowed_origins(["null", "https://app.example"])
+        });
         let server = HttpServer::start(listed).await;
         let status = async |host: &str, origin: &str| {
             echo().with("Host", host).header("Origin", origin).send(server.address).await.status
@@ -71,7 +71,7 @@ async fn allow_lists_allow_only_what_they_name() {
         assert_eq!(status("mcp.example", "https://app.example").await, 200);
         assert_eq!(status("mcp.example", "https://app.example.evil.example").await, 403);
         assert_eq!(status("localhost", "null").await, 403);
-        let any = HttpServer::start(builder(&Probe::default()).any_host()).await;
+        let any = HttpServer::start(builder(&Probe::default()).http(|http| http.any_host())).await;
         assert_eq!(echo().with("Host", "anything.example").send(any.address).await.status, 200);
         let page = echo().with("Host", "anything.example").header("Origin", "https://anything.example");
         assert_eq!(page.send(any.address).await.status, 403);
@@ -88,10 +88,10 @@ async fn a_public_address_needs_allowed_hosts() {
         };
         let plain = || builder(&Probe::default());
         let error = start(plain()).await.expect_err("refused").to_string();
-        assert!(error.contains("`.allowed_hosts([..])`"), "{error}");
-        assert!(start(plain().allowed_origins(["https://app.example"])).await.is_err());
-        assert!(start(plain().allowed_hosts(["mcp.example"])).await.is_ok());
-        assert!(start(plain().any_host()).await.is_ok());
+        assert!(error.contains("`.http(|http| http.allowed_hosts([..]))`"), "{error}");
+        assert!(start(plain().http(|http| http.allowed_origins(["https://app.example"]))).await.is_err());
+        assert!(start(plain().http(|http| http.allowed_hosts(["mcp.example"]))).await.is_ok());
+        assert!(start(plain().http(|http| http.any_host())).await.is_ok());
     })
     .await;
 }
@@ -100,10 +100,13 @@ async fn a_public_address_needs_allowed_hosts() {
 async fn options_that_could_never_match_are_build_errors() {
     let plain = || builder(&Probe::default());
     for (builder, named) in [
-        (plain().allowed_hosts(["https://mcp.example"]), "`https://mcp.example` is not a host"),
-        (plain().allowed_origins(["app.example"]), "`app.example` is not an origin"),
-        (plain().allowed_origins(["*"]), "`*` is not an origin"),
-        (plain().path("mcp"), "`mcp` is not a path"),
+        (
+            plain().http(|http| http.allowed_hosts(["https://mcp.example"])),
+            "`https://mcp.example` is not a host",
+        ),
+        (plain().http(|http| http.allowed_origins(["app.example"])), "`app.example` is not an origin"),
+        (plain().http(|http| http.allowed_origins(["*"])), "`*` is not an origin"),
+        (plain().http(|http| http.path("mcp")), "`mcp` is not a path"),
     ] {
         let error = builder.build().expect_err("refused").to_string();
         assert!(error.contains(named), "{error}");
@@ -203,7 +206,7 @@ fn may_close(status: u16) -> bool {
 #[tokio::test]
 async fn a_body_over_the_limit_is_refused_in_any_encoding() {
     within(async {
-        let server = HttpServer::start(builder(&Probe::default()).max_body(10_000)).await;
+        let server = HttpServer::start(builder(&Probe::default()).http(|http| http.max_body(10_000))).await;
         let body = |size: usize| {
             let message = "x".repeat(size);
             HttpRequest::modern(1, "tools/call", json!({"name": "echo", "arguments": {"message": message}}))
@@ -237,7 +240,7 @@ async fn a_body_over_the_limit_is_refused_in_any_encoding() {
 async fn requests_over_the_concurrency_limit_are_refused() {
     within(async {
         let probe = Probe::default();
-        let server = HttpServer::start(builder(&probe).max_requests(2)).await;
+        let server = HttpServer::start(builder(&probe).http(|http| http.max_requests(2))).await;
         let hold = || HttpRequest::modern(1, "tools/call", json!({"name": "hold"}));
         let at = server.address;
         let held: Vec<_> = (0..2).map(|_| tokio::spawn(async move { hold().send(at).await })).collect();

@@ -42,9 +42,9 @@ fn builder() -> ServerBuilder {
         .tool::<whoami>()
         .tool::<nap>()
         .tool::<hang>()
-        .legacy_sse("/sse")
+        .http(|http| http.legacy_sse("/sse"))
         // no caller has scopes unless a test says otherwise
-        .caller(|_| None)
+        .http(|http| http.caller(|_| None))
 }
 
 async fn connect(served: &HttpServer) -> HttpSse {
@@ -96,7 +96,7 @@ async fn messages_are_accepted_only_for_an_open_stream_of_the_caller() {
         let key = parts.headers.get("x-key")?.to_str().ok()?;
         Some(Caller::new("test", key).scopes(["read"]))
     };
-    let served = HttpServer::start(builder().caller(find)).await;
+    let served = HttpServer::start(builder().http(|http| http.caller(find))).await;
     let ping = || json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }).to_string();
     for path in ["/sse", "/sse?sessionId=", "/sse?sessionId=00000000000000000000000000000000"] {
         assert_eq!(HttpRequest::post(ping()).path(path).send(served.address).await.status, 404, "{path}");
@@ -140,7 +140,8 @@ async fn the_sse_path_is_opt_in_and_guarded() {
     assert_eq!(HttpRequest::new("DELETE").path("/sse").send(served.address).await.status, 405);
     let without = HttpServer::start(mcp_runtime::server!().tool::<echo>()).await;
     assert_eq!(get().send(without.address).await.status, 404);
-    let error = mcp_runtime::server!().tool::<echo>().legacy_sse("/mcp").build().unwrap_err();
+    let error =
+        mcp_runtime::server!().tool::<echo>().http(|http| http.legacy_sse("/mcp")).build().unwrap_err();
     assert!(error.to_string().contains("`/mcp` is the path of both transports"), "{error}");
 }
 
@@ -158,7 +159,10 @@ async fn a_shutdown_answers_calls_and_ends_streams() {
 
 #[tokio::test]
 async fn a_stream_ends_cleanly_after_the_shutdown_timeout() {
-    let mut served = HttpServer::start(builder().drain(std::time::Duration::from_millis(100))).await;
+    let mut served = HttpServer::start(
+        builder().limits(|limits| limits.shutdown_timeout(std::time::Duration::from_millis(100))),
+    )
+    .await;
     let mut client = connect(&served).await;
     shake_hands(&mut client).await;
     call(&client, 1, "hang", &json!({})).await;

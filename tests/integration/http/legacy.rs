@@ -166,7 +166,7 @@ async fn sessions_survive_restarts_with_the_same_key_but_expire() {
     within(async {
         let start = |key: u8, lifetime: u64| {
             let builder = builder(&Probe::default()).keys([[key; 32]]);
-            HttpServer::start(builder.session_lifetime(Duration::from_secs(lifetime)))
+            HttpServer::start(builder.http(|http| http.session_lifetime(Duration::from_secs(lifetime))))
         };
         let (one, two, other) = (start(1, 60).await, start(1, 60).await, start(2, 60).await);
         let id = session(&one, "2025-06-18").await;
@@ -183,9 +183,11 @@ async fn sessions_survive_restarts_with_the_same_key_but_expire() {
 #[tokio::test]
 async fn sessions_belong_to_their_caller() {
     within(async {
-        let builder = builder(&Probe::default()).caller(|parts| {
-            let user = parts.headers.get("x-user")?.to_str().ok()?;
-            Some(Caller::new("test", user))
+        let builder = builder(&Probe::default()).http(|http| {
+            http.caller(|parts| {
+                let user = parts.headers.get("x-user")?.to_str().ok()?;
+                Some(Caller::new("test", user))
+            })
         });
         let server = HttpServer::start(builder).await;
         let reply = HttpRequest::initialize("2025-11-25").header("X-User", "ada").send(server.address).await;
@@ -206,7 +208,7 @@ async fn sessions_belong_to_their_caller() {
 async fn without_sessions_every_request_is_independent() {
     within(async {
         let probe = Probe::default();
-        let server = HttpServer::start(builder(&probe).stateless()).await;
+        let server = HttpServer::start(builder(&probe).http(|http| http.stateless())).await;
         let reply = HttpRequest::initialize("2025-11-25").send(server.address).await;
         assert_eq!((reply.status, reply.header("mcp-session-id")), (200, None));
         let bare = HttpRequest::legacy("ignored", 1, "tools/list", &json!({}));

@@ -36,7 +36,7 @@ async fn identify(mut request: Request, next: Next) -> Response {
 
 fn server() -> Server {
     let builder = Server::builder("router", "1").tool::<serves>();
-    builder.from_request::<Principal>().from_request::<Tenant>().build().expect("a server")
+    builder.http(|http| http.from_request::<Principal>().from_request::<Tenant>()).build().expect("a server")
 }
 
 fn call() -> HttpRequest {

@@ -34,10 +34,12 @@ fn server() -> Server {
         .tool::<purge>()
         .tool::<route>()
         .resource::<secrets>()
-        .caller(|parts| {
-            let user = parts.headers.get("x-user")?.to_str().ok()?;
-            let scopes: &[&str] = if user == "root" { &["admin"] } else { &[] };
-            Some(Caller::new("test", user).scopes(scopes.iter().copied()))
+        .http(|http| {
+            http.caller(|parts| {
+                let user = parts.headers.get("x-user")?.to_str().ok()?;
+                let scopes: &[&str] = if user == "root" { &["admin"] } else { &[] };
+                Some(Caller::new("test", user).scopes(scopes.iter().copied()))
+            })
         })
         .build()
         .expect("a server")

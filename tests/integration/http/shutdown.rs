@@ -38,7 +38,8 @@ async fn a_shutdown_answers_calls_in_flight() {
 async fn a_call_is_cancelled_after_the_shutdown_timeout() {
     within(async {
         let probe = Probe::default();
-        let builder = builder(&probe).drain(std::time::Duration::from_millis(50));
+        let builder =
+            builder(&probe).limits(|limits| limits.shutdown_timeout(std::time::Duration::from_millis(50)));
         let mut server = HttpServer::start(builder).await;
         let mut wire = HttpConnection::open(server.address).await;
         wire.send(&call("hold")).await;
@@ -54,7 +55,7 @@ async fn a_call_is_cancelled_after_the_shutdown_timeout() {
 #[tokio::test]
 async fn connections_over_the_limit_wait() {
     within(async {
-        let server = HttpServer::start(builder(&Probe::default()).max_connections(1)).await;
+        let server = HttpServer::start(builder(&Probe::default()).http(|http| http.max_connections(1))).await;
         let mut first = HttpConnection::open(server.address).await;
         first.send(&call("burst")).await;
         first.response().await;

@@ -52,8 +52,9 @@ async fn skills_are_served_over_http() {
 #[tokio::test]
 async fn skills_are_private_where_callers_are_distinguished() {
     within(async {
-        let builder = Server::builder("skills", "1").skills(FIXTURE).list_ttl(Duration::from_secs(60));
-        let builder = builder.caller(|_| Some(Caller::new("test", "ada")));
+        let builder =
+            Server::builder("skills", "1").skills(FIXTURE).lists(|lists| lists.ttl(Duration::from_secs(60)));
+        let builder = builder.http(|http| http.caller(|_| Some(Caller::new("test", "ada"))));
         let asks = [
             ("skills/list", json!({})),
             ("skills/get", json!({ "uri": MANIFEST })),

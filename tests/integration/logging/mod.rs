@@ -280,7 +280,7 @@ async fn over_http_a_level_lasts_for_its_session() {
 
 #[tokio::test]
 async fn without_sessions_a_level_is_accepted_but_not_kept() {
-    let server = HttpServer::start(builder().logging().stateless()).await;
+    let server = HttpServer::start(builder().logging().http(|http| http.stateless())).await;
     within(async {
         let reply = HttpRequest::post(set_level("a", "alert").to_string())
             .header("MCP-Protocol-Version", "2025-11-25")

@@ -14,7 +14,11 @@ fn server() -> Server {
         "held"
     });
     let builder = Server::builder("edge", "1").add_tool(hold);
-    builder.max_in_flight(1).max_queued(0).max_requests(1).build().expect("a server")
+    builder
+        .limits(|limits| limits.max_in_flight(1).max_queued(0))
+        .http(|http| http.max_requests(1))
+        .build()
+        .expect("a server")
 }
 
 /// A client of 2025-03-26 that sends raw JSON.

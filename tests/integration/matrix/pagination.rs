@@ -9,7 +9,7 @@ async fn lists_are_paginated_with_sealed_cursors() {
     for cell in cells("pagination") {
         let seen = std::sync::Arc::<Seen>::default();
         let more = (0..4).fold(builder(&seen), |builder, n| builder.add_tool(tool(&format!("late_{n}"))));
-        let server = more.page_size(3).build().unwrap();
+        let server = more.lists(|lists| lists.page_size(3)).build().unwrap();
         let mut client = connect_to(&server, cell, capable(), no_requests).await;
         let (tools, pages) = client.list("tools/list", "tools").await;
         let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().expect("a name")).collect();

@@ -49,9 +49,11 @@ fn call(tool: &str, arguments: &Value, state: &Value, answers: &Value) -> Value 
 async fn invalid_request_state_is_refused_before_the_function_runs() {
     for cell in cells("request state") {
         let runs = Arc::<Runs>::default();
-        let builder = builder(&runs).caller(|parts| {
-            let user = parts.headers.get("x-user")?.to_str().ok()?;
-            Some(Caller::new("test", user))
+        let builder = builder(&runs).http(|http| {
+            http.caller(|parts| {
+                let user = parts.headers.get("x-user")?.to_str().ok()?;
+                Some(Caller::new("test", user))
+            })
         });
         let server = builder.build().unwrap();
         let mut client = connect_to(&server, cell, capable(), answers).await;

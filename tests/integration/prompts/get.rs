@@ -281,8 +281,13 @@ async fn prompts_are_paginated() {
     fn third() -> &'static str {
         ""
     }
-    let server =
-        serve(mcp_runtime::server!().prompt::<write>().prompt::<typed>().prompt::<third>().page_size(2));
+    let server = serve(
+        mcp_runtime::server!()
+            .prompt::<write>()
+            .prompt::<typed>()
+            .prompt::<third>()
+            .lists(|lists| lists.page_size(2)),
+    );
     let first = server.request("prompts/list", json!({})).await;
     assert_eq!(first.value()["prompts"].as_array().map(Vec::len), Some(2));
     assert_eq!(server.list_prompts().await.len(), 3);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::common::{LEGACY, refusal, serve};
 
 fn tools(builder: ServerBuilder) -> ServerBuilder {
-    (0..5).fold(builder.page_size(2), |builder, n| {
+    (0..5).fold(builder.lists(|lists| lists.page_size(2)), |builder, n| {
         let tool = ToolDef::builder(format!("tool_{n}")).handler(|_| async {});
         let hidden = ToolDef::builder(format!("hidden_{n}")).scopes(["admin"]).handler(|_| async {});
         builder.add_tool(tool).add_tool(hidden)
@@ -62,9 +62,11 @@ async fn a_cursor_cannot_be_forged_or_changed() {
 
 #[tokio::test]
 async fn a_cursor_belongs_to_the_scopes_of_its_caller() {
-    let builder = named("a", 1).caller(|parts| {
-        let scopes = parts.headers.get("x-scopes")?.to_str().ok()?;
-        Some(Caller::new("test", "ada").scopes(scopes.split(' ')))
+    let builder = named("a", 1).http(|http| {
+        http.caller(|parts| {
+            let scopes = parts.headers.get("x-scopes")?.to_str().ok()?;
+            Some(Caller::new("test", "ada").scopes(scopes.split(' ')))
+        })
     });
     let server = HttpServer::start(builder).await;
     within(async {

@@ -22,11 +22,13 @@ fn ask(loud: bool) -> String {
 
 fn full() -> ServerBuilder {
     mcp_runtime::server!()
-        .name("n")
-        .version("1.2.3")
-        .title("T")
-        .website("https://example.org")
-        .icon("https://example.org/i.png")
+        .info(|info| {
+            info.name("n")
+                .version("1.2.3")
+                .title("T")
+                .website("https://example.org")
+                .icon("https://example.org/i.png")
+        })
         .instructions("Ask nicely.")
         .tool::<echo>()
         .resource::<one>()
@@ -137,7 +139,7 @@ async fn modern_requests_declare_client_capabilities() {
 
 #[tokio::test]
 async fn lists_have_cache_hints_where_configured() {
-    let server = serve(full().list_ttl(std::time::Duration::from_secs(60)));
+    let server = serve(full().lists(|lists| lists.ttl(std::time::Duration::from_secs(60))));
     for method in
         ["tools/list", "resources/list", "resources/templates/list", "prompts/list", "server/discover"]
     {

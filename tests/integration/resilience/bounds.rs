@@ -108,7 +108,8 @@ async fn until_status(at: SocketAddr, status: u16) {
 #[tokio::test]
 async fn a_request_takes_its_permit_before_its_body_is_read() {
     within(async {
-        let served = HttpServer::start(mcp_runtime::server!().tool::<here>().max_requests(2)).await;
+        let served =
+            HttpServer::start(mcp_runtime::server!().tool::<here>().http(|http| http.max_requests(2))).await;
         let bodies = [unfinished(served.address).await, unfinished(served.address).await];
         until_status(served.address, 503).await;
         drop(bodies);
@@ -130,7 +131,10 @@ async fn calls_over_http_sse_are_bounded_like_requests() {
     within(async {
         let entered = Count::default();
         let release = std::sync::Arc::new(Semaphore::new(0));
-        let builder = mcp_runtime::server!().tool::<here>().tool::<wait>().legacy_sse("/sse").max_requests(4);
+        let builder = mcp_runtime::server!()
+            .tool::<here>()
+            .tool::<wait>()
+            .http(|http| http.legacy_sse("/sse").max_requests(4));
         let served = HttpServer::start(builder.state(entered.clone()).state(release.clone())).await;
         let mut one = HttpSse::open(served.address, "/sse", &[]).await;
         let mut two = HttpSse::open(served.address, "/sse", &[]).await;
@@ -188,7 +192,8 @@ async fn consult(ctx: &Context) -> Result<String, ToolError> {
 #[tokio::test]
 async fn responses_and_cancellations_reach_a_full_server() {
     within(async {
-        let served = HttpServer::start(mcp_runtime::server!().tool::<ask>().max_requests(1)).await;
+        let served =
+            HttpServer::start(mcp_runtime::server!().tool::<ask>().http(|http| http.max_requests(1))).await;
         let at = served.address;
         let capabilities = json!({ "elicitation": {} });
         let session = HttpRequest::initialize_with("2025-11-25", &capabilities).send(at).await.session();
@@ -215,7 +220,8 @@ async fn responses_and_cancellations_reach_a_full_server() {
 #[tokio::test]
 async fn responses_over_http_sse_reach_a_full_server() {
     within(async {
-        let builder = mcp_runtime::server!().tool::<consult>().max_requests(1).legacy_sse("/sse");
+        let builder =
+            mcp_runtime::server!().tool::<consult>().http(|http| http.max_requests(1).legacy_sse("/sse"));
         let served = HttpServer::start(builder).await;
         let mut client = HttpSse::open(served.address, "/sse", &[]).await;
         client.initialize(&json!({ "sampling": {} })).await;

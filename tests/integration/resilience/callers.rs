@@ -51,7 +51,10 @@ async fn scopes_over_http_need_distinguished_callers() {
         }
         assert!(!text.contains("`open`"), "{text}");
         // with a caller function, scopes are served
-        let server = builder().caller(|_| Some(Caller::new("test", "ada"))).build().expect("a server");
+        let server = builder()
+            .http(|http| http.caller(|_| Some(Caller::new("test", "ada"))))
+            .build()
+            .expect("a server");
         promptly(serve_until(server, async {})).await.expect("it is served");
     })
     .await;
@@ -140,9 +143,13 @@ async fn middleware_that_sets_an_extension_is_warned_about_callers() {
             count.get()
         };
         let builder = || mcp_runtime::server!().tool::<given>();
-        assert_eq!(warnings(builder().from_request::<User>().from_request::<RequestId>()).await, 1);
-        assert_eq!(warnings(builder().state(User).from_request::<RequestId>()).await, 0);
-        let known = builder().from_request::<User>().from_request::<RequestId>().caller(|_| None);
+        assert_eq!(
+            warnings(builder().http(|http| http.from_request::<User>().from_request::<RequestId>())).await,
+            1
+        );
+        assert_eq!(warnings(builder().state(User).http(|http| http.from_request::<RequestId>())).await, 0);
+        let known =
+            builder().http(|http| http.from_request::<User>().from_request::<RequestId>().caller(|_| None));
         assert_eq!(warnings(known).await, 0);
     })
     .await;

@@ -128,11 +128,11 @@ async fn a_server_that_trusts_all_callers_lists_everything() {
         assert!(server.clone().into_router().is_err());
         assert!(server.into_service().is_err());
 
-        let served = HttpServer::start(builder().trust_all_callers()).await;
+        let served = HttpServer::start(builder().http(|http| http.trust_all_callers())).await;
         assert_eq!(listed(served.address, "/mcp").await, ["here", "purge"]);
         assert_eq!(text_of(&modern("purge").send(served.address).await.json()), "purged");
         let tool = ToolDef::builder("scoped").scopes(["admin"]);
-        let server = builder().trust_all_callers().build().expect("a server");
+        let server = builder().http(|http| http.trust_all_callers()).build().expect("a server");
         let served = HttpServer::of(&server).await;
         assert_eq!(listed(served.address, "/mcp").await, ["here", "purge"]);
         let handler = |_: ToolCall| async { "done" };
@@ -145,7 +145,7 @@ async fn a_server_that_trusts_all_callers_lists_everything() {
 /// A server whose middleware identifies callers.
 async fn with_users() -> SocketAddr {
     let builder = mcp_runtime::server!().tool::<whoami>().tool::<ask>().tool::<linger>();
-    let server = builder.caller_from::<User>().build().expect("a server");
+    let server = builder.http(|http| http.caller_from::<User>()).build().expect("a server");
     let app = Router::new().merge(server.into_router().expect("a router"));
     serve_router(app.layer(middleware::from_fn(identify))).await
 }
@@ -226,7 +226,9 @@ async fn a_client_that_reads_nothing_loses_its_connection() {
     within(async {
         let ended = Count::default();
         let builder = mcp_runtime::server!().tool::<report>().state(ended.clone());
-        let served = HttpServer::start(builder.write_timeout(Duration::from_millis(300))).await;
+        let served =
+            HttpServer::start(builder.limits(|limits| limits.write_timeout(Duration::from_millis(300))))
+                .await;
         let waits =
             with_progress("report").map_body(|body| body["params"]["arguments"] = json!({ "wait": true }));
         let mut socket = TcpStream::connect(served.address).await.expect("a connection");
@@ -246,7 +248,9 @@ async fn a_client_that_reads_nothing_loses_its_connection() {
 #[tokio::test]
 async fn a_byte_stream_that_is_not_read_is_closed() {
     within(async {
-        let builder = mcp_runtime::server!().tool::<large>().write_timeout(Duration::from_millis(300));
+        let builder = mcp_runtime::server!()
+            .tool::<large>()
+            .limits(|limits| limits.write_timeout(Duration::from_millis(300)));
         let server = builder.build().expect("a server");
         let (mut ours, theirs) = duplex(1 << 12);
         let (reader, writer) = split(theirs);
@@ -279,7 +283,7 @@ async fn unfinished(at: SocketAddr, bytes: usize) -> HttpConnection {
 #[tokio::test]
 async fn unfinished_bodies_share_a_byte_budget() {
     within(async {
-        let builder = mcp_runtime::server!().tool::<here>().max_unfinished_bytes(64 << 10);
+        let builder = mcp_runtime::server!().tool::<here>().http(|http| http.max_unfinished_bytes(64 << 10));
         let served = HttpServer::start(builder).await;
         let at = served.address;
         for finish in [true, false] {
@@ -311,8 +315,10 @@ async fn unfinished_bodies_share_a_byte_budget() {
 
 /// A server that runs one call at a time and queues few bytes.
 fn narrow(entered: &Count, release: &std::sync::Arc<Semaphore>) -> ServerBuilder {
-    let builder = mcp_runtime::server!().tool::<wait>().max_in_flight(1).max_queued_bytes(10_000);
-    builder.legacy_sse("/sse").state(entered.clone()).state(release.clone())
+    let builder = mcp_runtime::server!()
+        .tool::<wait>()
+        .limits(|limits| limits.max_in_flight(1).max_queued_bytes(10_000));
+    builder.http(|http| http.legacy_sse("/sse")).state(entered.clone()).state(release.clone())
 }
 
 fn waiting(id: u64, bytes: usize) -> Value {
@@ -494,7 +500,8 @@ async fn connections_that_send_no_head_or_body_time_out() {
     within(async {
         let limit = Duration::from_millis(100);
         let builder = mcp_runtime::server!().tool::<here>();
-        let server = HttpServer::start(builder.header_timeout(limit).body_timeout(limit)).await;
+        let server =
+            HttpServer::start(builder.http(|http| http.header_timeout(limit).body_timeout(limit))).await;
         let mut head = HttpConnection::open(server.address).await;
         head.write(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n").await;
         assert!(promptly(head.is_closed()).await, "its head does not come");

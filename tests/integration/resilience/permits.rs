@@ -115,7 +115,7 @@ async fn a_cancelled_task_releases_its_permit_only_when_its_thread_returns() {
 async fn a_request_holds_its_permit_until_its_thread_returns() {
     within(async {
         let gate = TestGate::default();
-        let builder = mcp_runtime::server!().tool::<hold>().tool::<here>().max_requests(1);
+        let builder = mcp_runtime::server!().tool::<hold>().tool::<here>().http(|http| http.max_requests(1));
         let served = HttpServer::start(builder.state(gate.0.clone())).await;
         let mut connection = HttpConnection::open(served.address).await;
         connection.send(&modern("hold")).await;

@@ -83,7 +83,9 @@ async fn the_default_uri_derives_from_the_name() {
     fn search(query: String, page: Option<u32>) -> String {
         format!("{query} {page:?}")
     }
-    let server = serve(mcp_runtime::server!().name("my server").resource::<plain>().resource::<search>());
+    let server = serve(
+        mcp_runtime::server!().info(|info| info.name("my server")).resource::<plain>().resource::<search>(),
+    );
     assert_eq!(server.list_resources().await[0]["uri"], "resource://my-server/plain");
     assert_eq!(server.list_templates().await[0]["uriTemplate"], "resource://my-server/search{?query,page}");
     server.read("resource://my-server/plain").await.expect_text("plain");
@@ -190,7 +192,7 @@ async fn instances_of_a_template_are_paginated() {
             .resource::<fixed>()
             .resource::<page>()
             .state(Shelf(vec!["a", "b", "c"]))
-            .page_size(2),
+            .lists(|lists| lists.page_size(2)),
     );
     let all = server.list_resources().await;
     let book = |id: &str| {

@@ -265,7 +265,7 @@ async fn failures_are_private_and_panics_are_contained() {
         assert_eq!(reply.error().and_then(|error| error.data).unwrap_or_default(), data, "{how}");
         server.read("fail://not").await.expect_text("not");
     }
-    let server = serve(mcp_runtime::server!().resource::<fail>().detailed_errors(true));
+    let server = serve(mcp_runtime::server!().resource::<fail>().detailed_errors());
     assert_eq!(
         refusal(&server.read("fail://private").await),
         (-32603, "resource 'fail' failed: secret".into())

@@ -11,7 +11,7 @@ use super::fixture::{builder, listening};
 
 #[tokio::test]
 async fn a_thousand_subscriptions_in_memory_are_bounded_and_leave_nothing() {
-    let server = builder().max_subscribers(1000).build().unwrap();
+    let server = builder().limits(|limits| limits.max_subscribers(1000)).build().unwrap();
     let client = TestServer::of(&server);
     for _ in 0..3 {
         let mut streams = Vec::new();
@@ -29,7 +29,7 @@ async fn a_thousand_subscriptions_in_memory_are_bounded_and_leave_nothing() {
 #[tokio::test]
 async fn a_thousand_subscriptions_of_one_connection_leave_no_task() {
     within(async {
-        let server = builder().max_subscribers(1000).build().unwrap();
+        let server = builder().limits(|limits| limits.max_subscribers(1000)).build().unwrap();
         let mut pipe = LineConnection::serve(&server, 1 << 16);
         pipe.start("warm", "tools/list", json!({ "_meta": meta() })).await;
         pipe.message().await;
@@ -62,7 +62,7 @@ async fn a_thousand_subscriptions_of_one_connection_leave_no_task() {
 #[tokio::test]
 async fn a_thousand_streams_over_http_leave_nothing() {
     within(async {
-        let server = builder().max_subscribers(100).build().unwrap();
+        let server = builder().limits(|limits| limits.max_subscribers(100)).build().unwrap();
         let served = HttpServer::of(&server).await;
         let tasks = Handle::current().metrics().num_alive_tasks();
         let filter = json!({ "toolsListChanged": true });
@@ -182,7 +182,7 @@ async fn a_client_that_does_not_read_its_stream_uses_bounded_memory() {
 
 #[tokio::test]
 async fn the_resources_of_a_subscription_are_limited() {
-    let server = builder().max_subscriptions(2).build().unwrap();
+    let server = builder().limits(|limits| limits.max_subscriptions(2)).build().unwrap();
     let three = json!({ "resourceSubscriptions": ["item://1", "item://2", "item://3"] });
     let changes = TestServer::of(&server).listen(three.clone()).await;
     assert_eq!(changes.acknowledged(), &json!({ "resourceSubscriptions": ["item://1", "item://2"] }));
@@ -202,7 +202,7 @@ async fn the_resources_of_a_subscription_are_limited() {
 
 #[tokio::test]
 async fn a_stream_that_loses_a_change_ends_with_an_error() {
-    let server = builder().max_pending_changes(2).build().unwrap();
+    let server = builder().limits(|limits| limits.max_pending_changes(2)).build().unwrap();
     let three = json!({ "resourceSubscriptions": ["item://1", "item://2", "item://3"] });
     let modern = TestServer::of(&server);
     let mut changes = modern.listen(three.clone()).await;
@@ -224,7 +224,7 @@ async fn a_stream_that_loses_a_change_ends_with_an_error() {
 
 #[tokio::test]
 async fn a_connection_without_a_subscription_permit_is_still_served() {
-    let server = builder().max_subscribers(0).build().unwrap();
+    let server = builder().limits(|limits| limits.max_subscribers(0)).build().unwrap();
     let mut pipe = LineConnection::serve(&server, 1 << 16);
     pipe.initialize("2025-11-25").await;
     let params = json!({ "name": "publish", "arguments": { "what": "tools" } });

@@ -83,7 +83,7 @@ async fn a_legacy_connection_can_be_notified() {
 
 #[tokio::test]
 async fn without_sessions_legacy_clients_get_no_notifications() {
-    let server = HttpServer::start(builder().stateless()).await;
+    let server = HttpServer::start(builder().http(|http| http.stateless())).await;
     let hello = HttpRequest::initialize("2025-11-25").send(server.address).await.json();
     assert_eq!(declared(&hello["result"]["capabilities"]), [&Value::Null; 4]);
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": { "uri": "item://1" } });

@@ -103,7 +103,7 @@ async fn hidden_resources_cannot_be_subscribed_to() {
             let name = parts.headers.get("x-user")?.to_str().ok()?.to_owned();
             Some(Caller::new("test", name.as_str()).scopes([name]))
         };
-        let server = builder().caller(caller).build().unwrap();
+        let server = builder().http(|http| http.caller(caller)).build().unwrap();
         let served = HttpServer::of(&server).await;
         let filter = json!({ "resourceSubscriptions": ["secret://one", "item://1"] });
         for (user, expected) in

@@ -90,7 +90,7 @@ async fn on_a_shared_channel_the_cancellation_follows_the_result() {
 
 #[tokio::test]
 async fn a_cancelled_subscription_gets_no_response() {
-    let server = builder().max_subscribers(1).build().unwrap();
+    let server = builder().limits(|limits| limits.max_subscribers(1)).build().unwrap();
     let handle = server.handle();
     let mut pipe = LineConnection::serve(&server, 1 << 16);
     pipe.listen("a", json!({ "toolsListChanged": true })).await;
@@ -118,7 +118,8 @@ async fn a_cancelled_subscription_gets_no_response() {
 async fn subscriptions_do_not_delay_the_end_of_a_connection() {
     within(async {
         // a subscription that counted as a call would delay the end
-        let server = builder().drain(Duration::from_secs(3600)).build().unwrap();
+        let server =
+            builder().limits(|limits| limits.shutdown_timeout(Duration::from_secs(3600))).build().unwrap();
         let mut pipe = LineConnection::serve(&server, 1 << 16);
         pipe.listen("a", json!({ "toolsListChanged": true })).await;
         pipe.close_input().await;
@@ -133,7 +134,11 @@ async fn subscriptions_do_not_delay_the_end_of_a_connection() {
 #[tokio::test]
 async fn subscriptions_take_no_call_permits() {
     within(async {
-        let server = builder().max_in_flight(1).max_queued(0).max_requests(1).build().unwrap();
+        let server = builder()
+            .limits(|limits| limits.max_in_flight(1).max_queued(0))
+            .http(|http| http.max_requests(1))
+            .build()
+            .unwrap();
         let mut pipe = LineConnection::serve(&server, 1 << 16);
         for id in ["a", "b", "c"] {
             pipe.listen(id, json!({ "toolsListChanged": true })).await;

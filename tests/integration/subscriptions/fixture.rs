@@ -49,7 +49,7 @@ pub(super) fn builder() -> ServerBuilder {
         .resource::<secret>()
         .prompt::<greet>()
         // over HTTP no caller has scopes unless a test says otherwise
-        .caller(|_| None)
+        .http(|http| http.caller(|_| None))
 }
 
 /// A tool made at run time.

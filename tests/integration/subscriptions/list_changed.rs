@@ -33,7 +33,7 @@ async fn callers_without_its_scope_are_not_notified_of_a_tool() {
             let name = parts.headers.get("x-user")?.to_str().ok()?.to_owned();
             Some(Caller::new("test", name.as_str()).scopes([name]))
         };
-        let server = builder().caller(caller).build().unwrap();
+        let server = builder().http(|http| http.caller(caller)).build().unwrap();
         let handle = server.handle();
         let served = HttpServer::of(&server).await;
         let filter = json!({ "toolsListChanged": true, "promptsListChanged": true });
@@ -86,7 +86,7 @@ async fn a_handle_does_not_keep_its_server() {
     drop((server, client));
     assert_eq!(std::sync::Arc::strong_count(&kept), 1);
     handle.tools_changed();
-    assert!(handle.add_tool(tool("late")).unwrap_err().to_string().contains("gone"));
+    assert!(handle.add_tool(tool("late")).unwrap_err().to_string().contains("dropped"));
     both(&kept, &ServerHandle::for_test());
 }
 

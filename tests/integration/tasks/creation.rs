@@ -68,8 +68,8 @@ async fn clients_without_tasks_get_results_inline_or_are_refused() {
 #[tokio::test]
 async fn the_response_is_the_task_and_it_can_be_polled_at_once() {
     let probe = Probe::new();
-    let builder = builder(&probe).task_ttl(Duration::from_secs(60));
-    let server = builder.task_poll_interval(Duration::from_millis(250)).build().unwrap();
+    let builder = builder(&probe).tasks(|tasks| tasks.ttl(Duration::from_secs(60)));
+    let server = builder.tasks(|tasks| tasks.poll_interval(Duration::from_millis(250))).build().unwrap();
     let mut client = connect_to(&server).await;
     let reply = call(&mut client, "wait", json!({ "label": "!" })).await;
     let created = reply;

@@ -89,7 +89,7 @@ async fn a_time_limit_excludes_waiting_for_responses() {
 #[tokio::test]
 async fn a_task_over_the_limit_is_refused() {
     let probe = Probe::new();
-    let mut client = connect(builder(&probe).max_tasks(2)).await;
+    let mut client = connect(builder(&probe).tasks(|tasks| tasks.max_running(2))).await;
     let first = client.start_task("wait", json!({})).await;
     client.start_task("wait", json!({})).await;
     assert_eq!(error_code(&call(&mut client, "wait", json!({})).await), -32603);
@@ -101,7 +101,7 @@ async fn a_task_over_the_limit_is_refused() {
 #[tokio::test(start_paused = true)]
 async fn a_task_that_is_not_polled_is_cancelled() {
     let probe = Probe::new();
-    let mut client = connect(builder(&probe).task_ttl(Duration::from_secs(60))).await;
+    let mut client = connect(builder(&probe).tasks(|tasks| tasks.ttl(Duration::from_secs(60)))).await;
     let id = client.start_task("wait", json!({})).await;
     let forgotten = client.start_task("ask", json!({})).await;
     for _ in 0..10 {
@@ -118,7 +118,7 @@ async fn a_task_that_is_not_polled_is_cancelled() {
 #[tokio::test]
 async fn a_result_expires_after_its_ttl() {
     let probe = Probe::new();
-    let mut client = connect(builder(&probe).task_ttl(Duration::from_millis(200))).await;
+    let mut client = connect(builder(&probe).tasks(|tasks| tasks.ttl(Duration::from_millis(200)))).await;
     let id = client.start_task("crunch", json!({})).await;
     let gone = async {
         loop {
@@ -136,14 +136,17 @@ async fn a_result_expires_after_its_ttl() {
 #[tokio::test]
 async fn a_full_store_refuses_tasks_and_results() {
     let probe = Probe::new();
-    let mut client = connect(builder(&probe).task_store(MemoryTasks::new(1, 1 << 20))).await;
+    let mut client =
+        connect(builder(&probe).stores(|stores| stores.tasks(MemoryTasks::new(1, 1 << 20)))).await;
     client.start_task("wait", json!({})).await;
     assert_eq!(error_code(&call(&mut client, "wait", json!({})).await), -32603);
     probe.until_running(1).await;
     assert_eq!(probe.entered(), 1, "the refused function did not run");
 
-    let mut client =
-        connect(mcp_runtime::server!().tool::<large>().task_store(MemoryTasks::new(10, 5_000))).await;
+    let mut client = connect(
+        mcp_runtime::server!().tool::<large>().stores(|stores| stores.tasks(MemoryTasks::new(10, 5_000))),
+    )
+    .await;
     let id = client.start_task("large", json!({ "bytes": 1_000 })).await;
     client.until_status(&id, "completed").await;
     let id = client.start_task("large", json!({ "bytes": 10_000 })).await;

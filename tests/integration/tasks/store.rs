@@ -42,8 +42,8 @@ impl TaskStore for Shared {
 #[tokio::test]
 async fn replicas_with_a_shared_store_serve_each_others_tasks() {
     let (probe, shared) = (Probe::new(), Shared::default());
-    let mut here = connect(builder(&probe).task_store(shared.clone())).await;
-    let mut there = connect(builder(&probe).task_store(shared.clone())).await;
+    let mut here = connect(builder(&probe).stores(|stores| stores.tasks(shared.clone()))).await;
+    let mut there = connect(builder(&probe).stores(|stores| stores.tasks(shared.clone()))).await;
     let id = here.start_task("report", json!({})).await;
     // a task that runs on one replica is visible on the other
     there.until_task(&id, |task| task["statusMessage"] == "1 of 4").await;
@@ -88,7 +88,7 @@ impl TaskStore for Broken {
 #[tokio::test]
 async fn errors_of_a_store_are_private() {
     let probe = Probe::new();
-    let mut client = connect(builder(&probe).task_store(Broken)).await;
+    let mut client = connect(builder(&probe).stores(|stores| stores.tasks(Broken))).await;
     let refused = call(&mut client, "wait", json!({})).await;
     assert_eq!(error_code(&refused), -32603);
     assert!(!refused.to_string().contains("secret"), "{refused}");

@@ -15,9 +15,11 @@ fn modern(method: &str, mut params: Value) -> HttpRequest {
 }
 
 async fn served(builder: ServerBuilder) -> HttpServer {
-    HttpServer::start(builder.caller(|parts| {
-        let user = parts.headers.get("x-user")?.to_str().ok()?;
-        Some(Caller::new("test", user))
+    HttpServer::start(builder.http(|http| {
+        http.caller(|parts| {
+            let user = parts.headers.get("x-user")?.to_str().ok()?;
+            Some(Caller::new("test", user))
+        })
     }))
     .await
 }
@@ -89,7 +91,8 @@ async fn headers_and_statuses_follow_the_extension() {
 async fn a_task_survives_its_client_and_ends_with_the_server() {
     within(async {
         let probe = Probe::new();
-        let mut served = served(builder(&probe).drain(Duration::from_secs(20))).await;
+        let mut served =
+            served(builder(&probe).limits(|limits| limits.shutdown_timeout(Duration::from_secs(20)))).await;
         let first = start_over_http(&served, "ada").await;
         assert!(!first.is_empty(), "its connection is closed by now");
         probe.until_running(1).await;
@@ -100,7 +103,9 @@ async fn a_task_survives_its_client_and_ends_with_the_server() {
         assert_eq!((probe.running(), probe.cancelled()), (0, 0));
 
         let probe = Probe::new();
-        let mut served = self::served(builder(&probe).drain(Duration::from_millis(50))).await;
+        let mut served =
+            self::served(builder(&probe).limits(|limits| limits.shutdown_timeout(Duration::from_millis(50))))
+                .await;
         start_over_http(&served, "ada").await;
         probe.until_running(1).await;
         served.stop();

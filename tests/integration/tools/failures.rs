@@ -92,7 +92,7 @@ async fn other_errors_are_private() {
         assert_eq!(failure(&reply), format!("tool '{tool}' failed"));
         assert!(!reply.to_string().contains("secret"), "{reply}");
     }
-    let server = serve(builder().detailed_errors(true));
+    let server = serve(builder().detailed_errors());
     for (tool, cause) in tools.into_iter().zip([
         "secret outer: secret inner",
         "secret box",

@@ -334,7 +334,7 @@ async fn discovered_tools_are_in_source_order() {
 #[tokio::test]
 async fn pages_have_the_configured_size() {
     let module = concat!(module_path!(), "::found");
-    let server = serve(mcp_runtime::server!().discover_in(module).page_size(2));
+    let server = serve(mcp_runtime::server!().discover_in(module).lists(|lists| lists.page_size(2)));
     let page = |cursor: Option<String>| {
         let server = &server;
         async move {
@@ -352,14 +352,14 @@ async fn pages_have_the_configured_size() {
     let (names, last) = page(next.clone()).await;
     assert_eq!((names, last), (vec![json!("zz_last")], None));
     assert_eq!(page(next).await.0, ["zz_last"], "a cursor can be used again");
-    let exact = serve(mcp_runtime::server!().discover_in(module).page_size(5));
+    let exact = serve(mcp_runtime::server!().discover_in(module).lists(|lists| lists.page_size(5)));
     assert_eq!(exact.request("tools/list", json!({})).await.value().get("nextCursor"), None);
 }
 
 #[tokio::test]
 async fn invalid_cursors_are_refused() {
     let module = concat!(module_path!(), "::found");
-    let server = serve(mcp_runtime::server!().discover_in(module).page_size(2));
+    let server = serve(mcp_runtime::server!().discover_in(module).lists(|lists| lists.page_size(2)));
     for bad in
         [json!(""), json!("nope"), json!("%%%"), json!(3), json!({}), json!("é"), json!("A".repeat(100_000))]
     {

@@ -248,7 +248,7 @@ async fn results_are_validated_against_their_schema() {
 
 #[tokio::test]
 async fn validation_errors_name_the_invalid_value() {
-    let server = serve(mcp_runtime::server!().tool::<promised>().detailed_errors(true));
+    let server = serve(mcp_runtime::server!().tool::<promised>().detailed_errors());
     let text = failure(&server.call("promised", json!({ "case": 1 })).await);
     assert!(text.contains("output schema") && text.contains("degrees: \"hot\" is not a number"), "{text}");
 }

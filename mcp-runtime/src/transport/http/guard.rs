@@ -39,15 +39,17 @@ impl Guard {
             HeaderField::Absent => return Err(HttpError::bad_request("`Host` is missing")),
         };
         if ![host, target].into_iter().flatten().all(|authority| self.allows_host(authority)) {
-            return Err(HttpError::forbidden("this host is not served\nname it in `.allowed_hosts([..])`"));
+            return Err(HttpError::forbidden(
+                "this host is not served\nname it in `.http(|http| http.allowed_hosts([..]))`",
+            ));
         }
         match headers.origin {
             HeaderField::Absent => Ok(()),
             HeaderField::Repeated(_) => Err(headers.repeated_error("Origin")),
             HeaderField::One(origin) if self.allows_origin(origin) => Ok(()),
-            HeaderField::One(_) => {
-                Err(HttpError::forbidden("this origin is not allowed\nname it in `.allowed_origins([..])`"))
-            }
+            HeaderField::One(_) => Err(HttpError::forbidden(
+                "this origin is not allowed\nname it in `.http(|http| http.allowed_origins([..]))`",
+            )),
         }
     }
 

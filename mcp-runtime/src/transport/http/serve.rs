@@ -126,7 +126,7 @@ impl Server {
         }
         Err(Error::from(format!(
             "`{address}` can be reached from other machines\n\
-             name the hosts to serve with `.allowed_hosts([..])`, or serve every host with `.any_host()`"
+             name the hosts to serve with `.http(|http| http.allowed_hosts([..]))`, or serve every host with `.http(|http| http.any_host())`"
         )))
     }
 }
@@ -142,7 +142,7 @@ impl Server {
         for name in &options.suspects {
             tracing::warn!(
                 "`{name}` of `.from_request` seems to identify the caller, but is not used for that\n\
-                 declare it with `.caller_from::<{name}>()`, so that sessions and tasks belong to their callers"
+                 declare it with `.http(|http| http.caller_from::<{name}>())`, so that sessions and tasks belong to their callers"
             );
         }
         if options.trusts_all {
@@ -154,8 +154,8 @@ impl Server {
         }
         Err(Error::from(format!(
             "these items have `scopes`, but callers are not identified over HTTP: {}\n\
-             identify them with `.caller(..)` or `.caller_from::<T>()`, or let everyone call the items with \
-             `.trust_all_callers()`",
+             identify them with `.http(|http| http.caller(..))` or `.http(|http| http.caller_from::<T>())`, or let everyone call the items with \
+             `.http(|http| http.trust_all_callers())`",
             scoped.join(", ")
         )))
     }

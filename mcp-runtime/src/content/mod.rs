@@ -6,7 +6,7 @@ mod data;
 mod icon;
 mod into_content;
 mod json;
-mod message;
+mod prompt_message;
 mod resource_contents;
 mod writer;
 
@@ -16,7 +16,7 @@ pub use block::{Audio, Content, Embedded, Image, ResourceLink, Text};
 pub use icon::{Icon, Theme, icon};
 pub use into_content::IntoContent;
 pub use json::Json;
-pub use message::Message;
+pub use prompt_message::Message;
 pub(crate) use resource_contents::ResourceDefaults;
 pub use resource_contents::{Bytes, ResourceContents};
 pub(crate) use writer::ContentWriter;

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::{
     ProtocolError,
     params::{Params, deserialize_params},
-    raw::{CowStr, decode_string, deserialize_raw},
+    raw_value::{CowStr, decode_string, deserialize_raw},
     request_id::{MAX_ID_BYTES, is_valid_id},
 };
 use crate::protocol;

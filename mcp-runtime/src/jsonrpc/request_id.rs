@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use super::raw::decode_string;
+use super::raw_value::decode_string;
 
 /// The largest id or progress token in bytes of raw JSON: both are repeated in messages to the client.
 pub(crate) const MAX_ID_BYTES: usize = 1 << 10;

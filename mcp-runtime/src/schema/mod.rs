@@ -14,7 +14,7 @@ mod number;
 mod object;
 mod order;
 mod signature;
-mod stream;
+mod stream_check;
 mod suggest;
 mod validate;
 mod walk;

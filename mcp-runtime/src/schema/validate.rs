@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::check::Validation;
 use super::error::{Mismatch, ValidationError, ValuePath};
 use super::node::SchemaNode;
-use super::{compile, stream};
+use super::{compile, stream_check};
 
 pub(crate) use super::compile::UnsupportedKeyword;
 
@@ -25,7 +25,7 @@ impl Validator {
     /// If the schema has a keyword that would not be enforced, or one whose value is malformed.
     pub(crate) fn compile(root: &Value) -> Result<Self, UnsupportedKeyword> {
         let nodes = compile::compile(root)?;
-        let can_stream = stream::can_stream(&nodes);
+        let can_stream = stream_check::can_stream(&nodes);
         Ok(Self { nodes, can_stream, null_is_absent: false })
     }
 
@@ -52,7 +52,7 @@ impl Validator {
     /// # Errors
     /// The validation errors, as [`validate`](Self::validate) returns them.
     pub(crate) fn validate_str(&self, json: &str) -> Result<(), Vec<ValidationError>> {
-        if self.can_stream && stream::is_valid(&self.nodes, json, self.null_is_absent) {
+        if self.can_stream && stream_check::is_valid(&self.nodes, json, self.null_is_absent) {
             return Ok(());
         }
         let value: Value = serde_json::from_str(json).map_err(|error| {

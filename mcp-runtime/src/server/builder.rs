@@ -126,7 +126,7 @@ impl ServerBuilder {
     fn discover_where(mut self, wanted: impl Fn(&Location) -> bool) -> Self {
         let taken: HashSet<usize> = self.items.iter().filter_map(BuilderItem::key).collect();
         for item in AnnotatedItem::all() {
-            // discovering twice, or discovering what was named, is no second registration
+            // an item that was discovered or named before is not registered again
             if wanted(&item.descriptor().location) && !taken.contains(&item.key()) {
                 self.push(ItemSource::Annotated(item));
             }

@@ -1,4 +1,4 @@
-//! One item as a builder was told of it, before the builder's state is complete. Called by the builder.
+//! Items as a builder registers them, before and after its state is complete.
 
 use std::{
     any::{Any, TypeId},
@@ -20,10 +20,10 @@ pub(super) enum BuilderItem {
         source: ItemSource,
         prefix: String,
         this: Option<Arc<dyn Any + Send + Sync>>,
-        /// The service again, for functions that an attribute names: they take it as state.
+        /// The service as state, for functions that an attribute names.
         service: Extensions,
     },
-    /// Of a mounted builder, with its own state.
+    /// Of a mounted builder, with the state of that builder.
     Mounted(RegisteredItem),
 }
 
@@ -32,7 +32,7 @@ impl BuilderItem {
         Self::Own { source, prefix: String::new(), this: None, service: Extensions::default() }
     }
 
-    /// Makes it a method of that service.
+    /// Makes the item a method of that service.
     pub(super) fn belong_to<S: Service>(&mut self, value: &Arc<S>, under: &str) {
         if let Self::Own { prefix, this, service, .. } = self {
             under.clone_into(prefix);
@@ -59,7 +59,7 @@ impl BuilderItem {
     }
 }
 
-/// One item as it was registered.
+/// A registered item, with the state of its builder.
 #[derive(Clone)]
 pub(crate) struct RegisteredItem {
     pub(crate) source: ItemSource,
@@ -127,7 +127,7 @@ impl AnnotatedItem {
         }
     }
 
-    /// The functions that its attributes name, by option, and what each takes.
+    /// The functions that its attributes name, by option, and what is injected into each.
     pub(crate) fn named(&self) -> Vec<(&'static str, Vec<Inject>)> {
         let completers = self.descriptor().args.iter().filter_map(|arg| arg.completer());
         let mut named: Vec<_> = completers.map(|complete| ("complete", complete(None).injects)).collect();
@@ -138,7 +138,7 @@ impl AnnotatedItem {
         named
     }
 
-    /// Tells items apart: their place does not, since one `macro_rules!` call can make several.
+    /// Identifies the item; its location does not, since one `macro_rules!` invocation can define several.
     pub(crate) fn key(&self) -> usize {
         match self {
             Self::Tool(def) => std::ptr::from_ref(*def).addr(),

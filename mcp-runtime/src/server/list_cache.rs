@@ -1,11 +1,11 @@
-//! Lists as bytes: rendered once for each revision and kept, cut into pages.
+//! The cache of lists: entries as bytes, written once for each revision, and their pages.
 
 use std::sync::{Arc, OnceLock};
 
 use crate::server::Registry;
 use crate::{connection::Access, protocol::Revision};
 
-/// The lists that are kept.
+/// The lists of a registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListKind {
     Tools,
@@ -28,7 +28,7 @@ impl ListKind {
     }
 }
 
-/// Rendered first pages, by list and revision; a changed registry starts with none.
+/// First pages, by list and revision; a changed registry starts with an empty cache.
 #[derive(Debug, Default)]
 pub(crate) struct ListCache([[OnceLock<Arc<Page>>; 5]; 5]);
 
@@ -43,28 +43,28 @@ pub(crate) struct Page {
 }
 
 impl Registry {
-    /// The entries of a list that the caller may see, each as JSON.
+    /// The entries that the caller may see, each as JSON.
     pub(crate) fn entries(&self, kind: ListKind, revision: Revision, access: Access<'_>) -> Vec<Vec<u8>> {
-        let render = |write: &dyn Fn(&mut Vec<u8>)| {
+        let write_entry = |write: &dyn Fn(&mut Vec<u8>)| {
             let mut out = Vec::with_capacity(256);
             write(&mut out);
             out
         };
         match kind {
             ListKind::Tools => {
-                let shown = self.tools.iter().filter(|tool| access.allows(&tool.spec.item.scopes));
-                shown.map(|tool| render(&|out| tool.write(out, revision))).collect()
+                let visible = self.tools.iter().filter(|tool| access.allows(&tool.spec.item.scopes));
+                visible.map(|tool| write_entry(&|out| tool.write(out, revision))).collect()
             }
             ListKind::Prompts => {
-                let shown = self.prompts.iter().filter(|prompt| access.allows(&prompt.item.scopes));
-                shown.map(|prompt| render(&|out| prompt.write(out, revision))).collect()
+                let visible = self.prompts.iter().filter(|prompt| access.allows(&prompt.item.scopes));
+                visible.map(|prompt| write_entry(&|out| prompt.write(out, revision))).collect()
             }
             ListKind::Resources | ListKind::Templates => {
                 let exact = kind == ListKind::Resources;
-                let shown = self.resources.iter().filter(|r| r.template.is_exact() == exact);
-                let shown = shown.filter(|r| access.allows(&r.item.scopes));
+                let visible = self.resources.iter().filter(|r| r.template.is_exact() == exact);
+                let visible = visible.filter(|r| access.allows(&r.item.scopes));
                 let mut entries: Vec<_> =
-                    shown.map(|resource| render(&|out| resource.write(out, revision))).collect();
+                    visible.map(|resource| write_entry(&|out| resource.write(out, revision))).collect();
                 if exact && revision.is_modern() {
                     entries.extend(self.skills.manifests());
                 }
@@ -74,15 +74,15 @@ impl Registry {
         }
     }
 
-    /// The first page for callers who see everything; rendered once.
+    /// The first page for callers that see everything; written once.
     pub(crate) fn first_page(&self, kind: ListKind, revision: Revision, size: usize) -> Arc<Page> {
-        let kept = self.lists.0.get(kind as usize).and_then(|revisions| revisions.get(revision.index()));
-        let render = || {
+        let cached = self.lists.0.get(kind as usize).and_then(|revisions| revisions.get(revision.index()));
+        let write_entry = || {
             Arc::new(
                 page_of(&self.entries(kind, revision, Access::TRUSTED), 0, size).unwrap_or_else(Page::empty),
             )
         };
-        kept.map_or_else(render, |page| page.get_or_init(render).clone())
+        cached.map_or_else(write_entry, |page| page.get_or_init(write_entry).clone())
     }
 }
 
@@ -95,12 +95,12 @@ impl Page {
 /// The page that begins after so many entries; `None` if there are not as many.
 pub(crate) fn page_of(entries: &[Vec<u8>], start: usize, size: usize) -> Option<Page> {
     let rest = entries.get(start..)?;
-    let shown = rest.get(..size.max(1)).unwrap_or(rest);
-    let mut page = Vec::with_capacity(shown.iter().map(|entry| entry.len() + 1).sum::<usize>() + 2);
+    let visible = rest.get(..size.max(1)).unwrap_or(rest);
+    let mut page = Vec::with_capacity(visible.iter().map(|entry| entry.len() + 1).sum::<usize>() + 2);
     page.push(b'[');
-    page.extend_from_slice(&shown.join(&b','));
+    page.extend_from_slice(&visible.join(&b','));
     page.push(b']');
-    let next = (shown.len() < rest.len()).then_some(start + shown.len());
+    let next = (visible.len() < rest.len()).then_some(start + visible.len());
     Some(Page { entries: page, next, ..Page::empty() })
 }
 

@@ -1,5 +1,4 @@
-//! What a running server offers: its tools, resources, prompts and skills, looked up by name or URI, and their lists,
-//! kept as bytes until something changes. Built by the server, read by dispatch.
+//! What a server offers at one moment: tools, resources, prompts and skills by name or URI, and their cached lists.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,28 +13,27 @@ use crate::{
     tool::{ToolCatalog, ToolEntry},
 };
 
-/// Everything that a server offers at one moment.
+/// The items of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     pub(crate) tools: ToolCatalog,
     pub(crate) resources: Vec<Arc<ResourceEntry>>,
     /// Exact URIs, with scheme and host in lower case.
     exact: HashMap<String, usize>,
-    /// Templates, the more specific first.
+    /// Templates, the most specific first.
     templates: Vec<usize>,
     pub(crate) prompts: PromptCatalog,
     pub(crate) skills: Arc<SkillCatalog>,
     pub(crate) lists: ListCache,
-    /// Whether there are any of each kind.
     pub(crate) has_tools: bool,
     pub(crate) has_resources: bool,
     pub(crate) has_prompts: bool,
     pub(crate) has_skills: bool,
-    /// Whether some argument can be completed.
+    /// Whether an argument can be completed.
     pub(crate) completes: bool,
-    /// Whether some resource is a page.
+    /// Whether a resource is a page (the Apps extension).
     pub(crate) has_pages: bool,
-    /// Whether some tool's calls may become tasks.
+    /// Whether calls of a tool may become tasks.
     pub(crate) has_tasks: bool,
 }
 
@@ -88,7 +86,7 @@ impl Registry {
         found.filter(|(resource, _)| request.access().allows(&resource.item.scopes))
     }
 
-    /// The items that need scopes, for people.
+    /// The items with `scopes`, for an error message.
     pub(crate) fn scoped(&self) -> Vec<String> {
         let tools = self.tools.iter().filter(|tool| !tool.spec.item.scopes.is_empty());
         let tools = tools.map(|tool| format!("tool `{}`", tool.name()));
@@ -99,7 +97,7 @@ impl Registry {
         tools.chain(resources).chain(prompts).collect()
     }
 
-    /// The template or resource written exactly like this.
+    /// The template or resource with exactly this URI.
     pub(crate) fn template(&self, uri: &str) -> Option<&Arc<ResourceEntry>> {
         self.resources.iter().find(|resource| resource.uri == uri)
     }

@@ -1,5 +1,4 @@
-//! The pages that tools show (the MCP Apps extension): finds the one that each tool names. Called while a registry is
-//! assembled, when all resources are known.
+//! The pages of tools (the MCP Apps extension): finds the resource that each tool names.
 
 use std::sync::Arc;
 
@@ -21,22 +20,22 @@ impl Pages {
         Self(resources.iter().filter(|resource| is_ui_uri(&resource.uri)).cloned().collect())
     }
 
-    /// The URI of a tool's page; `prefix` is of the service or mount that the tool is in.
+    /// The URI of a tool's page; `prefix` is that of the tool's service or mount.
     ///
     /// # Errors
-    /// There is no such page, or hosts would not show it.
-    pub(super) fn of(&self, tool: &ToolEntry, prefix: &str) -> Result<Option<String>, BuildError> {
+    /// The page does not exist, or hosts would not show it.
+    pub(super) fn page_uri(&self, tool: &ToolEntry, prefix: &str) -> Result<Option<String>, BuildError> {
         let Some(written) = tool.spec.ui.as_deref() else { return Ok(None) };
-        let problem = |text: String| tool.spec.item.build_error(text);
+        let error = |text: String| tool.spec.item.build_error(text);
         let name = tool.name();
-        // beside the tool first, then in what it is mounted into
+        // within the mount of the tool first, then within the outer ones
         let mut prefix = Some(prefix);
         while let Some(inner) = prefix {
             let uri = uri_with_prefix(written, inner);
             if let Some(page) = self.find(&uri) {
                 return match page.mime.as_deref() {
                     Some(UI_MIME_TYPE) => Ok(Some(uri)),
-                    mime => Err(problem(format!(
+                    mime => Err(error(format!(
                         "tool `{name}` shows `{uri}`, whose MIME type is `{}`\nremove `mime` from that resource: a page is `{UI_MIME_TYPE}` by itself",
                         mime.unwrap_or_default()
                     ))),
@@ -49,7 +48,7 @@ impl Pages {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => format!("register one with `uri = \"{written}\"`"),
         };
-        Err(problem(format!("tool `{name}` shows `{written}`, and no resource has that URI\n{fix}")))
+        Err(error(format!("tool `{name}` shows `{written}`, and no resource has that URI\n{fix}")))
     }
 
     fn find(&self, uri: &str) -> Option<&ResourceEntry> {

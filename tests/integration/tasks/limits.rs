@@ -152,5 +152,5 @@ async fn a_full_store_refuses_tasks_and_results() {
     let id = client.start_task("large", json!({ "bytes": 10_000 })).await;
     let task = client.until_status(&id, "failed").await;
     assert_eq!(task["error"]["code"], -32603);
-    assert!(task["statusMessage"].as_str().unwrap().contains("kept"), "{task}");
+    assert!(task["statusMessage"].as_str().unwrap().contains("saved"), "{task}");
 }

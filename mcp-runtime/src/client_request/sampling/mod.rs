@@ -2,11 +2,11 @@
 //!
 //! See [sampling](https://modelcontextprotocol.io/specification/2026-07-28/client/sampling).
 
+mod create_message;
 mod messages;
-mod params;
 mod sample;
 mod sampled;
 
-pub use params::{SampleContext, ToolChoice};
+pub use create_message::{SampleContext, ToolChoice};
 pub use sample::{Sample, SampleArgs};
 pub use sampled::{Sampled, SampledBlock, ToolUse};

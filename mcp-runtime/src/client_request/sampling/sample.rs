@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde_json::{Value, json};
 
 use super::{
+    create_message::{CreateMessageParams, SampleContext, SamplingTool, ToolChoice},
     messages::{SamplingBlock, SamplingMessage},
-    params::{CreateMessageParams, SampleContext, SamplingTool, ToolChoice},
     sampled::Sampled,
 };
 use crate::{

@@ -51,15 +51,15 @@ pub(super) fn check_header_params(
     Ok(())
 }
 
-type ObjectMembers<'a> = HashMap<Cow<'a, str>, &'a RawValue>;
+type RawMembers<'a> = HashMap<Cow<'a, str>, &'a RawValue>;
 
-fn parse_object(object: &RawValue) -> ObjectMembers<'_> {
+fn parse_object(object: &RawValue) -> RawMembers<'_> {
     serde_json::from_str(object.get()).unwrap_or_default()
 }
 
 /// The argument at a path of property names; `null` counts as absent.
 fn value_at<'a>(
-    arguments: &ObjectMembers<'a>,
+    arguments: &RawMembers<'a>,
     path: &[String],
     header: &str,
 ) -> Result<Option<&'a RawValue>, ProtocolError> {

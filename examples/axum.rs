@@ -16,43 +16,47 @@ use axum::{
     response::Response,
     routing::get,
 };
-use mcp_runtime::{Caller, HttpService, IntoPrincipal, prelude::*};
+use mcp_runtime::{
+    Principal,
+    http::{HttpService, IntoPrincipal},
+    prelude::*,
+};
 
 /// The caller that the middleware has authenticated.
 #[derive(Clone)]
-struct Principal {
+struct User {
     name: &'static str,
     admin: bool,
 }
 
 /// Sessions and tasks belong to this caller.
-impl IntoPrincipal for Principal {
-    fn into_principal(self) -> Option<Caller> {
-        Some(Caller::new("example", self.name))
+impl IntoPrincipal for User {
+    fn into_principal(self) -> Option<Principal> {
+        Some(Principal::new("example", self.name))
     }
 }
 
 /// Returns who is calling.
 #[mcp_tool(read_only)]
-fn whoami(principal: &Principal) -> String {
-    principal.name.to_owned()
+fn whoami(user: &User) -> String {
+    user.name.to_owned()
 }
 
 /// Empties the cache; for administrators.
 #[mcp_tool]
-fn clear_cache(principal: &Principal) -> Result<&'static str, ToolError> {
-    if principal.admin { Ok("done") } else { Err(ToolError::new("only administrators may do this")) }
+fn clear_cache(user: &User) -> Result<&'static str, ToolError> {
+    if user.admin { Ok("done") } else { Err(ToolError::new("only administrators may do this")) }
 }
 
-/// Turns a token into a `Principal`, or rejects the request.
+/// Turns a token into a `User`, or rejects the request.
 async fn authenticate(mut request: Request, next: Next) -> Result<Response, StatusCode> {
     let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let principal = match header.and_then(|value| value.strip_prefix("Bearer ")) {
-        Some("ada-secret") => Principal { name: "ada", admin: true },
-        Some("bob-secret") => Principal { name: "bob", admin: false },
+    let user = match header.and_then(|value| value.strip_prefix("Bearer ")) {
+        Some("ada-secret") => User { name: "ada", admin: true },
+        Some("bob-secret") => User { name: "bob", admin: false },
         _ => return Err(StatusCode::UNAUTHORIZED),
     };
-    request.extensions_mut().insert(principal);
+    request.extensions_mut().insert(user);
     Ok(next.run(request).await)
 }
 
@@ -61,7 +65,7 @@ pub(crate) fn service() -> mcp_runtime::Result<HttpService> {
         .info(|info| info.name("axum"))
         .tool::<whoami>()
         .tool::<clear_cache>()
-        .http(|http| http.caller_from::<Principal>())
+        .http(|http| http.caller_from::<User>())
         .build()?
         .into_service()
 }

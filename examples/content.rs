@@ -9,7 +9,11 @@
 
 use std::borrow::Cow;
 
-use mcp_runtime::{Audio, Bytes, Role, prelude::*};
+use mcp_runtime::{
+    content::{Audio, Bytes, Embedded, Image, Message, ResourceContents, ResourceLink, Role, Text},
+    prelude::*,
+    prompt::PromptResult,
+};
 
 /// One red pixel.
 const PIXEL: &str =

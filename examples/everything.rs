@@ -7,7 +7,14 @@
 
 use std::time::Duration;
 
-use mcp_runtime::{Answer, Audio, ClientFeature, LogLevel, ServerHandle, ToolCall, prelude::*};
+use mcp_runtime::{
+    FromContext, ServerHandle, ToolDef,
+    client_request::{Answer, ClientFeature},
+    content::{Audio, Embedded, Image, ResourceContents},
+    context::LogLevel,
+    prelude::*,
+    tool::ToolCall,
+};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 

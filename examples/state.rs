@@ -15,7 +15,7 @@ use std::{
     },
 };
 
-use mcp_runtime::{ServerBuilder, prelude::*};
+use mcp_runtime::{FromContext, ServerBuilder, prelude::*};
 
 #[derive(Default)]
 struct Counter(AtomicU64);

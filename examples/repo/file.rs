@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, path::Path};
 
-use mcp_runtime::prelude::*;
+use mcp_runtime::{Completion, content::ResourceContents, prelude::*};
 
 use super::root::{Root, is_binary};
 

@@ -16,7 +16,7 @@ mod refused;
 pub(crate) mod root;
 pub(crate) mod search;
 
-use mcp_runtime::{ServerBuilder, prelude::*};
+use mcp_runtime::{ServerBuilder, content::Embedded, prelude::*};
 
 use refused::Refused;
 use root::Root;

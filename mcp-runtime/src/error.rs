@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt};
 
-use crate::{content::Content, context::AskError, jsonrpc::ProtocolError};
+use crate::{content::Content, context::ClientRequestError, jsonrpc::ProtocolError};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -44,7 +44,7 @@ impl ToolError {
             Err(cause) => cause,
         };
         // the client already knows how it answered the elicitation
-        match cause.downcast_ref::<AskError>().filter(|error| error.is_public()) {
+        match cause.downcast_ref::<ClientRequestError>().filter(|error| error.is_public()) {
             Some(error) => Self::new(error.to_string()),
             None => Self(ErrorKind::Private(cause)),
         }

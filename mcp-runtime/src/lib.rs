@@ -21,11 +21,11 @@ mod admission;
 mod arguments;
 mod blocking;
 mod cli;
-mod client_request;
+pub mod client_request;
 pub mod config;
 mod connection;
-mod content;
-mod context;
+pub mod content;
+pub mod context;
 mod crypto;
 mod dispatch;
 mod error;
@@ -34,61 +34,49 @@ mod extensions;
 mod invoke;
 mod item;
 mod jsonrpc;
-mod prompt;
+pub mod prelude;
+pub mod prompt;
 mod protocol;
-mod resource;
+pub mod resource;
 mod schema;
 mod server;
 #[cfg_attr(not(feature = "skills"), expect(dead_code, reason = "only the feature reads any"))]
 mod skill;
-#[cfg(feature = "http")]
-mod store;
+pub mod store;
 mod sync;
 mod task;
-mod tool;
+pub mod testing;
+pub mod tool;
 mod transport;
-
-/// The JSON library that this crate is built on, for values and `json!` in tests and run-time schemas.
-pub use serde_json;
 
 #[doc(hidden)]
 #[path = "macro_support.rs"]
 pub mod __private;
-pub mod prelude;
-pub mod testing;
+
+/// The HTTP transport in programs that have a server of their own: a tower service, its body type, and the caller that
+/// middleware has authenticated.
+#[cfg(feature = "http")]
+pub mod http {
+    pub use crate::{
+        config::IntoPrincipal,
+        transport::http::{HttpService, ResponseBody},
+    };
+}
 
 pub use arguments::{Completion, FromContext};
-pub use client_request::{
-    Answer, Answering, Elicit, ElicitUrl, Elicitable, Root, Roots, Sample, SampleArgs, SampleContext,
-    Sampled, SampledBlock, ToolChoice, ToolUse, UrlElicitation,
-};
-#[cfg(feature = "http")]
-pub use config::IntoPrincipal;
-pub use connection::{Caller, ClientInfo};
-pub use content::{
-    Annotations, Audio, Bytes, Content, Embedded, Icon, Image, IntoContent, Json, Message, ResourceContents,
-    ResourceLink, Role, Text, Theme,
-};
-pub use context::{Amount, AskError, Cancelled, ClientFeature, Context, Log, Progress};
-#[cfg(feature = "tracing")]
-pub use context::{ClientLayer, client_layer};
-pub use error::{IntoFailure, ResultExt, ToolError};
+pub use connection::Principal;
+pub use content::Json;
+pub use context::Context;
+pub use error::{ResultExt, ToolError};
 pub use jsonrpc::ProtocolError;
 #[cfg(feature = "macros")]
 pub use mcp_macros::{main, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type};
-pub use prompt::{IntoMessage, IntoPromptResult, Prompt, PromptResult};
-pub use protocol::{LogLevel, Revision};
-pub use resource::{IntoResourceResult, ListedResource, Resource, ResourceResult, Subscription};
-pub use server::{Error, Result, Server, ServerBuilder, ServerHandle, Service, Tools};
-#[cfg(feature = "http")]
-pub use store::{EventStore, StoredEvent};
-pub use store::{MemoryTasks, SingleUse, Stored, TaskRecord, TaskStore};
-pub use tool::{
-    Hints, IntoToolResult, RuntimeTool as ToolDef, Structured, TaskMode, Tool, ToolBuilder, ToolCall,
-    ToolResult,
-};
-#[cfg(feature = "http")]
-pub use transport::http::{HttpService, ResponseBody};
+pub use protocol::Revision;
+pub use server::{Error, Result, Server, ServerBuilder, ServerHandle};
+pub use tool::{ToolDef, ToolResult};
+
+/// The JSON library that this crate is built on, for values and `json!` in tests and run-time schemas.
+pub use serde_json;
 
 /// Starts a server with the name and version of the calling crate; see [`ServerBuilder`].
 #[macro_export]

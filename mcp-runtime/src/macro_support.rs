@@ -18,17 +18,28 @@ pub use crate::{
         Pattern, Probe, ProbeDyn, RawArguments, Rules, blocking, blocking_task, complete, flatten,
         from_context_fn, json, pending, ready, text,
     },
-    content::{Theme, icon},
-    context::ClientFeature,
+    client_request::ClientFeature,
+    content::{Theme, icon::icon},
     error::Failure,
     item::{ItemDescriptor, Location},
-    prompt::{Prompt, PromptDescriptor, PromptOutput, PromptResult, prompt_output},
+    prompt::{
+        Prompt, PromptResult,
+        output::{PromptOutput, prompt_output},
+        spec::PromptDescriptor,
+    },
     resource::{
-        AnyResourceOutput, Resource, ResourceDescriptor, ResourceOutput, ResourceResult, list,
-        resource_output, subscribe,
+        Resource, ResourceResult,
+        listed::list,
+        output::{AnyResourceOutput, ResourceOutput, resource_output},
+        spec::ResourceDescriptor,
+        subscribe::subscribe,
     },
     server::{AnnotatedItem, Service},
-    tool::{AnyToolOutput, OutputType, TaskMode, Tool, ToolDescriptor, ToolOutput, ToolResult, tool_output},
+    tool::{
+        TaskMode, Tool, ToolResult,
+        output::{AnyToolOutput, ToolOutput, tool_output},
+        spec::{OutputType, ToolDescriptor},
+    },
 };
 
 /// Turns the call into a task, if it may become one.

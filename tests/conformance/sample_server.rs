@@ -1,7 +1,16 @@
 //! A server that uses every part of the protocol, and requests for all of it. The conformance tests validate its
 //! results against the schemas, the matrix of the integration tests compares them between transports.
 
-use mcp_runtime::{Audio, Icon, ResourceResult, Role, ServerBuilder, Theme, prelude::*};
+use mcp_runtime::{
+    ServerBuilder,
+    content::{
+        Audio, Content, Embedded, Icon, Image, Message, ResourceContents, ResourceLink, Role, Text, Theme,
+    },
+    context::LogLevel,
+    prelude::*,
+    prompt::PromptResult,
+    resource::{ListedResource, ResourceResult},
+};
 use serde_json::{Value, json};
 
 #[mcp_type]

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use mcp_runtime::{Server, ServerBuilder, ToolCall, ToolDef};
+use mcp_runtime::{Server, ServerBuilder, ToolDef, tool::ToolCall};
 use mcp_tests::support::{LineConnection, call, cancelled, ping, text_of};
 use serde_json::json;
 use tokio::io::AsyncWriteExt;

@@ -1,9 +1,14 @@
 //! Icons, titles and `_meta`: present wherever the revision defines them, absent everywhere else.
 
 use mcp_runtime::{
-    Icon, Revision, Role, ServerBuilder, Theme, ToolCall, ToolDef,
+    Revision, ServerBuilder, ToolDef,
+    content::{Embedded, Icon, Message, ResourceContents, ResourceLink, Role, Text, Theme},
+    context::LogLevel,
     prelude::*,
+    prompt::PromptResult,
+    resource::ListedResource,
     testing::{Reply, TestServer},
+    tool::ToolCall,
 };
 use mcp_tests::support::{LineConnection, answering};
 use serde_json::{Value, json};
@@ -295,9 +300,9 @@ async fn a_listed_instance_overrides_the_metadata_of_its_template() {
 
 /// Returns `_meta` everywhere
 #[mcp_resource(uri = "test://meta")]
-fn with_meta() -> mcp_runtime::ResourceResult {
+fn with_meta() -> mcp_runtime::resource::ResourceResult {
     let contents = ResourceContents::text("x").meta("of", "contents");
-    mcp_runtime::ResourceResult::new([contents]).meta("of", "result").meta("n", 1)
+    mcp_runtime::resource::ResourceResult::new([contents]).meta("of", "result").meta("n", 1)
 }
 
 /// Returns `_meta` everywhere

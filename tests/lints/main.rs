@@ -35,8 +35,8 @@
 #![allow(clippy::must_use_candidate, reason = "the functions would have it without the attributes as well")]
 
 use mcp_runtime::{
-    Completion, Context, Json, ListedResource, ToolError, mcp_prompt, mcp_resource, mcp_service, mcp_tool,
-    mcp_type,
+    Completion, Context, Json, ToolError, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type,
+    resource::ListedResource,
 };
 
 /// How many.

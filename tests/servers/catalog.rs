@@ -1,6 +1,9 @@
 //! The `catalog` server: one item for each behaviour that is tested over real pipes.
 
-use mcp_runtime::prelude::*;
+use mcp_runtime::{
+    content::{Audio, ResourceLink},
+    prelude::*,
+};
 
 /// Echoes
 #[mcp_tool]

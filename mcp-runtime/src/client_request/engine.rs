@@ -17,8 +17,8 @@ use super::request_state::ReturnedResponse;
 use crate::{
     connection::PendingResponse,
     context::{
-        AskError, ClientFeature, ClientRequestState, ClientRequests, Context, Delivery, InputRequest,
-        InputResponse, PendingRequest, RawJson, RequestState, TaskHandle,
+        ClientFeature, ClientRequestError, ClientRequestState, ClientRequests, Context, Delivery,
+        InputRequest, InputResponse, PendingRequest, RawJson, RequestState, TaskHandle,
     },
     jsonrpc::{Object, notification},
     protocol::Revision,
@@ -28,7 +28,8 @@ use crate::{
 const MAX_ATTEMPTS: u8 = 3;
 
 /// What the builders of client requests become when they are awaited.
-pub(super) type ResponseFuture<'c, T> = Pin<Box<dyn Future<Output = Result<T, AskError>> + Send + 'c>>;
+pub(super) type ResponseFuture<'c, T> =
+    Pin<Box<dyn Future<Output = Result<T, ClientRequestError>> + Send + 'c>>;
 
 /// Why a pending function cannot continue in the request that called it.
 pub(crate) enum InputRequired {
@@ -83,8 +84,12 @@ pub(super) fn with_meta(mut params: Vec<u8>, meta: &Map<String, Value>, revision
 }
 
 impl ClientRequestState {
-    pub(super) fn claim_key(&mut self, key: &str) -> Result<(), AskError> {
-        if self.keys.insert(key.into()) { Ok(()) } else { Err(AskError::KeyUsedTwice { key: key.into() }) }
+    pub(super) fn claim_key(&mut self, key: &str) -> Result<(), ClientRequestError> {
+        if self.keys.insert(key.into()) {
+            Ok(())
+        } else {
+            Err(ClientRequestError::KeyUsedTwice { key: key.into() })
+        }
     }
 
     /// Adds a request to the next `input_required` result.
@@ -126,14 +131,18 @@ impl ClientRequests {
         (!state.missing.is_empty()).then(|| std::mem::take(&mut state.missing))
     }
 
-    fn register(&self, request: &PendingRequest, is_supported: bool) -> Result<Disposition, AskError> {
+    fn register(
+        &self,
+        request: &PendingRequest,
+        is_supported: bool,
+    ) -> Result<Disposition, ClientRequestError> {
         let mut guard = self.lock();
         let state = &mut *guard;
         state.claim_key(&request.key)?;
         let in_place = match &state.delivery {
-            Delivery::Unavailable(why) => return Err(AskError::Unavailable { why }),
+            Delivery::Unavailable(why) => return Err(ClientRequestError::Unavailable { why }),
             Delivery::Connection if !is_supported => {
-                return Err(AskError::Unsupported { feature: request.requires });
+                return Err(ClientRequestError::Unsupported { feature: request.requires });
             }
             Delivery::Connection => return Ok(Disposition::Send),
             Delivery::Task(task) => Some(Arc::clone(task)),
@@ -164,7 +173,7 @@ impl ClientRequests {
 }
 
 impl Context {
-    fn register(&self, request: &PendingRequest) -> Result<Disposition, AskError> {
+    fn register(&self, request: &PendingRequest) -> Result<Disposition, ClientRequestError> {
         self.inner().client_requests.register(request, self.supports(request.requires))
     }
 
@@ -173,10 +182,10 @@ impl Context {
         &self,
         request: PendingRequest,
         decode: impl Fn(&str) -> Result<T, String> + Send,
-    ) -> Result<T, AskError> {
+    ) -> Result<T, ClientRequestError> {
         // in a task of its own it could neither end the call nor be dropped with it
         if !self.is_current() {
-            return Err(AskError::Detached { key: request.key });
+            return Err(ClientRequestError::Detached { key: request.key });
         }
         match self.register(&request)? {
             Disposition::Suspend => pending().await,
@@ -198,7 +207,7 @@ impl Context {
                 let limit = self.inner().settings.client_request_timeout;
                 timeout(limit, sent.receive(decode)).await.unwrap_or_else(|_elapsed| {
                     sent.cancel("no answer came in time");
-                    Err(AskError::TimedOut { key: sent.request.key.clone() })
+                    Err(ClientRequestError::TimedOut { key: sent.request.key.clone() })
                 })
             }
             Disposition::AddToTask(task) => {
@@ -206,7 +215,7 @@ impl Context {
                 let mut attempts = 0;
                 loop {
                     let Ok(raw) = task.request_input(&request).await else {
-                        return Err(AskError::Disconnected { key: request.key });
+                        return Err(ClientRequestError::Disconnected { key: request.key });
                     };
                     match decode(&raw) {
                         Ok(value) => return Ok(value),
@@ -222,12 +231,12 @@ impl Context {
     pub(super) fn require_response(
         &self,
         request: &PendingRequest,
-        decode: impl FnOnce(&str) -> Result<Option<AskError>, String>,
-    ) -> Result<(), AskError> {
+        decode: impl FnOnce(&str) -> Result<Option<ClientRequestError>, String>,
+    ) -> Result<(), ClientRequestError> {
         let attempts = match self.register(request)? {
             Disposition::Suspend | Disposition::Send => return Ok(()),
             Disposition::AddToTask(_) => {
-                return Err(AskError::Unavailable { why: "the call has become a task" });
+                return Err(ClientRequestError::Unavailable { why: "the call has become a task" });
             }
             Disposition::Returned(raw, attempts) => match decode(raw.get()) {
                 Ok(Some(error)) => return Err(error),
@@ -241,10 +250,10 @@ impl Context {
 }
 
 /// Counts a malformed response.
-fn next_attempt(request: &PendingRequest, attempts: u8, reason: String) -> Result<u8, AskError> {
+fn next_attempt(request: &PendingRequest, attempts: u8, reason: String) -> Result<u8, ClientRequestError> {
     let key = &request.key;
     if attempts >= MAX_ATTEMPTS {
-        return Err(AskError::MalformedMessage { key: key.clone(), reason });
+        return Err(ClientRequestError::MalformedMessage { key: key.clone(), reason });
     }
     tracing::debug!(key = &**key, reason, "malformed response to a client request: requesting it again");
     Ok(attempts + 1)
@@ -268,13 +277,16 @@ struct ErrorResponse {
 }
 
 impl<'c> SentRequest<'c> {
-    fn send(context: &'c Context, request: PendingRequest) -> Result<Self, AskError> {
+    fn send(context: &'c Context, request: PendingRequest) -> Result<Self, ClientRequestError> {
         let response = send(context, &request)?;
         Ok(Self { context, request, response, is_open: true })
     }
 
     /// Awaits a result that can be decoded.
-    async fn receive<T>(&mut self, decode: impl Fn(&str) -> Result<T, String>) -> Result<T, AskError> {
+    async fn receive<T>(
+        &mut self,
+        decode: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<T, ClientRequestError> {
         let mut attempts = 0;
         loop {
             match decode(&self.receive_raw().await?) {
@@ -286,7 +298,7 @@ impl<'c> SentRequest<'c> {
         }
     }
 
-    async fn receive_raw(&mut self) -> Result<Box<str>, AskError> {
+    async fn receive_raw(&mut self) -> Result<Box<str>, ClientRequestError> {
         let response = poll_fn(|cx| self.response.poll(cx)).await;
         self.is_open = false;
         let key = || self.request.key.clone();
@@ -296,9 +308,9 @@ impl<'c> SentRequest<'c> {
                 let ErrorResponse { code, message } = serde_json::from_str(&error).unwrap_or_else(|_| {
                     ErrorResponse { code: 0, message: "it sent a malformed error".to_owned() }
                 });
-                Err(AskError::Refused { key: key(), code, message })
+                Err(ClientRequestError::Refused { key: key(), code, message })
             }
-            None => Err(AskError::Disconnected { key: key() }),
+            None => Err(ClientRequestError::Disconnected { key: key() }),
         }
     }
 
@@ -320,10 +332,10 @@ impl Drop for SentRequest<'_> {
     }
 }
 
-fn send(context: &Context, request: &PendingRequest) -> Result<PendingResponse, AskError> {
+fn send(context: &Context, request: &PendingRequest) -> Result<PendingResponse, ClientRequestError> {
     let sent = match &context.inner().request.connection {
         Some(connection) => connection.request(request.method, &request.params),
         None => Err("the call has no connection"),
     };
-    sent.map_err(|why| AskError::Unavailable { why })
+    sent.map_err(|why| ClientRequestError::Unavailable { why })
 }

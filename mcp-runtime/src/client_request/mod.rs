@@ -9,8 +9,10 @@ mod roots;
 mod sampling;
 
 pub(crate) use elicitation::require_visits;
-pub use elicitation::{Answer, Answering, Elicit, ElicitUrl, Elicitable, UrlElicitation};
+pub use elicitation::{Answer, Elicit, ElicitUrl, UrlElicitation};
 pub(crate) use engine::InputRequired;
 pub(crate) use request_state::{CallBinding, StateSealer, now};
 pub use roots::{Root, Roots};
-pub use sampling::{Sample, SampleArgs, SampleContext, Sampled, SampledBlock, ToolChoice, ToolUse};
+pub use sampling::{Sample, SampleContext, Sampled, SampledBlock, ToolChoice, ToolUse};
+
+pub use crate::context::{client_feature::ClientFeature, client_request_error::ClientRequestError};

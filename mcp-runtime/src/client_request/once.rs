@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    context::{AskError, Context, Delivery, RawJson},
+    context::{ClientRequestError, Context, Delivery, RawJson},
     error::ToolError,
 };
 
@@ -89,7 +89,7 @@ impl Context {
     }
 
     /// The result that an earlier run of this call has saved under a key.
-    fn claim_saved(&self, key: &str) -> Result<Option<RawJson>, AskError> {
+    fn claim_saved(&self, key: &str) -> Result<Option<RawJson>, ClientRequestError> {
         let mut state = self.inner().client_requests.lock();
         state.claim_key(key)?;
         let earlier = state.retry.as_ref().and_then(|retry| retry.state.as_ref());

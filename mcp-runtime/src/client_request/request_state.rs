@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    connection::Caller,
+    connection::Principal,
     context::{InputResponse, RawJson, RequestState, Retry},
     crypto::{Seal, random_id},
     jsonrpc::{ProtocolError, write_string},
@@ -91,7 +91,7 @@ pub(crate) struct StateSealer<'a> {
     pub(crate) seal: &'a Seal,
     /// The server's name.
     pub(crate) server: &'a str,
-    pub(crate) caller: Option<&'a Caller>,
+    pub(crate) caller: Option<&'a Principal>,
     /// Seconds since 1970.
     pub(crate) now: u64,
 }
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn a_state_opens_only_for_its_own_call_until_it_expires() {
         let server = Server::builder("t", "1").keys([[1; 32]]).build().unwrap();
-        let (alice, bob) = (Caller::new("i", "alice"), Caller::new("i", "bob"));
+        let (alice, bob) = (Principal::new("i", "alice"), Principal::new("i", "bob"));
         let call = CallBinding::new("tools/call", "pay", r#"{"to":"bob"}"#);
         let sealed =
             StateSealer { seal: server.states(), server: server.name(), caller: Some(&alice), now: 1000 }

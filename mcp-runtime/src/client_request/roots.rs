@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::engine::{ResponseFuture, with_meta};
-use crate::context::{AskError, ClientFeature, Context, PendingRequest};
+use crate::context::{ClientFeature, ClientRequestError, Context, PendingRequest};
 
 impl Context {
     /// Requests the folders that the client's user works in.
@@ -63,7 +63,7 @@ impl Roots<'_> {
 }
 
 impl<'c> IntoFuture for Roots<'c> {
-    type Output = Result<Vec<Root>, AskError>;
+    type Output = Result<Vec<Root>, ClientRequestError>;
     type IntoFuture = ResponseFuture<'c, Vec<Root>>;
 
     fn into_future(self) -> Self::IntoFuture {

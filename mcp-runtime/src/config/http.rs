@@ -10,7 +10,7 @@ use std::{
 use http::{request::Parts, uri::Authority};
 
 use super::LONGEST;
-use crate::{connection::Caller, extensions::Extensions, store::EventBounds};
+use crate::{connection::Principal, extensions::Extensions, store::EventBounds};
 
 /// Copies one type from the request extensions of `http` into those of a request.
 type Extract = Arc<dyn Fn(&dyn Any, &mut Extensions) + Send + Sync>;
@@ -22,7 +22,7 @@ pub(crate) struct RequestType {
     pub(crate) extract: Extract,
 }
 
-type FindCaller = Arc<dyn Fn(&Parts) -> Option<Caller> + Send + Sync>;
+type FindCaller = Arc<dyn Fn(&Parts) -> Option<Principal> + Send + Sync>;
 
 /// The bounds and switches of one server's HTTP transport.
 #[derive(Clone)]
@@ -291,7 +291,7 @@ impl HttpOptions {
     /// from whom everything with `scopes` is hidden.
     ///
     /// It runs before the body is read. Sessions belong to the caller that started them.
-    pub fn caller(mut self, find: impl Fn(&Parts) -> Option<Caller> + Send + Sync + 'static) -> Self {
+    pub fn caller(mut self, find: impl Fn(&Parts) -> Option<Principal> + Send + Sync + 'static) -> Self {
         self.caller = Some(Arc::new(find));
         self
     }
@@ -302,14 +302,14 @@ impl HttpOptions {
     /// Sessions, tasks and the state of unfinished calls belong to the caller that started them.
     ///
     /// ```
-    /// use mcp_runtime::{Caller, IntoPrincipal};
+    /// use mcp_runtime::{Principal, http::IntoPrincipal};
     ///
     /// #[derive(Clone)]
     /// struct User { id: u64 }
     ///
     /// impl IntoPrincipal for User {
-    ///     fn into_principal(self) -> Option<Caller> {
-    ///         Some(Caller::new("https://example.com", self.id.to_string()))
+    ///     fn into_principal(self) -> Option<Principal> {
+    ///         Some(Principal::new("https://example.com", self.id.to_string()))
     ///     }
     /// }
     ///
@@ -391,7 +391,7 @@ impl HttpOptions {
 /// [`HttpOptions::caller_from`].
 pub trait IntoPrincipal {
     /// The caller; `None` is an anonymous one.
-    fn into_principal(self) -> Option<Caller>;
+    fn into_principal(self) -> Option<Principal>;
 }
 
 /// Whether a type's name is that of someone who calls.

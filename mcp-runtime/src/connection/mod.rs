@@ -111,7 +111,7 @@ pub(crate) struct RequestContext {
     pub(crate) connection: Option<Arc<dyn ClientConnection>>,
     /// Values of this request, such as those that HTTP middleware inserted.
     pub(crate) extensions: Arc<Extensions>,
-    pub(crate) caller: Option<Arc<Caller>>,
+    pub(crate) caller: Option<Arc<Principal>>,
     /// Whether the server authenticates callers, so that a request without one has no scopes.
     pub(crate) authenticated: bool,
     /// From `initialize`; requests of 2026-07-28 contain it themselves.
@@ -138,13 +138,13 @@ impl fmt::Debug for RequestContext {
 /// Which items a request may see and call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Access<'a> {
-    caller: Option<&'a Caller>,
+    caller: Option<&'a Principal>,
     authenticated: bool,
 }
 
 impl<'a> Access<'a> {
     /// If the server authenticates callers, a request without one has no scopes.
-    pub(crate) fn new(caller: Option<&'a Caller>, authenticated: bool) -> Self {
+    pub(crate) fn new(caller: Option<&'a Principal>, authenticated: bool) -> Self {
         Self { caller, authenticated }
     }
 
@@ -209,28 +209,46 @@ impl ClientData {
     }
 }
 
-/// An authenticated caller: a `subject` of an `issuer`, with its granted scopes.
+/// An authenticated caller: a `subject` for which an `issuer` vouches, and the scopes granted to it.
+///
+/// Sessions, tasks and `requestState` belong to the principal that started them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Caller {
-    /// Who authenticated it.
-    pub issuer: String,
-    /// Who it is, unique within the issuer.
-    pub subject: String,
-    /// The scopes granted to it; items that require others are hidden from it, and calls of them are refused.
-    pub scopes: Vec<String>,
+#[non_exhaustive]
+pub struct Principal {
+    pub(crate) issuer: String,
+    pub(crate) subject: String,
+    pub(crate) scopes: Vec<String>,
 }
 
-impl Caller {
-    /// A caller without scopes.
+impl Principal {
+    /// A principal without scopes. The subject is unique within the issuer.
     pub fn new(issuer: impl Into<String>, subject: impl Into<String>) -> Self {
         Self { issuer: issuer.into(), subject: subject.into(), scopes: Vec::new() }
     }
 
-    /// The same caller with these scopes.
+    /// Sets the granted scopes; items that require others are hidden from the principal, and calls of them are refused.
     #[must_use]
-    pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+    pub fn with_scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.scopes = scopes.into_iter().map(Into::into).collect();
         self
+    }
+
+    /// Who vouches for the subject.
+    #[must_use]
+    pub fn issuer(&self) -> &str {
+        &self.issuer
+    }
+
+    /// Who calls, unique within the issuer.
+    #[must_use]
+    pub fn subject(&self) -> &str {
+        &self.subject
+    }
+
+    /// The granted scopes.
+    #[must_use]
+    pub fn scopes(&self) -> &[String] {
+        &self.scopes
     }
 
     fn has_scopes<S: AsRef<str>>(&self, scopes: &[S]) -> bool {
@@ -239,8 +257,8 @@ impl Caller {
 }
 
 /// A digest that identifies a caller; `None` without an authenticated caller.
-pub(crate) fn owner(caller: Option<&Caller>) -> Option<Arc<str>> {
-    let Caller { issuer, subject, .. } = caller?;
+pub(crate) fn owner(caller: Option<&Principal>) -> Option<Arc<str>> {
+    let Principal { issuer, subject, .. } = caller?;
     let length = (issuer.len() as u64).to_le_bytes();
     let digest = Sha256::new().chain_update(length).chain_update(issuer).chain_update(subject).finalize();
     Some(URL_SAFE_NO_PAD.encode(digest).into())

@@ -26,7 +26,7 @@ impl Theme {
 /// client supports `image/png` and `image/jpeg`. If there are several icons, the client chooses one.
 ///
 /// ```
-/// use mcp_runtime::{Icon, Theme};
+/// use mcp_runtime::content::{Icon, Theme};
 ///
 /// let small = Icon::new("https://example.com/48.png").mime("image/png").sizes(["48x48"]);
 /// let night = Icon::new("https://example.com/night.svg").sizes(["any"]).theme(Theme::Dark);

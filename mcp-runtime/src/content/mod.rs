@@ -3,7 +3,7 @@
 mod annotations;
 mod block;
 mod data;
-mod icon;
+pub(crate) mod icon;
 mod into_content;
 mod json;
 mod prompt_message;
@@ -13,7 +13,7 @@ mod writer;
 pub(crate) use annotations::impl_annotation_setters;
 pub use annotations::{Annotations, Role};
 pub use block::{Audio, Content, Embedded, Image, ResourceLink, Text};
-pub use icon::{Icon, Theme, icon};
+pub use icon::{Icon, Theme};
 pub use into_content::IntoContent;
 pub use json::Json;
 pub use prompt_message::Message;

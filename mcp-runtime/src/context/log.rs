@@ -73,7 +73,7 @@ impl Context {
     /// See [logging](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/logging).
     ///
     /// ```
-    /// use mcp_runtime::{Context, LogLevel};
+    /// use mcp_runtime::{Context, context::LogLevel};
     /// use serde_json::json;
     ///
     /// fn import(rows: usize, ctx: &Context) {

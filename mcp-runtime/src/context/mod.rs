@@ -1,8 +1,8 @@
 //! The request as user code sees it: its caller and metadata, progress, log messages, cancellation, and injected values.
 
-mod ask_error;
 mod cancellation;
-mod client_feature;
+pub(crate) mod client_feature;
+pub(crate) mod client_request_error;
 mod client_requests;
 mod current_call;
 mod log;
@@ -20,27 +20,30 @@ use std::{
 
 use serde_json::{Map, Value};
 
-pub use ask_error::AskError;
 pub(crate) use cancellation::CallCancellation;
-pub use cancellation::Cancelled;
-pub use client_feature::ClientFeature;
+pub(crate) use client_feature::ClientFeature;
+pub(crate) use client_request_error::ClientRequestError;
 pub(crate) use client_requests::{
     ClientRequestState, ClientRequests, Delivery, InputRequest, InputResponse, PendingRequest, RawJson,
     RequestState, Retry, TaskHandle,
 };
 pub use log::Log;
+
+pub use crate::{connection::ClientInfo, protocol::LogLevel};
+use cancellation::Cancelled;
+use progress::Amount;
+pub use progress::Progress;
 pub(crate) use progress::ProgressToken;
-pub use progress::{Amount, Progress};
 pub(crate) use start_task::TaskStart;
 #[cfg(feature = "tracing")]
-pub use tracing_events::{ClientLayer, client_layer};
+pub use tracing_events::client_layer;
 pub(crate) use tracing_events::{forward, has_forwarder, may_forward, register_forwarder};
 
 use crate::{
-    connection::{Caller, ClientData, ClientInfo, RequestContext},
+    connection::{ClientData, Principal, RequestContext},
     extensions::Extensions,
     jsonrpc::Object,
-    protocol::{LogLevel, Revision},
+    protocol::Revision,
     store::{MemorySingleUse, SingleUse},
 };
 
@@ -175,7 +178,7 @@ impl Context {
 
     /// The caller, if the server authenticates its callers.
     #[must_use]
-    pub fn caller(&self) -> Option<&Caller> {
+    pub fn caller(&self) -> Option<&Principal> {
         self.0.request.caller.as_deref()
     }
 

@@ -150,7 +150,7 @@ pub struct ClientLayer;
 /// not see:
 ///
 /// ```
-/// use mcp_runtime::client_layer;
+/// use mcp_runtime::context::client_layer;
 /// use tracing_subscriber::{filter::Targets, prelude::*};
 ///
 /// let own = Targets::new().with_target("my_server", tracing::Level::DEBUG);

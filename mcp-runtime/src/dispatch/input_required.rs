@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     client_request::{CallBinding, InputRequired, StateSealer, now},
-    connection::Caller,
+    connection::Principal,
     context::{ClientFeature, Context, RawJson, Retry},
     jsonrpc::{Params, ProtocolError, decode_string},
     protocol::MISSING_CLIENT_CAPABILITY,
@@ -70,7 +70,7 @@ impl Request<'_> {
 }
 
 impl Server {
-    fn state_sealer<'a>(&'a self, caller: Option<&'a Caller>) -> StateSealer<'a> {
+    fn state_sealer<'a>(&'a self, caller: Option<&'a Principal>) -> StateSealer<'a> {
         StateSealer { seal: self.states(), server: self.name(), caller, now: now() }
     }
 

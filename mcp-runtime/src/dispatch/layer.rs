@@ -5,7 +5,7 @@
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
 use super::response::Reply;
-use crate::connection::Caller;
+use crate::connection::Principal;
 
 /// The reply to a call: the inner layers and the function, which run when it is polled.
 pub(crate) type ReplyFuture = Pin<Box<dyn Future<Output = Reply> + Send>>;
@@ -19,7 +19,7 @@ pub(crate) struct LayeredCall {
     pub(crate) item: Box<str>,
     /// Raw JSON.
     pub(crate) arguments: Box<str>,
-    pub(crate) caller: Option<Arc<Caller>>,
+    pub(crate) caller: Option<Arc<Principal>>,
 }
 
 /// Wraps calls.

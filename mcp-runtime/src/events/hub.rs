@@ -13,7 +13,7 @@ use std::{
 use crate::events::{Change, Filter, ListChanges};
 use crate::{
     admission::{SharePermit, Shares},
-    connection::{Access, Caller, owner},
+    connection::{Access, Principal, owner},
     protocol::normalize_uri,
     sync::{Mutex, RwLock},
 };
@@ -53,7 +53,7 @@ struct HubInner {
 #[derive(Debug)]
 struct SubscriberEntry {
     filter: Arc<Filter>,
-    caller: Option<Arc<Caller>>,
+    caller: Option<Arc<Principal>>,
     authenticated: bool,
     queue: Mutex<ChangeQueue>,
 }
@@ -145,7 +145,7 @@ impl Hub {
     pub(crate) fn subscribe(
         &self,
         filter: Arc<Filter>,
-        caller: Option<Arc<Caller>>,
+        caller: Option<Arc<Principal>>,
         authenticated: bool,
     ) -> Option<Subscriber> {
         let permit = self.0.permits.try_acquire(owner(caller.as_deref()))?;
@@ -256,7 +256,8 @@ mod tests {
     #[test]
     fn only_subscribers_with_access_are_notified() {
         let hub = Hub::default();
-        let caller = |scopes: &[&str]| Some(Arc::new(Caller::new("i", "s").scopes(scopes.iter().copied())));
+        let caller =
+            |scopes: &[&str]| Some(Arc::new(Principal::new("i", "s").with_scopes(scopes.iter().copied())));
         let mut admin = hub.subscribe(hub.filter(ALL), caller(&["admin"]), true).unwrap();
         let mut user = hub.subscribe(hub.filter(ALL), caller(&[]), true).unwrap();
         hub.publish_to(Change::Tools, |access| access.allows(&["admin"]));

@@ -1,15 +1,16 @@
 //! Prompts: how an attribute describes one, what it may return, and its entry in `prompts/list`.
 
 mod entry;
-mod output;
-mod spec;
+pub(crate) mod output;
+pub(crate) mod spec;
 
 pub(crate) use entry::{PromptCatalog, PromptEntry};
 pub(crate) use output::write_prompt_result;
-pub use output::{IntoMessage, IntoPromptResult, PromptOutput, PromptResult, prompt_output};
-pub use spec::PromptDescriptor;
+pub use output::{IntoMessage, IntoPromptResult, PromptResult};
+pub(crate) use spec::PromptDescriptor;
 
 /// The marker of an annotated prompt; name it in `.prompt::<name>()`.
+#[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a prompt",
     label = "not annotated with `#[mcp_prompt]`"

@@ -15,7 +15,7 @@ use crate::{
 /// An instance of a template, as `resources/list` shows it; what is not set is inherited from the template.
 ///
 /// ```
-/// use mcp_runtime::prelude::*;
+/// use mcp_runtime::{prelude::*, resource::ListedResource};
 ///
 /// fn all() -> Vec<ListedResource> {
 ///     let june = ListedResource::new("notes://june").title("June").icon("https://example.com/sun.png");

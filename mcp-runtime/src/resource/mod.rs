@@ -2,23 +2,25 @@
 //! `resources/list` or `resources/templates/list`.
 
 mod entry;
-mod listed;
-mod output;
-mod spec;
-mod subscribe;
+pub(crate) mod listed;
+pub(crate) mod output;
+pub(crate) mod spec;
+pub(crate) mod subscribe;
 mod template;
 
 pub(crate) use entry::{ResourceEntry, uri_with_prefix};
 pub(crate) use listed::ListFn;
-pub use listed::{ListedResource, list};
+pub use listed::ListedResource;
+pub(crate) use output::AnyResourceOutput;
 pub(crate) use output::write_resource_result;
-pub use output::{AnyResourceOutput, IntoResourceResult, ResourceOutput, ResourceResult, resource_output};
-pub use spec::ResourceDescriptor;
+pub use output::{IntoResourceResult, ResourceResult};
+pub(crate) use spec::ResourceDescriptor;
 pub(crate) use subscribe::SubscribeFn;
-pub use subscribe::{Subscription, subscribe};
+pub use subscribe::Subscription;
 pub(crate) use template::{UriVariables, percent_decode};
 
 /// The marker of an annotated resource; name it in `.resource::<name>()`.
+#[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a resource",
     label = "not annotated with `#[mcp_resource]`"

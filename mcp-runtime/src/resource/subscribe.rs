@@ -17,7 +17,7 @@ pub(crate) type SubscribeFn = fn(Option<(&Subscription, Context)>) -> AttributeF
 /// What a client subscribes to: a resource, or an instance of a template.
 ///
 /// ```
-/// use mcp_runtime::{Subscription, prelude::*};
+/// use mcp_runtime::{prelude::*, resource::Subscription};
 ///
 /// struct Live(Vec<u64>);
 ///

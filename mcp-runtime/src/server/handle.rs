@@ -79,7 +79,7 @@ impl ServerHandle {
     /// Only clients that can see one of the added or removed tools are notified.
     ///
     /// ```
-    /// # use mcp_runtime::{ToolCall, ToolDef};
+    /// # use mcp_runtime::{ToolDef, tool::ToolCall};
     /// # fn main() -> mcp_runtime::Result<()> {
     /// let server = mcp_runtime::server!().build()?;
     /// let handle = server.handle();

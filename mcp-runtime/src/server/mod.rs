@@ -21,7 +21,7 @@ use std::{
 pub use builder::ServerBuilder;
 pub(crate) use builder::warn_of_unregistered_items;
 pub use error::{Error, Result};
-pub use handle::{ServerHandle, Tools};
+pub use handle::ServerHandle;
 pub(crate) use identity::Identity;
 use item::RegisteredItem;
 pub use item::{AnnotatedItem, Service};

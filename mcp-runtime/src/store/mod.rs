@@ -18,4 +18,4 @@ pub use task::{MemoryTasks, Stored, TaskRecord, TaskStore};
 
 /// What a method of a store returns: it may have to wait for a network, and is boxed so that the trait can be used as an
 /// object.
-pub(crate) type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -86,7 +86,7 @@ impl TestServer {
     /// `params`, and returns the result, or the message of an error.
     ///
     /// A call that returns `input_required` is retried with the responses until it completes. With a legacy revision a
-    /// function gets an error as the [error](crate::AskError) of its request. With 2026-07-28
+    /// function gets an error as the [error](crate::ClientRequestError) of its request. With 2026-07-28
     /// [`inputResponses`](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr) are results
     /// only, and a host that has none abandons the call: the reply is the `input_required` result then.
     ///
@@ -114,7 +114,7 @@ impl TestServer {
     /// Calls a tool.
     ///
     /// ```
-    /// # use mcp_runtime::{ToolDef, Server, ToolCall, testing::TestServer};
+    /// # use mcp_runtime::{Server, ToolDef, testing::TestServer, tool::ToolCall};
     /// # use serde_json::json;
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> mcp_runtime::Result<()> {

@@ -40,7 +40,7 @@ impl ToolCall {
 /// A tool made at run time.
 ///
 /// ```
-/// use mcp_runtime::{ToolDef, ToolCall, ToolError};
+/// use mcp_runtime::{ToolDef, ToolError, tool::ToolCall};
 /// use serde_json::json;
 ///
 /// let tool = ToolDef::builder("shout")

@@ -3,19 +3,23 @@
 mod builder;
 mod entry;
 mod header_param;
-mod output;
+pub(crate) mod output;
 mod schema;
-mod spec;
+pub(crate) mod spec;
 
 pub(crate) use builder::DynHandler;
-pub use builder::{RuntimeTool, ToolBuilder, ToolCall};
+pub(crate) use builder::RuntimeTool;
+pub use builder::{RuntimeTool as ToolDef, ToolBuilder, ToolCall};
 pub(crate) use entry::{ToolCatalog, ToolEntry, ToolHandler};
 pub(crate) use output::write_tool_result;
-pub use output::{AnyToolOutput, IntoToolResult, Structured, ToolOutput, ToolResult, tool_output};
+pub(crate) use output::{AnyToolOutput, Structured};
+pub use output::{IntoToolResult, ToolResult};
+pub(crate) use spec::ToolDescriptor;
 pub(crate) use spec::ToolSpec;
-pub use spec::{Hints, OutputType, TaskMode, ToolDescriptor};
+pub use spec::{Hints, TaskMode};
 
 /// The marker of an annotated tool; name it in `.tool::<name>()`.
+#[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a tool",
     label = "not annotated with `#[mcp_tool]`",

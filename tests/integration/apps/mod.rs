@@ -2,7 +2,10 @@
 
 mod browser;
 
-use mcp_runtime::{Revision, ServerBuilder, ToolCall, ToolDef, prelude::*, testing::TestServer};
+use mcp_runtime::{
+    Revision, ServerBuilder, ToolDef, content::ResourceContents, prelude::*, testing::TestServer,
+    tool::ToolCall,
+};
 use serde_json::{Value, json};
 
 use crate::common::{LEGACY, build_error, result, serve};

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use mcp_runtime::{AskError, Revision, prelude::*};
+use mcp_runtime::{Revision, client_request::ClientRequestError, prelude::*};
 use serde_json::{Value, json};
 
 use super::{client, everything, since};
@@ -101,7 +101,7 @@ async fn a_form_that_the_revision_cannot_express_is_an_error() {
 
 /// Elicits agreement, and returns the user's action.
 #[mcp_tool]
-async fn ask(ctx: &Context) -> Result<String, AskError> {
+async fn ask(ctx: &Context) -> Result<String, ClientRequestError> {
     let answer = ctx.elicit::<Topping>("topping", "Which?").answer().await?;
     Ok(format!("{}: {:?}", answer.action(), answer.accepted()))
 }

@@ -1,6 +1,10 @@
 //! Sampling, roots, and several client requests at once.
 
-use mcp_runtime::{AskError, Revision, ToolChoice, prelude::*};
+use mcp_runtime::{
+    Revision,
+    client_request::{ClientRequestError, ToolChoice},
+    prelude::*,
+};
 use serde_json::{Value, json};
 use tokio::join;
 
@@ -110,7 +114,7 @@ async fn models_use_tools_between_sampling_requests() {
 
 /// Lists the roots.
 #[mcp_tool]
-async fn folders(ctx: &Context) -> Result<String, AskError> {
+async fn folders(ctx: &Context) -> Result<String, ClientRequestError> {
     let roots = ctx.roots("folders").await?;
     let shown: Vec<String> =
         roots.into_iter().map(|root| format!("{} {}", root.uri, root.name.unwrap_or_default())).collect();
@@ -132,7 +136,7 @@ async fn roots_are_listed_in_every_revision() {
 
 /// Sends an elicitation, a sampling request and a roots request at once.
 #[mcp_tool]
-async fn all_at_once(ctx: &Context) -> Result<String, AskError> {
+async fn all_at_once(ctx: &Context) -> Result<String, ClientRequestError> {
     let (name, greeting, roots) = join!(
         ctx.elicit::<String>("user_name", "Who are you?"),
         ctx.sample("greeting").user("Say hello."),

@@ -1,6 +1,6 @@
 //! URL elicitation: which clients support it, its ids, and the completion notification.
 
-use mcp_runtime::{AskError, Revision, prelude::*};
+use mcp_runtime::{Revision, client_request::ClientRequestError, prelude::*};
 use serde_json::{Value, json};
 
 use super::{client, since};
@@ -16,7 +16,7 @@ async fn connect(ctx: &Context) -> Result<&'static str, ToolError> {
 
 /// Connects an account under a random id.
 #[mcp_tool]
-async fn visit(ctx: &Context) -> Result<String, AskError> {
+async fn visit(ctx: &Context) -> Result<String, ClientRequestError> {
     let answer = ctx.elicit_url("consent", "Let us in.", "https://example.com/connect").answer().await?;
     Ok(answer.action().to_owned())
 }

@@ -5,7 +5,9 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use mcp_runtime::{ProtocolError, Revision, ServerBuilder, UrlElicitation, prelude::*, testing::Reply};
+use mcp_runtime::{
+    ProtocolError, Revision, ServerBuilder, client_request::UrlElicitation, prelude::*, testing::Reply,
+};
 use serde_json::{Value, json};
 
 use super::{client, everything};

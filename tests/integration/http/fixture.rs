@@ -60,7 +60,7 @@ async fn routed(
 /// Returns the caller, and what the client has declared
 #[mcp_tool]
 async fn whoami(ctx: &Context) -> String {
-    let caller = ctx.caller().map_or("anonymous", |caller| &caller.subject);
+    let caller = ctx.caller().map_or("anonymous", |caller| caller.subject());
     let client = ctx.client().map_or_else(|| "unknown".to_owned(), |client| client.name);
     format!("{caller} {client} {}", ctx.client_capabilities())
 }

@@ -1,6 +1,6 @@
 //! HTTP+SSE, the transport of 2024-11-05: one event stream for the server's messages, a POST for each of the client's.
 
-use mcp_runtime::{Caller, ServerBuilder, prelude::*};
+use mcp_runtime::{Principal, ServerBuilder, prelude::*};
 use mcp_tests::support::{HttpRequest, HttpServer, HttpSse, legacy_call, text_of, within};
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ async fn consult(ctx: &Context) -> Result<String, ToolError> {
 /// Returns the caller
 #[mcp_tool(scopes("read"))]
 fn whoami(ctx: &Context) -> String {
-    ctx.caller().map_or_else(|| "anonymous".into(), |caller| caller.subject.clone())
+    ctx.caller().map_or_else(|| "anonymous".into(), |caller| caller.subject().to_owned())
 }
 
 /// Sleeps briefly
@@ -94,7 +94,7 @@ async fn two_clients_get_only_their_own_messages() {
 async fn messages_are_accepted_only_for_an_open_stream_of_the_caller() {
     let find = |parts: &axum::http::request::Parts| {
         let key = parts.headers.get("x-key")?.to_str().ok()?;
-        Some(Caller::new("test", key).scopes(["read"]))
+        Some(Principal::new("test", key).with_scopes(["read"]))
     };
     let served = HttpServer::start(builder().http(|http| http.caller(find))).await;
     let ping = || json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }).to_string();

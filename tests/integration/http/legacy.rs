@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_runtime::Caller;
+use mcp_runtime::Principal;
 use mcp_tests::support::{HttpRequest, HttpResponse, HttpServer, request, text_of, within};
 use serde_json::json;
 
@@ -186,7 +186,7 @@ async fn sessions_belong_to_their_caller() {
         let builder = builder(&Probe::default()).http(|http| {
             http.caller(|parts| {
                 let user = parts.headers.get("x-user")?.to_str().ok()?;
-                Some(Caller::new("test", user))
+                Some(Principal::new("test", user))
             })
         });
         let server = HttpServer::start(builder).await;

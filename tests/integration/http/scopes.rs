@@ -1,6 +1,6 @@
 //! Items that are hidden from callers without their scopes.
 
-use mcp_runtime::{Caller, Server, prelude::*};
+use mcp_runtime::{Principal, Server, prelude::*};
 use mcp_tests::support::{HttpRequest, HttpServer, text_of, within};
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ fn server() -> Server {
             http.caller(|parts| {
                 let user = parts.headers.get("x-user")?.to_str().ok()?;
                 let scopes: &[&str] = if user == "root" { &["admin"] } else { &[] };
-                Some(Caller::new("test", user).scopes(scopes.iter().copied()))
+                Some(Principal::new("test", user).with_scopes(scopes.iter().copied()))
             })
         })
         .build()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_runtime::{Caller, Server, ServerBuilder};
+use mcp_runtime::{Principal, Server, ServerBuilder};
 use mcp_tests::support::{HttpRequest, HttpServer, within};
 use serde_json::{Value, json};
 
@@ -54,7 +54,7 @@ async fn skills_are_private_where_callers_are_distinguished() {
     within(async {
         let builder =
             Server::builder("skills", "1").skills(FIXTURE).lists(|lists| lists.ttl(Duration::from_secs(60)));
-        let builder = builder.http(|http| http.caller(|_| Some(Caller::new("test", "ada"))));
+        let builder = builder.http(|http| http.caller(|_| Some(Principal::new("test", "ada"))));
         let asks = [
             ("skills/list", json!({})),
             ("skills/get", json!({ "uri": MANIFEST })),

@@ -5,7 +5,9 @@ mod tracing_events;
 use std::sync::{Mutex, PoisonError};
 
 use mcp_runtime::{
-    Context, LogLevel, Revision, ServerBuilder, ToolDef, mcp_prompt, mcp_resource, mcp_tool,
+    Context, Revision, ServerBuilder, ToolDef,
+    context::LogLevel,
+    mcp_prompt, mcp_resource, mcp_tool,
     testing::{Reply, TestServer},
 };
 use mcp_tests::support::{
@@ -68,7 +70,7 @@ fn prompt(ctx: &Context) -> &'static str {
 }
 
 fn builder() -> ServerBuilder {
-    let quiet = ToolDef::builder("quiet").handler(|call: mcp_runtime::ToolCall| async move {
+    let quiet = ToolDef::builder("quiet").handler(|call: mcp_runtime::tool::ToolCall| async move {
         call.context.log(LogLevel::Debug, "quiet").send();
     });
     mcp_runtime::server!()

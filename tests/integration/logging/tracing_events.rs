@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Once};
 
-use mcp_runtime::{Context, ServerBuilder, ToolError, client_layer, mcp_tool, testing::TestServer};
+use mcp_runtime::{Context, ServerBuilder, ToolError, context::client_layer, mcp_tool, testing::TestServer};
 use serde_json::{Value, json};
 use tracing_subscriber::{filter::Targets, layer::SubscriberExt as _, util::SubscriberInitExt as _};
 

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use mcp_runtime::{AskError, ServerBuilder, prelude::*};
+use mcp_runtime::{ServerBuilder, client_request::ClientRequestError, prelude::*};
 use mcp_tests::support::Client;
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ async fn book(ctx: &Context, seen: &Arc<Seen>) -> Result<String, ToolError> {
 async fn optional(ctx: &Context) -> String {
     match ctx.elicit::<Name>("who", "Who?").await {
         Ok(Name { name }) => format!("it is {name}"),
-        Err(AskError::Declined { .. }) => "declined".into(),
+        Err(ClientRequestError::Declined { .. }) => "declined".into(),
         Err(error) => format!("no answer: {error}"),
     }
 }

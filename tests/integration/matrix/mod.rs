@@ -18,7 +18,10 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use mcp_runtime::{Completion, Revision, Server, ServerBuilder, ServerHandle, ToolCall, ToolDef, prelude::*};
+use mcp_runtime::{
+    Completion, Revision, Server, ServerBuilder, ServerHandle, ToolDef, context::LogLevel, prelude::*,
+    tool::ToolCall,
+};
 use mcp_tests::support::{Answers, Client, Transport, soon};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;

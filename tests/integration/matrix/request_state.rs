@@ -6,7 +6,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use mcp_runtime::{Caller, ServerBuilder, prelude::*};
+use mcp_runtime::{Principal, ServerBuilder, prelude::*};
 use mcp_tests::support::Transport;
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ async fn invalid_request_state_is_refused_before_the_function_runs() {
         let builder = builder(&runs).http(|http| {
             http.caller(|parts| {
                 let user = parts.headers.get("x-user")?.to_str().ok()?;
-                Some(Caller::new("test", user))
+                Some(Principal::new("test", user))
             })
         });
         let server = builder.build().unwrap();

@@ -1,6 +1,6 @@
 //! Completion of prompt arguments and template variables: lists, functions, enums and bools, limits and errors.
 
-use mcp_runtime::{prelude::*, testing::Reply};
+use mcp_runtime::{Completion, prelude::*, testing::Reply};
 use serde_json::{Value, json};
 
 use crate::common::{LEGACY, refusal, result, serve};

@@ -1,6 +1,11 @@
 //! `prompts/list` and `prompts/get`: entries, arguments parsed from strings, messages of every kind, errors.
 
-use mcp_runtime::{Revision, prelude::*};
+use mcp_runtime::{
+    Revision,
+    content::{Audio, Embedded, Image, Message, ResourceLink},
+    prelude::*,
+    prompt::PromptResult,
+};
 use serde_json::{Value, json};
 
 use crate::common::{LEGACY, refusal, result, serve};

@@ -1,6 +1,6 @@
 //! Cursors are sealed: each is valid only for the list and the caller that it was made for.
 
-use mcp_runtime::{Caller, Server, ServerBuilder, ToolDef, testing::TestServer};
+use mcp_runtime::{Principal, Server, ServerBuilder, ToolDef, testing::TestServer};
 use mcp_tests::support::{HttpRequest, HttpServer, within};
 use serde_json::{Value, json};
 
@@ -65,7 +65,7 @@ async fn a_cursor_belongs_to_the_scopes_of_its_caller() {
     let builder = named("a", 1).http(|http| {
         http.caller(|parts| {
             let scopes = parts.headers.get("x-scopes")?.to_str().ok()?;
-            Some(Caller::new("test", "ada").scopes(scopes.split(' ')))
+            Some(Principal::new("test", "ada").with_scopes(scopes.split(' ')))
         })
     });
     let server = HttpServer::start(builder).await;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use mcp_runtime::{Caller, Server, ToolCall, ToolDef, prelude::*, testing::TestServer};
+use mcp_runtime::{Principal, Server, ToolDef, prelude::*, testing::TestServer, tool::ToolCall};
 use mcp_tests::support::{HttpServer, LineConnection, call, text_of, within};
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -52,7 +52,7 @@ async fn scopes_over_http_need_distinguished_callers() {
         assert!(!text.contains("`open`"), "{text}");
         // with a caller function, scopes are served
         let server = builder()
-            .http(|http| http.caller(|_| Some(Caller::new("test", "ada"))))
+            .http(|http| http.caller(|_| Some(Principal::new("test", "ada"))))
             .build()
             .expect("a server");
         promptly(serve_until(server, async {})).await.expect("it is served");

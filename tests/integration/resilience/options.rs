@@ -4,7 +4,9 @@
 use std::{io, net::SocketAddr, time::Duration};
 
 use axum::{Router, extract::Request, middleware, middleware::Next, response::Response};
-use mcp_runtime::{Caller, IntoPrincipal, Server, ServerBuilder, ToolCall, ToolDef, prelude::*};
+use mcp_runtime::{
+    Principal, Server, ServerBuilder, ToolDef, http::IntoPrincipal, prelude::*, tool::ToolCall,
+};
 use mcp_tests::support::{
     HttpConnection, HttpRequest, HttpServer, HttpSse, LineConnection, call, error_code, events, legacy_call,
     serve_router, text_of, within,
@@ -90,7 +92,7 @@ async fn ask(ctx: &Context) -> Result<String, ToolError> {
 /// Returns the caller
 #[mcp_tool]
 fn whoami(ctx: &Context, user: Option<&User>) -> String {
-    let caller = ctx.caller().map_or("anonymous", |caller| &caller.subject);
+    let caller = ctx.caller().map_or("anonymous", |caller| caller.subject());
     format!("{caller} {}", user.map_or("anonymous", |user| &user.0))
 }
 
@@ -99,9 +101,9 @@ fn whoami(ctx: &Context, user: Option<&User>) -> String {
 struct User(String);
 
 impl IntoPrincipal for User {
-    fn into_principal(self) -> Option<Caller> {
+    fn into_principal(self) -> Option<Principal> {
         // a guest has no principal
-        (self.0 != "guest").then(|| Caller::new("test", self.0))
+        (self.0 != "guest").then(|| Principal::new("test", self.0))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The functions that `complete`, `list` and `subscribe` name: what they can take, and that `build()` checks it.
 
-use mcp_runtime::{prelude::*, testing::TestServer};
+use mcp_runtime::{Completion, prelude::*, resource::Subscription, testing::TestServer};
 use serde_json::json;
 
 use crate::common::{build_error, serve};

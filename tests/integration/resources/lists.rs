@@ -1,6 +1,6 @@
 //! `resources/list` and `resources/templates/list`: entries, instances of templates, duplicates.
 
-use mcp_runtime::{Revision, prelude::*};
+use mcp_runtime::{Revision, prelude::*, resource::ListedResource};
 use serde_json::{Value, json};
 
 use crate::common::{LEGACY, build_error, refusal, result, serve};

@@ -1,6 +1,10 @@
 //! `resources/read`: MIME types, bytes, several contents, cache hints, errors.
 
-use mcp_runtime::{Bytes, Revision, prelude::*};
+use mcp_runtime::{
+    Revision,
+    content::{Bytes, ResourceContents},
+    prelude::*,
+};
 use serde_json::{Value, json};
 
 use crate::common::{LEGACY, refusal, result, serve};

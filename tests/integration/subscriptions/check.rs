@@ -1,6 +1,6 @@
 //! Who may subscribe: scopes, and a resource's own check.
 
-use mcp_runtime::{Caller, Revision, prelude::*};
+use mcp_runtime::{Principal, Revision, prelude::*, resource::Subscription};
 use mcp_tests::support::{EventStream, HttpServer, within};
 use serde_json::{Value, json};
 
@@ -101,7 +101,7 @@ async fn hidden_resources_cannot_be_subscribed_to() {
     within(async {
         let caller = |parts: &axum::http::request::Parts| {
             let name = parts.headers.get("x-user")?.to_str().ok()?.to_owned();
-            Some(Caller::new("test", name.as_str()).scopes([name]))
+            Some(Principal::new("test", name.as_str()).with_scopes([name]))
         };
         let server = builder().http(|http| http.caller(caller)).build().unwrap();
         let served = HttpServer::of(&server).await;

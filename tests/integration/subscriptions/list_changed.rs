@@ -1,6 +1,6 @@
 //! Changes of lists: one notification for each batch, sent to subscribers that may see the change.
 
-use mcp_runtime::{Caller, prelude::*};
+use mcp_runtime::{Principal, ToolDef, prelude::*};
 use mcp_tests::support::{EventStream, HttpServer, Transport, within};
 use serde_json::json;
 
@@ -31,7 +31,7 @@ async fn callers_without_its_scope_are_not_notified_of_a_tool() {
     within(async {
         let caller = |parts: &axum::http::request::Parts| {
             let name = parts.headers.get("x-user")?.to_str().ok()?.to_owned();
-            Some(Caller::new("test", name.as_str()).scopes([name]))
+            Some(Principal::new("test", name.as_str()).with_scopes([name]))
         };
         let server = builder().http(|http| http.caller(caller)).build().unwrap();
         let handle = server.handle();

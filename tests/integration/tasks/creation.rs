@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_runtime::{Revision, TaskMode, ToolDef, testing::TestServer};
+use mcp_runtime::{Revision, ToolDef, testing::TestServer, tool::TaskMode};
 use mcp_tests::support::error_code;
 use serde_json::json;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_runtime::{MemoryTasks, prelude::*};
+use mcp_runtime::{prelude::*, store::MemoryTasks};
 use mcp_tests::support::{Client, error_code};
 use serde_json::json;
 

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use mcp_runtime::{Stored, TaskRecord, TaskStore};
+use mcp_runtime::store::{Stored, TaskRecord, TaskStore};
 use mcp_tests::support::error_code;
 use serde_json::json;
 

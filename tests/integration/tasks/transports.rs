@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_runtime::{Caller, ServerBuilder};
+use mcp_runtime::{Principal, ServerBuilder};
 use mcp_tests::support::{HttpRequest, HttpResponse, HttpServer, LineConnection, request, within};
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ async fn served(builder: ServerBuilder) -> HttpServer {
     HttpServer::start(builder.http(|http| {
         http.caller(|parts| {
             let user = parts.headers.get("x-user")?.to_str().ok()?;
-            Some(Caller::new("test", user))
+            Some(Principal::new("test", user))
         })
     }))
     .await

@@ -1,6 +1,10 @@
 //! Results: text, empty results, content blocks and their annotations, and how they are downgraded for older revisions.
 
-use mcp_runtime::{Revision, Role, prelude::*};
+use mcp_runtime::{
+    Revision,
+    content::{Audio, Content, Embedded, Image, ResourceLink, Role, Text},
+    prelude::*,
+};
 use serde_json::json;
 
 use crate::common::{LEGACY, result, serve};

@@ -2,7 +2,7 @@
 
 use std::{error::Error, fmt, io};
 
-use mcp_runtime::{FromContext, prelude::*};
+use mcp_runtime::{FromContext, content::Content, prelude::*};
 use serde_json::json;
 
 use crate::common::{LEGACY, failure, refusal, result, serve};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_runtime::{ToolCall, prelude::*, testing::TestServer};
+use mcp_runtime::{ToolDef, prelude::*, testing::TestServer, tool::ToolCall};
 use serde_json::{Value, json};
 
 use crate::common::{failure, only_tool, refusal, result, serve};

@@ -1,4 +1,4 @@
-use mcp_runtime::{Subscription, mcp_resource};
+use mcp_runtime::{mcp_resource, resource::Subscription};
 
 async fn may(wanted: &Subscription) -> bool {
     wanted.uri.len() > 5

@@ -10,7 +10,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use mcp_runtime::prelude::*;
+use mcp_runtime::{Completion, FromContext, prelude::*, resource::{ListedResource, Subscription}};
 
 const DESCRIPTION: &str = "Described elsewhere.";
 const TITLE: &str = "What to look for";

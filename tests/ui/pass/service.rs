@@ -3,7 +3,7 @@
 #![deny(warnings)]
 #![forbid(unsafe_code)]
 
-use mcp_runtime::prelude::*;
+use mcp_runtime::{Completion, prelude::*, resource::ListedResource};
 
 pub struct Db;
 

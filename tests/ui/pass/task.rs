@@ -3,7 +3,7 @@
 #![deny(warnings, missing_docs, clippy::all)]
 #![forbid(unsafe_code)]
 
-use mcp_runtime::prelude::*;
+use mcp_runtime::{FromContext, prelude::*};
 
 /// A store.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{client_request::engine::ResponseFuture, context::AskError};
+use crate::{client_request::engine::ResponseFuture, context::ClientRequestError};
 
 /// What a user did with an elicitation: the wire's `action`, with the value if there is one.
 ///
@@ -41,11 +41,11 @@ impl<T> Answer<T> {
     }
 
     /// The value, or the error that names what the user did instead.
-    pub(super) fn into_result(self, key: &str) -> Result<T, AskError> {
+    pub(super) fn into_result(self, key: &str) -> Result<T, ClientRequestError> {
         match self {
             Self::Accept(value) => Ok(value),
-            Self::Decline => Err(AskError::Declined { key: key.into() }),
-            Self::Cancel => Err(AskError::Cancelled { key: key.into() }),
+            Self::Decline => Err(ClientRequestError::Declined { key: key.into() }),
+            Self::Cancel => Err(ClientRequestError::Cancelled { key: key.into() }),
         }
     }
 }
@@ -61,14 +61,14 @@ pub struct Answering<'c, T> {
 impl<'c, T> Answering<'c, T> {
     pub(super) fn new(
         key: Cow<'c, str>,
-        answer: impl Future<Output = Result<Answer<T>, AskError>> + Send + 'c,
+        answer: impl Future<Output = Result<Answer<T>, ClientRequestError>> + Send + 'c,
     ) -> Self {
         Self { key, answer: Box::pin(answer) }
     }
 }
 
 impl<'c, T> IntoFuture for Answering<'c, T> {
-    type Output = Result<Answer<T>, AskError>;
+    type Output = Result<Answer<T>, ClientRequestError>;
     type IntoFuture = ResponseFuture<'c, Answer<T>>;
 
     fn into_future(self) -> Self::IntoFuture {

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     client_request::engine::{ResponseFuture, with_meta},
-    context::{AskError, ClientFeature, Context, PendingRequest},
+    context::{ClientFeature, ClientRequestError, Context, PendingRequest},
     jsonrpc::{Object, write_array, write_string},
     protocol::Revision,
     schema::{Direction, Validator, coerce, generator, minimize},
@@ -43,7 +43,7 @@ impl Context {
     /// [`once`](Self::once).
     ///
     /// # Errors
-    /// The user declined or dismissed the form ([`AskError::Declined`], [`AskError::Cancelled`]; see
+    /// The user declined or dismissed the form ([`ClientRequestError::Declined`], [`ClientRequestError::Cancelled`]; see
     /// [`Elicit::answer`] for a result without an error), no request can be sent to the client, or `T` does not fit
     /// into a form.
     ///
@@ -109,8 +109,8 @@ impl<'c, T: Elicitable> Elicit<'c, T> {
     /// The same elicitation, in which declining is an answer and not an error.
     ///
     /// ```
-    /// # use mcp_runtime::{prelude::*, AskError, Answer};
-    /// # async fn ask(ctx: &Context) -> Result<&'static str, AskError> {
+    /// # use mcp_runtime::{client_request::{Answer, ClientRequestError}, prelude::*};
+    /// # async fn ask(ctx: &Context) -> Result<&'static str, ClientRequestError> {
     /// Ok(match ctx.elicit::<bool>("overwrite", "Overwrite the file?").answer().await? {
     ///     Answer::Accept(true) => "overwritten",
     ///     Answer::Accept(false) | Answer::Decline => "kept",
@@ -122,7 +122,7 @@ impl<'c, T: Elicitable> Elicit<'c, T> {
         Answering::new(self.key.clone(), self.request())
     }
 
-    async fn request(self) -> Result<Answer<T>, AskError> {
+    async fn request(self) -> Result<Answer<T>, ClientRequestError> {
         let Self { ctx, key, message, meta, .. } = self;
         let form = ElicitationForm::of::<T>(&key)?;
         let params = form.params(&message, ctx.revision())?;
@@ -137,7 +137,7 @@ impl<'c, T: Elicitable> Elicit<'c, T> {
 }
 
 impl<'c, T: Elicitable> IntoFuture for Elicit<'c, T> {
-    type Output = Result<T, AskError>;
+    type Output = Result<T, ClientRequestError>;
     type IntoFuture = ResponseFuture<'c, T>;
 
     fn into_future(self) -> Self::IntoFuture {
@@ -192,12 +192,12 @@ impl ElicitationForm {
     ///
     /// # Errors
     /// Forms cannot express the type.
-    pub(super) fn of<T: Elicitable>(key: &str) -> Result<Self, AskError> {
+    pub(super) fn of<T: Elicitable>(key: &str) -> Result<Self, ClientRequestError> {
         let mut root = generator().into_root_schema_for::<T>().to_value();
         minimize(&mut root, Direction::Input);
         Self::read(root, &list_fields::<T>()).map_err(|what| {
             let reason = format!("`{}` does not fit into a form: {what}\n{FITS}", type_name::<T>());
-            AskError::Unfit { key: key.into(), reason }
+            ClientRequestError::Unfit { key: key.into(), reason }
         })
     }
 
@@ -295,13 +295,13 @@ impl ElicitationForm {
     ///
     /// # Errors
     /// The revision does not have forms, or a kind of field.
-    pub(super) fn params(&self, message: &str, revision: Revision) -> Result<Vec<u8>, AskError> {
+    pub(super) fn params(&self, message: &str, revision: Revision) -> Result<Vec<u8>, ClientRequestError> {
         if revision < Revision::V2025_06_18 {
-            return Err(AskError::Revision { what: "elicitation" });
+            return Err(ClientRequestError::Revision { what: "elicitation" });
         }
         let rich = revision >= Revision::V2025_11_25;
         if !rich && self.fields.iter().any(|field| matches!(field.kind, FieldKind::Choices { .. })) {
-            return Err(AskError::Revision { what: "fields for several values of a list" });
+            return Err(ClientRequestError::Revision { what: "fields for several values of a list" });
         }
         let mut out = Vec::with_capacity(256);
         let mut params = Object::new(&mut out);

@@ -12,8 +12,8 @@ mod url_required;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{Answer, Answering};
-pub use form::{Elicit, Elicitable};
+pub use answer::Answer;
+pub use form::Elicit;
 pub use url::ElicitUrl;
 pub use url_required::UrlElicitation;
 pub(crate) use url_required::require_visits;

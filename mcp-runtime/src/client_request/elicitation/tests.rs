@@ -11,7 +11,7 @@ use super::{
     form::{Elicitable, ElicitationForm},
     url::url_params,
 };
-use crate::{context::AskError, protocol::Revision};
+use crate::{context::ClientRequestError, protocol::Revision};
 
 const NOW: Revision = Revision::V2026_07_28;
 
@@ -30,7 +30,7 @@ fn schema<T: Elicitable>(revision: Revision) -> Value {
 
 fn unfit<T: Elicitable>() -> String {
     match ElicitationForm::of::<T>("key") {
-        Err(AskError::Unfit { reason, .. }) => reason,
+        Err(ClientRequestError::Unfit { reason, .. }) => reason,
         other => panic!("{other:?}"),
     }
 }
@@ -449,7 +449,7 @@ fn forms_are_downgraded_to_2025_06_18() {
             "enumNames": ["First Option", "Second Option", "Third Option"] })
     );
     let several = form::<Vec<fixture::Plain>>().params("why", old);
-    assert_eq!(several, Err(AskError::Revision { what: "fields for several values of a list" }));
+    assert_eq!(several, Err(ClientRequestError::Revision { what: "fields for several values of a list" }));
     // content is checked against the whole schema, not what this client was sent
     assert!(accept::<fixture::Defaults>(&json!({ "status": "gone" })).is_err());
 }

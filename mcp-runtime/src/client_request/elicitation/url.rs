@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::answer::{Answer, Answering, decode_result};
 use crate::{
     client_request::engine::{ResponseFuture, with_meta},
-    context::{AskError, ClientFeature, Context, PendingRequest},
+    context::{ClientFeature, ClientRequestError, Context, PendingRequest},
     crypto::random_id,
     jsonrpc::{Object, notification},
     protocol::Revision,
@@ -96,7 +96,7 @@ impl<'c> ElicitUrl<'c> {
         Answering::new(self.key.clone(), self.request())
     }
 
-    async fn request(self) -> Result<Answer<()>, AskError> {
+    async fn request(self) -> Result<Answer<()>, ClientRequestError> {
         let Self { ctx, key, message, url, id, meta } = self;
         let id = match id {
             Some(id) => id,
@@ -114,7 +114,7 @@ impl<'c> ElicitUrl<'c> {
 }
 
 impl<'c> IntoFuture for ElicitUrl<'c> {
-    type Output = Result<(), AskError>;
+    type Output = Result<(), ClientRequestError>;
     type IntoFuture = ResponseFuture<'c, ()>;
 
     fn into_future(self) -> Self::IntoFuture {
@@ -141,13 +141,13 @@ pub(super) fn url_params(
     url: &str,
     id: &str,
     revision: Revision,
-) -> Result<Vec<u8>, AskError> {
+) -> Result<Vec<u8>, ClientRequestError> {
     if !is_visitable(url) {
         let reason = "its URL is not a plain `https://` or `http://` URL\nwrite scheme, host and path, without user names";
-        return Err(AskError::Unfit { key: key.into(), reason: reason.to_owned() });
+        return Err(ClientRequestError::Unfit { key: key.into(), reason: reason.to_owned() });
     }
     if revision < Revision::V2025_11_25 {
-        return Err(AskError::Revision { what: "elicitation by URL" });
+        return Err(ClientRequestError::Revision { what: "elicitation by URL" });
     }
     let mut out = Vec::with_capacity(192);
     let mut params = Object::new(&mut out);
@@ -168,10 +168,10 @@ fn is_visitable(url: &str) -> bool {
     clean && !host.is_empty() && !host.contains(['@', '\\'])
 }
 
-fn elicitation_id(key: &str) -> Result<String, AskError> {
+fn elicitation_id(key: &str) -> Result<String, ClientRequestError> {
     random_id().map_err(|error| {
         let reason = format!("the operating system provides no randomness for its id: {error}");
-        AskError::Unfit { key: key.into(), reason }
+        ClientRequestError::Unfit { key: key.into(), reason }
     })
 }
 

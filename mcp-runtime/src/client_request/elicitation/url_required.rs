@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{answer::decode_result, url::url_params};
 use crate::{
-    context::{AskError, ClientFeature, Context, PendingRequest},
+    context::{ClientFeature, ClientRequestError, Context, PendingRequest},
     error::{Failure, ToolError},
     jsonrpc::ProtocolError,
     protocol::URL_ELICITATION_REQUIRED,
@@ -32,7 +32,7 @@ impl UrlElicitation {
         Some(Self { id: text("elicitationId")?, message: text("message")?, url: text("url")? })
     }
 
-    fn to_request(&self, context: &Context) -> Result<PendingRequest, AskError> {
+    fn to_request(&self, context: &Context) -> Result<PendingRequest, ClientRequestError> {
         let Self { id, message, url } = self;
         Ok(PendingRequest {
             key: id.as_str().into(),
@@ -54,7 +54,7 @@ impl ProtocolError {
     /// See [URL elicitation required](https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#url-elicitation-required-error).
     ///
     /// ```
-    /// use mcp_runtime::{UrlElicitation, prelude::*};
+    /// use mcp_runtime::{client_request::UrlElicitation, prelude::*};
     ///
     /// fn token() -> Result<String, ProtocolError> {
     ///     let visit = UrlElicitation::new("connect-calendar", "Let us read your calendar.", "https://example.com/connect");
@@ -93,7 +93,7 @@ pub(crate) fn require_visits(error: ProtocolError, context: &Context) -> Failure
 
 impl UrlElicitation {
     /// Requests the visit, where the revision has client requests for that.
-    fn require_visit(&self, context: &Context) -> Result<(), AskError> {
+    fn require_visit(&self, context: &Context) -> Result<(), ClientRequestError> {
         context.require_response(&self.to_request(context)?, |raw| {
             // the function would not have failed if the user had followed an earlier agreement
             Ok(decode_result(raw, |_| Ok(()))?.into_result(&self.id).err())

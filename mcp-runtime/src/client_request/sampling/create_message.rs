@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::messages::{SamplingMessage, check_tool_results, write_messages};
 use crate::{
     client_request::engine::with_meta,
-    context::{AskError, ClientFeature},
+    context::{ClientFeature, ClientRequestError},
     jsonrpc::{Object, write_array, write_string},
     protocol::Revision,
 };
@@ -107,10 +107,10 @@ impl CreateMessageParams {
         key: &str,
         revision: Revision,
         knows_context: bool,
-    ) -> Result<Vec<u8>, AskError> {
-        self.check().map_err(|reason| AskError::Unfit { key: key.into(), reason })?;
+    ) -> Result<Vec<u8>, ClientRequestError> {
+        self.check().map_err(|reason| ClientRequestError::Unfit { key: key.into(), reason })?;
         if self.has_tools() && revision < Revision::V2025_11_25 {
-            return Err(AskError::Revision { what: "tools in sampling" });
+            return Err(ClientRequestError::Revision { what: "tools in sampling" });
         }
         let mut out = Vec::with_capacity(512);
         let mut params = Object::new(&mut out);

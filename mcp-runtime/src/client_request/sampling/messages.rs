@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::sampled::{Sampled, SampledBlock, ToolUse};
 use crate::{
     content::{Audio, Content, ContentWriter, Image, Role},
-    context::AskError,
+    context::ClientRequestError,
     jsonrpc::{Object, write_array},
     protocol::Revision,
 };
@@ -109,7 +109,7 @@ pub(super) fn write_messages(
     key: &str,
     messages: &[SamplingMessage],
     revision: Revision,
-) -> Result<(), AskError> {
+) -> Result<(), ClientRequestError> {
     for block in messages.iter().flat_map(|message| &message.blocks) {
         check_block(key, block, revision)?;
     }
@@ -131,19 +131,21 @@ pub(super) fn write_messages(
     Ok(())
 }
 
-fn check_block(key: &str, block: &SamplingBlock, revision: Revision) -> Result<(), AskError> {
+fn check_block(key: &str, block: &SamplingBlock, revision: Revision) -> Result<(), ClientRequestError> {
     match block {
         SamplingBlock::Content(Content::Text(_) | Content::Image(_)) => Ok(()),
         SamplingBlock::Content(Content::Audio(_)) if revision >= Revision::V2025_03_26 => Ok(()),
-        SamplingBlock::Content(Content::Audio(_)) => Err(AskError::Revision { what: "audio in sampling" }),
+        SamplingBlock::Content(Content::Audio(_)) => {
+            Err(ClientRequestError::Revision { what: "audio in sampling" })
+        }
         SamplingBlock::Content(_) => {
             let reason =
                 "a message contains a resource\nmodels take text, images and audio: add its text instead";
-            Err(AskError::Unfit { key: key.into(), reason: reason.to_owned() })
+            Err(ClientRequestError::Unfit { key: key.into(), reason: reason.to_owned() })
         }
         SamplingBlock::Use(_) | SamplingBlock::Result { .. } if revision >= Revision::V2025_11_25 => Ok(()),
         SamplingBlock::Use(_) | SamplingBlock::Result { .. } => {
-            Err(AskError::Revision { what: "tools in sampling" })
+            Err(ClientRequestError::Revision { what: "tools in sampling" })
         }
     }
 }

@@ -8,5 +8,5 @@ mod sample;
 mod sampled;
 
 pub use create_message::{SampleContext, ToolChoice};
-pub use sample::{Sample, SampleArgs};
+pub use sample::Sample;
 pub use sampled::{Sampled, SampledBlock, ToolUse};

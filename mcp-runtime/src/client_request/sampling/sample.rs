@@ -13,7 +13,7 @@ use super::{
 use crate::{
     client_request::engine::ResponseFuture,
     content::{IntoContent, Message, Role},
-    context::{AskError, Context, PendingRequest},
+    context::{ClientRequestError, Context, PendingRequest},
     schema::{Direction, generator, minimize},
 };
 
@@ -86,12 +86,12 @@ impl<'c> Sample<'c> {
     /// Each of these needs a [`tool_result`](Self::tool_result) right after it.
     ///
     /// ```
-    /// use mcp_runtime::{AskError, prelude::*};
+    /// use mcp_runtime::{client_request::ClientRequestError, prelude::*};
     ///
     /// #[mcp_type]
     /// struct City { city: String }
     ///
-    /// async fn weather_report(ctx: &Context) -> Result<String, AskError> {
+    /// async fn weather_report(ctx: &Context) -> Result<String, ClientRequestError> {
     ///     let question = "Where is it warmer, in Rome or in Oslo?";
     ///     let wish = ctx.sample("wish").user(question).tool::<City>("weather", "The weather in a city").await?;
     ///     let mut report = ctx.sample("report").user(question).answered(&wish);
@@ -232,7 +232,7 @@ impl<'c> Sample<'c> {
 }
 
 impl<'c> IntoFuture for Sample<'c> {
-    type Output = Result<Sampled, AskError>;
+    type Output = Result<Sampled, ClientRequestError>;
     type IntoFuture = ResponseFuture<'c, Sampled>;
 
     fn into_future(self) -> Self::IntoFuture {
@@ -277,7 +277,7 @@ mod tests {
     fn params(
         revision: Revision,
         fill: impl for<'c> FnOnce(Sample<'c>) -> Sample<'c>,
-    ) -> Result<Value, AskError> {
+    ) -> Result<Value, ClientRequestError> {
         let ctx = Context::for_test();
         let params = fill(ctx.sample("key")).params.encode("key", revision, false)?;
         Ok(serde_json::from_slice(&params).unwrap_or_else(|error| panic!("{error}")))
@@ -410,7 +410,7 @@ mod tests {
     fn invalid_conversations_are_refused() {
         type Fill = fn(Sample<'_>) -> Sample<'_>;
         let unfit = |fill: Fill| match params(Revision::LATEST, fill) {
-            Err(AskError::Unfit { reason, .. }) => reason,
+            Err(ClientRequestError::Unfit { reason, .. }) => reason,
             other => panic!("{other:?}"),
         };
         let cases: [(&str, Fill); 8] = [
@@ -432,10 +432,16 @@ mod tests {
     #[test]
     fn older_revisions_get_only_what_they_define() {
         let audio = |revision| params(revision, |sample| sample.user(Audio::new("wav", "audio/wav")));
-        assert_eq!(audio(Revision::V2024_11_05), Err(AskError::Revision { what: "audio in sampling" }));
+        assert_eq!(
+            audio(Revision::V2024_11_05),
+            Err(ClientRequestError::Revision { what: "audio in sampling" })
+        );
         assert!(audio(Revision::V2025_03_26).is_ok());
         let tools = |revision| params(revision, |sample| sample.user("x").tool::<City>("weather", ""));
-        assert_eq!(tools(Revision::V2025_06_18), Err(AskError::Revision { what: "tools in sampling" }));
+        assert_eq!(
+            tools(Revision::V2025_06_18),
+            Err(ClientRequestError::Revision { what: "tools in sampling" })
+        );
         assert!(tools(Revision::V2025_11_25).is_ok());
         // a message has one block there
         let two = json!({ "role": "assistant", "model": "m", "content": [

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     config::HttpOptions,
-    connection::{Caller, ClientConnection, ClientData, RequestContext},
+    connection::{ClientConnection, ClientData, Principal, RequestContext},
     extensions::Extensions,
     server::Server,
 };
@@ -32,7 +32,7 @@ pub(super) struct Endpoint {
 pub(super) struct PostRequest<'a> {
     pub(super) connection: &'a Arc<RequestConnection>,
     pub(super) headers: &'a ProtocolHeaders<'a>,
-    pub(super) caller: Option<Arc<Caller>>,
+    pub(super) caller: Option<Arc<Principal>>,
     pub(super) permit: MessagePermit,
 }
 
@@ -49,7 +49,7 @@ impl Endpoint {
     }
 
     /// The caller, as the head of a request identifies it.
-    pub(super) fn caller(&self, parts: &Parts) -> Option<Arc<Caller>> {
+    pub(super) fn caller(&self, parts: &Parts) -> Option<Arc<Principal>> {
         self.options.caller.as_ref().and_then(|find| find(parts)).map(Arc::new)
     }
 
@@ -58,7 +58,7 @@ impl Endpoint {
         &self,
         request: &RequestConnection,
         connection: Arc<dyn ClientConnection>,
-        caller: Option<Arc<Caller>>,
+        caller: Option<Arc<Principal>>,
         client: ClientData,
     ) -> RequestContext {
         RequestContext {

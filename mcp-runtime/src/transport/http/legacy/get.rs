@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     admission::Permit,
-    connection::Caller,
+    connection::Principal,
     transport::http::{
         connection::RequestConnection,
         endpoint::Endpoint,
@@ -127,7 +127,7 @@ impl StandaloneStream {
         sessions: &Sessions,
         guard: SessionGuard<Arc<ResumableStream>>,
         session: &Session,
-        caller: Option<Arc<Caller>>,
+        caller: Option<Arc<Principal>>,
     ) -> Option<Self> {
         let authenticated = endpoint.options.caller.is_some();
         let data = guard.data.clone();

@@ -17,7 +17,7 @@ use super::event_sender::EventSender;
 use crate::crypto::random_id;
 use crate::sync::{Mutex, MutexGuard};
 use crate::{
-    connection::{Caller, ClientData},
+    connection::{ClientData, Principal},
     transport::{
         connection::{ConnectionParts, SHUTDOWN_TIMEOUT, StreamConnection},
         http::{
@@ -47,7 +47,7 @@ pub(in crate::transport::http) struct SseStreams(Arc<Mutex<HashMap<Box<str>, Sse
 struct SseStream {
     /// The client's messages.
     messages: mpsc::Sender<RequestBody>,
-    caller: Option<Arc<Caller>>,
+    caller: Option<Arc<Principal>>,
 }
 
 /// The registration of an open stream; after it is dropped no more messages are received.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::capabilities::PackedCapabilities;
 use crate::sync::Mutex;
 use crate::{
-    connection::{Caller, ClientData},
+    connection::{ClientData, Principal},
     crypto::{KeyRing, Seal},
     protocol::Revision,
 };
@@ -65,7 +65,7 @@ struct CachedSession {
 }
 
 impl CachedSession {
-    fn matches(&self, id: &[u8], caller: Option<&Caller>) -> bool {
+    fn matches(&self, id: &[u8], caller: Option<&Principal>) -> bool {
         let same_caller = match (&self.caller, caller) {
             (None, None) => true,
             (Some((issuer, subject)), Some(caller)) => *issuer == caller.issuer && *subject == caller.subject,
@@ -90,7 +90,7 @@ impl SessionIds {
         &self,
         revision: Revision,
         client: &ClientData,
-        caller: Option<&Caller>,
+        caller: Option<&Principal>,
         now: u64,
     ) -> Option<String> {
         let capabilities = client.capabilities.as_deref().map(PackedCapabilities::parse).unwrap_or_default();
@@ -106,7 +106,7 @@ impl SessionIds {
     }
 
     /// The session with this id; `None` if it has expired, or belongs to another server or caller.
-    pub(crate) fn open(&self, id: &[u8], caller: Option<&Caller>, now: u64) -> Option<Arc<Session>> {
+    pub(crate) fn open(&self, id: &[u8], caller: Option<&Principal>, now: u64) -> Option<Arc<Session>> {
         let key: [u8; RANDOM] = id.get(RANDOM_OFFSET..RANDOM_OFFSET + RANDOM)?.try_into().ok()?;
         let mut opened = self.opened.lock();
         if let Some(cached) = opened.get(&key).filter(|cached| cached.matches(id, caller)) {
@@ -129,7 +129,7 @@ impl SessionIds {
     }
 
     /// The session with this id, and when it was issued.
-    fn unseal(&self, id: &[u8], caller: Option<&Caller>) -> Option<(Session, u64)> {
+    fn unseal(&self, id: &[u8], caller: Option<&Principal>) -> Option<(Session, u64)> {
         let opened = self.seal.open(id, &self.bound_data(caller))?;
         let (fixed, info) = opened.plain.split_at_checked(FIXED)?;
         let (&[format, revision, low, high], times) = fixed.split_first_chunk::<4>()?;
@@ -149,7 +149,7 @@ impl SessionIds {
     }
 
     /// The server and the caller in an unambiguous encoding, which the id is authenticated with.
-    fn bound_data(&self, caller: Option<&Caller>) -> Cow<'_, [u8]> {
+    fn bound_data(&self, caller: Option<&Principal>) -> Cow<'_, [u8]> {
         let Some(caller) = caller else { return Cow::Borrowed(&self.anonymous) };
         let mut bytes = self.server.clone();
         bytes.push(1);
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn an_id_can_be_opened_only_by_its_caller() {
         let ids = session_ids();
-        let (alice, bob) = (Caller::new("a", "bc"), Caller::new("ab", "c"));
+        let (alice, bob) = (Principal::new("a", "bc"), Principal::new("ab", "c"));
         let id = ids.issue(Revision::LATEST_LEGACY, &ClientData::default(), Some(&alice), 0).unwrap();
         assert!(ids.open(id.as_bytes(), Some(&alice), 1).is_some());
         assert!(ids.open(id.as_bytes(), Some(&bob), 1).is_none());

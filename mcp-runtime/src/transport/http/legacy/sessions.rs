@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     config::HttpOptions,
-    connection::{Caller, PendingRequests},
+    connection::{PendingRequests, Principal},
     dispatch::{InFlight, OpenRequests},
     server::Server,
     store::{EventStore, MemoryEvents},
@@ -77,7 +77,7 @@ impl Sessions {
     pub(super) fn find(
         &self,
         headers: &ProtocolHeaders<'_>,
-        caller: Option<&Caller>,
+        caller: Option<&Principal>,
     ) -> Result<Arc<Session>, HttpError> {
         let Some(id) = headers.session.first() else {
             return Err(HttpError::bad_request(

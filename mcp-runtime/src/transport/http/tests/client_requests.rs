@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{BodyReader, Client, HttpHandler, request_roots, server, tool_text};
 use crate::{
-    connection::Caller,
+    connection::Principal,
     server::ServerBuilder,
     tool::{RuntimeTool, ToolCall},
 };
@@ -125,7 +125,7 @@ async fn only_the_caller_of_the_session_may_respond() {
     let handler = handler(server().http(|http| {
         http.caller(|parts| {
             let user = parts.headers.get("x-user")?.to_str().ok()?;
-            Some(Caller::new("test", user))
+            Some(Principal::new("test", user))
         })
     }));
     let ada = Client::new(&handler).with_header("x-user", "ada");

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{BodyReader, Client, HttpHandler, server, tool_text};
 use crate::{
-    connection::Caller,
+    connection::Principal,
     dispatch::{Layer, LayeredCall, Layers, Reply, ReplyFuture, Status},
     jsonrpc::ProtocolError,
     protocol::Revision,
@@ -38,7 +38,7 @@ async fn a_layer_knows_the_caller_and_replies_with_status_and_headers() {
     let handler = HttpHandler::new(
         &builder
             .http(|http| {
-                http.caller(|parts| Some(Caller::new("test", parts.headers.get("x-user")?.to_str().ok()?)))
+                http.caller(|parts| Some(Principal::new("test", parts.headers.get("x-user")?.to_str().ok()?)))
             })
             .build()
             .unwrap(),

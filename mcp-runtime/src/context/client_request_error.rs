@@ -10,7 +10,7 @@ use super::client_feature::ClientFeature;
 /// the server is at fault (the last three).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum AskError {
+pub enum ClientRequestError {
     /// The user declined.
     Declined {
         /// The key of the request.
@@ -81,14 +81,14 @@ pub enum AskError {
     },
 }
 
-impl AskError {
+impl ClientRequestError {
     /// Whether the model may see the message; otherwise the server is at fault.
     pub(crate) fn is_public(&self) -> bool {
         !matches!(self, Self::Unfit { .. } | Self::KeyUsedTwice { .. } | Self::Detached { .. })
     }
 }
 
-impl fmt::Display for AskError {
+impl fmt::Display for ClientRequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Declined { key } => write!(f, "the user declined to answer `{key}`"),
@@ -121,4 +121,4 @@ impl fmt::Display for AskError {
     }
 }
 
-impl std::error::Error for AskError {}
+impl std::error::Error for ClientRequestError {}

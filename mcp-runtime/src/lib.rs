@@ -79,7 +79,7 @@ pub use protocol::{LogLevel, Revision};
 pub use resource::{IntoResourceResult, ListedResource, Resource, ResourceResult, Subscription};
 #[cfg(feature = "http")]
 pub use server::IntoPrincipal;
-pub use server::{Error, Result, Server, ServerBuilder, ServerHandle, Service, Tools};
+pub use server::{Error, ErrorKind, Result, Server, ServerBuilder, ServerHandle, Service, Tools};
 #[cfg(feature = "http")]
 pub use store::{EventStore, StoredEvent};
 pub use store::{MemoryTasks, SingleUse, Stored, TaskRecord, TaskStore};

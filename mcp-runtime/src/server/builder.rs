@@ -440,7 +440,7 @@ impl fmt::Debug for ServerBuilder {
 /// All problems as one error.
 pub(super) fn report(problems: &[BuildError]) -> Error {
     let list: Vec<_> = problems.iter().map(ToString::to_string).collect();
-    Error::from(format!("the server cannot be built:\n{}", list.join("\n")))
+    Error::build(format!("the server cannot be built:\n{}", list.join("\n")))
 }
 
 /// Items that some builder of the process has named.

@@ -114,7 +114,7 @@ impl ServerHandle {
             .map_err(|problems| super::builder::report(&problems))?;
         let scoped = registry.scoped();
         if shared.without_callers.load(Ordering::Relaxed) && !scoped.is_empty() {
-            return Err(Error::from(format!(
+            return Err(Error::build(format!(
                 "these items have `scopes`, but the server is served to clients that are not told apart: {}",
                 scoped.join(", ")
             )));

@@ -25,7 +25,7 @@ use std::{
 pub(crate) use assemble::assemble;
 pub use builder::ServerBuilder;
 pub(crate) use builder::{RequestType, report_forgotten};
-pub use error::{Error, Result};
+pub use error::{Error, ErrorKind, Result};
 pub use handle::{ServerHandle, Tools};
 #[cfg(feature = "http")]
 pub use http::IntoPrincipal;

@@ -95,6 +95,14 @@ fn a_blocking_thread_does_not_delay_the_end() {
 }
 
 #[test]
+fn keys_come_from_the_environment() {
+    let output = fixture().arg("list").env("MCP_SERVER_KEYS", "secret").output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(message.contains("`MCP_SERVER_KEYS`") && !message.contains("secret"), "{message}");
+}
+
+#[test]
 fn a_public_address_without_allowed_hosts_is_refused() {
     let (code, text) = failure(&["--http", "0.0.0.0:0"]);
     assert_eq!(code, Some(1));

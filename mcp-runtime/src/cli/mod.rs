@@ -23,6 +23,8 @@ impl ServerBuilder {
     /// `#[mcp_runtime::main]`, it uses that one. It does not end the process: an error that `main` returns is printed
     /// to stderr, and the exit code is 1.
     ///
+    /// The [keys](Self::keys), if none are set, come [from the environment](Self::keys_from_env).
+    ///
     /// # Errors
     /// The server cannot be built or served, the program's arguments are not a command, or what a command called
     /// failed; the [kind](crate::Error::kind) of the error says which.
@@ -30,7 +32,8 @@ impl ServerBuilder {
         stderr_subscriber::install(self.options.forward_events);
         let command = Command::parse(std::env::args_os().skip(1))
             .map_err(|message| Error::usage(format!("{message}\n`--help` lists the commands")))?;
-        let server = self.build()?;
+        let builder = if self.options.keys.is_none() { self.keys_from_env() } else { self };
+        let server = builder.build()?;
         match command {
             Command::Help => print::print_help(&server),
             Command::Version => print::print_line(&format!("{} {}", server.name(), server.version())),

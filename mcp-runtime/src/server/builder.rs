@@ -247,15 +247,30 @@ impl ServerBuilder {
     /// Sets the keys that session ids and the state of unfinished calls are sealed with, so that replicas and
     /// restarts open each other's.
     ///
-    /// The first key seals, every key opens: to replace one, put the new key in front. Without this the keys are read
-    /// from the environment variable `MCP_SERVER_KEYS` (64 hexadecimal digits for each, with commas between), and
-    /// without that there is one random key.
+    /// The first key seals, every key opens: to replace one, put the new key in front. Without this [`run`](Self::run) takes
+    /// them [from the environment](Self::keys_from_env); otherwise there is one random key.
     pub fn keys(mut self, keys: impl IntoIterator<Item = [u8; 32]>) -> Self {
         let keys: Vec<_> = keys.into_iter().map(Key::new).collect();
         if keys.is_empty() {
             self.problems.push(BuildError::new("`.keys(..)` got no key\ngive it at least one".into()));
         }
         self.options.keys = Some(KeyRing::new(keys));
+        self
+    }
+
+    /// Sets the [keys](Self::keys) to those in the environment variable `MCP_SERVER_KEYS`, if it is set.
+    ///
+    /// A key is 64 hexadecimal digits, or 32 bytes in base64; several are separated by commas. [`run`](Self::run) does
+    /// this unless keys are set; [`build`](Self::build) does not read the environment.
+    pub fn keys_from_env(mut self) -> Self {
+        match KeyRing::from_environment() {
+            Ok(Some(keys)) => self.options.keys = Some(keys),
+            Ok(None) => {}
+            Err(problem) => {
+                self.problems.push(BuildError::new(problem));
+                self.options.keys = Some(KeyRing::new(Vec::new()));
+            }
+        }
         self
     }
 
@@ -377,7 +392,7 @@ impl ServerBuilder {
         let options = self.options;
         #[cfg(feature = "http")]
         problems.extend(options.http.check().into_iter().map(BuildError::new));
-        let keys = match options.keys.clone().map_or_else(KeyRing::from_environment, Ok) {
+        let keys = match options.keys.clone().map_or_else(KeyRing::random, Ok) {
             Ok(keys) => keys,
             Err(problem) => {
                 problems.push(BuildError::new(problem));

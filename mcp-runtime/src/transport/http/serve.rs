@@ -111,7 +111,7 @@ impl Server {
         if self.keys().is_random() {
             tracing::info!(
                 "sessions and unfinished calls end with this process, since its key is random\n\
-                 set `MCP_SERVER_KEYS` or `.keys(..)` so that they survive restarts and replicas share them"
+                 set them with `.keys(..)` or `.keys_from_env()` so that they survive restarts and replicas share them"
             );
         }
         accept(handler, listener, stop).await;

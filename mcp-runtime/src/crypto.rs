@@ -83,12 +83,21 @@ impl KeyRing {
         Self { keys, random: false }
     }
 
-    /// The keys in the environment variable, or a random one.
+    /// One random key.
     ///
     /// # Errors
-    /// The variable contains something else, or the operating system provides no randomness. The message does not
-    /// contain the variable's value.
-    pub(crate) fn from_environment() -> Result<Self, String> {
+    /// The operating system provides no randomness.
+    pub(crate) fn random() -> Result<Self, String> {
+        let key = Key::random()
+            .map_err(|e| format!("the operating system provides no randomness for a key: {e}"))?;
+        Ok(Self { keys: vec![key], random: true })
+    }
+
+    /// The keys in the environment variable, if it is set.
+    ///
+    /// # Errors
+    /// The variable contains something else; the message does not contain its value.
+    pub(crate) fn from_environment() -> Result<Option<Self>, String> {
         let malformed = || {
             format!(
                 "`{VARIABLE}` contains an invalid key\nset it to 64 hexadecimal digits; separate several keys by commas"
@@ -98,14 +107,10 @@ impl KeyRing {
             // the text is a secret, even if it is malformed
             Ok(text) => {
                 let keys: Option<Vec<_>> = text.split(',').map(Key::parse).collect();
-                keys.map(Self::new).ok_or_else(malformed)
+                keys.map(|keys| Some(Self::new(keys))).ok_or_else(malformed)
             }
             Err(std::env::VarError::NotUnicode(_)) => Err(malformed()),
-            Err(std::env::VarError::NotPresent) => {
-                let key = Key::random()
-                    .map_err(|e| format!("the operating system provides no randomness for a key: {e}"))?;
-                Ok(Self { keys: vec![key], random: true })
-            }
+            Err(std::env::VarError::NotPresent) => Ok(None),
         }
     }
 

@@ -23,9 +23,9 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// }
 /// # assert!(order(0, "1").is_err());
 /// ```
-pub struct ToolError(pub(crate) ErrorKind);
+pub struct ToolError(pub(crate) ToolErrorRepr);
 
-pub(crate) enum ErrorKind {
+pub(crate) enum ToolErrorRepr {
     Public { message: Cow<'static, str>, content: Vec<Content> },
     Private(BoxError),
     Protocol(ProtocolError),
@@ -34,19 +34,19 @@ pub(crate) enum ErrorKind {
 impl ToolError {
     /// A failure whose message is shown to the model.
     pub fn new(message: impl Into<Cow<'static, str>>) -> Self {
-        Self(ErrorKind::Public { message: message.into(), content: Vec::new() })
+        Self(ToolErrorRepr::Public { message: message.into(), content: Vec::new() })
     }
 
     /// A failure whose cause is hidden from the client.
     pub fn private(cause: impl Into<BoxError>) -> Self {
         let cause = match cause.into().downcast::<ProtocolError>() {
-            Ok(error) => return Self(ErrorKind::Protocol(*error)),
+            Ok(error) => return Self(ToolErrorRepr::Protocol(*error)),
             Err(cause) => cause,
         };
         // the client already knows how it answered the elicitation
         match cause.downcast_ref::<ClientRequestError>().filter(|error| error.is_public()) {
             Some(error) => Self::new(error.to_string()),
-            None => Self(ErrorKind::Private(cause)),
+            None => Self(ToolErrorRepr::Private(cause)),
         }
     }
 
@@ -55,7 +55,7 @@ impl ToolError {
     /// Only public failures carry blocks; on any other this does nothing.
     #[must_use]
     pub fn with(mut self, block: impl Into<Content>) -> Self {
-        if let ErrorKind::Public { content, .. } = &mut self.0 {
+        if let ToolErrorRepr::Public { content, .. } = &mut self.0 {
             content.push(block.into());
         }
         self
@@ -71,9 +71,9 @@ impl<E: Into<BoxError>> From<E> for ToolError {
 impl fmt::Debug for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            ErrorKind::Public { message, .. } => f.debug_tuple("Public").field(message).finish(),
-            ErrorKind::Private(cause) => f.debug_tuple("Private").field(cause).finish(),
-            ErrorKind::Protocol(error) => f.debug_tuple("Protocol").field(error).finish(),
+            ToolErrorRepr::Public { message, .. } => f.debug_tuple("Public").field(message).finish(),
+            ToolErrorRepr::Private(cause) => f.debug_tuple("Private").field(cause).finish(),
+            ToolErrorRepr::Protocol(error) => f.debug_tuple("Protocol").field(error).finish(),
         }
     }
 }
@@ -81,9 +81,9 @@ impl fmt::Debug for ToolError {
 impl fmt::Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            ErrorKind::Public { message, .. } => f.write_str(message),
-            ErrorKind::Private(cause) => cause.fmt(f),
-            ErrorKind::Protocol(error) => error.fmt(f),
+            ToolErrorRepr::Public { message, .. } => f.write_str(message),
+            ToolErrorRepr::Private(cause) => cause.fmt(f),
+            ToolErrorRepr::Protocol(error) => error.fmt(f),
         }
     }
 }
@@ -140,7 +140,7 @@ impl Failure {
     /// The JSON-RPC error that the function chose.
     pub(crate) fn protocol(&self) -> Option<&ProtocolError> {
         match self {
-            Self::Protocol(error) | Self::Body(ToolError(ErrorKind::Protocol(error))) => Some(error),
+            Self::Protocol(error) | Self::Body(ToolError(ToolErrorRepr::Protocol(error))) => Some(error),
             _ => None,
         }
     }

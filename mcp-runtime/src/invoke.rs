@@ -21,7 +21,7 @@ use crate::{
     client_request::{InputRequired, require_visits},
     content::Content,
     context::{ClientFeature, Context},
-    error::{ErrorKind, Failure, ToolError},
+    error::{Failure, ToolError, ToolErrorRepr},
     item::Handler,
     jsonrpc::ProtocolError,
     protocol::{INVALID_PARAMS, RESOURCE_NOT_FOUND, Revision, URL_ELICITATION_REQUIRED},
@@ -116,13 +116,13 @@ impl Failure {
                 let text = format!("{kind} '{name}' took longer than its limit of {limit:?}");
                 ClientError::Message(text, Vec::new())
             }
-            Self::Protocol(error) | Self::Body(ToolError(ErrorKind::Protocol(error))) => {
+            Self::Protocol(error) | Self::Body(ToolError(ToolErrorRepr::Protocol(error))) => {
                 ClientError::Protocol(map_error_code(error, revision))
             }
-            Self::Body(ToolError(ErrorKind::Public { message, content })) => {
+            Self::Body(ToolError(ToolErrorRepr::Public { message, content })) => {
                 ClientError::Message(message.into_owned(), content)
             }
-            Self::Body(ToolError(ErrorKind::Private(cause))) => {
+            Self::Body(ToolError(ToolErrorRepr::Private(cause))) => {
                 // the user's `Display` may panic
                 let chain = catch_unwind(AssertUnwindSafe(|| error_chain(&*cause)));
                 discard(cause);

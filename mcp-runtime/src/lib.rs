@@ -72,7 +72,7 @@ pub use jsonrpc::ProtocolError;
 #[cfg(feature = "macros")]
 pub use mcp_macros::{main, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type};
 pub use protocol::Revision;
-pub use server::{Error, Result, Server, ServerBuilder, ServerHandle};
+pub use server::{Error, ErrorKind, Result, Server, ServerBuilder, ServerHandle};
 pub use tool::{ToolDef, ToolResult};
 
 /// The JSON library that this crate is built on, for values and `json!` in tests and run-time schemas.

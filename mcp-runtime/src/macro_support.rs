@@ -50,7 +50,12 @@ pub async fn start_task(context: &crate::Context) {
 /// Runs an async `main`.
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime.block_on(future),
+        Ok(runtime) => {
+            let output = runtime.block_on(future);
+            // a thread of a `blocking` function that outlives its call must not delay the exit
+            runtime.shutdown_background();
+            output
+        }
         // `main` may have any error type, and nothing runs without a runtime
         Err(e) => panic!("the async runtime cannot be started: {e}"),
     }

@@ -65,13 +65,41 @@ fn help_and_version_name_the_server() {
 fn failures_are_reported_on_stderr_with_an_exit_code() {
     let (code, message) = failure(&["call", "echo", "{}"]);
     assert_eq!(code, Some(1));
-    assert!(message.contains("message"), "{message}");
+    assert!(message.starts_with("Error: ") && message.contains("message"), "{message}");
     let (code, message) = failure(&["call", "ecko"]);
     assert_eq!(code, Some(1));
-    assert!(message.contains("-32602") && message.contains("echo"), "{message}");
-    let (code, message) = failure(&["lst"]);
-    assert_eq!(code, Some(2));
-    assert!(message.contains("did you mean `list`?"), "{message}");
+    assert!(message.starts_with("Error: JSON-RPC error -32602: ") && message.contains("echo"), "{message}");
+    assert_eq!(
+        failure(&["lst"]),
+        (Some(1), "Error: unknown command `lst`; did you mean `list`?\n`--help` lists the commands\n".into())
+    );
+}
+
+#[test]
+fn an_address_in_use_is_reported_with_its_cause() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let (code, message) = failure(&["--http", &address]);
+    assert_eq!(code, Some(1));
+    let start = format!("Error: cannot listen on `{address}`\n  caused by: ");
+    assert!(message.starts_with(&start) && message.lines().count() == 2, "{message}");
+}
+
+#[test]
+fn a_blocking_thread_does_not_delay_the_end() {
+    let start = std::time::Instant::now();
+    let (code, message) = failure(&["call", "stuck"]);
+    assert!(start.elapsed() < mcp_tests::support::PATIENCE, "{:?}", start.elapsed());
+    assert_eq!(code, Some(1));
+    assert!(message.contains("stuck"), "{message}");
+}
+
+#[test]
+fn keys_come_from_the_environment() {
+    let output = fixture().arg("list").env("MCP_SERVER_KEYS", "secret").output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(message.contains("`MCP_SERVER_KEYS`") && !message.contains("secret"), "{message}");
 }
 
 #[test]
@@ -79,7 +107,8 @@ fn a_public_address_without_allowed_hosts_is_refused() {
     let (code, text) = failure(&["--http", "0.0.0.0:0"]);
     assert_eq!(code, Some(1));
     assert!(
-        text.contains("`.http(|http| http.allowed_hosts([..]))`") && !text.contains("serving fixture"),
+        text.contains("`.http(|http| http.http(|http| http.allowed_hosts([..])))`")
+            && !text.contains("serving fixture"),
         "{text}"
     );
 }

@@ -10,7 +10,7 @@ use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 
 use command::Command;
 
-use crate::server::{Result, Server, ServerBuilder};
+use crate::server::{Error, Result, Server, ServerBuilder};
 
 impl ServerBuilder {
     /// Builds the server and runs the command in the program's arguments; without any, it serves stdio.
@@ -20,21 +20,20 @@ impl ServerBuilder {
     /// is installed that writes to stderr what `MCP_LOG` or `RUST_LOG` allow (one level name; `warn` by default).
     ///
     /// It blocks and starts the async runtime that suits the command. Inside a multi-thread runtime, as under
-    /// `#[mcp_runtime::main]`, it uses that one. A command that fails ends the process with code 1, a wrong one with
-    /// code 2.
+    /// `#[mcp_runtime::main]`, it uses that one. It does not end the process: an error that `main` returns is printed
+    /// to stderr, and the exit code is 1.
+    ///
+    /// The [keys](Self::keys), if none are set, come [from the environment](Self::keys_from_env).
     ///
     /// # Errors
-    /// The server cannot be built or served.
+    /// The server cannot be built or served, the program's arguments are not a command, or what a command called
+    /// failed; the [kind](crate::Error::kind) of the error says which.
     pub fn run(self) -> Result<()> {
         stderr_subscriber::install(self.options.forward_events);
-        let command = match Command::parse(std::env::args_os().skip(1)) {
-            Ok(command) => command,
-            Err(message) => {
-                print::print_to_stderr(&format!("{message}\n`--help` lists the commands"));
-                std::process::exit(2);
-            }
-        };
-        let server = self.build()?;
+        let command = Command::parse(std::env::args_os().skip(1))
+            .map_err(|message| Error::usage(format!("{message}\n`--help` lists the commands")))?;
+        let builder = if self.options.keys.is_none() { self.keys_from_env() } else { self };
+        let server = builder.build()?;
         match command {
             Command::Help => print::print_help(&server),
             Command::Version => print::print_line(&format!("{} {}", server.name(), server.version())),
@@ -46,11 +45,7 @@ impl ServerBuilder {
             Command::Http(address) => serve_http(&server, &address),
             Command::Action(action) => {
                 let runtime = || Builder::new_current_thread();
-                if block_on(runtime, print::run_action(server, &action))?? {
-                    Ok(())
-                } else {
-                    std::process::exit(1);
-                }
+                block_on(runtime, print::run_action(server, &action))?
             }
         }
     }
@@ -74,18 +69,22 @@ fn worker_threads() -> usize {
 
 #[cfg(not(feature = "stdio"))]
 fn serve_stdio(_: &Server) -> Result<()> {
-    Err("this program was built without stdio\nuse `--http [ADDR]`, or enable the feature `stdio`".into())
+    Err(Error::serve(
+        "this program was built without stdio\nuse `--http [ADDR]`, or enable the feature `stdio`",
+    ))
 }
 
 #[cfg(not(feature = "http"))]
 fn serve_http(_: &Server, _: &str) -> Result<()> {
-    Err("this program was built without HTTP\nenable the feature `http`".into())
+    Err(Error::serve("this program was built without HTTP\nenable the feature `http`"))
 }
 
 #[cfg(feature = "http")]
 fn serve_http(server: &Server, address: &str) -> Result<()> {
     block_on(Builder::new_multi_thread, async {
-        let listener = tokio::net::TcpListener::bind(address).await?;
+        let listener = tokio::net::TcpListener::bind(address).await;
+        let listener =
+            listener.map_err(|e| Error::serve(format!("cannot listen on `{address}`")).caused_by(e))?;
         let address = listener.local_addr()?;
         server.check_address(address)?;
         print::print_to_stderr(&format!("serving {} at http://{address}{}", server.name(), server.path()));
@@ -103,9 +102,10 @@ fn block_on<T: Send>(builder: impl FnOnce() -> Builder, future: impl Future<Outp
         return Ok(output);
     };
     if current.runtime_flavor() == RuntimeFlavor::CurrentThread {
-        return Err("`.run()` blocks, and the runtime that it was called in has no other thread\n\
-                    await `.serve_stdio()` there, or call `.run()` outside of the runtime"
-            .into());
+        return Err(Error::serve(
+            "`.run()` blocks, and the runtime that it was called in has no other thread\n\
+             await `.serve_stdio()` there, or call `.run()` outside of the runtime",
+        ));
     }
     // a thread of the runtime must not block on it, but another thread can
     let output = std::thread::scope(|scope| scope.spawn(|| current.block_on(future)).join());

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::command::Action;
 use crate::{
-    server::{Result, Server},
+    server::{Error, Result, Server},
     transport::memory::{MemoryClient, MemoryReply, prompt_arguments},
 };
 
@@ -82,8 +82,11 @@ pub(super) fn print_welcome(server: &Server) {
     ));
 }
 
-/// Runs a command; `false` if the server answered with a failure, which is printed.
-pub(super) async fn run_action(server: Server, action: &Action) -> Result<bool> {
+/// Runs a command and prints its result.
+///
+/// # Errors
+/// The server answered with a failure, or stdout cannot be written.
+pub(super) async fn run_action(server: Server, action: &Action) -> Result<()> {
     let client = MemoryClient::modern(server);
     match action {
         Action::List { json: true } => {
@@ -91,8 +94,7 @@ pub(super) async fn run_action(server: Server, action: &Action) -> Result<bool> 
             print_line(&format!(
                 "{:#}",
                 Value::Object(lists.into_iter().map(|(_, key, list)| (key.into(), list)).collect())
-            ))?;
-            Ok(true)
+            ))
         }
         Action::List { json: false } => print_lists(&client).await,
         Action::Schema => print_schema(&client).await,
@@ -127,14 +129,14 @@ async fn fetch_lists(client: &MemoryClient) -> Result<Vec<(&'static str, &'stati
             let entries = client
                 .list(method, member)
                 .await
-                .map_err(|reply| format!("`{method}` failed: {:#}", reply.message))?;
+                .map_err(|reply| Error::call(format!("`{method}` failed: {:#}", reply.message)))?;
             all.push((heading, member, Value::Array(entries)));
         }
     }
     Ok(all)
 }
 
-async fn print_lists(client: &MemoryClient) -> Result<bool> {
+async fn print_lists(client: &MemoryClient) -> Result<()> {
     let mut text = String::new();
     for (heading, _, entries) in fetch_lists(client).await? {
         let rows: Vec<(&str, &str)> =
@@ -149,8 +151,7 @@ async fn print_lists(client: &MemoryClient) -> Result<bool> {
             text.push('\n');
         }
     }
-    print_bytes(if text.is_empty() { "the server offers nothing\n" } else { &text }.as_bytes())?;
-    Ok(true)
+    print_bytes(if text.is_empty() { "the server offers nothing\n" } else { &text }.as_bytes())
 }
 
 /// The name or URI of a list entry, and the first line of its description.
@@ -160,7 +161,7 @@ fn name_and_description(entry: &Value) -> (&str, &str) {
     (name, entry["description"].as_str().and_then(|text| text.lines().next()).unwrap_or_default())
 }
 
-async fn print_schema(client: &MemoryClient) -> Result<bool> {
+async fn print_schema(client: &MemoryClient) -> Result<()> {
     let mut discovery = client.discover().await;
     let mut all = serde_json::Map::new();
     all.insert("server".into(), discovery["_meta"][crate::protocol::META_SERVER_INFO].take());
@@ -170,25 +171,20 @@ async fn print_schema(client: &MemoryClient) -> Result<bool> {
         }
     }
     all.extend(fetch_lists(client).await?.into_iter().map(|(_, member, entries)| (member.into(), entries)));
-    print_line(&format!("{:#}", Value::Object(all)))?;
-    Ok(true)
+    print_line(&format!("{:#}", Value::Object(all)))
 }
 
 /// Prints a reply: texts and a resource's bytes unchanged, anything else as JSON.
-fn print_reply(reply: &MemoryReply, member: &str) -> Result<bool> {
+fn print_reply(reply: &MemoryReply, member: &str) -> Result<()> {
     if let Some(error) = reply.message.get("error") {
-        print_to_stderr(&format!(
-            "error {}: {}",
-            error["code"],
-            error["message"].as_str().unwrap_or_default()
-        ));
-        return Ok(false);
+        let message = error["message"].as_str().unwrap_or_default();
+        return Err(Error::call(format!("JSON-RPC error {}: {message}", error["code"])));
     }
     let result = reply.result();
     if result["isError"] == true {
         let blocks = result["content"].as_array().into_iter().flatten();
-        print_to_stderr(&blocks.filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n"));
-        return Ok(false);
+        let texts: Vec<_> = blocks.filter_map(|block| block["text"].as_str()).collect();
+        return Err(Error::call(if texts.is_empty() { result.to_string() } else { texts.join("\n") }));
     }
     for entry in result[member].as_array().into_iter().flatten() {
         let (role, block) =
@@ -204,5 +200,5 @@ fn print_reply(reply: &MemoryReply, member: &str) -> Result<bool> {
             print_line(&block.to_string())?;
         }
     }
-    Ok(true)
+    Ok(())
 }

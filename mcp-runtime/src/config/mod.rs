@@ -278,21 +278,18 @@ impl TaskOptions {
     /// The time restarts whenever the client gets the task or responds to its requests, when the function reports
     /// progress or sends a request, and when it ends. After it the task is removed; a function that is still running is
     /// dropped. The wire's `ttlMs` counts from the task's creation, so it grows.
-    #[must_use]
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl.clamp(Duration::from_millis(1), LONGEST);
         self
     }
 
     /// Sets how often clients should poll a task: the wire's `pollIntervalMs`; 1 second by default.
-    #[must_use]
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.poll_interval = interval.clamp(Duration::from_millis(1), LONGEST);
         self
     }
 
     /// Sets how many tasks may run at once; 1024 by default, and at most half of them for one caller. More are refused.
-    #[must_use]
     pub fn max_running(mut self, tasks: usize) -> Self {
         self.max_running = tasks;
         self

@@ -318,15 +318,30 @@ impl ServerBuilder {
     /// Sets the keys that session ids and the state of unfinished calls are sealed with, so that replicas and
     /// restarts open each other's.
     ///
-    /// The first key seals, every key opens: to replace one, put the new key in front. Without this the keys are read
-    /// from the environment variable `MCP_SERVER_KEYS` (64 hexadecimal digits for each, with commas between), and
-    /// without that there is one random key.
+    /// The first key seals, every key opens: to replace one, put the new key in front. Without this [`run`](Self::run) takes
+    /// them [from the environment](Self::keys_from_env); otherwise there is one random key.
     pub fn keys(mut self, keys: impl IntoIterator<Item = [u8; 32]>) -> Self {
         let keys: Vec<_> = keys.into_iter().map(Key::new).collect();
         if keys.is_empty() {
             self.errors.push(BuildError::new("`.keys(..)` got no key\ngive it at least one".into()));
         }
         self.options.keys = Some(KeyRing::new(keys));
+        self
+    }
+
+    /// Sets the [keys](Self::keys) to those in the environment variable `MCP_SERVER_KEYS`, if it is set.
+    ///
+    /// A key is 64 hexadecimal digits, or 32 bytes in base64; several are separated by commas. [`run`](Self::run) does
+    /// this unless keys are set; [`build`](Self::build) does not read the environment.
+    pub fn keys_from_env(mut self) -> Self {
+        match KeyRing::from_environment() {
+            Ok(Some(keys)) => self.options.keys = Some(keys),
+            Ok(None) => {}
+            Err(error) => {
+                self.errors.push(BuildError::new(error));
+                self.options.keys = Some(KeyRing::new(Vec::new()));
+            }
+        }
         self
     }
 
@@ -388,7 +403,7 @@ impl ServerBuilder {
         );
         #[cfg(feature = "http")]
         errors.extend(options.http.check().into_iter().map(BuildError::new));
-        let keys = options.keys.clone().map_or_else(KeyRing::from_environment, Ok).unwrap_or_else(|error| {
+        let keys = options.keys.clone().map_or_else(KeyRing::random, Ok).unwrap_or_else(|error| {
             errors.push(BuildError::new(error));
             KeyRing::new(Vec::new())
         });
@@ -451,7 +466,7 @@ impl fmt::Debug for ServerBuilder {
 /// All errors as one.
 pub(super) fn report(errors: &[BuildError]) -> Error {
     let list: Vec<_> = errors.iter().map(ToString::to_string).collect();
-    Error::from(format!("the server cannot be built:\n{}", list.join("\n")))
+    Error::build(format!("the server cannot be built:\n{}", list.join("\n")))
 }
 
 /// The annotated items that some builder of the process has registered.

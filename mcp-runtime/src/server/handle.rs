@@ -110,7 +110,7 @@ impl ServerHandle {
             .map_err(|errors| super::builder::report(&errors))?;
         let scoped = registry.scoped();
         if shared.without_callers.load(Ordering::Relaxed) && !scoped.is_empty() {
-            return Err(Error::from(format!(
+            return Err(Error::build(format!(
                 "these items have `scopes`, but the server is served to clients whose callers are not identified: {}",
                 scoped.join(", ")
             )));

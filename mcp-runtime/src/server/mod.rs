@@ -20,7 +20,7 @@ use std::{
 
 pub use builder::ServerBuilder;
 pub(crate) use builder::warn_of_unregistered_items;
-pub use error::{Error, Result};
+pub use error::{Error, ErrorKind, Result};
 pub use handle::ServerHandle;
 pub(crate) use identity::Identity;
 use item::RegisteredItem;

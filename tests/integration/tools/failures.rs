@@ -71,7 +71,7 @@ fn question_mark() -> Result<String, ToolError> {
 }
 #[mcp_tool]
 fn runtime_error() -> mcp_runtime::Result<String> {
-    Err(Outer(io::Error::other("secret inner")))?;
+    Err(mcp_runtime::Error::other(Outer(io::Error::other("secret inner"))))?;
     Ok(String::new())
 }
 

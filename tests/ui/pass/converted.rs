@@ -11,7 +11,7 @@ fn optional(
 }
 
 fn set_up() -> mcp_runtime::Result<u32> {
-    Ok("x".parse()?)
+    "x".parse().map_err(mcp_runtime::Error::other)
 }
 
 #[mcp_tool]

@@ -78,7 +78,9 @@ impl Server {
     /// [`allowed_hosts`](crate::ServerBuilder::allowed_hosts) nor [`any_host`](crate::ServerBuilder::any_host) is used;
     /// or items have `scopes`, and callers are not identified.
     pub async fn serve_http(self, address: impl ToSocketAddrs) -> Result<()> {
-        self.serve_http_on(TcpListener::bind(address).await?).await
+        let listener = TcpListener::bind(address).await;
+        let listener = listener.map_err(|e| Error::serve("cannot listen on the address").caused_by(e))?;
+        self.serve_http_on(listener).await
     }
 
     /// Serves over HTTP on a listener until SIGTERM or Ctrl-C; see [`serve_http`](Self::serve_http).
@@ -109,7 +111,7 @@ impl Server {
         if self.keys().is_random() {
             tracing::info!(
                 "sessions and unfinished calls end with this process, since its key is random\n\
-                 set `MCP_SERVER_KEYS` or `.keys(..)` so that they survive restarts and replicas share them"
+                 set them with `.keys(..)` or `.keys_from_env()` so that they survive restarts and replicas share them"
             );
         }
         accept(handler, listener, stop).await;
@@ -124,7 +126,7 @@ impl Server {
         if address.ip().is_loopback() || options.any_host || !options.allowed_hosts.is_empty() {
             return Ok(());
         }
-        Err(Error::from(format!(
+        Err(Error::serve(format!(
             "`{address}` can be reached from other machines\n\
              name the hosts to serve with `.http(|http| http.allowed_hosts([..]))`, or serve every host with `.http(|http| http.any_host())`"
         )))
@@ -152,7 +154,7 @@ impl Server {
         if scoped.is_empty() {
             return Ok(());
         }
-        Err(Error::from(format!(
+        Err(Error::serve(format!(
             "these items have `scopes`, but callers are not identified over HTTP: {}\n\
              identify them with `.http(|http| http.caller(..))` or `.http(|http| http.caller_from::<T>())`, or let everyone call the items with \
              `.http(|http| http.trust_all_callers())`",

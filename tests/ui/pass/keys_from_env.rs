@@ -1,0 +1,67 @@
+//! The keys in the environment: `keys_from_env()` and `run()` read them, `build()` does not.
+
+#[path = "../support/child.rs"]
+mod child;
+
+use mcp_runtime::{ServerBuilder, prelude::*, serde_json::json, testing::TestServer};
+
+#[mcp_tool]
+fn one() {}
+
+#[mcp_tool]
+fn two() {}
+
+fn builder() -> ServerBuilder {
+    mcp_runtime::server!().discover().lists(|lists| lists.page_size(1))
+}
+
+/// Whether the second server accepts a cursor of the first.
+async fn share_keys(first: ServerBuilder, second: ServerBuilder) -> mcp_runtime::Result<bool> {
+    let (first, second) = (TestServer::new(first)?, TestServer::new(second)?);
+    let page = first.request("tools/list", json!({})).await;
+    let reply = second.request("tools/list", json!({ "cursor": page.value()["nextCursor"] })).await;
+    Ok(reply.error().is_none())
+}
+
+fn problems(builder: ServerBuilder) -> Option<String> {
+    builder.build().err().map(|error| error.to_string())
+}
+
+#[mcp_runtime::main]
+async fn main() -> mcp_runtime::Result<()> {
+    match std::env::args().nth(1).as_deref() {
+        None => {}
+        Some("valid") => {
+            assert!(share_keys(builder().keys_from_env(), builder().keys_from_env()).await?);
+            assert!(!share_keys(builder(), builder().keys_from_env()).await?);
+            assert!(!share_keys(builder(), builder()).await?);
+            return Ok(());
+        }
+        Some("invalid") => {
+            assert_eq!(problems(builder()), None);
+            let text = problems(builder().keys_from_env()).expect("a problem");
+            assert_eq!(text.matches("`MCP_SERVER_KEYS` contains an invalid key").count(), 1, "{text}");
+            assert!(!text.contains("secret"), "{text}");
+            return Ok(());
+        }
+        Some("unset") => {
+            let keys = || builder().keys([[7; 32]]);
+            assert!(share_keys(keys(), keys().keys_from_env()).await?);
+            assert!(!share_keys(builder().keys_from_env(), builder().keys_from_env()).await?);
+            return Ok(());
+        }
+        Some("list") if std::env::var_os("OWN_KEYS").is_some() => return builder().keys([[7; 32]]).run(),
+        Some(_) => return builder().keys_from_env().run(),
+    }
+    let (valid, invalid) = (("MCP_SERVER_KEYS", &*"ab".repeat(32)), ("MCP_SERVER_KEYS", "secret"));
+    let nothing = String::new();
+    assert_eq!(child::run(&["valid"], &[valid]), (Some(0), nothing.clone(), nothing.clone()));
+    assert_eq!(child::run(&["invalid"], &[invalid]), (Some(0), nothing.clone(), nothing.clone()));
+    assert_eq!(child::run(&["unset"], &[]), (Some(0), nothing.clone(), nothing));
+    assert_eq!(child::run(&["list"], &[valid]).0, Some(0));
+    assert_eq!(child::run(&["list"], &[invalid, ("OWN_KEYS", "1")]).0, Some(0));
+    let (code, _, stderr) = child::run(&["list"], &[invalid]);
+    assert_eq!(code, Some(1));
+    assert_eq!(stderr.matches("contains an invalid key").count(), 1, "{stderr}");
+    Ok(())
+}

@@ -354,7 +354,7 @@ const FILE_ROLES: [(&str, &str); 12] = [
     ("connection.rs", "the client's connection over one transport"),
     ("error.rs", "the errors of a layer"),
     ("message.rs", "a message of a layer"),
-    ("writer.rs", "what writes JSON, content, a connection"),
+    ("writer.rs", "what writes JSON, a connection"),
 ];
 
 #[test]

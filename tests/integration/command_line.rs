@@ -107,8 +107,7 @@ fn a_public_address_without_allowed_hosts_is_refused() {
     let (code, text) = failure(&["--http", "0.0.0.0:0"]);
     assert_eq!(code, Some(1));
     assert!(
-        text.contains("`.http(|http| http.http(|http| http.allowed_hosts([..])))`")
-            && !text.contains("serving fixture"),
+        text.contains("`.http(|http| http.allowed_hosts([..]))`") && !text.contains("serving fixture"),
         "{text}"
     );
 }

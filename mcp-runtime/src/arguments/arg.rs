@@ -8,8 +8,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::{
+    call::{InvalidArgument, RawArgument, RawArguments},
     completion::{CompleteFn, choices_in_schema},
-    raw::{InvalidArgument, RawArgument, RawArguments},
     rules::Rules,
     text::missing,
 };

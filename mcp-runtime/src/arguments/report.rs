@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     arg::AnyArg,
-    raw::{RawArguments, without_position},
+    call::{RawArguments, without_position},
 };
 use crate::{
     error::Failure,

@@ -1,10 +1,88 @@
-//! Content blocks: the parts of tool results and prompt messages.
+//! Content blocks: the parts of tool results and prompt messages, with their annotations; and how content is written for
+//! one revision, without the fields and kinds that the revision does not have.
 
 use std::borrow::Cow;
 
+use base64::Engine as _;
 use serde_json::{Map, Value};
 
-use super::{Annotations, Icon, ResourceContents, annotations::impl_annotation_setters, data::BinaryData};
+use super::{
+    Icon, Message, ResourceContents, Theme,
+    resource_contents::{ResourceBody, ResourceDefaults},
+};
+use crate::{
+    jsonrpc::{Object, write_array, write_string},
+    protocol::Revision,
+};
+
+/// The author or the audience of content: the wire's `user` or `assistant`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// `user`
+    User,
+    /// `assistant`
+    Assistant,
+}
+
+impl Role {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
+    }
+
+    const fn as_json(self) -> &'static str {
+        match self {
+            Self::User => "\"user\"",
+            Self::Assistant => "\"assistant\"",
+        }
+    }
+}
+
+/// Hints about a block or a resource: its audience, its priority, and when it was last modified.
+///
+/// See [annotations](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#annotations).
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Annotations {
+    /// The wire's `audience`.
+    pub audience: Vec<Role>,
+    /// The wire's `priority`, 0 to 1.
+    pub priority: Option<f64>,
+    /// The wire's `lastModified`, an ISO 8601 time; clients before 2025-06-18 do not see it.
+    pub last_modified: Option<String>,
+}
+
+/// Implements the setters of annotations, for types with an `annotations(&mut self) -> &mut Annotations`.
+macro_rules! impl_annotation_setters {
+    ($($annotated:ident)*) => {$(
+        impl $annotated {
+            /// The intended audience: the wire's `annotations.audience`.
+            #[must_use]
+            pub fn audience(mut self, audience: impl IntoIterator<Item = $crate::content::Role>) -> Self {
+                self.annotations().audience = audience.into_iter().collect();
+                self
+            }
+
+            /// The importance, from 0 to 1: the wire's `annotations.priority`.
+            #[must_use]
+            pub fn priority(mut self, priority: f64) -> Self {
+                self.annotations().priority = Some(priority.clamp(0.0, 1.0));
+                self
+            }
+
+            /// The time of the last change, in ISO 8601: the wire's `annotations.lastModified`; clients before 2025-06-18
+            /// do not see it.
+            #[must_use]
+            pub fn last_modified(mut self, time: impl Into<String>) -> Self {
+                self.annotations().last_modified = Some(time.into());
+                self
+            }
+        }
+    )*};
+}
+pub(crate) use impl_annotation_setters;
 
 /// One content block of a tool result or a prompt message.
 ///
@@ -26,9 +104,9 @@ pub enum Content {
 
 /// The fields that every kind of block has.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct CommonFields {
-    pub(crate) annotations: Option<Box<Annotations>>,
-    pub(crate) meta: Option<Box<Map<String, Value>>>,
+struct CommonFields {
+    annotations: Option<Box<Annotations>>,
+    meta: Option<Box<Map<String, Value>>>,
 }
 
 /// Implements the fields that all blocks have, and the conversion into [`Content`].
@@ -61,7 +139,7 @@ impl_annotation_setters!(Text Image Audio ResourceLink Embedded);
 #[derive(Debug, Clone, PartialEq)]
 pub struct Text {
     pub(crate) text: Cow<'static, str>,
-    pub(super) common: CommonFields,
+    common: CommonFields,
 }
 
 impl Text {
@@ -94,7 +172,7 @@ macro_rules! define_media {
         pub struct $block {
             pub(crate) data: BinaryData,
             pub(crate) mime: Cow<'static, str>,
-            pub(super) common: CommonFields,
+            common: CommonFields,
         }
 
         impl $block {
@@ -127,7 +205,7 @@ pub struct ResourceLink {
     pub(crate) mime: Option<String>,
     pub(crate) size: Option<u64>,
     pub(crate) icons: Vec<Icon>,
-    pub(super) common: CommonFields,
+    common: CommonFields,
 }
 
 impl ResourceLink {
@@ -185,7 +263,7 @@ impl ResourceLink {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Embedded {
     pub(crate) resource: ResourceContents,
-    pub(super) common: CommonFields,
+    common: CommonFields,
 }
 
 impl Embedded {
@@ -203,5 +281,181 @@ impl Embedded {
     /// A binary resource in a block; its bytes are sent as base64.
     pub fn blob(uri: impl Into<String>, mime: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
         Self::new(ResourceContents::blob(bytes).uri(uri).mime(mime))
+    }
+}
+
+/// Binary data, which JSON holds as base64: bytes to be encoded, or base64 that is sent unchanged.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum BinaryData {
+    Bytes(Vec<u8>),
+    Base64(String),
+}
+
+impl BinaryData {
+    /// Appends the base64 as a JSON string.
+    fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Bytes(bytes) => write_base64(out, bytes),
+            Self::Base64(text) => write_string(out, text),
+        }
+    }
+}
+
+fn write_base64(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.push(b'"');
+    let start = out.len();
+    out.resize(start + bytes.len().div_ceil(3) * 4, 0);
+    // the slice has exactly the encoded size, so this does not fail; if it did, the string would be empty
+    let written =
+        base64::engine::general_purpose::STANDARD.encode_slice(bytes, &mut out[start..]).unwrap_or(0);
+    out.truncate(start + written);
+    out.push(b'"');
+}
+
+/// Writes content for one revision, downgraded where that revision is older.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ContentWriter(pub(crate) Revision);
+
+impl ContentWriter {
+    fn supports(self, since: Revision) -> bool {
+        self.0 >= since
+    }
+
+    pub(crate) fn write_annotations(self, object: &mut Object<'_>, annotations: &Annotations) {
+        object.object("annotations", |a| {
+            if !annotations.audience.is_empty() {
+                write_array(a.key("audience"), &annotations.audience, |out, role| {
+                    write_string(out, role.as_str());
+                });
+            }
+            if let Some(priority) = annotations.priority {
+                a.value("priority", &priority);
+            }
+            if self.supports(Revision::V2025_06_18) {
+                a.opt_str("lastModified", annotations.last_modified.as_deref());
+            }
+        });
+    }
+
+    pub(crate) fn write_icons(self, object: &mut Object<'_>, icons: &[Icon]) {
+        if icons.is_empty() || !self.supports(Revision::V2025_11_25) {
+            return;
+        }
+        write_array(object.key("icons"), icons, |out, icon| {
+            let mut object = Object::new(out);
+            object.str("src", &icon.src).opt_str("mimeType", icon.mime.as_deref());
+            if !icon.sizes.is_empty() {
+                object.value("sizes", &icon.sizes);
+            }
+            object.opt_str("theme", icon.theme.map(Theme::as_str));
+            object.end();
+        });
+    }
+
+    fn write_common(self, object: &mut Object<'_>, common: &CommonFields) {
+        if let Some(annotations) = &common.annotations {
+            self.write_annotations(object, annotations);
+        }
+        self.write_meta(object, common.meta.as_deref());
+    }
+
+    fn write_meta(self, object: &mut Object<'_>, meta: Option<&Map<String, Value>>) {
+        if let Some(meta) = meta.filter(|_| self.supports(Revision::V2025_06_18)) {
+            object.value("_meta", meta);
+        }
+    }
+
+    pub(crate) fn write_content(self, out: &mut Vec<u8>, content: &Content) {
+        let mut block = Object::new(out);
+        match content {
+            Content::Text(text) => {
+                block.raw("type", "\"text\"").str("text", &text.text);
+                self.write_common(&mut block, &text.common);
+            }
+            Content::Image(image) => {
+                block.raw("type", "\"image\"");
+                image.data.write(block.key("data"));
+                block.str("mimeType", &image.mime);
+                self.write_common(&mut block, &image.common);
+            }
+            Content::Audio(audio) if self.supports(Revision::V2025_03_26) => {
+                block.raw("type", "\"audio\"");
+                audio.data.write(block.key("data"));
+                block.str("mimeType", &audio.mime);
+                self.write_common(&mut block, &audio.common);
+            }
+            Content::Audio(audio) => {
+                block.raw("type", "\"resource\"").object("resource", |r| {
+                    r.raw("uri", "\"audio:inline\"").str("mimeType", &audio.mime);
+                    audio.data.write(r.key("blob"));
+                });
+                self.write_common(&mut block, &audio.common);
+            }
+            Content::ResourceLink(link) if self.supports(Revision::V2025_06_18) => {
+                block.raw("type", "\"resource_link\"").str("uri", &link.uri).str("name", &link.name);
+                block
+                    .opt_str("title", link.title.as_deref())
+                    .opt_str("description", link.description.as_deref());
+                block.opt_str("mimeType", link.mime.as_deref());
+                if let Some(size) = link.size {
+                    block.value("size", &size);
+                }
+                self.write_icons(&mut block, &link.icons);
+                self.write_common(&mut block, &link.common);
+            }
+            Content::ResourceLink(link) => {
+                block.raw("type", "\"text\"").str("text", &format!("{}: {}", link.name, link.uri));
+                self.write_common(&mut block, &link.common);
+            }
+            Content::Embedded(embedded) => {
+                block.raw("type", "\"resource\"");
+                self.write_resource(block.key("resource"), &embedded.resource, ResourceDefaults::default());
+                self.write_common(&mut block, &embedded.common);
+            }
+        }
+        block.end();
+    }
+
+    pub(crate) fn write_resource(
+        self,
+        out: &mut Vec<u8>,
+        contents: &ResourceContents,
+        defaults: ResourceDefaults<'_>,
+    ) {
+        let mut item = Object::new(out);
+        item.str("uri", contents.uri.as_deref().unwrap_or(defaults.uri));
+        let fallback = match &contents.body {
+            ResourceBody::Text(_) => "text/plain",
+            ResourceBody::Blob(_) => "application/octet-stream",
+        };
+        item.str("mimeType", contents.mime.as_deref().or(defaults.mime).unwrap_or(fallback));
+        match &contents.body {
+            ResourceBody::Text(text) => {
+                item.str("text", text);
+            }
+            ResourceBody::Blob(data) => data.write(item.key("blob")),
+        }
+        let meta = contents.meta.as_deref();
+        // hosts prefer `ui` from the contents to `ui` from the list, so that a function can set it for each read
+        let ui = defaults.ui.filter(|_| contents.uri.as_deref().is_none_or(|uri| uri == defaults.uri));
+        match ui.filter(|_| meta.is_none_or(|meta| !meta.contains_key("ui"))) {
+            Some(ui) if self.supports(Revision::V2025_06_18) => {
+                item.object("_meta", |object| {
+                    for (key, value) in meta.into_iter().flatten() {
+                        object.escaped_value(key, value);
+                    }
+                    object.raw("ui", ui);
+                });
+            }
+            _ => self.write_meta(&mut item, meta),
+        }
+        item.end();
+    }
+
+    pub(crate) fn write_message(self, out: &mut Vec<u8>, message: &Message) {
+        let mut object = Object::new(out);
+        object.raw("role", message.role.as_json());
+        self.write_content(object.key("content"), &message.content);
+        object.end();
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::data::BinaryData;
+use super::block::BinaryData;
 
 /// Bytes of a resource, sent as a base64 `blob`.
 #[derive(Debug, Clone, PartialEq, Eq)]

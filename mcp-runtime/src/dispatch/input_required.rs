@@ -21,16 +21,13 @@ use crate::{
 };
 
 impl Request<'_> {
-    /// What the client sends along when it retries a call; `None` if this is not a retry.
-    pub(super) fn retry<'b>(
+    /// Reads what the client sends along with the retry of this `call`.
+    pub(super) fn read_retry(
         &self,
         server: &Server,
-        call: impl FnOnce() -> CallBinding<'b>,
-    ) -> Result<Option<Arc<Retry>>, ProtocolError> {
+        call: &CallBinding<'_>,
+    ) -> Result<Arc<Retry>, ProtocolError> {
         let Params { input_responses, request_state, .. } = self.params;
-        if !self.revision.is_modern() || (input_responses.is_none() && request_state.is_none()) {
-            return Ok(None);
-        }
         let responses: BTreeMap<String, RawJson> = match input_responses {
             None => BTreeMap::new(),
             Some(raw) => Some(raw.get())
@@ -44,14 +41,14 @@ impl Request<'_> {
                 let text = decode_string(raw)
                     .ok_or_else(|| ProtocolError::invalid_params("`requestState` is not a string"))?;
                 let sealer = server.state_sealer(self.context.caller.as_deref());
-                Some(sealer.open(&text, &call()).ok_or_else(|| {
+                Some(sealer.open(&text, call).ok_or_else(|| {
                     ProtocolError::invalid_params(
                         "`requestState` does not belong to this call, or has expired\nstart the call anew",
                     )
                 })?)
             }
         };
-        Ok(Some(Arc::new(Retry { state, responses })))
+        Ok(Arc::new(Retry { state, responses }))
     }
 
     /// Refuses a call of an item that requires more than the client declares.

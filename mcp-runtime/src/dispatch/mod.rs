@@ -3,7 +3,6 @@
 
 mod completion;
 mod connection_state;
-mod in_flight;
 mod inbound;
 mod input_required;
 mod item_call;
@@ -22,9 +21,9 @@ mod tasks;
 mod tools;
 
 pub(crate) use connection_state::{ConnectionState, THE_CLIENT};
-pub(crate) use in_flight::{InFlight, Registration};
 pub(crate) use inbound::{
-    Batch, Calls, OpenRequests, RequestRevision, RunningRequest, StartedRequest, id_in_use, resolve_revision,
+    Batch, Calls, InFlight, OpenRequests, Registration, RequestRevision, RunningRequest, StartedRequest,
+    id_in_use, resolve_revision,
 };
 #[cfg(feature = "http")]
 pub(crate) use inbound::{declared_version, unsupported_version};

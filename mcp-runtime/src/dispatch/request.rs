@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use super::response::Reply;
 use crate::{
+    client_request::CallBinding,
     connection::{Access, ClientData, RequestContext},
     context::{ClientRequests, Context, ContextInner, Delivery, Retry, TaskStart, has_forwarder},
     extensions::Extensions,
@@ -130,6 +131,19 @@ impl<'a> Request<'a> {
         let owned = |raw: Option<&RawValue>| raw.map(|raw| Arc::from(raw.get()));
         let meta = &self.params.meta;
         ClientData { info: owned(meta.client_info), capabilities: owned(meta.capabilities) }
+    }
+
+    /// What the client sends along when it retries a call; `None` if this is not a retry.
+    pub(super) fn retry<'b>(
+        &self,
+        server: &Server,
+        call: impl FnOnce() -> CallBinding<'b>,
+    ) -> Result<Option<Arc<Retry>>, ProtocolError> {
+        let Params { input_responses, request_state, .. } = self.params;
+        if !self.revision.is_modern() || (input_responses.is_none() && request_state.is_none()) {
+            return Ok(None);
+        }
+        self.read_retry(server, &call()).map(Some)
     }
 
     /// Checks what every request must satisfy, whatever its method.

@@ -1,5 +1,6 @@
-//! Parses a JSON-RPC message in one pass, into slices of its text. A message that is not valid is parsed a second time,
-//! to report what is wrong with it.
+//! JSON-RPC messages: parsed in one pass into slices of their text, which are decoded only when they are needed; and
+//! their ids: which ones are accepted, and when two are equal. A message that is not valid is parsed a second time, to
+//! report what is wrong with it.
 
 use std::{borrow::Cow, collections::HashSet, fmt};
 
@@ -12,8 +13,6 @@ use serde_json::value::RawValue;
 use super::{
     ProtocolError,
     params::{Params, deserialize_params},
-    raw_value::{CowStr, decode_string, deserialize_raw},
-    request_id::{MAX_ID_BYTES, is_valid_id},
 };
 use crate::protocol;
 
@@ -98,6 +97,67 @@ fn is_well_formed(m: &JsonRpcMessage<'_>) -> bool {
             Some(_) => m.result.is_none() && m.error.is_none(),
             None => m.id.is_some() && (m.result.is_some() != m.error.is_some()),
         }
+}
+
+/// The text of a JSON string, borrowed where it has no escape; `None` for any other value.
+pub(crate) fn decode_string(raw: &RawValue) -> Option<Cow<'_, str>> {
+    let inner = raw.get().strip_prefix('"')?.strip_suffix('"')?;
+    if memchr::memchr(b'\\', inner.as_bytes()).is_some() {
+        serde_json::from_str(raw.get()).ok().map(Cow::Owned)
+    } else {
+        Some(Cow::Borrowed(inner))
+    }
+}
+
+/// Unlike `Option<&RawValue>` alone, distinguishes `null` from an absent member.
+pub(super) fn deserialize_raw<'de: 'a, 'a, D: Deserializer<'de>>(
+    d: D,
+) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(d).map(Some)
+}
+
+/// A string, borrowed where it has no escape.
+#[derive(Deserialize)]
+#[serde(transparent)]
+pub(super) struct CowStr<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+
+/// The largest id or progress token in bytes of raw JSON: both are repeated in messages to the client.
+pub(crate) const MAX_ID_BYTES: usize = 1 << 10;
+
+/// An id as a key: `1` and `"1"` differ, `"a"` and `"\u0061"` do not.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum RequestId {
+    Number(Box<str>),
+    Text(Box<str>),
+}
+
+impl RequestId {
+    /// The id that this raw JSON denotes, if it is a string or an integer.
+    pub(crate) fn from_raw(raw: &RawValue) -> Option<Self> {
+        match decode_string(raw) {
+            Some(text) => Some(Self::Text(text.into())),
+            None => is_integer(raw.get()).then(|| Self::Number(raw.get().into())),
+        }
+    }
+
+    /// The id of a message that [`parse`] accepted.
+    pub(crate) fn from_json(id: &str) -> Self {
+        match id.strip_prefix('"').and_then(|_| serde_json::from_str::<String>(id).ok()) {
+            Some(text) => Self::Text(text.into()),
+            None => Self::Number(id.into()),
+        }
+    }
+}
+
+/// Whether raw JSON is a string or an integer of at most [`MAX_ID_BYTES`].
+pub(crate) fn is_valid_id(raw: &RawValue) -> bool {
+    let json = raw.get();
+    json.len() <= MAX_ID_BYTES && (json.starts_with('"') || is_integer(json))
+}
+
+fn is_integer(json: &str) -> bool {
+    let digits = json.strip_prefix('-').unwrap_or(json);
+    !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// The elements of an array of messages as text; `None` if `text` is not an array.

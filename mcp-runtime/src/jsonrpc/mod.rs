@@ -3,14 +3,12 @@
 mod error;
 mod message;
 mod params;
-mod raw_value;
-mod request_id;
 mod writer;
 
 pub use error::ProtocolError;
 pub(crate) use error::write_error_response;
-pub(crate) use message::{JsonRpcMessage, MalformedMessage, parse, parse_batch};
+pub(crate) use message::{
+    JsonRpcMessage, MAX_ID_BYTES, MalformedMessage, RequestId, decode_string, is_valid_id, parse, parse_batch,
+};
 pub(crate) use params::{Meta, Params};
-pub(crate) use raw_value::decode_string;
-pub(crate) use request_id::{MAX_ID_BYTES, RequestId, is_valid_id};
 pub(crate) use writer::{Object, notification, replace_line_breaks, request, write_array, write_string};

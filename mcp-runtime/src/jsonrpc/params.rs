@@ -9,7 +9,7 @@ use serde::{
 use serde_json::value::RawValue;
 
 use super::{
-    raw_value::{CowStr, deserialize_raw},
+    message::{CowStr, deserialize_raw},
     writer::Object,
 };
 use crate::protocol::{

@@ -1,34 +1,133 @@
-//! One connection over a byte stream, one message per line: requests that complete immediately are answered in place,
-//! the others are scheduled.
+//! One connection over a byte stream, one message per line: lines are cut out of what has been read; requests that
+//! complete immediately are answered in place; the others are scheduled, which decides how many run at once, which are
+//! queued or refused as busy, and how they end when the connection does. Replies are written in the order in which
+//! requests complete.
 //!
 //! See [stdio](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio).
 
-use std::{sync::Arc, time::Duration};
-
-use tokio::runtime::Handle;
-
-use super::{
-    line_buffer::{Line, LineBuffer},
-    scheduler::{Admission, RequestScheduler},
-    writer::{ConnectionWriter, OutputBuffer},
+use std::{
+    collections::VecDeque,
+    ops::Range,
+    pin::pin,
+    sync::Arc,
+    task::{Context as TaskContext, Poll, Waker},
+    time::Duration,
 };
+
+use tokio::{runtime::Handle, sync::Notify, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::writer::{ConnectionWriter, OutputBuffer};
 use crate::{
     admission::Budget,
+    blocking::CallPermit,
     connection::{ClientConnection, PendingResponse, RequestContext, SessionState},
     dispatch::{
-        Batch, ConnectionState, Reply, Request, RequestRevision, StartedRequest, THE_CLIENT, id_in_use,
-        resolve_revision,
+        Batch, Calls, ConnectionState, ListenStream, OpenRequests, Registration, Reply, Request,
+        RequestRevision, RunningRequest, StartedRequest, THE_CLIENT, encode, id_in_use, resolve_revision,
     },
-    events::{Filter, ListChanges},
+    events::{Filter, ListChanges, Subscriber},
     jsonrpc::{JsonRpcMessage, MalformedMessage, ProtocolError, parse, parse_batch, write_error_response},
     protocol::Revision,
     server::Server,
+    sync::{Mutex, MutexGuard},
 };
 
 /// Bytes of replies after which they are flushed even if more requests have been read already.
 pub(crate) const FLUSH_SIZE: usize = 64 << 10;
 /// How long calls may run after the input has ended, unless `drain` is set.
 pub(crate) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
+/// Bytes of one read, and the initial size of the buffer.
+const READ_SIZE: usize = 64 << 10;
+/// A buffer that a long line has grown beyond this size is freed once it is empty.
+const MAX_KEPT: usize = 1 << 20;
+
+/// One line, without its line ending.
+#[derive(Debug, PartialEq, Eq)]
+enum Line {
+    /// Its range in the buffer.
+    Text(Range<usize>),
+    /// The line exceeds the limit; the rest of it is discarded.
+    TooLong,
+}
+
+/// A buffer that bytes are read into and lines are taken from, in place and with a limit on the length of a line.
+#[derive(Debug)]
+struct LineBuffer {
+    bytes: Vec<u8>,
+    /// `start..end` has been read and not yet returned; it contains no line ending before `scanned`.
+    start: usize,
+    scanned: usize,
+    end: usize,
+    limit: usize,
+    /// The bytes up to the next line ending belong to a line that exceeds the limit.
+    skipping: bool,
+}
+
+impl LineBuffer {
+    fn new(limit: usize) -> Self {
+        Self { bytes: vec![0; READ_SIZE], start: 0, scanned: 0, end: 0, limit, skipping: false }
+    }
+
+    /// Space for the next bytes, never empty; [`advance`](Self::advance) makes those that were read part of the buffer.
+    fn spare_capacity(&mut self) -> &mut [u8] {
+        if self.start == self.end {
+            (self.start, self.scanned, self.end) = (0, 0, 0);
+            if self.bytes.len() > MAX_KEPT {
+                self.bytes = vec![0; READ_SIZE];
+            }
+        } else if self.bytes.len() - self.end < READ_SIZE / 4 {
+            self.bytes.copy_within(self.start..self.end, 0);
+            (self.scanned, self.end) = (self.scanned - self.start, self.end - self.start);
+            self.start = 0;
+            if self.end > self.bytes.len() / 2 {
+                let larger = (self.bytes.len() * 2)
+                    .min(self.limit.saturating_add(READ_SIZE))
+                    .max(self.end + READ_SIZE / 2);
+                self.bytes.resize(larger, 0);
+            }
+        }
+        self.bytes.get_mut(self.end..).unwrap_or_default()
+    }
+
+    /// Appends the first `bytes` bytes of the spare capacity.
+    fn advance(&mut self, bytes: usize) {
+        self.end = (self.end + bytes).min(self.bytes.len());
+    }
+
+    /// The next complete line that has been read.
+    fn next_line(&mut self) -> Option<Line> {
+        loop {
+            let Some(offset) = memchr::memchr(b'\n', self.bytes.get(self.scanned..self.end)?) else {
+                self.scanned = self.end;
+                if self.skipping {
+                    self.start = self.end;
+                } else if self.end - self.start > self.limit {
+                    self.start = self.end;
+                    self.skipping = true;
+                    return Some(Line::TooLong);
+                }
+                return None;
+            };
+            let (start, end) = (self.start, self.scanned + offset);
+            self.start = end + 1;
+            self.scanned = self.start;
+            if std::mem::take(&mut self.skipping) {
+                continue;
+            }
+            if end - start > self.limit {
+                return Some(Line::TooLong);
+            }
+            return Some(Line::Text(start..end));
+        }
+    }
+
+    /// What follows the last line ending, once the stream has ended.
+    fn last_line(&mut self) -> Option<Line> {
+        let start = std::mem::replace(&mut self.start, self.end);
+        if self.skipping || start == self.end { None } else { Some(Line::Text(start..self.end)) }
+    }
+}
 
 /// The client of a connection, as its requests see it.
 struct StreamClient {
@@ -292,5 +391,518 @@ impl StreamConnection {
         // this revision has no errors without an id, so each request gets one
         let replies: Vec<_> = ids.iter().map(|id| (Box::from(*id), Reply::from(error.clone()))).collect();
         self.scheduler.write_batch(&replies, out);
+    }
+}
+
+/// Whether a message is served now, later or not at all.
+#[derive(Clone, Copy)]
+enum Admission {
+    Now,
+    Queue,
+    Busy,
+    Stopping,
+}
+
+impl Admission {
+    fn error(self) -> ProtocolError {
+        ProtocolError::internal(match self {
+            Self::Stopping => "the server is stopping",
+            _ => "the server is busy\nsend the request again when others have been answered",
+        })
+    }
+}
+
+/// The requests of one connection: those that run, those that are queued, and how each of them ends.
+pub(crate) struct RequestScheduler {
+    server: Server,
+    writer: Arc<ConnectionWriter>,
+    runtime: Handle,
+    state: Arc<ConnectionState>,
+    requests: Option<Arc<Budget>>,
+    table: Mutex<SchedulerTable>,
+    /// Notified when the last request has ended.
+    idle: Notify,
+    /// Fires when every request is dropped.
+    aborted: CancellationToken,
+}
+
+#[derive(Default)]
+struct SchedulerTable {
+    /// Requests that run; those of a batch are counted individually.
+    running: usize,
+    /// Subscriptions that are open.
+    streams: usize,
+    queue: VecDeque<QueuedMessage>,
+    queued_bytes: usize,
+    stopping: bool,
+    /// The task that notifies the client of changes.
+    notifying: Option<tokio::task::AbortHandle>,
+}
+
+/// A message that waits until it can be served, as text.
+struct QueuedMessage {
+    text: Box<[u8]>,
+    registrations: Vec<Registration>,
+    revision: Revision,
+    context: RequestContext,
+}
+
+impl RequestScheduler {
+    /// A scheduler without requests; `requests` is the budget shared with other connections, if any.
+    fn new(
+        server: Server,
+        writer: Arc<ConnectionWriter>,
+        runtime: Handle,
+        state: Arc<ConnectionState>,
+        requests: Option<Arc<Budget>>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            server,
+            writer,
+            runtime,
+            state,
+            requests,
+            table: Mutex::default(),
+            idle: Notify::new(),
+            aborted: CancellationToken::default(),
+        })
+    }
+
+    fn table(&self) -> MutexGuard<'_, SchedulerTable> {
+        self.table.lock()
+    }
+
+    fn open_requests(&self) -> OpenRequests<'_> {
+        OpenRequests { client: THE_CLIENT, in_flight: &self.state.in_flight, pending: &self.state.pending }
+    }
+
+    fn has_capacity(&self, table: &SchedulerTable, requests: usize) -> bool {
+        let limit = self.server.options().limits.max_in_flight;
+        // a batch that exceeds the limit is served as well, but alone
+        let used = table.running + self.writer.unwritten_replies();
+        used == 0 || used + requests <= limit
+    }
+
+    /// Decides about a message with this number of requests. Only the reader calls it, so the decision holds until it
+    /// has been carried out.
+    fn admit(&self, requests: usize, bytes: usize) -> Admission {
+        let table = self.table();
+        let options = self.server.options();
+        if table.stopping {
+            Admission::Stopping
+        } else if table.queue.is_empty() && self.has_capacity(&table, requests) {
+            Admission::Now
+        } else if table.queue.len() < options.limits.max_queued
+            && table.queued_bytes + bytes <= options.limits.max_queued_bytes
+        {
+            Admission::Queue
+        } else {
+            Admission::Busy
+        }
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.table().stopping
+    }
+
+    /// Serves a notification; messages of which every request has been cancelled leave the queue.
+    fn receive_notification(&self, message: &JsonRpcMessage<'_>) {
+        self.open_requests().handle_notification(message);
+        let mut table = self.table();
+        let SchedulerTable { queue, queued_bytes, .. } = &mut *table;
+        queue.retain_mut(|queued| {
+            let cancelled = queued.registrations.iter_mut().all(Registration::is_cancelled);
+            *queued_bytes -= if cancelled { queued.text.len() } else { 0 };
+            !cancelled
+        });
+    }
+
+    /// Starts a request.
+    fn start_request(&self, request: Request<'_>, registrations: &mut Vec<Registration>) -> StartedRequest {
+        let Some(budget) = &self.requests else {
+            return self.server.start_request(request, Some(self.open_requests()), registrations);
+        };
+        let Some(permit) = budget.try_acquire(1) else {
+            return StartedRequest::Reply(Admission::Busy.error().into());
+        };
+        match self.server.start_request(request, Some(self.open_requests()), registrations) {
+            StartedRequest::Reply(reply) => StartedRequest::Reply(reply),
+            StartedRequest::Running(mut running) => {
+                running.pending.hold(CallPermit::Budget(permit));
+                StartedRequest::Running(running)
+            }
+        }
+    }
+
+    /// Writes one reply as a line.
+    fn write(&self, reply: &Reply, id: &str, revision: Revision, out: &mut OutputBuffer) {
+        let start = out.bytes.len();
+        encode(&mut out.bytes, reply, id, revision, self.server.identity());
+        out.end_line(start);
+    }
+
+    /// Writes the replies to a batch as one line.
+    fn write_batch(&self, replies: &[(Box<str>, Reply)], out: &mut OutputBuffer) {
+        if replies.is_empty() {
+            return;
+        }
+        let start = out.bytes.len();
+        for (id, reply) in replies {
+            out.bytes.push(if out.bytes.len() == start { b'[' } else { b',' });
+            encode(&mut out.bytes, reply, id, Revision::V2025_03_26, self.server.identity());
+        }
+        out.bytes.push(b']');
+        out.end_line(start);
+    }
+
+    /// Queues a message; `false` if one of its ids is in use.
+    fn queue(
+        self: &Arc<Self>,
+        ids: &[&str],
+        text: &[u8],
+        revision: Revision,
+        context: &RequestContext,
+    ) -> bool {
+        let register = |id: &&str| self.state.in_flight.register(THE_CLIENT, id);
+        let Some(registrations) = ids.iter().map(register).collect() else { return false };
+        {
+            let mut table = self.table();
+            table.queued_bytes += text.len();
+            let context = context.clone();
+            table.queue.push_back(QueuedMessage { text: text.into(), registrations, revision, context });
+        }
+        // a request may have ended since the decision to queue the message
+        self.start_queued();
+        true
+    }
+
+    /// Runs a request that did not complete immediately.
+    fn spawn_request(self: &Arc<Self>, running: RunningRequest, revision: Revision) {
+        self.table().running += 1;
+        let (scheduler, id) = (Arc::clone(self), running.id.clone());
+        self.runtime.spawn(async move {
+            let reply = tokio::select! {
+                biased;
+                () = scheduler.aborted.cancelled() => None,
+                reply = running => reply,
+            };
+            let mut out = OutputBuffer::default();
+            if let Some(reply) = reply {
+                scheduler.write(&reply, &id, revision, &mut out);
+            }
+            scheduler.finish(1, out);
+        });
+    }
+
+    /// Writes the replies to a batch, immediately if all of its requests have completed.
+    fn answer_batch(self: &Arc<Self>, mut calls: Calls, out: &mut OutputBuffer) {
+        if !calls.is_running() {
+            return self.write_batch(&calls.take_replies(), out);
+        }
+        let count = calls.len();
+        self.table().running += count;
+        let scheduler = Arc::clone(self);
+        self.runtime.spawn(async move {
+            let mut out = OutputBuffer::default();
+            scheduler.complete_batch(calls, &mut out).await;
+            scheduler.finish(count, out);
+        });
+    }
+
+    /// Waits for the requests of a batch and writes their replies.
+    async fn complete_batch(&self, mut calls: Calls, out: &mut OutputBuffer) {
+        tokio::select! {
+            biased;
+            () = self.aborted.cancelled() => return,
+            () = std::future::poll_fn(|cx| calls.poll(cx)) => {}
+        }
+        self.write_batch(&calls.take_replies(), out);
+    }
+
+    /// Starts queued messages while there is capacity.
+    fn start_queued(self: &Arc<Self>) {
+        loop {
+            let queued = {
+                let mut table = self.table();
+                let requests = table.queue.front().map(|queued| queued.registrations.len());
+                let Some(requests) = requests.filter(|requests| self.has_capacity(&table, *requests)) else {
+                    return;
+                };
+                let Some(queued) = table.queue.pop_front() else { return };
+                table.queued_bytes -= queued.text.len();
+                table.running += requests;
+                queued
+            };
+            let (scheduler, count) = (Arc::clone(self), queued.registrations.len());
+            self.runtime.spawn(async move {
+                let mut out = OutputBuffer::default();
+                scheduler.answer_queued(queued, &mut out).await;
+                scheduler.finish(count, out);
+            });
+        }
+    }
+
+    async fn answer_queued(&self, queued: QueuedMessage, out: &mut OutputBuffer) {
+        let QueuedMessage { text, mut registrations, revision, context } = queued;
+        if let Some(members) = parse_batch(&text) {
+            let (batch, open) = (Batch::parse(&members), Some(self.open_requests()));
+            let started = self.server.start_batch(&batch, &context, open, &mut registrations);
+            return self.complete_batch(started.calls, out).await;
+        }
+        // cancelled while it was queued
+        if registrations.iter_mut().any(Registration::is_cancelled) {
+            return;
+        }
+        let running = {
+            let Ok(message) = parse(&text) else { return };
+            let Some(request) = Request::from_message(&message, revision, &context) else { return };
+            match self.start_request(request, &mut registrations) {
+                StartedRequest::Reply(reply) => return self.write(&reply, request.id, revision, out),
+                StartedRequest::Running(running) => running,
+            }
+        };
+        let id = running.id.clone();
+        tokio::select! {
+            biased;
+            () = self.aborted.cancelled() => {}
+            reply = running => if let Some(reply) = reply {
+                self.write(&reply, &id, revision, out);
+            }
+        }
+    }
+
+    /// Records that this number of requests has ended, with these replies.
+    fn finish(self: &Arc<Self>, requests: usize, mut out: OutputBuffer) {
+        // before the count: the connection is not idle while replies are unwritten
+        out.flush(&self.writer);
+        self.table().running -= requests;
+        self.start_queued();
+        self.wake_if_idle();
+    }
+
+    fn wake_if_idle(&self) {
+        if self.is_idle() {
+            self.idle.notify_waiters();
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        let table = self.table();
+        table.running == 0 && table.streams == 0 && table.queue.is_empty()
+    }
+
+    /// Serves a subscription until the client or the server ends it; its acknowledgement is sent immediately.
+    fn spawn_subscription(
+        self: &Arc<Self>,
+        mut subscription: ListenStream,
+        registration: Option<Registration>,
+    ) {
+        let mut cx = TaskContext::from_waker(Waker::noop());
+        if let Poll::Ready(Some(acknowledgement)) = subscription.poll_next(&mut cx) {
+            self.writer.send_line(acknowledgement, 0);
+        }
+        self.table().streams += 1;
+        let scheduler = Arc::clone(self);
+        self.runtime.spawn(async move {
+            let cancelled = async {
+                match registration {
+                    Some(mut registration) => registration.cancelled().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = scheduler.aborted.cancelled() => {}
+                () = cancelled => {}
+                () = scheduler.serve_subscription(&mut subscription) => {
+                    // in this order: clients treat the reverse as a lost subscription
+                    scheduler.writer.send_line(subscription.result(), 1);
+                    scheduler.writer.send_line(subscription.cancelled_notification(), 0);
+                }
+            }
+            scheduler.table().streams -= 1;
+            scheduler.wake_if_idle();
+        });
+    }
+
+    async fn serve_subscription(&self, subscription: &mut ListenStream) {
+        let messages = async {
+            loop {
+                // changes that the client has not read yet are kept in the hub, each of them once
+                self.writer.wait_until_caught_up().await;
+                match std::future::poll_fn(|cx| subscription.poll_next(cx)).await {
+                    Some(message) => self.writer.send_line(message, 0),
+                    None => return,
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.state.closed.cancelled() => {}
+            () = messages => {}
+        }
+    }
+
+    /// Notifies a client of a legacy revision of changes.
+    fn notify_changes(self: &Arc<Self>, mut subscriber: Subscriber) {
+        let writer = self.writer.clone();
+        let task = self.runtime.spawn(async move {
+            loop {
+                writer.wait_until_caught_up().await;
+                let change = std::future::poll_fn(|cx| subscriber.poll(cx)).await;
+                writer.send_line(change.notification(|_| {}), 0);
+            }
+        });
+        if let Some(previous) = self.table().notifying.replace(task.abort_handle()) {
+            previous.abort();
+        }
+    }
+
+    /// Refuses further requests, and lets requests to the client fail.
+    fn stop(&self) {
+        self.state.close();
+        self.table().stopping = true;
+    }
+
+    /// Waits until no request runs or is queued.
+    async fn wait_until_idle(&self) {
+        loop {
+            let mut idle = pin!(self.idle.notified());
+            idle.as_mut().enable();
+            if self.is_idle() {
+                return;
+            }
+            idle.await;
+        }
+    }
+
+    /// Runs the connection until `reader` has ended, its calls and `rest` have ended or `shutdown_timeout` has passed,
+    /// and the replies are written.
+    pub(crate) async fn supervise(
+        self: Arc<Self>,
+        reader: impl Future<Output = ()>,
+        rest: impl Future<Output = ()>,
+        shutdown_timeout: Duration,
+    ) {
+        let abort = AbortOnDrop(Arc::clone(&self));
+        let writer = &self.writer;
+        let mut scheduler = pin!(async {
+            reader.await;
+            self.stop();
+            let finished = async {
+                self.wait_until_idle().await;
+                rest.await;
+            };
+            if timeout(shutdown_timeout, finished).await.is_err() {
+                tracing::warn!(
+                    "calls were still running {shutdown_timeout:?} after the end of the input and were stopped"
+                );
+            }
+        });
+        let mut closed = pin!(writer.wait_until_closed());
+        loop {
+            let mut shrunk = pin!(writer.backlog_shrunk());
+            shrunk.as_mut().enable();
+            // unread replies count as calls in flight, so queued requests may be waiting for them
+            self.start_queued();
+            tokio::select! {
+                () = &mut scheduler => break,
+                () = &mut closed => break,
+                () = shrunk => {}
+            }
+        }
+        drop(abort);
+        if timeout(shutdown_timeout, writer.wait_until_flushed()).await.is_err() {
+            tracing::warn!("the client did not read its last replies");
+        }
+    }
+}
+
+/// Stops every request of a connection when it is dropped.
+struct AbortOnDrop(Arc<RequestScheduler>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        let scheduler = &self.0;
+        scheduler.stop();
+        scheduler.aborted.cancel();
+        let (queue, notifying) = {
+            let mut table = scheduler.table();
+            table.queued_bytes = 0;
+            (std::mem::take(&mut table.queue), table.notifying.take())
+        };
+        drop(queue);
+        if let Some(task) = notifying {
+            task.abort();
+        }
+        scheduler.idle.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Splits `input`, read in pieces of `step` bytes; a line over the limit is returned as `!`.
+    fn split(input: &[u8], step: usize, limit: usize) -> Vec<String> {
+        let mut lines = LineBuffer::new(limit);
+        let mut out = Vec::new();
+        let mut push = |lines: &LineBuffer, line: Line| match line {
+            Line::Text(range) => out.push(String::from_utf8_lossy(&lines.bytes[range]).into_owned()),
+            Line::TooLong => out.push("!".into()),
+        };
+        for mut piece in input.chunks(step) {
+            while !piece.is_empty() {
+                let space = lines.spare_capacity();
+                let (read, rest) = piece.split_at(piece.len().min(space.len()));
+                space[..read.len()].copy_from_slice(read);
+                lines.advance(read.len());
+                piece = rest;
+                while let Some(line) = lines.next_line() {
+                    push(&lines, line);
+                }
+            }
+        }
+        if let Some(line) = lines.last_line() {
+            push(&lines, line);
+        }
+        out
+    }
+
+    #[test]
+    fn lines_are_complete_however_their_bytes_arrive() {
+        for step in [1, 2, 3, 7, 100] {
+            assert_eq!(split(b"one\n\ntwo\r\nlast", step, 100), ["one", "", "two\r", "last"]);
+        }
+    }
+
+    #[test]
+    fn a_line_over_the_limit_is_reported_once_and_the_next_line_is_read() {
+        for step in [1, 5, 64] {
+            assert_eq!(
+                split(b"0123456789abcdef\nok\n0123456789a\n0123456789\n", step, 10),
+                ["!", "ok", "!", "0123456789"]
+            );
+        }
+    }
+
+    #[test]
+    fn a_line_over_the_limit_is_not_buffered() {
+        let mut lines = LineBuffer::new(1000);
+        for _ in 0..1000 {
+            let space = lines.spare_capacity();
+            space.fill(b'x');
+            let n = space.len();
+            lines.advance(n);
+            while lines.next_line().is_some() {}
+            assert!(lines.bytes.len() <= 2 * READ_SIZE, "{}", lines.bytes.len());
+        }
+    }
+
+    #[test]
+    fn a_long_line_within_the_limit_is_read() {
+        let long = "y".repeat(3 << 20);
+        let input = format!("{long}\nz\n");
+        assert_eq!(split(input.as_bytes(), 30_000, 4 << 20), [long.as_str(), "z"]);
     }
 }

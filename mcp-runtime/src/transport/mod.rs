@@ -4,9 +4,7 @@
 mod connection;
 #[cfg(feature = "http")]
 pub(crate) mod http;
-mod line_buffer;
 pub(crate) mod memory;
-mod scheduler;
 #[cfg(any(feature = "stdio", feature = "http"))]
 mod signal;
 #[cfg(feature = "stdio")]

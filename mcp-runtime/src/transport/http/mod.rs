@@ -1,7 +1,6 @@
 //! HTTP: one endpoint for every revision, as a tower service. What only revisions before 2026-07-28 need is in
 //! [`legacy`]; the rest can be read without it.
 
-mod budgets;
 mod call_response;
 mod connection;
 mod cors;

@@ -1,28 +1,32 @@
-//! Errors of user functions. Their causes are private unless the function makes them public.
+//! Errors of user functions: text that a function writes is public, an error that it propagates is private.
 
-use std::{borrow::Cow, fmt};
+use std::{any::TypeId, borrow::Cow, error::Error, fmt};
 
 use crate::{content::Content, context::AskError, jsonrpc::ProtocolError};
 
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
+type BoxError = Box<dyn Error + Send + Sync>;
 
 /// Why a tool, resource or prompt failed.
 ///
-/// An error made with [`new`](Self::new) is public: the model reads its message. An error that `?` converts into it is
-/// private: the client sees `tool 'name' failed`, and the log gets the chain of causes. A [`ProtocolError`] becomes a
-/// JSON-RPC error.
+/// What you write is shown, what you propagate is not. Text, given to [`new`](Self::new) or converted from a string, is
+/// public: the model reads it. Any other error that `?` converts is private: the client sees `tool 'name' failed`, and
+/// the log gets the chain of causes. A [`ProtocolError`] becomes a JSON-RPC error.
 ///
 /// ```
 /// use mcp_runtime::ToolError;
 ///
 /// fn order(id: u64, stock: &str) -> Result<u64, ToolError> {
 ///     if id == 0 {
-///         return Err(ToolError::new("order ids start at 1"));
+///         return Err("order ids start at 1".into());
 ///     }
+///     // private: `parse` wrote the message, not this function
 ///     Ok(stock.parse::<u64>()?)
 /// }
 /// # assert!(order(0, "1").is_err());
 /// ```
+///
+/// `.map_err(|e| e.to_string())?` makes any error text, and so
+/// public.
 pub struct ToolError(pub(crate) ErrorKind);
 
 pub(crate) enum ErrorKind {
@@ -37,17 +41,20 @@ impl ToolError {
         Self(ErrorKind::Public { message: message.into(), content: Vec::new() })
     }
 
-    /// A failure whose cause is hidden from the client.
+    /// A failure whose cause, an error or text, is hidden from the client.
     pub fn private(cause: impl Into<BoxError>) -> Self {
-        let cause = match cause.into().downcast::<ProtocolError>() {
+        Self(ErrorKind::Private(cause.into()))
+    }
+
+    /// The failure of a function that propagates `error`.
+    pub(crate) fn propagate(error: BoxError) -> Self {
+        let error = match error.downcast::<ProtocolError>() {
             Ok(error) => return Self(ErrorKind::Protocol(*error)),
-            Err(cause) => cause,
+            Err(error) => error,
         };
         // the client already knows how it answered the elicitation
-        match cause.downcast_ref::<AskError>().filter(|error| error.is_public()) {
-            Some(error) => Self::new(error.to_string()),
-            None => Self(ErrorKind::Private(cause)),
-        }
+        let is_public = error.downcast_ref::<AskError>().is_some_and(AskError::is_public);
+        if is_public { Self::new(error.to_string()) } else { Self(ErrorKind::Private(error)) }
     }
 
     /// Adds a block after the message.
@@ -62,10 +69,19 @@ impl ToolError {
     }
 }
 
+/// Text is public, any other error is private.
 impl<E: Into<BoxError>> From<E> for ToolError {
     fn from(error: E) -> Self {
-        Self::private(error)
+        let error = error.into();
+        if is_text::<E>() { Self::new(error.to_string()) } else { Self::propagate(error) }
     }
+}
+
+/// Whether `E` is one of the string types that convert into a boxed error, with any lifetime.
+fn is_text<E>() -> bool {
+    // `TypeId::of` would require `E: 'static`, which a `&str` with another lifetime is not
+    let id = typeid::of::<E>();
+    [TypeId::of::<&str>(), TypeId::of::<String>(), TypeId::of::<Cow<'_, str>>()].contains(&id)
 }
 
 impl fmt::Debug for ToolError {

@@ -80,9 +80,9 @@ impl fmt::Debug for Error {
     }
 }
 
-/// Private, as any other error: so that functions can use set-up code, which returns [`crate::Result`].
+/// Propagated like any other error, so that functions can use set-up code, which returns [`crate::Result`].
 impl From<Error> for ToolError {
     fn from(error: Error) -> Self {
-        Self::private(error.into_cause())
+        Self::propagate(error.into_cause())
     }
 }

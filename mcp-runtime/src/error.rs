@@ -1,6 +1,6 @@
 //! Errors of user functions: text that a function writes is public, an error that it propagates is private.
 
-use std::{any::TypeId, borrow::Cow, error::Error, fmt};
+use std::{any::TypeId, borrow::Cow, error::Error, fmt, sync::Arc};
 
 use crate::{content::Content, context::AskError, jsonrpc::ProtocolError};
 
@@ -25,7 +25,7 @@ type BoxError = Box<dyn Error + Send + Sync>;
 /// # assert!(order(0, "1").is_err());
 /// ```
 ///
-/// `.map_err(|e| e.to_string())?` makes any error text, and so
+/// `#[mcp_error]` makes variants of an error enum public. `.map_err(|e| e.to_string())?` makes any error text, and so
 /// public.
 pub struct ToolError(pub(crate) ErrorKind);
 
@@ -53,7 +53,8 @@ impl ToolError {
             Err(error) => error,
         };
         // the client already knows how it answered the elicitation
-        let is_public = error.downcast_ref::<AskError>().is_some_and(AskError::is_public);
+        let is_public = error.downcast_ref::<AskError>().is_some_and(AskError::is_public)
+            || inventory::iter::<ErrorVisibility>().any(|visibility| (visibility.is_public)(&*error));
         if is_public { Self::new(error.to_string()) } else { Self(ErrorKind::Private(error)) }
     }
 
@@ -102,6 +103,50 @@ impl fmt::Display for ToolError {
             ErrorKind::Protocol(error) => error.fmt(f),
         }
     }
+}
+
+/// Types that `#[mcp_error]` may be on.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an error type",
+    label = "does not implement `std::error::Error`",
+    note = "implement it, for example with `#[derive(Debug, thiserror::Error)]`"
+)]
+pub trait AnyError: Error + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<E: Error + 'static> AnyError for E {}
+
+/// Error types some of whose values are public: what `#[mcp_error]` implements.
+///
+/// [`AnyError`] is a bound of the registration instead of a supertrait, where rustc would not show its message.
+pub trait PublicError: Sized + 'static {
+    /// Whether the model may read the message of this value.
+    fn is_public(&self) -> bool;
+}
+
+/// A registered [`PublicError`], without its type.
+///
+/// The type of an error in a box can only be compared with those that are known.
+#[derive(Debug)]
+pub struct ErrorVisibility {
+    is_public: fn(&(dyn Error + 'static)) -> bool,
+}
+
+inventory::collect!(ErrorVisibility);
+
+impl ErrorVisibility {
+    /// The registration of `E`.
+    #[must_use]
+    pub const fn of<E: AnyError + PublicError>() -> Self {
+        Self { is_public: is_public::<E> }
+    }
+}
+
+/// Whether it is a public `E`, possibly in a pointer of its own, which is an error too.
+fn is_public<E: AnyError + PublicError>(error: &(dyn Error + 'static)) -> bool {
+    let boxed = || error.downcast_ref::<Box<E>>().map(|error| &**error);
+    let shared = || error.downcast_ref::<Arc<E>>().map(|error| &**error);
+    error.downcast_ref::<E>().or_else(boxed).or_else(shared).is_some_and(E::is_public)
 }
 
 /// Makes the error of a result public.

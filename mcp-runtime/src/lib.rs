@@ -73,7 +73,7 @@ pub use context::{ClientLayer, client_layer};
 pub use error::{IntoFailure, ResultExt, ToolError};
 pub use jsonrpc::ProtocolError;
 #[cfg(feature = "macros")]
-pub use mcp_macros::{main, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type};
+pub use mcp_macros::{main, mcp_error, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type};
 pub use prompt::{IntoMessage, IntoPromptResult, Prompt, PromptResult};
 pub use protocol::{LogLevel, Revision};
 pub use resource::{IntoResourceResult, ListedResource, Resource, ResourceResult, Subscription};

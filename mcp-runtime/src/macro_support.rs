@@ -20,7 +20,7 @@ pub use crate::{
     },
     content::{Theme, icon},
     context::ClientFeature,
-    error::Failure,
+    error::{ErrorVisibility, Failure, PublicError},
     item::{ItemDescriptor, Location},
     prompt::{Prompt, PromptDescriptor, PromptOutput, PromptResult, prompt_output},
     resource::{

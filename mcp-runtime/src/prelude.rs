@@ -6,4 +6,4 @@ pub use crate::{
     Subscription, Text, ToolDef, ToolError, ToolResult,
 };
 #[cfg(feature = "macros")]
-pub use crate::{mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type};
+pub use crate::{mcp_error, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type};

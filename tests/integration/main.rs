@@ -6,6 +6,7 @@ mod catalog;
 mod client_requests;
 mod command_line;
 mod common;
+mod error_types;
 mod examples;
 mod http;
 mod logging;

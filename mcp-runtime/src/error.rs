@@ -33,6 +33,7 @@ pub(crate) enum ErrorKind {
     Public { message: Cow<'static, str>, content: Vec<Content> },
     Private(BoxError),
     Protocol(ProtocolError),
+    NotFound,
 }
 
 impl ToolError {
@@ -44,6 +45,15 @@ impl ToolError {
     /// A failure whose cause, an error or text, is hidden from the client.
     pub fn private(cause: impl Into<BoxError>) -> Self {
         Self(ErrorKind::Private(cause.into()))
+    }
+
+    /// The failure of a resource that does not exist, as if the function had returned `None`: `-32602`, or `-32002` before
+    /// 2026-07-28, with the URI as data.
+    ///
+    /// A tool or a prompt reports that it found nothing.
+    #[must_use]
+    pub fn not_found() -> Self {
+        Self(ErrorKind::NotFound)
     }
 
     /// The failure of a function that propagates `error`.
@@ -91,6 +101,7 @@ impl fmt::Debug for ToolError {
             ErrorKind::Public { message, .. } => f.debug_tuple("Public").field(message).finish(),
             ErrorKind::Private(cause) => f.debug_tuple("Private").field(cause).finish(),
             ErrorKind::Protocol(error) => f.debug_tuple("Protocol").field(error).finish(),
+            ErrorKind::NotFound => f.write_str("NotFound"),
         }
     }
 }
@@ -101,6 +112,7 @@ impl fmt::Display for ToolError {
             ErrorKind::Public { message, .. } => f.write_str(message),
             ErrorKind::Private(cause) => cause.fmt(f),
             ErrorKind::Protocol(error) => error.fmt(f),
+            ErrorKind::NotFound => f.write_str("not found"),
         }
     }
 }
@@ -170,15 +182,16 @@ impl<T, E: fmt::Display> ResultExt<T> for Result<T, E> {
     label = "not an error type",
     note = "implement `std::error::Error` for it (and `Send + Sync + 'static`), or return `ToolError`"
 )]
+#[doc(hidden)]
 pub trait IntoFailure {
     /// The failure of the call.
-    fn into_failure(self) -> Failure;
+    fn into_failure(self) -> ToolError;
 }
 
 #[diagnostic::do_not_recommend]
 impl<E: Into<ToolError>> IntoFailure for E {
-    fn into_failure(self) -> Failure {
-        Failure::Body(self.into())
+    fn into_failure(self) -> ToolError {
+        self.into()
     }
 }
 
@@ -191,8 +204,6 @@ pub enum Failure {
     Arguments(String),
     /// A JSON-RPC error.
     Protocol(ProtocolError),
-    /// The resource does not exist.
-    NotFound,
     /// The function took longer than its limit.
     TimedOut(std::time::Duration),
 }

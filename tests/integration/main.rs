@@ -12,6 +12,7 @@ mod http;
 mod logging;
 mod matrix;
 mod metadata;
+mod own_results;
 mod process;
 mod prompts;
 mod protocol;

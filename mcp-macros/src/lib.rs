@@ -16,7 +16,7 @@ mod tests;
 
 use proc_macro::TokenStream;
 
-use crate::attribute::{item, main_, service, type_};
+use crate::attribute::{error_, item, main_, service, type_};
 use crate::model::{prompt::PromptOptions, resource::ResourceOptions, tool::ToolOptions};
 
 /// Makes a function a tool of the server.
@@ -79,6 +79,33 @@ pub fn mcp_service(options: TokenStream, block: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn mcp_type(options: TokenStream, item: TokenStream) -> TokenStream {
     type_::expand(options.into(), &item.into()).into()
+}
+
+/// Marks variants of an error enum whose message the model may read; those of the others stay private.
+///
+/// It holds wherever a tool, resource or prompt fails with the error: returned, propagated with `?` into a `ToolError`,
+/// or inside a `Box<dyn Error + Send + Sync>`. The type implements `std::error::Error`, such as with `thiserror`, whose
+/// derive may be above or below.
+///
+/// ```text
+/// #[mcp_error]
+/// #[derive(Debug, thiserror::Error)]
+/// enum ShopError {
+///     #[mcp(public)]
+///     #[error("order {0} does not exist")]
+///     UnknownOrder(u64),
+///     // the model reads `tool 'order' failed`, the log has the cause
+///     #[error("the database failed")]
+///     Database(#[from] DatabaseError),
+/// }
+/// ```
+///
+/// Options: `public`, which makes a whole enum or struct public, `crate`.
+///
+/// Option of a variant, in `#[mcp(..)]`: `public`.
+#[proc_macro_attribute]
+pub fn mcp_error(options: TokenStream, item: TokenStream) -> TokenStream {
+    error_::expand(options.into(), &item.into()).into()
 }
 
 /// Makes an `async fn main` the entry point of a program.

@@ -18,7 +18,7 @@ use tokio::{
 use crate::{
     admission,
     context::{Context, has_forwarder},
-    error::Failure,
+    error::{Failure, ToolError},
     sync::Mutex,
 };
 
@@ -108,7 +108,7 @@ pub(crate) async fn run_blocking<R: Send + 'static>(
         Err(error) => match error.try_into_panic() {
             // caught by `invoke`, like every panic
             Ok(panic) => std::panic::resume_unwind(panic),
-            Err(error) => Err(Failure::Body(error.into())),
+            Err(error) => Err(Failure::Body(ToolError::private(error))),
         },
     }
 }

@@ -1,34 +1,39 @@
-//! Errors of user functions. Their causes are private unless the function makes them public.
+//! Errors of user functions: text that a function writes is public, an error that it propagates is private.
 
-use std::{borrow::Cow, fmt};
+use std::{any::TypeId, borrow::Cow, error::Error, fmt, sync::Arc};
 
 use crate::{content::Content, context::ClientRequestError, jsonrpc::ProtocolError};
 
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
 /// Why a tool, resource or prompt failed.
 ///
-/// An error made with [`new`](Self::new) is public: the model reads its message. An error that `?` converts into it is
-/// private: the client sees `tool 'name' failed`, and the log gets the chain of causes. A [`ProtocolError`] becomes a
-/// JSON-RPC error.
+/// What you write is shown, what you propagate is not. Text, given to [`new`](Self::new) or converted from a string, is
+/// public: the model reads it. Any other error that `?` converts is private: the client sees `tool 'name' failed`, and
+/// the log gets the chain of causes. A [`ProtocolError`] becomes a JSON-RPC error.
 ///
 /// ```
 /// use mcp_runtime::ToolError;
 ///
 /// fn order(id: u64, stock: &str) -> Result<u64, ToolError> {
 ///     if id == 0 {
-///         return Err(ToolError::new("order ids start at 1"));
+///         return Err("order ids start at 1".into());
 ///     }
+///     // private: `parse` wrote the message, not this function
 ///     Ok(stock.parse::<u64>()?)
 /// }
 /// # assert!(order(0, "1").is_err());
 /// ```
+///
+/// `#[mcp_error]` makes variants of an error enum public. `.map_err(|e| e.to_string())?` makes any error text, and so
+/// public.
 pub struct ToolError(pub(crate) ToolErrorRepr);
 
 pub(crate) enum ToolErrorRepr {
     Public { message: Cow<'static, str>, content: Vec<Content> },
     Private(BoxError),
     Protocol(ProtocolError),
+    NotFound,
 }
 
 impl ToolError {
@@ -37,17 +42,30 @@ impl ToolError {
         Self(ToolErrorRepr::Public { message: message.into(), content: Vec::new() })
     }
 
-    /// A failure whose cause is hidden from the client.
+    /// A failure whose cause, an error or text, is hidden from the client.
     pub fn private(cause: impl Into<BoxError>) -> Self {
-        let cause = match cause.into().downcast::<ProtocolError>() {
+        Self(ToolErrorRepr::Private(cause.into()))
+    }
+
+    /// The failure of a resource that does not exist, as if the function had returned `None`: `-32602`, or `-32002` before
+    /// 2026-07-28, with the URI as data.
+    ///
+    /// A tool or a prompt reports that it found nothing.
+    #[must_use]
+    pub fn not_found() -> Self {
+        Self(ToolErrorRepr::NotFound)
+    }
+
+    /// The failure of a function that propagates `error`.
+    pub(crate) fn propagate(error: BoxError) -> Self {
+        let error = match error.downcast::<ProtocolError>() {
             Ok(error) => return Self(ToolErrorRepr::Protocol(*error)),
-            Err(cause) => cause,
+            Err(error) => error,
         };
         // the client already knows how it answered the elicitation
-        match cause.downcast_ref::<ClientRequestError>().filter(|error| error.is_public()) {
-            Some(error) => Self::new(error.to_string()),
-            None => Self(ToolErrorRepr::Private(cause)),
-        }
+        let is_public = error.downcast_ref::<ClientRequestError>().is_some_and(ClientRequestError::is_public)
+            || inventory::iter::<ErrorVisibility>().any(|visibility| (visibility.is_public)(&*error));
+        if is_public { Self::new(error.to_string()) } else { Self(ToolErrorRepr::Private(error)) }
     }
 
     /// Adds a block after the message.
@@ -62,10 +80,19 @@ impl ToolError {
     }
 }
 
+/// Text is public, any other error is private.
 impl<E: Into<BoxError>> From<E> for ToolError {
     fn from(error: E) -> Self {
-        Self::private(error)
+        let error = error.into();
+        if is_text::<E>() { Self::new(error.to_string()) } else { Self::propagate(error) }
     }
+}
+
+/// Whether `E` is one of the string types that convert into a boxed error, with any lifetime.
+fn is_text<E>() -> bool {
+    // `TypeId::of` would require `E: 'static`, which a `&str` with another lifetime is not
+    let id = typeid::of::<E>();
+    [TypeId::of::<&str>(), TypeId::of::<String>(), TypeId::of::<Cow<'_, str>>()].contains(&id)
 }
 
 impl fmt::Debug for ToolError {
@@ -74,6 +101,7 @@ impl fmt::Debug for ToolError {
             ToolErrorRepr::Public { message, .. } => f.debug_tuple("Public").field(message).finish(),
             ToolErrorRepr::Private(cause) => f.debug_tuple("Private").field(cause).finish(),
             ToolErrorRepr::Protocol(error) => f.debug_tuple("Protocol").field(error).finish(),
+            ToolErrorRepr::NotFound => f.write_str("NotFound"),
         }
     }
 }
@@ -84,8 +112,53 @@ impl fmt::Display for ToolError {
             ToolErrorRepr::Public { message, .. } => f.write_str(message),
             ToolErrorRepr::Private(cause) => cause.fmt(f),
             ToolErrorRepr::Protocol(error) => error.fmt(f),
+            ToolErrorRepr::NotFound => f.write_str("not found"),
         }
     }
+}
+
+/// Types that `#[mcp_error]` may be on.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an error type",
+    label = "does not implement `std::error::Error`",
+    note = "implement it, for example with `#[derive(Debug, thiserror::Error)]`"
+)]
+pub trait AnyError: Error + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<E: Error + 'static> AnyError for E {}
+
+/// Error types some of whose values are public: what `#[mcp_error]` implements.
+///
+/// [`AnyError`] is a bound of the registration instead of a supertrait, where rustc would not show its message.
+pub trait PublicError: Sized + 'static {
+    /// Whether the model may read the message of this value.
+    fn is_public(&self) -> bool;
+}
+
+/// A registered [`PublicError`], without its type.
+///
+/// The type of an error in a box can only be compared with those that are known.
+#[derive(Debug)]
+pub struct ErrorVisibility {
+    is_public: fn(&(dyn Error + 'static)) -> bool,
+}
+
+inventory::collect!(ErrorVisibility);
+
+impl ErrorVisibility {
+    /// The registration of `E`.
+    #[must_use]
+    pub const fn of<E: AnyError + PublicError>() -> Self {
+        Self { is_public: is_public::<E> }
+    }
+}
+
+/// Whether it is a public `E`, possibly in a pointer of its own, which is an error too.
+fn is_public<E: AnyError + PublicError>(error: &(dyn Error + 'static)) -> bool {
+    let boxed = || error.downcast_ref::<Box<E>>().map(|error| &**error);
+    let shared = || error.downcast_ref::<Arc<E>>().map(|error| &**error);
+    error.downcast_ref::<E>().or_else(boxed).or_else(shared).is_some_and(E::is_public)
 }
 
 /// Makes the error of a result public.
@@ -109,15 +182,16 @@ impl<T, E: fmt::Display> ResultExt<T> for Result<T, E> {
     label = "not an error type",
     note = "implement `std::error::Error` for it (and `Send + Sync + 'static`), or return `ToolError`"
 )]
+#[doc(hidden)]
 pub trait IntoFailure {
     /// The failure of the call.
-    fn into_failure(self) -> Failure;
+    fn into_failure(self) -> ToolError;
 }
 
 #[diagnostic::do_not_recommend]
 impl<E: Into<ToolError>> IntoFailure for E {
-    fn into_failure(self) -> Failure {
-        Failure::Body(self.into())
+    fn into_failure(self) -> ToolError {
+        self.into()
     }
 }
 
@@ -130,8 +204,6 @@ pub enum Failure {
     Arguments(String),
     /// A JSON-RPC error.
     Protocol(ProtocolError),
-    /// The resource does not exist.
-    NotFound,
     /// The function took longer than its limit.
     TimedOut(std::time::Duration),
 }

@@ -111,7 +111,6 @@ impl Failure {
         let ErrorContext { kind, name, detailed } = context;
         match self {
             Self::Arguments(report) => ClientError::Arguments(report),
-            Self::NotFound => ClientError::NotFound,
             Self::TimedOut(limit) => {
                 let text = format!("{kind} '{name}' took longer than its limit of {limit:?}");
                 ClientError::Message(text, Vec::new())
@@ -119,6 +118,7 @@ impl Failure {
             Self::Protocol(error) | Self::Body(ToolError(ToolErrorRepr::Protocol(error))) => {
                 ClientError::Protocol(map_error_code(error, revision))
             }
+            Self::Body(ToolError(ToolErrorRepr::NotFound)) => ClientError::NotFound,
             Self::Body(ToolError(ToolErrorRepr::Public { message, content })) => {
                 ClientError::Message(message.into_owned(), content)
             }

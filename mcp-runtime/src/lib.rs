@@ -70,7 +70,7 @@ pub use context::Context;
 pub use error::{ResultExt, ToolError};
 pub use jsonrpc::ProtocolError;
 #[cfg(feature = "macros")]
-pub use mcp_macros::{main, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type};
+pub use mcp_macros::{main, mcp_error, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type};
 pub use protocol::Revision;
 pub use server::{Error, ErrorKind, Result, Server, ServerBuilder, ServerHandle};
 pub use tool::{ToolDef, ToolResult};

@@ -20,7 +20,7 @@ pub use crate::{
     },
     client_request::ClientFeature,
     content::{Theme, icon::icon},
-    error::Failure,
+    error::{ErrorVisibility, Failure, PublicError},
     item::{ItemDescriptor, Location},
     prompt::{
         Prompt, PromptResult,

@@ -2,4 +2,4 @@
 
 pub use crate::{Context, Json, ProtocolError, ResultExt, ServerHandle, ToolError, ToolResult};
 #[cfg(feature = "macros")]
-pub use crate::{mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type};
+pub use crate::{mcp_error, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type};

@@ -38,7 +38,7 @@ fn anything(value: Option<serde_json::Value>) -> String {
 async fn fail(how: String) -> Result<(), ToolError> {
     match how.as_str() {
         "public" => Err(ToolError::new("m")),
-        "private" => Err("secret of the error".into()),
+        "private" => Err(ToolError::private("secret of the error")),
         "protocol" => Err(ProtocolError::new(-32050, "own").with_data(serde_json::json!([1])).into()),
         "panic" => panic!("secret of the panic"),
         _ => Ok(()),

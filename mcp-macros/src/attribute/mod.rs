@@ -1,5 +1,6 @@
 //! One file per attribute: from its tokens to its expansion, which always contains the annotated item.
 
+pub(crate) mod error_;
 pub(crate) mod item;
 pub(crate) mod main_;
 mod misplaced;

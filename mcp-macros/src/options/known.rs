@@ -74,6 +74,8 @@ pub(crate) const VISIBILITY: &[&str] = &["model", "app"];
 pub(crate) const RESOURCE_UI: &[&str] = &["csp", "permissions", "prefers_border", "domain"];
 pub(crate) const CSP: &[&str] = &["connect", "resource", "frame", "base_uri"];
 pub(crate) const PERMISSIONS: &[&str] = &["camera", "microphone", "geolocation", "clipboard_write"];
+pub(crate) const ERROR: &[&str] = &["public", "crate"];
+pub(crate) const ERROR_VARIANT: &[&str] = &["public"];
 pub(crate) const CRATE: &[&str] = &["crate"];
 
 /// What other frameworks call an option, and its name here; used for suggestions only.

@@ -1,12 +1,13 @@
 //! Expansions as tokens: every invalid input is exactly one error, and the function is always emitted.
 
+mod error_types;
 mod expansion;
 mod options;
 mod signature;
 
 use proc_macro2::{TokenStream, TokenTree};
 
-use crate::attribute::item;
+use crate::attribute::{error_, item};
 use crate::model::{prompt::PromptOptions, resource::ResourceOptions, tool::ToolOptions};
 
 /// The messages of all `compile_error!`s in an expansion.
@@ -37,6 +38,10 @@ fn tool(options: &str, function: &str) -> TokenStream {
 
 fn resource(options: &str, function: &str) -> TokenStream {
     item::expand::<ResourceOptions>(tokens(options), tokens(function))
+}
+
+fn error(options: &str, item: &str) -> TokenStream {
+    error_::expand(tokens(options), &tokens(item))
 }
 
 fn prompt(options: &str, function: &str) -> TokenStream {

@@ -15,7 +15,12 @@ use super::{
     report::{self, ToolInput},
     text::{from_list, from_text},
 };
-use crate::{blocking::run_blocking, context::Context, error::Failure, schema::Validator};
+use crate::{
+    blocking::run_blocking,
+    context::Context,
+    error::{Failure, ToolError},
+    schema::Validator,
+};
 
 /// What a [`Call`] is made of.
 #[allow(missing_debug_implementations)] // borrows trait objects
@@ -62,7 +67,7 @@ impl<'a> Call<'a> {
     /// The item was registered without its instance.
     pub fn this<T: Any + Send + Sync>(&self) -> Result<Arc<T>, Failure> {
         let this = self.parts.this.cloned().and_then(|this| this.downcast::<T>().ok());
-        this.ok_or_else(|| Failure::Body("the service instance is missing".into()))
+        this.ok_or_else(|| Failure::Body(ToolError::private("the service instance is missing")))
     }
 
     /// The typed arguments: `read` takes each from its slot, and runs again after a repair.

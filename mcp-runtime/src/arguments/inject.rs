@@ -184,7 +184,9 @@ type MakeFuture<'c, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send 
 #[must_use]
 pub const fn from_context_fn<T: FromContext>() -> FromContextFn<T> {
     FromContextFn(|context| {
-        Box::pin(async move { T::from_context(context).await.map_err(IntoFailure::into_failure) })
+        Box::pin(async move {
+            T::from_context(context).await.map_err(|error| Failure::Body(error.into_failure()))
+        })
     })
 }
 

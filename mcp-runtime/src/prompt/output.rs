@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     content::{Audio, Content, ContentWriter, Embedded, Image, Message, ResourceLink, Text},
-    error::{Failure, IntoFailure},
+    error::{Failure, IntoFailure, ToolError},
     jsonrpc::{Object, write_array},
     protocol::Revision,
 };
@@ -67,17 +67,39 @@ pub trait IntoMessage {
 }
 
 /// Types that a prompt may return.
+///
+/// Implement it for a type of your own that several prompts return, alone or in a `Result`.
+///
+/// ```
+/// use mcp_runtime::{content::Message, prelude::*, prompt::{IntoPromptResult, PromptResult}};
+///
+/// struct Dialogue(Vec<(&'static str, &'static str)>);
+///
+/// impl IntoPromptResult for Dialogue {
+///     fn into_prompt_result(self) -> Result<PromptResult, ToolError> {
+///         let messages = self.0.into_iter().flat_map(|(a, b)| [Message::user(a), Message::assistant(b)]);
+///         Ok(PromptResult::new(messages))
+///     }
+/// }
+///
+/// /// Shows how to ask.
+/// #[mcp_prompt]
+/// fn example() -> Dialogue {
+///     Dialogue(vec![("What is 2 + 2?", "4")])
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a prompt cannot return `{Self}`",
     label = "cannot be converted into prompt messages",
-    note = "return text, `Message`, `Vec<Message>`, content blocks, `PromptResult`, or a `Result` of these"
+    note = "return text, `Message`, `Vec<Message>`, content blocks, `PromptResult`, or a `Result` of these",
+    note = "for your own type: `impl IntoPromptResult for {Self}`"
 )]
 pub trait IntoPromptResult {
     /// The messages.
     ///
     /// # Errors
-    /// The function failed.
-    fn into_prompt_result(self) -> Result<PromptResult, Failure>;
+    /// Why the prompt fails instead.
+    fn into_prompt_result(self) -> Result<PromptResult, ToolError>;
 }
 
 macro_rules! impl_for_messages {
@@ -89,7 +111,7 @@ macro_rules! impl_for_messages {
             }
         }
         impl IntoPromptResult for $t {
-            fn into_prompt_result(self) -> Result<PromptResult, Failure> {
+            fn into_prompt_result(self) -> Result<PromptResult, ToolError> {
                 Ok(PromptResult::new([self.into_message()]))
             }
         }
@@ -109,19 +131,19 @@ impl_for_messages! {
 }
 
 impl IntoPromptResult for PromptResult {
-    fn into_prompt_result(self) -> Result<PromptResult, Failure> {
+    fn into_prompt_result(self) -> Result<PromptResult, ToolError> {
         Ok(self)
     }
 }
 
 impl<T: IntoMessage> IntoPromptResult for Vec<T> {
-    fn into_prompt_result(self) -> Result<PromptResult, Failure> {
+    fn into_prompt_result(self) -> Result<PromptResult, ToolError> {
         Ok(PromptResult::new(self.into_iter().map(T::into_message)))
     }
 }
 
 impl<T: IntoPromptResult, E: IntoFailure> IntoPromptResult for Result<T, E> {
-    fn into_prompt_result(self) -> Result<PromptResult, Failure> {
+    fn into_prompt_result(self) -> Result<PromptResult, ToolError> {
         self.map_err(E::into_failure)?.into_prompt_result()
     }
 }
@@ -130,7 +152,7 @@ macro_rules! impl_for_tuples {
     ($(($($t:ident)*))*) => {$(
         impl<$($t: IntoMessage),*> IntoPromptResult for ($($t,)*) {
             #[allow(non_snake_case)]
-            fn into_prompt_result(self) -> Result<PromptResult, Failure> {
+            fn into_prompt_result(self) -> Result<PromptResult, ToolError> {
                 let ($($t,)*) = self;
                 Ok(PromptResult::new([$($t.into_message()),*]))
             }
@@ -142,7 +164,7 @@ impl_for_tuples!((A)(A B)(A B C)(A B C D)(A B C D E)(A B C D E F));
 /// How a return type `R` becomes a prompt's messages.
 #[allow(missing_debug_implementations)] // a table of function pointers
 pub struct PromptOutput<R: 'static> {
-    convert: fn(R) -> Result<PromptResult, Failure>,
+    convert: fn(R) -> Result<PromptResult, ToolError>,
 }
 
 impl<R: 'static> PromptOutput<R> {
@@ -151,7 +173,7 @@ impl<R: 'static> PromptOutput<R> {
     /// # Errors
     /// The function failed.
     pub fn reply(&self, value: R) -> Result<PromptResult, Failure> {
-        (self.convert)(value)
+        (self.convert)(value).map_err(Failure::Body)
     }
 }
 

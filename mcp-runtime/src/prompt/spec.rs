@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{
     arguments::{Call, HandlerResult},
-    error::Failure,
+    error::{Failure, ToolError},
     item::{Handler, ItemDescriptor},
     prompt::PromptResult,
 };
@@ -19,7 +19,7 @@ pub struct PromptDescriptor {
 }
 
 fn missing_handler(_: &mut Call<'_>) -> HandlerResult<PromptResult> {
-    Err(Failure::Body("the prompt has no handler".into()))
+    Err(Failure::Body(ToolError::private("the prompt has no handler")))
 }
 
 impl PromptDescriptor {

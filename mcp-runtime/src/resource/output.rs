@@ -55,22 +55,50 @@ pub(crate) fn write_resource_result(
 }
 
 /// Types that a resource may return.
+///
+/// Implement it for a type of your own that several resources return, alone or in an `Option` or `Result`; `None` is a
+/// resource that does not exist.
+///
+/// ```
+/// use mcp_runtime::{content::ResourceContents, prelude::*, resource::{IntoResourceResult, ResourceResult}};
+///
+/// struct Page {
+///     html: String,
+///     is_deleted: bool,
+/// }
+///
+/// impl IntoResourceResult for Page {
+///     const MIME: Option<&'static str> = Some("text/html");
+///
+///     fn into_resource_result(self) -> Result<ResourceResult, ToolError> {
+///         if self.is_deleted {
+///             return Err(ToolError::not_found());
+///         }
+///         Ok(ResourceContents::text(self.html).into())
+///     }
+/// }
+///
+/// /// A page of the handbook.
+/// #[mcp_resource(uri = "handbook://{page}")]
+/// fn handbook(page: String) -> Page {
+///     Page { html: format!("<h1>{page}</h1>"), is_deleted: false }
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a resource cannot return `{Self}`",
     label = "cannot be converted into resource contents",
     note = "return text, a number, `Json<T>`, `Bytes` or `Vec<u8>`, `ResourceContents`, or an `Option` or `Result` of these",
-    note = "for your own type: `Json<{Self}>`"
+    note = "for your own type: `Json<{Self}>`, or `impl IntoResourceResult for {Self}`"
 )]
 pub trait IntoResourceResult {
-    /// The MIME type where neither the attribute nor the value names one.
-    #[doc(hidden)]
-    const MIME: Option<&'static str>;
+    /// The wire's `mimeType` if neither the attribute nor the contents set one.
+    const MIME: Option<&'static str> = None;
 
     /// The contents.
     ///
     /// # Errors
-    /// The function failed, the resource does not exist, or its value has no JSON form.
-    fn into_resource_result(self) -> Result<ResourceResult, Failure>;
+    /// Why the read fails instead; [`ToolError::not_found`] if the resource does not exist.
+    fn into_resource_result(self) -> Result<ResourceResult, ToolError>;
 }
 
 macro_rules! impl_for_texts {
@@ -78,7 +106,7 @@ macro_rules! impl_for_texts {
         impl IntoResourceResult for $t {
             const MIME: Option<&'static str> = Some("text/plain");
 
-            fn into_resource_result(self) -> Result<ResourceResult, Failure> {
+            fn into_resource_result(self) -> Result<ResourceResult, ToolError> {
                 Ok(ResourceContents::text(self.to_string()).into())
             }
         }
@@ -89,7 +117,7 @@ impl_for_texts!(&'static str Cow<'static, str> bool char i8 i16 i32 i64 i128 isi
 impl IntoResourceResult for String {
     const MIME: Option<&'static str> = Some("text/plain");
 
-    fn into_resource_result(self) -> Result<ResourceResult, Failure> {
+    fn into_resource_result(self) -> Result<ResourceResult, ToolError> {
         Ok(ResourceContents::text(self).into())
     }
 }
@@ -97,8 +125,8 @@ impl IntoResourceResult for String {
 impl<T: Serialize> IntoResourceResult for Json<T> {
     const MIME: Option<&'static str> = Some("application/json");
 
-    fn into_resource_result(self) -> Result<ResourceResult, Failure> {
-        let json = serde_json::to_string(&self.0).map_err(|e| Failure::Body(ToolError::private(e)))?;
+    fn into_resource_result(self) -> Result<ResourceResult, ToolError> {
+        let json = serde_json::to_string(&self.0).map_err(ToolError::private)?;
         Ok(ResourceContents::text(json).into())
     }
 }
@@ -108,7 +136,7 @@ macro_rules! impl_for_binary {
         impl IntoResourceResult for $t {
             const MIME: Option<&'static str> = Some("application/octet-stream");
 
-            fn into_resource_result(self) -> Result<ResourceResult, Failure> {
+            fn into_resource_result(self) -> Result<ResourceResult, ToolError> {
                 let bytes: fn(Self) -> Vec<u8> = $bytes;
                 Ok(ResourceContents::blob(bytes(self)).into())
             }
@@ -126,7 +154,7 @@ macro_rules! impl_for_contents {
         impl IntoResourceResult for $t {
             const MIME: Option<&'static str> = None;
 
-            fn into_resource_result(self) -> Result<ResourceResult, Failure> {
+            fn into_resource_result(self) -> Result<ResourceResult, ToolError> {
                 Ok(self.into())
             }
         }
@@ -137,7 +165,7 @@ impl_for_contents!(ResourceContents ResourceResult);
 impl IntoResourceResult for Vec<ResourceContents> {
     const MIME: Option<&'static str> = None;
 
-    fn into_resource_result(self) -> Result<ResourceResult, Failure> {
+    fn into_resource_result(self) -> Result<ResourceResult, ToolError> {
         Ok(ResourceResult::new(self))
     }
 }
@@ -145,15 +173,15 @@ impl IntoResourceResult for Vec<ResourceContents> {
 impl<T: IntoResourceResult> IntoResourceResult for Option<T> {
     const MIME: Option<&'static str> = T::MIME;
 
-    fn into_resource_result(self) -> Result<ResourceResult, Failure> {
-        self.ok_or(Failure::NotFound)?.into_resource_result()
+    fn into_resource_result(self) -> Result<ResourceResult, ToolError> {
+        self.ok_or_else(ToolError::not_found)?.into_resource_result()
     }
 }
 
 impl<T: IntoResourceResult, E: IntoFailure> IntoResourceResult for Result<T, E> {
     const MIME: Option<&'static str> = T::MIME;
 
-    fn into_resource_result(self) -> Result<ResourceResult, Failure> {
+    fn into_resource_result(self) -> Result<ResourceResult, ToolError> {
         self.map_err(E::into_failure)?.into_resource_result()
     }
 }
@@ -161,7 +189,7 @@ impl<T: IntoResourceResult, E: IntoFailure> IntoResourceResult for Result<T, E> 
 /// How a return type `R` becomes a resource's contents.
 #[allow(missing_debug_implementations)] // a table of function pointers
 pub struct ResourceOutput<R: 'static> {
-    convert: fn(R) -> Result<ResourceResult, Failure>,
+    convert: fn(R) -> Result<ResourceResult, ToolError>,
     mime: Option<&'static str>,
 }
 
@@ -171,7 +199,7 @@ impl<R: 'static> ResourceOutput<R> {
     /// # Errors
     /// The function failed, or the resource does not exist.
     pub fn reply(&self, value: R) -> Result<ResourceResult, Failure> {
-        (self.convert)(value)
+        (self.convert)(value).map_err(Failure::Body)
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{
     arguments::{Call, HandlerResult},
-    error::Failure,
+    error::{Failure, ToolError},
     item::{Handler, ItemDescriptor},
     protocol,
     resource::{AnyResourceOutput, ListFn, ResourceResult, SubscribeFn},
@@ -40,7 +40,7 @@ pub struct ResourceDescriptor {
 }
 
 fn missing_handler(_: &mut Call<'_>) -> HandlerResult<ResourceResult> {
-    Err(Failure::Body("the resource has no handler".into()))
+    Err(Failure::Body(ToolError::private("the resource has no handler")))
 }
 
 impl ResourceDescriptor {

@@ -2,7 +2,7 @@
 
 use std::{error::Error as StdError, fmt, io};
 
-type BoxError = Box<dyn StdError + Send + Sync>;
+use crate::error::BoxError;
 
 /// Why a server cannot be built or run.
 ///
@@ -56,7 +56,7 @@ impl Error {
     /// # }
     /// # assert_eq!(port().unwrap_err().to_string(), "invalid digit found in string");
     /// ```
-    pub fn other(error: impl Into<BoxError>) -> Self {
+    pub fn other(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         // an error that was boxed on its way keeps its kind
         match error.into().downcast::<Self>() {
             Ok(error) => *error,
@@ -135,8 +135,8 @@ impl From<String> for Error {
     }
 }
 
-impl From<BoxError> for Error {
-    fn from(error: BoxError) -> Self {
+impl From<Box<dyn StdError + Send + Sync>> for Error {
+    fn from(error: Box<dyn StdError + Send + Sync>) -> Self {
         Self::other(error)
     }
 }

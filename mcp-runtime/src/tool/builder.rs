@@ -179,7 +179,7 @@ impl ToolBuilder {
         let handler: DynHandler = Arc::new(move |call| {
             let handler = handler.clone();
             // called in the first poll, where panics are caught
-            Box::pin(async move { handler(call).await.into_tool_result() })
+            Box::pin(async move { handler(call).await.into_tool_result().map_err(Failure::Body) })
         });
         RuntimeTool { spec: self.0, handler }
     }

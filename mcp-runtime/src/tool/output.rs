@@ -112,7 +112,7 @@ pub(crate) fn write_tool_result(
 macro_rules! impl_for_blocks {
     ($($t:ty)*) => {$(
         impl IntoToolResult for $t {
-            fn into_tool_result(self) -> Result<ToolResult, Failure> {
+            fn into_tool_result(self) -> Result<ToolResult, ToolError> {
                 Ok(ToolResult::new([self.into()]))
             }
         }
@@ -123,7 +123,7 @@ impl_for_blocks!(Content Text Image Audio ResourceLink Embedded);
 macro_rules! impl_for_texts {
     ($($t:ty)*) => {$(
         impl IntoToolResult for $t {
-            fn into_tool_result(self) -> Result<ToolResult, Failure> {
+            fn into_tool_result(self) -> Result<ToolResult, ToolError> {
                 Ok(ToolResult::text(self))
             }
         }
@@ -132,18 +132,45 @@ macro_rules! impl_for_texts {
 impl_for_texts!(String &'static str Cow<'static, str>);
 
 /// Types that a tool may return.
+///
+/// Implement it for a type of your own that several tools return, alone or in an `Option` or `Result`; `None` is a result
+/// without content.
+///
+/// ```
+/// use mcp_runtime::{content::Image, prelude::*, tool::IntoToolResult};
+///
+/// struct Report {
+///     title: String,
+///     chart: Vec<u8>,
+/// }
+///
+/// impl IntoToolResult for Report {
+///     fn into_tool_result(self) -> Result<ToolResult, ToolError> {
+///         if self.chart.is_empty() {
+///             return Err("there is nothing to report".into());
+///         }
+///         Ok(ToolResult::text(self.title).with(Image::new(self.chart, "image/png")))
+///     }
+/// }
+///
+/// /// Reports what was sold.
+/// #[mcp_tool]
+/// fn sales(month: u8) -> Result<Report, ToolError> {
+///     Ok(Report { title: format!("Sales of month {month}"), chart: vec![1, 2, 3] })
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "a tool cannot return `{Self}`",
     label = "cannot be converted into a tool result",
     note = "return text, a number, `()`, `Option<T>`, `Json<T>`, content blocks, `ToolResult`, or a `Result` of these",
-    note = "for your own type: `Json<{Self}>`"
+    note = "for your own type: `Json<{Self}>`, or `impl IntoToolResult for {Self}`"
 )]
 pub trait IntoToolResult {
     /// The result.
     ///
     /// # Errors
-    /// The function failed, or its value has no JSON form.
-    fn into_tool_result(self) -> Result<ToolResult, Failure>;
+    /// Why the call fails instead.
+    fn into_tool_result(self) -> Result<ToolResult, ToolError>;
 
     /// The result of a `None` of this type.
     #[doc(hidden)]
@@ -176,7 +203,7 @@ pub trait IntoToolResult {
 macro_rules! impl_for_primitives {
     ($($t:ty)*) => {$(
         impl IntoToolResult for $t {
-            fn into_tool_result(self) -> Result<ToolResult, Failure> {
+            fn into_tool_result(self) -> Result<ToolResult, ToolError> {
                 Ok(ToolResult::text(self.to_string()))
             }
         }
@@ -185,19 +212,19 @@ macro_rules! impl_for_primitives {
 impl_for_primitives!(bool char i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize f32 f64);
 
 impl IntoToolResult for () {
-    fn into_tool_result(self) -> Result<ToolResult, Failure> {
+    fn into_tool_result(self) -> Result<ToolResult, ToolError> {
         Ok(ToolResult::default())
     }
 }
 
 impl IntoToolResult for ToolResult {
-    fn into_tool_result(self) -> Result<ToolResult, Failure> {
+    fn into_tool_result(self) -> Result<ToolResult, ToolError> {
         Ok(self)
     }
 }
 
 impl<T: IntoToolResult> IntoToolResult for Option<T> {
-    fn into_tool_result(self) -> Result<ToolResult, Failure> {
+    fn into_tool_result(self) -> Result<ToolResult, ToolError> {
         self.map_or_else(|| Ok(T::none()), T::into_tool_result)
     }
 
@@ -207,7 +234,7 @@ impl<T: IntoToolResult> IntoToolResult for Option<T> {
 }
 
 impl<T: IntoToolResult, E: IntoFailure> IntoToolResult for Result<T, E> {
-    fn into_tool_result(self) -> Result<ToolResult, Failure> {
+    fn into_tool_result(self) -> Result<ToolResult, ToolError> {
         self.map_err(E::into_failure)?.into_tool_result()
     }
 
@@ -217,6 +244,7 @@ impl<T: IntoToolResult, E: IntoFailure> IntoToolResult for Result<T, E> {
 }
 
 /// Types that can be sent as structured content.
+#[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be returned as `Json`",
     label = "not serializable with a schema",
@@ -227,8 +255,8 @@ pub trait Structured: Serialize + JsonSchema {}
 #[diagnostic::do_not_recommend]
 impl<T: Serialize + JsonSchema> Structured for T {}
 
-fn structured_result<T: Serialize>(value: &T) -> Result<ToolResult, Failure> {
-    let json = serde_json::to_string(value).map_err(|e| Failure::Body(ToolError::private(e)))?;
+fn structured_result<T: Serialize>(value: &T) -> Result<ToolResult, ToolError> {
+    let json = serde_json::to_string(value).map_err(ToolError::private)?;
     Ok(ToolResult {
         content: vec![Content::text(json.clone())],
         structured: Some(json),
@@ -237,7 +265,7 @@ fn structured_result<T: Serialize>(value: &T) -> Result<ToolResult, Failure> {
 }
 
 impl<T: Structured> IntoToolResult for Json<T> {
-    fn into_tool_result(self) -> Result<ToolResult, Failure> {
+    fn into_tool_result(self) -> Result<ToolResult, ToolError> {
         structured_result(&self.0)
     }
 
@@ -255,7 +283,7 @@ impl<T: Structured> IntoToolResult for Json<T> {
 }
 
 impl<T: IntoContent> IntoToolResult for Vec<T> {
-    fn into_tool_result(self) -> Result<ToolResult, Failure> {
+    fn into_tool_result(self) -> Result<ToolResult, ToolError> {
         Ok(ToolResult::new(self.into_iter().map(T::into_content)))
     }
 }
@@ -264,7 +292,7 @@ macro_rules! impl_for_tuples {
     ($(($($t:ident)*))*) => {$(
         impl<$($t: IntoContent),*> IntoToolResult for ($($t,)*) {
             #[allow(non_snake_case)]
-            fn into_tool_result(self) -> Result<ToolResult, Failure> {
+            fn into_tool_result(self) -> Result<ToolResult, ToolError> {
                 let ($($t,)*) = self;
                 Ok(ToolResult::new([$($t.into_content()),*]))
             }
@@ -272,7 +300,7 @@ macro_rules! impl_for_tuples {
 
         impl<__T: Structured, $($t: IntoContent),*> IntoToolResult for (Json<__T>, $($t,)*) {
             #[allow(non_snake_case)]
-            fn into_tool_result(self) -> Result<ToolResult, Failure> {
+            fn into_tool_result(self) -> Result<ToolResult, ToolError> {
                 let (json, $($t,)*) = self;
                 let mut result = json.into_tool_result()?;
                 result.content.extend([$($t.into_content()),*]);
@@ -290,7 +318,7 @@ impl_for_tuples!((A)(A B)(A B C)(A B C D)(A B C D E)(A B C D E F)(A B C D E F G)
 /// How a return type `R` becomes a tool's result.
 #[allow(missing_debug_implementations)] // a table of function pointers
 pub struct ToolOutput<R: 'static> {
-    convert: fn(R) -> Result<ToolResult, Failure>,
+    convert: fn(R) -> Result<ToolResult, ToolError>,
     schema: fn(&mut SchemaGenerator) -> Option<Schema>,
 }
 
@@ -300,7 +328,7 @@ impl<R: 'static> ToolOutput<R> {
     /// # Errors
     /// The function failed, or its value has no JSON form.
     pub fn reply(&self, value: R) -> Result<ToolResult, Failure> {
-        (self.convert)(value)
+        (self.convert)(value).map_err(Failure::Body)
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     arguments::{Call, HandlerResult},
-    error::Failure,
+    error::{Failure, ToolError},
     item::{BuildError, Handler, ItemDescriptor, ItemSpec},
     tool::{AnyToolOutput, Structured, ToolResult},
 };
@@ -78,7 +78,7 @@ pub struct ToolDescriptor {
 }
 
 fn missing_handler(_: &mut Call<'_>) -> HandlerResult<ToolResult> {
-    Err(Failure::Body("the tool has no handler".into()))
+    Err(Failure::Body(ToolError::private("the tool has no handler")))
 }
 
 impl ToolDescriptor {

@@ -245,12 +245,13 @@ async fn an_unknown_prompt_gets_a_suggestion() {
 }
 
 #[tokio::test]
-async fn failures_are_private_and_panics_are_contained() {
+async fn propagated_failures_are_private_and_panics_are_contained() {
     #[mcp_prompt]
     fn fail(how: String) -> Result<String, ToolError> {
         match how.as_str() {
             "public" => Err(ToolError::new("shown")),
-            "private" => Err("secret".into()),
+            "text" => Err("written".into()),
+            "private" => Err(std::io::Error::other("secret").into()),
             "protocol" => Err(ProtocolError::new(-32050, "own").into()),
             "panic" => panic!("secret"),
             _ => Ok(how),
@@ -259,6 +260,7 @@ async fn failures_are_private_and_panics_are_contained() {
     let server = serve(mcp_runtime::server!().prompt::<fail>());
     for (how, code, message) in [
         ("public", -32603, "shown"),
+        ("text", -32603, "written"),
         ("private", -32603, "prompt 'fail' failed"),
         ("protocol", -32050, "own"),
         ("panic", -32603, "prompt 'fail' failed"),

@@ -245,12 +245,13 @@ async fn malformed_params_are_invalid_params_errors() {
 }
 
 #[tokio::test]
-async fn failures_are_private_and_panics_are_contained() {
+async fn propagated_failures_are_private_and_panics_are_contained() {
     #[mcp_resource(uri = "fail://{how}")]
     async fn fail(how: String) -> Result<String, ToolError> {
         match how.as_str() {
             "public" => Err(ToolError::new("shown")),
-            "private" => Err("secret".into()),
+            "text" => Err("written".into()),
+            "private" => Err(std::io::Error::other("secret").into()),
             "protocol" => Err(ProtocolError::new(-32050, "own").with_data(json!(1)).into()),
             "panic" => panic!("secret"),
             _ => Ok(how),
@@ -259,6 +260,7 @@ async fn failures_are_private_and_panics_are_contained() {
     let server = serve(mcp_runtime::server!().resource::<fail>());
     let replies = [
         ("public", -32603, "shown", Value::Null),
+        ("text", -32603, "written", Value::Null),
         ("private", -32603, "resource 'fail' failed", Value::Null),
         ("protocol", -32050, "own", json!(1)),
         ("panic", -32603, "resource 'fail' failed", Value::Null),

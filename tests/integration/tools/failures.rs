@@ -1,6 +1,6 @@
 //! Failures: which errors are public, private or JSON-RPC errors, and that a panic fails only its own call.
 
-use std::{error::Error, fmt, io};
+use std::{borrow::Cow, error::Error, fmt, io};
 
 use mcp_runtime::{FromContext, content::Content, prelude::*};
 use serde_json::json;
@@ -36,6 +36,65 @@ async fn public_errors_are_sent_to_the_client() {
     }
 }
 
+#[tokio::test]
+async fn text_that_a_function_writes_is_sent_to_the_client() {
+    #[mcp_tool]
+    fn literal() -> Result<(), ToolError> {
+        Err("m".into())
+    }
+    #[mcp_tool]
+    fn formatted(n: u8) -> Result<(), ToolError> {
+        Err(format!("m{n}"))?;
+        Ok(())
+    }
+    #[mcp_tool]
+    fn borrowed(text: String) -> Result<(), ToolError> {
+        Err(text.as_str())?;
+        Ok(())
+    }
+    #[mcp_tool]
+    fn borrowed_or_owned(text: String) -> Result<(), ToolError> {
+        Err(Cow::Borrowed(text.as_str()))?;
+        Ok(())
+    }
+    #[mcp_tool]
+    async fn returned_string() -> Result<(), String> {
+        tokio::task::yield_now().await;
+        Err("m".into())
+    }
+    #[mcp_tool]
+    fn returned_literal() -> Result<(), &'static str> {
+        Err("m")
+    }
+    #[mcp_tool]
+    fn hidden() -> Result<(), ToolError> {
+        Err(ToolError::private("secret"))
+    }
+    let builder = || {
+        mcp_runtime::server!()
+            .tool::<literal>()
+            .tool::<formatted>()
+            .tool::<borrowed>()
+            .tool::<borrowed_or_owned>()
+            .tool::<returned_string>()
+            .tool::<returned_literal>()
+            .tool::<hidden>()
+    };
+    for server in [serve(builder()), serve(builder()).legacy(LEGACY[0])] {
+        for (tool, arguments, text) in [
+            ("literal", json!({}), "m"),
+            ("formatted", json!({ "n": 1 }), "m1"),
+            ("borrowed", json!({ "text": "m2" }), "m2"),
+            ("borrowed_or_owned", json!({ "text": "m3" }), "m3"),
+            ("returned_string", json!({}), "m"),
+            ("returned_literal", json!({}), "m"),
+            ("hidden", json!({}), "tool 'hidden' failed"),
+        ] {
+            assert_eq!(failure(&server.call(tool, arguments).await), text, "{tool}");
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Outer(io::Error);
 
@@ -61,9 +120,10 @@ async fn boxed() -> Result<String, Box<dyn Error + Send + Sync>> {
     Ok(String::new())
 }
 #[mcp_tool]
-async fn text() -> Result<String, String> {
+async fn with_context() -> Result<String, ToolError> {
     tokio::task::yield_now().await;
-    Err("secret text".into())
+    Err(anyhow::anyhow!("secret text").context("secret context"))?;
+    Ok(String::new())
 }
 #[mcp_tool]
 fn question_mark() -> Result<String, ToolError> {
@@ -76,13 +136,13 @@ fn runtime_error() -> mcp_runtime::Result<String> {
 }
 
 #[tokio::test]
-async fn other_errors_are_private() {
-    let tools = ["own_error", "boxed", "text", "question_mark", "runtime_error"];
+async fn propagated_errors_are_private() {
+    let tools = ["own_error", "boxed", "with_context", "question_mark", "runtime_error"];
     let builder = || {
         mcp_runtime::server!()
             .tool::<own_error>()
             .tool::<boxed>()
-            .tool::<text>()
+            .tool::<with_context>()
             .tool::<question_mark>()
             .tool::<runtime_error>()
     };
@@ -96,7 +156,7 @@ async fn other_errors_are_private() {
     for (tool, cause) in tools.into_iter().zip([
         "secret outer: secret inner",
         "secret box",
-        "secret text",
+        "secret context: secret text",
         "invalid digit found in string",
         "secret outer: secret inner",
     ]) {

@@ -38,6 +38,11 @@ mod hidden {
         Kind,
     }
 
+    #[mcp_error(public, crate = ::renamed)]
+    #[derive(Debug, thiserror::Error)]
+    #[error("failed")]
+    pub(crate) struct Failed;
+
     #[mcp_type(crate = ::renamed)]
     pub(crate) struct Weather {
         pub(crate) unit: String,

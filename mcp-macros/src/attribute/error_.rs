@@ -1,0 +1,188 @@
+//! `#[mcp_error]`: registers which values of a user's error type are public. The type is emitted without the helper
+//! attributes, whether or not it is valid.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::{Attribute, Fields, Generics, Ident, Item, ItemEnum, Path};
+
+use crate::attribute::misplaced;
+use crate::diagnostics::Errors;
+use crate::expand::definition::private_scope;
+use crate::options::{entry, known};
+
+pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
+    let errors = Errors::new();
+    let options = ErrorOptions::read(options, &errors);
+    let keyword = misplaced::find_keyword(item);
+    let is_type = keyword.as_ref().is_some_and(|keyword| keyword == "enum" || keyword == "struct");
+    // anything else is not parsed, since it may have a body
+    let item = match is_type.then(|| syn::parse2(item.clone())) {
+        Some(Ok(item)) => item,
+        Some(Err(error)) => {
+            errors.add(error);
+            Item::Verbatim(item.clone())
+        }
+        None => {
+            errors.at_span(
+                keyword.map_or_else(Span::call_site, |keyword| keyword.span()),
+                "`#[mcp_error]` belongs to an `enum` or a `struct`\nmove it there",
+            );
+            Item::Verbatim(item.clone())
+        }
+    };
+    let (item, registration) = match item {
+        Item::Enum(mut item) => {
+            let public = public_values(&mut item, options.is_public, &errors);
+            report_generics(&item.ident, &item.generics, &errors);
+            let registration = register(&item.attrs, &item.ident, options.krate.as_ref(), &public);
+            (Item::Enum(item), registration)
+        }
+        Item::Struct(mut item) => {
+            let count = errors.count();
+            report_on_type(&mut item.attrs, &errors);
+            report_on_fields(&mut item.fields, &errors);
+            if !options.is_public && errors.count() == count {
+                let name = &item.ident;
+                errors.at(name, format_args!("nothing of `{name}` is public\nwrite `#[mcp_error(public)]`"));
+            }
+            report_generics(&item.ident, &item.generics, &errors);
+            let registration = register(&item.attrs, &item.ident, options.krate.as_ref(), &quote!(true));
+            (Item::Struct(item), registration)
+        }
+        other => (other, TokenStream::new()),
+    };
+    let mut tokens = item.to_token_stream();
+    if errors.is_empty() {
+        tokens.extend(registration);
+    }
+    tokens.extend(errors.finish());
+    tokens
+}
+
+/// The options of the attribute.
+struct ErrorOptions {
+    is_public: bool,
+    krate: Option<Path>,
+}
+
+impl ErrorOptions {
+    fn read(tokens: TokenStream, errors: &Errors) -> Self {
+        let mut options = Self { is_public: false, krate: None };
+        for entry in entry::read(tokens, errors) {
+            match entry.name.as_str() {
+                "public" => options.is_public = entry.flag(errors).unwrap_or(true),
+                "crate" => options.krate = entry.path(errors),
+                _ => entry.report_unknown("`#[mcp_error]`", known::ERROR, errors),
+            }
+        }
+        options
+    }
+}
+
+/// An expression that is true if `self`, a reference to a value of the enum, is public.
+fn public_values(item: &mut ItemEnum, all: bool, errors: &Errors) -> TokenStream {
+    let count = errors.count();
+    report_on_type(&mut item.attrs, errors);
+    let name = &item.ident;
+    let mut arms = TokenStream::new();
+    let mut found = 0;
+    for variant in &mut item.variants {
+        report_on_fields(&mut variant.fields, errors);
+        let Some(attr) = take_public(&mut variant.attrs, errors) else { continue };
+        if all {
+            errors.at(attr, "`#[mcp_error(public)]` makes every variant public\nremove one of them");
+        }
+        found += 1;
+        let ident = &variant.ident;
+        let cfgs = variant.attrs.iter().filter(|attr| attr.path().is_ident("cfg"));
+        arms.extend(quote_spanned!(Span::mixed_site()=> #(#cfgs)* #name::#ident { .. } => true,));
+    }
+    if found == 0 && !all && errors.count() == count {
+        errors.at(
+            name,
+            format_args!(
+                "no variant of `{name}` is public\nput `#[mcp(public)]` on those whose message the model may read"
+            ),
+        );
+    }
+    if all || found == item.variants.len() {
+        return quote!(true);
+    }
+    quote_spanned! {Span::mixed_site()=>
+        // `#[cfg]` may leave only public variants
+        #[allow(unreachable_patterns)]
+        match self {
+            #arms
+            _ => false,
+        }
+    }
+}
+
+/// Removes the helper attributes of a variant, and returns the one that makes it public.
+fn take_public(attrs: &mut Vec<Attribute>, errors: &Errors) -> Option<Attribute> {
+    let mut public: Option<Attribute> = None;
+    for attr in take_helpers(attrs) {
+        let list = attr.meta.require_list().ok().filter(|list| !list.tokens.is_empty());
+        let Some(list) = list else {
+            errors.at(&attr, "`#[mcp]` has no options\nwrite `#[mcp(public)]`, or remove it");
+            continue;
+        };
+        for option in entry::read(list.tokens.clone(), errors) {
+            if option.name != "public" {
+                option.report_unknown("a variant", known::ERROR_VARIANT, errors);
+            } else if public.is_some() {
+                errors.at(&option.key, "option `public` is duplicated\nremove one of them");
+            } else if option.flag(errors) != Some(false) {
+                public = Some(attr.clone());
+            }
+        }
+    }
+    public
+}
+
+fn report_on_type(attrs: &mut Vec<Attribute>, errors: &Errors) {
+    for attr in take_helpers(attrs) {
+        errors
+            .at(attr, "`#[mcp(..)]` belongs to a variant\nfor the whole type, write `#[mcp_error(public)]`");
+    }
+}
+
+fn report_on_fields(fields: &mut Fields, errors: &Errors) {
+    for attr in fields.iter_mut().flat_map(|field| take_helpers(&mut field.attrs)) {
+        errors.at(
+            attr,
+            "`#[mcp(..)]` belongs to a variant, since a message is public as a whole\nmove it there; for a struct, write `#[mcp_error(public)]`",
+        );
+    }
+}
+
+/// Values of a generic type have many types, which cannot all be registered.
+fn report_generics(name: &Ident, generics: &Generics, errors: &Errors) {
+    if !generics.params.is_empty() {
+        errors.at(
+            &generics.params,
+            format_args!(
+                "`{name}` is generic, but `#[mcp_error]` registers one type\nwrite the types instead of parameters, or use `.public()` where it fails"
+            ),
+        );
+    }
+}
+
+fn take_helpers(attrs: &mut Vec<Attribute>) -> Vec<Attribute> {
+    attrs.extract_if(.., |attr| attr.path().is_ident("mcp")).collect()
+}
+
+/// `public` is an expression about `self`.
+fn register(attrs: &[Attribute], name: &Ident, krate: Option<&Path>, public: &TokenStream) -> TokenStream {
+    let cfgs = attrs.iter().filter(|attr| attr.path().is_ident("cfg"));
+    let cfgs: Vec<TokenStream> = cfgs.map(ToTokens::to_token_stream).collect();
+    let inner = quote_spanned! {Span::mixed_site()=>
+        impl __rt::PublicError for #name {
+            fn is_public(&self) -> bool {
+                #public
+            }
+        }
+        __rt::inventory::submit! { __rt::ErrorVisibility::of::<#name>() }
+    };
+    private_scope(krate, &cfgs, &inner)
+}

@@ -1,0 +1,10 @@
+#[derive(Debug, thiserror::Error)]
+enum Failed {
+    #[mcp(public)]
+    #[error("failed")]
+    Failed,
+}
+
+const _: Failed = Failed::Failed;
+
+fn main() {}

@@ -75,7 +75,7 @@ pub use jsonrpc::ProtocolError;
 #[cfg(feature = "macros")]
 pub use mcp_macros::{main, mcp_error, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type};
 pub use prompt::{IntoMessage, IntoPromptResult, Prompt, PromptResult};
-pub use protocol::{LogLevel, Revision};
+pub use protocol::{LogLevel, ParseNameError, Revision};
 pub use resource::{IntoResourceResult, ListedResource, Resource, ResourceResult, Subscription};
 #[cfg(feature = "http")]
 pub use server::IntoPrincipal;

@@ -39,21 +39,21 @@ pub struct Annotations {
     pub last_modified: Option<String>,
 }
 
-/// Implements the setters of annotations, for types with an `annotations(&mut self) -> &mut Annotations`.
+/// Implements the setters of annotations, for types with an `annotations_mut(&mut self) -> &mut Annotations`.
 macro_rules! impl_annotation_setters {
     ($($annotated:ident)*) => {$(
         impl $annotated {
             /// The intended audience: the wire's `annotations.audience`.
             #[must_use]
             pub fn audience(mut self, audience: impl IntoIterator<Item = $crate::content::Role>) -> Self {
-                self.annotations().audience = audience.into_iter().collect();
+                self.annotations_mut().audience = audience.into_iter().collect();
                 self
             }
 
             /// The importance, from 0 to 1: the wire's `annotations.priority`.
             #[must_use]
             pub fn priority(mut self, priority: f64) -> Self {
-                self.annotations().priority = Some(priority.clamp(0.0, 1.0));
+                self.annotations_mut().priority = Some(priority.clamp(0.0, 1.0));
                 self
             }
 
@@ -61,7 +61,7 @@ macro_rules! impl_annotation_setters {
             /// do not see it.
             #[must_use]
             pub fn last_modified(mut self, time: impl Into<String>) -> Self {
-                self.annotations().last_modified = Some(time.into());
+                self.annotations_mut().last_modified = Some(time.into());
                 self
             }
         }

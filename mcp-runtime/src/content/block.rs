@@ -35,8 +35,14 @@ pub(crate) struct CommonFields {
 macro_rules! impl_block {
     ($($block:ident)*) => {$(
         impl $block {
-            fn annotations(&mut self) -> &mut Annotations {
+            fn annotations_mut(&mut self) -> &mut Annotations {
                 self.common.annotations.get_or_insert_default()
+            }
+
+            /// The annotations, if any was set.
+            #[must_use]
+            pub fn annotations(&self) -> Option<&Annotations> {
+                self.common.annotations.as_deref()
             }
 
             /// Adds a member to the block's `_meta`.
@@ -44,6 +50,12 @@ macro_rules! impl_block {
             pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
                 self.common.meta.get_or_insert_default().insert(key.into(), value.into());
                 self
+            }
+
+            /// The block's `_meta`, if it has members.
+            #[must_use]
+            pub fn meta_map(&self) -> Option<&Map<String, Value>> {
+                self.common.meta.as_deref()
             }
         }
 
@@ -59,8 +71,10 @@ impl_annotation_setters!(Text Image Audio ResourceLink Embedded);
 
 /// A text block.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Text {
-    pub(crate) text: Cow<'static, str>,
+    /// The wire's `text`.
+    pub text: Cow<'static, str>,
     pub(super) common: CommonFields,
 }
 
@@ -91,9 +105,11 @@ macro_rules! define_media {
     ($(#[$doc:meta] $block:ident)*) => {$(
         #[$doc]
         #[derive(Debug, Clone, PartialEq)]
+        #[non_exhaustive]
         pub struct $block {
             pub(crate) data: BinaryData,
-            pub(crate) mime: Cow<'static, str>,
+            /// The wire's `mimeType`.
+            pub mime: Cow<'static, str>,
             pub(super) common: CommonFields,
         }
 
@@ -107,6 +123,18 @@ macro_rules! define_media {
             pub fn from_base64(data: impl Into<String>, mime: impl Into<Cow<'static, str>>) -> Self {
                 Self { data: BinaryData::Base64(data.into()), mime: mime.into(), common: CommonFields::default() }
             }
+
+            /// The wire's `data`.
+            #[must_use]
+            pub fn to_base64(&self) -> Cow<'_, str> {
+                self.data.to_base64()
+            }
+
+            /// The bytes; `None` if it was made from malformed base64.
+            #[must_use]
+            pub fn to_bytes(&self) -> Option<Cow<'_, [u8]>> {
+                self.data.to_bytes()
+            }
         }
     )*};
 }
@@ -119,14 +147,22 @@ define_media! {
 
 /// A link to a resource that the client may read.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ResourceLink {
-    pub(crate) uri: String,
-    pub(crate) name: String,
-    pub(crate) title: Option<String>,
-    pub(crate) description: Option<String>,
-    pub(crate) mime: Option<String>,
-    pub(crate) size: Option<u64>,
-    pub(crate) icons: Vec<Icon>,
+    /// The wire's `uri`.
+    pub uri: String,
+    /// The wire's `name`.
+    pub name: String,
+    /// The wire's `title`.
+    pub title: Option<String>,
+    /// The wire's `description`.
+    pub description: Option<String>,
+    /// The wire's `mimeType`.
+    pub mime: Option<String>,
+    /// The wire's `size`, in bytes.
+    pub size: Option<u64>,
+    /// The wire's `icons`.
+    pub icons: Vec<Icon>,
     pub(super) common: CommonFields,
 }
 
@@ -183,8 +219,10 @@ impl ResourceLink {
 
 /// The contents of a resource inside a result or a message.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Embedded {
-    pub(crate) resource: ResourceContents,
+    /// The wire's `resource`.
+    pub resource: ResourceContents,
     pub(super) common: CommonFields,
 }
 

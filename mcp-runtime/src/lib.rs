@@ -71,7 +71,7 @@ pub use error::{ResultExt, ToolError};
 pub use jsonrpc::ProtocolError;
 #[cfg(feature = "macros")]
 pub use mcp_macros::{main, mcp_error, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type};
-pub use protocol::Revision;
+pub use protocol::{ParseNameError, Revision};
 pub use server::{Error, ErrorKind, Result, Server, ServerBuilder, ServerHandle};
 pub use tool::{ToolDef, ToolResult};
 

@@ -16,6 +16,7 @@ mod own_results;
 mod process;
 mod prompts;
 mod protocol;
+mod readable;
 mod replicas;
 mod request_state;
 mod required_capabilities;

@@ -49,7 +49,7 @@ async fn one_function_answers_legacy_and_modern_clients() {
     let reply = modern.call("add", json!({ "a": 1, "b": 2 })).await;
     reply.expect_text("3").expect_json(&json!(3));
     assert_eq!(reply.value()["structuredContent"], 3);
-    for revision in Revision::ALL.into_iter().filter(|revision| *revision < Revision::LATEST) {
+    for &revision in Revision::ALL.iter().filter(|revision| **revision < Revision::LATEST) {
         let legacy = server().legacy(revision);
         let reply = legacy.call("add", json!({ "a": 1, "b": 2 })).await;
         assert_eq!(reply.expect_text("3").json::<i64>(), 3);

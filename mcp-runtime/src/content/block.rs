@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use base64::Engine as _;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value};
 
 use super::{
@@ -54,21 +54,21 @@ pub struct Annotations {
     pub last_modified: Option<String>,
 }
 
-/// Implements the setters of annotations, for types with an `annotations(&mut self) -> &mut Annotations`.
+/// Implements the setters of annotations, for types with an `annotations_mut(&mut self) -> &mut Annotations`.
 macro_rules! impl_annotation_setters {
     ($($annotated:ident)*) => {$(
         impl $annotated {
             /// The intended audience: the wire's `annotations.audience`.
             #[must_use]
             pub fn audience(mut self, audience: impl IntoIterator<Item = $crate::content::Role>) -> Self {
-                self.annotations().audience = audience.into_iter().collect();
+                self.annotations_mut().audience = audience.into_iter().collect();
                 self
             }
 
             /// The importance, from 0 to 1: the wire's `annotations.priority`.
             #[must_use]
             pub fn priority(mut self, priority: f64) -> Self {
-                self.annotations().priority = Some(priority.clamp(0.0, 1.0));
+                self.annotations_mut().priority = Some(priority.clamp(0.0, 1.0));
                 self
             }
 
@@ -76,7 +76,7 @@ macro_rules! impl_annotation_setters {
             /// do not see it.
             #[must_use]
             pub fn last_modified(mut self, time: impl Into<String>) -> Self {
-                self.annotations().last_modified = Some(time.into());
+                self.annotations_mut().last_modified = Some(time.into());
                 self
             }
         }
@@ -113,8 +113,14 @@ struct CommonFields {
 macro_rules! impl_block {
     ($($block:ident)*) => {$(
         impl $block {
-            fn annotations(&mut self) -> &mut Annotations {
+            fn annotations_mut(&mut self) -> &mut Annotations {
                 self.common.annotations.get_or_insert_default()
+            }
+
+            /// The annotations, if any was set.
+            #[must_use]
+            pub fn annotations(&self) -> Option<&Annotations> {
+                self.common.annotations.as_deref()
             }
 
             /// Adds a member to the block's `_meta`.
@@ -122,6 +128,12 @@ macro_rules! impl_block {
             pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
                 self.common.meta.get_or_insert_default().insert(key.into(), value.into());
                 self
+            }
+
+            /// The block's `_meta`, if it has members.
+            #[must_use]
+            pub fn meta_map(&self) -> Option<&Map<String, Value>> {
+                self.common.meta.as_deref()
             }
         }
 
@@ -137,8 +149,10 @@ impl_annotation_setters!(Text Image Audio ResourceLink Embedded);
 
 /// A text block.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Text {
-    pub(crate) text: Cow<'static, str>,
+    /// The wire's `text`.
+    pub text: Cow<'static, str>,
     common: CommonFields,
 }
 
@@ -169,9 +183,11 @@ macro_rules! define_media {
     ($(#[$doc:meta] $block:ident)*) => {$(
         #[$doc]
         #[derive(Debug, Clone, PartialEq)]
+        #[non_exhaustive]
         pub struct $block {
             pub(crate) data: BinaryData,
-            pub(crate) mime: Cow<'static, str>,
+            /// The wire's `mimeType`.
+            pub mime: Cow<'static, str>,
             common: CommonFields,
         }
 
@@ -185,6 +201,18 @@ macro_rules! define_media {
             pub fn from_base64(data: impl Into<String>, mime: impl Into<Cow<'static, str>>) -> Self {
                 Self { data: BinaryData::Base64(data.into()), mime: mime.into(), common: CommonFields::default() }
             }
+
+            /// The wire's `data`.
+            #[must_use]
+            pub fn to_base64(&self) -> Cow<'_, str> {
+                self.data.to_base64()
+            }
+
+            /// The bytes; `None` if it was made from malformed base64.
+            #[must_use]
+            pub fn to_bytes(&self) -> Option<Cow<'_, [u8]>> {
+                self.data.to_bytes()
+            }
         }
     )*};
 }
@@ -197,14 +225,22 @@ define_media! {
 
 /// A link to a resource that the client may read.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ResourceLink {
-    pub(crate) uri: String,
-    pub(crate) name: String,
-    pub(crate) title: Option<String>,
-    pub(crate) description: Option<String>,
-    pub(crate) mime: Option<String>,
-    pub(crate) size: Option<u64>,
-    pub(crate) icons: Vec<Icon>,
+    /// The wire's `uri`.
+    pub uri: String,
+    /// The wire's `name`.
+    pub name: String,
+    /// The wire's `title`.
+    pub title: Option<String>,
+    /// The wire's `description`.
+    pub description: Option<String>,
+    /// The wire's `mimeType`.
+    pub mime: Option<String>,
+    /// The wire's `size`, in bytes.
+    pub size: Option<u64>,
+    /// The wire's `icons`.
+    pub icons: Vec<Icon>,
     common: CommonFields,
 }
 
@@ -261,8 +297,10 @@ impl ResourceLink {
 
 /// The contents of a resource inside a result or a message.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Embedded {
-    pub(crate) resource: ResourceContents,
+    /// The wire's `resource`.
+    pub resource: ResourceContents,
     common: CommonFields,
 }
 
@@ -292,6 +330,21 @@ pub(crate) enum BinaryData {
 }
 
 impl BinaryData {
+    pub(super) fn to_base64(&self) -> Cow<'_, str> {
+        match self {
+            Self::Bytes(bytes) => STANDARD.encode(bytes).into(),
+            Self::Base64(text) => text.into(),
+        }
+    }
+
+    /// `None` if the base64 is malformed.
+    pub(super) fn to_bytes(&self) -> Option<Cow<'_, [u8]>> {
+        match self {
+            Self::Bytes(bytes) => Some(bytes.into()),
+            Self::Base64(text) => STANDARD.decode(text).ok().map(Cow::Owned),
+        }
+    }
+
     /// Appends the base64 as a JSON string.
     fn write(&self, out: &mut Vec<u8>) {
         match self {
@@ -306,8 +359,7 @@ fn write_base64(out: &mut Vec<u8>, bytes: &[u8]) {
     let start = out.len();
     out.resize(start + bytes.len().div_ceil(3) * 4, 0);
     // the slice has exactly the encoded size, so this does not fail; if it did, the string would be empty
-    let written =
-        base64::engine::general_purpose::STANDARD.encode_slice(bytes, &mut out[start..]).unwrap_or(0);
+    let written = STANDARD.encode_slice(bytes, &mut out[start..]).unwrap_or(0);
     out.truncate(start + written);
     out.push(b'"');
 }

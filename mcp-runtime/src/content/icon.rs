@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 /// The background that an icon is designed for: the wire's `theme`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Theme {
     /// `light`
     Light,
@@ -35,11 +36,16 @@ impl Theme {
 ///
 /// See [icons](https://modelcontextprotocol.io/specification/2026-07-28/basic#icons).
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Icon {
-    pub(crate) src: Cow<'static, str>,
-    pub(crate) mime: Option<Cow<'static, str>>,
-    pub(crate) sizes: Cow<'static, [Cow<'static, str>]>,
-    pub(crate) theme: Option<Theme>,
+    /// The wire's `src`.
+    pub src: Cow<'static, str>,
+    /// The wire's `mimeType`.
+    pub mime: Option<Cow<'static, str>>,
+    /// The wire's `sizes`; empty if the icon suits every size.
+    pub sizes: Cow<'static, [Cow<'static, str>]>,
+    /// The wire's `theme`; `None` if the icon suits every background.
+    pub theme: Option<Theme>,
 }
 
 impl Icon {

@@ -1,5 +1,7 @@
 //! The contents of resources, as `resources/read` returns them and as blocks embed them.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::block::BinaryData;
@@ -26,9 +28,12 @@ pub(crate) enum ResourceBody {
 ///
 /// See [resource contents](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#resource-contents).
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ResourceContents {
-    pub(crate) uri: Option<String>,
-    pub(crate) mime: Option<String>,
+    /// The wire's `uri`; the requested URI if not set.
+    pub uri: Option<String>,
+    /// The wire's `mimeType`; the attribute's if not set.
+    pub mime: Option<String>,
     pub(crate) body: ResourceBody,
     pub(crate) meta: Option<Box<Map<String, Value>>>,
 }
@@ -68,6 +73,39 @@ impl ResourceContents {
     pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.meta.get_or_insert_default().insert(key.into(), value.into());
         self
+    }
+
+    /// The wire's `text`, of text contents.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&str> {
+        match &self.body {
+            ResourceBody::Text(text) => Some(text),
+            ResourceBody::Blob(_) => None,
+        }
+    }
+
+    /// The wire's `blob`, of binary contents.
+    #[must_use]
+    pub fn to_base64(&self) -> Option<Cow<'_, str>> {
+        match &self.body {
+            ResourceBody::Text(_) => None,
+            ResourceBody::Blob(data) => Some(data.to_base64()),
+        }
+    }
+
+    /// The bytes of binary contents; `None` if they were made from malformed base64.
+    #[must_use]
+    pub fn to_bytes(&self) -> Option<Cow<'_, [u8]>> {
+        match &self.body {
+            ResourceBody::Text(_) => None,
+            ResourceBody::Blob(data) => data.to_bytes(),
+        }
+    }
+
+    /// The item's `_meta`, if it has members.
+    #[must_use]
+    pub fn meta_map(&self) -> Option<&Map<String, Value>> {
+        self.meta.as_deref()
     }
 }
 

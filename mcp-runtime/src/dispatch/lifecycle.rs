@@ -90,7 +90,7 @@ impl Server {
             let error = ProtocolError::invalid_params("`protocolVersion` is not a string");
             return (error.into(), None);
         };
-        let revision = Revision::from_wire(&requested).filter(|revision| !revision.is_modern());
+        let revision = requested.parse().ok().filter(|revision: &Revision| !revision.is_modern());
         let revision = revision.unwrap_or(Revision::LATEST_LEGACY);
         let mut out = Vec::with_capacity(512);
         let mut object = Object::new(&mut out);

@@ -172,7 +172,7 @@ pub(super) fn required_text<'a>(raw: Option<&'a RawValue>, key: &str) -> Result<
 
 /// The level named by a parameter; `key` is its name, for errors.
 pub(super) fn parse_level(raw: &RawValue, key: &str) -> Result<LogLevel, ProtocolError> {
-    decode_string(raw).and_then(|name| LogLevel::from_wire(&name)).ok_or_else(|| {
+    decode_string(raw).and_then(|name| name.parse().ok()).ok_or_else(|| {
         let levels = LogLevel::ALL.map(LogLevel::as_str).join(", ");
         ProtocolError::invalid_params(format!("`{key}` is not a log level\nuse one of {levels}"))
     })

@@ -1,6 +1,8 @@
 //! The severity of log messages in `notifications/message`.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
+
+use super::ParseNameError;
 
 /// The severity of a log message: the syslog levels of RFC 5424, least severe first.
 ///
@@ -52,11 +54,15 @@ impl LogLevel {
             Self::Emergency => "emergency",
         }
     }
+}
 
-    /// The level with this wire name.
-    #[must_use]
-    pub fn from_wire(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|level| level.as_str() == name)
+/// Parses the wire name, such as `warning`.
+impl FromStr for LogLevel {
+    type Err = ParseNameError;
+
+    fn from_str(name: &str) -> Result<Self, ParseNameError> {
+        let found = Self::ALL.into_iter().find(|level| level.as_str() == name);
+        found.ok_or_else(|| ParseNameError::new("log level", name))
     }
 }
 

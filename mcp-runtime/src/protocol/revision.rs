@@ -1,6 +1,8 @@
 //! The supported revisions of the protocol.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
+
+use super::ParseNameError;
 
 /// A revision of the Model Context Protocol; later revisions compare greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,8 +22,8 @@ pub enum Revision {
 
 impl Revision {
     /// Every revision, oldest first.
-    pub const ALL: [Self; 5] =
-        [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
+    pub const ALL: &'static [Self] =
+        &[Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
     /// The newest revision with an `initialize` handshake.
     pub const LATEST_LEGACY: Self = Self::V2025_11_25;
     /// The newest revision.
@@ -39,12 +41,6 @@ impl Revision {
         }
     }
 
-    /// The revision with this wire name, if it is supported.
-    #[must_use]
-    pub fn from_wire(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|r| r.as_str() == name)
-    }
-
     /// Whether every request carries its own metadata, instead of a handshake at the start.
     #[must_use]
     pub const fn is_modern(self) -> bool {
@@ -54,6 +50,16 @@ impl Revision {
     /// The position of this revision in [`Self::ALL`].
     pub(crate) const fn index(self) -> usize {
         self as usize
+    }
+}
+
+/// Parses the wire name, such as `2025-11-25`.
+impl FromStr for Revision {
+    type Err = ParseNameError;
+
+    fn from_str(name: &str) -> Result<Self, ParseNameError> {
+        let found = Self::ALL.iter().copied().find(|revision| revision.as_str() == name);
+        found.ok_or_else(|| ParseNameError::new("supported revision", name))
     }
 }
 

@@ -109,7 +109,7 @@ impl ListedResource {
         self
     }
 
-    fn annotations(&mut self) -> &mut Annotations {
+    fn annotations_mut(&mut self) -> &mut Annotations {
         &mut self.annotations
     }
 

@@ -33,6 +33,12 @@ impl ResourceResult {
         self.meta.get_or_insert_default().insert(key.into(), value.into());
         self
     }
+
+    /// The result's `_meta`, if it has members.
+    #[must_use]
+    pub fn meta_map(&self) -> Option<&Map<String, Value>> {
+        self.meta.as_deref()
+    }
 }
 
 impl From<ResourceContents> for ResourceResult {

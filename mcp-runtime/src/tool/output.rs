@@ -73,10 +73,22 @@ impl ToolResult {
         self
     }
 
+    /// The result's `_meta`, if it has members.
+    #[must_use]
+    pub fn meta_map(&self) -> Option<&Map<String, Value>> {
+        self.meta.as_deref()
+    }
+
     /// The blocks.
     #[must_use]
     pub fn content(&self) -> &[Content] {
         &self.content
+    }
+
+    /// The wire's `structuredContent`, if it was set.
+    #[must_use]
+    pub fn structured_content(&self) -> Option<Value> {
+        self.structured.as_deref().and_then(|json| serde_json::from_str(json).ok())
     }
 
     /// Whether it is a failure.

@@ -171,7 +171,7 @@ async fn a_legacy_client_sets_a_level_for_its_session() {
 
 #[tokio::test]
 async fn logging_is_declared_where_it_is_enabled() {
-    for revision in Revision::ALL {
+    for &revision in Revision::ALL {
         let server = if revision.is_modern() { on() } else { on().legacy(revision) };
         assert_eq!(server.capabilities().await["logging"], json!({}), "{revision}");
         let off = serve(builder());

@@ -87,7 +87,7 @@ const NEW: [(Revision, &[&str]); 4] = [
 #[tokio::test]
 async fn every_transport_sends_the_same_in_each_revision_and_nothing_newer() {
     let server = sample_server::builder().build().unwrap();
-    for revision in Revision::ALL {
+    for &revision in Revision::ALL {
         let expected = messages(&server, Transport::Memory, revision).await;
         let text = json!(expected).to_string();
         for (since, members) in NEW {

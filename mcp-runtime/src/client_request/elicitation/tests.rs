@@ -456,7 +456,7 @@ fn forms_are_downgraded_to_2025_06_18() {
 
 #[test]
 fn revisions_before_elicitation_are_refused() {
-    for revision in Revision::ALL {
+    for &revision in Revision::ALL {
         let form = form::<bool>().params("why", revision);
         assert_eq!(form.is_ok(), revision >= Revision::V2025_06_18, "{revision}");
         let url = url_params("key", "why", "https://example.com", "id", revision);

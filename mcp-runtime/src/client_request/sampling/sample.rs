@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn unset_options_are_not_sent() {
-        for revision in Revision::ALL {
+        for &revision in Revision::ALL {
             let expected = json!({
                 "messages": [{ "role": "user", "content": { "type": "text", "text": "Hello" } }],
                 "maxTokens": 1000
@@ -354,7 +354,7 @@ mod tests {
     fn the_context_is_requested_only_of_clients_that_know_it() {
         let ctx = Context::for_test();
         let sample = ctx.sample("key").user("Hi").context(SampleContext::ThisServer);
-        for revision in Revision::ALL {
+        for &revision in Revision::ALL {
             for declared in [true, false] {
                 let params = sample
                     .params

@@ -122,9 +122,7 @@ impl<'a> ProtocolHeaders<'a> {
 
     /// Whether the version header names an unknown revision.
     pub(super) fn is_unknown_version(&self) -> bool {
-        self.version
-            .first()
-            .is_some_and(|version| version.to_str().ok().and_then(Revision::from_wire).is_none())
+        self.version.first().is_some_and(|version| parse_revision(version).is_none())
     }
 
     /// Whether the version header names a revision that is not a legacy one.
@@ -176,8 +174,11 @@ impl<'a> ProtocolHeaders<'a> {
 }
 
 fn parse_legacy_revision(version: &HeaderValue) -> Option<Revision> {
-    let revision = Revision::from_wire(version.to_str().ok()?)?;
-    (!revision.is_modern()).then_some(revision)
+    parse_revision(version).filter(|revision| !revision.is_modern())
+}
+
+fn parse_revision(version: &HeaderValue) -> Option<Revision> {
+    version.to_str().ok()?.parse().ok()
 }
 
 /// Whether the most specific media range that matches the type has a weight above zero.

@@ -17,9 +17,12 @@
 //! }
 //! ```
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod admission;
 mod arguments;
 mod blocking;
+#[cfg(feature = "cli")]
 mod cli;
 pub mod client_request;
 pub mod config;
@@ -45,6 +48,7 @@ mod skill;
 pub mod store;
 mod sync;
 mod task;
+#[cfg(any(feature = "testing", test))]
 pub mod testing;
 pub mod tool;
 mod transport;
@@ -70,7 +74,7 @@ pub use context::Context;
 pub use error::{ResultExt, ToolError};
 pub use jsonrpc::ProtocolError;
 #[cfg(feature = "macros")]
-pub use mcp_macros::{main, mcp_error, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type};
+pub use mcp_runtime_macros::{main, mcp_error, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type};
 pub use protocol::{ParseNameError, Revision};
 pub use server::{Error, ErrorKind, Result, Server, ServerBuilder, ServerHandle};
 pub use tool::{ToolDef, ToolResult};

@@ -19,7 +19,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    #[cfg(feature = "http")]
+    #[cfg(any(feature = "http", test))]
     pub(crate) fn new(limit: usize) -> Arc<Self> {
         Arc::new(Self { used: AtomicUsize::new(0), limit })
     }
@@ -35,7 +35,7 @@ impl Budget {
     }
 
     /// A permit without units; [`Permit::grow`] adds them.
-    #[cfg(feature = "http")]
+    #[cfg(any(feature = "http", test))]
     pub(crate) fn empty_permit(self: &Arc<Self>) -> Permit {
         Permit { budget: self.clone(), units: 0 }
     }
@@ -53,7 +53,7 @@ pub(crate) struct Permit {
     units: usize,
 }
 
-#[cfg(feature = "http")]
+#[cfg(any(feature = "http", test))]
 impl Permit {
     /// Acquires more units; `false` without any effect if fewer are left.
     pub(crate) fn grow(&mut self, units: usize) -> bool {

@@ -48,6 +48,7 @@ pub(crate) struct Options {
     /// Whether clients may get log messages.
     pub(crate) logging: bool,
     /// Whether the `tracing` subscriber that `run` installs sends the events of calls to their clients.
+    #[cfg(feature = "cli")]
     pub(crate) forward_events: bool,
     #[cfg(feature = "http")]
     pub(crate) http: HttpOptions,

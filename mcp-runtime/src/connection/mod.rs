@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 #[cfg(feature = "http")]
 pub(crate) use outbound::{Outbound, Receiver};
-pub(crate) use pending::{ClientId, ClientResponse, PendingRequests, PendingResponse};
+pub(crate) use pending::{ClientId, PendingRequests, PendingResponse};
 
 use crate::{
     extensions::Extensions,

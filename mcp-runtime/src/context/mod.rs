@@ -9,6 +9,10 @@ mod log;
 mod progress;
 mod start_task;
 mod trace_context;
+#[cfg_attr(
+    not(any(feature = "cli", feature = "tracing")),
+    allow(dead_code, reason = "nothing forwards events")
+)]
 mod tracing_events;
 
 use std::{
@@ -37,7 +41,9 @@ pub(crate) use progress::ProgressToken;
 pub(crate) use start_task::TaskStart;
 #[cfg(feature = "tracing")]
 pub use tracing_events::client_layer;
-pub(crate) use tracing_events::{forward, has_forwarder, may_forward, register_forwarder};
+pub(crate) use tracing_events::has_forwarder;
+#[cfg(feature = "cli")]
+pub(crate) use tracing_events::{forward, may_forward, register_forwarder};
 
 use crate::{
     connection::{ClientData, Principal, RequestContext},

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::InFlight;
 use crate::{
-    connection::{ClientId, ClientResponse, PendingRequests, SessionState},
+    connection::{ClientId, PendingRequests, SessionState},
     events::Filter,
     protocol::LogLevel,
 };
@@ -30,11 +30,6 @@ pub(crate) struct ConnectionState {
 }
 
 impl ConnectionState {
-    /// Delivers a response to the request of that id, as raw JSON; `false` if none waits for it.
-    pub(crate) fn deliver(&self, id: &str, response: ClientResponse) -> bool {
-        self.pending.deliver(&THE_CLIENT, id, response)
-    }
-
     /// Sets the changes that the client is notified of; `None` if they have been set before.
     pub(crate) fn set_filter(&self, filter: Arc<Filter>) -> Option<Arc<Filter>> {
         self.filter.set(filter.clone()).ok().map(|()| filter)

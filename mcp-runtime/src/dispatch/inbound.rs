@@ -142,7 +142,7 @@ impl InFlight {
     }
 
     /// Cancels every request of a client.
-    #[cfg(feature = "http")]
+    #[cfg(any(feature = "http", test))]
     pub(crate) fn cancel_all(&self, client: &ClientId) {
         let cancels: Vec<_> = {
             let mut table = self.lock();

@@ -360,6 +360,7 @@ impl ServerBuilder {
     /// Every event at level `DEBUG` or above that is recorded while a thread works for the call is sent, whichever crate it
     /// comes from, except those of `mcp_runtime` itself: see to it that no secret is in them. This is for programs
     /// without a `tracing` subscriber of their own; add `client_layer()` (feature `tracing`) to one's own.
+    #[cfg(feature = "cli")]
     pub fn forward_events(mut self) -> Self {
         self.options.forward_events = true;
         self.logging()

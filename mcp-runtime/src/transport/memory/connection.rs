@@ -49,7 +49,7 @@ impl ClientConnection for MemoryRequestClient {
                 Ok(result) => Ok(result.to_string().into()),
                 Err(text) => Err(json!({ "code": -1, "message": text }).to_string().into()),
             };
-            self.state.deliver(&id, response);
+            self.state.pending.deliver(&THE_CLIENT, &id, response);
         }
         self.messages.lock().push(message);
     }

@@ -4,5 +4,8 @@
 mod client;
 mod connection;
 
-pub(crate) use client::{MemoryClient, MemoryReply, answer_input_requests, prompt_arguments};
+#[cfg(any(feature = "testing", test))]
+pub(crate) use client::answer_input_requests;
+pub(crate) use client::{MemoryClient, MemoryReply, prompt_arguments};
+#[cfg(any(feature = "testing", test))]
 pub(crate) use connection::parse_message;

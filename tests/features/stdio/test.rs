@@ -1,0 +1,32 @@
+//! The program is built with no more features than its own by `cargo test -p mcp-feature-stdio`.
+
+use std::{
+    io::{BufRead as _, BufReader, Write as _},
+    process::{Command, Stdio},
+};
+
+use serde_json::{Value, json};
+
+#[test]
+fn a_server_with_only_stdio_replies_and_ends_with_its_input() {
+    let mut server = Command::new(env!("CARGO_BIN_EXE_mcp-feature-stdio"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the server");
+    let mut stdin = server.stdin.take().expect("stdin");
+    let mut replies = BufReader::new(server.stdout.take().expect("stdout")).lines();
+    let mut request = |message: Value| -> Value {
+        writeln!(stdin, "{message}").expect("to write");
+        serde_json::from_str(&replies.next().expect("a reply").expect("UTF-8")).expect("JSON")
+    };
+    let client = json!({ "name": "test", "version": "1" });
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
+    let reply = request(json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }));
+    assert_eq!(reply["result"]["serverInfo"]["name"], "mcp-feature-stdio", "{reply}");
+    let params = json!({ "name": "add", "arguments": { "a": 1, "b": 2 } });
+    let reply = request(json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params }));
+    assert_eq!(reply["result"]["content"][0]["text"], "3", "{reply}");
+    drop(stdin);
+    assert!(server.wait().expect("its status").success());
+}

@@ -68,14 +68,17 @@ impl Error {
         Self { kind: ErrorKind::Build, error: message.into() }
     }
 
+    #[cfg(any(feature = "cli", feature = "http", test))]
     pub(crate) fn serve(message: impl Into<BoxError>) -> Self {
         Self { kind: ErrorKind::Serve, error: message.into() }
     }
 
+    #[cfg(any(feature = "cli", test))]
     pub(crate) fn usage(message: impl Into<BoxError>) -> Self {
         Self { kind: ErrorKind::Usage, error: message.into() }
     }
 
+    #[cfg(feature = "cli")]
     pub(crate) fn call(message: impl Into<BoxError>) -> Self {
         Self { kind: ErrorKind::Call, error: message.into() }
     }

@@ -1,13 +1,11 @@
 //! Shared by the test binaries: a client that speaks raw JSON, and external programs. Also the pages of the guide,
-//! whose Rust blocks are compiled and run as doctests.
+//! whose Rust blocks are compiled and run as doctests; those of the README are doctests of `mcp-runtime`.
 
 pub mod external;
 pub mod support;
 
 #[cfg(doctest)]
 mod docs {
-    #[doc = include_str!("../README.md")]
-    struct Readme;
     #[doc = include_str!("../docs/README.md")]
     struct Index;
     #[doc = include_str!("../docs/tools.md")]

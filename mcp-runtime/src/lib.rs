@@ -1,22 +1,4 @@
-//! Write an MCP (Model Context Protocol) server by annotating functions.
-//!
-//! ```no_run
-//! use mcp_runtime::prelude::*;
-//!
-//! /// Greets a person.
-//! #[mcp_tool]
-//! fn greet(
-//!     /// Whom to greet
-//!     name: String,
-//! ) -> String {
-//!     format!("Hello, {name}!")
-//! }
-//!
-//! fn main() -> mcp_runtime::Result<()> {
-//!     mcp_runtime::server!().discover().run()
-//! }
-//! ```
-
+#![doc = include_str!("docs/crate.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod admission;
@@ -34,6 +16,8 @@ mod dispatch;
 mod error;
 mod events;
 mod extensions;
+#[cfg(all(doc, not(doctest)))]
+pub mod guide;
 mod invoke;
 mod item;
 mod jsonrpc;

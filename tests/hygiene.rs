@@ -65,10 +65,22 @@ fn prose(page: &str) -> String {
 }
 
 /// The targets of `[text](target)`.
-fn links(page: &str) -> Vec<String> {
+fn inline_links(page: &str) -> Vec<String> {
     let prose = prose(page);
     let ends = prose.split("](").skip(1);
     ends.filter_map(|rest| rest.split_once(')')).map(|(target, _)| target.to_owned()).collect()
+}
+
+/// The labels and targets of `[label]: target`.
+fn definitions(page: &str) -> impl Iterator<Item = (&str, &str)> {
+    page.lines().filter_map(|line| line.strip_prefix('[')?.split_once("]: "))
+}
+
+/// The targets of every link.
+fn links(page: &str) -> Vec<String> {
+    let mut links = inline_links(page);
+    links.extend(definitions(page).map(|(_, target)| target.to_owned()));
+    links
 }
 
 /// The anchors that a renderer generates from the headings.
@@ -91,7 +103,7 @@ fn links_between_pages_resolve() {
     let files = files();
     let mut checked = 0;
     let mut wrong = Vec::new();
-    for (name, path) in files.iter().filter(|(name, _)| is_source_page(name)) {
+    for (name, path) in files.iter().filter(|(name, _)| name.ends_with(".md")) {
         let page = fs::read_to_string(path).expect("a page");
         for link in links(&page).iter().filter(|link| !link.contains("://")) {
             checked += 1;
@@ -127,147 +139,60 @@ fn every_page_of_the_guide_is_listed_and_its_rust_is_compiled() {
     report(&wrong);
 }
 
-/// Where the package of `mcp-runtime` has the pages that its documentation includes.
-const PACKAGED_PAGES: &str = "mcp-runtime/src/docs/";
-
-/// Whether a file is a Markdown page, and not a copy in the package.
-fn is_source_page(name: &str) -> bool {
-    name.ends_with(".md") && !name.starts_with(PACKAGED_PAGES)
-}
-
-/// The module of the guide that shows `docs/{page}`.
-fn guide_module(page: &str) -> Option<String> {
-    Some(page.strip_suffix(".md")?.replace('-', "_"))
-}
-
-/// What rustdoc resolves instead of a link from the page `from`; `None` if the target has no place in the documentation.
-fn rustdoc_target(from: &str, target: &str) -> Option<String> {
-    if target.contains("://") || target.starts_with('#') {
-        return Some(target.to_owned());
+/// What rustdoc resolves instead of a link to `file` of the guide.
+fn guide_item(file: &str) -> String {
+    match file {
+        "README.md" => "crate::guide".to_owned(),
+        _ => format!("crate::guide::{}", file.trim_end_matches(".md").replace('-', "_")),
     }
-    let (path, anchor) = target.split_once('#').map_or((target, None), |(path, anchor)| (path, Some(anchor)));
-    let path = match (from.starts_with("docs/"), path.strip_prefix("../")) {
-        (true, Some(above)) => above.to_owned(),
-        (true, None) => format!("docs/{path}"),
-        (false, _) => path.to_owned(),
-    };
-    let item = match (&*path, path.strip_prefix("docs/")) {
-        ("README.md", _) => "crate".to_owned(),
-        ("docs/README.md", _) => "crate::guide".to_owned(),
-        (_, Some(page)) => format!("crate::guide::{}", guide_module(page)?),
-        _ => return None,
-    };
-    Some(anchor.map_or(item.clone(), |anchor| format!("{item}#{anchor}")))
-}
-
-/// A page as the package contains it: links lead to modules, and those to files outside of the package are plain text.
-fn packaged_page(from: &str, page: &str) -> String {
-    // the modules of the two indexes have a title of their own
-    let page = match page.split_once("\n\n") {
-        Some((_title, rest)) if from.ends_with("README.md") => rest,
-        _ => page,
-    };
-    let mut fenced = false;
-    let mut paragraphs = vec![String::new()];
-    for line in page.split_inclusive('\n') {
-        let was_fenced = fenced;
-        fenced ^= line.trim_start().starts_with("```");
-        if was_fenced != fenced || line == "\n" {
-            paragraphs.push(String::new());
-        }
-        if let Some(paragraph) = paragraphs.last_mut() {
-            paragraph.push_str(line);
-        }
-    }
-    let mut fenced = false;
-    let mut text = String::new();
-    for paragraph in paragraphs {
-        fenced ^= paragraph.starts_with("```");
-        text.push_str(&if fenced { paragraph } else { rewrite_links(from, &paragraph) });
-    }
-    text
-}
-
-/// The text with its links rewritten; it contains no code block.
-fn rewrite_links(from: &str, text: &str) -> String {
-    let mut out = String::new();
-    // where the texts of open brackets begin in `out`
-    let mut open = Vec::new();
-    let mut in_code = false;
-    let mut rest = text;
-    while let Some(c) = rest.chars().next() {
-        if let Some((target, after)) = rest.strip_prefix("](").and_then(|rest| rest.split_once(')'))
-            && !in_code
-            && let Some(start) = open.pop()
-        {
-            match rustdoc_target(from, target) {
-                Some(target) => out.push_str(&format!("]({target})")),
-                None => drop(out.remove(start)),
-            }
-            rest = after;
-            continue;
-        }
-        match c {
-            '`' => in_code = !in_code,
-            '[' if !in_code => open.push(out.len()),
-            ']' if !in_code => drop(open.pop()),
-            _ => {}
-        }
-        out.push(c);
-        rest = &rest[c.len_utf8()..];
-    }
-    out
 }
 
 #[test]
-fn links_of_packaged_pages_lead_to_modules() {
-    let page = "# Title\n\nSee [a `](x)` b](state.md#the-caller), [up](../README.md) and [an\nexample](../examples/x.rs).\n\
-                \n```rust\n[x](y.md)\n```\n\n`[x](y.md)` [z](https://x.org) [here](#below) [all](README.md) a[0]\n";
-    let packaged = "# Title\n\nSee [a `](x)` b](crate::guide::state#the-caller), [up](crate) and an\nexample.\n\
-                    \n```rust\n[x](y.md)\n```\n\n`[x](y.md)` [z](https://x.org) [here](#below) [all](crate::guide) a[0]\n";
-    assert_eq!(packaged_page("docs/tools.md", page), packaged);
-    assert_eq!(
-        packaged_page("README.md", "# x\n\n[g](docs/client-requests.md)"),
-        "[g](crate::guide::client_requests)"
-    );
-}
-
-/// With `DOCS=overwrite` in the environment, this writes the copies.
-#[test]
-fn the_package_contains_the_readme_and_the_guide() {
-    let overwrite = std::env::var_os("DOCS").is_some_and(|value| value == "overwrite");
-    let folder = root().join(PACKAGED_PAGES);
+fn labels_of_links_lead_to_the_same_page_in_the_repository_and_in_the_documentation_of_the_crate() {
+    let labels = fs::read_to_string(root().join("mcp-runtime/src/guide_links.txt")).expect("the labels");
     let guide = fs::read_to_string(root().join("mcp-runtime/src/guide.rs")).expect("the guide's modules");
+    let mut unused: HashSet<&str> = labels.lines().collect();
     let mut wrong = Vec::new();
-    let mut expected = HashSet::new();
-    for name in files().keys().filter(|name| *name == "README.md" || name.starts_with("docs/")) {
-        let copy = match (&**name, name.strip_prefix("docs/")) {
-            ("docs/README.md", _) => "guide.md",
-            (_, Some(page)) => page,
-            _ => "crate.md",
-        };
-        expected.insert(copy.to_owned());
-        let page = packaged_page(name, &fs::read_to_string(root().join(name)).expect("a page"));
-        if overwrite {
-            fs::create_dir_all(&folder).expect("the folder");
-            fs::write(folder.join(copy), &page).expect("to write the copy");
-        } else if fs::read_to_string(folder.join(copy)).ok().is_none_or(|text| text != page) {
-            wrong.push(format!(
-                "`{PACKAGED_PAGES}{copy}` is not a copy of `{name}`: run this with DOCS=overwrite"
-            ));
+    for (name, path) in files().iter().filter(|(name, _)| *name == "README.md" || name.starts_with("docs/")) {
+        let page = fs::read_to_string(path).expect("a page");
+        let defined: BTreeMap<&str, &str> = definitions(&page).collect();
+        let prose = prose(&page);
+        let used: HashSet<&str> = prose
+            .split("][")
+            .skip(1)
+            .filter_map(|rest| rest.split_once(']'))
+            .map(|(label, _)| label)
+            .collect();
+        for label in used.iter().filter(|label| !defined.contains_key(**label)) {
+            wrong.push(format!("{name}: `[{label}]` is not defined"));
         }
-        if let Some(module) = guide_module(copy).filter(|module| module != "guide" && module != "crate")
-            && !guide.contains(&format!("#[doc = include_str!(\"docs/{copy}\")]\npub mod {module} {{}}"))
+        for (label, target) in defined {
+            let (file, anchor) = target.split_once('#').map_or((target, ""), |(file, anchor)| (file, anchor));
+            let item = guide_item(file.trim_start_matches("docs/"));
+            let line = format!("[{label}]: {item}{}{anchor}", if anchor.is_empty() { "" } else { "#" });
+            unused.remove(&*line);
+            if !labels.lines().any(|label| label == line) {
+                wrong.push(format!("{name}: `mcp-runtime/src/guide_links.txt` does not have `{line}`"));
+            }
+            if !used.contains(label) {
+                wrong.push(format!("{name}: `[{label}]` is not used"));
+            }
+        }
+        for target in
+            inline_links(&page).iter().filter(|target| !target.contains("://") && !target.starts_with('#'))
         {
-            wrong.push(format!("`docs/{copy}` is not the module `{module}` in `mcp-runtime/src/guide.rs`"));
+            wrong.push(format!("{name}: `({target})` would lead nowhere in the documentation of the crate"));
+        }
+        if let Some(file) = name.strip_prefix("docs/").filter(|file| *file != "README.md") {
+            let module = guide_item(file).replace("crate::guide::", "");
+            if !guide.contains(&format!("{module} = \"{file}\";")) {
+                wrong.push(format!("`{name}` is not in `mcp-runtime/src/guide.rs`"));
+            }
         }
     }
-    for entry in fs::read_dir(&folder).expect("the copies") {
-        let name = entry.expect("an entry").file_name().into_string().expect("UTF-8");
-        if !expected.contains(&name) {
-            wrong.push(format!("`{PACKAGED_PAGES}{name}` is a copy of nothing"));
-        }
-    }
+    wrong.extend(
+        unused.iter().map(|line| format!("`mcp-runtime/src/guide_links.txt`: no page uses `{line}`")),
+    );
     report(&wrong);
 }
 

@@ -1,4 +1,5 @@
-#![doc = include_str!("docs/crate.md")]
+#![doc = include_str!("guide_links.txt")]
+#![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod admission;

@@ -136,6 +136,11 @@ fn every_page_of_the_guide_is_listed_and_its_rust_is_compiled() {
             wrong.push(format!("`docs/{name}` is not in `tests/lib.rs`"));
         }
     }
+    for name in files().keys().filter_map(|name| name.strip_prefix("mcp-macros/src/examples/")) {
+        if !doctests.contains(&format!("include_str!(\"../mcp-macros/src/examples/{name}\")")) {
+            wrong.push(format!("`mcp-macros/src/examples/{name}` is not in `tests/lib.rs`"));
+        }
+    }
     report(&wrong);
 }
 

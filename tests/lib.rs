@@ -1,8 +1,25 @@
-//! Shared by the test binaries: a client that speaks raw JSON, and external programs. Also the pages of the guide,
-//! whose Rust blocks are compiled and run as doctests; those of the README are doctests of `mcp-runtime`.
+//! Shared by the test binaries: a client that speaks raw JSON, and external programs. Also the pages of the guide
+//! and the examples of the attributes, whose crate cannot depend on the runtime: their Rust blocks are compiled and run as
+//! doctests. Those of the README are doctests of `mcp-runtime`.
 
 pub mod external;
 pub mod support;
+
+#[cfg(doctest)]
+mod examples_of_attributes {
+    #[doc = include_str!("../mcp-macros/src/examples/main.md")]
+    struct Main;
+    #[doc = include_str!("../mcp-macros/src/examples/mcp_prompt.md")]
+    struct Prompt;
+    #[doc = include_str!("../mcp-macros/src/examples/mcp_resource.md")]
+    struct Resource;
+    #[doc = include_str!("../mcp-macros/src/examples/mcp_service.md")]
+    struct Service;
+    #[doc = include_str!("../mcp-macros/src/examples/mcp_tool.md")]
+    struct Tool;
+    #[doc = include_str!("../mcp-macros/src/examples/mcp_type.md")]
+    struct Type;
+}
 
 #[cfg(doctest)]
 mod docs {

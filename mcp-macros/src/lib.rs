@@ -26,6 +26,8 @@ use crate::model::{prompt::PromptOptions, resource::ResourceOptions, tool::ToolO
 /// of the same name, for `.tool::<name>()`, which gives way to a module, import or type of that name; `marker = Name`
 /// names it differently, `marker = none` omits it.
 ///
+#[doc = include_str!("examples/mcp_tool.md")]
+///
 /// Options: `name`, `title`, `description`, `read_only`, `destructive`, `idempotent`, `open_world`, `icon`,
 /// `meta(..)`, `timeout`, `max_concurrency`, `blocking`, `task`, `scopes(..)`, `requires(..)`, `tags(..)`, `strict`,
 /// `output = Type`, `unlisted`, `ui(..)`, `marker`, `crate`.
@@ -41,6 +43,8 @@ pub fn mcp_tool(options: TokenStream, function: TokenStream) -> TokenStream {
 ///
 /// The variables of `uri` are the function's owned parameters. A resource without `uri` gets one from its name.
 ///
+#[doc = include_str!("examples/mcp_resource.md")]
+///
 /// Options: `uri`, `name`, `title`, `description`, `mime`, `icon`, `audience`, `priority`, `size`,
 /// `cache(ttl = "60s", public)`, `list`, `subscribe`, `scopes(..)`, `requires(..)`, `meta(..)`, `ui(..)`, `marker`,
 /// `crate`.
@@ -54,6 +58,10 @@ pub fn mcp_resource(options: TokenStream, function: TokenStream) -> TokenStream 
 
 /// Makes a function a prompt of the server.
 ///
+/// Owned parameters are arguments, which a user fills in; the returned text or messages go to the model.
+///
+#[doc = include_str!("examples/mcp_prompt.md")]
+///
 /// Options: `name`, `title`, `description`, `icon`, `meta(..)`, `scopes(..)`, `requires(..)`, `marker`, `crate`.
 ///
 /// Options of a parameter, in `#[mcp(..)]`: `name`, `title`, `description`, `default`, `range`, `length`, `pattern`,
@@ -65,6 +73,8 @@ pub fn mcp_prompt(options: TokenStream, function: TokenStream) -> TokenStream {
 
 /// Makes the annotated methods of an `impl` block items of the server, which are registered with `.service(..)`.
 ///
+#[doc = include_str!("examples/mcp_service.md")]
+///
 /// Option: `crate`.
 #[proc_macro_attribute]
 pub fn mcp_service(options: TokenStream, block: TokenStream) -> TokenStream {
@@ -74,6 +84,8 @@ pub fn mcp_service(options: TokenStream, block: TokenStream) -> TokenStream {
 /// Derives `Serialize`, `Deserialize` and `JsonSchema`, so that a type can be an argument or a result.
 ///
 /// Helper attributes such as `#[serde(..)]` have to be below it.
+///
+#[doc = include_str!("examples/mcp_type.md")]
 ///
 /// Option: `crate`.
 #[proc_macro_attribute]
@@ -109,6 +121,8 @@ pub fn mcp_error(options: TokenStream, item: TokenStream) -> TokenStream {
 }
 
 /// Makes an `async fn main` the entry point of a program.
+///
+#[doc = include_str!("examples/main.md")]
 ///
 /// Option: `crate`.
 #[proc_macro_attribute]

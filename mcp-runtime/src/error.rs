@@ -130,7 +130,7 @@ impl<E: Error + 'static> AnyError for E {}
 
 /// Error types some of whose values are public: what `#[mcp_error]` implements.
 ///
-/// [`AnyError`] is a bound of the registration instead of a supertrait, where rustc would not show its message.
+/// `AnyError` is a bound of the registration instead of a supertrait, where rustc would not show its message.
 pub trait PublicError: Sized + 'static {
     /// Whether the model may read the message of this value.
     fn is_public(&self) -> bool;

@@ -57,7 +57,7 @@ pub(crate) fn marker(function: &Function, marker: &Marker) -> TokenStream {
                 }
                 #(#cfgs)*
                 #[doc(hidden)]
-                #[allow(unused_imports, unreachable_pub)]
+                #[allow(unused_imports, unreachable_pub, clippy::pub_use)]
                 #vis use #module::*;
             }
         }

@@ -200,6 +200,17 @@ fn an_invalid_resource_is_one_error() {
 }
 
 #[test]
+fn every_attribute_has_an_example() {
+    let mut attributes = include_str!("../lib.rs").split("#[proc_macro_attribute]\n").map(str::trim_end);
+    let mut docs = attributes.next().unwrap();
+    for attribute in attributes {
+        let (function, next) = attribute.split_once("\n}\n").unwrap_or((attribute, ""));
+        assert!(docs.contains("include_str!(\"examples/") || docs.contains("/// ```"), "{function}");
+        docs = next;
+    }
+}
+
+#[test]
 fn the_documentation_names_every_option() {
     let source = include_str!("../lib.rs");
     for (attribute, known) in

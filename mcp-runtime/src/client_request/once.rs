@@ -65,8 +65,8 @@ impl Context {
     /// repeated calls this after its client requests, right before the effect: it succeeds only in the first of these
     /// retries.
     ///
-    /// Which responses were used is kept in memory, unless the server has a [`SingleUse`](crate::SingleUse) store that
-    /// replicas share.
+    /// Which responses were used is kept in memory, unless the server has a [`SingleUse`](crate::store::SingleUse)
+    /// store that replicas share.
     ///
     /// # Errors
     /// The responses were used before, or came without `requestState`, which identifies them.

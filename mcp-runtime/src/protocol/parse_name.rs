@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// A string is not the wire name of a [`Revision`](crate::Revision) or [`LogLevel`](crate::LogLevel).
+/// A string is not the wire name of a [`Revision`](crate::Revision) or [`LogLevel`](crate::context::LogLevel).
 ///
 /// ```
-/// use mcp_runtime::{LogLevel, Revision};
+/// use mcp_runtime::{Revision, context::LogLevel};
 ///
 /// assert_eq!("2025-11-25".parse(), Ok(Revision::V2025_11_25));
 /// let error = "warn".parse::<LogLevel>().unwrap_err();

@@ -86,7 +86,7 @@ impl TestServer {
     /// `params`, and returns the result, or the message of an error.
     ///
     /// A call that returns `input_required` is retried with the responses until it completes. With a legacy revision a
-    /// function gets an error as the [error](crate::ClientRequestError) of its request. With 2026-07-28
+    /// function gets an error as the [error](crate::client_request::ClientRequestError) of its request. With 2026-07-28
     /// [`inputResponses`](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr) are results
     /// only, and a host that has none abandons the call: the reply is the `input_required` result then.
     ///

@@ -28,9 +28,10 @@ impl Server {
     /// Serves the process's stdin and stdout until stdin ends or the process receives `SIGTERM`.
     ///
     /// Calls that are still running then have 2 seconds to finish, or the time set with
-    /// [`drain`](ServerBuilder::drain), and are answered. `SIGTERM` during that time, or a second one, stops the server
-    /// immediately. Only messages may be written to stdout: use `eprintln!` or `tracing` for everything else. A
-    /// dedicated thread reads stdin; after `SIGTERM` it stays blocked until the process exits.
+    /// [`shutdown_timeout`](crate::config::Limits::shutdown_timeout), and are answered. `SIGTERM` during that time,
+    /// or a second one, stops the server immediately. Only messages may be written to stdout: use `eprintln!` or
+    /// `tracing` for everything else. A dedicated thread reads stdin; after `SIGTERM` it stays blocked until the
+    /// process exits.
     ///
     /// Requires a tokio runtime with time (and, for `SIGTERM`, I/O) enabled.
     ///

@@ -27,9 +27,9 @@ impl Server {
     /// Serves one connection, one message per line, until `reader` ends.
     ///
     /// Calls that are still running then have 10 seconds to finish, or the time set with
-    /// [`drain`](crate::ServerBuilder::drain), and are answered. Dropping the future stops the connection and all of
-    /// its calls. Any number of connections can be served concurrently. If `writer` accepts nothing for
-    /// [`write_timeout`](crate::ServerBuilder::write_timeout), the connection ends.
+    /// [`shutdown_timeout`](crate::config::Limits::shutdown_timeout), and are answered. Dropping the future stops the
+    /// connection and all of its calls. Any number of connections can be served concurrently. If `writer` accepts
+    /// nothing for [`write_timeout`](crate::config::Limits::write_timeout), the connection ends.
     ///
     /// See [custom transports](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports#custom-transports).
     ///

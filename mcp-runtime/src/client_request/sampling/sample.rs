@@ -198,8 +198,8 @@ impl<'c> Sample<'c> {
 
     /// Adds a tool that the model may use, with a struct for its arguments.
     ///
-    /// It need not be a tool of the server: uses are returned as [`ToolUse`](crate::ToolUse). Clients must declare
-    /// `sampling.tools`, which exists since 2025-11-25.
+    /// It need not be a tool of the server: uses are returned as [`ToolUse`](crate::client_request::ToolUse). Clients
+    /// must declare `sampling.tools`, which exists since 2025-11-25.
     pub fn tool<T: SampleArgs>(self, name: impl Into<String>, description: impl Into<String>) -> Self {
         let mut schema = generator().into_root_schema_for::<T>().to_value();
         minimize(&mut schema, Direction::Input);

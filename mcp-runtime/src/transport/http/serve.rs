@@ -41,14 +41,14 @@ impl Server {
     ///
     /// Mount it anywhere, for example with axum's `nest_service("/mcp", service)`, and add layers to it. Types that
     /// your middleware puts into a request's extensions are available to functions if they are declared with
-    /// [`caller_from`](crate::ServerBuilder::caller_from) or [`from_request`](crate::ServerBuilder::from_request).
-    /// Hosts and origins are checked as on a loopback address: a public server needs
-    /// [`allowed_hosts`](crate::ServerBuilder::allowed_hosts).
+    /// [`caller_from`](crate::config::HttpOptions::caller_from) or
+    /// [`from_request`](crate::config::HttpOptions::from_request). Hosts and origins are checked as on a loopback
+    /// address: a public server needs [`allowed_hosts`](crate::config::HttpOptions::allowed_hosts).
     ///
     /// # Errors
-    /// Items have `scopes`, and callers are not identified: none of [`caller`](crate::ServerBuilder::caller),
-    /// [`caller_from`](crate::ServerBuilder::caller_from) and
-    /// [`trust_all_callers`](crate::ServerBuilder::trust_all_callers) is used.
+    /// Items have `scopes`, and callers are not identified: none of [`caller`](crate::config::HttpOptions::caller),
+    /// [`caller_from`](crate::config::HttpOptions::caller_from) and
+    /// [`trust_all_callers`](crate::config::HttpOptions::trust_all_callers) is used.
     pub fn into_service(self) -> Result<HttpService> {
         self.check_callers()?;
         Ok(HttpService(HttpHandler::new(&self)))
@@ -71,12 +71,13 @@ impl Server {
     /// Serves over HTTP on an address until the process receives SIGTERM or Ctrl-C.
     ///
     /// Then the server accepts no more connections, answers requests in flight within the
-    /// [shutdown timeout](crate::ServerBuilder::drain), and returns.
+    /// [shutdown timeout](crate::config::Limits::shutdown_timeout), and returns.
     ///
     /// # Errors
     /// The address cannot be bound, or can be reached from other machines while neither
-    /// [`allowed_hosts`](crate::ServerBuilder::allowed_hosts) nor [`any_host`](crate::ServerBuilder::any_host) is used;
-    /// or items have `scopes`, and callers are not identified.
+    /// [`allowed_hosts`](crate::config::HttpOptions::allowed_hosts) nor
+    /// [`any_host`](crate::config::HttpOptions::any_host) is used; or items have `scopes`, and callers are not
+    /// identified.
     pub async fn serve_http(self, address: impl ToSocketAddrs) -> Result<()> {
         let listener = TcpListener::bind(address).await;
         let listener = listener.map_err(|e| Error::serve("cannot listen on the address").caused_by(e))?;
@@ -193,7 +194,7 @@ impl ServerBuilder {
 #[cfg(feature = "axum")]
 impl HttpService {
     /// A router with everything that the server serves over HTTP: the endpoint at `/mcp`, unless
-    /// [`path`](crate::ServerBuilder::path) sets another path, and HTTP+SSE if it is enabled.
+    /// [`path`](crate::config::HttpOptions::path) sets another path, and HTTP+SSE if it is enabled.
     ///
     /// Its paths are absolute: merge it into a router with your own routes. To mount only the endpoint, or under
     /// another path, mount the service itself.

@@ -287,7 +287,7 @@ mod tests {
             let rows = table.lines().skip_while(|line| !line.starts_with("|---")).skip(1);
             let cells: Vec<_> = rows
                 .take_while(|line| line.starts_with('|'))
-                .flat_map(|line| named(line.splitn(3, '|').nth(1).unwrap_or("")))
+                .flat_map(|line| named(line.split('|').nth(1).unwrap_or("")))
                 .filter(|option| !option.starts_with('.'))
                 .collect();
             for (place, named) in [("README.md", row), (page, cells)] {

@@ -8,12 +8,12 @@
 use std::time::Duration;
 
 use mcp_runtime::{
-    FromContext, ServerHandle, ToolDef,
+    FromContext, ServerHandle,
     client_request::{Answer, ClientFeature},
     content::{Audio, Embedded, Image, ResourceContents},
     context::LogLevel,
     prelude::*,
-    tool::ToolCall,
+    tool::{ToolCall, ToolDef},
 };
 use serde_json::{Value, json};
 use tokio::time::sleep;

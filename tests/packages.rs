@@ -56,9 +56,9 @@ fn the_packages_build_from_their_own_contents() {
             assert!(path.is_file(), "`{name}` does not contain `{file}`");
         }
     }
-    let pages = fs::read_dir(workspace.join("mcp-runtime/src/docs")).expect("the guide");
-    for page in pages.map(|entry| entry.expect("an entry").file_name()) {
-        let path = folder.join(format!("mcp-runtime-{VERSION}/src/docs")).join(&page);
+    for page in fs::read_dir(workspace.join("docs")).expect("the guide") {
+        let page = page.expect("an entry").file_name();
+        let path = folder.join(format!("mcp-runtime-{VERSION}/docs")).join(&page);
         assert!(path.is_file(), "the package does not contain the page {}", page.display());
     }
 

@@ -30,7 +30,7 @@ use crate::model::{prompt::PromptOptions, resource::ResourceOptions, tool::ToolO
 ///
 /// Options: `name`, `title`, `description`, `read_only`, `destructive`, `idempotent`, `open_world`, `icon`,
 /// `meta(..)`, `timeout`, `max_concurrency`, `blocking`, `task`, `scopes(..)`, `requires(..)`, `tags(..)`, `strict`,
-/// `output = Type`, `unlisted`, `ui(..)`, `marker`, `crate`.
+/// `output = Type`, `unregistered`, `ui(..)`, `marker`, `crate`.
 ///
 /// Options of a parameter, in `#[mcp(..)]`: `name`, `title`, `description`, `default`, `range`, `length`, `pattern`,
 /// `one_of`, `example`, `header`, `flatten`, `inject`.

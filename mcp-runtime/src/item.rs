@@ -66,7 +66,7 @@ pub struct ItemDescriptor {
     /// Where the function is.
     pub location: Location,
     /// Whether it is left out of the warning about items that no builder registers.
-    pub unlisted: bool,
+    pub unregistered: bool,
 }
 
 impl ItemDescriptor {
@@ -82,7 +82,7 @@ impl ItemDescriptor {
         requires: &[],
         args: &[],
         injects: &[],
-        unlisted: false,
+        unregistered: false,
     };
 }
 

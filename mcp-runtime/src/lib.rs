@@ -60,9 +60,9 @@ pub use error::{ResultExt, ToolError};
 pub use jsonrpc::ProtocolError;
 #[cfg(feature = "macros")]
 pub use mcp_runtime_macros::{main, mcp_error, mcp_prompt, mcp_resource, mcp_service, mcp_tool, mcp_type};
-pub use protocol::{ParseNameError, Revision};
+pub use protocol::Revision;
 pub use server::{Error, ErrorKind, Result, Server, ServerBuilder, ServerHandle};
-pub use tool::{ToolDef, ToolResult};
+pub use tool::ToolResult;
 
 /// The JSON library that this crate is built on, for values and `json!` in tests and run-time schemas.
 pub use serde_json;

@@ -5,7 +5,10 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use mcp_runtime::{Server, ServerBuilder, ToolDef, tool::ToolCall};
+use mcp_runtime::{
+    Server, ServerBuilder,
+    tool::{ToolCall, ToolDef},
+};
 use mcp_tests::support::{LineConnection, call, cancelled, ping, text_of};
 use serde_json::json;
 use tokio::io::AsyncWriteExt;

@@ -1,14 +1,14 @@
 //! Icons, titles and `_meta`: present wherever the revision defines them, absent everywhere else.
 
 use mcp_runtime::{
-    Revision, ServerBuilder, ToolDef,
+    Revision, ServerBuilder,
     content::{Embedded, Icon, Message, ResourceContents, ResourceLink, Role, Text, Theme},
     context::LogLevel,
     prelude::*,
     prompt::PromptResult,
     resource::ListedResource,
     testing::{Reply, TestServer},
-    tool::ToolCall,
+    tool::{ToolCall, ToolDef},
 };
 use mcp_tests::support::{LineConnection, answering};
 use serde_json::{Value, json};

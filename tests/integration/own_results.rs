@@ -1,12 +1,11 @@
 //! Types of the user's that implement `IntoToolResult` and its siblings, alone and inside `Option` and `Result`.
 
 use mcp_runtime::{
-    ToolDef,
     content::{Message, ResourceContents},
     prelude::*,
     prompt::{IntoPromptResult, PromptResult},
     resource::{IntoResourceResult, ResourceResult},
-    tool::{IntoToolResult, ToolCall},
+    tool::{IntoToolResult, ToolCall, ToolDef},
 };
 use serde_json::{Value, json};
 

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mcp_runtime::{
-    ServerBuilder, ToolDef, client_request::ClientFeature, mcp_prompt, mcp_resource, mcp_tool,
-    testing::TestServer,
+    ServerBuilder, client_request::ClientFeature, mcp_prompt, mcp_resource, mcp_tool, testing::TestServer,
+    tool::ToolDef,
 };
 use mcp_tests::support::{HttpRequest, HttpServer, within};
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use mcp_runtime::{ServerBuilder, ToolDef, prelude::*, testing::TestServer};
+use mcp_runtime::{ServerBuilder, prelude::*, testing::TestServer, tool::ToolDef};
 use serde_json::{Value, json};
 
 use crate::common::{LEGACY, build_error, refusal, result, serve};

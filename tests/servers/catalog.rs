@@ -62,7 +62,7 @@ async fn slow() {
 fn unregistered() {}
 
 /// Not registered, on purpose
-#[mcp_tool(unlisted)]
+#[mcp_tool(unregistered)]
 fn left_out() {}
 
 /// Settings

@@ -182,7 +182,7 @@ fn definition<O: ItemOptions + Fields>(item: &Item<O>) -> TokenStream {
     let name = &item.name;
     let location = location(item);
     let common = item.common.fields(item.output.as_ref());
-    let unlisted = item.options.is_unlisted().then(|| quote_spanned!(site=> unlisted: true,));
+    let unregistered = item.options.is_unregistered().then(|| quote_spanned!(site=> unregistered: true,));
     let own = item.options.fields(item.output.as_ref());
     let output = (kind != Kind::Prompt)
         .then(|| quote_spanned!(site=> output: __rt::Option::Some(&__OUT), ..__rt::#def::EMPTY));
@@ -197,7 +197,7 @@ fn definition<O: ItemOptions + Fields>(item: &Item<O>) -> TokenStream {
                 name: #name,
                 location: #location,
                 #common
-                #unlisted
+                #unregistered
                 args: &[#(#arguments),*],
                 #injects
                 ..__rt::ItemDescriptor::EMPTY

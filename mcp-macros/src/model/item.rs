@@ -34,7 +34,7 @@ pub(crate) trait ItemOptions: Default {
     }
 
     /// Whether the warning about items that no builder registers leaves this one out.
-    fn is_unlisted(&self) -> bool {
+    fn is_unregistered(&self) -> bool {
         false
     }
 

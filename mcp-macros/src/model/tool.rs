@@ -21,7 +21,7 @@ pub(crate) struct ToolOptions {
     pub(crate) blocking: Option<Ident>,
     pub(crate) tags: Vec<LitStr>,
     pub(crate) strict: bool,
-    pub(crate) unlisted: bool,
+    pub(crate) unregistered: bool,
     pub(crate) output: Option<Type>,
     pub(crate) ui: ToolUi,
     pub(crate) task: Option<(Span, TaskMode)>,
@@ -66,7 +66,7 @@ impl ItemOptions for ToolOptions {
             }
             "tags" => self.tags = entry.strings(errors).unwrap_or_default(),
             "strict" => self.strict = entry.flag(errors).unwrap_or_default(),
-            "unlisted" => self.unlisted = entry.flag(errors).unwrap_or_default(),
+            "unregistered" => self.unregistered = entry.flag(errors).unwrap_or_default(),
             "ui" => self.ui = ui::read_tool_ui(entry, errors),
             "task" => self.task = read_task_mode(entry, errors).map(|mode| (entry.span(), mode)),
             "output" => match &entry.form {
@@ -121,8 +121,8 @@ impl ItemOptions for ToolOptions {
         self.blocking.is_some()
     }
 
-    fn is_unlisted(&self) -> bool {
-        self.unlisted
+    fn is_unregistered(&self) -> bool {
+        self.unregistered
     }
 
     fn starts_task(&self) -> bool {

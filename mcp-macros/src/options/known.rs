@@ -18,7 +18,7 @@ pub(crate) const TOOL: &[&str] = &[
     "tags",
     "strict",
     "output",
-    "unlisted",
+    "unregistered",
     "ui",
     "task",
     "marker",

@@ -8,7 +8,7 @@ use crate::options::known;
 #[test]
 fn every_tool_option_is_accepted() {
     assert_no_error(&tool(
-        r#"name = "x.y-z_1", title = "T", description = DESCRIPTION, read_only, destructive = false, idempotent = true, open_world, icon = ["https://a.example/i.png", "data:image/png;base64,AA"], icon(src = "https://a.example/d.svg", mime = "image/svg+xml", sizes("any"), theme = "dark"), icon(src = "https://a.example/l.png", sizes = ["48x48", "96x96"], theme = "light"), icon("https://a.example/j.png"), meta(model = "m", n = 1), timeout = "5s", max_concurrency = 2, scopes("a", "b"), requires(elicitation, elicitation_url, sampling, sampling_tools, "roots"), tags("x"), strict, output = HashMap<String, u32>, unlisted, ui(resource = "ui://a/b.html", visibility(model, "app")), crate = renamed::runtime,"#,
+        r#"name = "x.y-z_1", title = "T", description = DESCRIPTION, read_only, destructive = false, idempotent = true, open_world, icon = ["https://a.example/i.png", "data:image/png;base64,AA"], icon(src = "https://a.example/d.svg", mime = "image/svg+xml", sizes("any"), theme = "dark"), icon(src = "https://a.example/l.png", sizes = ["48x48", "96x96"], theme = "light"), icon("https://a.example/j.png"), meta(model = "m", n = 1), timeout = "5s", max_concurrency = 2, scopes("a", "b"), requires(elicitation, elicitation_url, sampling, sampling_tools, "roots"), tags("x"), strict, output = HashMap<String, u32>, unregistered, ui(resource = "ui://a/b.html", visibility(model, "app")), crate = renamed::runtime,"#,
         "async fn x() {}",
     ));
     assert_no_error(&tool(r#"blocking, timeout = "1h", max_concurrency = LIMIT"#, "fn x() {}"));

@@ -33,7 +33,10 @@ pub(crate) use client_requests::{
 };
 pub use log::Log;
 
-pub use crate::{connection::ClientInfo, protocol::LogLevel};
+pub use crate::{
+    connection::ClientInfo,
+    protocol::{LogLevel, ParseNameError},
+};
 use cancellation::Cancelled;
 use progress::Amount;
 pub use progress::Progress;

@@ -69,7 +69,7 @@ mod tests {
         protocol::Revision,
         server::{Server, ServerBuilder},
         testing::TestServer,
-        tool::{RuntimeTool, TaskMode, ToolCall, ToolResult},
+        tool::{TaskMode, ToolCall, ToolDef, ToolResult},
     };
 
     /// Records each call and its outcome, under its own name.
@@ -140,19 +140,18 @@ mod tests {
     fn builder(recorder: &Recorder) -> ServerBuilder {
         let mut builder = Server::builder("layers", "1").keys([[7; 32]]);
         for name in ["plain", "replaced", "delayed"] {
-            builder =
-                builder.add_tool(RuntimeTool::builder(name).handler(|_: ToolCall| async { "unchanged" }));
+            builder = builder.add_tool(ToolDef::builder(name).handler(|_: ToolCall| async { "unchanged" }));
         }
-        let refused = RuntimeTool::builder("refused").handler(|_: ToolCall| async {
+        let refused = ToolDef::builder("refused").handler(|_: ToolCall| async {
             panic!("the function of a refused call has run");
             #[allow(unreachable_code)]
             ""
         });
-        let task = RuntimeTool::builder("task").task(TaskMode::Capable).handler(|_: ToolCall| async {
+        let task = ToolDef::builder("task").task(TaskMode::Capable).handler(|_: ToolCall| async {
             tokio::task::yield_now().await;
             "unchanged"
         });
-        let list_roots = RuntimeTool::builder("list_roots").handler(|call: ToolCall| async move {
+        let list_roots = ToolDef::builder("list_roots").handler(|call: ToolCall| async move {
             call.context.roots("roots").await.map_or("nothing", |_| "roots")
         });
         builder

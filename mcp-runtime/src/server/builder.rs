@@ -29,7 +29,7 @@ use crate::{
     skill::{SkillCatalog, SkillsDir},
     sync::{Mutex, RwLock},
     task::{TaskOptions, Tasks},
-    tool::{RuntimeTool, Tool},
+    tool::{Tool, ToolDef},
 };
 
 /// Purpose of the key that seals `requestState`.
@@ -182,7 +182,7 @@ impl ServerBuilder {
     }
 
     /// Offers a tool made at run time.
-    pub fn add_tool(mut self, tool: RuntimeTool) -> Self {
+    pub fn add_tool(mut self, tool: ToolDef) -> Self {
         self.push(ItemSource::Runtime(Arc::new(tool)));
         self
     }
@@ -484,10 +484,10 @@ pub(crate) fn warn_of_unregistered_items() {
     }
     let registered = registered_items().lock();
     for item in AnnotatedItem::all().into_iter().filter(|item| !registered.contains(&item.key())) {
-        let ItemDescriptor { name, location, unlisted, .. } = item.descriptor();
-        if !unlisted {
+        let ItemDescriptor { name, location, unregistered, .. } = item.descriptor();
+        if !unregistered {
             tracing::warn!(
-                "`{name}` at {location} is annotated, but no server offers it; register it, or mark it `unlisted`"
+                "`{name}` at {location} is annotated, but no server offers it; register it, or mark it `unregistered`"
             );
         }
     }

@@ -7,7 +7,7 @@ use super::{
     assemble::assemble,
     item::{ItemSource, RegisteredItem},
 };
-use crate::{connection::Access, events::Change, protocol::Revision, tool::RuntimeTool};
+use crate::{connection::Access, events::Change, protocol::Revision, tool::ToolDef};
 
 /// Adds and removes tools while a server runs, and publishes changes to clients; clones are handles of the same server.
 ///
@@ -60,7 +60,7 @@ impl ServerHandle {
     ///
     /// # Errors
     /// An annotated tool has its name, or its schema cannot be enforced, or the server has been dropped. Nothing has changed then.
-    pub fn add_tool(&self, tool: RuntimeTool) -> Result<()> {
+    pub fn add_tool(&self, tool: ToolDef) -> Result<()> {
         self.update(|tools| tools.add(tool))
     }
 
@@ -79,7 +79,7 @@ impl ServerHandle {
     /// Only clients that can see one of the added or removed tools are notified.
     ///
     /// ```
-    /// # use mcp_runtime::{ToolDef, tool::ToolCall};
+    /// # use mcp_runtime::tool::{ToolCall, ToolDef};
     /// # fn main() -> mcp_runtime::Result<()> {
     /// let server = mcp_runtime::server!().build()?;
     /// let handle = server.handle();
@@ -187,7 +187,7 @@ pub struct Tools {
 
 impl Tools {
     /// Adds a tool, or replaces the one made at run time that has its name.
-    pub fn add(&mut self, tool: RuntimeTool) {
+    pub fn add(&mut self, tool: ToolDef) {
         self.remove(tool.name());
         self.scopes.push(tool.spec.item.scopes.clone());
         self.items.push(RegisteredItem {

@@ -11,7 +11,7 @@ use crate::{
     item::ItemDescriptor,
     prompt::PromptDescriptor,
     resource::ResourceDescriptor,
-    tool::{RuntimeTool, ToolDescriptor},
+    tool::{ToolDef, ToolDescriptor},
 };
 
 /// An item, without or with the state of the builder that it was registered with.
@@ -75,7 +75,7 @@ pub(crate) struct RegisteredItem {
 #[derive(Clone)]
 pub(crate) enum ItemSource {
     Annotated(AnnotatedItem),
-    Runtime(Arc<RuntimeTool>),
+    Runtime(Arc<ToolDef>),
 }
 
 impl RegisteredItem {

@@ -402,7 +402,7 @@ mod tests {
             );
         }
         assert!(refused("---\nname: x\ndescription: [d]\n---\n").1.contains("`description` is not text"));
-        assert!(refused("---\n- name\n---\n").1.contains("no mapping"));
+        assert!(refused("---\n- name\n---\n").1.contains("not a mapping"));
         assert!(refused(&manifest("metadata: 1")).1.contains("`metadata` is not a mapping"));
         assert!(refused(&manifest("metadata: {io.modelcontextprotocol/x: 1}")).1.contains("reserved"));
     }
@@ -414,9 +414,9 @@ mod tests {
             ("k: v\nk: w", "is duplicated"),
             ("1: v", "a key is not text"),
             ("[a]: v", "a key is not text"),
-            ("k: .inf", "no number that JSON has"),
-            ("k: 99999999999999999999", "no number that JSON has"),
-            ("k: 1e999", "no number that JSON has"),
+            ("k: .inf", "is not a JSON number"),
+            ("k: 99999999999999999999", "is not a JSON number"),
+            ("k: 1e999", "is not a JSON number"),
             ("k: !!binary aGk=", "`!!binary` means nothing"),
             ("k: !mine {}", "`!mine` means nothing"),
             ("a: &a {b: c}\nd:\n  <<: *a", "write the keys out"),

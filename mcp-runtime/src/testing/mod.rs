@@ -114,7 +114,7 @@ impl TestServer {
     /// Calls a tool.
     ///
     /// ```
-    /// # use mcp_runtime::{Server, ToolDef, testing::TestServer, tool::ToolCall};
+    /// # use mcp_runtime::{Server, testing::TestServer, tool::{ToolCall, ToolDef}};
     /// # use serde_json::json;
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> mcp_runtime::Result<()> {

@@ -40,7 +40,7 @@ impl ToolCall {
 /// A tool made at run time.
 ///
 /// ```
-/// use mcp_runtime::{ToolDef, ToolError, tool::ToolCall};
+/// use mcp_runtime::{ToolError, tool::{ToolCall, ToolDef}};
 /// use serde_json::json;
 ///
 /// let tool = ToolDef::builder("shout")
@@ -50,12 +50,12 @@ impl ToolCall {
 /// assert_eq!(tool.name(), "shout");
 /// ```
 #[derive(Clone)]
-pub struct RuntimeTool {
+pub struct ToolDef {
     pub(crate) spec: ToolSpec,
     pub(crate) handler: DynHandler,
 }
 
-impl RuntimeTool {
+impl ToolDef {
     /// Starts building a tool with this name.
     pub fn builder(name: impl Into<String>) -> ToolBuilder {
         let item = ItemSpec { name: name.into(), ..ItemSpec::default() };
@@ -69,13 +69,13 @@ impl RuntimeTool {
     }
 }
 
-impl fmt::Debug for RuntimeTool {
+impl fmt::Debug for ToolDef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.spec.fmt(f)
     }
 }
 
-/// Builds a [`ToolDef`](crate::ToolDef); [`handler`](Self::handler) is the last step.
+/// Builds a [`ToolDef`](crate::tool::ToolDef); [`handler`](Self::handler) is the last step.
 #[derive(Debug, Clone, Default)]
 #[must_use = "a tool is complete with its handler"]
 pub struct ToolBuilder(ToolSpec);
@@ -169,7 +169,7 @@ impl ToolBuilder {
     }
 
     /// Sets the handler and builds the tool.
-    pub fn handler<F, Fut>(self, handler: F) -> RuntimeTool
+    pub fn handler<F, Fut>(self, handler: F) -> ToolDef
     where
         F: Fn(ToolCall) -> Fut + Send + Sync + 'static,
         Fut: Future + Send + 'static,
@@ -181,6 +181,6 @@ impl ToolBuilder {
             // called in the first poll, where panics are caught
             Box::pin(async move { handler(call).await.into_tool_result().map_err(Failure::Body) })
         });
-        RuntimeTool { spec: self.0, handler }
+        ToolDef { spec: self.0, handler }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
 use super::{
-    DynHandler, Hints, RuntimeTool, ToolDescriptor, ToolResult, ToolSpec,
+    DynHandler, Hints, ToolDef, ToolDescriptor, ToolResult, ToolSpec,
     header_param::header_params,
     schema::{OutputSchema, check_flatten, check_header, input_schema, output_schema},
 };
@@ -112,11 +112,7 @@ impl ToolEntry {
     }
 
     /// The entry of a tool made at run time.
-    pub(crate) fn runtime(
-        name: String,
-        tool: &RuntimeTool,
-        state: Arc<Extensions>,
-    ) -> Result<Self, BuildError> {
+    pub(crate) fn runtime(name: String, tool: &ToolDef, state: Arc<Extensions>) -> Result<Self, BuildError> {
         let mut spec = tool.spec.clone();
         spec.item.name = name;
         let error = |text: String| spec.build_error(text);

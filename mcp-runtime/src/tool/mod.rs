@@ -8,8 +8,7 @@ mod schema;
 pub(crate) mod spec;
 
 pub(crate) use builder::DynHandler;
-pub(crate) use builder::RuntimeTool;
-pub use builder::{RuntimeTool as ToolDef, ToolBuilder, ToolCall};
+pub use builder::{ToolBuilder, ToolCall, ToolDef};
 pub(crate) use entry::{ToolCatalog, ToolEntry, ToolHandler};
 pub(crate) use output::write_tool_result;
 pub(crate) use output::{AnyToolOutput, Structured};

@@ -3,8 +3,11 @@
 mod browser;
 
 use mcp_runtime::{
-    Revision, ServerBuilder, ToolDef, content::ResourceContents, prelude::*, testing::TestServer,
-    tool::ToolCall,
+    Revision, ServerBuilder,
+    content::ResourceContents,
+    prelude::*,
+    testing::TestServer,
+    tool::{ToolCall, ToolDef},
 };
 use serde_json::{Value, json};
 

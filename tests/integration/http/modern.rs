@@ -1,6 +1,9 @@
 //! 2026-07-28: which checks a request passes, in which order, and what the response contains.
 
-use mcp_runtime::{ToolDef, prelude::*, tool::ToolCall};
+use mcp_runtime::{
+    prelude::*,
+    tool::{ToolCall, ToolDef},
+};
 use mcp_tests::support::{HttpRequest, HttpServer, text_of, within};
 use serde_json::{Value, json};
 

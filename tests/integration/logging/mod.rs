@@ -5,10 +5,11 @@ mod tracing_events;
 use std::sync::{Mutex, PoisonError};
 
 use mcp_runtime::{
-    Context, Revision, ServerBuilder, ToolDef,
+    Context, Revision, ServerBuilder,
     context::LogLevel,
     mcp_prompt, mcp_resource, mcp_tool,
     testing::{Reply, TestServer},
+    tool::ToolDef,
 };
 use mcp_tests::support::{
     HttpRequest, HttpServer, LineConnection, call, cancelled, legacy_call, ping, within,

@@ -1,6 +1,9 @@
 //! Admission of messages before they become calls: the same on a connection and in an HTTP session.
 
-use mcp_runtime::{Server, ToolDef, tool::ToolCall};
+use mcp_runtime::{
+    Server,
+    tool::{ToolCall, ToolDef},
+};
 use mcp_tests::support::{HttpRequest, HttpServer, LineConnection, legacy_call, ping, within};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;

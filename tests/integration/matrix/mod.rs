@@ -19,8 +19,10 @@ use std::sync::{
 };
 
 use mcp_runtime::{
-    Completion, Revision, Server, ServerBuilder, ServerHandle, ToolDef, context::LogLevel, prelude::*,
-    tool::ToolCall,
+    Completion, Revision, Server, ServerBuilder, ServerHandle,
+    context::LogLevel,
+    prelude::*,
+    tool::{ToolCall, ToolDef},
 };
 use mcp_tests::support::{Answers, Client, Transport, soon};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Cursors are sealed: each is valid only for the list and the caller that it was made for.
 
-use mcp_runtime::{Principal, Server, ServerBuilder, ToolDef, testing::TestServer};
+use mcp_runtime::{Principal, Server, ServerBuilder, testing::TestServer, tool::ToolDef};
 use mcp_tests::support::{HttpRequest, HttpServer, within};
 use serde_json::{Value, json};
 

@@ -2,7 +2,12 @@
 
 use std::fmt;
 
-use mcp_runtime::{Principal, Server, ToolDef, prelude::*, testing::TestServer, tool::ToolCall};
+use mcp_runtime::{
+    Principal, Server,
+    prelude::*,
+    testing::TestServer,
+    tool::{ToolCall, ToolDef},
+};
 use mcp_tests::support::{HttpServer, LineConnection, call, text_of, within};
 use serde_json::json;
 use tokio::net::TcpListener;

@@ -5,7 +5,10 @@ use std::{io, net::SocketAddr, time::Duration};
 
 use axum::{Router, extract::Request, middleware, middleware::Next, response::Response};
 use mcp_runtime::{
-    Principal, Server, ServerBuilder, ToolDef, http::IntoPrincipal, prelude::*, tool::ToolCall,
+    Principal, Server, ServerBuilder,
+    http::IntoPrincipal,
+    prelude::*,
+    tool::{ToolCall, ToolDef},
 };
 use mcp_tests::support::{
     HttpConnection, HttpRequest, HttpServer, HttpSse, LineConnection, call, error_code, events, legacy_call,

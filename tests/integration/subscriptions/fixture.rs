@@ -1,6 +1,10 @@
 //! A server that publishes changes, and a client that subscribes to them over any transport.
 
-use mcp_runtime::{Revision, Server, ServerBuilder, ServerHandle, ToolDef, prelude::*, tool::ToolCall};
+use mcp_runtime::{
+    Revision, Server, ServerBuilder, ServerHandle,
+    prelude::*,
+    tool::{ToolCall, ToolDef},
+};
 use mcp_tests::support::{Client, HttpRequest, SUBSCRIPTION, Transport};
 use serde_json::{Value, json};
 

@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use mcp_runtime::{Revision, ToolDef, testing::TestServer, tool::TaskMode};
+use mcp_runtime::{
+    Revision,
+    testing::TestServer,
+    tool::{TaskMode, ToolDef},
+};
 use mcp_tests::support::error_code;
 use serde_json::json;
 

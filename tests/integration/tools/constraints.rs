@@ -1,6 +1,6 @@
 //! Each constraint is a keyword in the schema, and is enforced.
 
-use mcp_runtime::{ToolDef, prelude::*};
+use mcp_runtime::{prelude::*, tool::ToolDef};
 use serde_json::{Value, json};
 
 use crate::common::{build_error, failure, property, serve};

@@ -1,6 +1,6 @@
 //! Entries of `tools/list`: names, descriptions, hints, icons, metadata, order, pages.
 
-use mcp_runtime::{Revision, ToolDef, prelude::*};
+use mcp_runtime::{Revision, prelude::*, tool::ToolDef};
 use serde_json::json;
 
 use crate::common::{LEGACY, only_tool, refusal, result, serve};

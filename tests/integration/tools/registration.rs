@@ -1,6 +1,6 @@
 //! What is registered under which name: duplicates, services, mounts, discovery.
 
-use mcp_runtime::{ToolDef, prelude::*};
+use mcp_runtime::{prelude::*, tool::ToolDef};
 use serde_json::{Value, json};
 
 use crate::common::{build_error, serve};

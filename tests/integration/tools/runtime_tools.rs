@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use mcp_runtime::{ToolDef, prelude::*, testing::TestServer, tool::ToolCall};
+use mcp_runtime::{
+    prelude::*,
+    testing::TestServer,
+    tool::{ToolCall, ToolDef},
+};
 use serde_json::{Value, json};
 
 use crate::common::{failure, only_tool, refusal, result, serve};

@@ -94,7 +94,7 @@ pub struct Report {
     tags("a", "b"),
     strict,
     output = BTreeMap<String, Report>,
-    unlisted,
+    unregistered,
     crate = ::mcp_runtime,
 )]
 pub async fn search(

@@ -8,13 +8,13 @@ use super::{BodyReader, Client, HttpHandler, request_roots, server, tool_text};
 use crate::{
     connection::Principal,
     server::ServerBuilder,
-    tool::{RuntimeTool, ToolCall},
+    tool::{ToolCall, ToolDef},
 };
 
 fn handler(builder: ServerBuilder) -> Arc<HttpHandler> {
-    let roots = RuntimeTool::builder("roots")
-        .handler(|call: ToolCall| async move { request_roots(&call.context).await });
-    let chatty = RuntimeTool::builder("chatty").handler(|call: ToolCall| async move {
+    let roots =
+        ToolDef::builder("roots").handler(|call: ToolCall| async move { request_roots(&call.context).await });
+    let chatty = ToolDef::builder("chatty").handler(|call: ToolCall| async move {
         for n in 0..10_000 {
             call.context.progress(f64::from(n)).send();
         }
@@ -146,7 +146,7 @@ async fn a_call_whose_client_has_disconnected_cannot_send_requests() {
     let (outcome_sender, outcome) = tokio::sync::oneshot::channel();
     let (disconnect, disconnected) = tokio::sync::watch::channel(false);
     let outcome_sender = Arc::new(std::sync::Mutex::new(Some(outcome_sender)));
-    let late = RuntimeTool::builder("late").handler(move |call: ToolCall| {
+    let late = ToolDef::builder("late").handler(move |call: ToolCall| {
         let (mut disconnected, outcome_sender) = (disconnected.clone(), outcome_sender.clone());
         async move {
             drop(disconnected.wait_for(|disconnected| *disconnected).await);

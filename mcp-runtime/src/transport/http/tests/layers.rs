@@ -11,7 +11,7 @@ use crate::{
     jsonrpc::ProtocolError,
     protocol::Revision,
     sync::Mutex,
-    tool::{RuntimeTool, ToolCall},
+    tool::{ToolCall, ToolDef},
 };
 
 /// Refuses every caller but Ada, and records the callers.
@@ -33,7 +33,7 @@ impl Layer for OnlyAda {
 #[tokio::test]
 async fn a_layer_knows_the_caller_and_replies_with_status_and_headers() {
     let callers = Arc::default();
-    let hello = RuntimeTool::builder("hello").handler(|_: ToolCall| async { "hello" });
+    let hello = ToolDef::builder("hello").handler(|_: ToolCall| async { "hello" });
     let builder = server().add_tool(hello).layers(Layers::new(vec![Arc::new(OnlyAda(Arc::clone(&callers)))]));
     let handler = HttpHandler::new(
         &builder

@@ -15,7 +15,7 @@ use crate::{
     events::SubscriptionLimits,
     server::ServerBuilder,
     store::{EventBounds, EventStore, MemoryEvents, StoreFuture, StoredEvent},
-    tool::{RuntimeTool, ToolCall},
+    tool::{ToolCall, ToolDef},
 };
 
 /// Blocks the calls of the tools until permits are added.
@@ -38,7 +38,7 @@ impl Gate {
 /// A server whose calls send a progress notification, wait at the gate and complete.
 fn handler(gate: &Gate, builder: ServerBuilder) -> Arc<HttpHandler> {
     let tool_gate = gate.clone();
-    let hold = RuntimeTool::builder("hold").handler(move |call: ToolCall| {
+    let hold = ToolDef::builder("hold").handler(move |call: ToolCall| {
         let gate = tool_gate.clone();
         async move {
             call.context.progress(1.0).send();
@@ -48,7 +48,7 @@ fn handler(gate: &Gate, builder: ServerBuilder) -> Arc<HttpHandler> {
         }
     });
     let tool_gate = gate.clone();
-    let poll = RuntimeTool::builder("poll").handler(move |call: ToolCall| {
+    let poll = ToolDef::builder("poll").handler(move |call: ToolCall| {
         let gate = tool_gate.clone();
         async move {
             gate.closed.store(call.context.close_stream(Duration::from_millis(250)), Ordering::Relaxed);
@@ -57,7 +57,7 @@ fn handler(gate: &Gate, builder: ServerBuilder) -> Arc<HttpHandler> {
         }
     });
     let tool_gate = gate.clone();
-    let late = RuntimeTool::builder("late").handler(move |call: ToolCall| {
+    let late = ToolDef::builder("late").handler(move |call: ToolCall| {
         let gate = tool_gate.clone();
         async move {
             call.context.progress(1.0).send();
@@ -395,7 +395,7 @@ async fn a_call_whose_stream_its_client_does_not_read_can_be_cancelled() {
     for delete in [false, true] {
         let dropped = Arc::<AtomicBool>::default();
         let flag = dropped.clone();
-        let chatty = RuntimeTool::builder("chatty").handler(move |call: ToolCall| {
+        let chatty = ToolDef::builder("chatty").handler(move |call: ToolCall| {
             let guard = SetOnDrop(flag.clone());
             async move {
                 let _guard = guard;

@@ -3,11 +3,11 @@
 use tokio::{net::TcpListener, sync::oneshot, time::timeout};
 
 use super::*;
-use crate::tool::{RuntimeTool, ToolCall};
+use crate::tool::{ToolCall, ToolDef};
 
 #[tokio::test]
 async fn a_server_with_maximal_limits_serves_and_stops() {
-    let tool = RuntimeTool::builder("echo").max_concurrency(usize::MAX).timeout(Duration::MAX).handler(
+    let tool = ToolDef::builder("echo").max_concurrency(usize::MAX).timeout(Duration::MAX).handler(
         |_: ToolCall| async {
             tokio::task::yield_now().await;
             "done"

@@ -479,3 +479,34 @@ fn texts_use_the_words_of_the_field() {
     }
     report(&wrong);
 }
+
+/// The names that the `pub use` lines of a file export, without those that are hidden.
+fn exported(code: &str) -> Vec<&str> {
+    let public = code.match_indices("\npub use ").map(|(at, _)| &code[at..]);
+    let lists = public.filter_map(|rest| rest.split_once(';')).map(|(statement, _)| statement);
+    lists
+        .flat_map(|list| {
+            let names = list.rsplit_once('{').map_or_else(
+                || list.rsplit([':', ' ']).next().unwrap_or_default(),
+                |(_, names)| names.trim_end_matches('}'),
+            );
+            names.split(',').map(str::trim).filter(|name| !name.is_empty())
+        })
+        .collect()
+}
+
+#[test]
+fn the_public_face_stays_small() {
+    let read =
+        |path: &str| fs::read_to_string(root().join("mcp-runtime/src").join(path)).expect("a source file");
+    let root_names = exported(&read("lib.rs")).len() + read("lib.rs").matches("#[macro_export]").count();
+    let prelude = exported(&read("prelude.rs")).len();
+    let methods: usize = sources("mcp-runtime")
+        .iter()
+        .flat_map(|(_, code)| code.split("\nimpl ServerBuilder {").skip(1))
+        .map(|block| block.split("\n}").next().unwrap_or_default().matches("\n    pub fn ").count())
+        .sum();
+    assert!((15..=25).contains(&root_names), "{root_names} names in the root");
+    assert!((8..=14).contains(&prelude), "{prelude} names in the prelude");
+    assert!((20..=32).contains(&methods), "{methods} methods of the builder");
+}

@@ -480,7 +480,7 @@ fn texts_use_the_words_of_the_field() {
     report(&wrong);
 }
 
-/// The names that the `pub use` lines of a file export, without those that are hidden.
+/// The names that the `pub use` lines outside of the modules in a file export.
 fn exported(code: &str) -> Vec<&str> {
     let public = code.match_indices("\npub use ").map(|(at, _)| &code[at..]);
     let lists = public.filter_map(|rest| rest.split_once(';')).map(|(statement, _)| statement);

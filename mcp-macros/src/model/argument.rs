@@ -67,7 +67,7 @@ impl Argument {
         }
     }
 
-    /// Reads one option; false if there is none of that name.
+    /// Reads one option; false if no option has that name.
     pub(crate) fn read_option(&mut self, entry: &Entry, kind: Kind, errors: &Errors) -> bool {
         match entry.name.as_str() {
             "name" => {

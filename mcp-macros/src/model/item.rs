@@ -22,7 +22,7 @@ use crate::syntax::types::{
 pub(crate) trait ItemOptions: Default {
     const KIND: Kind;
 
-    /// Reads one option; false if there is none of that name.
+    /// Reads one option; false if no option has that name.
     fn read_option(&mut self, entry: &Entry, errors: &Errors) -> bool;
 
     /// Compares the options with each other and with the function.

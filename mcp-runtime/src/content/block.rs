@@ -84,6 +84,27 @@ macro_rules! impl_annotation_setters {
 }
 pub(crate) use impl_annotation_setters;
 
+/// Implements how `_meta` is set and read, for a type that has it as an `Option<Box<Map<..>>>`.
+macro_rules! impl_meta {
+    ($what:literal, $type:ident, $($field:ident).+) => {
+        impl $type {
+            #[doc = concat!("Adds a member to the ", $what, "'s `_meta`.")]
+            #[must_use]
+            pub fn meta(mut self, key: impl Into<String>, value: impl Into<serde_json::Value>) -> Self {
+                self.$($field).+.get_or_insert_default().insert(key.into(), value.into());
+                self
+            }
+
+            #[doc = concat!("The ", $what, "'s `_meta`, if it has members.")]
+            #[must_use]
+            pub fn meta_map(&self) -> Option<&serde_json::Map<String, serde_json::Value>> {
+                self.$($field).+.as_deref()
+            }
+        }
+    };
+}
+pub(crate) use impl_meta;
+
 /// One content block of a tool result or a prompt message.
 ///
 /// See [tool results](https://modelcontextprotocol.io/specification/2026-07-28/server/tools#tool-result).
@@ -122,20 +143,9 @@ macro_rules! impl_block {
             pub fn annotations(&self) -> Option<&Annotations> {
                 self.common.annotations.as_deref()
             }
-
-            /// Adds a member to the block's `_meta`.
-            #[must_use]
-            pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
-                self.common.meta.get_or_insert_default().insert(key.into(), value.into());
-                self
-            }
-
-            /// The block's `_meta`, if it has members.
-            #[must_use]
-            pub fn meta_map(&self) -> Option<&Map<String, Value>> {
-                self.common.meta.as_deref()
-            }
         }
+
+        impl_meta!("block", $block, common.meta);
 
         impl From<$block> for Content {
             fn from(block: $block) -> Self {

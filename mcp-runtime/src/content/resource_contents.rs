@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::block::BinaryData;
+use super::{block::BinaryData, impl_meta};
 
 /// Bytes of a resource, sent as a base64 `blob`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,13 +68,6 @@ impl ResourceContents {
         self
     }
 
-    /// Adds a member to the item's `_meta`.
-    #[must_use]
-    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.meta.get_or_insert_default().insert(key.into(), value.into());
-        self
-    }
-
     /// The wire's `text`, of text contents.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {
@@ -101,13 +94,9 @@ impl ResourceContents {
             ResourceBody::Blob(data) => data.to_bytes(),
         }
     }
-
-    /// The item's `_meta`, if it has members.
-    #[must_use]
-    pub fn meta_map(&self) -> Option<&Map<String, Value>> {
-        self.meta.as_deref()
-    }
 }
+
+impl_meta!("item", ResourceContents, meta);
 
 /// Values for the fields that an item of `contents` does not set.
 #[derive(Debug, Clone, Copy, Default)]

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use crate::{
-    content::{Audio, Content, ContentWriter, Embedded, Image, Message, ResourceLink, Text},
+    content::{Audio, Content, ContentWriter, Embedded, Image, Message, ResourceLink, Text, impl_meta},
     error::{Failure, IntoFailure, ToolError},
     jsonrpc::{Object, write_array},
     protocol::Revision,
@@ -34,20 +34,9 @@ impl PromptResult {
         self.description = Some(description.into());
         self
     }
-
-    /// Adds a member to the result's `_meta`.
-    #[must_use]
-    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.meta.get_or_insert_default().insert(key.into(), value.into());
-        self
-    }
-
-    /// The result's `_meta`, if it has members.
-    #[must_use]
-    pub fn meta_map(&self) -> Option<&Map<String, Value>> {
-        self.meta.as_deref()
-    }
 }
+
+impl_meta!("result", PromptResult, meta);
 
 /// Writes the members of a prompt's result.
 pub(crate) fn write_prompt_result(

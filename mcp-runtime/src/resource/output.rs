@@ -6,13 +6,15 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::{
-    content::{Bytes, ContentWriter, Json, ResourceContents, ResourceDefaults},
+    content::{Bytes, ContentWriter, Json, ResourceContents, ResourceDefaults, impl_meta},
     error::{Failure, IntoFailure, ToolError},
     jsonrpc::{Object, write_array},
     protocol::Revision,
 };
 
 /// The complete result of `resources/read`: one item, or several.
+///
+/// [`meta`](Self::meta) sets the `_meta` of the result, [`ResourceContents::meta`] that of one item.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ResourceResult {
@@ -26,20 +28,9 @@ impl ResourceResult {
     pub fn new(contents: impl IntoIterator<Item = ResourceContents>) -> Self {
         Self { contents: contents.into_iter().collect(), meta: None }
     }
-
-    /// Adds a member to the result's `_meta`; an item's own is set by [`ResourceContents::meta`].
-    #[must_use]
-    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.meta.get_or_insert_default().insert(key.into(), value.into());
-        self
-    }
-
-    /// The result's `_meta`, if it has members.
-    #[must_use]
-    pub fn meta_map(&self) -> Option<&Map<String, Value>> {
-        self.meta.as_deref()
-    }
 }
+
+impl_meta!("result", ResourceResult, meta);
 
 impl From<ResourceContents> for ResourceResult {
     fn from(contents: ResourceContents) -> Self {

@@ -7,7 +7,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::{
-    content::{Audio, Content, ContentWriter, Embedded, Image, IntoContent, Json, ResourceLink, Text},
+    content::{
+        Audio, Content, ContentWriter, Embedded, Image, IntoContent, Json, ResourceLink, Text, impl_meta,
+    },
     error::{Failure, IntoFailure, ToolError},
     jsonrpc::{Object, write_array},
     protocol::Revision,
@@ -66,19 +68,6 @@ impl ToolResult {
         self
     }
 
-    /// Adds a member to the result's `_meta`.
-    #[must_use]
-    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.meta.get_or_insert_default().insert(key.into(), value.into());
-        self
-    }
-
-    /// The result's `_meta`, if it has members.
-    #[must_use]
-    pub fn meta_map(&self) -> Option<&Map<String, Value>> {
-        self.meta.as_deref()
-    }
-
     /// The blocks.
     #[must_use]
     pub fn content(&self) -> &[Content] {
@@ -97,6 +86,8 @@ impl ToolResult {
         self.is_error
     }
 }
+
+impl_meta!("result", ToolResult, meta);
 
 /// Writes the members of a tool's result; with `wrap`, legacy clients get the structured value under `result`.
 pub(crate) fn write_tool_result(

@@ -177,11 +177,12 @@ impl Limits {
 pub struct ListOptions {
     pub(crate) page_size: usize,
     pub(crate) ttl: Duration,
+    pub(crate) require_descriptions: bool,
 }
 
 impl Default for ListOptions {
     fn default() -> Self {
-        Self { page_size: 1000, ttl: Duration::ZERO }
+        Self { page_size: 1000, ttl: Duration::ZERO, require_descriptions: false }
     }
 }
 
@@ -195,6 +196,13 @@ impl ListOptions {
     /// Sets how long clients of 2026-07-28 may cache lists: the wire's `ttlMs`; not at all by default.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
+        self
+    }
+
+    /// Requires a description of every item: one without is an error of [`build`](crate::ServerBuilder::build), and of
+    /// a change at run time.
+    pub fn require_descriptions(mut self) -> Self {
+        self.require_descriptions = true;
         self
     }
 }

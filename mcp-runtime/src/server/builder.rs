@@ -65,7 +65,6 @@ pub struct ServerBuilder {
     items: Vec<BuilderItem>,
     skills_dirs: Vec<SkillsDir>,
     errors: Vec<BuildError>,
-    require_descriptions: bool,
     handle_receivers: Vec<HandleReceiver>,
     layers: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -89,7 +88,6 @@ impl ServerBuilder {
             items: Vec::new(),
             skills_dirs: Vec::new(),
             errors: Vec::new(),
-            require_descriptions: false,
             handle_receivers: Vec::new(),
             layers: None,
         }
@@ -372,12 +370,6 @@ impl ServerBuilder {
         self
     }
 
-    /// Refuses to build with an item that has no description.
-    pub fn require_descriptions(mut self) -> Self {
-        self.require_descriptions = true;
-        self
-    }
-
     /// Puts something around every call.
     #[cfg(test)]
     pub(crate) fn layers<T: Any + Send + Sync>(mut self, layers: T) -> Self {
@@ -410,7 +402,7 @@ impl ServerBuilder {
         });
         let skills = Arc::new(SkillCatalog::read(&self.skills_dirs, &mut errors));
         let assembled =
-            assemble(&self.info.name, &items, &skills, &server_types(), self.require_descriptions);
+            assemble(&self.info.name, &items, &skills, &server_types(), options.lists.require_descriptions);
         let registry = match assembled {
             Ok(registry) if errors.is_empty() => registry,
             Ok(_) => return Err(report(&errors)),
@@ -441,7 +433,6 @@ impl ServerBuilder {
                 states: Seal::new(&keys, REQUEST_STATE),
                 cursors: Seal::new(&keys, CURSOR),
                 keys,
-                require_descriptions: self.require_descriptions,
                 items: RwLock::new(items),
                 registry: RwLock::new(Arc::new(registry)),
                 tasks,

@@ -106,8 +106,14 @@ impl ServerHandle {
         // skills are read once, by `build`
         let skills = shared.registry.read().skills.clone();
         let own = &super::builder::server_types();
-        let registry = assemble(shared.identity.name(), &changed, &skills, own, shared.require_descriptions)
-            .map_err(|errors| super::builder::report(&errors))?;
+        let registry = assemble(
+            shared.identity.name(),
+            &changed,
+            &skills,
+            own,
+            shared.options.lists.require_descriptions,
+        )
+        .map_err(|errors| super::builder::report(&errors))?;
         let scoped = registry.scoped();
         if shared.without_callers.load(Ordering::Relaxed) && !scoped.is_empty() {
             return Err(Error::build(format!(

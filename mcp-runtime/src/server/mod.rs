@@ -53,7 +53,6 @@ struct ServerInner {
     cursors: Seal,
     /// The layers around every call, as dispatch defines them.
     layers: Option<Arc<dyn Any + Send + Sync>>,
-    require_descriptions: bool,
     items: RwLock<Vec<RegisteredItem>>,
     registry: RwLock<Arc<Registry>>,
     hub: Hub,

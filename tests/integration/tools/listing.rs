@@ -1,6 +1,6 @@
 //! Entries of `tools/list`: names, descriptions, hints, icons, metadata, order, pages.
 
-use mcp_runtime::{Revision, prelude::*, tool::ToolDef};
+use mcp_runtime::{Revision, config::ListOptions, prelude::*, tool::ToolDef};
 use serde_json::json;
 
 use crate::common::{LEGACY, only_tool, refusal, result, serve};
@@ -53,7 +53,10 @@ fn descriptions_can_be_required() {
     fn described() {}
 
     let error = crate::common::build_error(
-        mcp_runtime::server!().tool::<described>().tool::<undescribed>().require_descriptions(),
+        mcp_runtime::server!()
+            .tool::<described>()
+            .tool::<undescribed>()
+            .lists(ListOptions::require_descriptions),
     );
     assert!(error.contains("`undescribed` has no description"), "{error}");
     assert!(error.contains("listing.rs:"), "{error}");

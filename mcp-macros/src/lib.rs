@@ -46,8 +46,8 @@ pub fn mcp_tool(options: TokenStream, function: TokenStream) -> TokenStream {
 #[doc = include_str!("examples/mcp_resource.md")]
 ///
 /// Options: `uri`, `name`, `title`, `description`, `mime`, `icon`, `audience`, `priority`, `size`,
-/// `cache(ttl = "60s", public)`, `list`, `subscribe`, `scopes(..)`, `requires(..)`, `meta(..)`, `ui(..)`, `marker`,
-/// `crate`.
+/// `cache(ttl = "60s", public)`, `list`, `subscribe`, `blocking`, `scopes(..)`, `requires(..)`, `meta(..)`, `ui(..)`,
+/// `marker`, `crate`.
 ///
 /// Options of a parameter, in `#[mcp(..)]`: `name`, `description`, `default`, `range`, `length`, `pattern`, `one_of`,
 /// `example`, `complete`, `raw`, `inject`.
@@ -62,7 +62,8 @@ pub fn mcp_resource(options: TokenStream, function: TokenStream) -> TokenStream 
 ///
 #[doc = include_str!("examples/mcp_prompt.md")]
 ///
-/// Options: `name`, `title`, `description`, `icon`, `meta(..)`, `scopes(..)`, `requires(..)`, `marker`, `crate`.
+/// Options: `name`, `title`, `description`, `icon`, `meta(..)`, `blocking`, `scopes(..)`, `requires(..)`, `marker`,
+/// `crate`.
 ///
 /// Options of a parameter, in `#[mcp(..)]`: `name`, `title`, `description`, `default`, `range`, `length`, `pattern`,
 /// `one_of`, `example`, `complete`, `inject`.

@@ -15,20 +15,19 @@ pub(crate) fn closure<O: ItemOptions>(item: &Item<O>) -> TokenStream {
     let this = item.self_ty.as_ref().filter(|_| item.takes_self);
     let this = this.map(|self_ty| quote_spanned!(site=> let __this = __call.this::<#self_ty>()?;));
     let injected: Vec<&Param> = item.params.iter().filter(|param| param.argument().is_none()).collect();
-    let starts_task = item.options.starts_task();
+    let (starts_task, blocking) = (item.options.starts_task(), item.common.blocking.is_some());
     let context =
         (starts_task || !injected.is_empty()).then(|| quote_spanned!(site=> let __ctx = __call.context();));
     let lets = injected.iter().map(|param| inject(param));
     let is_future = item.is_async || item.params.iter().any(|param| matches!(param.source, Source::Injected));
     let call = call(item);
-    let start = (starts_task && !item.options.is_blocking())
-        .then(|| quote_spanned!(site=> __rt::start_task(&__ctx).await;));
+    let start = (starts_task && !blocking).then(|| quote_spanned!(site=> __rt::start_task(&__ctx).await;));
     let body = quote_spanned!(site=> #(#lets)* #start __OUT.reply(#call));
     // A future that is not `Send` is then one error, at the name of the function.
     let span = hygienic_at(item.ident.span());
-    let run = if item.options.is_blocking() && starts_task {
+    let run = if blocking && starts_task {
         quote_spanned!(span=> __rt::blocking_task(__rt::Clone::clone(&__ctx), move || { #body }))
-    } else if item.options.is_blocking() {
+    } else if blocking {
         quote_spanned!(span=> __rt::blocking(move || { #body }))
     } else if is_future {
         quote_spanned!(span=> __rt::pending(async move { #body }))

@@ -8,7 +8,7 @@ use crate::diagnostics::Errors;
 use crate::model::icon::{self, Icon};
 use crate::model::kind::{self, Kind};
 use crate::model::marker::Marker;
-use crate::model::params::{self, Param};
+use crate::model::params::{self, Param, Source};
 use crate::options::entry::{self, Entry};
 use crate::options::known;
 use crate::options::meta::{self, MetaObject};
@@ -26,12 +26,7 @@ pub(crate) trait ItemOptions: Default {
     fn read_option(&mut self, entry: &Entry, errors: &Errors) -> bool;
 
     /// Compares the options with each other and with the function.
-    fn check(&self, function: &Function, params: &[Param], errors: &Errors);
-
-    /// Whether the function runs on a blocking thread.
-    fn is_blocking(&self) -> bool {
-        false
-    }
+    fn check(&self, common: &CommonOptions, function: &Function, params: &[Param], errors: &Errors);
 
     /// Whether the warning about items that no builder registers leaves this one out.
     fn is_unregistered(&self) -> bool {
@@ -58,6 +53,8 @@ pub(crate) struct CommonOptions {
     pub(crate) scopes: Vec<LitStr>,
     /// The features that the client must support, of [`known::FEATURES`].
     pub(crate) requires: Vec<&'static str>,
+    /// Whether the function runs on a blocking thread.
+    pub(crate) blocking: Option<Ident>,
 }
 
 impl CommonOptions {
@@ -72,9 +69,25 @@ impl CommonOptions {
             "meta" => self.meta = meta::read(entry, errors),
             "scopes" => self.scopes = read_scopes(entry, errors),
             "requires" => self.requires = entry.words(known::FEATURES, errors),
+            "blocking" => {
+                self.blocking = entry.flag(errors).filter(|&on| on).map(|_| entry.key.clone());
+            }
             _ => return false,
         }
         true
+    }
+
+    /// A thread of the pool runs a plain function, with parameters that are there before it starts.
+    fn check_blocking(&self, function: &Function, params: &[Param], errors: &Errors) {
+        let Some(blocking) = &self.blocking else { return };
+        if function.is_async() {
+            errors.at(blocking, "`blocking` is for a plain `fn`\nremove it, or the `async`");
+        } else if params.iter().any(|param| matches!(param.source, Source::Injected)) {
+            errors.at(
+                blocking,
+                "`blocking` cannot await a parameter with `inject`\nmake it an `async fn`, or take `&T`",
+            );
+        }
     }
 
     /// `ui(..)` and `tags(..)` are sent as members of `_meta`, so `meta(..)` cannot have the same keys.
@@ -137,7 +150,8 @@ impl<O: ItemOptions> Item<O> {
         remove_stray_attributes(function, kind, errors);
         check_signature(function, kind, errors);
         let params = params::read(function, kind, self_ty, errors);
-        own.check(function, &params, errors);
+        common.check_blocking(function, &params, errors);
+        own.check(&common, function, &params, errors);
         let name = check_name(kind, common.name.as_ref(), function, errors);
         let output = match (&function.sig.output, self_ty) {
             (ReturnType::Default, _) => None,

@@ -1,7 +1,7 @@
 //! A prompt has no options but those that all kinds of item have.
 
 use crate::diagnostics::Errors;
-use crate::model::item::ItemOptions;
+use crate::model::item::{CommonOptions, ItemOptions};
 use crate::model::kind::Kind;
 use crate::model::params::Param;
 use crate::options::entry::Entry;
@@ -17,5 +17,5 @@ impl ItemOptions for PromptOptions {
         false
     }
 
-    fn check(&self, _: &Function, _: &[Param], _: &Errors) {}
+    fn check(&self, _: &CommonOptions, _: &Function, _: &[Param], _: &Errors) {}
 }

@@ -4,7 +4,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use syn::{Expr, ExprLit, Lit, LitStr};
 
 use crate::diagnostics::Errors;
-use crate::model::item::ItemOptions;
+use crate::model::item::{CommonOptions, ItemOptions};
 use crate::model::kind::Kind;
 use crate::model::params::Param;
 use crate::model::{ui, uri};
@@ -90,7 +90,7 @@ impl ItemOptions for ResourceOptions {
         true
     }
 
-    fn check(&self, _: &Function, params: &[Param], errors: &Errors) {
+    fn check(&self, _: &CommonOptions, _: &Function, params: &[Param], errors: &Errors) {
         self.check_ui(errors);
         self.check_instances(params, errors);
         self.check_variables(params, errors);

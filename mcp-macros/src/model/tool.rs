@@ -5,9 +5,9 @@ use quote::ToTokens;
 use syn::{Expr, ExprLit, Lit, LitStr, Type};
 
 use crate::diagnostics::Errors;
-use crate::model::item::ItemOptions;
+use crate::model::item::{CommonOptions, ItemOptions};
 use crate::model::kind::Kind;
-use crate::model::params::{Param, Source};
+use crate::model::params::Param;
 use crate::model::ui::{self, ToolUi};
 use crate::options::entry::{Entry, Form};
 use crate::syntax::function::Function;
@@ -18,7 +18,6 @@ pub(crate) struct ToolOptions {
     pub(crate) hints: Vec<Hint>,
     pub(crate) timeout: Option<Timeout>,
     pub(crate) max_concurrency: Option<TokenStream>,
-    pub(crate) blocking: Option<Ident>,
     pub(crate) tags: Vec<LitStr>,
     pub(crate) strict: bool,
     pub(crate) unregistered: bool,
@@ -61,9 +60,6 @@ impl ItemOptions for ToolOptions {
                 self.timeout = entry.milliseconds(errors).map(|milliseconds| Timeout { key, milliseconds });
             }
             "max_concurrency" => self.max_concurrency = read_limit(entry, errors),
-            "blocking" => {
-                self.blocking = entry.flag(errors).filter(|&on| on).map(|_| entry.key.clone());
-            }
             "tags" => self.tags = entry.strings(errors).unwrap_or_default(),
             "strict" => self.strict = entry.flag(errors).unwrap_or_default(),
             "unregistered" => self.unregistered = entry.flag(errors).unwrap_or_default(),
@@ -78,7 +74,7 @@ impl ItemOptions for ToolOptions {
         true
     }
 
-    fn check(&self, function: &Function, params: &[Param], errors: &Errors) {
+    fn check(&self, common: &CommonOptions, function: &Function, _: &[Param], errors: &Errors) {
         let find_hint = |name: &str| self.hints.iter().find(|hint| hint.value && hint.name == name);
         if let (Some(_), Some(destructive)) = (find_hint("read_only"), find_hint("destructive")) {
             errors.at(
@@ -88,7 +84,7 @@ impl ItemOptions for ToolOptions {
         }
         if let Some((key, mode)) = self.task
             && !function.is_async()
-            && (self.blocking.is_none() || mode == TaskMode::Manual)
+            && (common.blocking.is_none() || mode == TaskMode::Manual)
         {
             let message = match mode {
                 TaskMode::Manual => "`task = manual` has to await `ctx.start_task()`\nmake it an `async fn`",
@@ -98,16 +94,8 @@ impl ItemOptions for ToolOptions {
             };
             errors.at_span(key, message);
         }
-        if let Some(blocking) = &self.blocking {
-            if function.is_async() {
-                errors.at(blocking, "`blocking` is for a plain `fn`\nremove it, or the `async`");
-            } else if params.iter().any(|param| matches!(param.source, Source::Injected)) {
-                errors.at(
-                    blocking,
-                    "`blocking` cannot await a parameter with `inject`\nmake it an `async fn`, or take `&T`",
-                );
-            }
-        } else if let Some(Timeout { key, .. }) = &self.timeout
+        if let Some(Timeout { key, .. }) = &self.timeout
+            && common.blocking.is_none()
             && !function.is_async()
         {
             errors.at_span(
@@ -115,10 +103,6 @@ impl ItemOptions for ToolOptions {
                 "`timeout` cannot interrupt a plain `fn`\nmake it an `async fn`, or add `blocking`",
             );
         }
-    }
-
-    fn is_blocking(&self) -> bool {
-        self.blocking.is_some()
     }
 
     fn is_unregistered(&self) -> bool {

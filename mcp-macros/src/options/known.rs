@@ -37,6 +37,7 @@ pub(crate) const RESOURCE: &[&str] = &[
     "cache",
     "list",
     "subscribe",
+    "blocking",
     "scopes",
     "requires",
     "meta",
@@ -45,7 +46,7 @@ pub(crate) const RESOURCE: &[&str] = &[
     "crate",
 ];
 pub(crate) const PROMPT: &[&str] =
-    &["name", "title", "description", "icon", "meta", "scopes", "requires", "marker", "crate"];
+    &["name", "title", "description", "icon", "meta", "blocking", "scopes", "requires", "marker", "crate"];
 /// Options that may be repeated.
 pub(crate) const REPEATABLE: &[&str] = &["icon"];
 pub(crate) const ICON: &[&str] = &["src", "mime", "sizes", "theme"];

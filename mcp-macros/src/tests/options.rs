@@ -148,7 +148,11 @@ fn a_tool_option_that_is_wrong_is_assert_one_error() {
     assert_no_error(&tool(&format!("name = {longest:?}"), "fn x() {}"));
     assert_one_error(&tool("", "fn größe() {}"), "with `name = \"..\"`");
     assert_one_error(&tool(r#"timeout = "5s""#, "fn x() {}"), "add `blocking`");
-    assert_one_error(&tool("blocking", "fn x(#[mcp(inject)] t: T) {}"), "cannot await");
+    for expand in [tool, resource, prompt] {
+        assert_no_error(&expand("blocking", "fn x(db: &Db) {}"));
+        assert_one_error(&expand("blocking", "async fn x() {}"), "for a plain `fn`");
+        assert_one_error(&expand("blocking", "fn x(#[mcp(inject)] t: T) {}"), "cannot await");
+    }
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use mcp_runtime::{Revision, prelude::*};
 use mcp_tests::support::{
-    Client, HttpConnection, HttpServer, LineConnection, Transport, initialize, legacy_call, notification,
-    text_of, within,
+    Client, HttpConnection, HttpRequest, HttpServer, LineConnection, Transport, initialize, legacy_call,
+    notification, text_of, within,
 };
 use serde_json::json;
 
@@ -31,6 +31,20 @@ fn overstay(gate: &Gate) -> &'static str {
 fn crunch(gate: &Gate) -> &'static str {
     gate.pass();
     "crunched"
+}
+
+/// Blocks its thread
+#[mcp_resource(uri = "held://one", blocking)]
+fn held(gate: &Gate) -> &'static str {
+    gate.pass();
+    "held"
+}
+
+/// Blocks its thread
+#[mcp_prompt(blocking)]
+fn hold_on(gate: &Gate) -> &'static str {
+    gate.pass();
+    "hold on"
 }
 
 /// Returns at once
@@ -113,26 +127,53 @@ async fn a_cancelled_task_releases_its_permit_only_when_its_thread_returns() {
 
 #[tokio::test]
 async fn a_request_holds_its_permit_until_its_thread_returns() {
-    within(async {
-        let gate = TestGate::default();
-        let builder = mcp_runtime::server!().tool::<hold>().tool::<here>().http(|http| http.max_requests(1));
-        let served = HttpServer::start(builder.state(gate.0.clone())).await;
-        let mut connection = HttpConnection::open(served.address).await;
-        connection.send(&modern("hold")).await;
-        until(|| gate.entered() == 1).await;
-        drop(connection);
-        for _ in 0..20 {
-            let refused = modern("here").send(served.address).await;
-            assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        gate.open();
-        promptly(async {
-            while modern("here").send(served.address).await.status != 200 {
-                tokio::time::sleep(Duration::from_millis(5)).await;
+    for request in [
+        modern("hold"),
+        HttpRequest::modern(1, "resources/read", json!({ "uri": "held://one" })),
+        HttpRequest::modern(1, "prompts/get", json!({ "name": "hold_on" })),
+    ] {
+        within(async {
+            let gate = TestGate::default();
+            let builder = mcp_runtime::server!().tool::<hold>().resource::<held>().prompt::<hold_on>();
+            let builder = builder.tool::<here>().http(|http| http.max_requests(1));
+            let served = HttpServer::start(builder.state(gate.0.clone())).await;
+            let mut connection = HttpConnection::open(served.address).await;
+            connection.send(&request).await;
+            until(|| gate.entered() == 1).await;
+            drop(connection);
+            for _ in 0..20 {
+                let refused = modern("here").send(served.address).await;
+                assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
+                tokio::time::sleep(Duration::from_millis(10)).await;
             }
+            gate.open();
+            promptly(async {
+                while modern("here").send(served.address).await.status != 200 {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            })
+            .await;
         })
         .await;
+    }
+}
+
+/// On one thread, a function that runs in place would hold up the call that lets it go.
+#[tokio::test]
+async fn blocking_resources_and_prompts_leave_the_runtime_to_other_calls() {
+    within(async {
+        let gate = TestGate::default();
+        let builder = mcp_runtime::server!().resource::<held>().prompt::<hold_on>().tool::<here>();
+        let server = serve(builder.state(gate.0.clone()));
+        let others = async {
+            until(|| gate.entered() == 2).await;
+            server.call("here", json!({})).await.expect_text("here");
+            gate.open();
+        };
+        let (read, prompt, ()) =
+            tokio::join!(server.read("held://one"), server.prompt("hold_on", json!({})), others);
+        read.expect_text("held");
+        assert_eq!(prompt.value()["messages"][0]["content"]["text"], "hold on");
     })
     .await;
 }

@@ -30,6 +30,7 @@ mod schema;
 mod server;
 #[cfg_attr(not(feature = "skills"), expect(dead_code, reason = "only the feature reads any"))]
 mod skill;
+mod spawn;
 pub mod store;
 mod sync;
 mod task;

@@ -4,7 +4,10 @@ mod command;
 mod print;
 mod stderr_subscriber;
 
-use std::io::{IsTerminal, stdin};
+use std::{
+    io::{IsTerminal, stdin},
+    pin::{Pin, pin},
+};
 
 use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 
@@ -45,7 +48,7 @@ impl ServerBuilder {
             Command::Http(address) => serve_http(&server, &address),
             Command::Action(action) => {
                 let runtime = || Builder::new_current_thread();
-                block_on(runtime, print::run_action(server, &action))?
+                block_on(runtime, print::run_action(server, &action))
             }
         }
     }
@@ -58,7 +61,7 @@ fn serve_stdio(server: &Server) -> Result<()> {
         builder.worker_threads(worker_threads());
         builder
     };
-    block_on(runtime, server.serve_stdio())?
+    block_on(runtime, server.serve_stdio())
 }
 
 /// A few threads are enough for the one client of stdio, whose short calls run on the reader's thread.
@@ -89,17 +92,21 @@ fn serve_http(server: &Server, address: &str) -> Result<()> {
         server.check_address(address)?;
         print::print_to_stderr(&format!("serving {} at http://{address}{}", server.name(), server.path()));
         server.clone().serve_http_on(listener).await
-    })?
+    })
 }
 
 /// Runs a future on the runtime that this is called in, or on a new one.
-fn block_on<T: Send>(builder: impl FnOnce() -> Builder, future: impl Future<Output = T> + Send) -> Result<T> {
+fn block_on(
+    builder: impl FnOnce() -> Builder,
+    future: impl Future<Output = Result<()>> + Send,
+) -> Result<()> {
+    let future: Pin<&mut (dyn Future<Output = Result<()>> + Send)> = pin!(future);
     let Ok(current) = Handle::try_current() else {
         let runtime = builder().enable_all().build()?;
         let output = runtime.block_on(future);
         // a thread of a `blocking` function that outlives its call must not delay the exit
         runtime.shutdown_background();
-        return Ok(output);
+        return output;
     };
     if current.runtime_flavor() == RuntimeFlavor::CurrentThread {
         return Err(Error::serve(
@@ -109,5 +116,5 @@ fn block_on<T: Send>(builder: impl FnOnce() -> Builder, future: impl Future<Outp
     }
     // a thread of the runtime must not block on it, but another thread can
     let output = std::thread::scope(|scope| scope.spawn(|| current.block_on(future)).join());
-    output.map_err(|panic| std::panic::resume_unwind(panic))
+    output.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

@@ -23,6 +23,7 @@ use crate::{
     jsonrpc::{Meta, ProtocolError},
     protocol::{MISSING_CLIENT_CAPABILITY, Revision, TASKS_EXTENSION},
     server::{Identity, Server, WeakServer},
+    spawn::spawn,
     task::{FinalReply, KnownTask, TaskEnd, TaskPermit},
     tool::ToolResult,
 };
@@ -85,7 +86,7 @@ impl Server {
                 Ok(permit) => {
                     let created = ResultBody::TaskCreated(permit.task.clone());
                     // weak: dropping the server ends its tasks
-                    tokio::spawn(run_task(server.downgrade(), permit, call, revision, running));
+                    spawn(run_task(server.downgrade(), permit, call, revision, running));
                     created.into()
                 }
                 Err(error) => error.into(),

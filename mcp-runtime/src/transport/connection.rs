@@ -30,6 +30,7 @@ use crate::{
     jsonrpc::{JsonRpcMessage, MalformedMessage, ProtocolError, parse, parse_batch, write_error_response},
     protocol::Revision,
     server::Server,
+    spawn::spawn_on,
     sync::{Mutex, MutexGuard},
 };
 
@@ -580,7 +581,7 @@ impl RequestScheduler {
     fn spawn_request(self: &Arc<Self>, running: RunningRequest, revision: Revision) {
         self.table().running += 1;
         let (scheduler, id) = (Arc::clone(self), running.id.clone());
-        self.runtime.spawn(async move {
+        spawn_on(&self.runtime, async move {
             let reply = tokio::select! {
                 biased;
                 () = scheduler.aborted.cancelled() => None,
@@ -602,7 +603,7 @@ impl RequestScheduler {
         let count = calls.len();
         self.table().running += count;
         let scheduler = Arc::clone(self);
-        self.runtime.spawn(async move {
+        spawn_on(&self.runtime, async move {
             let mut out = OutputBuffer::default();
             scheduler.complete_batch(calls, &mut out).await;
             scheduler.finish(count, out);
@@ -634,7 +635,7 @@ impl RequestScheduler {
                 queued
             };
             let (scheduler, count) = (Arc::clone(self), queued.registrations.len());
-            self.runtime.spawn(async move {
+            spawn_on(&self.runtime, async move {
                 let mut out = OutputBuffer::default();
                 scheduler.answer_queued(queued, &mut out).await;
                 scheduler.finish(count, out);
@@ -703,7 +704,7 @@ impl RequestScheduler {
         }
         self.table().streams += 1;
         let scheduler = Arc::clone(self);
-        self.runtime.spawn(async move {
+        spawn_on(&self.runtime, async move {
             let cancelled = async {
                 match registration {
                     Some(mut registration) => registration.cancelled().await,
@@ -746,7 +747,7 @@ impl RequestScheduler {
     /// Notifies a client of a legacy revision of changes.
     fn notify_changes(self: &Arc<Self>, mut subscriber: Subscriber) {
         let writer = self.writer.clone();
-        let task = self.runtime.spawn(async move {
+        let task = spawn_on(&self.runtime, async move {
             loop {
                 writer.wait_until_caught_up().await;
                 let change = std::future::poll_fn(|cx| subscriber.poll(cx)).await;

@@ -26,6 +26,7 @@ use crate::{
     dispatch::{Calls, ListenStream, Reply, encode},
     protocol::Revision,
     server::Server,
+    spawn::spawn,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -156,7 +157,7 @@ fn stream_response(
 ) -> Response<ResponseBody> {
     let (server, outbound) = (server.clone(), connection.outbound().clone());
     let receiver = Receiver::new(outbound.clone());
-    tokio::spawn(async move {
+    spawn(async move {
         tokio::select! {
             biased;
             () = outbound.abandoned() => {}
@@ -187,7 +188,7 @@ pub(super) fn subscription_response(
 ) -> Response<ResponseBody> {
     let outbound = connection.outbound().clone();
     let receiver = Receiver::new(outbound.clone());
-    tokio::spawn(async move {
+    spawn(async move {
         let messages = async {
             // changes that the client has not read yet are kept in the hub, each of them once
             while outbound.wait_for_capacity().await

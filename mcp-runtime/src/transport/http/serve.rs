@@ -30,6 +30,7 @@ use super::{
 };
 use crate::{
     server::{Error, Result, Server, ServerBuilder},
+    spawn::spawn,
     transport::{connection::SHUTDOWN_TIMEOUT, signal::TerminateSignal},
 };
 
@@ -238,7 +239,7 @@ async fn accept(handler: Arc<HttpHandler>, listener: TcpListener, stop: impl Fut
             Ok((socket, _)) => {
                 // a response is one write, which must not wait for the acknowledgement of the previous one
                 let _best_effort = socket.set_nodelay(true);
-                tokio::spawn(serve_connection(handler.clone(), socket, permit, stop_receiver.clone()));
+                spawn(serve_connection(handler.clone(), socket, permit, stop_receiver.clone()));
             }
             Err(error) => pause_after_accept_error(&error).await,
         }

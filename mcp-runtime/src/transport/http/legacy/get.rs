@@ -19,6 +19,7 @@ use super::{
 use crate::{
     admission::Permit,
     connection::Principal,
+    spawn::spawn,
     transport::http::{
         connection::RequestConnection,
         endpoint::Endpoint,
@@ -68,7 +69,9 @@ impl Sessions {
             let running = guard.data.streams().get(event_id.stream).cloned();
             if let Some(stream) = running {
                 let (sender, body) = EventSender::new(&endpoint.budgets.outbound, Some(permit));
-                tokio::spawn(async move { stream.resume(&sender, event_id.number).await });
+                spawn(async move {
+                    stream.resume(&sender, event_id.number).await;
+                });
                 return Ok(event_stream_response(body));
             }
             let missed = self.read_missed(&session, &event_id).await;
@@ -94,7 +97,7 @@ impl Sessions {
         let (sender, body) = EventSender::new(&endpoint.budgets.outbound, Some(permit));
         let standalone = StandaloneStream::open(endpoint, self, guard, &session, caller);
         let standalone = standalone.ok_or_else(HttpError::too_many_streams)?;
-        tokio::spawn(standalone.run(sender, replayed, session.expires));
+        spawn(standalone.run(sender, replayed, session.expires));
         Ok(event_stream_response(body))
     }
 

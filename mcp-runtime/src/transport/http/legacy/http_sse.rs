@@ -18,6 +18,7 @@ use crate::crypto::random_id;
 use crate::sync::{Mutex, MutexGuard};
 use crate::{
     connection::{ClientData, Principal},
+    spawn::spawn,
     transport::{
         connection::{ConnectionParts, SHUTDOWN_TIMEOUT, StreamConnection},
         http::{
@@ -103,7 +104,7 @@ impl SseStreams {
             context: endpoint.context(request, request.clone(), caller, ClientData::NONE),
             requests: Some(budgets.requests.clone()),
         };
-        tokio::spawn(serve(endpoint.clone(), registration, parts, receiver, sender));
+        spawn(serve(endpoint.clone(), registration, parts, receiver, sender));
         Ok(event_stream_response(body))
     }
 

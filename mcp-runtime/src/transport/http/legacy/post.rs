@@ -21,6 +21,7 @@ use crate::{
     dispatch::{Batch, Calls, OpenRequests, Request, StartedRequest},
     jsonrpc::{self, JsonRpcMessage, MalformedMessage, ProtocolError},
     protocol::{INVALID_PARAMS, Revision},
+    spawn::{spawn, spawn_on},
     transport::http::{
         call_response::{
             HttpResponseFuture, LegacyCalls, StartedResponse, calls_response, drive_calls, reply_response,
@@ -260,7 +261,7 @@ impl LegacyCalls for SessionCalls {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         // calls beyond the budget are dropped, which cancels them
         if self.endpoint.budgets.detach(&mut calls) {
-            runtime.spawn(async move { poll_fn(|cx| calls.poll(cx)).await });
+            spawn_on(&runtime, poll_fn(move |cx| calls.poll(cx)));
         }
     }
 
@@ -297,7 +298,7 @@ fn plain_stream_response(
 ) -> Response<ResponseBody> {
     let outbound = connection.outbound().clone();
     let receiver = Receiver::new(outbound.clone());
-    tokio::spawn(async move {
+    spawn(async move {
         tokio::select! {
             biased;
             () = outbound.abandoned() => {}

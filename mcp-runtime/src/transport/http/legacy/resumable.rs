@@ -18,6 +18,7 @@ use crate::{
     connection::{Outbound, Receiver},
     dispatch::Calls,
     protocol::Revision,
+    spawn::spawn,
     store::{EventStore, StoredEvent},
     transport::http::{
         call_response::drive_calls,
@@ -235,8 +236,8 @@ impl ResumableStream {
         sender.send_now(self.priming_event());
         self.attach(&sender, 0);
         let outbound = connection.outbound().clone();
-        tokio::spawn(store_messages(self.clone(), registration, Receiver::new(outbound.clone())));
-        tokio::spawn(run_calls(endpoint.clone(), self.clone(), calls, outbound, retry_known));
+        spawn(store_messages(self.clone(), registration, Receiver::new(outbound.clone())));
+        spawn(run_calls(endpoint.clone(), self.clone(), calls, outbound, retry_known));
         event_stream_response(body)
     }
 

@@ -173,6 +173,18 @@ impl Text {
     }
 }
 
+impl From<String> for Content {
+    fn from(text: String) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<&'static str> for Content {
+    fn from(text: &'static str) -> Self {
+        Self::text(text)
+    }
+}
+
 impl Content {
     /// A text block.
     pub fn text(text: impl Into<Cow<'static, str>>) -> Self {

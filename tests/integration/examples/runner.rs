@@ -1,0 +1,252 @@
+//! The `runner` example: its tools in memory, and the program over stdio.
+
+#![cfg(unix)]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Arc,
+};
+
+use mcp_runtime::{Server, testing::TestServer};
+use mcp_tests::support::{LineConnection, call, cancelled, meta, text_of, within};
+use serde_json::{Value, json};
+
+use super::program;
+
+#[allow(dead_code, reason = "`main` is what the example's program has besides")]
+#[path = "../../../examples/runner/main.rs"]
+mod example;
+
+use example::{Outputs, ToolFile};
+
+/// A folder of one test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("mcp-runner-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join("tools.json")
+    }
+
+    /// Writes the file of the tools.
+    fn describe(&self, tools: &Value) {
+        // in one step, since the program reads it at any time
+        let new = self.0.join("new.json");
+        fs::write(&new, tools.to_string()).unwrap();
+        fs::rename(new, self.file()).unwrap();
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A tool that runs a script, with `value` as its first argument.
+fn script(name: &str, script: &str) -> Value {
+    json!({
+        "name": name,
+        "description": "Runs a script.",
+        "command": ["sh", "-c", script, "sh", "{value}"],
+        "parameters": { "value": { "type": "string", "default": "nothing" } },
+        "timeout_seconds": 20,
+    })
+}
+
+/// A server with these tools, and what reloads them.
+fn serve(folder: &Folder, tools: &Value) -> (Server, ToolFile, Arc<Outputs>) {
+    folder.describe(tools);
+    let (mut file, outputs) = (ToolFile::new(folder.file()), Arc::default());
+    let server = example::server(&mut file, &outputs).unwrap().build().unwrap();
+    (server, file, outputs)
+}
+
+fn with_tool(folder: &Folder, tool: &Value) -> TestServer {
+    TestServer::of(&serve(folder, &json!([tool])).0)
+}
+
+#[tokio::test]
+async fn a_program_gets_each_value_as_one_argument() {
+    let folder = Folder::new("arguments");
+    let server = with_tool(&folder, &script("show", r#"printf '%s|%s' "$#" "$1""#));
+    server.call("show", json!({ "value": "a b; rm *" })).await.expect_text("1|a b; rm *");
+    server.call("show", json!({ "value": 7 })).await.expect_failure("value");
+}
+
+#[tokio::test]
+async fn the_output_of_a_program_that_fails_is_shown() {
+    let folder = Folder::new("failure");
+    let server = with_tool(&folder, &script("fail", "echo no such thing >&2; exit 3"));
+    let reply = server.call("fail", json!({})).await;
+    reply.expect_failure("no such thing");
+    reply.expect_failure("3");
+}
+
+#[tokio::test]
+async fn a_program_that_is_missing_is_a_private_failure() {
+    let folder = Folder::new("missing");
+    let tool =
+        json!({ "name": "none", "description": "", "command": ["no-such-program-7"], "timeout_seconds": 5 });
+    with_tool(&folder, &tool).call("none", json!({})).await.expect_failure("tool 'none' failed");
+}
+
+#[tokio::test]
+async fn lines_are_progress() {
+    let folder = Folder::new("progress");
+    let server = with_tool(&folder, &script("count", "echo one; sleep 0.3; echo two"));
+    let reply = server.call("count", json!({})).await;
+    let messages: Vec<_> = reply.notifications().iter().map(|one| one["params"]["message"].clone()).collect();
+    assert_eq!(messages, ["one", "two"]);
+}
+
+#[tokio::test]
+async fn a_long_output_is_linked_and_read_in_parts() {
+    let folder = Folder::new("long");
+    let server = with_tool(&folder, &script("seq", "seq 20000"));
+    let reply = server.call("seq", json!({})).await;
+    let content = reply.expect_ok().value()["content"].as_array().unwrap().clone();
+    assert!(content[0]["text"].as_str().unwrap().ends_with("\n20000\n"));
+    assert!(reply.text().len() < 5000, "{}", reply.text().len());
+    assert_eq!((&content[1]["type"], &content[1]["uri"]), (&json!("resource_link"), &json!("output://1")));
+    assert_eq!(server.list_resources().await[0]["uri"], "output://1");
+
+    let whole = server.read("output://1").await.text();
+    assert_eq!((whole.lines().count(), whole.len() as u64), (20000, content[1]["size"].as_u64().unwrap()));
+    server.read("output://1?from=7&lines=2").await.expect_text("7\n8\n");
+    server.read("output://2").await.expect_code(-32602);
+}
+
+#[tokio::test]
+async fn an_output_without_end_is_cut_and_the_oldest_outputs_are_dropped() {
+    let folder = Folder::new("endless");
+    let server = with_tool(&folder, &script("zeros", "head -c 6000000 /dev/zero | tr '\\0' 'x'"));
+    for _ in 0..17 {
+        let reply = server.call("zeros", json!({})).await;
+        assert!(reply.expect_ok().text().contains("… and more"), "{reply}");
+    }
+    let listed = server.list_resources().await;
+    assert_eq!((listed.len(), &listed[0]["uri"]), (16, &json!("output://2")));
+    assert!(listed.iter().all(|output| output["size"].as_u64().unwrap() < (4 << 20) + 100));
+}
+
+/// A tool whose program starts another; both hold a FIFO open, to which they write a line.
+fn lingering(folder: &Folder) -> (Value, PathBuf) {
+    let fifo = folder.0.join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    (script("linger", r#"exec 3>"$1"; (echo ready >&3; sleep 1000) & wait"#), fifo)
+}
+
+/// Completes when a line was written to a FIFO; the inner future when every process that had it open has ended.
+async fn opened(fifo: &Path) -> impl Future<Output = ()> + use<> {
+    let fifo = fifo.to_owned();
+    let (line, is_there) = tokio::sync::oneshot::channel();
+    let ended = tokio::task::spawn_blocking(move || {
+        use std::io::{BufRead, BufReader, Read};
+
+        let mut file = BufReader::new(fs::File::open(fifo).unwrap());
+        let mut text = String::new();
+        file.read_line(&mut text).unwrap();
+        line.send(text).unwrap();
+        file.read_to_string(&mut String::new()).unwrap();
+    });
+    assert_eq!(within(is_there).await.unwrap(), "ready\n");
+    async move { within(ended).await.unwrap() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelling_a_call_kills_the_program_and_what_it_has_started() {
+    let folder = Folder::new("cancel");
+    let (tool, fifo) = lingering(&folder);
+    let server = with_tool(&folder, &tool);
+    let ended = tokio::select! {
+        reply = server.call("linger", json!({ "value": fifo })) => panic!("{reply}"),
+        ended = opened(&fifo) => ended,
+    };
+    // the future of the call has been dropped, which cancels it
+    ended.await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_time_limit_kills_the_program_and_what_it_has_started() {
+    let folder = Folder::new("limit");
+    let (mut tool, fifo) = lingering(&folder);
+    tool["timeout_seconds"] = 1.into();
+    let server = with_tool(&folder, &tool);
+    let (reply, ended) = tokio::join!(server.call("linger", json!({ "value": fifo })), opened(&fifo));
+    reply.expect_failure("1s");
+    ended.await;
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_used_changes_nothing() {
+    let folder = Folder::new("unusable");
+    let (server, mut file, outputs) = serve(&folder, &json!([script("one", "echo 1")]));
+    let (handle, client) = (server.handle(), TestServer::of(&server));
+    let mut unknown = script("two", "echo 2");
+    unknown["command"][4] = "{other}".into();
+    let mut schema = script("two", "echo 2");
+    schema["parameters"]["value"] = json!({ "type": "text" });
+    for (tools, reason) in [
+        (json!({}), "expected a sequence"),
+        (json!([{ "name": "two" }]), "missing field `description`"),
+        (json!([unknown]), "`{other}`, which is not one of its `parameters`"),
+        (json!([schema]), "text"),
+        (json!([{ "name": "two", "description": "", "command": [], "timeout_seconds": 1 }]), "is empty"),
+    ] {
+        folder.describe(&tools);
+        let error = file.reload(&handle, &outputs).unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
+        client.call("one", json!({})).await.expect_text("1\n");
+    }
+    folder.describe(&json!([script("two", "echo 2")]));
+    file.reload(&handle, &outputs).unwrap();
+    client.call("two", json!({})).await.expect_text("2\n");
+    client.call("one", json!({})).await.expect_code(-32602);
+}
+
+#[test]
+fn the_sample_file_is_usable() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let file = folder.join("examples/runner/tools.json");
+    let variables = [("RUNNER_TOOLS", file.as_os_str())];
+    assert!(program::run("runner", &["list"], &variables).contains("disk_usage"));
+    let arguments =
+        json!({ "pattern": "fn the_sample_file", "folder": folder.join("tests/integration/examples") });
+    let found = program::run("runner", &["call", "grep", &arguments.to_string()], &variables);
+    assert!(found.contains("runner.rs:"), "{found}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_program_reloads_its_file_and_kills_what_a_client_cancels() {
+    let folder = Folder::new("program");
+    folder.describe(&json!([script("one", "echo 1")]));
+    let mut server =
+        LineConnection::spawn(Command::new(program::path("runner")).env("RUNNER_TOOLS", folder.file()));
+    let acknowledged = server.listen("changes", json!({ "toolsListChanged": true })).await;
+    assert_eq!(acknowledged["toolsListChanged"], true, "{acknowledged}");
+    assert_eq!(text_of(&server.reply_to(&call(1, "one", &json!({}))).await), "1\n");
+
+    let (tool, fifo) = lingering(&folder);
+    folder.describe(&json!([tool]));
+    assert_eq!(server.message().await["method"], "notifications/tools/list_changed");
+    let ended = {
+        server.send(&call(2, "linger", &json!({ "value": fifo }))).await;
+        opened(&fifo).await
+    };
+    server.send(&cancelled(2)).await;
+    ended.await;
+    // the connection goes on
+    let list = server.request(3, "tools/list", json!({ "_meta": meta() })).await;
+    assert_eq!(list["result"]["tools"][0]["name"], "linger", "{list}");
+    server.close_input().await;
+    assert!(server.exit().await.0.success());
+}

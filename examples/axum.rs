@@ -21,6 +21,7 @@ use mcp_runtime::{
     http::{HttpService, IntoPrincipal},
     prelude::*,
 };
+use subtle::ConstantTimeEq;
 
 /// The caller that the middleware has authenticated.
 #[derive(Clone)]
@@ -48,14 +49,17 @@ fn clear_cache(user: &User) -> Result<&'static str, ToolError> {
     if user.admin { Ok("done") } else { Err(ToolError::new("only administrators may do this")) }
 }
 
+/// The users, by token. A real program keeps hashes of random tokens, or verifies signed ones.
+const USERS: [(&str, User); 2] =
+    [("ada-secret", User { name: "ada", admin: true }), ("bob-secret", User { name: "bob", admin: false })];
+
 /// Turns a token into a `User`, or rejects the request.
 async fn authenticate(mut request: Request, next: Next) -> Result<Response, StatusCode> {
     let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let user = match header.and_then(|value| value.strip_prefix("Bearer ")) {
-        Some("ada-secret") => User { name: "ada", admin: true },
-        Some("bob-secret") => User { name: "bob", admin: false },
-        _ => return Err(StatusCode::UNAUTHORIZED),
-    };
+    let token = header.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
+    // in constant time, so that the time until the refusal says nothing about the token
+    let known = USERS.iter().find(|(secret, _)| secret.as_bytes().ct_eq(token.as_bytes()).into());
+    let (_, user) = known.cloned().ok_or(StatusCode::UNAUTHORIZED)?;
     request.extensions_mut().insert(user);
     Ok(next.run(request).await)
 }

@@ -480,6 +480,33 @@ fn texts_use_the_words_of_the_field() {
     report(&wrong);
 }
 
+/// A line of an example that compares a secret by a way that takes longer the more of a guess is right.
+fn compares_a_secret(line: &str) -> bool {
+    let line = line.to_lowercase();
+    let about_a_secret = ["secret", "token", "password", "bearer", "api_key", "apikey"];
+    // a pattern of `match` compares like `==`
+    let compares = [" == ", " != ", ".eq(", ") =>", ") if "].iter().any(|way| line.contains(way));
+    compares && !line.contains("assert") && about_a_secret.iter().any(|word| line.contains(word))
+}
+
+#[test]
+fn examples_compare_secrets_in_constant_time() {
+    assert!(compares_a_secret("Some(sent) if *sent == *secret => {"));
+    assert!(compares_a_secret("Some(\"ada-secret\") => User,"));
+    assert!(!compares_a_secret("let known = sent.ct_eq(secret.as_bytes());"));
+    let mut wrong = Vec::new();
+    let is_example = |name: &str| {
+        name == "README.md"
+            || ["docs/", "examples/", "mcp-macros/src/examples/"].iter().any(|at| name.starts_with(at))
+    };
+    for (name, text) in texts().filter(|(name, _)| is_example(name)) {
+        for (number, line) in text.lines().enumerate().filter(|(_, line)| compares_a_secret(line)) {
+            wrong.push(format!("{name}:{}: {}", number + 1, line.trim()));
+        }
+    }
+    report(&wrong);
+}
+
 /// The names that the `pub use` lines outside of the modules in a file export.
 fn exported(code: &str) -> Vec<&str> {
     let public = code.match_indices("\npub use ").map(|(at, _)| &code[at..]);

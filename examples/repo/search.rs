@@ -17,6 +17,11 @@ use super::{
 
 /// Bytes of the largest file that is searched.
 const MOST: u64 = 4 << 20;
+/// Bytes of a line that are searched.
+const LINE: usize = 16 << 10;
+/// Bytes of the largest compiled expression. With `LINE` it bounds the one step that cannot be interrupted: matching a
+/// line takes time proportional to both.
+const REGEX: usize = 1 << 20;
 /// How long a search runs; after that it returns what it has found.
 const LONGEST: Duration = Duration::from_secs(30);
 /// Files between two progress notifications.
@@ -46,7 +51,7 @@ pub(crate) struct Found {
 
 /// Finds the lines of the tree that match a regular expression.
 ///
-/// Files that .gitignore excludes, hidden, binary and very large ones are left out.
+/// Files that .gitignore excludes, hidden, binary and very large ones are left out, and so are the ends of very long lines.
 #[mcp_tool(read_only, blocking, max_concurrency = 4)]
 pub(crate) fn search(
     /// Regular expression, matched against each line
@@ -68,12 +73,14 @@ pub(crate) fn search(
     ctx: &Context,
 ) -> Result<Json<Found>, ToolError> {
     let query = Query::new(&pattern, &include, &exclude, ignore_case, limit).public()?;
+    let (end, mut reported) = (Instant::now() + LONGEST, 0);
     Ok(Json(query.run(root, |files| {
-        if files > 0 && files % STEP == 0 {
+        if files >= reported + STEP {
+            reported = files;
             ctx.progress(files).message(format!("{files} files searched")).send();
         }
-        // stop when the client has cancelled the call
-        !ctx.is_cancelled()
+        // a thread cannot be stopped from outside: it has to see that its client has left
+        !ctx.is_cancelled() && Instant::now() < end
     })))
 }
 
@@ -93,17 +100,15 @@ impl Query {
         ignore_case: bool,
         limit: usize,
     ) -> Result<Self, Refused> {
-        // multi-line, so that one search of a whole file determines whether any line can match
-        let regex =
-            RegexBuilder::new(pattern).multi_line(true).crlf(true).case_insensitive(ignore_case).build();
+        let regex = RegexBuilder::new(pattern).case_insensitive(ignore_case).size_limit(REGEX).build();
         let include = if include.is_empty() { None } else { Some(globs(include)?) };
         Ok(Self { regex: regex.map_err(Refused::Pattern)?, include, exclude: globs(exclude)?, limit })
     }
 
-    /// Searches the tree; calls `proceed` before each file, with the number of files searched so far.
+    /// Searches the tree; calls `proceed` before each file and before each line, with the number of files searched so
+    /// far, and ends if that returns false.
     pub(crate) fn run(self, root: &Root, mut proceed: impl FnMut(usize) -> bool) -> Found {
         let Self { regex, include, exclude, limit } = self;
-        let end = Instant::now() + LONGEST;
         let mut found = Found::default();
         let mut bytes = Vec::new();
         let base = root.clone();
@@ -123,23 +128,24 @@ impl Query {
             {
                 continue;
             }
-            if !proceed(found.files) || Instant::now() > end {
+            if !proceed(found.files) {
                 found.truncated = true;
                 break;
             }
             found.files += 1;
             bytes.clear();
             let read = File::open(entry.path()).and_then(|file| file.take(MOST + 1).read_to_end(&mut bytes));
-            if read.is_err() || bytes.len() as u64 > MOST || is_binary(&bytes) || !regex.is_match(&bytes) {
+            if read.is_err() || bytes.len() as u64 > MOST || is_binary(&bytes) {
                 continue;
             }
             let lines = bytes.strip_suffix(b"\n").unwrap_or(&bytes).split(|byte| *byte == b'\n');
             for (index, line) in lines.enumerate() {
                 let line = line.strip_suffix(b"\r").unwrap_or(line);
-                if !regex.is_match(line) {
+                let matches = proceed(found.files).then(|| regex.is_match(&line[..line.len().min(LINE)]));
+                if matches == Some(false) {
                     continue;
                 }
-                if found.hits.len() == limit {
+                if matches.is_none() || found.hits.len() == limit {
                     found.truncated = true;
                     return found;
                 }

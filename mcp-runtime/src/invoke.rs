@@ -24,7 +24,10 @@ use crate::{
     error::{Failure, ToolError, ToolErrorRepr},
     item::Handler,
     jsonrpc::ProtocolError,
-    protocol::{INVALID_PARAMS, RESOURCE_NOT_FOUND, Revision, URL_ELICITATION_REQUIRED},
+    protocol::{
+        INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, Revision, URL_ELICITATION_REQUIRED,
+        is_defined_error, is_reserved_code,
+    },
 };
 
 /// A function that has been called: it is done, or its future is pending.
@@ -116,7 +119,7 @@ impl Failure {
                 ClientError::Message(text, Vec::new())
             }
             Self::Protocol(error) | Self::Body(ToolError(ToolErrorRepr::Protocol(error))) => {
-                ClientError::Protocol(map_error_code(error, revision))
+                ClientError::Protocol(map_error_code(error, context, revision))
             }
             Self::Body(ToolError(ToolErrorRepr::NotFound)) => ClientError::NotFound,
             Self::Body(ToolError(ToolErrorRepr::Public { message, content })) => {
@@ -145,13 +148,26 @@ impl Failure {
     }
 }
 
-/// Replaces the code that 2026-07-28 has removed, so that functions need not know the revision of their client.
-fn map_error_code(error: ProtocolError, revision: Revision) -> ProtocolError {
-    if error.code == RESOURCE_NOT_FOUND && revision.is_modern() {
-        ProtocolError { code: INVALID_PARAMS, ..error }
-    } else {
-        error
+/// Replaces the code that 2026-07-28 has removed, so that functions need not know the revision of their client, and the
+/// codes that only the specification may define.
+fn map_error_code(error: ProtocolError, context: ErrorContext<'_>, revision: Revision) -> ProtocolError {
+    let code = error.code;
+    if code == RESOURCE_NOT_FOUND && revision.is_modern() {
+        return ProtocolError { code: INVALID_PARAMS, ..error };
     }
+    if !is_reserved_code(code) || is_defined_error(code, error.data.as_ref(), revision) {
+        return error;
+    }
+    let ErrorContext { kind, name, .. } = context;
+    let message = &*error.message;
+    tracing::warn!(
+        kind,
+        name,
+        code,
+        message,
+        "error codes from -32020 to -32099 are MCP's: the client gets -32603\nuse a code above -32000"
+    );
+    ProtocolError { code: INTERNAL_ERROR, ..error }
 }
 
 /// An error and its causes in one line.

@@ -28,7 +28,10 @@ mod protocol;
 pub mod resource;
 mod schema;
 mod server;
-#[cfg_attr(not(feature = "skills"), expect(dead_code, reason = "only the feature reads any"))]
+#[cfg(feature = "skills")]
+pub mod skill;
+#[cfg(not(feature = "skills"))]
+#[expect(dead_code, unreachable_pub, reason = "only the feature reads any")]
 mod skill;
 mod spawn;
 pub mod store;

@@ -9,9 +9,11 @@ use mcp_runtime::{
     Server, ServerBuilder,
     tool::{ToolCall, ToolDef},
 };
-use mcp_tests::support::{LineConnection, call, cancelled, ping, text_of};
-use serde_json::json;
+use mcp_tests::support::{LineConnection, call, cancelled, notification, ping, text_of};
+use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
+
+use crate::common::ThreadLog;
 
 fn connect(builder: ServerBuilder, capacity: usize) -> LineConnection {
     LineConnection::serve(&builder.build().unwrap(), capacity)
@@ -37,6 +39,22 @@ async fn replies_are_written_before_the_connection_ends() {
     assert_eq!(text_of(&client.message().await), "slept");
     assert_eq!(client.next().await, None);
     client.served().await;
+}
+
+#[tokio::test]
+async fn the_reason_of_a_cancellation_is_logged() {
+    let log = ThreadLog::capture();
+    let mut client = connect(builder(), 1 << 20);
+    for reason in [json!("the user\nleft\u{1b}[2J"), json!("y".repeat(10_000)), json!(7), Value::Null] {
+        let params = json!({ "requestId": "one", "reason": reason });
+        client.send(&notification("notifications/cancelled", params)).await;
+    }
+    client.reply_to(&ping("after")).await;
+    let logged = log.with("cancels");
+    assert_eq!(logged.len(), 4, "{logged:?}");
+    assert!(logged.iter().all(|line| line.starts_with("DEBUG") && line.contains("one") && line.len() < 200));
+    // on one line, without control characters
+    assert!(logged[0].contains(r"the user\nleft\u{1b}[2J"), "{}", logged[0]);
 }
 
 #[tokio::test]

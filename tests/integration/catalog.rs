@@ -200,7 +200,7 @@ async fn each_kind_of_failure_has_its_form() {
         assert_eq!(wire.call("fail", json!({ "how": "panic" })).await, failed("tool 'fail' failed"));
         assert_eq!(
             wire.error("tools/call", r#"{"name":"fail","arguments":{"how":"protocol"}}"#).await,
-            json!({ "code": -32050, "message": "own", "data": [1] })
+            json!({ "code": 1001, "message": "own", "data": [1] })
         );
         assert_eq!(wire.call("fail", json!({ "how": "not" })).await, json!({ "content": [] }));
         assert_eq!(

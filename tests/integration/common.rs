@@ -1,10 +1,17 @@
-//! Helpers that compare replies as exact JSON.
+//! Helpers that compare replies as exact JSON, and read the log.
+
+use std::{
+    fmt::{self, Write as _},
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use mcp_runtime::{
     Revision, ServerBuilder,
     testing::{Reply, TestServer},
 };
 use serde_json::Value;
+use tracing::{Event, Subscriber, field::Field, subscriber::DefaultGuard};
+use tracing_subscriber::{Layer, layer, layer::SubscriberExt as _};
 
 /// The legacy revisions, oldest first.
 pub(crate) const LEGACY: [Revision; 4] =
@@ -69,5 +76,38 @@ pub(crate) fn refusal(reply: &Reply) -> (i64, String) {
     match reply.error() {
         Some(error) => (error.code, error.message),
         None => panic!("not an error: {reply}"),
+    }
+}
+
+/// What this thread logs while it is held, and what tasks of its current-thread runtime log.
+pub(crate) struct ThreadLog {
+    lines: Lines,
+    _subscribed: DefaultGuard,
+}
+
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<String>>>);
+
+impl ThreadLog {
+    pub(crate) fn capture() -> Self {
+        let lines = Lines::default();
+        let subscriber = tracing_subscriber::registry().with(lines.clone());
+        Self { lines, _subscribed: tracing::subscriber::set_default(subscriber) }
+    }
+
+    /// The entries that contain a text, each as `LEVEL name=value ..`.
+    pub(crate) fn with(&self, text: &str) -> Vec<String> {
+        let lines = self.lines.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.iter().filter(|line| line.contains(text)).cloned().collect()
+    }
+}
+
+impl<S: Subscriber> Layer<S> for Lines {
+    fn on_event(&self, event: &Event<'_>, _: layer::Context<'_, S>) {
+        let mut line = event.metadata().level().to_string();
+        event.record(&mut |field: &Field, value: &dyn fmt::Debug| {
+            let _ = write!(line, " {field}={value:?}");
+        });
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(line);
     }
 }

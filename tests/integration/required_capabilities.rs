@@ -41,6 +41,12 @@ async fn roots(ctx: &mcp_runtime::Context) {
     ctx.cancelled().await;
 }
 
+/// Asks without having required it
+#[mcp_tool]
+async fn asks(ctx: &mcp_runtime::Context) -> Result<String, mcp_runtime::ToolError> {
+    Ok(ctx.elicit("name", "What is your name?").await?)
+}
+
 #[mcp_resource(uri = "needs://roots", requires(roots))]
 fn resource(runs: &Runs) -> String {
     runs.next().to_string()
@@ -57,6 +63,7 @@ fn builder() -> ServerBuilder {
         .tool::<all_capabilities>()
         .tool::<model>()
         .tool::<roots>()
+        .tool::<asks>()
         .resource::<resource>()
         .prompt::<prompt>()
         .add_tool(dynamic)
@@ -83,6 +90,10 @@ async fn the_error_lists_every_missing_capability() {
     let rest = json!({ "elicitation": { "url": {} }, "sampling": { "tools": {} } });
     assert_eq!(required(&some.call("all_capabilities", json!({})).await), rest);
     some.call("model", json!({ "n": 3 })).await.expect_json(&json!(3));
+    let urls = declaring(json!({ "elicitation": { "url": {} }, "sampling": { "tools": {} } }));
+    let forms = json!({ "elicitation": { "form": {} } });
+    assert_eq!(required(&urls.call("all_capabilities", json!({})).await), forms);
+    assert_eq!(required(&urls.call("asks", json!({})).await), forms);
     let whole = declaring(all);
     whole.call("all_capabilities", json!({})).await.expect_json(&json!(0));
 
@@ -115,7 +126,7 @@ async fn legacy_clients_get_a_failed_tool_result() {
 #[tokio::test]
 async fn items_are_listed_for_clients_without_the_capability() {
     let bare = serve(builder());
-    assert_eq!(bare.list_tools().await.len(), 4);
+    assert_eq!(bare.list_tools().await.len(), 5);
     assert_eq!((bare.list_resources().await.len(), bare.list_prompts().await.len()), (1, 1));
 }
 

@@ -39,7 +39,7 @@ async fn fail(how: String) -> Result<(), ToolError> {
     match how.as_str() {
         "public" => Err(ToolError::new("m")),
         "private" => Err(ToolError::private("secret of the error")),
-        "protocol" => Err(ProtocolError::new(-32050, "own").with_data(serde_json::json!([1])).into()),
+        "protocol" => Err(ProtocolError::new(1001, "own").with_data(serde_json::json!([1])).into()),
         "panic" => panic!("secret of the panic"),
         _ => Ok(()),
     }

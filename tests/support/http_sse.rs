@@ -28,8 +28,8 @@ impl HttpSse {
         let mut events = EventStream::of(connection);
         let first = events.next_event().await.expect("an endpoint");
         assert_eq!(first.event.as_deref(), Some("endpoint"));
-        // relative to the path of the stream
-        let endpoint = format!("{path}{}", first.data.expect("a URI"));
+        let endpoint = first.data.expect("a path");
+        assert!(endpoint.starts_with(&format!("{path}?")), "`{endpoint}` is not below `{path}`");
         Self { address, headers, events, endpoint }
     }
 

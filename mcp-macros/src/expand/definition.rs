@@ -449,7 +449,7 @@ impl Fields for ResourceOptions {
         push_strings(&mut fields, "audience", &self.audience);
         push_option(&mut fields, "priority", self.priority.map(Literal::f32_unsuffixed));
         push_option(&mut fields, "size", self.size.as_ref().map(|size| size.bytes));
-        if let Some(Cache { ttl_ms, public }) = self.cache {
+        if let Some(Cache { ttl_ms, public, .. }) = self.cache {
             push_option(&mut fields, "cache", Some(quote!((#ttl_ms, #public))));
         }
         push_option(&mut fields, "ui", self.ui.as_ref().and_then(|ui| ui.json.as_ref()));

@@ -49,6 +49,8 @@ pub(crate) struct Size {
 pub(crate) struct Cache {
     pub(crate) ttl_ms: u64,
     pub(crate) public: bool,
+    /// Of the option `public`, or of `cache` without it.
+    key: Span,
 }
 
 /// A function that the runtime calls, and the span of its option.
@@ -90,7 +92,8 @@ impl ItemOptions for ResourceOptions {
         true
     }
 
-    fn check(&self, _: &CommonOptions, _: &Function, params: &[Param], errors: &Errors) {
+    fn check(&self, common: &CommonOptions, _: &Function, params: &[Param], errors: &Errors) {
+        self.check_cache(common, errors);
         self.check_ui(errors);
         self.check_instances(params, errors);
         self.check_variables(params, errors);
@@ -98,6 +101,17 @@ impl ItemOptions for ResourceOptions {
 }
 
 impl ResourceOptions {
+    /// What only some callers may read must not be in a cache that all of them share.
+    fn check_cache(&self, common: &CommonOptions, errors: &Errors) {
+        if let Some(Cache { key, public: true, .. }) = &self.cache
+            && !common.scopes.is_empty()
+        {
+            let message =
+                "a cache that all callers share cannot keep a resource with `scopes`\nremove `public`";
+            errors.at_span(*key, message);
+        }
+    }
+
     /// `ui(..)` is for pages, and a page has one MIME type.
     fn check_ui(&self, errors: &Errors) {
         let Some(ResourceUi { key, .. }) = &self.ui else { return };
@@ -221,11 +235,15 @@ fn read_cache(entry: &Entry, errors: &Errors) -> Option<Cache> {
     };
     let mut ttl_ms = None;
     let mut public = false;
+    let mut key = entry.span();
     for option in &entry::read(list.clone(), errors) {
         match option.name.as_str() {
             // after an error, so that the missing `ttl` is not a second one
             "ttl" => ttl_ms = option.milliseconds(errors).or(Some(0)),
-            "public" => public = option.flag(errors).unwrap_or_default(),
+            "public" => {
+                public = option.flag(errors).unwrap_or_default();
+                key = option.span();
+            }
             _ => {
                 option.report_unknown("`cache(..)`", known::CACHE, errors);
                 return None;
@@ -235,5 +253,5 @@ fn read_cache(entry: &Entry, errors: &Errors) -> Option<Cache> {
     if ttl_ms.is_none() {
         errors.at(&entry.key, "`cache` needs a `ttl`\nwrite `cache(ttl = \"60s\")`");
     }
-    ttl_ms.map(|ttl_ms| Cache { ttl_ms, public })
+    ttl_ms.map(|ttl_ms| Cache { ttl_ms, public, key })
 }

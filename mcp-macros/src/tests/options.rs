@@ -17,9 +17,10 @@ fn every_tool_option_is_accepted() {
 #[test]
 fn every_resource_and_prompt_option_is_accepted() {
     assert_no_error(&resource(
-        r#"uri = "a://b/{id}{?q}", name = "any name", title = "T", description = "d", mime = "text/plain; charset=utf-8", icon = "https://a.example/i.png", audience("user", "assistant"), priority = 1, cache(ttl = "60s", public), list = all, subscribe = may, scopes = "a", requires(roots), meta(x = [1, 2]), crate = crate,"#,
+        r#"uri = "a://b/{id}{?q}", name = "any name", title = "T", description = "d", mime = "text/plain; charset=utf-8", icon = "https://a.example/i.png", audience("user", "assistant"), priority = 1, cache(ttl = "60s"), list = all, subscribe = may, scopes = "a", requires(roots), meta(x = [1, 2]), crate = crate,"#,
         "fn x(#[mcp(raw)] id: String, q: Option<u32>) -> String {}",
     ));
+    assert_no_error(&resource(r#"uri = "a://b", cache(ttl = "60s", public)"#, "fn x() -> String {}"));
     assert_no_error(&resource(r#"uri = "a://b", size = 10"#, "fn x() -> String {}"));
     let page = resource(
         r#"uri = "ui://a/{b}", mime = "text/html;profile=mcp-app", ui(csp(connect("https://a.example", "wss://b.example"), resource = "https://*.a.example", frame = ["https://c.example"], base_uri("https://d.example")), permissions(camera, microphone, geolocation, clipboard_write), prefers_border = false, domain = "a.b"), meta(x = 1)"#,
@@ -173,6 +174,11 @@ fn an_invalid_resource_is_one_error() {
         (r#"cache(ttl = "x")"#, "", "not a duration"),
         (r#"cache(ttl = "1s", privat)"#, "", "unknown option `privat` of `cache(..)`"),
         ("cache", "", "takes a list"),
+        (
+            r#"uri = "a://b", cache(ttl = "1s", public), scopes("a")"#,
+            "",
+            "cannot keep a resource with `scopes`",
+        ),
         (r#"list = "x""#, "", "takes a path"),
         (r#"subscribe = true"#, "", "takes a path"),
         (r#"timeout = "5s""#, "", "it is an option of `#[mcp_tool]`"),

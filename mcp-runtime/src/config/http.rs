@@ -165,7 +165,8 @@ impl HttpOptions {
         self
     }
 
-    /// Admits pages of these origins (`https://app.example.com`, or `null`), instead of those of this machine.
+    /// Admits pages of these origins (`https://app.example.com`, or `null`), instead of those of this machine, which
+    /// are admitted only to this machine's own names.
     ///
     /// Requests without `Origin`, which no browser sends, are always admitted.
     pub fn allowed_origins<S: Into<String>>(mut self, origins: impl IntoIterator<Item = S>) -> Self {
@@ -176,7 +177,8 @@ impl HttpOptions {
     /// Serves requests for any host.
     ///
     /// For servers behind a proxy that checks hosts itself. Anywhere else it lets web pages reach the server through
-    /// a name of their own. Origins are checked all the same.
+    /// a name of their own. Origins are checked all the same: without
+    /// [`allowed_origins`](Self::allowed_origins) no web page is admitted to a public host.
     pub fn any_host(mut self) -> Self {
         self.any_host = true;
         self

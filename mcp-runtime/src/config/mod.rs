@@ -55,10 +55,11 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Whether callers are identified, so that lists may differ between them.
-    pub(crate) fn authenticates(&self) -> bool {
+    /// Whether results may differ between callers, so that no shared cache may keep them: functions and scopes see who
+    /// calls, or what middleware has put into the request.
+    pub(crate) fn tells_callers_apart(&self) -> bool {
         #[cfg(feature = "http")]
-        return self.http.caller.is_some();
+        return self.http.caller.is_some() || !self.http.request_types.is_empty();
         #[cfg(not(feature = "http"))]
         false
     }

@@ -45,12 +45,15 @@ impl ClientFeature {
         self != Self::Elicitation || found.contains_key("form") || !found.contains_key("url")
     }
 
-    /// The capabilities that a client without these features lacks.
-    pub(crate) fn required(features: &[Self]) -> Value {
+    /// What a client with these capabilities lacks if it does not have these features.
+    pub(crate) fn required(features: &[Self], declared: &Value) -> Value {
         let mut all = Map::new();
         for feature in features {
             let mut at = &mut all;
-            let form = *feature == Self::Elicitation && features.contains(&Self::ElicitationUrl);
+            // `{}` includes forms, but beside another mode it would say nothing new
+            let other_mode =
+                || features.contains(&Self::ElicitationUrl) || declared.get("elicitation").is_some();
+            let form = *feature == Self::Elicitation && other_mode();
             for key in feature.path().iter().chain(form.then_some(&"form")) {
                 match at.entry(*key).or_insert_with(|| json!({})) {
                     Value::Object(inner) => at = inner,
@@ -96,10 +99,14 @@ mod tests {
     #[test]
     fn missing_features_are_written_as_capabilities() {
         use ClientFeature as F;
-        assert_eq!(F::required(&[F::Sampling]), json!({ "sampling": {} }));
+        let none = json!({});
+        assert_eq!(F::required(&[F::Sampling], &none), json!({ "sampling": {} }));
+        assert_eq!(F::required(&[F::Elicitation], &none), json!({ "elicitation": {} }));
         assert_eq!(
-            F::required(&[F::Elicitation, F::ElicitationUrl, F::SamplingTools]),
+            F::required(&[F::Elicitation, F::ElicitationUrl, F::SamplingTools], &none),
             json!({ "elicitation": { "form": {}, "url": {} }, "sampling": { "tools": {} } })
         );
+        let urls = json!({ "elicitation": { "url": {} } });
+        assert_eq!(F::required(&[F::Elicitation], &urls), json!({ "elicitation": { "form": {} } }));
     }
 }

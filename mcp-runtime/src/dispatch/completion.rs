@@ -75,6 +75,8 @@ impl Server {
             None => CompletionContext::default(),
             some => parse_object(some, "context")?,
         };
+        // official servers answer without values where there is nothing to complete
+        let no_values = || Ok(completion_reply(Vec::new()).into());
         let (name, args, choices, state) = match &reference {
             Reference::Prompt { name } => {
                 let Some(entry) = registry.prompts.find(name, request.context) else {
@@ -87,16 +89,16 @@ impl Server {
             Reference::Resource { uri } => {
                 let template = registry.template(uri);
                 let Some(entry) = template.filter(|entry| request.access().allows(&entry.item.scopes)) else {
+                    if self.is_resource(&request, registry, uri) {
+                        return no_values();
+                    }
                     return Err(Reply::unknown_item("resource template", uri, None));
                 };
                 let index = position(entry.function.args, &argument.name);
                 (uri, entry.function.args, index.map(|index| entry.choices(index)), &entry.state)
             }
         };
-        let Some(index) = position(args, &argument.name) else {
-            let text = format!("`{name}` has no argument `{}`", argument.name);
-            return Err(ProtocolError::invalid_params(text).into());
-        };
+        let Some(index) = position(args, &argument.name) else { return no_values() };
         let Some(function) = args.get(index).and_then(|arg| arg.completer()) else {
             let choices = choices.into_iter().flatten().map(String::as_str);
             return Ok(completion_reply(choices_with_prefix(choices, &argument.value)).into());

@@ -23,6 +23,7 @@ use crate::{
     connection::{ClientId, PendingRequests, RequestContext},
     jsonrpc::{JsonRpcMessage, MalformedMessage, Meta, ProtocolError, RequestId, decode_string, parse},
     protocol::{self, Revision},
+    schema::truncate,
     server::Server,
     sync::{Mutex, MutexGuard},
 };
@@ -223,8 +224,12 @@ impl OpenRequests<'_> {
     /// Handles a notification; all but `notifications/cancelled` are ignored.
     pub(crate) fn handle_notification(&self, message: &JsonRpcMessage<'_>) {
         if message.method() == Some("notifications/cancelled")
-            && let Some(id) = message.params().request_id.and_then(RequestId::from_raw)
+            && let Some(raw) = message.params().request_id
+            && let Some(id) = RequestId::from_raw(raw)
         {
+            let reason = message.params().reason.and_then(decode_string).unwrap_or_default();
+            // quoted, so that it cannot imitate other log entries
+            tracing::debug!(id = raw.get(), reason = ?truncate(&reason), "the client cancels a request");
             self.in_flight.cancel(&self.client, &id);
         }
     }

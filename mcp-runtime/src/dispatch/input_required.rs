@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     Request,
@@ -59,7 +59,7 @@ impl Request<'_> {
         if missing.is_empty() {
             Ok(())
         } else if self.revision.is_modern() {
-            Err(Reply::bad_request(missing_features(&missing)))
+            Err(Reply::bad_request(missing_features(&missing, &capabilities)))
         } else {
             Err(ProtocolError::internal(describe_missing(&missing)).into())
         }
@@ -81,7 +81,9 @@ impl Server {
         // nothing more is sent for the call from here on
         context.inner().cancel.complete();
         let (requests, state) = match input {
-            InputRequired::Missing(features) => return Reply::bad_request(missing_features(&features)),
+            InputRequired::Missing(features) => {
+                return Reply::bad_request(missing_features(&features, &context.client_capabilities()));
+            }
             InputRequired::Requests(requests, state) => (requests, state),
         };
         match self.state_sealer(context.caller()).seal(state, call) {
@@ -100,7 +102,7 @@ fn describe_missing(features: &[ClientFeature]) -> String {
 }
 
 /// `-32021`: what the client would have to declare.
-pub(super) fn missing_features(features: &[ClientFeature]) -> ProtocolError {
+pub(super) fn missing_features(features: &[ClientFeature], declared: &Value) -> ProtocolError {
     ProtocolError::new(MISSING_CLIENT_CAPABILITY, describe_missing(features))
-        .with_data(json!({ "requiredCapabilities": ClientFeature::required(features) }))
+        .with_data(json!({ "requiredCapabilities": ClientFeature::required(features, declared) }))
 }

@@ -64,7 +64,7 @@ impl Server {
     /// How long lists and skills may be cached, and by whom.
     pub(super) fn cache_hints(&self) -> CacheHints {
         let ttl = self.options().lists.ttl;
-        CacheHints { ttl, public: !ttl.is_zero() && !self.authenticates() }
+        CacheHints { ttl, public: !ttl.is_zero() && !self.options().tells_callers_apart() }
     }
 
     pub(super) fn discover(&self, request: Request<'_>) -> Reply {

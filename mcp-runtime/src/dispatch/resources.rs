@@ -49,7 +49,7 @@ impl Server {
     pub(super) fn read_resource(&self, request: Request<'_>, registry: &Registry) -> Result<Response, Reply> {
         let uri = request.uri()?;
         if request.revision.is_modern()
-            && let Some(found) = registry.skills.find(&uri)
+            && let Some(found) = registry.skills.find(&uri, request.access())
         {
             return Ok(self.read_skill(&uri, &found)?.into());
         }
@@ -61,6 +61,12 @@ impl Server {
         }
         let retry = request.retry(self, || CallBinding::new("resources/read", &uri, "{}"))?;
         Ok(self.call_item(request, ReadResource { entry: entry.clone(), variables, uri, retry }))
+    }
+
+    /// Whether this client can read a resource with that URI.
+    pub(super) fn is_resource(&self, request: &Request<'_>, registry: &Registry, uri: &str) -> bool {
+        registry.resource(uri, request.context).is_some()
+            || (request.revision.is_modern() && registry.skills.find(uri, request.access()).is_some())
     }
 
     pub(super) fn subscribe(&self, request: Request<'_>, registry: &Registry) -> Result<Reply, Reply> {
@@ -168,7 +174,7 @@ impl ItemCall for ReadResource<'_> {
                 let cache = entry.cache.filter(|_| self.retry.is_none());
                 let cache = cache.map_or(CacheHints::NONE, |(ttl, public)| CacheHints {
                     ttl: Duration::from_millis(ttl),
-                    public,
+                    public: public && !server.options().tells_callers_apart(),
                 });
                 let source = ReadSource::Resource(entry.clone());
                 return ResultBody::Resource { result, uri: uri.into(), source, cache }.into();

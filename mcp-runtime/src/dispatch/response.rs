@@ -22,7 +22,7 @@ use crate::{
     invoke::report_lost_reply,
     jsonrpc::{Object, ProtocolError, write_array, write_error_response, write_string},
     prompt::{PromptEntry, PromptResult, write_prompt_result},
-    protocol::{META_SERVER_INFO, METHOD_NOT_FOUND, Revision},
+    protocol::{META_SERVER_INFO, METHOD_NOT_FOUND, Revision, is_bad_request},
     resource::{ResourceEntry, ResourceResult, write_resource_result},
     server::{Identity, Page},
     store::TaskRecord,
@@ -144,7 +144,8 @@ impl From<ResultBody> for Reply {
 
 impl From<ProtocolError> for Reply {
     fn from(error: ProtocolError) -> Self {
-        Self { outcome: Err(error), status: Status::Ok, headers: Vec::new() }
+        let status = if is_bad_request(error.code) { Status::BadRequest } else { Status::Ok };
+        Self { outcome: Err(error), status, headers: Vec::new() }
     }
 }
 

@@ -16,7 +16,8 @@ use crate::{
 impl Server {
     pub(super) fn get_skill(&self, request: Request<'_>, registry: &Registry) -> Result<Reply, Reply> {
         let uri = request.uri()?;
-        let Some(SkillResource::File(skill, MANIFEST, _)) = registry.skills.find(&uri) else {
+        let Some(SkillResource::File(skill, MANIFEST, _)) = registry.skills.find(&uri, request.access())
+        else {
             return Err(invalid_uri(&uri, format!("unknown skill `{uri}`\n`skills/list` lists the skills")));
         };
         let mut out = Vec::new();
@@ -28,7 +29,7 @@ impl Server {
 
     pub(super) fn read_directory(&self, request: Request<'_>, registry: &Registry) -> Result<Reply, Reply> {
         let uri = request.uri()?;
-        let (skill, folder) = match registry.skills.find(&uri) {
+        let (skill, folder) = match registry.skills.find(&uri, request.access()) {
             Some(SkillResource::Directory(skill, folder)) => (skill, folder),
             Some(SkillResource::File(..)) => {
                 return Err(invalid_uri(&uri, format!("`{uri}` is a file\nread it with `resources/read`")));

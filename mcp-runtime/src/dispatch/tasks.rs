@@ -142,7 +142,7 @@ async fn run_task<C>(
                 let reply = match invoked {
                     InvokeOutcome::Returned(result) => call.reply(&server, revision, result),
                     InvokeOutcome::Interrupted(MissingFeatures(features), _) => {
-                        missing_features(&features).into()
+                        missing_features(&features, &context.client_capabilities()).into()
                     }
                 };
                 let identity = server.identity().clone();

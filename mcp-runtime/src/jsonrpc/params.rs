@@ -37,6 +37,8 @@ pub(crate) struct Params<'a> {
     pub(crate) context: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "deserialize_raw", rename = "requestId")]
     pub(crate) request_id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "deserialize_raw")]
+    pub(crate) reason: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "deserialize_raw", rename = "protocolVersion")]
     pub(crate) protocol_version: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "deserialize_raw")]

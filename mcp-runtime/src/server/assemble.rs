@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     arguments::Inject,
+    connection::Access,
     item::{BuildError, Location},
     prompt::PromptEntry,
     protocol::normalize_uri,
@@ -88,7 +89,7 @@ pub(crate) fn assemble(
                     let key = normalize_uri(&entry.uri).to_lowercase();
                     names.insert("resource", &key, &entry.uri, Some(descriptor.location), &mut errors);
                     if entry.template.is_exact()
-                        && let Some(found) = skills.find(&entry.uri)
+                        && let Some(found) = skills.find(&entry.uri, Access::TRUSTED)
                     {
                         let folder = found.skill().directory.display();
                         let text = format!("`{}` is a URI of the skill in `{folder}`", entry.uri);

@@ -66,11 +66,11 @@ impl Registry {
                 let mut entries: Vec<_> =
                     visible.map(|resource| write_entry(&|out| resource.write(out, revision))).collect();
                 if exact && revision.is_modern() {
-                    entries.extend(self.skills.manifests());
+                    entries.extend(self.skills.manifests(access));
                 }
                 entries
             }
-            ListKind::Skills => self.skills.entries(),
+            ListKind::Skills => self.skills.entries(access),
         }
     }
 

@@ -168,11 +168,6 @@ impl Server {
         &self.0.cursors
     }
 
-    /// Whether callers are identified, so that lists may differ between them.
-    pub(crate) fn authenticates(&self) -> bool {
-        self.0.options.authenticates()
-    }
-
     pub(crate) fn registry(&self) -> Arc<Registry> {
         self.0.registry.read().clone()
     }

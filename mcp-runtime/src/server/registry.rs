@@ -69,21 +69,23 @@ impl Registry {
         }
     }
 
-    /// The resource that serves `uri` for that request, and its variables: an exact URI before templates.
+    /// The resource that serves `uri` for that request, and its variables: of those that its client may see, an exact URI
+    /// before templates.
     pub(crate) fn resource(
         &self,
         uri: &str,
         request: &RequestContext,
     ) -> Option<(&Arc<ResourceEntry>, UriVariables)> {
-        let found = match self.exact.get(uri).or_else(|| self.exact.get(&normalize_uri(uri))) {
-            Some(n) => self.resources.get(*n).map(|resource| (resource, UriVariables::new())),
-            None => self
-                .templates
-                .iter()
-                .filter_map(|n| self.resources.get(*n))
-                .find_map(|resource| Some((resource, resource.bind(uri)?))),
-        };
-        found.filter(|(resource, _)| request.access().allows(&resource.item.scopes))
+        let visible = |resource: &&Arc<ResourceEntry>| request.access().allows(&resource.item.scopes);
+        let exact = self.exact.get(uri).or_else(|| self.exact.get(&normalize_uri(uri)));
+        if let Some(resource) = exact.and_then(|n| self.resources.get(*n)).filter(visible) {
+            return Some((resource, UriVariables::new()));
+        }
+        self.templates
+            .iter()
+            .filter_map(|n| self.resources.get(*n))
+            .filter(visible)
+            .find_map(|resource| Some((resource, resource.bind(uri)?)))
     }
 
     /// The items with `scopes`, for an error message.
@@ -94,7 +96,8 @@ impl Registry {
         let resources = resources.map(|resource| format!("resource `{}`", resource.uri));
         let prompts = self.prompts.iter().filter(|prompt| !prompt.item.scopes.is_empty());
         let prompts = prompts.map(|prompt| format!("prompt `{}`", prompt.item.name));
-        tools.chain(resources).chain(prompts).collect()
+        let skills = self.skills.scoped().map(|uri| format!("skill `{uri}`"));
+        tools.chain(resources).chain(prompts).chain(skills).collect()
     }
 
     /// The template or resource with exactly this URI.

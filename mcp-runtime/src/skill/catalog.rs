@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use super::{MANIFEST, Skill, SkillFile, SkillNode, SkillsDir, read_skills};
 use crate::{
+    connection::Access,
     item::BuildError,
     jsonrpc::{Object, write_array},
     protocol::normalize_uri,
@@ -75,8 +76,8 @@ impl SkillCatalog {
         self.skills.is_empty()
     }
 
-    /// What a URI names; escapes are decoded once, segment by segment.
-    pub(crate) fn find(&self, uri: &str) -> Option<SkillResource<'_>> {
+    /// What a URI names, if it is visible; escapes are decoded once, segment by segment.
+    pub(crate) fn find(&self, uri: &str, access: Access<'_>) -> Option<SkillResource<'_>> {
         let uri = normalize_uri(uri);
         let rest = uri.strip_prefix("skill://").filter(|rest| !rest.contains(['?', '#']))?;
         // a name, or the prefix of a mount and a name
@@ -84,6 +85,9 @@ impl SkillCatalog {
         let (skill, inside) = ends
             .filter_map(|end| rest.split_at_checked(end))
             .find_map(|(path, inside)| Some((self.skills.get(*self.index.get(path)?)?, inside)))?;
+        if !access.allows(&skill.scopes) {
+            return None;
+        }
         let path = match inside.strip_prefix('/') {
             None => String::new(),
             Some(inside) => {
@@ -100,18 +104,27 @@ impl SkillCatalog {
         })
     }
 
-    /// The entries of `skills/list`, each as JSON.
-    pub(crate) fn entries(&self) -> Vec<Vec<u8>> {
-        self.skills.iter().map(|skill| to_json(|entry| write_skill(entry, skill))).collect()
+    fn visible(&self, access: Access<'_>) -> impl Iterator<Item = &Skill> {
+        self.skills.iter().filter(move |skill| access.allows(&skill.scopes))
+    }
+
+    /// The URIs of the skills with scopes.
+    pub(crate) fn scoped(&self) -> impl Iterator<Item = String> {
+        self.skills.iter().filter(|skill| !skill.scopes.is_empty()).map(|skill| skill.uri(MANIFEST))
+    }
+
+    /// The entries of `skills/list` for a caller, each as JSON.
+    pub(crate) fn entries(&self, access: Access<'_>) -> Vec<Vec<u8>> {
+        self.visible(access).map(|skill| to_json(|entry| write_skill(entry, skill))).collect()
     }
 
     /// The entries of skills in `resources/list`: each has its `SKILL.md` there.
-    pub(crate) fn manifests(&self) -> impl Iterator<Item = Vec<u8>> {
+    pub(crate) fn manifests(&self, access: Access<'_>) -> impl Iterator<Item = Vec<u8>> {
         let manifest = |skill: &Skill| {
             let node = skill.nodes.get(MANIFEST)?;
             Some(to_json(|entry| write_resource(entry, skill, MANIFEST, node)))
         };
-        self.skills.iter().filter_map(manifest)
+        self.visible(access).filter_map(manifest)
     }
 }
 

@@ -107,6 +107,7 @@ fn read_skill(dir: &SkillsDir, root: &Path, name: &str, path: &Path) -> Result<S
         name: name.to_owned(),
         description: frontmatter.description,
         frontmatter: frontmatter.all,
+        scopes: dir.scopes.clone(),
         directory: path.to_owned(),
         nodes: walk.nodes,
     })

@@ -8,7 +8,7 @@ mod file;
 #[cfg(feature = "skills")]
 mod frontmatter;
 
-use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf};
+use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf, sync::Arc};
 
 pub(crate) use catalog::{SkillCatalog, SkillResource, directory_entries, write_skill};
 #[cfg(feature = "skills")]
@@ -20,12 +20,43 @@ use crate::resource::ResourceResult;
 /// The file that makes a directory a skill.
 pub(crate) const MANIFEST: &str = "SKILL.md";
 
-/// A directory whose subdirectories are skills.
+/// A directory whose subdirectories are skills; a path converts into one.
+///
+/// ```
+/// use mcp_runtime::skill::SkillsDir;
+///
+/// # fn main() {
+/// let builder = mcp_runtime::server!()
+///     .skills("skills")
+///     .skills(SkillsDir::new("internal-skills").scopes(["staff"]));
+/// # }
+/// ```
 #[derive(Debug, Clone)]
-pub(crate) struct SkillsDir {
+#[must_use]
+pub struct SkillsDir {
     pub(crate) path: PathBuf,
     /// The prefix of its mount; may be empty.
     pub(crate) prefix: String,
+    pub(crate) scopes: Arc<[String]>,
+}
+
+impl SkillsDir {
+    /// A directory; a relative path starts at the working directory.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), prefix: String::new(), scopes: Arc::from([]) }
+    }
+
+    /// Hides the skills and their files from callers without all of these scopes, as `scopes(..)` of a tool does.
+    pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.scopes = scopes.into_iter().map(Into::into).collect();
+        self
+    }
+}
+
+impl<P: Into<PathBuf>> From<P> for SkillsDir {
+    fn from(path: P) -> Self {
+        Self::new(path)
+    }
 }
 
 /// One skill: what its directory held when the server was built.
@@ -37,6 +68,8 @@ pub(crate) struct Skill {
     pub(crate) description: String,
     /// All members of the frontmatter, as JSON.
     pub(crate) frontmatter: Map<String, Value>,
+    /// Those of its directory.
+    pub(crate) scopes: Arc<[String]>,
     /// Its location on disk, for messages.
     pub(crate) directory: PathBuf,
     /// By path inside the skill, with `/` between segments; the skill itself is the empty path.

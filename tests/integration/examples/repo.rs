@@ -169,6 +169,41 @@ fn a_search_stops_when_its_call_is_cancelled() {
     assert_eq!((found.files, found.truncated), (7, true));
 }
 
+#[test]
+fn a_search_stops_inside_a_file() {
+    let tree = Tree::empty();
+    tree.add("long.txt", "needle\n".repeat(1000));
+    tree.add("wide.txt", "x".repeat(1 << 20) + "needle");
+    let query = Query::new("needle", &[], &[], false, 1000).unwrap();
+    let mut steps = 0;
+    let found = query.run(&Root::open(tree.root()).unwrap(), |_| {
+        steps += 1;
+        steps <= 10
+    });
+    assert_eq!((found.hits.len(), found.files, found.truncated), (9, 1, true));
+    // what takes one step is bounded: a line, and an expression
+    let query = Query::new("needle", &["wide.txt".into()], &[], false, 1000).unwrap();
+    let found = query.run(&Root::open(tree.root()).unwrap(), |_| true);
+    assert_eq!((found.hits.len(), found.files, found.truncated), (0, 1, false));
+    assert!(Query::new(&"\\w{1000}".repeat(10), &[], &[], false, 1).is_err());
+}
+
+/// The files that take minutes to search if nothing interrupts it.
+#[tokio::test]
+async fn searches_inside_a_file_end_when_their_clients_have_left() {
+    let tree = Tree::empty();
+    tree.add("slow.txt", format!("{}\n", "aB3_".repeat(500)).repeat(2000));
+    let server = tree.server();
+    // more than the concurrency limit
+    for _ in 0..8 {
+        let search = server.call("search", json!({ "pattern": "(?:[aB3_]{0,40}\\w){0,3}!" }));
+        let _cancelled = tokio::time::timeout(Duration::from_millis(20), search).await;
+    }
+    let search = server.call("search", json!({ "pattern": "aB3", "limit": 1 }));
+    let reply = tokio::time::timeout(Duration::from_secs(30), search).await.expect("an answer in time");
+    assert_eq!(positions(&reply), ["slow.txt:1"]);
+}
+
 #[tokio::test]
 async fn cancelled_searches_release_their_permits() {
     let tree = forest();

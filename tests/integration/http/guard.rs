@@ -5,6 +5,7 @@ use mcp_tests::support::{HttpConnection, HttpRequest, HttpServer, text_of, withi
 use serde_json::json;
 
 use super::fixture::{Probe, builder, plain};
+use crate::common::ThreadLog;
 
 fn echo() -> HttpRequest {
     HttpRequest::modern(1, "tools/call", json!({"name": "echo", "arguments": {"message": "hi"}}))
@@ -75,6 +76,58 @@ async fn allow_lists_allow_only_what_they_name() {
         assert_eq!(echo().with("Host", "anything.example").send(any.address).await.status, 200);
         let page = echo().with("Host", "anything.example").header("Origin", "https://anything.example");
         assert_eq!(page.send(any.address).await.status, 403);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn local_pages_are_admitted_only_to_local_hosts() {
+    within(async {
+        for any_host in [false, true] {
+            let public = builder(&Probe::default()).http(|http| match any_host {
+                true => http.any_host(),
+                false => http.allowed_hosts(["mcp.example", "localhost"]),
+            });
+            let server = HttpServer::start(public).await;
+            for origin in ["http://localhost:3000", "http://127.0.0.1", "https://[::1]:8443"] {
+                let status = async |request: HttpRequest| {
+                    request.header("Origin", origin).send(server.address).await.status
+                };
+                assert_eq!(status(echo().with("Host", "mcp.example")).await, 403, "{origin}");
+                let mixed = echo().path("http://mcp.example/mcp").with("Host", "localhost");
+                assert_eq!(status(mixed).await, 403, "{origin}");
+                assert_eq!(status(echo().with("Host", "localhost:8080")).await, 200, "{origin}");
+            }
+        }
+        // unless it is listed
+        let listed = builder(&Probe::default())
+            .http(|http| http.allowed_hosts(["mcp.example"]).allowed_origins(["http://localhost:3000"]));
+        let server = HttpServer::start(listed).await;
+        let request = echo().with("Host", "mcp.example").header("Origin", "http://localhost:3000");
+        assert_eq!(request.send(server.address).await.status, 200);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_refusal_tells_the_client_the_reason_and_the_log_the_remedy() {
+    within(async {
+        let log = ThreadLog::capture();
+        let server = plain().await;
+        let refused = [
+            (echo().with("Host", "evil.example"), "this host is not served", "allowed_hosts"),
+            (
+                echo().header("Origin", "https://evil.example"),
+                "this origin is not allowed",
+                "allowed_origins",
+            ),
+        ];
+        for (request, reason, method) in refused {
+            let reply = request.send(server.address).await;
+            assert_eq!((reply.status, &reply.json()["error"]["message"]), (403, &json!(reason)));
+            assert_eq!(log.with(method).len(), 1, "{method}");
+        }
+        assert_eq!(log.with("evil.example").iter().filter(|line| line.starts_with("WARN")).count(), 1);
     })
     .await;
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{Router, extract::Request, middleware, middleware::Next, response::Response, routing::get};
 use mcp_runtime::{Server, prelude::*};
-use mcp_tests::support::{EventStream, HttpRequest, serve_router, text_of, within};
+use mcp_tests::support::{EventStream, HttpRequest, HttpSse, serve_router, text_of, within};
 use serde_json::json;
 
 #[derive(Clone)]
@@ -72,6 +72,28 @@ async fn a_server_can_be_nested() {
         let reply = call().header("X-User", "bob").path("/api/mcp").send(at).await.json();
         assert_eq!(text_of(&reply), "bob None");
         assert_eq!(call().send(at).await.status, 404);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_endpoint_of_http_sse_is_right_below_any_prefix() {
+    within(async {
+        let router = || {
+            let builder = Server::builder("sse", "1").http(|http| http.legacy_sse("/sse"));
+            builder.build().and_then(Server::into_router).expect("a router")
+        };
+        let app = Router::new()
+            .merge(router())
+            .nest("/one", Router::new().nest("/two", router()))
+            .nest_service("/service", router())
+            .nest("/{tenant}/x", router());
+        let at = serve_router(app).await;
+        for path in ["/sse", "/one/two/sse", "/service/sse", "/acme/x/sse"] {
+            // reads the path from the first event and posts to it
+            let mut client = HttpSse::open(at, path, &[]).await;
+            assert_eq!(client.initialize(&json!({})).await["result"]["protocolVersion"], "2024-11-05");
+        }
     })
     .await;
 }

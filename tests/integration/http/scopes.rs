@@ -28,12 +28,33 @@ fn secrets() -> &'static str {
     "secret"
 }
 
+/// The administrators' page of the handbook
+#[mcp_resource(uri = "book://Rules", scopes("admin"), cache(ttl = "60s"))]
+fn admin_rules() -> &'static str {
+    "for administrators"
+}
+
+/// The administrators' pages of the handbook
+#[mcp_resource(uri = "book://Admin{page}", scopes("admin"))]
+fn admin_page(page: String) -> String {
+    format!("{page} for administrators")
+}
+
+/// A page of the handbook
+#[mcp_resource(uri = "book://{page}", cache(ttl = "60s", public))]
+fn page(page: String) -> String {
+    page
+}
+
 fn server() -> Server {
     Server::builder("scopes", "1")
         .tool::<open>()
         .tool::<purge>()
         .tool::<route>()
         .resource::<secrets>()
+        .resource::<admin_rules>()
+        .resource::<admin_page>()
+        .resource::<page>()
         .http(|http| {
             http.caller(|parts| {
                 let user = parts.headers.get("x-user")?.to_str().ok()?;
@@ -77,6 +98,65 @@ async fn scopes_hide_items_from_callers_without_them() {
                 let reply = refused.send(at).await;
                 assert_eq!(reply.code(), -32602, "{user:?}: {}", reply.text());
                 assert!(!reply.text().contains("did you mean `purge`"), "a hidden name is not suggested");
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_template_answers_for_a_resource_that_is_hidden_from_the_caller() {
+    within(async {
+        let served = HttpServer::of(&server()).await;
+        let read = async |uri: &str, user: &str| {
+            let request = HttpRequest::modern(1, "resources/read", json!({ "uri": uri }));
+            request.header("X-User", user).send(served.address).await.json()["result"].clone()
+        };
+        let text = |result: &Value| result["contents"][0]["text"].clone();
+        for (user, rules, other) in
+            [("root", "for administrators", "s for administrators"), ("ada", "Rules", "Admins")]
+        {
+            let [exact, template] = [read("book://Rules", user).await, read("book://Admins", user).await];
+            assert_eq!((text(&exact), text(&template)), (json!(rules), json!(other)), "{user}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nothing_is_cached_for_all_callers_where_they_are_told_apart() {
+    #[derive(Clone)]
+    struct User;
+    impl mcp_runtime::http::IntoPrincipal for User {
+        fn into_principal(self) -> Option<Principal> {
+            None
+        }
+    }
+    #[derive(Clone)]
+    struct Tenant;
+    within(async {
+        let builder = || {
+            let builder = Server::builder("caches", "1").tool::<open>().resource::<page>();
+            builder.lists(|lists| lists.ttl(std::time::Duration::from_secs(1)))
+        };
+        for (builder, scope) in [
+            (builder(), "public"),
+            (builder().http(|http| http.trust_all_callers()), "public"),
+            (builder().http(|http| http.caller(|_| None)), "private"),
+            (builder().http(|http| http.caller_from::<User>()), "private"),
+            (builder().http(|http| http.from_request::<Tenant>()), "private"),
+        ] {
+            let served = HttpServer::start(builder).await;
+            for (method, params) in [
+                ("tools/list", json!({})),
+                ("resources/list", json!({})),
+                ("resources/templates/list", json!({})),
+                ("server/discover", json!({})),
+                ("resources/read", json!({ "uri": "book://x" })),
+            ] {
+                let reply = HttpRequest::modern(1, method, params).send(served.address).await.json();
+                assert_ne!(reply["result"]["ttlMs"], 0, "{method}");
+                assert_eq!(reply["result"]["cacheScope"], scope, "{method}");
             }
         }
     })

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_runtime::{Principal, Server, ServerBuilder};
+use mcp_runtime::{Principal, Server, ServerBuilder, skill::SkillsDir};
 use mcp_tests::support::{HttpRequest, HttpServer, within};
 use serde_json::{Value, json};
 
@@ -64,6 +64,48 @@ async fn skills_are_private_where_callers_are_distinguished() {
         for reply in results(builder, &asks).await {
             assert_eq!(reply["result"]["cacheScope"], "private", "{reply}");
         }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn skills_with_scopes_are_hidden_from_callers_without_them() {
+    fn builder() -> ServerBuilder {
+        let internal =
+            Server::builder("internal", "1").skills(SkillsDir::new(FIXTURE).scopes(["staff", "read"]));
+        Server::builder("skills", "1").skills(FIXTURE).mount("internal", internal)
+    }
+    const FOLDER: &str = "skill://internal/fixture-skill";
+    within(async {
+        let manifest = format!("{FOLDER}/SKILL.md");
+        let asks = [
+            ("skills/get", json!({ "uri": manifest })),
+            ("resources/directory/read", json!({ "uri": FOLDER })),
+            ("resources/read", json!({ "uri": manifest })),
+            ("resources/read", json!({ "uri": format!("{FOLDER}/scripts/check.sh") })),
+        ];
+        for (scopes, sees) in [(vec!["staff", "read"], true), (vec!["staff"], false), (vec![], false)] {
+            let caller = Principal::new("test", "ada").with_scopes(scopes);
+            let served =
+                HttpServer::start(builder().http(|http| http.caller(move |_| Some(caller.clone())))).await;
+            let ask = async |method: &str, params: Value| {
+                HttpRequest::modern(1, method, params).send(served.address).await.json()
+            };
+            for method in ["skills/list", "resources/list"] {
+                let list = ask(method, json!({})).await.to_string();
+                assert!(list.contains(MANIFEST), "{list}");
+                assert_eq!(list.contains(FOLDER), sees, "{list}");
+            }
+            for (method, params) in &asks {
+                let reply = ask(method, params.clone()).await;
+                assert_eq!(reply.get("result").is_some(), sees, "{method}: {reply}");
+                let other = ask(method, json!({ "uri": "skill://internal/none/SKILL.md" })).await;
+                assert!(sees || reply["error"]["code"] == other["error"]["code"], "{method}: {reply}");
+            }
+            assert!(ask("resources/read", json!({ "uri": MANIFEST })).await.get("result").is_some());
+        }
+        let refused = builder().build().expect("a server").into_service().expect_err("refused").to_string();
+        assert!(refused.contains(&format!("skill `{manifest}`")), "{refused}");
     })
     .await;
 }

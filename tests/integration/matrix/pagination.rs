@@ -56,6 +56,9 @@ async fn arguments_are_completed() {
         let offered = complete(item, "town", "Ham", json!({ "country": "Germany" })).await;
         assert_eq!(offered["completion"]["values"], json!(["Hamburg in Germany"]), "{cell:?}");
         let unknown = complete(poem(), "tpic", "", json!({})).await;
+        assert_eq!(unknown["completion"]["values"], json!([]), "{cell:?}: {unknown}");
+        let poet = json!({ "type": "ref/prompt", "name": "poet" });
+        let unknown = complete(poet, "topic", "", json!({})).await;
         assert_eq!(unknown["error"]["code"], -32602, "{cell:?}: {unknown}");
     }
 }

@@ -166,7 +166,6 @@ async fn invalid_completion_requests_are_invalid_params_errors() {
         json!({ "ref": "review", "argument": argument }),
         json!({ "ref": { "type": "ref/prompt", "name": "reveiw" }, "argument": argument }),
         json!({ "ref": { "type": "ref/resource", "uri": "town://x" }, "argument": argument }),
-        json!({ "ref": prompt, "argument": { "name": "nothing", "value": "" } }),
         json!({ "ref": prompt, "argument": { "name": "tone" } }),
         json!({ "ref": prompt, "argument": { "name": "tone", "value": 1 } }),
         json!({ "ref": prompt, "argument": argument, "context": [] }),
@@ -177,6 +176,29 @@ async fn invalid_completion_requests_are_invalid_params_errors() {
     }
     let near = server.complete("reveiw", "tone", "").await;
     assert!(refusal(&near).1.contains("did you mean `review`?"), "{near}");
+}
+
+#[tokio::test]
+async fn what_has_no_values_completes_to_none() {
+    #[mcp_resource(uri = "docs://plain")]
+    fn plain() -> &'static str {
+        ""
+    }
+    let server = serve(builder().resource::<plain>());
+    let none = json!({ "completion": { "values": [], "total": 0, "hasMore": false } });
+    for (reference, argument) in [
+        ("review", "nothing"),
+        ("town://{country}/{town}{?tone}", "nothing"),
+        ("docs://plain", "anything"),
+        ("DOCS://plain", "anything"),
+        // an instance of a template has no arguments either
+        ("town://de/Bonn", "town"),
+    ] {
+        assert_eq!(result(&server.complete(reference, argument, "B").await), none, "{reference}");
+    }
+    for unknown in ["reveiw", "docs://other"] {
+        server.complete(unknown, "tone", "").await.expect_code(-32602);
+    }
 }
 
 #[tokio::test]

@@ -252,7 +252,7 @@ async fn propagated_failures_are_private_and_panics_are_contained() {
             "public" => Err(ToolError::new("shown")),
             "text" => Err("written".into()),
             "private" => Err(std::io::Error::other("secret").into()),
-            "protocol" => Err(ProtocolError::new(-32050, "own").into()),
+            "protocol" => Err(ProtocolError::new(1001, "own").into()),
             "panic" => panic!("secret"),
             _ => Ok(how),
         }
@@ -262,7 +262,7 @@ async fn propagated_failures_are_private_and_panics_are_contained() {
         ("public", -32603, "shown"),
         ("text", -32603, "written"),
         ("private", -32603, "prompt 'fail' failed"),
-        ("protocol", -32050, "own"),
+        ("protocol", 1001, "own"),
         ("panic", -32603, "prompt 'fail' failed"),
     ] {
         let reply = server.prompt("fail", json!({ "how": how })).await;

@@ -252,7 +252,7 @@ async fn propagated_failures_are_private_and_panics_are_contained() {
             "public" => Err(ToolError::new("shown")),
             "text" => Err("written".into()),
             "private" => Err(std::io::Error::other("secret").into()),
-            "protocol" => Err(ProtocolError::new(-32050, "own").with_data(json!(1)).into()),
+            "protocol" => Err(ProtocolError::new(1001, "own").with_data(json!(1)).into()),
             "panic" => panic!("secret"),
             _ => Ok(how),
         }
@@ -262,7 +262,7 @@ async fn propagated_failures_are_private_and_panics_are_contained() {
         ("public", -32603, "shown", Value::Null),
         ("text", -32603, "written", Value::Null),
         ("private", -32603, "resource 'fail' failed", Value::Null),
-        ("protocol", -32050, "own", json!(1)),
+        ("protocol", 1001, "own", json!(1)),
         ("panic", -32603, "resource 'fail' failed", Value::Null),
     ];
     for (how, code, message, data) in replies {

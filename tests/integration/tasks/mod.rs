@@ -138,7 +138,7 @@ async fn report(ctx: &Context, probe: &Probe) -> &'static str {
 async fn fail(how: String) -> Result<String, ToolError> {
     match how.as_str() {
         "public" => Err(ToolError::new("out of paper")),
-        "protocol" => Err(ProtocolError::new(-32050, "out of ink").with_data(json!({ "left": 0 })).into()),
+        "protocol" => Err(ProtocolError::new(1001, "out of ink").with_data(json!({ "left": 0 })).into()),
         "panic" => panic!("secret of the panic"),
         _ => Err(ToolError::private("secret of the error")),
     }

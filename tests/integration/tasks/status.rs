@@ -35,7 +35,7 @@ async fn only_json_rpc_errors_make_a_task_fail() {
     let mut client = connect(builder(&Probe::new())).await;
     let id = client.start_task("fail", json!({ "how": "protocol" })).await;
     let task = client.until_status(&id, "failed").await;
-    assert_eq!(task["error"], json!({ "code": -32050, "message": "out of ink", "data": { "left": 0 } }));
+    assert_eq!(task["error"], json!({ "code": 1001, "message": "out of ink", "data": { "left": 0 } }));
     assert_eq!(task["statusMessage"], "out of ink");
     assert!(task.get("result").is_none());
 

@@ -3,9 +3,10 @@
 use std::{borrow::Cow, error::Error, fmt, io};
 
 use mcp_runtime::{FromContext, content::Content, prelude::*};
+use mcp_tests::support::{HttpRequest, HttpServer, within};
 use serde_json::json;
 
-use crate::common::{LEGACY, failure, refusal, result, serve};
+use crate::common::{LEGACY, ThreadLog, failure, refusal, result, serve};
 
 #[tokio::test]
 async fn public_errors_are_sent_to_the_client() {
@@ -275,6 +276,110 @@ async fn a_panic_fails_only_its_call() {
     }
 }
 
+#[derive(Clone, Copy)]
+struct Sent(i64, Option<&'static str>);
+
+#[mcp_tool(name = "coded")]
+fn coded_tool(sent: &Sent) -> Result<String, ProtocolError> {
+    Err(coded(*sent))
+}
+
+#[mcp_prompt(name = "coded")]
+fn coded_prompt(sent: &Sent) -> Result<String, ToolError> {
+    Err(coded(*sent).into())
+}
+
+#[mcp_resource(uri = "coded://it")]
+async fn coded_resource(sent: &Sent) -> Result<String, ToolError> {
+    tokio::task::yield_now().await;
+    Err(coded(*sent).into())
+}
+
+fn coded(Sent(code, data): Sent) -> ProtocolError {
+    let error = ProtocolError::new(code, "m");
+    match data {
+        Some(json) => error.with_data(serde_json::from_str(json).expect("JSON")),
+        None => error,
+    }
+}
+
+fn coded_server(sent: Sent) -> mcp_runtime::ServerBuilder {
+    let items = mcp_runtime::server!().tool::<coded_tool>().prompt::<coded_prompt>();
+    items.resource::<coded_resource>().state(sent)
+}
+
+const CAPABILITIES: Option<&str> = Some(r#"{"requiredCapabilities":{"roots":{}}}"#);
+const VERSIONS: Option<&str> = Some(r#"{"supported":["2026-07-28"],"requested":"1"}"#);
+
+#[tokio::test]
+async fn codes_that_mcp_reserves_are_sent_only_as_it_defines_them() {
+    for (sent, modern) in [
+        (Sent(-32020, None), -32020),
+        (Sent(-32021, CAPABILITIES), -32021),
+        (Sent(-32021, None), -32603),
+        (Sent(-32022, VERSIONS), -32022),
+        (Sent(-32022, CAPABILITIES), -32603),
+        (Sent(-32023, None), -32603),
+        (Sent(-32050, CAPABILITIES), -32603),
+        (Sent(-32099, None), -32603),
+        (Sent(-32100, None), -32100),
+        (Sent(-32019, None), -32019),
+        (Sent(1, None), 1),
+    ] {
+        let is_reserved = (-32099..=-32020).contains(&sent.0);
+        let mut server = serve(coded_server(sent));
+        for revision in LEGACY.into_iter().map(Some).chain([None]).rev() {
+            let code = match revision {
+                None => modern,
+                Some(_) if is_reserved => -32603,
+                Some(_) => sent.0,
+            };
+            if let Some(revision) = revision {
+                server = server.legacy(revision);
+            }
+            let log = ThreadLog::capture();
+            let replies = [
+                server.call("coded", json!({})).await,
+                server.prompt("coded", json!({})).await,
+                server.read("coded://it").await,
+            ];
+            for reply in replies {
+                assert_eq!(refusal(&reply), (code, "m".into()), "{} {revision:?}", sent.0);
+            }
+            let logged = log.with(&format!("code={}", sent.0));
+            assert_eq!(logged.len(), if code == sent.0 { 0 } else { 3 }, "{logged:?}");
+            assert!(
+                logged.iter().all(|line| line.starts_with("WARN") && line.contains("coded")),
+                "{logged:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn http_answers_the_codes_of_mcp_with_status_400() {
+    within(async {
+        for (sent, status) in [
+            (Sent(-32020, None), 400),
+            (Sent(-32021, CAPABILITIES), 400),
+            (Sent(-32022, VERSIONS), 400),
+            (Sent(-32050, None), 200),
+            (Sent(1, None), 200),
+        ] {
+            let served = HttpServer::start(coded_server(sent)).await;
+            for (method, params) in [
+                ("tools/call", json!({ "name": "coded" })),
+                ("prompts/get", json!({ "name": "coded" })),
+                ("resources/read", json!({ "uri": "coded://it" })),
+            ] {
+                let reply = HttpRequest::modern(1, method, params).send(served.address).await;
+                assert_eq!(reply.status, status, "{method}: {}", reply.text());
+            }
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn legacy_error_codes_are_replaced_for_modern_clients() {
     #[mcp_tool]
@@ -300,7 +405,7 @@ async fn legacy_error_codes_are_replaced_for_modern_clients() {
 #[tokio::test]
 async fn protocol_errors_are_json_rpc_errors() {
     fn error() -> ProtocolError {
-        ProtocolError::new(-32050, "no \"quota\"\n").with_data(json!({ "left": 0 }))
+        ProtocolError::new(1001, "no \"quota\"\n").with_data(json!({ "left": 0 }))
     }
     #[mcp_tool]
     fn direct() -> Result<String, ProtocolError> {

@@ -32,7 +32,7 @@ impl Tree {
 
     fn read(&self) -> (Vec<Skill>, Vec<String>) {
         let (mut skills, mut errors) = (Vec::new(), Vec::new());
-        let dir = SkillsDir { path: self.0.join("skills"), prefix: String::new() };
+        let dir = SkillsDir::new(self.0.join("skills"));
         read_skills(&dir, &mut skills, &mut errors);
         (skills, errors)
     }

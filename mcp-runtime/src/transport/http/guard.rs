@@ -1,12 +1,14 @@
 //! Which hosts and origins are served: protects local servers from web pages that reach them through DNS rebinding.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use http::{HeaderValue, Version, request::Parts};
 
 use super::{
     headers::{HeaderField, ProtocolHeaders},
     http_error::HttpError,
 };
-use crate::config::HttpOptions;
+use crate::{config::HttpOptions, schema::truncate};
 
 /// The hosts and origins of one server.
 #[derive(Debug)]
@@ -14,8 +16,9 @@ pub(super) struct Guard {
     any_host: bool,
     /// Empty: only the loopback names.
     hosts: Vec<String>,
-    /// Empty: only pages of loopback hosts.
+    /// Empty: only pages of loopback hosts, for requests to loopback hosts.
     origins: Vec<String>,
+    warned: AtomicBool,
 }
 
 impl Guard {
@@ -24,6 +27,7 @@ impl Guard {
             any_host: options.any_host,
             hosts: options.allowed_hosts.clone(),
             origins: options.allowed_origins.clone(),
+            warned: AtomicBool::new(false),
         }
     }
 
@@ -38,18 +42,39 @@ impl Guard {
             HeaderField::Absent if parts.version >= Version::HTTP_2 && target.is_some() => None,
             HeaderField::Absent => return Err(HttpError::bad_request("`Host` is missing")),
         };
-        if ![host, target].into_iter().flatten().all(|authority| self.allows_host(authority)) {
-            return Err(HttpError::forbidden(
-                "this host is not served\nname it in `.http(|http| http.allowed_hosts([..]))`",
-            ));
+        let mut authorities = [host, target].into_iter().flatten();
+        if let Some(refused) = authorities.clone().find(|authority| !self.allows_host(authority)) {
+            self.log_refusal("host", refused, "name it in `.http(|http| http.allowed_hosts([..]))`");
+            return Err(HttpError::forbidden("this host is not served"));
         }
         match headers.origin {
             HeaderField::Absent => Ok(()),
             HeaderField::Repeated(_) => Err(headers.repeated_error("Origin")),
-            HeaderField::One(origin) if self.allows_origin(origin) => Ok(()),
-            HeaderField::One(_) => Err(HttpError::forbidden(
-                "this origin is not allowed\nname it in `.http(|http| http.allowed_origins([..]))`",
-            )),
+            HeaderField::One(origin) => {
+                let is_local = authorities
+                    .all(|authority| split_authority(authority).is_some_and(|(host, _)| is_loopback(host)));
+                if self.allows_origin(origin, is_local) {
+                    return Ok(());
+                }
+                let hint = "name it in `.http(|http| http.allowed_origins([..]))`";
+                self.log_refusal("origin", &String::from_utf8_lossy(origin.as_bytes()), hint);
+                Err(HttpError::forbidden("this origin is not allowed"))
+            }
+        }
+    }
+
+    /// Tells the operator, not the client, how to admit what was refused; the first time as a warning.
+    fn log_refusal(&self, kind: &'static str, refused: &str, hint: &'static str) {
+        let refused = truncate(refused);
+        if self.warned.swap(true, Ordering::Relaxed) {
+            tracing::debug!(kind, ?refused, hint, "refused a request with status 403");
+        } else {
+            tracing::warn!(
+                kind,
+                ?refused,
+                hint,
+                "refused a request with status 403; further ones are logged at level debug"
+            );
         }
     }
 
@@ -68,13 +93,15 @@ impl Guard {
         })
     }
 
-    fn allows_origin(&self, origin: &HeaderValue) -> bool {
+    /// `is_local` says whether the request is for a loopback host.
+    fn allows_origin(&self, origin: &HeaderValue, is_local: bool) -> bool {
         let Ok(origin) = origin.to_str() else { return false };
         if !self.origins.is_empty() {
             return self.origins.iter().any(|allowed| allowed.eq_ignore_ascii_case(origin));
         }
+        // a page of this machine is a stranger to a host that others serve too
         let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        authority.and_then(split_authority).is_some_and(|(host, _)| is_loopback(host))
+        is_local && authority.and_then(split_authority).is_some_and(|(host, _)| is_loopback(host))
     }
 }
 
@@ -104,7 +131,7 @@ mod tests {
 
     fn guard(hosts: &[&str], origins: &[&str], any_host: bool) -> Guard {
         let owned = |list: &[&str]| list.iter().map(|&s| s.to_owned()).collect();
-        Guard { any_host, hosts: owned(hosts), origins: owned(origins) }
+        Guard { any_host, hosts: owned(hosts), origins: owned(origins), warned: AtomicBool::new(false) }
     }
 
     #[test]
@@ -134,12 +161,14 @@ mod tests {
 
     #[test]
     fn by_default_only_pages_of_loopback_hosts_are_allowed() {
-        let allows =
-            |guard: &Guard, origin: &'static str| guard.allows_origin(&HeaderValue::from_static(origin));
+        let allows = |guard: &Guard, origin: &'static str| {
+            guard.allows_origin(&HeaderValue::from_static(origin), true)
+        };
         let default = guard(&[], &[], false);
         for good in ["http://localhost", "http://localhost:5173", "https://127.0.0.1:1", "http://[::1]:8080"]
         {
             assert!(allows(&default, good), "{good}");
+            assert!(!default.allows_origin(&HeaderValue::from_static(good), false), "{good}");
         }
         for bad in [
             "null",

@@ -5,7 +5,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use http::{Response, StatusCode};
+use http::{Response, StatusCode, request::Parts};
 use hyper::body::{Body, Bytes};
 use tokio::{
     runtime::Handle,
@@ -81,7 +81,7 @@ impl Drop for SseRegistration {
 }
 
 impl SseStreams {
-    /// Answers GET: opens a stream, whose first event contains the URL for messages.
+    /// Answers GET: opens a stream, whose first event contains the path for messages, as some clients resolve nothing else.
     pub(in crate::transport::http) fn open(
         &self,
         endpoint: &Arc<Endpoint>,
@@ -104,7 +104,8 @@ impl SseStreams {
             context: endpoint.context(request, request.clone(), caller, ClientData::NONE),
             requests: Some(budgets.requests.clone()),
         };
-        spawn(serve(endpoint.clone(), registration, parts, receiver, sender));
+        let path = original_path(request.parts()).into();
+        spawn(serve(endpoint.clone(), registration, path, parts, receiver, sender));
         Ok(event_stream_response(body))
     }
 
@@ -142,16 +143,25 @@ impl SseStreams {
     }
 }
 
+/// The path that the client requested; a router that nests this one passes on only the rest of it.
+fn original_path(parts: &Parts) -> &str {
+    #[cfg(feature = "axum")]
+    if let Some(axum::extract::OriginalUri(uri)) = parts.extensions.get() {
+        return uri.path();
+    }
+    parts.uri.path()
+}
+
 /// Serves one stream until its client disconnects, the server stops, or the lifetime of a session has passed.
 async fn serve(
     endpoint: Arc<Endpoint>,
     registration: SseRegistration,
+    path: Box<str>,
     parts: ConnectionParts,
     mut receiver: mpsc::Receiver<RequestBody>,
     sender: EventSender,
 ) {
-    // relative to the stream's own URL, so that it is correct behind any prefix
-    let first = format!("event: endpoint\ndata: ?{NAME_PARAMETER}{}\n\n", registration.name);
+    let first = format!("event: endpoint\ndata: {path}?{NAME_PARAMETER}{}\n\n", registration.name);
     if !sender.send(first.into_bytes()).await {
         return;
     }

@@ -203,7 +203,7 @@ fn labels_of_links_lead_to_the_same_page_in_the_repository_and_in_the_documentat
 
 #[test]
 fn code_blocks_name_their_language() {
-    let known = ["rust", "rust,no_run", "rust,test_harness", "text", "json", "toml", "sh"];
+    let known = ["rust", "rust,ignore", "rust,no_run", "rust,test_harness", "text", "json", "toml", "sh"];
     let mut wrong = Vec::new();
     for (name, page) in texts().filter(|(name, _)| name == "README.md" || name.starts_with("docs/")) {
         let mut fenced = false;

@@ -57,6 +57,8 @@ mod docs {
     struct Sessions;
     #[doc = include_str!("../docs/testing.md")]
     struct Testing;
+    #[doc = include_str!("../docs/from-rmcp.md")]
+    struct FromRmcp;
     #[doc = include_str!("../docs/conformance.md")]
     struct Conformance;
     #[doc = include_str!("../docs/architecture.md")]

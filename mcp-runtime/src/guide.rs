@@ -30,6 +30,7 @@ pages! {
     subscriptions = "subscriptions.md";
     sessions = "sessions.md";
     testing = "testing.md";
+    from_rmcp = "from-rmcp.md";
     conformance = "conformance.md";
     architecture = "architecture.md";
 }

@@ -10,10 +10,7 @@ use std::{
     task::{Context as TaskContext, Poll},
 };
 
-use tokio::{
-    sync::{OwnedSemaphorePermit, oneshot},
-    task::JoinHandle,
-};
+use tokio::{sync::OwnedSemaphorePermit, task::JoinHandle};
 
 use crate::{
     admission,
@@ -72,13 +69,9 @@ impl Drop for ReleaseOnReturn {
     }
 }
 
-/// Resolves when the call that a thread works for is dropped.
-pub(crate) type CallDropped = oneshot::Receiver<()>;
-
 /// A function on the blocking pool. If it still waits for a thread when this is dropped, it never starts.
 struct BlockingTask<R> {
     handle: JoinHandle<R>,
-    _call: oneshot::Sender<()>,
 }
 
 impl<R> Drop for BlockingTask<R> {
@@ -89,20 +82,19 @@ impl<R> Drop for BlockingTask<R> {
 
 /// Runs a function on the blocking pool, in the context of the current call.
 pub(crate) async fn run_blocking<R: Send + 'static>(
-    body: impl FnOnce(CallDropped) -> Result<R, Failure> + Send + 'static,
+    body: impl FnOnce() -> Result<R, Failure> + Send + 'static,
 ) -> Result<R, Failure> {
     let context = has_forwarder().then(Context::current).flatten();
     let thread = Arc::new(Thread::default());
     let release = ReleaseOnReturn(thread.clone());
-    let (call, call_dropped) = oneshot::channel();
     let handle = tokio::task::spawn_blocking(move || {
         let _release = release;
         let _entered = context.as_ref().map(Context::enter_blocking);
-        body(call_dropped)
+        body()
     });
     STARTED_THREADS
         .with_borrow_mut(|started| started.iter_mut().for_each(|started| started.push(thread.clone())));
-    let mut task = BlockingTask { handle, _call: call };
+    let mut task = BlockingTask { handle };
     match (&mut task.handle).await {
         Ok(result) => result,
         Err(error) => match error.try_into_panic() {

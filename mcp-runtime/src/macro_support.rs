@@ -15,8 +15,8 @@ pub use crate::__location as location;
 pub use crate::{
     arguments::{
         AnyArg, ArgDescriptor, Call, FromContextFn, HandlerResult, HeaderArg, Inject, InvalidArgument,
-        Pattern, Probe, ProbeDyn, RawArguments, Rules, blocking, blocking_task, complete, flatten,
-        from_context_fn, json, pending, ready, text,
+        Pattern, Probe, ProbeDyn, RawArguments, Rules, blocking, blocking_task, complete, complete_blocking,
+        flatten, from_context_fn, json, pending, ready, text,
     },
     client_request::ClientFeature,
     content::{Theme, icon::icon},
@@ -29,7 +29,7 @@ pub use crate::{
     },
     resource::{
         Resource, ResourceResult,
-        listed::list,
+        listed::{list, list_blocking},
         output::{AnyResourceOutput, ResourceOutput, resource_output},
         spec::ResourceDescriptor,
         subscribe::subscribe,

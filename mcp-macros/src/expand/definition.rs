@@ -20,13 +20,14 @@ use crate::model::prompt::PromptOptions;
 use crate::model::resource::{Cache, ResourceFunction, ResourceOptions, UriOption};
 use crate::model::rule::{Bounds, Constraint, Rule};
 use crate::model::tool::{TaskMode, ToolOptions};
+use crate::options::entry::NamedFunction;
 use crate::syntax::function::Function;
 use crate::syntax::types::{option_inner, type_to_string};
 
 /// Options as fields of a descriptor; the others come from its `EMPTY`.
 pub(crate) trait Fields {
-    /// `output` is the return type of the function, if it has one.
-    fn fields(&self, output: Option<&Type>) -> TokenStream;
+    /// `output` is the return type of the function, if it has one; `blocking` whether a thread runs it.
+    fn fields(&self, output: Option<&Type>, blocking: bool) -> TokenStream;
 }
 
 /// A braced struct, which occupies the type namespace only, for `.tool::<name>()`; nothing if the item has no marker.
@@ -154,13 +155,15 @@ fn type_prefix(kind: Kind) -> Ident {
 fn definition<O: ItemOptions + Fields>(item: &Item<O>) -> TokenStream {
     let site = Span::mixed_site();
     let kind = O::KIND;
+    let blocking = item.common.blocking.is_some();
     let prefix = type_prefix(kind);
     let (def, out) = (format_ident!("{}Descriptor", prefix), format_ident!("{}Output", prefix));
     let output = item.output.clone().unwrap_or_else(|| unit(item.ident.span()));
     let output_span = hygienic_at(output.span());
     let convert = format_ident!("{}_output", kind.noun(), span = output_span);
     let constants = item.params.iter().filter_map(|param| {
-        let constant = describe_argument(param.argument()?, &argument_constant(param), &param.ty, kind);
+        let constant =
+            describe_argument(param.argument()?, &argument_constant(param), &param.ty, kind, blocking);
         let cfg = param.cfg_attr();
         Some(quote_spanned!(site=> #cfg #constant))
     });
@@ -181,9 +184,9 @@ fn definition<O: ItemOptions + Fields>(item: &Item<O>) -> TokenStream {
         quote_spanned!(output_span=> const __OUT: __rt::#out<#output> = __rt::#convert::<#output>(););
     let name = &item.name;
     let location = location(item);
-    let common = item.common.fields(item.output.as_ref());
+    let common = item.common.fields(item.output.as_ref(), blocking);
     let unregistered = item.options.is_unregistered().then(|| quote_spanned!(site=> unregistered: true,));
-    let own = item.options.fields(item.output.as_ref());
+    let own = item.options.fields(item.output.as_ref(), blocking);
     let output = (kind != Kind::Prompt)
         .then(|| quote_spanned!(site=> output: __rt::Option::Some(&__OUT), ..__rt::#def::EMPTY));
     let handler = handler::closure(item);
@@ -235,7 +238,13 @@ fn describe_injection(param: &Param) -> Option<TokenStream> {
 }
 
 /// `const __A0: __rt::ArgDescriptor<T> = ..;`
-fn describe_argument(argument: &Argument, name: &Ident, ty: &Type, kind: Kind) -> TokenStream {
+fn describe_argument(
+    argument: &Argument,
+    name: &Ident,
+    ty: &Type,
+    kind: Kind,
+    blocking: bool,
+) -> TokenStream {
     let span = hygienic_at(ty.span());
     let sent = &argument.name;
     let constructor = match (argument.flatten, kind) {
@@ -244,11 +253,11 @@ fn describe_argument(argument: &Argument, name: &Ident, ty: &Type, kind: Kind) -
         (None, Kind::Resource | Kind::Prompt) => "text",
     };
     let constructor = Ident::new(constructor, span);
-    let calls = argument_calls(argument, ty);
+    let calls = argument_calls(argument, ty, blocking);
     quote_spanned!(span=> const #name: __rt::ArgDescriptor<#ty> = __rt::#constructor::<#ty>(#sent)#calls;)
 }
 
-fn argument_calls(argument: &Argument, ty: &Type) -> TokenStream {
+fn argument_calls(argument: &Argument, ty: &Type, blocking: bool) -> TokenStream {
     let site = Span::mixed_site();
     let mut calls = TokenStream::new();
     if let Some(title) = &argument.title {
@@ -279,15 +288,28 @@ fn argument_calls(argument: &Argument, ty: &Type) -> TokenStream {
         Some(Completion::List(list)) => {
             calls.extend(quote_spanned!(site=> .complete_list(&[#(#list),*])));
         }
-        Some(Completion::Function { path, span }) => {
-            let span = hygienic_at(*span);
-            calls.extend(quote_spanned!(span=> .complete(|__x| __rt::complete(#path, __x))));
+        Some(Completion::Function(function)) => {
+            let span = hygienic_at(function.span);
+            let erased = erased_function("complete", function, span, blocking);
+            calls.extend(quote_spanned!(span=> .complete(|| #erased)));
         }
     }
     if argument.raw {
         calls.extend(quote!(.raw()));
     }
     calls
+}
+
+/// The function that an option names, without its type. Plain ones of a blocking item run on a thread, as it does.
+fn erased_function(option: &str, function: &NamedFunction, span: Span, blocking: bool) -> TokenStream {
+    let path = &function.path;
+    if function.blocking {
+        let erase = format_ident!("{option}_blocking", span = span);
+        quote_spanned!(span=> __rt::#erase(#path))
+    } else {
+        let erase = Ident::new(option, span);
+        quote_spanned!(span=> __rt::#erase(#path, #blocking))
+    }
 }
 
 /// A function that returns the value; `key` is the span of its option.
@@ -363,7 +385,7 @@ fn concatenate(parts: &[TokenStream]) -> Option<TokenStream> {
 }
 
 impl Fields for CommonOptions {
-    fn fields(&self, _: Option<&Type>) -> TokenStream {
+    fn fields(&self, _: Option<&Type>, _: bool) -> TokenStream {
         let mut fields = TokenStream::new();
         push_option(&mut fields, "title", self.title.as_ref());
         push_option(&mut fields, "description", concatenate(&self.description).as_ref());
@@ -406,7 +428,7 @@ fn push_strings(fields: &mut TokenStream, field: &str, strings: &[LitStr]) {
 }
 
 impl Fields for ToolOptions {
-    fn fields(&self, output: Option<&Type>) -> TokenStream {
+    fn fields(&self, output: Option<&Type>, _: bool) -> TokenStream {
         let mut fields = TokenStream::new();
         for hint in &self.hints {
             push_option(&mut fields, &hint.name, Some(hint.value));
@@ -440,7 +462,7 @@ impl Fields for ToolOptions {
 }
 
 impl Fields for ResourceOptions {
-    fn fields(&self, _: Option<&Type>) -> TokenStream {
+    fn fields(&self, _: Option<&Type>, blocking: bool) -> TokenStream {
         let mut fields = TokenStream::new();
         if let UriOption::Template(uri) = &self.uri {
             push_option(&mut fields, "uri", Some(&uri.text));
@@ -453,18 +475,21 @@ impl Fields for ResourceOptions {
             push_option(&mut fields, "cache", Some(quote!((#ttl_ms, #public))));
         }
         push_option(&mut fields, "ui", self.ui.as_ref().and_then(|ui| ui.json.as_ref()));
-        for (field, function) in [("list", &self.list), ("subscribe", &self.subscribe)] {
-            let Some(ResourceFunction { path, key }) = function else { continue };
+        if let Some(ResourceFunction { function, key }) = &self.list {
             let span = hygienic_at(*key);
-            let field = Ident::new(field, span);
-            fields.extend(quote_spanned!(span=> #field: __rt::Option::Some(|__x| __rt::#field(#path, __x)),));
+            let erased = erased_function("list", function, span, blocking);
+            fields.extend(quote_spanned!(span=> list: __rt::Option::Some(|| #erased),));
+        }
+        if let Some(ResourceFunction { function: NamedFunction { path, .. }, key }) = &self.subscribe {
+            let span = hygienic_at(*key);
+            fields.extend(quote_spanned!(span=> subscribe: __rt::Option::Some(|| __rt::subscribe(#path)),));
         }
         fields
     }
 }
 
 impl Fields for PromptOptions {
-    fn fields(&self, _: Option<&Type>) -> TokenStream {
+    fn fields(&self, _: Option<&Type>, _: bool) -> TokenStream {
         TokenStream::new()
     }
 }

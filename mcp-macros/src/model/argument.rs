@@ -1,14 +1,12 @@
 //! An argument that the client sends, with its options checked.
 
 use proc_macro2::{Span, TokenStream};
-use quote::ToTokens;
-use syn::spanned::Spanned;
 use syn::{Expr, LitStr};
 
 use crate::diagnostics::Errors;
 use crate::model::kind::Kind;
 use crate::model::rule::{self, Rule};
-use crate::options::entry::{Entry, Form};
+use crate::options::entry::{Entry, Form, NamedFunction};
 use crate::syntax::literals::literal_string;
 
 pub(crate) struct Argument {
@@ -45,7 +43,7 @@ pub(crate) enum ValueSource {
 }
 
 pub(crate) enum Completion {
-    Function { path: TokenStream, span: Span },
+    Function(NamedFunction),
     List(Vec<LitStr>),
 }
 
@@ -156,17 +154,15 @@ fn read_completion(entry: &Entry, kind: Kind, errors: &Errors) -> Option<Complet
         );
         return None;
     }
-    match &entry.form {
-        Form::List(_) => entry.strings(errors).map(Completion::List),
-        Form::Value(Expr::Path(path)) => {
-            Some(Completion::Function { path: path.to_token_stream(), span: path.span() })
-        }
-        _ => {
-            errors.at(
-                &entry.key,
-                "`complete` takes a function or a list\nwrite `complete = path::to::function` or `complete(\"a\", \"b\")`",
-            );
-            None
-        }
+    if matches!(entry.form, Form::List(_)) {
+        return entry.strings(errors).map(Completion::List);
     }
+    let function = entry.parse_function();
+    if function.is_none() {
+        errors.at(
+            &entry.key,
+            "`complete` takes a function or a list\nwrite `complete = path::to::function` or `complete(\"a\", \"b\")`",
+        );
+    }
+    function.map(Completion::Function)
 }

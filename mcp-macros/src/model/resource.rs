@@ -1,6 +1,6 @@
 //! The options of a resource. The variables of its URI template are exactly the function's arguments.
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, Span};
 use syn::{Expr, ExprLit, Lit, LitStr};
 
 use crate::diagnostics::Errors;
@@ -8,7 +8,7 @@ use crate::model::item::{CommonOptions, ItemOptions};
 use crate::model::kind::Kind;
 use crate::model::params::Param;
 use crate::model::{ui, uri};
-use crate::options::entry::{self, Entry, Form};
+use crate::options::entry::{self, Entry, Form, NamedFunction};
 use crate::options::known;
 use crate::syntax::function::Function;
 
@@ -55,7 +55,7 @@ pub(crate) struct Cache {
 
 /// A function that the runtime calls, and the span of its option.
 pub(crate) struct ResourceFunction {
-    pub(crate) path: TokenStream,
+    pub(crate) function: NamedFunction,
     pub(crate) key: Span,
 }
 
@@ -85,8 +85,14 @@ impl ItemOptions for ResourceOptions {
                 let json = ui::read_resource_ui(entry, errors);
                 self.ui = Some(ResourceUi { key: entry.key.clone(), json });
             }
-            "list" => self.list = entry.function(errors).map(|path| ResourceFunction { path, key }),
-            "subscribe" => self.subscribe = entry.function(errors).map(|path| ResourceFunction { path, key }),
+            "list" => self.list = read_function(entry, errors),
+            "subscribe" => {
+                self.subscribe = read_function(entry, errors);
+                if self.subscribe.as_ref().is_some_and(|check| check.function.blocking) {
+                    let message = "a check of subscriptions returns at once and cannot be `blocking`\nwrite `subscribe = path::to::function`";
+                    errors.at(&entry.key, message);
+                }
+            }
             _ => return false,
         }
         true
@@ -176,6 +182,10 @@ impl ResourceOptions {
             }
         }
     }
+}
+
+fn read_function(entry: &Entry, errors: &Errors) -> Option<ResourceFunction> {
+    entry.function(errors).map(|function| ResourceFunction { function, key: entry.span() })
 }
 
 fn read_uri(entry: &Entry, errors: &Errors) -> UriOption {

@@ -5,6 +5,7 @@ use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
+use syn::spanned::Spanned;
 use syn::{Expr, ExprLit, Ident, Lit, LitInt, LitStr, Path, Token, Type};
 
 use crate::diagnostics::Errors;
@@ -264,15 +265,25 @@ impl Entry {
         }
     }
 
-    /// The path of a function, which may be an associated one: `<T>::function`.
-    pub(crate) fn function(&self, errors: &Errors) -> Option<TokenStream> {
-        match &self.form {
-            Form::Value(path @ Expr::Path(_)) => Some(path.to_token_stream()),
-            _ => {
-                self.report_value("a path", errors);
-                None
-            }
+    /// The path of a function, which may be an associated one: `<T>::function`; or `blocking(path)`.
+    pub(crate) fn function(&self, errors: &Errors) -> Option<NamedFunction> {
+        let found = self.parse_function();
+        if found.is_none() {
+            self.report_value("a path", errors);
         }
+        found
+    }
+
+    /// Like [`function`](Self::function), but without reporting an error.
+    pub(crate) fn parse_function(&self) -> Option<NamedFunction> {
+        let (path, blocking) = match &self.form {
+            Form::Value(path @ Expr::Path(_)) => (path, false),
+            Form::Value(Expr::Call(call)) if is_word(&call.func, "blocking") && call.args.len() == 1 => {
+                (call.args.first().filter(|path| matches!(path, Expr::Path(_)))?, true)
+            }
+            _ => return None,
+        };
+        Some(NamedFunction { path: path.to_token_stream(), span: path.span(), blocking })
     }
 
     pub(crate) fn integer(&self, errors: &Errors) -> Option<LitInt> {
@@ -299,6 +310,18 @@ impl Entry {
         }
         found
     }
+}
+
+/// A function that an option names.
+pub(crate) struct NamedFunction {
+    pub(crate) path: TokenStream,
+    pub(crate) span: Span,
+    /// Whether it is named as `blocking(path)`.
+    pub(crate) blocking: bool,
+}
+
+fn is_word(expr: &Expr, word: &str) -> bool {
+    matches!(expr, Expr::Path(path) if path.path.is_ident(word))
 }
 
 struct Word {

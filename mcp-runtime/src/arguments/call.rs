@@ -376,7 +376,7 @@ pub fn pending<R>(future: impl Future<Output = Result<R, Failure>> + Send + 'sta
 pub fn blocking<R: Send + 'static>(
     body: impl FnOnce() -> Result<R, Failure> + Send + 'static,
 ) -> HandlerResult<R> {
-    pending(run_blocking(|_| body()))
+    pending(run_blocking(body))
 }
 
 /// Runs a plain function on the blocking pool, as a task if the call may become one.
@@ -389,6 +389,6 @@ pub fn blocking_task<R: Send + 'static>(
 ) -> HandlerResult<R> {
     pending(async move {
         context.start_task().await;
-        run_blocking(|_| body()).await
+        run_blocking(body).await
     })
 }

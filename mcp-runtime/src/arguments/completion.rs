@@ -1,14 +1,16 @@
 //! Completion of one argument: by the function that its attribute names, or from the choices that it declares.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
 
 use schemars::{Schema, SchemaGenerator};
 use serde_json::Value;
 
 use super::{
-    BoxFuture,
-    attribute_fn::{Async, AttributeFn, InjectedValues, Sync, for_each_arity, run_on_blocking_thread},
-    inject::Inject,
+    AnyArg, BoxFuture,
+    arg::choices,
+    attribute_fn::{
+        AttributeFn, CanBlock, FnKind, InjectedFn, InjectedValues, IntoOutput, Iterated, for_each_arity,
+    },
 };
 use crate::{
     context::Context,
@@ -16,9 +18,51 @@ use crate::{
     schema::{Direction, hoist_defs, minimize},
 };
 
-/// A type-erased completer; called with `None`, it only reports what it injects.
-pub(crate) type CompleteFn =
-    fn(Option<(Completion, Context)>) -> AttributeFn<BoxFuture<Result<Vec<String>, Failure>>>;
+/// Completes an argument.
+pub(crate) type DynComplete =
+    dyn Fn(Completion, Context) -> BoxFuture<Result<Vec<String>, Failure>> + Send + Sync;
+
+/// A completer that an attribute names.
+pub(crate) type CompleteFn = fn() -> AttributeFn<DynComplete>;
+
+/// An argument, and how it completes.
+#[derive(Clone)]
+pub(crate) struct ArgumentCompletion {
+    pub(crate) argument: Cow<'static, str>,
+    pub(crate) source: CompletionSource,
+}
+
+/// Where the values that complete an argument come from.
+#[derive(Clone)]
+pub(crate) enum CompletionSource {
+    /// May be empty.
+    Choices(Vec<String>),
+    Function(Arc<DynComplete>),
+}
+
+impl ArgumentCompletion {
+    pub(crate) fn of(arg: &'static dyn AnyArg) -> Self {
+        let source = match arg.completer() {
+            Some(function) => CompletionSource::Function(function().call),
+            None => CompletionSource::Choices(choices(arg)),
+        };
+        Self { argument: arg.name().into(), source }
+    }
+
+    /// Whether it has values to offer.
+    pub(crate) fn completes(&self) -> bool {
+        match &self.source {
+            CompletionSource::Choices(choices) => !choices.is_empty(),
+            CompletionSource::Function(_) => true,
+        }
+    }
+}
+
+impl fmt::Debug for ArgumentCompletion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ArgumentCompletion").field("argument", &self.argument).finish_non_exhaustive()
+    }
+}
 
 /// What is being completed: the text so far, and the arguments chosen before.
 ///
@@ -38,70 +82,54 @@ pub struct Completion {
 #[diagnostic::on_unimplemented(
     message = "this function cannot complete a parameter",
     label = "not a completer",
-    note = "write `fn(&Completion) -> Vec<String>`, sync or async; more parameters `&State` are injected"
+    note = "write `fn(&Completion) -> Vec<String>`, or a `Result` of it; more parameters `&State` are injected",
+    note = "the future of an `async fn` must be `Send`"
 )]
-pub trait Completer<M>: Send + 'static {
+pub trait Completer<M>: Copy + Send + Sync + 'static {
     #[doc(hidden)]
-    fn injects() -> Vec<Inject>;
-    #[doc(hidden)]
-    fn run(self, completion: Completion, context: Context) -> BoxFuture<Result<Vec<String>, Failure>>;
+    fn erase(self, blocking: bool) -> AttributeFn<DynComplete>;
 }
 
 macro_rules! impl_completer {
     ($($(($s:ident $v:ident))*;)*) => {$(
-        impl<F, R, I, $($s: ?Sized + 'static),*> Completer<(Sync, R, $(fn(&$s),)*)> for F
+        #[diagnostic::do_not_recommend]
+        impl<F, K, N, $($s),*> Completer<(K, N, ($(fn(&$s),)*))> for F
         where
-            F: Fn(&Completion, $(&$s),*) -> R + Send + 'static,
-            R: IntoIterator<Item = I>,
-            I: Into<String>,
+            F: for<'a> InjectedFn<'a, Vec<String>, K, N, (fn(&Completion), $(fn(&$s),)*)>,
+            K: FnKind,
+            N: 'static,
+            $($s: ?Sized + 'static),*
         {
-            fn injects() -> Vec<Inject> {
-                vec![$(Inject::of_attribute_fn::<$s>()),*]
-            }
-
-            #[allow(unused_variables)]
-            fn run(self, completion: Completion, context: Context) -> BoxFuture<Result<Vec<String>, Failure>> {
-                Box::pin(async move {
-                    let values = InjectedValues::new(context);
-                    $(let $v = values.find::<$s>()?;)*
-                    Ok(self(&completion, $($v),*).into_iter().map(Into::into).collect())
-                })
-            }
-        }
-
-        impl<F, R, I, $($s: ?Sized + 'static),*> Completer<(Async, R, $(fn(&$s),)*)> for F
-        where
-            F: AsyncFn(&Completion, $(&$s),*) -> R + Send + 'static,
-            R: IntoIterator<Item = I>,
-            I: Into<String>,
-        {
-            fn injects() -> Vec<Inject> {
-                vec![$(Inject::of_attribute_fn::<$s>()),*]
-            }
-
-            #[allow(unused_variables)]
-            fn run(self, completion: Completion, context: Context) -> BoxFuture<Result<Vec<String>, Failure>> {
-                run_on_blocking_thread(move |thread| {
-                    let values = InjectedValues::new(context);
-                    $(let $v = values.find::<$s>()?;)*
-                    let all = thread.block_on(self(&completion, $($v),*))?;
-                    Ok(all.into_iter().map(Into::into).collect())
-                })
+            fn erase(self, blocking: bool) -> AttributeFn<DynComplete> {
+                let mut injects = F::injects();
+                // it is given the completion
+                injects.remove(0);
+                let call = Arc::new(move |completion: Completion, context: Context| {
+                    K::run(self, InjectedValues::new(context, completion), blocking)
+                });
+                AttributeFn { injects, call }
             }
         }
     )*};
 }
 for_each_arity!(impl_completer);
 
-/// Runs the completer that an attribute names, or reports what it injects.
-pub fn complete<M, F: Completer<M>>(
-    function: F,
-    call: Option<(Completion, Context)>,
-) -> AttributeFn<BoxFuture<Result<Vec<String>, Failure>>> {
-    match call {
-        Some((completion, context)) => AttributeFn::with_outcome(function.run(completion, context)),
-        None => AttributeFn::with_injects(F::injects()),
+impl<R: IntoIterator<Item: Into<String>>> IntoOutput<Vec<String>, Iterated> for R {
+    fn into_output(self) -> Result<Vec<String>, Failure> {
+        Ok(self.into_iter().map(Into::into).collect())
     }
+}
+
+/// The completer that an attribute names; if it is plain, `blocking` runs it on a thread.
+pub fn complete<M, F: Completer<M>>(function: F, blocking: bool) -> AttributeFn<DynComplete> {
+    function.erase(blocking)
+}
+
+/// The plain completer that an attribute names in `blocking(..)`.
+pub fn complete_blocking<K: CanBlock, N, A, F: Completer<(K, N, A)>>(
+    function: F,
+) -> AttributeFn<DynComplete> {
+    function.erase(true)
 }
 
 /// The choices that begin with `value`, ignoring case.

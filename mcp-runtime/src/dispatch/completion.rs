@@ -10,7 +10,9 @@ use super::{
     response::{Reply, Response, ResultBody},
 };
 use crate::{
-    arguments::{AnyArg, CompleteFn, Completion, MaybeFuture, choices_with_prefix},
+    arguments::{
+        ArgumentCompletion, Completion, CompletionSource, DynComplete, MaybeFuture, choices_with_prefix,
+    },
     context::Context,
     error::Failure,
     extensions::Extensions,
@@ -60,7 +62,7 @@ fn parse_object<T: for<'a> Deserialize<'a>>(
 
 /// One `completion/complete` of an argument whose values a function computes.
 struct CompleteArgument {
-    function: CompleteFn,
+    function: Arc<DynComplete>,
     completion: Completion,
     /// The prompt's name, or the template's URI.
     name: String,
@@ -77,14 +79,13 @@ impl Server {
         };
         // official servers answer without values where there is nothing to complete
         let no_values = || Ok(completion_reply(Vec::new()).into());
-        let (name, args, choices, state) = match &reference {
+        let (name, completions, state) = match &reference {
             Reference::Prompt { name } => {
                 let Some(entry) = registry.prompts.find(name, request.context) else {
                     let nearest = registry.prompts.nearest(name, request.access());
                     return Err(Reply::unknown_item("prompt", name, nearest));
                 };
-                let index = position(entry.function.args, &argument.name);
-                (name, entry.function.args, index.map(|index| entry.choices(index)), &entry.state)
+                (name, &entry.completions, &entry.state)
             }
             Reference::Resource { uri } => {
                 let template = registry.template(uri);
@@ -94,14 +95,20 @@ impl Server {
                     }
                     return Err(Reply::unknown_item("resource template", uri, None));
                 };
-                let index = position(entry.function.args, &argument.name);
-                (uri, entry.function.args, index.map(|index| entry.choices(index)), &entry.state)
+                (uri, &entry.completions, &entry.state)
             }
         };
-        let Some(index) = position(args, &argument.name) else { return no_values() };
-        let Some(function) = args.get(index).and_then(|arg| arg.completer()) else {
-            let choices = choices.into_iter().flatten().map(String::as_str);
-            return Ok(completion_reply(choices_with_prefix(choices, &argument.value)).into());
+        let Some(ArgumentCompletion { source, .. }) =
+            completions.iter().find(|completion| completion.argument == argument.name)
+        else {
+            return no_values();
+        };
+        let function = match source {
+            CompletionSource::Choices(choices) => {
+                let choices = choices.iter().map(String::as_str);
+                return Ok(completion_reply(choices_with_prefix(choices, &argument.value)).into());
+            }
+            CompletionSource::Function(function) => function.clone(),
         };
         let Argument { name: argument, value } = argument;
         let completion = Completion { argument, value, arguments: context.arguments };
@@ -136,10 +143,7 @@ impl ItemCall for CompleteArgument {
 
     fn start(&self, _: bool, context: &dyn Fn() -> Context) -> Invocation<Vec<String>, Infallible> {
         let context = context();
-        let complete = || {
-            let values = (self.function)(Some((self.completion.clone(), context.clone()))).outcome;
-            Ok(values.map_or_else(|| MaybeFuture::Ready(Vec::new()), MaybeFuture::Pending))
-        };
+        let complete = || Ok(MaybeFuture::Pending((self.function)(self.completion.clone(), context.clone())));
         invoke::start_with(complete, &context, None)
     }
 
@@ -162,8 +166,4 @@ impl ItemCall for CompleteArgument {
     ) -> Response {
         match interruption {}
     }
-}
-
-fn position(args: &[&'static dyn AnyArg], name: &str) -> Option<usize> {
-    args.iter().position(|arg| arg.name() == name)
 }

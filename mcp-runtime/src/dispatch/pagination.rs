@@ -70,7 +70,17 @@ impl Server {
         scope: impl FnOnce() -> CursorScope,
     ) -> Result<Reply, Reply> {
         let cursor = self.next_cursor(&page, scope)?.map(str::to_owned);
-        Ok(ResultBody::List { key, page, cursor, cache: self.cache_hints() }.into())
+        Ok(self.page_with_cursor(key, page, cursor))
+    }
+
+    /// The reply with one page, and the sealed cursor of the next.
+    pub(super) fn page_with_cursor(
+        &self,
+        key: &'static str,
+        page: Arc<Page>,
+        cursor: Option<String>,
+    ) -> Reply {
+        ResultBody::List { key, page, cursor, cache: self.cache_hints() }.into()
     }
 
     /// The index of the first entry of the requested page.
@@ -79,10 +89,26 @@ impl Server {
         cursor: Option<&str>,
         scope: &CursorScope,
     ) -> Result<usize, ProtocolError> {
-        let Some(cursor) = cursor else { return Ok(0) };
+        let Some(bytes) = self.open_cursor(cursor, scope)? else { return Ok(0) };
+        let start = <[u8; 8]>::try_from(bytes).ok().map(u64::from_le_bytes);
+        start.and_then(|start| usize::try_from(start).ok()).ok_or_else(invalid_cursor)
+    }
+
+    /// What a cursor has sealed.
+    pub(super) fn open_cursor(
+        &self,
+        cursor: Option<&str>,
+        scope: &CursorScope,
+    ) -> Result<Option<Vec<u8>>, ProtocolError> {
+        let Some(cursor) = cursor else { return Ok(None) };
         let opened = self.cursors().open(cursor.as_bytes(), &scope.0);
-        let bytes = opened.and_then(|opened| <[u8; 8]>::try_from(opened.plain).ok());
-        bytes.and_then(|bytes| usize::try_from(u64::from_le_bytes(bytes)).ok()).ok_or_else(invalid_cursor)
+        opened.map(|opened| Some(opened.plain)).ok_or_else(invalid_cursor)
+    }
+
+    /// A cursor that seals `position`.
+    pub(super) fn seal_cursor(&self, position: &[u8], scope: &CursorScope) -> Result<String, ProtocolError> {
+        let sealed = self.cursors().seal(position, &scope.0);
+        sealed.map_err(|_| ProtocolError::internal("a cursor cannot be sealed"))
     }
 
     /// The cursor of the page after this one; `None` if this is the last.
@@ -93,8 +119,7 @@ impl Server {
     ) -> Result<Option<&'p str>, ProtocolError> {
         let Some(next) = page.next else { return Ok(None) };
         if page.cursor.get().is_none() {
-            let sealed = self.cursors().seal(&(next as u64).to_le_bytes(), &scope().0);
-            let sealed = sealed.map_err(|_| ProtocolError::internal("a cursor cannot be sealed"))?;
+            let sealed = self.seal_cursor(&(next as u64).to_le_bytes(), &scope())?;
             // if another thread was faster, its cursor is equally valid
             let _first = page.cursor.set(sealed);
         }

@@ -1,6 +1,14 @@
 //! `resources/list`, `resources/read`, `resources/subscribe` and `resources/unsubscribe`.
 
-use std::{borrow::Cow, convert::Infallible, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use serde_json::json;
 
@@ -15,13 +23,15 @@ use crate::{
     arguments::{MaybeFuture, TextArgument},
     client_request::{CallBinding, InputRequired},
     context::{Context, Retry},
-    error::Failure,
+    error::{Failure, ToolError},
     extensions::Extensions,
     invoke::{self, ClientError, ErrorContext, Invocation, Running, catch_panic},
     jsonrpc::ProtocolError,
     protocol::{self, Revision},
-    resource::{ListFn, ListedResource, ResourceEntry, ResourceResult, Subscription, UriVariables},
-    server::{ListKind, Registry, Server, page_of},
+    resource::{
+        ListedPage, ListedResource, PageRequest, ResourceEntry, ResourceResult, Subscription, UriVariables,
+    },
+    server::{ListKind, Page, Registry, Server, page_of},
 };
 
 impl Server {
@@ -35,14 +45,47 @@ impl Server {
         }
         let cursor = request.cursor()?;
         let scope = CursorScope::new(self, &request, ListKind::Resources.key());
-        let start = self.page_start(cursor.as_deref(), &scope)?;
+        let position = match self.open_cursor(cursor.as_deref(), &scope)? {
+            None => Some(ListPosition::Entries(0)),
+            Some(bytes) => ListPosition::from_bytes(&bytes),
+        };
+        let position = position.ok_or_else(invalid_cursor)?;
         let entries = registry.entries(ListKind::Resources, request.revision, request.access());
         let visible = registry.resources.iter().filter(|r| request.access().allows(&r.item.scopes));
-        let templates: Vec<_> = visible.filter_map(|r| Some((r.clone(), r.list?))).collect();
+        let templates: Vec<_> = visible.filter(|r| r.list.is_some()).cloned().collect();
+        let size = self.options().lists.page_size.max(1);
+        // the plain resources come first
+        let (entries, first) = match position {
+            ListPosition::Entries(start) => {
+                let rest = entries.get(start..).ok_or_else(invalid_cursor)?;
+                if rest.len() > size {
+                    let page = page_of(&entries, start, size).ok_or_else(invalid_cursor)?;
+                    return Ok(self.page_reply(ListKind::Resources.key(), page.into(), || scope)?.into());
+                }
+                let first = templates.first().map(|template| InstancesPosition::start_of(template));
+                (rest.to_vec(), first)
+            }
+            ListPosition::Instances(position) => (Vec::new(), Some(position)),
+        };
+        let templates = match &first {
+            None => Vec::new(),
+            Some(position) => {
+                let first = templates.iter().position(|template| template.uri == position.template);
+                templates[first.ok_or_else(invalid_cursor)?..].to_vec()
+            }
+        };
         let make_context =
             |entry: &ResourceEntry| request.make_context(self, &entry.state, ClientRequestPolicy::Forbidden);
-        let contexts = templates.iter().map(|(entry, _)| make_context(entry)).collect();
-        let call = ListInstances { entries, templates, contexts, start, scope, state: Arc::default() };
+        let templates = templates.into_iter().map(|entry| (make_context(&entry), entry)).collect();
+        let call = ListInstances {
+            room: size - entries.len(),
+            entries,
+            templates,
+            first,
+            running: Arc::default(),
+            scope,
+            state: Arc::default(),
+        };
         Ok(self.call_item(request, call))
     }
 
@@ -102,7 +145,7 @@ impl Server {
         let Some((entry, variables)) = registry.resource(uri, request.context) else {
             return Err(unknown_resource(uri, revision));
         };
-        let Some(check) = entry.subscribe else { return Ok(()) };
+        let Some(check) = &entry.subscribe else { return Ok(()) };
         let text = |variable| match variable {
             TextArgument::One(text) => text,
             TextArgument::Many(parts) => parts.join("/"),
@@ -110,8 +153,7 @@ impl Server {
         let variables = variables.into_iter().map(|(name, value)| (name, text(value))).collect();
         let subscription = Subscription { uri: uri.to_owned(), variables };
         let context = request.make_context(self, &entry.state, ClientRequestPolicy::Forbidden);
-        let failure = match catch_panic(|| check(Some((&subscription, context))).outcome.unwrap_or(Ok(false)))
-        {
+        let failure = match catch_panic(|| check(subscription, context)) {
             Ok(true) => return Ok(()),
             Ok(false) => {
                 return Err(ProtocolError::invalid_params(format!("`{uri}` cannot be subscribed to"))
@@ -206,23 +248,136 @@ impl ItemCall for ReadResource<'_> {
     }
 }
 
-/// A template, and the instances that its `list` function returned.
-type TemplateInstances = (Arc<ResourceEntry>, Vec<ListedResource>);
+/// Where a page of `resources/list` begins, if templates list their instances.
+enum ListPosition {
+    /// After so many plain resources.
+    Entries(usize),
+    Instances(InstancesPosition),
+}
+
+/// Where a page begins among the instances of the templates.
+#[derive(Debug, Clone, PartialEq)]
+struct InstancesPosition {
+    /// The URI of the template, since its index may change.
+    template: String,
+    /// What its `list` function is called with.
+    cursor: Option<String>,
+    /// How many of the instances that it returns were on earlier pages.
+    skip: usize,
+}
+
+impl ListPosition {
+    /// Reads what a cursor has sealed; eight bytes are the start of a page in every list.
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (count, rest) = bytes.split_first_chunk::<8>()?;
+        let count = usize::try_from(u64::from_le_bytes(*count)).ok()?;
+        if rest.is_empty() {
+            return Some(Self::Entries(count));
+        }
+        let (length, rest) = rest.split_first_chunk::<8>()?;
+        let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+        let (template, rest) = rest.split_at_checked(length)?;
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
+        let cursor = match rest {
+            [] => None,
+            [_, cursor @ ..] => Some(text(cursor)?),
+        };
+        Some(Self::Instances(InstancesPosition { template: text(template)?, cursor, skip: count }))
+    }
+}
+
+impl InstancesPosition {
+    fn start_of(template: &ResourceEntry) -> Self {
+        Self { template: template.uri.clone(), cursor: None, skip: 0 }
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(64);
+        bytes.extend((self.skip as u64).to_le_bytes());
+        bytes.extend((self.template.len() as u64).to_le_bytes());
+        bytes.extend(self.template.as_bytes());
+        if let Some(cursor) = &self.cursor {
+            bytes.push(1);
+            bytes.extend(cursor.as_bytes());
+        }
+        bytes
+    }
+}
 
 /// One `resources/list` of a server with templates that list their instances.
 struct ListInstances {
-    /// The plain resources, which come first.
+    /// The plain resources of the page, which come first.
     entries: Vec<Vec<u8>>,
-    templates: Vec<(Arc<ResourceEntry>, ListFn)>,
-    /// The contexts of the templates' `list` functions, since each template has its own state.
-    contexts: Vec<Context>,
-    start: usize,
+    /// How many instances the page has room for.
+    room: usize,
+    /// The templates from the first of the page on, and the context of each, since each has its own state.
+    templates: Vec<(Context, Arc<ResourceEntry>)>,
+    first: Option<InstancesPosition>,
+    /// The index of the template whose `list` function runs, for an error.
+    running: Arc<AtomicUsize>,
     scope: CursorScope,
     state: Arc<Extensions>,
 }
 
+/// The instances of a page, by template, and where the next page begins.
+struct InstancesPage {
+    instances: Vec<(Arc<ResourceEntry>, Vec<ListedResource>)>,
+    next: Option<InstancesPosition>,
+}
+
+/// Calls the templates' `list` functions, each at most once, until the page is full.
+async fn list_page(
+    templates: Vec<(Context, Arc<ResourceEntry>)>,
+    mut first: Option<InstancesPosition>,
+    mut room: usize,
+    running: Arc<AtomicUsize>,
+) -> Result<InstancesPage, Failure> {
+    let mut page = InstancesPage { instances: Vec::new(), next: None };
+    for (index, (context, template)) in templates.into_iter().enumerate() {
+        let position = first.take().unwrap_or_else(|| InstancesPosition::start_of(&template));
+        if room == 0 {
+            page.next = Some(position);
+            break;
+        }
+        let Some(list) = &template.list else { continue };
+        running.store(index, Ordering::Relaxed);
+        let request = PageRequest { cursor: position.cursor.clone(), limit: position.skip + room };
+        let ListedPage { mut instances, next_cursor } = list(request, context).await?;
+        if let Some(cursor) = &next_cursor {
+            check_next_cursor(cursor, position.cursor.as_deref())?;
+        }
+        let shown = position.skip.saturating_add(room).min(instances.len());
+        let has_more = instances.len() > shown;
+        instances.truncate(shown);
+        instances.drain(..position.skip.min(shown));
+        room -= instances.len();
+        page.instances.push((template, instances));
+        page.next = if has_more {
+            Some(InstancesPosition { skip: shown, ..position })
+        } else {
+            next_cursor.map(|cursor| InstancesPosition { cursor: Some(cursor), skip: 0, ..position })
+        };
+        if page.next.is_some() {
+            break;
+        }
+    }
+    Ok(page)
+}
+
+/// Checks the cursor that a `list` function returned, so that a client which follows it comes to an end.
+fn check_next_cursor(cursor: &str, last: Option<&str>) -> Result<(), Failure> {
+    let text = if cursor.len() > ListedPage::MAX_CURSOR {
+        format!("its `next_cursor` is longer than {} bytes", ListedPage::MAX_CURSOR)
+    } else if last == Some(cursor) {
+        "its `next_cursor` is the cursor of this page, so the list would not end\ntake a `&PageRequest` and continue at its `cursor`".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(Failure::Body(ToolError::private(text)))
+}
+
 impl ItemCall for ListInstances {
-    type Output = Vec<TemplateInstances>;
+    type Output = InstancesPage;
     type Interruption = Infallible;
     type Owned = Self;
 
@@ -238,51 +393,35 @@ impl ItemCall for ListInstances {
         &self.state
     }
 
-    fn start(
-        &self,
-        _: bool,
-        context: &dyn Fn() -> Context,
-    ) -> Invocation<Vec<TemplateInstances>, Infallible> {
-        let functions: Vec<_> = self.templates.iter().cloned().zip(self.contexts.iter().cloned()).collect();
-        let list_all = async move {
-            let mut lists: Vec<TemplateInstances> = Vec::with_capacity(functions.len());
-            for ((entry, list), context) in functions {
-                if let Some(instances) = list(Some(context)).outcome {
-                    lists.push((entry, instances.await?));
-                }
-            }
-            Ok(lists)
-        };
-        invoke::start_with(|| Ok(MaybeFuture::Pending(Box::pin(list_all))), &context(), None)
+    fn start(&self, _: bool, context: &dyn Fn() -> Context) -> Invocation<InstancesPage, Infallible> {
+        let page = list_page(self.templates.clone(), self.first.clone(), self.room, self.running.clone());
+        invoke::start_with(|| Ok(MaybeFuture::Pending(Box::pin(page))), &context(), None)
     }
 
-    fn reply(
-        &self,
-        server: &Server,
-        revision: Revision,
-        result: Result<Vec<TemplateInstances>, Failure>,
-    ) -> Reply {
+    fn reply(&self, server: &Server, revision: Revision, result: Result<InstancesPage, Failure>) -> Reply {
         let failure = match result {
-            Ok(lists) => {
+            Ok(InstancesPage { instances, next }) => {
                 let mut entries = self.entries.clone();
-                for (entry, instances) in lists {
+                for (template, instances) in instances {
                     entries.extend(instances.iter().map(|instance| {
                         let mut out = Vec::with_capacity(128);
-                        entry.write_instance(&mut out, revision, instance);
+                        template.write_instance(&mut out, revision, instance);
                         out
                     }));
                 }
-                let page = page_of(&entries, self.start, server.options().lists.page_size);
-                let page = page.ok_or_else(|| Reply::from(invalid_cursor()));
-                let key = ListKind::Resources.key();
-                return page
-                    .and_then(|page| server.page_reply(key, page.into(), || self.scope.clone()))
-                    .unwrap_or_else(|refusal| refusal);
+                let cursor = next.map(|next| server.seal_cursor(&next.to_bytes(), &self.scope)).transpose();
+                return match cursor {
+                    Ok(cursor) => {
+                        server.page_with_cursor(ListKind::Resources.key(), Page::of(&entries).into(), cursor)
+                    }
+                    Err(error) => error.into(),
+                };
             }
             Err(failure) => failure,
         };
-        let detailed = server.options().detailed_errors;
-        let subject = ErrorContext { kind: "list of", name: "resources", detailed };
+        let running = self.templates.get(self.running.load(Ordering::Relaxed));
+        let name = running.map_or("resources", |(_, template)| &template.item.name);
+        let subject = ErrorContext { kind: "list of", name, detailed: server.options().detailed_errors };
         match failure.into_client_error(subject, revision) {
             // the client has not sent any
             ClientError::Arguments(report) => ProtocolError::internal(report),
@@ -296,7 +435,7 @@ impl ItemCall for ListInstances {
         _: &Server,
         _: Revision,
         interruption: Infallible,
-        _: Running<Vec<TemplateInstances>>,
+        _: Running<InstancesPage>,
     ) -> Response {
         match interruption {}
     }

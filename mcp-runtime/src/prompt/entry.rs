@@ -4,7 +4,7 @@ use std::{any::Any, collections::HashMap, sync::Arc};
 
 use super::{PromptDescriptor, PromptResult};
 use crate::{
-    arguments::choices,
+    arguments::ArgumentCompletion,
     connection::{Access, RequestContext},
     extensions::Extensions,
     item::{BuildError, Function, ItemSpec},
@@ -19,8 +19,8 @@ pub(crate) struct PromptEntry {
     pub(crate) item: ItemSpec,
     pub(crate) function: Function<PromptResult>,
     pub(crate) state: Arc<Extensions>,
-    /// By argument, the completions that need no function.
-    choices: Vec<Vec<String>>,
+    /// Of each argument.
+    pub(crate) completions: Vec<ArgumentCompletion>,
 }
 
 /// The prompts of a server, by name.
@@ -68,17 +68,12 @@ impl PromptEntry {
                 return Err(item.build_error(text));
             }
         }
-        let choices = args.iter().map(|arg| choices(*arg)).collect();
-        Ok(Self { item, function: Function { handler: def.handler, args, this }, state, choices })
-    }
-
-    pub(crate) fn choices(&self, index: usize) -> &[String] {
-        self.choices.get(index).map_or(&[], Vec::as_slice)
+        let completions = args.iter().map(|arg| ArgumentCompletion::of(*arg)).collect();
+        Ok(Self { item, function: Function { handler: def.handler, args, this }, state, completions })
     }
 
     pub(crate) fn completes(&self) -> bool {
-        self.choices.iter().any(|c| !c.is_empty())
-            || self.function.args.iter().any(|arg| arg.completer().is_some())
+        self.completions.iter().any(ArgumentCompletion::completes)
     }
 
     /// Appends its entry in `prompts/list`.

@@ -1,14 +1,15 @@
 //! A resource or template of a server, and its entry in `resources/list` or `resources/templates/list`.
 
-use std::{any::Any, sync::Arc};
+use std::{any::Any, fmt, sync::Arc};
 
 use serde_json::{Map, Value};
 
 use super::{
-    ListFn, ListedResource, ResourceDescriptor, ResourceResult, SubscribeFn, UriVariables, template::Template,
+    DynList, DynSubscribe, ListedResource, ResourceDescriptor, ResourceResult, UriVariables,
+    template::Template,
 };
 use crate::{
-    arguments::choices,
+    arguments::ArgumentCompletion,
     content::{Annotations, ContentWriter, Role},
     extensions::Extensions,
     item::{BuildError, Function, ItemSpec, write_texts},
@@ -17,16 +18,15 @@ use crate::{
 };
 
 /// A resource or template as the server offers it.
-#[derive(Debug)]
 pub(crate) struct ResourceEntry {
     pub(crate) item: ItemSpec,
     pub(crate) uri: String,
     pub(crate) template: Template,
     pub(crate) function: Function<ResourceResult>,
     /// Lists the instances of a template.
-    pub(crate) list: Option<ListFn>,
+    pub(crate) list: Option<Arc<DynList>>,
     /// Decides who may subscribe.
-    pub(crate) subscribe: Option<SubscribeFn>,
+    pub(crate) subscribe: Option<Arc<DynSubscribe>>,
     pub(crate) mime: Option<String>,
     annotations: Annotations,
     /// Bytes.
@@ -38,8 +38,17 @@ pub(crate) struct ResourceEntry {
     pub(crate) state: Arc<Extensions>,
     /// The prefix of its service or mount; may be empty.
     prefix: String,
-    /// By argument, the completions that need no function: listed choices, enums, bools.
-    choices: Vec<Vec<String>>,
+    /// Of each variable.
+    pub(crate) completions: Vec<ArgumentCompletion>,
+}
+
+impl fmt::Debug for ResourceEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResourceEntry")
+            .field("uri", &self.uri)
+            .field("item", &self.item)
+            .finish_non_exhaustive()
+    }
 }
 
 impl ResourceEntry {
@@ -74,8 +83,8 @@ impl ResourceEntry {
             uri,
             template,
             function: Function { handler: def.handler, args, this },
-            list: def.list,
-            subscribe: def.subscribe,
+            list: def.list.map(|list| list().call),
+            subscribe: def.subscribe.map(|check| check().call),
             mime: def.mime_type().map(str::to_owned),
             annotations,
             size: def.size,
@@ -83,19 +92,13 @@ impl ResourceEntry {
             ui: def.ui.map(str::to_owned),
             state,
             prefix: prefix.to_owned(),
-            choices: args.iter().map(|arg| choices(*arg)).collect(),
+            completions: args.iter().map(|arg| ArgumentCompletion::of(*arg)).collect(),
             item,
         })
     }
 
-    pub(crate) fn choices(&self, index: usize) -> &[String] {
-        self.choices.get(index).map_or(&[], Vec::as_slice)
-    }
-
     pub(crate) fn completes(&self) -> bool {
-        !self.template.is_exact()
-            && (self.choices.iter().any(|c| !c.is_empty())
-                || self.function.args.iter().any(|arg| arg.completer().is_some()))
+        !self.template.is_exact() && self.completions.iter().any(ArgumentCompletion::completes)
     }
 
     /// The variables of a URI that its template matches.

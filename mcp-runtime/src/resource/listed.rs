@@ -1,11 +1,15 @@
-//! Instances of a template in `resources/list`, and the functions that `list = path` names, which return them.
+//! Instances of a template in `resources/list`, in pages, and the functions that `list = path` names, which return them.
+
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use crate::{
     arguments::{
-        BoxFuture, Inject,
-        attribute_fn::{Async, AttributeFn, InjectedValues, Sync, for_each_arity, run_on_blocking_thread},
+        BoxFuture,
+        attribute_fn::{
+            AttributeFn, CanBlock, FnKind, InjectedFn, InjectedValues, IntoOutput, Iterated, Itself,
+        },
     },
     content::{Annotations, Icon, impl_annotation_setters},
     context::Context,
@@ -135,75 +139,126 @@ impl From<&str> for ListedResource {
     }
 }
 
-/// A type-erased lister; called with `None`, it only reports what it injects.
-pub(crate) type ListFn = fn(Option<Context>) -> AttributeFn<BoxFuture<Result<Vec<ListedResource>, Failure>>>;
+/// The page of instances that a client requests: a parameter `&PageRequest` of a `list` function.
+///
+/// Without one, a `list` function returns all instances at once, and every page of a client's list calls it again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PageRequest {
+    /// What the function returned as [`ListedPage::next_cursor`] with the page before; `None` for the first page.
+    ///
+    /// Clients cannot read or change it: on the wire, it is inside an encrypted cursor.
+    pub cursor: Option<String>,
+    /// How many instances the client's page has room for.
+    ///
+    /// The function may return fewer, or more: then it is called again with the same cursor, for the rest.
+    pub limit: usize,
+}
+
+/// A page of a template's instances, as a `list` function returns it.
+///
+/// ```
+/// use mcp_runtime::{prelude::*, resource::{ListedPage, PageRequest}};
+/// use std::collections::BTreeSet;
+///
+/// struct Notes(BTreeSet<String>);
+///
+/// fn all(page: &PageRequest, notes: &Notes) -> ListedPage {
+///     let last = page.cursor.as_ref();
+///     let mut rest = notes.0.iter().filter(|name| last.is_none_or(|last| *name > last));
+///     let names: Vec<_> = rest.by_ref().take(page.limit).collect();
+///     let next = rest.next().and(names.last()).map(|name| name.to_string());
+///     ListedPage::new(names.iter().map(|name| format!("note://{name}"))).next_cursor(next)
+/// }
+///
+/// /// One note.
+/// #[mcp_resource(uri = "note://{name}", list = all)]
+/// fn note(name: String) -> String {
+///     name
+/// }
+/// ```
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ListedPage {
+    /// The instances of this page.
+    pub instances: Vec<ListedResource>,
+    /// Where the next page begins; `None` on the last page.
+    pub next_cursor: Option<String>,
+}
+
+impl ListedPage {
+    /// The longest `next_cursor`, in bytes.
+    pub(crate) const MAX_CURSOR: usize = 1024;
+
+    /// A page with these instances, which is the last until it has a next cursor.
+    pub fn new<I: Into<ListedResource>>(instances: impl IntoIterator<Item = I>) -> Self {
+        Self { instances: instances.into_iter().map(Into::into).collect(), next_cursor: None }
+    }
+
+    /// Sets where the next page begins, in any text of up to 1024 bytes: a key, an offset, another server's cursor.
+    #[must_use]
+    pub fn next_cursor(mut self, cursor: impl Into<Option<String>>) -> Self {
+        self.next_cursor = cursor.into();
+        self
+    }
+}
+
+/// Lists the instances of a template.
+pub(crate) type DynList =
+    dyn Fn(PageRequest, Context) -> BoxFuture<Result<ListedPage, Failure>> + Send + Sync;
+
+/// A lister that an attribute names.
+pub(crate) type ListFn = fn() -> AttributeFn<DynList>;
 
 /// Functions that `list = path` can name; `M` distinguishes their signatures.
 #[diagnostic::on_unimplemented(
     message = "this function cannot list the instances of a template",
     label = "not a lister",
-    note = "write `fn() -> Vec<ListedResource>`, sync or async; parameters `&State` are injected"
+    note = "write `fn() -> Vec<ListedResource>`, or a `Result` of it; parameters `&State` are injected",
+    note = "for pages, write `fn(&PageRequest) -> ListedPage`",
+    note = "the future of an `async fn` must be `Send`"
 )]
-pub trait Lister<M>: Send + 'static {
+pub trait Lister<M>: Copy + Send + Sync + 'static {
     #[doc(hidden)]
-    fn injects() -> Vec<Inject>;
-    #[doc(hidden)]
-    fn run(self, context: Context) -> BoxFuture<Result<Vec<ListedResource>, Failure>>;
+    fn erase(self, blocking: bool) -> AttributeFn<DynList>;
 }
 
-macro_rules! impl_lister {
-    ($($(($s:ident $v:ident))*;)*) => {$(
-        impl<F, R, I, $($s: ?Sized + 'static),*> Lister<(Sync, R, $(fn(&$s),)*)> for F
-        where
-            F: Fn($(&$s),*) -> R + Send + 'static,
-            R: IntoIterator<Item = I>,
-            I: Into<ListedResource>,
-        {
-            fn injects() -> Vec<Inject> {
-                vec![$(Inject::of_attribute_fn::<$s>()),*]
-            }
-
-            #[allow(unused_variables)]
-            fn run(self, context: Context) -> BoxFuture<Result<Vec<ListedResource>, Failure>> {
-                Box::pin(async move {
-                    let values = InjectedValues::new(context);
-                    $(let $v = values.find::<$s>()?;)*
-                    Ok(self($($v),*).into_iter().map(Into::into).collect())
-                })
-            }
-        }
-
-        impl<F, R, I, $($s: ?Sized + 'static),*> Lister<(Async, R, $(fn(&$s),)*)> for F
-        where
-            F: AsyncFn($(&$s),*) -> R + Send + 'static,
-            R: IntoIterator<Item = I>,
-            I: Into<ListedResource>,
-        {
-            fn injects() -> Vec<Inject> {
-                vec![$(Inject::of_attribute_fn::<$s>()),*]
-            }
-
-            #[allow(unused_variables)]
-            fn run(self, context: Context) -> BoxFuture<Result<Vec<ListedResource>, Failure>> {
-                run_on_blocking_thread(move |thread| {
-                    let values = InjectedValues::new(context);
-                    $(let $v = values.find::<$s>()?;)*
-                    let all = thread.block_on(self($($v),*))?;
-                    Ok(all.into_iter().map(Into::into).collect())
-                })
-            }
-        }
-    )*};
-}
-for_each_arity!(impl_lister);
-
-/// Runs the lister that an attribute names, or reports what it injects.
-pub fn list<M, F: Lister<M>>(
-    function: F,
-    call: Option<Context>,
-) -> AttributeFn<BoxFuture<Result<Vec<ListedResource>, Failure>>> {
-    match call {
-        Some(context) => AttributeFn::with_outcome(function.run(context)),
-        None => AttributeFn::with_injects(F::injects()),
+#[diagnostic::do_not_recommend]
+impl<F, K, N, A> Lister<(K, N, A)> for F
+where
+    F: for<'a> InjectedFn<'a, ListedPage, K, N, A>,
+    K: FnKind,
+    N: 'static,
+    A: 'static,
+{
+    fn erase(self, blocking: bool) -> AttributeFn<DynList> {
+        let mut injects = F::injects();
+        injects.retain(|inject| !inject.is::<PageRequest>());
+        let call = Arc::new(move |page: PageRequest, context: Context| {
+            K::run(self, InjectedValues::new(context, page), blocking)
+        });
+        AttributeFn { injects, call }
     }
+}
+
+impl<R: IntoIterator<Item: Into<ListedResource>>> IntoOutput<ListedPage, Iterated> for R {
+    fn into_output(self) -> Result<ListedPage, Failure> {
+        Ok(ListedPage::new(self))
+    }
+}
+
+impl IntoOutput<Self, Itself> for ListedPage {
+    fn into_output(self) -> Result<Self, Failure> {
+        Ok(self)
+    }
+}
+
+/// The lister that an attribute names; if it is plain, `blocking` runs it on a thread.
+pub fn list<M, F: Lister<M>>(function: F, blocking: bool) -> AttributeFn<DynList> {
+    function.erase(blocking)
+}
+
+/// The plain lister that an attribute names in `blocking(..)`.
+pub fn list_blocking<K: CanBlock, N, A, F: Lister<(K, N, A)>>(function: F) -> AttributeFn<DynList> {
+    function.erase(true)
 }

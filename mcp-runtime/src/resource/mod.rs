@@ -9,14 +9,14 @@ pub(crate) mod subscribe;
 mod template;
 
 pub(crate) use entry::{ResourceEntry, uri_with_prefix};
-pub(crate) use listed::ListFn;
-pub use listed::ListedResource;
+pub(crate) use listed::{DynList, ListFn};
+pub use listed::{ListedPage, ListedResource, PageRequest};
 pub(crate) use output::AnyResourceOutput;
 pub(crate) use output::write_resource_result;
 pub use output::{IntoResourceResult, ResourceResult};
 pub(crate) use spec::ResourceDescriptor;
-pub(crate) use subscribe::SubscribeFn;
 pub use subscribe::Subscription;
+pub(crate) use subscribe::{DynSubscribe, SubscribeFn};
 pub(crate) use template::{UriVariables, percent_decode};
 
 /// The marker of an annotated resource; name it in `.resource::<name>()`.

@@ -1,18 +1,20 @@
 //! The functions that `subscribe = path` names, which decide who may subscribe to a resource.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
-    arguments::{
-        Inject,
-        attribute_fn::{AttributeFn, InjectedValues, for_each_arity},
+    arguments::attribute_fn::{
+        AttributeFn, InjectedFn, InjectedValues, IntoOutput, Itself, Plain, for_each_arity,
     },
     context::Context,
     error::Failure,
 };
 
-/// A type-erased check; called with `None`, it only reports what it injects.
-pub(crate) type SubscribeFn = fn(Option<(&Subscription, Context)>) -> AttributeFn<Result<bool, Failure>>;
+/// Decides on a subscription.
+pub(crate) type DynSubscribe = dyn Fn(Subscription, Context) -> Result<bool, Failure> + Send + Sync;
+
+/// A check that an attribute names.
+pub(crate) type SubscribeFn = fn() -> AttributeFn<DynSubscribe>;
 
 /// What a client subscribes to: a resource, or an instance of a template.
 ///
@@ -45,43 +47,43 @@ pub struct Subscription {
 #[diagnostic::on_unimplemented(
     message = "this function cannot decide on subscriptions",
     label = "not a check of subscriptions",
-    note = "write `fn(&Subscription) -> bool`; more parameters `&State` are injected, such as `&Context`"
+    note = "write a plain `fn(&Subscription) -> bool`, or a `Result` of it; more parameters `&State` are injected, such as `&Context`"
 )]
-pub trait SubscriptionCheck<M> {
+pub trait SubscriptionCheck<M>: Copy + Send + Sync + 'static {
     #[doc(hidden)]
-    fn injects() -> Vec<Inject>;
-    #[doc(hidden)]
-    fn run(self, subscription: &Subscription, context: Context) -> Result<bool, Failure>;
+    fn erase(self) -> AttributeFn<DynSubscribe>;
 }
 
 macro_rules! impl_subscription_check {
     ($($(($s:ident $v:ident))*;)*) => {$(
-        impl<F, $($s: ?Sized + 'static),*> SubscriptionCheck<($(fn(&$s),)*)> for F
+        #[diagnostic::do_not_recommend]
+        impl<F, N, $($s),*> SubscriptionCheck<(N, ($(fn(&$s),)*))> for F
         where
-            F: Fn(&Subscription, $(&$s),*) -> bool,
+            F: for<'a> InjectedFn<'a, bool, Plain, N, (fn(&Subscription), $(fn(&$s),)*)>,
+            N: 'static,
+            $($s: ?Sized + 'static),*
         {
-            fn injects() -> Vec<Inject> {
-                vec![$(Inject::of_attribute_fn::<$s>()),*]
-            }
-
-            #[allow(unused_variables)]
-            fn run(self, subscription: &Subscription, context: Context) -> Result<bool, Failure> {
-                let values = InjectedValues::new(context);
-                $(let $v = values.find::<$s>()?;)*
-                Ok(self(subscription, $($v),*))
+            fn erase(self) -> AttributeFn<DynSubscribe> {
+                let mut injects = F::injects();
+                // it is given the subscription
+                injects.remove(0);
+                let call = Arc::new(move |subscription: Subscription, context: Context| {
+                    self.call(&InjectedValues::new(context, subscription))
+                });
+                AttributeFn { injects, call }
             }
         }
     )*};
 }
 for_each_arity!(impl_subscription_check);
 
-/// Runs the check that an attribute names, or reports what it injects.
-pub fn subscribe<M, F: SubscriptionCheck<M>>(
-    check: F,
-    call: Option<(&Subscription, Context)>,
-) -> AttributeFn<Result<bool, Failure>> {
-    match call {
-        Some((subscription, context)) => AttributeFn::with_outcome(check.run(subscription, context)),
-        None => AttributeFn::with_injects(F::injects()),
+impl IntoOutput<Self, Itself> for bool {
+    fn into_output(self) -> Result<Self, Failure> {
+        Ok(self)
     }
+}
+
+/// The check that an attribute names.
+pub fn subscribe<M, F: SubscriptionCheck<M>>(check: F) -> AttributeFn<DynSubscribe> {
+    check.erase()
 }

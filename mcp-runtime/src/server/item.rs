@@ -130,10 +130,10 @@ impl AnnotatedItem {
     /// The functions that its attributes name, by option, and what is injected into each.
     pub(crate) fn named(&self) -> Vec<(&'static str, Vec<Inject>)> {
         let completers = self.descriptor().args.iter().filter_map(|arg| arg.completer());
-        let mut named: Vec<_> = completers.map(|complete| ("complete", complete(None).injects)).collect();
+        let mut named: Vec<_> = completers.map(|complete| ("complete", complete().injects)).collect();
         if let Self::Resource(def) = self {
-            named.extend(def.list.map(|list| ("list", list(None).injects)));
-            named.extend(def.subscribe.map(|check| ("subscribe", check(None).injects)));
+            named.extend(def.list.map(|list| ("list", list().injects)));
+            named.extend(def.subscribe.map(|check| ("subscribe", check().injects)));
         }
         named
     }

@@ -88,7 +88,16 @@ impl Registry {
 
 impl Page {
     fn empty() -> Self {
-        Self { entries: b"[]".to_vec(), next: None, cursor: OnceLock::new() }
+        Self::of(&[])
+    }
+
+    /// A page with these entries, the last of its list.
+    pub(crate) fn of(entries: &[Vec<u8>]) -> Self {
+        let mut array = Vec::with_capacity(entries.iter().map(|entry| entry.len() + 1).sum::<usize>() + 2);
+        array.push(b'[');
+        array.extend_from_slice(&entries.join(&b','));
+        array.push(b']');
+        Self { entries: array, next: None, cursor: OnceLock::new() }
     }
 }
 
@@ -96,12 +105,8 @@ impl Page {
 pub(crate) fn page_of(entries: &[Vec<u8>], start: usize, size: usize) -> Option<Page> {
     let rest = entries.get(start..)?;
     let visible = rest.get(..size.max(1)).unwrap_or(rest);
-    let mut page = Vec::with_capacity(visible.iter().map(|entry| entry.len() + 1).sum::<usize>() + 2);
-    page.push(b'[');
-    page.extend_from_slice(&visible.join(&b','));
-    page.push(b']');
     let next = (visible.len() < rest.len()).then_some(start + visible.len());
-    Some(Page { entries: page, next, ..Page::empty() })
+    Some(Page { next, ..Page::of(visible) })
 }
 
 #[cfg(test)]

@@ -1,5 +1,12 @@
 //! Pagination of lists, and completion of arguments.
 
+use std::sync::{Arc, atomic::Ordering};
+
+use mcp_runtime::{
+    Server,
+    prelude::*,
+    resource::{ListedPage, PageRequest},
+};
 use serde_json::{Value, json};
 
 use super::{Protocol, Seen, builder, capable, cells, connect, connect_to, no_requests, tool};
@@ -7,7 +14,7 @@ use super::{Protocol, Seen, builder, capable, cells, connect, connect_to, no_req
 #[tokio::test]
 async fn lists_are_paginated_with_sealed_cursors() {
     for cell in cells("pagination") {
-        let seen = std::sync::Arc::<Seen>::default();
+        let seen = Arc::<Seen>::default();
         let more = (0..4).fold(builder(&seen), |builder, n| builder.add_tool(tool(&format!("late_{n}"))));
         let server = more.lists(|lists| lists.page_size(3)).build().unwrap();
         let mut client = connect_to(&server, cell, capable(), no_requests).await;
@@ -30,6 +37,61 @@ async fn lists_are_paginated_with_sealed_cursors() {
         for (method, params) in [("tools/list", json!({ "cursor": "made up" })), ("prompts/list", stray)] {
             let refused = client.request(method, params).await.reply;
             assert_eq!(refused["error"]["code"], -32602, "{cell:?}: {refused}");
+        }
+    }
+}
+
+/// Some of the numbers from the cursor on, as many as there is room for
+async fn numbers(page: &PageRequest, seen: &Arc<Seen>) -> Result<ListedPage, std::num::ParseIntError> {
+    tokio::task::yield_now().await;
+    seen.entered.fetch_add(1, Ordering::SeqCst);
+    let start: usize = page.cursor.as_deref().unwrap_or("0").parse()?;
+    let end = (start + page.limit).min(5);
+    let uris = (start..end).map(|n| format!("number://{n}"));
+    Ok(ListedPage::new(uris).next_cursor((end < 5).then(|| end.to_string())))
+}
+
+/// A number
+#[mcp_resource(uri = "number://{n}", list = numbers)]
+fn number(n: u32) -> String {
+    n.to_string()
+}
+
+fn letters() -> [&'static str; 4] {
+    ["letter://a", "letter://b", "letter://c", "letter://d"]
+}
+
+/// A letter
+#[mcp_resource(uri = "letter://{l}", list = blocking(letters))]
+fn letter(l: String) -> String {
+    l
+}
+
+#[tokio::test]
+async fn instances_are_paginated_across_templates_and_mounts() {
+    for cell in cells("pagination") {
+        let seen = Arc::<Seen>::default();
+        let mounted = || Server::builder("mounted", "1").resource::<number>().state(Arc::clone(&seen));
+        let server = builder(&seen)
+            .resource::<number>()
+            .resource::<letter>()
+            .mount("more", mounted())
+            .mount("most", mounted())
+            .lists(|lists| lists.page_size(3));
+        let mut client = connect_to(&server.build().unwrap(), cell, capable(), no_requests).await;
+        let (entries, pages) = client.list("resources/list", "resources").await;
+        let found: Vec<_> = entries.iter().map(|entry| entry["uri"].as_str().expect("a URI")).collect();
+        let numbers = |prefix: &str| (0..5).map(|n| format!("number://{prefix}{n}")).collect::<Vec<_>>();
+        let mut all = vec!["page://one".to_owned()];
+        all.extend(numbers(""));
+        all.extend(letters().map(str::to_owned));
+        all.extend(["more/", "most/"].iter().flat_map(|prefix| numbers(prefix)));
+        assert_eq!(found, all, "{cell:?}");
+        // each function is called once for each page that it is on
+        assert_eq!((pages, seen.entered.load(Ordering::SeqCst)), (7, 6), "{cell:?}");
+        for uri in found {
+            let read = client.request("resources/read", json!({ "uri": uri })).await.reply;
+            assert_eq!(read["contents"][0]["uri"], uri, "{cell:?}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_runtime::{Revision, prelude::*};
+use mcp_runtime::{Completion, Revision, prelude::*};
 use mcp_tests::support::{
     Client, HttpConnection, HttpRequest, HttpServer, LineConnection, Transport, initialize, legacy_call,
     notification, text_of, within,
@@ -31,6 +31,29 @@ fn overstay(gate: &Gate) -> &'static str {
 fn crunch(gate: &Gate) -> &'static str {
     gate.pass();
     "crunched"
+}
+
+fn held_list(gate: &Gate) -> Vec<&'static str> {
+    gate.pass();
+    vec!["held://listed"]
+}
+
+fn held_ids(_: &Completion, gate: &Gate) -> Vec<&'static str> {
+    gate.pass();
+    vec!["completed"]
+}
+
+/// Blocks its thread, and so do the functions that it names
+#[mcp_resource(uri = "held://{id}", blocking, list = held_list)]
+fn held_instance(#[mcp(complete = held_ids)] id: String, gate: &Gate) -> String {
+    gate.pass();
+    id
+}
+
+/// Is async, and names functions that block their thread
+#[mcp_resource(uri = "hold://{id}", list = blocking(held_list))]
+async fn hold_instance(#[mcp(complete = blocking(held_ids))] id: String) -> String {
+    id
 }
 
 /// Blocks its thread
@@ -130,11 +153,16 @@ async fn a_request_holds_its_permit_until_its_thread_returns() {
     for request in [
         modern("hold"),
         HttpRequest::modern(1, "resources/read", json!({ "uri": "held://one" })),
+        HttpRequest::modern(1, "resources/read", json!({ "uri": "held://two" })),
         HttpRequest::modern(1, "prompts/get", json!({ "name": "hold_on" })),
+        HttpRequest::modern(1, "resources/list", json!({})),
+        completion("held://{id}"),
+        completion("hold://{id}"),
     ] {
         within(async {
             let gate = TestGate::default();
             let builder = mcp_runtime::server!().tool::<hold>().resource::<held>().prompt::<hold_on>();
+            let builder = builder.resource::<held_instance>().resource::<hold_instance>();
             let builder = builder.tool::<here>().http(|http| http.max_requests(1));
             let served = HttpServer::start(builder.state(gate.0.clone())).await;
             let mut connection = HttpConnection::open(served.address).await;
@@ -158,22 +186,41 @@ async fn a_request_holds_its_permit_until_its_thread_returns() {
     }
 }
 
+/// A modern completion of `id`, over HTTP.
+fn completion(template: &str) -> HttpRequest {
+    let reference = json!({ "type": "ref/resource", "uri": template });
+    let params = json!({ "ref": reference, "argument": { "name": "id", "value": "" } });
+    HttpRequest::modern(1, "completion/complete", params)
+}
+
 /// On one thread, a function that runs in place would hold up the call that lets it go.
 #[tokio::test]
-async fn blocking_resources_and_prompts_leave_the_runtime_to_other_calls() {
+async fn blocking_resources_prompts_and_named_functions_leave_the_runtime_to_other_calls() {
     within(async {
         let gate = TestGate::default();
         let builder = mcp_runtime::server!().resource::<held>().prompt::<hold_on>().tool::<here>();
+        let builder = builder.resource::<held_instance>().resource::<hold_instance>();
         let server = serve(builder.state(gate.0.clone()));
         let others = async {
-            until(|| gate.entered() == 2).await;
+            until(|| gate.entered() == 5).await;
             server.call("here", json!({})).await.expect_text("here");
             gate.open();
         };
-        let (read, prompt, ()) =
-            tokio::join!(server.read("held://one"), server.prompt("hold_on", json!({})), others);
+        let (read, prompt, list, one, other, ()) = tokio::join!(
+            server.read("held://one"),
+            server.prompt("hold_on", json!({})),
+            server.list_resources(),
+            server.complete("held://{id}", "id", ""),
+            server.complete("hold://{id}", "id", ""),
+            others
+        );
         read.expect_text("held");
         assert_eq!(prompt.value()["messages"][0]["content"]["text"], "hold on");
+        let uris: Vec<_> = list.iter().map(|entry| entry["uri"].clone()).collect();
+        assert_eq!(uris, ["held://one", "held://listed", "held://listed"]);
+        for reply in [one, other] {
+            assert_eq!(reply.value()["completion"]["values"], json!(["completed"]));
+        }
     })
     .await;
 }

@@ -1,9 +1,23 @@
-//! The functions that `complete`, `list` and `subscribe` name: what they can take, and that `build()` checks it.
+//! The functions that `complete`, `list` and `subscribe` name: what they can take, that `build()` checks it, how they
+//! fail, how they run, and how they list pages.
 
-use mcp_runtime::{Completion, prelude::*, resource::Subscription, testing::TestServer};
-use serde_json::json;
+use std::{
+    io,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
-use crate::common::{build_error, serve};
+use mcp_runtime::{
+    Completion, ProtocolError, Server, ServerBuilder,
+    prelude::*,
+    resource::{ListedPage, ListedResource, PageRequest, Subscription},
+    testing::{Reply, TestServer},
+};
+use mcp_tests::support::{
+    HttpConnection, HttpRequest, HttpServer, LineConnection, cancelled, request, soon, within,
+};
+use serde_json::{Value, json};
+
+use crate::common::{LEGACY, build_error, refusal, serve};
 
 struct Shelf(Vec<&'static str>);
 
@@ -103,4 +117,290 @@ async fn named_functions_of_a_service_take_the_service() {
     let changes = server.listen(json!({ "resourceSubscriptions": wanted })).await;
     let told = json!({ "resourceSubscriptions": ["library://Emma", "library://eu/Faust"] });
     assert_eq!(*changes.acknowledged(), told);
+}
+
+/// How the functions below fail.
+#[derive(Clone, Copy)]
+enum Fails {
+    Propagated,
+    Written,
+    Chosen,
+    NotFound,
+}
+
+impl Fails {
+    fn error(self) -> ToolError {
+        match self {
+            Self::Propagated => io::Error::other("the password is wrong").into(),
+            Self::Written => "the library is closed".into(),
+            Self::Chosen => ProtocolError::new(-32099, "come back").into(),
+            Self::NotFound => ToolError::not_found(),
+        }
+    }
+}
+
+fn fails_to_list(fails: &Fails) -> Result<Vec<ListedResource>, ToolError> {
+    Err(fails.error())
+}
+
+async fn fails_to_complete(_: &Completion, fails: &Fails) -> Result<[String; 1], ToolError> {
+    tokio::task::yield_now().await;
+    Err(fails.error())
+}
+
+fn fails_to_decide(_: &Subscription, fails: &Fails) -> Result<bool, ToolError> {
+    Err(fails.error())
+}
+
+#[mcp_resource(uri = "failing://{id}", list = fails_to_list, subscribe = fails_to_decide)]
+fn failing(#[mcp(complete = fails_to_complete)] id: String) -> String {
+    id
+}
+
+fn failing_server(fails: Fails) -> ServerBuilder {
+    mcp_runtime::server!().resource::<failing>().state(fails).with_handle(drop)
+}
+
+#[tokio::test]
+async fn named_functions_fail_with_what_they_write_and_not_with_what_they_propagate() {
+    for (fails, code, text) in [
+        (Fails::Propagated, -32603, None),
+        (Fails::Written, -32603, Some("the library is closed")),
+        (Fails::Chosen, -32099, Some("come back")),
+    ] {
+        let server = serve(failing_server(fails)).legacy(LEGACY[3]);
+        for (what, reply) in [
+            ("list of", server.request("resources/list", json!({})).await),
+            ("completion of", server.complete("failing://{id}", "id", "").await),
+            ("subscription to", server.request("resources/subscribe", json!({ "uri": "failing://1" })).await),
+        ] {
+            let (found, message) = refusal(&reply);
+            let name = if what == "completion of" { "failing://{id}" } else { "failing" };
+            let private = format!("{what} '{name}' failed");
+            assert_eq!((found, &*message), (code, text.unwrap_or(&private)));
+        }
+    }
+    let server = serve(failing_server(Fails::NotFound));
+    assert_eq!(refusal(&server.request("resources/list", json!({})).await).0, -32603);
+    let detailed = serve(failing_server(Fails::Propagated).detailed_errors());
+    let (_, message) = refusal(&detailed.request("resources/list", json!({})).await);
+    assert_eq!(message, "list of 'failing' failed: the password is wrong");
+}
+
+/// Counts the futures that are pending, and those that were dropped.
+#[derive(Default)]
+struct Pending {
+    entered: AtomicUsize,
+    dropped: AtomicUsize,
+}
+
+impl Pending {
+    async fn forever(&self) {
+        struct Inside<'a>(&'a Pending);
+        impl Drop for Inside<'_> {
+            fn drop(&mut self) {
+                self.0.dropped.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+        let _inside = Inside(self);
+        self.entered.fetch_add(1, Ordering::SeqCst);
+        std::future::pending().await
+    }
+}
+
+async fn pending_list(pending: &Pending) -> Vec<String> {
+    pending.forever().await;
+    Vec::new()
+}
+
+async fn pending_values(_: &Completion, pending: &Pending) -> Vec<String> {
+    pending.forever().await;
+    Vec::new()
+}
+
+#[mcp_resource(uri = "pending://{id}", list = pending_list)]
+fn pending_instance(#[mcp(complete = pending_values)] id: String) -> String {
+    id
+}
+
+fn pending_server() -> (Server, std::sync::Arc<Pending>) {
+    let pending = std::sync::Arc::<Pending>::default();
+    let server = mcp_runtime::server!().resource::<pending_instance>().state(pending.clone());
+    (server.build().expect("a server"), pending)
+}
+
+fn completion_params() -> Value {
+    let reference = json!({ "type": "ref/resource", "uri": "pending://{id}" });
+    json!({ "ref": reference, "argument": { "name": "id", "value": "" } })
+}
+
+#[tokio::test]
+async fn async_named_functions_are_dropped_when_their_client_disconnects() {
+    let (server, pending) = pending_server();
+    let served = HttpServer::of(&server).await;
+    within(async {
+        for (calls, (method, params)) in
+            [("resources/list", json!({})), ("completion/complete", completion_params())]
+                .into_iter()
+                .enumerate()
+        {
+            let mut connection = HttpConnection::open(served.address).await;
+            connection.send(&HttpRequest::modern(1, method, params)).await;
+            assert!(soon(|| pending.entered.load(Ordering::SeqCst) == calls + 1).await, "{method}");
+            assert_eq!(pending.dropped.load(Ordering::SeqCst), calls);
+            drop(connection);
+            assert!(soon(|| pending.dropped.load(Ordering::SeqCst) == calls + 1).await, "{method}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn async_named_functions_are_dropped_when_their_request_is_cancelled() {
+    let (server, pending) = pending_server();
+    within(async {
+        let mut client = LineConnection::serve(&server, 1 << 16);
+        client.initialize("2025-11-25").await;
+        for (calls, (method, params)) in
+            [("resources/list", json!({})), ("completion/complete", completion_params())]
+                .into_iter()
+                .enumerate()
+        {
+            client.send(&request(7 + calls, method, params)).await;
+            assert!(soon(|| pending.entered.load(Ordering::SeqCst) == calls + 1).await, "{method}");
+            client.send(&cancelled(7 + calls)).await;
+            assert!(soon(|| pending.dropped.load(Ordering::SeqCst) == calls + 1).await, "{method}");
+        }
+    })
+    .await;
+}
+
+/// They would wait for each other if each kept a thread until it ends.
+#[test]
+fn async_named_functions_take_no_thread() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(1)
+        .build()
+        .expect("a runtime");
+    runtime.block_on(within(async {
+        let (server, pending) = pending_server();
+        let client = TestServer::of(&server);
+        let lists = async { tokio::join!(client.list_resources(), client.list_resources()) };
+        let completion = client.complete("pending://{id}", "id", "");
+        tokio::select! {
+            _ = lists => panic!("a list ended"),
+            _ = completion => panic!("a completion ended"),
+            entered = soon(|| pending.entered.load(Ordering::SeqCst) == 3) => assert!(entered),
+        }
+    }));
+}
+
+/// A list function that returns pages in the way of the server's state, and counts its calls.
+struct Pages {
+    calls: AtomicUsize,
+    page: fn(&PageRequest) -> ListedPage,
+}
+
+impl Pages {
+    fn new(page: fn(&PageRequest) -> ListedPage) -> Self {
+        Self { calls: AtomicUsize::new(0), page }
+    }
+}
+
+fn listed(page: &PageRequest, pages: &Pages) -> ListedPage {
+    pages.calls.fetch_add(1, Ordering::SeqCst);
+    (pages.page)(page)
+}
+
+#[mcp_resource(uri = "paged://{id}", list = listed)]
+fn paged(id: String) -> String {
+    id
+}
+
+fn uris(reply: &Reply) -> Vec<String> {
+    let entries = reply.value()["resources"].as_array().unwrap_or_else(|| panic!("no list: {reply}"));
+    entries.iter().filter_map(|entry| entry["uri"].as_str()).map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn a_list_function_gets_its_own_cursor_and_the_room_of_the_page() {
+    let server = serve(
+        mcp_runtime::server!()
+            .resource::<paged>()
+            .state(Pages::new(|page| {
+                let start: usize =
+                    page.cursor.as_deref().map_or(0, |cursor| cursor.parse().expect("its own cursor"));
+                let end = (start + page.limit).min(5);
+                let next = (end < 5).then(|| end.to_string());
+                ListedPage::new((start..end).map(|id| format!("paged://{id}"))).next_cursor(next)
+            }))
+            .lists(|lists| lists.page_size(2)),
+    );
+    let mut params = json!({});
+    for expected in [&["paged://0", "paged://1"][..], &["paged://2", "paged://3"], &["paged://4"]] {
+        let reply = server.request("resources/list", params).await;
+        assert_eq!(uris(&reply), expected);
+        let cursor = &reply.value()["nextCursor"];
+        // a client sees neither the function's cursor nor the template
+        assert!(cursor.as_str().is_none_or(|cursor| !cursor.contains("paged")), "{reply}");
+        params = json!({ "cursor": cursor });
+    }
+    assert_eq!(params["cursor"], Value::Null);
+    for stray in ["2", "paged://"] {
+        let reply = server.request("resources/list", json!({ "cursor": stray })).await;
+        assert_eq!(refusal(&reply).0, -32602);
+    }
+}
+
+#[tokio::test]
+async fn a_page_with_more_than_there_is_room_for_is_split_and_none_is_lost() {
+    let server = serve(
+        mcp_runtime::server!()
+            .resource::<paged>()
+            .state(Pages::new(|page| match page.cursor.as_deref() {
+                None => {
+                    ListedPage::new((0..5).map(|id| format!("paged://{id}"))).next_cursor("rest".to_owned())
+                }
+                Some(_) => ListedPage::new(["paged://5"]),
+            }))
+            .lists(|lists| lists.page_size(2)),
+    );
+    let all: Vec<_> = server.list_resources().await.iter().map(|entry| entry["uri"].clone()).collect();
+    assert_eq!(all, ["paged://0", "paged://1", "paged://2", "paged://3", "paged://4", "paged://5"]);
+}
+
+#[tokio::test]
+async fn a_list_function_whose_pages_do_not_end_is_an_error() {
+    let endless: [fn(&PageRequest) -> ListedPage; 2] = [
+        |_| ListedPage::new(["paged://1"]).next_cursor("again".to_owned()),
+        |_| ListedPage::new(["paged://1"]).next_cursor("x".repeat(1025)),
+    ];
+    for page in endless {
+        let builder = mcp_runtime::server!().resource::<paged>().state(Pages::new(page)).detailed_errors();
+        let server = serve(builder);
+        let mut reply = server.request("resources/list", json!({})).await;
+        if !reply.is_error() {
+            reply = server.request("resources/list", json!({ "cursor": reply.value()["nextCursor"] })).await;
+        }
+        let (code, message) = refusal(&reply);
+        assert!(code == -32603 && message.contains("its `next_cursor` is"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_calls_only_the_list_functions_that_it_needs() {
+    let pages = std::sync::Arc::new(Pages::new(|_| ListedPage::new(["paged://1", "paged://2"])));
+    let inner = mcp_runtime::server!().resource::<paged>().state(pages.clone());
+    let other = mcp_runtime::server!().resource::<paged>().state(pages.clone());
+    let builder = mcp_runtime::server!().mount("a", inner).mount("b", other);
+    let server = serve(builder.lists(|lists| lists.page_size(1)));
+    let mut params = json!({});
+    for (calls, uri) in ["paged://a/1", "paged://a/2", "paged://b/1", "paged://b/2"].iter().enumerate() {
+        let reply = server.request("resources/list", params).await;
+        assert_eq!(uris(&reply), [*uri]);
+        assert_eq!(pages.calls.load(Ordering::SeqCst), calls + 1);
+        params = json!({ "cursor": reply.value()["nextCursor"] });
+    }
+    assert_eq!(params["cursor"], Value::Null);
 }

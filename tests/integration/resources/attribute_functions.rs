@@ -133,7 +133,7 @@ impl Fails {
         match self {
             Self::Propagated => io::Error::other("the password is wrong").into(),
             Self::Written => "the library is closed".into(),
-            Self::Chosen => ProtocolError::new(-32099, "come back").into(),
+            Self::Chosen => ProtocolError::new(4001, "come back").into(),
             Self::NotFound => ToolError::not_found(),
         }
     }
@@ -166,7 +166,7 @@ async fn named_functions_fail_with_what_they_write_and_not_with_what_they_propag
     for (fails, code, text) in [
         (Fails::Propagated, -32603, None),
         (Fails::Written, -32603, Some("the library is closed")),
-        (Fails::Chosen, -32099, Some("come back")),
+        (Fails::Chosen, 4001, Some("come back")),
     ] {
         let server = serve(failing_server(fails)).legacy(LEGACY[3]);
         for (what, reply) in [

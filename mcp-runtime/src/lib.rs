@@ -7,6 +7,8 @@ mod arguments;
 mod blocking;
 #[cfg(feature = "cli")]
 mod cli;
+#[cfg(feature = "client")]
+pub mod client;
 pub mod client_request;
 pub mod config;
 mod connection;

@@ -51,6 +51,14 @@ pub async fn start_task(context: &crate::Context) {
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => {
+            #[cfg(feature = "client")]
+            let future = async {
+                crate::client::manage_main();
+                let output = future.await;
+                // the runtime does not wait for the tasks that would end them
+                crate::client::end_children().await;
+                output
+            };
             let output = runtime.block_on(future);
             // a thread of a `blocking` function that outlives its call must not delay the exit
             runtime.shutdown_background();

@@ -46,6 +46,20 @@ pub struct Root {
     pub name: Option<String>,
 }
 
+impl Root {
+    /// A folder or a file: a URI that begins with `file://`.
+    pub fn new(uri: impl Into<String>) -> Self {
+        Self { uri: uri.into(), name: None }
+    }
+
+    /// Sets the name for people.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+}
+
 /// A request for the client's folders, of [`Context::roots`]. Nothing is sent before it is polled.
 #[must_use = "nothing is sent before `.await`"]
 pub struct Roots<'c> {

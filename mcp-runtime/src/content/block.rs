@@ -121,13 +121,15 @@ pub enum Content {
     ResourceLink(ResourceLink),
     /// `"type": "resource"`
     Embedded(Embedded),
+    /// A block of another kind, as a client received it; written unchanged.
+    Unknown(Value),
 }
 
 /// The fields that every kind of block has.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct CommonFields {
-    annotations: Option<Box<Annotations>>,
-    meta: Option<Box<Map<String, Value>>>,
+pub(super) struct CommonFields {
+    pub(super) annotations: Option<Box<Annotations>>,
+    pub(super) meta: Option<Box<Map<String, Value>>>,
 }
 
 /// Implements the fields that all blocks have, and the conversion into [`Content`].
@@ -163,7 +165,7 @@ impl_annotation_setters!(Text Image Audio ResourceLink Embedded);
 pub struct Text {
     /// The wire's `text`.
     pub text: Cow<'static, str>,
-    common: CommonFields,
+    pub(super) common: CommonFields,
 }
 
 impl Text {
@@ -210,7 +212,7 @@ macro_rules! define_media {
             pub(crate) data: BinaryData,
             /// The wire's `mimeType`.
             pub mime: Cow<'static, str>,
-            common: CommonFields,
+            pub(super) common: CommonFields,
         }
 
         impl $block {
@@ -263,7 +265,7 @@ pub struct ResourceLink {
     pub size: Option<u64>,
     /// The wire's `icons`.
     pub icons: Vec<Icon>,
-    common: CommonFields,
+    pub(super) common: CommonFields,
 }
 
 impl ResourceLink {
@@ -323,7 +325,7 @@ impl ResourceLink {
 pub struct Embedded {
     /// The wire's `resource`.
     pub resource: ResourceContents,
-    common: CommonFields,
+    pub(super) common: CommonFields,
 }
 
 impl Embedded {
@@ -440,8 +442,12 @@ impl ContentWriter {
     }
 
     pub(crate) fn write_content(self, out: &mut Vec<u8>, content: &Content) {
+        if let Content::Unknown(block) = content {
+            return out.extend_from_slice(block.to_string().as_bytes());
+        }
         let mut block = Object::new(out);
         match content {
+            Content::Unknown(_) => {}
             Content::Text(text) => {
                 block.raw("type", "\"text\"").str("text", &text.text);
                 self.write_common(&mut block, &text.common);

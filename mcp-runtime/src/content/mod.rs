@@ -4,6 +4,8 @@ mod block;
 pub(crate) mod icon;
 mod into_content;
 mod json;
+#[cfg(feature = "client")]
+mod parse;
 mod prompt_message;
 mod resource_contents;
 
@@ -12,6 +14,8 @@ pub(crate) use block::{ContentWriter, impl_annotation_setters, impl_meta};
 pub use icon::{Icon, Theme};
 pub use into_content::IntoContent;
 pub use json::Json;
+#[cfg(feature = "client")]
+pub(crate) use parse::{parse_content, parse_message, parse_resource};
 pub use prompt_message::Message;
 pub(crate) use resource_contents::ResourceDefaults;
 pub use resource_contents::{Bytes, ResourceContents};

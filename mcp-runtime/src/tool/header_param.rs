@@ -14,7 +14,7 @@ const KEYWORD: &str = "x-mcp-header";
 ///
 /// # Errors
 /// The specification does not allow one of them, so that clients would drop the tool.
-pub(super) fn header_params(schema: &Value) -> Result<Vec<HeaderParam>, String> {
+pub(crate) fn header_params(schema: &Value) -> Result<Vec<HeaderParam>, String> {
     let mut params = Vec::new();
     collect(schema, Some(&[]), &mut params)?;
     let mut names = HashSet::new();

@@ -10,6 +10,8 @@ pub(crate) mod spec;
 pub(crate) use builder::DynHandler;
 pub use builder::{ToolBuilder, ToolCall, ToolDef};
 pub(crate) use entry::{ToolCatalog, ToolEntry, ToolHandler};
+#[cfg(feature = "client")]
+pub(crate) use header_param::header_params;
 pub(crate) use output::write_tool_result;
 pub(crate) use output::{AnyToolOutput, Structured};
 pub use output::{IntoToolResult, ToolResult};

@@ -45,7 +45,7 @@ const MAX_KEPT: usize = 1 << 20;
 
 /// One line, without its line ending.
 #[derive(Debug, PartialEq, Eq)]
-enum Line {
+pub(crate) enum Line {
     /// Its range in the buffer.
     Text(Range<usize>),
     /// The line exceeds the limit; the rest of it is discarded.
@@ -54,7 +54,7 @@ enum Line {
 
 /// A buffer that bytes are read into and lines are taken from, in place and with a limit on the length of a line.
 #[derive(Debug)]
-struct LineBuffer {
+pub(crate) struct LineBuffer {
     bytes: Vec<u8>,
     /// `start..end` has been read and not yet returned; it contains no line ending before `scanned`.
     start: usize,
@@ -66,12 +66,12 @@ struct LineBuffer {
 }
 
 impl LineBuffer {
-    fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self { bytes: vec![0; READ_SIZE], start: 0, scanned: 0, end: 0, limit, skipping: false }
     }
 
     /// Space for the next bytes, never empty; [`advance`](Self::advance) makes those that were read part of the buffer.
-    fn spare_capacity(&mut self) -> &mut [u8] {
+    pub(crate) fn spare_capacity(&mut self) -> &mut [u8] {
         if self.start == self.end {
             (self.start, self.scanned, self.end) = (0, 0, 0);
             if self.bytes.len() > MAX_KEPT {
@@ -91,13 +91,19 @@ impl LineBuffer {
         self.bytes.get_mut(self.end..).unwrap_or_default()
     }
 
+    /// The text of a line.
+    #[cfg(feature = "client")]
+    pub(crate) fn text(&self, line: Range<usize>) -> &[u8] {
+        self.bytes.get(line).unwrap_or_default()
+    }
+
     /// Appends the first `bytes` bytes of the spare capacity.
-    fn advance(&mut self, bytes: usize) {
+    pub(crate) fn advance(&mut self, bytes: usize) {
         self.end = (self.end + bytes).min(self.bytes.len());
     }
 
     /// The next complete line that has been read.
-    fn next_line(&mut self) -> Option<Line> {
+    pub(crate) fn next_line(&mut self) -> Option<Line> {
         loop {
             let Some(offset) = memchr::memchr(b'\n', self.bytes.get(self.scanned..self.end)?) else {
                 self.scanned = self.end;
@@ -124,7 +130,7 @@ impl LineBuffer {
     }
 
     /// What follows the last line ending, once the stream has ended.
-    fn last_line(&mut self) -> Option<Line> {
+    pub(crate) fn last_line(&mut self) -> Option<Line> {
         let start = std::mem::replace(&mut self.start, self.end);
         if self.skipping || start == self.end { None } else { Some(Line::Text(start..self.end)) }
     }

@@ -16,3 +16,6 @@ mod signal;
 mod stdio;
 mod stream;
 mod writer;
+
+#[cfg(feature = "client")]
+pub(crate) use connection::{Line, LineBuffer};

@@ -1,0 +1,234 @@
+//! Options of a client, each with its default.
+
+use std::{fmt, future::Future, sync::Arc, time::Duration};
+
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+
+use super::{
+    Client, Error,
+    core::Core,
+    handlers::{
+        ChangeEvent, ElicitAnswer, FormRequest, Handlers, LogMessage, ProgressUpdate, SampleAnswer,
+        SampleRequest, UrlRequest, async_handler,
+    },
+    http_link::HeaderHook,
+    target::{IntoTarget, Target},
+};
+use crate::{client_request::Root, protocol::Revision};
+
+/// Options that a connection needs.
+#[derive(Clone)]
+pub(super) struct ClientOptions {
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) revision: Option<Revision>,
+    pub(super) timeout: Duration,
+    pub(super) probe_timeout: Duration,
+    pub(super) max_message: usize,
+    pub(super) respawn: bool,
+    pub(super) inherit_environment: bool,
+    pub(super) environment: Vec<(String, String)>,
+    pub(super) hook: Option<HeaderHook>,
+}
+
+/// Connects to a server, with options; from [`Client::builder`].
+#[must_use = "nothing is connected before `connect`"]
+pub struct ClientBuilder {
+    options: ClientOptions,
+    handlers: Handlers,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    hook: Option<HeaderHook>,
+    invalid: Option<Error>,
+}
+
+impl fmt::Debug for ClientBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientBuilder").field("name", &self.options.name).finish_non_exhaustive()
+    }
+}
+
+impl ClientBuilder {
+    pub(super) fn new() -> Self {
+        Self {
+            options: ClientOptions {
+                name: env!("CARGO_PKG_NAME").to_owned(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                revision: None,
+                timeout: Duration::from_secs(5 * 60),
+                probe_timeout: Duration::from_secs(5),
+                max_message: 64 << 20,
+                respawn: false,
+                inherit_environment: false,
+                environment: Vec::new(),
+                hook: None,
+            },
+            handlers: Handlers::default(),
+            headers: Vec::new(),
+            hook: None,
+            invalid: None,
+        }
+    }
+
+    /// Sets the name and version that the server sees; those of this crate by default.
+    pub fn info(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
+        self.options.name = name.into();
+        self.options.version = version.into();
+        self
+    }
+
+    /// Uses this revision and no other; by default, the newest that both sides have.
+    pub fn revision(mut self, revision: Revision) -> Self {
+        self.options.revision = Some(revision);
+        self
+    }
+
+    /// Sets how long a request may wait for its response, unless it says otherwise itself; five minutes by default.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.options.timeout = limit;
+        self
+    }
+
+    /// Sets how long a server on byte streams may keep silent on `server/discover` before it is tried as a legacy one;
+    /// five seconds by default.
+    pub fn probe_timeout(mut self, limit: Duration) -> Self {
+        self.options.probe_timeout = limit;
+        self
+    }
+
+    /// Sets the largest message of the server in bytes; 64 MiB by default.
+    pub fn max_message(mut self, bytes: usize) -> Self {
+        self.options.max_message = bytes.max(1 << 10);
+        self
+    }
+
+    /// Starts a server's process again when a request finds it dead. The request that it died of is not repeated.
+    pub fn respawn(mut self) -> Self {
+        self.options.respawn = true;
+        self
+    }
+
+    /// Sets an environment variable of the server's process.
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.options.environment.push((name.into(), value.into()));
+        self
+    }
+
+    /// Gives the server's process the whole environment of this program, with its credentials; by default it gets `PATH`,
+    /// `HOME`, the language and a few others.
+    pub fn inherit_environment(mut self) -> Self {
+        self.options.inherit_environment = true;
+        self
+    }
+
+    /// Sends a header with every HTTP request.
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        match (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            (Ok(name), Ok(mut value)) => {
+                value.set_sensitive(true);
+                self.headers.push((name, value));
+            }
+            _ => {
+                self.invalid = Some(Error::invalid(format!("the header `{name}` or its value is not valid")));
+            }
+        }
+        self
+    }
+
+    /// Sends `Authorization: Bearer` with every HTTP request.
+    pub fn bearer_token(self, token: &str) -> Self {
+        self.header(header::AUTHORIZATION.as_str(), &format!("Bearer {token}"))
+    }
+
+    /// Changes the headers of each HTTP request before it is sent, for tokens that change.
+    pub fn headers_with(mut self, hook: impl Fn(&mut HeaderMap) + Send + Sync + 'static) -> Self {
+        self.hook = Some(Arc::new(hook));
+        self
+    }
+
+    /// Shows the server's forms to the user, and declares that the client can.
+    pub fn on_elicit<F, Fut>(mut self, f: F) -> Self
+    where
+        F: Fn(FormRequest) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ElicitAnswer> + Send + 'static,
+    {
+        self.handlers.elicit = Some(async_handler(f));
+        self
+    }
+
+    /// Shows the server's URLs to the user, and declares that the client can.
+    pub fn on_elicit_url<F, Fut>(mut self, f: F) -> Self
+    where
+        F: Fn(UrlRequest) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ElicitAnswer> + Send + 'static,
+    {
+        self.handlers.elicit_url = Some(async_handler(f));
+        self
+    }
+
+    /// Asks this program's model on behalf of the server, and declares that the client can.
+    pub fn on_sample<F, Fut>(mut self, f: F) -> Self
+    where
+        F: Fn(SampleRequest) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<SampleAnswer, String>> + Send + 'static,
+    {
+        self.handlers.sample = Some(async_handler(f));
+        self
+    }
+
+    /// Declares that the model of [`on_sample`](Self::on_sample) uses the tools that come with a request.
+    pub fn sample_with_tools(mut self) -> Self {
+        self.handlers.sample_tools = true;
+        self
+    }
+
+    /// Lists the folders that the user works in, and declares that the client can.
+    pub fn on_roots<F, Fut>(mut self, f: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Vec<Root>> + Send + 'static,
+    {
+        self.handlers.roots = Some(async_handler(move |()| f()));
+        self
+    }
+
+    /// Receives the server's log messages, in their order. The function must not block.
+    pub fn on_log(mut self, f: impl Fn(LogMessage) + Send + Sync + 'static) -> Self {
+        self.handlers.log = Some(Arc::new(f));
+        self
+    }
+
+    /// Receives the progress of every call that has no function of its own. The function must not block.
+    pub fn on_progress(mut self, f: impl Fn(ProgressUpdate) + Send + Sync + 'static) -> Self {
+        self.handlers.progress = Some(Arc::new(f));
+        self
+    }
+
+    /// Receives changes on the server, and subscribes to those of its lists. The function must not block.
+    pub fn on_change(mut self, f: impl Fn(ChangeEvent) + Send + Sync + 'static) -> Self {
+        self.handlers.change = Some(Arc::new(f));
+        self
+    }
+
+    /// Connects, and finds out which revision the server has; nothing is listed.
+    ///
+    /// # Errors
+    /// The server cannot be reached or started, or has no revision that this client has.
+    pub async fn connect(mut self, target: impl IntoTarget) -> Result<Client, Error> {
+        if let Some(invalid) = self.invalid {
+            return Err(invalid);
+        }
+        let (headers, hook) = (std::mem::take(&mut self.headers), self.hook.take());
+        if !headers.is_empty() || hook.is_some() {
+            self.options.hook = Some(Arc::new(move |map: &mut HeaderMap| {
+                for (name, value) in &headers {
+                    map.insert(name.clone(), value.clone());
+                }
+                if let Some(hook) = &hook {
+                    hook(map);
+                }
+            }));
+        }
+        let Target(target) = target.into_target();
+        Core::connect(self.options, self.handlers, target).await.map(Client::new)
+    }
+}

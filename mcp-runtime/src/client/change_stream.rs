@@ -1,0 +1,322 @@
+//! Subscriptions to changes. A legacy server gets a request for each resource; a server of 2026-07-28 one
+//! `subscriptions/listen` for everything, which is opened anew when what is wanted changes, without a gap, and after the
+//! stream has broken.
+//!
+//! See [subscriptions](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions).
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use tokio::{
+    sync::{Notify, watch},
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Error,
+    core::{CallOptions, Connection, Core, params},
+    handlers::{ChangeEvent, Listener},
+    http_link::LinkError,
+};
+
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// How long a server may take to acknowledge a subscription.
+const ACKNOWLEDGE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The subscriptions of a client of 2026-07-28.
+#[derive(Default)]
+pub(super) struct SubscriptionState {
+    is_driven: AtomicBool,
+    /// What is wanted has changed.
+    changed: Notify,
+    acknowledged: watch::Sender<Acknowledged>,
+}
+
+/// What the server has agreed to, of the filter that was sent last.
+#[derive(Default, Clone)]
+struct Acknowledged {
+    requested: Value,
+    answer: Option<Result<Value, Error>>,
+}
+
+/// How a stream of changes ended.
+enum StreamEnd {
+    /// With a result.
+    Graceful,
+    Broken(Error),
+}
+
+/// A subscription to a resource; dropping it ends the subscription.
+#[must_use = "dropping it ends the subscription"]
+pub struct ResourceSubscription {
+    core: Arc<Core>,
+    watch: u64,
+}
+
+impl fmt::Debug for ResourceSubscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResourceSubscription").finish_non_exhaustive()
+    }
+}
+
+impl Drop for ResourceSubscription {
+    fn drop(&mut self) {
+        let Some(uri) = self.core.inbox.unwatch(self.watch) else { return };
+        let Ok(connection) = self.core.connection() else { return };
+        if connection.revision.is_modern() {
+            return self.core.subscriptions.changed.notify_one();
+        }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let core = self.core.clone();
+        runtime.spawn(async move {
+            let (members, options) = (params(json!({ "uri": uri })), CallOptions::default());
+            // the subscription ends with the connection in any case
+            let _ended = core.request("resources/unsubscribe", members, &options).await;
+        });
+    }
+}
+
+impl Core {
+    /// Subscribes to a resource.
+    pub(super) async fn subscribe(
+        self: &Arc<Self>,
+        uri: &str,
+        listener: Listener<ChangeEvent>,
+    ) -> Result<ResourceSubscription, Error> {
+        let connection = self.connection()?;
+        let declared = connection.server.capabilities.get("resources").and_then(|r| r.get("subscribe"));
+        if declared != Some(&Value::Bool(true)) {
+            return Err(Error::unsupported("`resources.subscribe`"));
+        }
+        // first, so that no update is missed; dropped on failure
+        let subscription =
+            ResourceSubscription { core: self.clone(), watch: self.inbox.watch(uri, listener) };
+        if connection.revision.is_modern() {
+            self.wait_for_acknowledgement(&connection, uri).await?;
+        } else {
+            let (members, options) = (params(json!({ "uri": uri })), CallOptions::default());
+            let subscribed = self.request("resources/subscribe", members, &options).await;
+            subscribed.map_err(|error| error.of_resource(uri))?;
+        }
+        Ok(subscription)
+    }
+
+    async fn wait_for_acknowledgement(
+        self: &Arc<Self>,
+        connection: &Connection,
+        uri: &str,
+    ) -> Result<(), Error> {
+        let mut acknowledged = self.subscriptions.acknowledged.subscribe();
+        self.drive_subscriptions();
+        self.subscriptions.changed.notify_one();
+        let includes = |filter: &Value| {
+            let uris = filter.get("resourceSubscriptions").and_then(Value::as_array);
+            uris.is_some_and(|uris| uris.iter().any(|known| known == uri))
+        };
+        let answered = acknowledged
+            .wait_for(|acknowledged| includes(&acknowledged.requested) && acknowledged.answer.is_some());
+        let answer = timeout(ACKNOWLEDGE_TIMEOUT, answered).await;
+        let answer = match answer {
+            Ok(Ok(acknowledged)) => acknowledged.answer.clone(),
+            Ok(Err(_)) => Some(Err(Error::not_connected("the client was closed"))),
+            Err(_) => Some(Err(Error::Timeout { after: ACKNOWLEDGE_TIMEOUT })),
+        };
+        debug_assert!(connection.revision.is_modern());
+        match answer {
+            Some(Ok(filter)) if includes(&filter) => Ok(()),
+            Some(Err(error)) => Err(error),
+            _ => Err(Error::unsupported(format!("a subscription to `{uri}`"))),
+        }
+    }
+
+    /// Subscribes to changes of lists, if the program receives any.
+    pub(super) fn subscribe_to_lists(self: &Arc<Self>) {
+        if self.inbox.handlers.change.is_some()
+            && self.connection().is_ok_and(|connection| connection.revision.is_modern())
+        {
+            self.drive_subscriptions();
+            self.subscriptions.changed.notify_one();
+        }
+    }
+
+    fn drive_subscriptions(self: &Arc<Self>) {
+        if self.subscriptions.is_driven.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let core = self.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = core.drive() => {}
+                () = core.token.cancelled() => {}
+            }
+        });
+    }
+
+    /// The filter of everything that is wanted; `None` if nothing is.
+    fn wanted(&self) -> Option<Value> {
+        let connection = self.connection().ok()?;
+        let mut filter = json!({});
+        if self.inbox.handlers.change.is_some() {
+            for (capability, key) in [
+                ("tools", "toolsListChanged"),
+                ("prompts", "promptsListChanged"),
+                ("resources", "resourcesListChanged"),
+            ] {
+                let declared =
+                    connection.server.capabilities.get(capability).and_then(|c| c.get("listChanged"));
+                if declared == Some(&Value::Bool(true)) {
+                    filter[key] = true.into();
+                }
+            }
+        }
+        let uris = self.inbox.watched();
+        if !uris.is_empty() {
+            filter["resourceSubscriptions"] = uris.into();
+        }
+        (filter != json!({})).then_some(filter)
+    }
+
+    /// Keeps one stream open for what is wanted.
+    async fn drive(self: &Arc<Self>) {
+        let (ends, mut ended) = tokio::sync::mpsc::unbounded_channel::<(u64, StreamEnd)>();
+        let mut current: Option<(u64, CancellationToken, Value)> = None;
+        let mut pause = FIRST_PAUSE;
+        let mut was_lost = false;
+        loop {
+            let wanted = self.wanted();
+            let is_current = current.as_ref().map(|(_, _, filter)| filter) == wanted.as_ref();
+            if !is_current {
+                let old = current.take();
+                if let Some(filter) = wanted {
+                    let stream = self.open_stream(filter.clone(), ends.clone());
+                    let number = stream.0;
+                    // the old one goes on until the new one is acknowledged
+                    let mut acknowledged = self.subscriptions.acknowledged.subscribe();
+                    let answered = acknowledged.wait_for(|a| a.requested == filter && a.answer.is_some());
+                    let is_open = matches!(timeout(ACKNOWLEDGE_TIMEOUT, answered).await,
+                        Ok(Ok(answer)) if matches!(answer.answer, Some(Ok(_))));
+                    if is_open {
+                        pause = FIRST_PAUSE;
+                        if std::mem::take(&mut was_lost) {
+                            self.inbox.handlers.notify_change(ChangeEvent::Restored);
+                        }
+                    }
+                    current = Some((number, stream.1, filter));
+                }
+                if let Some((_, token, _)) = old {
+                    token.cancel();
+                }
+            }
+            tokio::select! {
+                () = self.subscriptions.changed.notified() => {}
+                Some((number, end)) = ended.recv() => {
+                    if current.as_ref().is_none_or(|(open, ..)| *open != number) {
+                        continue;
+                    }
+                    match end {
+                        StreamEnd::Graceful => {
+                            self.inbox.handlers.notify_change(ChangeEvent::Ended);
+                            // `current` stays, so that nothing is opened before something else is wanted
+                        }
+                        StreamEnd::Broken(error) => {
+                            tracing::debug!(%error, "the stream of changes broke");
+                            if !std::mem::replace(&mut was_lost, true) {
+                                self.inbox.handlers.notify_change(ChangeEvent::Lost);
+                            }
+                            // changes in between are not known
+                            self.lists.invalidate_all();
+                            self.reads.clear();
+                            current = None;
+                            sleep(pause).await;
+                            pause = (pause * 2).min(LONGEST_PAUSE);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Opens a stream; its number, and what ends it.
+    fn open_stream(
+        self: &Arc<Self>,
+        filter: Value,
+        ends: tokio::sync::mpsc::UnboundedSender<(u64, StreamEnd)>,
+    ) -> (u64, CancellationToken) {
+        let id = self.next_id();
+        let token = self.token.child_token();
+        self.subscriptions
+            .acknowledged
+            .send_replace(Acknowledged { requested: filter.clone(), answer: None });
+        let (core, cancelled) = (self.clone(), token.clone());
+        tokio::spawn(async move {
+            let end = tokio::select! {
+                end = core.read_stream(id, &filter) => end,
+                () = cancelled.cancelled() => return,
+            };
+            // a server that refuses has answered as well
+            let refusal = match &end {
+                StreamEnd::Broken(error) => Err(error.clone()),
+                StreamEnd::Graceful => Ok(json!({})),
+            };
+            core.subscriptions.answer(&filter, refusal);
+            // fails if the client was closed
+            let _closed = ends.send((id, end));
+        });
+        (id, token)
+    }
+
+    async fn read_stream(self: &Arc<Self>, id: u64, filter: &Value) -> StreamEnd {
+        let connection = match self.live_connection().await {
+            Ok(connection) => connection,
+            Err(error) => return StreamEnd::Broken(error),
+        };
+        let (mut messages, _registered) = self.inbox.open_stream(id);
+        let options = CallOptions::default();
+        let members = params(json!({ "notifications": filter }));
+        let mut request = std::pin::pin!(self.exchange_as(
+            id,
+            &connection.link,
+            connection.revision,
+            "subscriptions/listen",
+            members,
+            &options
+        ));
+        loop {
+            tokio::select! {
+                reply = &mut request => return match reply {
+                    Ok(Ok(_)) => StreamEnd::Graceful,
+                    Ok(Err(error)) => StreamEnd::Broken(error.into()),
+                    Err(LinkError::SessionLost) => StreamEnd::Broken(Error::not_connected("the session was lost")),
+                    Err(LinkError::Failed(error)) => StreamEnd::Broken(error),
+                },
+                Some(message) = messages.recv() => {
+                    if message["method"] == "notifications/subscriptions/acknowledged" {
+                        self.subscriptions.answer(filter, Ok(message["params"]["notifications"].clone()));
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl SubscriptionState {
+    /// Stores the first answer to a filter.
+    fn answer(&self, filter: &Value, answer: Result<Value, Error>) {
+        self.acknowledged.send_if_modified(|acknowledged| {
+            let is_first = acknowledged.requested == *filter && acknowledged.answer.is_none();
+            if is_first {
+                acknowledged.answer = Some(answer);
+            }
+            is_first
+        });
+    }
+}

@@ -1,0 +1,329 @@
+//! A server as a child process: its environment is an allow-list, its stderr is kept, and its process group ends with the
+//! connection. Closing its stdin comes first, then SIGTERM, then SIGKILL; where no time is left for that, as on a runtime
+//! that shuts down, SIGKILL at once.
+
+use std::{
+    collections::VecDeque,
+    ffi::OsString,
+    process::{Command, ExitStatus, Stdio},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+#[cfg(windows)]
+use process_wrap::tokio::JobObject;
+#[cfg(unix)]
+use process_wrap::tokio::ProcessGroup;
+use process_wrap::tokio::{ChildWrapper, CommandWrap};
+use tokio::{
+    io::AsyncReadExt,
+    process::{ChildStderr, ChildStdin, ChildStdout},
+    sync::watch,
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::Error;
+use crate::sync::Mutex;
+
+/// How much of stderr is kept.
+const STDERR_KEPT: usize = 64 << 10;
+/// How long a server may take to exit after its stdin was closed, and again after SIGTERM.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long output of a process that has exited may still arrive, since grandchildren can hold its pipe open.
+const LAST_OUTPUT: Duration = Duration::from_millis(200);
+/// How long a process whose output ended may take to exit before its status is reported as unknown.
+const LAST_STATUS: Duration = Duration::from_millis(500);
+
+/// The variables that servers get without being asked: where programs and the user's files are, and the language.
+const ENVIRONMENT: &[&str] = &[
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    // Windows
+    "APPDATA",
+    "COMSPEC",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "LOCALAPPDATA",
+    "NUMBER_OF_PROCESSORS",
+    "PATHEXT",
+    "PROCESSOR_ARCHITECTURE",
+    "PROGRAMDATA",
+    "PROGRAMFILES",
+    "SYSTEMDRIVE",
+    "SYSTEMROOT",
+    "TEMP",
+    "TMP",
+    "USERNAME",
+    "USERPROFILE",
+    "WINDIR",
+];
+
+/// A child process; clones are the same one.
+#[derive(Debug, Clone)]
+pub(super) struct ChildHandle {
+    exit: watch::Receiver<Exit>,
+    stderr: Arc<Mutex<VecDeque<u8>>>,
+    pub(super) id: Option<u32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Exit {
+    Running,
+    /// The process has exited; the rest of its group may not.
+    Exited(Option<ExitStatus>),
+    /// The whole group was ended.
+    Ended(Option<ExitStatus>),
+}
+
+/// Every child that runs, for [`end_children`].
+static CHILDREN: Mutex<Vec<(u64, CancellationToken, watch::Receiver<Exit>)>> = Mutex::new(Vec::new());
+static NEXT_CHILD: AtomicU64 = AtomicU64::new(0);
+/// Whether `main` is the crate's, which ends children when it returns and on signals.
+static MANAGED_MAIN: AtomicBool = AtomicBool::new(false);
+static HANDLES_SIGNALS: AtomicBool = AtomicBool::new(false);
+
+/// Kills the group of a process that is dropped before it was ended.
+struct GroupGuard(Box<dyn ChildWrapper>);
+
+impl Drop for GroupGuard {
+    fn drop(&mut self) {
+        // fails if the group has ended
+        let _ended = self.0.start_kill();
+    }
+}
+
+/// Starts a process in a group of its own. `token` ends it; it is cancelled when the process has exited by itself.
+pub(super) fn spawn(
+    command: &Command,
+    inherit_environment: bool,
+    token: &CancellationToken,
+) -> Result<(ChildHandle, ChildStdout, ChildStdin), Error> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let mut started = Command::new(resolve(command.get_program()));
+    started.args(command.get_args());
+    if let Some(dir) = command.get_current_dir() {
+        started.current_dir(dir);
+    }
+    if !inherit_environment {
+        started.env_clear();
+        for name in ENVIRONMENT {
+            if let Some(value) = std::env::var_os(name) {
+                started.env(name, value);
+            }
+        }
+    }
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => started.env(name, value),
+            None => started.env_remove(name),
+        };
+    }
+    started.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut wrapped = CommandWrap::from(tokio::process::Command::from(started));
+    #[cfg(unix)]
+    wrapped.wrap(ProcessGroup::leader());
+    #[cfg(windows)]
+    wrapped.wrap(JobObject);
+    let not_started =
+        |error: std::io::Error| Error::not_connected(format!("`{program}` cannot be started: {error}"));
+    let mut child = GroupGuard(wrapped.spawn().map_err(not_started)?);
+    let (Some(stdin), Some(stdout), Some(stderr)) =
+        (child.0.stdin().take(), child.0.stdout().take(), child.0.stderr().take())
+    else {
+        return Err(Error::not_connected("the child process has no pipes"));
+    };
+    let kept = Arc::new(Mutex::new(VecDeque::new()));
+    let (sender, exit) = watch::channel(Exit::Running);
+    let handle = ChildHandle { exit: exit.clone(), stderr: kept.clone(), id: child.0.id() };
+    let number = NEXT_CHILD.fetch_add(1, Ordering::Relaxed);
+    CHILDREN.lock().push((number, token.clone(), exit));
+    tokio::spawn(keep_stderr(stderr, kept));
+    tokio::spawn(own(child, number, sender, token.clone()));
+    if MANAGED_MAIN.load(Ordering::Relaxed) {
+        end_children_on_signal();
+    }
+    Ok((handle, stdout, stdin))
+}
+
+/// Owns a process until its group has ended.
+async fn own(mut child: GroupGuard, number: u64, exit: watch::Sender<Exit>, token: CancellationToken) {
+    let _unregister = Unregister(number);
+    let exited = tokio::select! {
+        status = child.0.wait() => Some(status.ok()),
+        () = token.cancelled() => None,
+    };
+    let status = match exited {
+        Some(status) => {
+            // its last messages may be in the pipe
+            exit.send_replace(Exit::Exited(status));
+            tokio::select! {
+                () = sleep(LAST_OUTPUT) => {}
+                () = token.cancelled() => {}
+            }
+            token.cancel();
+            status
+        }
+        None => end(&mut child).await,
+    };
+    exit.send_replace(Exit::Exited(status));
+    // what it started is in its group, and has no other owner
+    let _ended = child.0.start_kill();
+    exit.send_replace(Exit::Ended(status));
+}
+
+/// Ends a process whose stdin has been closed.
+async fn end(child: &mut GroupGuard) -> Option<ExitStatus> {
+    if let Ok(status) = timeout(GRACE, child.0.wait()).await {
+        return status.ok();
+    }
+    #[cfg(unix)]
+    {
+        const SIGTERM: i32 = 15;
+        let _ended = child.0.signal(SIGTERM);
+        if let Ok(status) = timeout(GRACE, child.0.wait()).await {
+            return status.ok();
+        }
+    }
+    let _ended = child.0.start_kill();
+    timeout(GRACE, child.0.wait()).await.ok()?.ok()
+}
+
+struct Unregister(u64);
+
+impl Drop for Unregister {
+    fn drop(&mut self) {
+        CHILDREN.lock().retain(|(number, ..)| *number != self.0);
+    }
+}
+
+async fn keep_stderr(mut stderr: ChildStderr, kept: Arc<Mutex<VecDeque<u8>>>) {
+    let mut chunk = [0; 4096];
+    while let Ok(bytes @ 1..) = stderr.read(&mut chunk).await {
+        let mut kept = kept.lock();
+        kept.extend(chunk.get(..bytes).unwrap_or_default());
+        let excess = kept.len().saturating_sub(STDERR_KEPT);
+        kept.drain(..excess);
+    }
+}
+
+impl ChildHandle {
+    /// The end of what the process wrote to stderr.
+    pub(super) fn stderr(&self) -> String {
+        let kept: Vec<u8> = self.stderr.lock().iter().copied().collect();
+        String::from_utf8_lossy(&kept).into_owned()
+    }
+
+    /// Waits until the process and its group have ended.
+    pub(super) async fn ended(&self) {
+        // the sender is dropped with the task that ends the process
+        let mut exit = self.exit.clone();
+        let _closed = exit.wait_for(|exit| matches!(exit, Exit::Ended(_))).await;
+    }
+
+    /// The error of requests to the process, whose output has ended.
+    pub(super) async fn closed_error(&self) -> Error {
+        let mut exit = self.exit.clone();
+        let status = match timeout(LAST_STATUS, exit.wait_for(|exit| *exit != Exit::Running)).await {
+            Ok(Ok(exit)) => match *exit {
+                Exit::Running => None,
+                Exit::Exited(status) | Exit::Ended(status) => status,
+            },
+            _ => None,
+        };
+        Error::Closed { status, stderr: self.stderr() }
+    }
+}
+
+/// Ends every child process of this program's clients, and waits for their end.
+///
+/// [`mcp_runtime::main`](crate::main) does so when `main` returns.
+pub async fn end_children() {
+    let children: Vec<_> = {
+        let children = CHILDREN.lock();
+        children.iter().map(|(_, token, exit)| (token.clone(), exit.clone())).collect()
+    };
+    for (token, _) in &children {
+        token.cancel();
+    }
+    for (_, mut exit) in children {
+        let _closed = exit.wait_for(|exit| matches!(exit, Exit::Ended(_))).await;
+    }
+}
+
+/// Ends every child process when this program gets SIGTERM or SIGINT, and then exits.
+///
+/// Without it a signal ends the program alone: its children's stdin is closed, on which most servers exit. Call it on the
+/// runtime, once; programs with [`mcp_runtime::main`](crate::main) need not.
+pub fn end_children_on_signal() {
+    if HANDLES_SIGNALS.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    tokio::spawn(async {
+        let number = signalled().await;
+        end_children().await;
+        if MANAGED_MAIN.load(Ordering::Relaxed) {
+            // a server in the same program answers its last calls, and `main` returns
+            sleep(Duration::from_secs(15)).await;
+        }
+        std::process::exit(128 + number);
+    });
+}
+
+#[cfg(unix)]
+async fn signalled() -> i32 {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut terminate), Ok(mut interrupt)) =
+        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = terminate.recv() => 15,
+        _ = interrupt.recv() => 2,
+    }
+}
+
+#[cfg(not(unix))]
+async fn signalled() -> i32 {
+    match tokio::signal::ctrl_c().await {
+        Ok(()) => 2,
+        Err(_) => std::future::pending().await,
+    }
+}
+
+/// Marks that `main` is the crate's.
+pub(crate) fn manage_main() {
+    MANAGED_MAIN.store(true, Ordering::Relaxed);
+}
+
+/// On Windows, programs like `npx` are `.cmd` files, which are not found without the extension.
+#[cfg(windows)]
+fn resolve(program: &std::ffi::OsStr) -> OsString {
+    let path = std::path::Path::new(program);
+    if path.extension().is_some() || path.components().count() != 1 {
+        return program.to_owned();
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let candidates = std::env::split_paths(&folders).flat_map(|folder| {
+        ["exe", "cmd", "bat"].map(|extension| folder.join(path).with_extension(extension))
+    });
+    candidates.into_iter().find(|file| file.is_file()).map_or_else(|| program.to_owned(), Into::into)
+}
+
+#[cfg(not(windows))]
+fn resolve(program: &std::ffi::OsStr) -> OsString {
+    program.to_owned()
+}

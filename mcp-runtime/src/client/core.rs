@@ -1,0 +1,503 @@
+//! A client's connection: how it is opened, what it agreed on, and requests over it, which survive a lost session and a
+//! process that is started again.
+
+use std::{
+    collections::HashMap,
+    process::Command,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use serde_json::{Map, Value, json};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep, sleep_until},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Error,
+    builder::ClientOptions,
+    change_stream::SubscriptionState,
+    child_process,
+    handlers::{Handlers, Listener, ProgressUpdate},
+    http_link::{HttpLink, LinkError},
+    inbox::Inbox,
+    known_tools::KnownTools,
+    line_link::LineLink,
+    lists::ListCaches,
+    negotiation::{self, Agreement, ServerFacts},
+    outgoing::{OutgoingRequest, RawReply, RequestParams, notification_text},
+    read_cache::ReadCache,
+    target::{BoxReader, BoxWriter, TargetKind},
+};
+use crate::{
+    protocol::{
+        LogLevel, META_CLIENT_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_PROGRESS_TOKEN,
+        META_PROTOCOL_VERSION, Revision, UNSUPPORTED_PROTOCOL_VERSION,
+    },
+    server::Server,
+    sync::{Mutex, RwLock},
+};
+
+/// How long a process must have lived so that the next one is started without a pause.
+const STABLE: Duration = Duration::from_secs(30);
+const FIRST_RESPAWN_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_RESPAWN_PAUSE: Duration = Duration::from_secs(30);
+/// The buffer of a connection to a server in this process.
+const IN_PROCESS_BUFFER: usize = 256 << 10;
+
+/// The transport of a connection.
+#[derive(Debug)]
+pub(super) enum ServerLink {
+    Lines(LineLink),
+    Http(HttpLink),
+}
+
+impl ServerLink {
+    async fn request(&self, request: OutgoingRequest) -> Result<RawReply, LinkError> {
+        match self {
+            Self::Lines(link) => Ok(link.request(request).await?),
+            Self::Http(link) => link.request(request).await,
+        }
+    }
+
+    pub(super) async fn notify(&self, text: Vec<u8>) -> Result<(), Error> {
+        match self {
+            Self::Lines(link) => link.notify(text).await,
+            Self::Http(link) => link.notify(text).await,
+        }
+    }
+
+    pub(super) async fn close(&self) {
+        match self {
+            Self::Lines(link) => link.close().await,
+            Self::Http(link) => link.close().await,
+        }
+    }
+
+    pub(super) fn is_http(&self) -> bool {
+        matches!(self, Self::Http(_))
+    }
+}
+
+/// A transport with what was agreed on it.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) link: Arc<ServerLink>,
+    pub(super) revision: Revision,
+    pub(super) server: ServerFacts,
+    /// Grows with every handshake.
+    pub(super) generation: u64,
+}
+
+/// How a link is opened, also again.
+enum LinkSource {
+    Command(Box<Command>),
+    Url(String),
+    Server(Server),
+    /// Byte streams, which are open already.
+    Once,
+}
+
+/// Options of one request.
+#[derive(Clone, Default)]
+pub(super) struct CallOptions {
+    pub(super) timeout: Option<Duration>,
+    /// Whether progress begins the time limit anew.
+    pub(super) progress_extends: bool,
+    pub(super) on_progress: Option<Listener<ProgressUpdate>>,
+    pub(super) meta: Map<String, Value>,
+}
+
+/// Everything that clones of a client share.
+pub(super) struct Core {
+    pub(super) options: ClientOptions,
+    pub(super) inbox: Arc<Inbox>,
+    /// Ends everything.
+    pub(super) token: CancellationToken,
+    source: LinkSource,
+    connection: RwLock<Option<Arc<Connection>>>,
+    reconnecting: tokio::sync::Mutex<RespawnState>,
+    next_id: AtomicU64,
+    log_level: Mutex<Option<LogLevel>>,
+    pub(super) lists: ListCaches,
+    pub(super) reads: ReadCache,
+    pub(super) tools: KnownTools,
+    pub(super) subscriptions: SubscriptionState,
+}
+
+#[derive(Default)]
+struct RespawnState {
+    started: Option<Instant>,
+    pause: Duration,
+}
+
+impl Core {
+    pub(super) async fn connect(
+        options: ClientOptions,
+        handlers: Handlers,
+        target: TargetKind,
+    ) -> Result<Arc<Self>, Error> {
+        let mut streams = None;
+        let source = match target {
+            TargetKind::Command(mut command) => {
+                command.envs(options.environment.iter().map(|(name, value)| (name, value)));
+                LinkSource::Command(Box::new(command))
+            }
+            TargetKind::Url(url) => LinkSource::Url(url),
+            TargetKind::Server(server) => LinkSource::Server(server),
+            TargetKind::Streams(reader, writer) => {
+                streams = Some((reader, writer));
+                LinkSource::Once
+            }
+            TargetKind::Invalid(error) => return Err(error),
+        };
+        let core = Arc::new(Self {
+            options,
+            inbox: Arc::new(Inbox::new(handlers)),
+            token: CancellationToken::new(),
+            source,
+            connection: RwLock::new(None),
+            reconnecting: tokio::sync::Mutex::default(),
+            next_id: AtomicU64::new(1),
+            log_level: Mutex::new(None),
+            lists: ListCaches::default(),
+            reads: ReadCache::default(),
+            tools: KnownTools::default(),
+            subscriptions: SubscriptionState::default(),
+        });
+        // a failure, or dropping the future, ends what was started
+        let guard = core.token.clone().drop_guard();
+        let weak = Arc::downgrade(&core);
+        core.inbox.on_stale(Arc::new(move |stale| {
+            if let Some(core) = weak.upgrade() {
+                core.lists.invalidate(stale);
+                core.reads.invalidate(stale);
+            }
+        }));
+        core.reconnecting.lock().await.started = Some(Instant::now());
+        let connection = core.open(streams, 0).await?;
+        *core.connection.write() = Some(Arc::new(connection));
+        guard.disarm();
+        core.subscribe_to_lists();
+        Ok(core)
+    }
+
+    /// The connection as it is, also if it is closed.
+    pub(super) fn connection(&self) -> Result<Arc<Connection>, Error> {
+        self.connection.read().clone().ok_or_else(|| Error::not_connected("the client was closed"))
+    }
+
+    pub(super) fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn set_log_level(&self, level: LogLevel) {
+        *self.log_level.lock() = Some(level);
+    }
+
+    /// Ends the connection, and the server's process with it.
+    pub(super) async fn close(&self) {
+        let connection = self.connection.write().take();
+        if let Some(connection) = connection {
+            connection.link.close().await;
+        }
+        self.token.cancel();
+    }
+
+    /// Opens a link and agrees on a revision.
+    async fn open(
+        &self,
+        streams: Option<(BoxReader, BoxWriter)>,
+        generation: u64,
+    ) -> Result<Connection, Error> {
+        let key = self.source_key();
+        let remembered = key.as_deref().and_then(negotiation::remembered);
+        let mut link = self.open_link(streams)?;
+        let agreed = match negotiation::negotiate(self, &link, remembered).await {
+            // servers that end when the first request is not `initialize`
+            Err(Error::Closed { .. })
+                if matches!(self.source, LinkSource::Command(_))
+                    && self.options.revision.is_none()
+                    && remembered.is_none() =>
+            {
+                link.close().await;
+                link = self.open_link(None)?;
+                negotiation::initialize(self, &link, Revision::LATEST_LEGACY).await
+            }
+            agreed => agreed,
+        };
+        let Agreement { revision, server } = match agreed {
+            Ok(agreed) => agreed,
+            Err(error) => {
+                link.close().await;
+                return Err(error);
+            }
+        };
+        if let Some(key) = key {
+            negotiation::remember(key, revision);
+        }
+        Ok(Connection { link: Arc::new(link), revision, server, generation })
+    }
+
+    /// What the server is remembered by; `None` if it is not the same the next time.
+    fn source_key(&self) -> Option<String> {
+        match &self.source {
+            LinkSource::Command(command) => Some(format!("{command:?}")),
+            LinkSource::Url(url) => Some(url.clone()),
+            LinkSource::Server(_) | LinkSource::Once => None,
+        }
+    }
+
+    fn open_link(&self, streams: Option<(BoxReader, BoxWriter)>) -> Result<ServerLink, Error> {
+        let token = self.token.child_token();
+        let (inbox, limit) = (self.inbox.clone(), self.options.max_message);
+        Ok(match &self.source {
+            LinkSource::Command(command) => {
+                let (process, stdout, stdin) =
+                    child_process::spawn(command, self.options.inherit_environment, &token)?;
+                ServerLink::Lines(LineLink::new(stdout, stdin, Some(process), inbox, token, limit))
+            }
+            LinkSource::Url(url) => {
+                ServerLink::Http(HttpLink::new(url, self.options.hook.clone(), inbox, token, limit)?)
+            }
+            LinkSource::Server(server) => {
+                let (ours, theirs) = tokio::io::duplex(IN_PROCESS_BUFFER);
+                let (server, ended) = (server.clone(), token.clone());
+                tokio::spawn(async move {
+                    let (reader, writer) = tokio::io::split(theirs);
+                    tokio::select! {
+                        served = server.serve(reader, writer) => drop(served),
+                        () = ended.cancelled() => {}
+                    }
+                });
+                let (reader, writer) = tokio::io::split(ours);
+                ServerLink::Lines(LineLink::new(reader, writer, None, inbox, token, limit))
+            }
+            LinkSource::Once => {
+                let (reader, writer) =
+                    streams.ok_or_else(|| Error::not_connected("the streams have ended"))?;
+                ServerLink::Lines(LineLink::new(reader, writer, None, inbox, token, limit))
+            }
+        })
+    }
+
+    /// The connection, after its process was started again if it is dead and that is wanted.
+    pub(super) async fn live_connection(&self) -> Result<Arc<Connection>, Error> {
+        let connection = self.connection()?;
+        let is_dead = matches!(&*connection.link, ServerLink::Lines(link) if link.is_closed());
+        if is_dead && self.options.respawn && matches!(self.source, LinkSource::Command(_)) {
+            return self.reconnect(&connection).await;
+        }
+        Ok(connection)
+    }
+
+    /// A new handshake in place of this connection's, unless another request has made one already.
+    async fn reconnect(&self, old: &Arc<Connection>) -> Result<Arc<Connection>, Error> {
+        let mut state = self.reconnecting.lock().await;
+        let current = self.connection()?;
+        if current.generation != old.generation {
+            return Ok(current);
+        }
+        let generation = old.generation + 1;
+        let connection = match &*old.link {
+            ServerLink::Http(link) => {
+                link.forget_session();
+                let agreed = if old.revision.is_modern() {
+                    negotiation::negotiate(self, &old.link, None).await?
+                } else {
+                    negotiation::initialize(self, &old.link, old.revision).await?
+                };
+                let Agreement { revision, server } = agreed;
+                Connection { link: old.link.clone(), revision, server, generation }
+            }
+            ServerLink::Lines(link) => {
+                link.close().await;
+                let lived = state.started.map_or(STABLE, |started| started.elapsed());
+                state.pause = if lived >= STABLE {
+                    Duration::ZERO
+                } else {
+                    (state.pause * 2).clamp(FIRST_RESPAWN_PAUSE, LONGEST_RESPAWN_PAUSE)
+                };
+                sleep(state.pause).await;
+                state.started = Some(Instant::now());
+                self.open(None, generation).await?
+            }
+        };
+        let connection = Arc::new(connection);
+        {
+            let mut slot = self.connection.write();
+            if slot.is_none() {
+                return Err(Error::not_connected("the client was closed"));
+            }
+            *slot = Some(connection.clone());
+        }
+        drop(state);
+        self.lists.invalidate_all();
+        self.reads.clear();
+        self.restore_session(&connection).await;
+        Ok(connection)
+    }
+
+    /// Sets again what a legacy server keeps for a session: subscriptions and the log level.
+    async fn restore_session(&self, connection: &Arc<Connection>) {
+        if connection.revision.is_modern() {
+            return;
+        }
+        let level = *self.log_level.lock();
+        let mut requests: Vec<(&str, Value)> = self
+            .inbox
+            .watched()
+            .into_iter()
+            .map(|uri| ("resources/subscribe", json!({ "uri": uri })))
+            .collect();
+        if let Some(level) = level {
+            requests.push(("logging/setLevel", json!({ "level": level.as_str() })));
+        }
+        for (method, params) in requests {
+            let Value::Object(params) = params else { continue };
+            // one that fails must not fail the request that found the session lost
+            let restored = self
+                .exchange(
+                    &connection.link,
+                    connection.revision,
+                    method,
+                    params.into(),
+                    &CallOptions::default(),
+                )
+                .await;
+            if let Err(LinkError::Failed(error)) = restored {
+                tracing::warn!(%error, "`{method}` could not be repeated in the new session");
+            }
+        }
+    }
+
+    /// Sends a request, after a new handshake if the server has forgotten the session; the raw JSON of the result.
+    pub(super) async fn request(
+        &self,
+        method: &str,
+        params: RequestParams,
+        options: &CallOptions,
+    ) -> Result<String, Error> {
+        let mut has_retried = false;
+        loop {
+            let connection = self.live_connection().await?;
+            let sent =
+                self.exchange(&connection.link, connection.revision, method, params.clone(), options).await;
+            let retry = match sent {
+                Ok(Ok(json)) => return Ok(json),
+                Ok(Err(error)) if error.code == UNSUPPORTED_PROTOCOL_VERSION && !has_retried => true,
+                Err(LinkError::SessionLost) if !has_retried => true,
+                Ok(Err(error)) => return Err(error.into()),
+                Err(LinkError::SessionLost) => {
+                    return Err(Error::not_connected(
+                        "the server does not keep the session that it has just begun",
+                    ));
+                }
+                Err(LinkError::Failed(error)) => return Err(error),
+            };
+            has_retried |= retry;
+            self.reconnect(&connection).await?;
+        }
+    }
+
+    pub(super) async fn notify(&self, method: &str, params: &Map<String, Value>) -> Result<(), Error> {
+        self.connection()?.link.notify(notification_text(method, params)).await
+    }
+
+    /// One request and its response, within the time limit.
+    pub(super) async fn exchange(
+        &self,
+        link: &ServerLink,
+        revision: Revision,
+        method: &str,
+        params: RequestParams,
+        options: &CallOptions,
+    ) -> Result<RawReply, LinkError> {
+        self.exchange_as(self.next_id(), link, revision, method, params, options).await
+    }
+
+    /// The same with this id.
+    pub(super) async fn exchange_as(
+        &self,
+        id: u64,
+        link: &ServerLink,
+        revision: Revision,
+        method: &str,
+        mut params: RequestParams,
+        options: &CallOptions,
+    ) -> Result<RawReply, LinkError> {
+        let wants_progress = options.on_progress.is_some()
+            || options.progress_extends
+            || (self.inbox.handlers.progress.is_some() && method == "tools/call");
+        self.add_meta(&mut params, revision, wants_progress.then_some(id), &options.meta);
+        let mut request = OutgoingRequest::new(id, method, &params, revision);
+        if link.is_http() && revision.is_modern() && method == "tools/call" {
+            request.param_headers = self.tools.param_headers(&params.members)?;
+        }
+        let activity = Arc::new(Notify::new());
+        let _registered = wants_progress
+            .then(|| self.inbox.expect_progress(id, options.on_progress.clone(), activity.clone()));
+        let limit = options.timeout.unwrap_or(self.options.timeout);
+        let mut deadline = Instant::now() + limit;
+        let mut response = std::pin::pin!(link.request(request));
+        loop {
+            tokio::select! {
+                // progress that came before the response is delivered before it
+                biased;
+                reply = &mut response => return reply,
+                () = activity.notified(), if options.progress_extends => deadline = Instant::now() + limit,
+                () = sleep_until(deadline), if method != "subscriptions/listen" => {
+                    return Err(Error::Timeout { after: limit }.into());
+                }
+            }
+        }
+    }
+
+    fn add_meta(
+        &self,
+        params: &mut RequestParams,
+        revision: Revision,
+        progress_token: Option<u64>,
+        own: &Map<String, Value>,
+    ) {
+        if !revision.is_modern() && progress_token.is_none() && own.is_empty() {
+            return;
+        }
+        let level = *self.log_level.lock();
+        let meta = params.meta();
+        for (key, value) in own {
+            meta.insert(key.clone(), value.clone());
+        }
+        if let Some(token) = progress_token {
+            meta.insert(META_PROGRESS_TOKEN.to_owned(), token.into());
+        }
+        if revision.is_modern() {
+            meta.insert(META_PROTOCOL_VERSION.to_owned(), revision.as_str().into());
+            meta.insert(META_CLIENT_INFO.to_owned(), self.client_info());
+            meta.insert(META_CLIENT_CAPABILITIES.to_owned(), self.inbox.handlers.capabilities(revision));
+            if let Some(level) = level {
+                meta.insert(META_LOG_LEVEL.to_owned(), level.as_str().into());
+            }
+        }
+    }
+
+    pub(super) fn client_info(&self) -> Value {
+        json!({ "name": self.options.name, "version": self.options.version })
+    }
+}
+
+/// Params of these members.
+pub(super) fn params(members: Value) -> RequestParams {
+    match members {
+        Value::Object(members) => members.into(),
+        _ => RequestParams::default(),
+    }
+}
+
+/// Revisions that servers were found to have, by command line or URL.
+pub(super) type RememberedRevisions = HashMap<String, Revision>;

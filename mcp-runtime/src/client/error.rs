@@ -1,0 +1,184 @@
+//! What can go wrong between a client and its server, as kinds that a program can match on. No error contains a token or
+//! a header that was sent.
+
+use std::{fmt, process::ExitStatus, time::Duration};
+
+use serde_json::Value;
+
+use super::CallResult;
+use crate::{jsonrpc::ProtocolError, protocol};
+
+/// Why a request to a server has no result.
+///
+/// The result of a tool that failed is not an error: it is a [`CallResult`] with `is_error`, unless
+/// [`ok`](CallResult::ok) makes it one.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Error {
+    /// No connection to the server: it was not reached, or the connection broke before the response.
+    NotConnected {
+        /// What happened, for people.
+        reason: String,
+    },
+    /// The server does not declare this capability, or has no version of the protocol that this client has.
+    Unsupported {
+        /// What is not supported.
+        what: String,
+    },
+    /// The server has no resource with this URI (`-32002`, or `-32602` for `resources/read`).
+    NotFound {
+        /// The requested URI.
+        uri: String,
+    },
+    /// HTTP 401: the server does not accept the credentials, or requires some.
+    Unauthorized {
+        /// The value of `WWW-Authenticate`.
+        challenge: Option<String>,
+    },
+    /// HTTP 403: the credentials do not suffice.
+    Forbidden {
+        /// The scopes that the server asks for; empty if it names none.
+        scopes: Vec<String>,
+    },
+    /// The tool failed; of [`CallResult::ok`].
+    Tool {
+        /// Its text blocks.
+        text: String,
+        /// The whole result.
+        result: Box<CallResult>,
+    },
+    /// A JSON-RPC error.
+    Protocol {
+        /// The wire's `code`.
+        code: i64,
+        /// The wire's `message`.
+        message: String,
+        /// The wire's `data`.
+        data: Option<Value>,
+    },
+    /// No response within the time limit; the server was notified that the request is cancelled.
+    Timeout {
+        /// The limit.
+        after: Duration,
+    },
+    /// The call was cancelled: by the server, or because a task was.
+    Cancelled,
+    /// The server's process ended, or its output did.
+    Closed {
+        /// Its exit status; `None` for a server that is not a child process, or has not exited.
+        status: Option<ExitStatus>,
+        /// The end of what it wrote to stderr, at most 64 KiB.
+        stderr: String,
+    },
+    /// A message exceeds [`max_message`](super::ClientBuilder::max_message).
+    TooLarge {
+        /// The limit in bytes.
+        limit: usize,
+    },
+    /// Another status of HTTP than success, without a JSON-RPC error.
+    Http {
+        /// The status code.
+        status: u16,
+        /// The beginning of the body.
+        body: String,
+    },
+    /// A message of the server, or a value given to the client, is not what the protocol or a schema requires.
+    Invalid {
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A function of this program that answers requests of the server failed.
+    Handler {
+        /// The method of the server's request.
+        method: String,
+        /// What the function returned.
+        message: String,
+    },
+}
+
+impl Error {
+    pub(super) fn not_connected(reason: impl fmt::Display) -> Self {
+        Self::NotConnected { reason: reason.to_string() }
+    }
+
+    pub(super) fn invalid(what: impl Into<String>) -> Self {
+        Self::Invalid { what: what.into() }
+    }
+
+    pub(super) fn unsupported(what: impl Into<String>) -> Self {
+        Self::Unsupported { what: what.into() }
+    }
+
+    /// The code of a JSON-RPC error.
+    #[must_use]
+    pub fn code(&self) -> Option<i64> {
+        match self {
+            Self::Protocol { code, .. } => Some(*code),
+            _ => None,
+        }
+    }
+
+    /// The same error, or `NotFound` if it is how servers say that they have no such resource.
+    pub(super) fn of_resource(self, uri: &str) -> Self {
+        match self {
+            Self::Protocol { code: protocol::RESOURCE_NOT_FOUND, .. } => {
+                Self::NotFound { uri: uri.to_owned() }
+            }
+            // 2026-07-28 has no code of its own for it; the URI is the only param that this client sends
+            Self::Protocol { code: protocol::INVALID_PARAMS, .. } => Self::NotFound { uri: uri.to_owned() },
+            other => other,
+        }
+    }
+}
+
+impl From<ProtocolError> for Error {
+    fn from(error: ProtocolError) -> Self {
+        let ProtocolError { code, message, data } = error;
+        Self::Protocol { code, message, data }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotConnected { reason } => write!(f, "not connected: {reason}"),
+            Self::Unsupported { what } => write!(f, "the server does not support {what}"),
+            Self::NotFound { uri } => write!(f, "no resource `{uri}`"),
+            Self::Unauthorized { .. } => f.write_str("the server requires authorization (HTTP 401)"),
+            Self::Forbidden { scopes } if scopes.is_empty() => {
+                f.write_str("the server refuses access (HTTP 403)")
+            }
+            Self::Forbidden { scopes } => {
+                write!(
+                    f,
+                    "the server refuses access (HTTP 403)\nit asks for the scopes `{}`",
+                    scopes.join(" ")
+                )
+            }
+            Self::Tool { text, .. } => write!(f, "the tool failed: {text}"),
+            Self::Protocol { code, message, .. } => write!(f, "{message} ({code})"),
+            Self::Timeout { after } => write!(f, "no response within {after:?}"),
+            Self::Cancelled => f.write_str("the call was cancelled"),
+            Self::Closed { status, stderr } => {
+                f.write_str("the server closed the connection")?;
+                if let Some(status) = status {
+                    write!(f, " ({status})")?;
+                }
+                if stderr.is_empty() {
+                    Ok(())
+                } else {
+                    write!(f, "\nits stderr ends with:\n{}", stderr.trim_end())
+                }
+            }
+            Self::TooLarge { limit } => {
+                write!(f, "a message of the server exceeds {limit} bytes\nraise `max_message`")
+            }
+            Self::Http { status, body } if body.is_empty() => write!(f, "HTTP status {status}"),
+            Self::Http { status, body } => write!(f, "HTTP status {status}: {body}"),
+            Self::Invalid { what } => f.write_str(what),
+            Self::Handler { method, message } => write!(f, "the answer to `{method}` failed: {message}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

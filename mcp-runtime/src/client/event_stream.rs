@@ -1,0 +1,163 @@
+//! Parses `text/event-stream` from chunks of any size, with a limit on one event.
+//!
+//! See the [HTML standard](https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation).
+
+use std::time::Duration;
+
+/// One event with data, or with nothing but an id.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct StreamEvent {
+    /// `message` if empty.
+    pub(super) kind: String,
+    pub(super) data: String,
+}
+
+/// A parser of one stream.
+#[derive(Debug)]
+pub(super) struct EventStreamParser {
+    /// What is left of an incomplete line.
+    rest: Vec<u8>,
+    event: StreamEvent,
+    has_data: bool,
+    /// The id of the last event, for `Last-Event-ID`.
+    pub(super) last_id: Option<String>,
+    /// How long to wait before reconnecting, if the server has said so.
+    pub(super) retry: Option<Duration>,
+    is_first: bool,
+    after_carriage_return: bool,
+    limit: usize,
+}
+
+/// An event exceeds the limit.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct EventTooLarge;
+
+impl EventStreamParser {
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            rest: Vec::new(),
+            event: StreamEvent::default(),
+            has_data: false,
+            last_id: None,
+            retry: None,
+            is_first: true,
+            after_carriage_return: false,
+            limit,
+        }
+    }
+
+    /// Takes the next bytes; the events that they complete are appended.
+    ///
+    /// # Errors
+    /// An event exceeds the limit.
+    pub(super) fn feed(
+        &mut self,
+        mut chunk: &[u8],
+        events: &mut Vec<StreamEvent>,
+    ) -> Result<(), EventTooLarge> {
+        while !chunk.is_empty() {
+            if std::mem::take(&mut self.after_carriage_return)
+                && let Some(after) = chunk.strip_prefix(b"\n")
+            {
+                chunk = after;
+                continue;
+            }
+            let Some(end) = memchr::memchr2(b'\n', b'\r', chunk) else {
+                self.rest.extend_from_slice(chunk);
+                return self.check_limit();
+            };
+            let (line, after) = chunk.split_at(end);
+            self.after_carriage_return = after.first() == Some(&b'\r');
+            chunk = after.get(1..).unwrap_or_default();
+            self.rest.extend_from_slice(line);
+            self.check_limit()?;
+            let line = std::mem::take(&mut self.rest);
+            self.line(&line, events);
+        }
+        Ok(())
+    }
+
+    fn check_limit(&self) -> Result<(), EventTooLarge> {
+        if self.rest.len() + self.event.data.len() > self.limit { Err(EventTooLarge) } else { Ok(()) }
+    }
+
+    fn line(&mut self, line: &[u8], events: &mut Vec<StreamEvent>) {
+        let line = String::from_utf8_lossy(line);
+        let line =
+            if std::mem::take(&mut self.is_first) { line.trim_start_matches('\u{feff}') } else { &line };
+        if line.is_empty() {
+            let event = std::mem::take(&mut self.event);
+            if std::mem::take(&mut self.has_data) {
+                events.push(event);
+            }
+            return;
+        }
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "event" => value.clone_into(&mut self.event.kind),
+            "data" => {
+                if std::mem::replace(&mut self.has_data, true) {
+                    self.event.data.push('\n');
+                }
+                self.event.data.push_str(value);
+            }
+            "id" if !value.contains('\0') => self.last_id = Some(value.to_owned()),
+            "retry" => {
+                if let Some(millis) = value.parse().ok().filter(|_| value.bytes().all(|b| b.is_ascii_digit()))
+                {
+                    self.retry = Some(Duration::from_millis(millis));
+                }
+            }
+            // a comment, or a field without a meaning
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn events(parser: &mut EventStreamParser, chunks: &[&str]) -> Vec<(String, String)> {
+        let mut events = Vec::new();
+        for chunk in chunks {
+            parser.feed(chunk.as_bytes(), &mut events).unwrap();
+        }
+        events.into_iter().map(|event| (event.kind, event.data)).collect()
+    }
+
+    #[test]
+    fn events_are_the_same_however_the_stream_is_cut() {
+        let stream = "\u{feff}: hi\r\nid: 7\rretry: 500\ndata:\n\nevent: message\r\ndata: {\"a\":\r\ndata:  1}\r\n\r\nid: 8\ndata: x\n\n";
+        let whole = events(&mut EventStreamParser::new(1000), &[stream]);
+        let pair = |kind: &str, data: &str| (kind.to_owned(), data.to_owned());
+        assert_eq!(whole, [pair("", ""), pair("message", "{\"a\":\n 1}"), pair("", "x")]);
+        for size in 1..stream.len() {
+            let mut parser = EventStreamParser::new(1000);
+            let mut cut = Vec::new();
+            for chunk in stream.as_bytes().chunks(size) {
+                parser.feed(chunk, &mut cut).unwrap();
+            }
+            let cut: Vec<_> = cut.into_iter().map(|event| (event.kind, event.data)).collect();
+            assert_eq!(cut, whole, "in chunks of {size}");
+            assert_eq!(parser.last_id.as_deref(), Some("8"));
+            assert_eq!(parser.retry, Some(Duration::from_millis(500)));
+        }
+    }
+
+    #[test]
+    fn an_event_that_exceeds_the_limit_is_refused_before_it_is_kept() {
+        let mut parser = EventStreamParser::new(10);
+        assert_eq!(parser.feed(b"data: 0123456789012345", &mut Vec::new()), Err(EventTooLarge));
+        let mut parser = EventStreamParser::new(10);
+        let mut several = Vec::new();
+        assert_eq!(parser.feed(b"data:1234\ndata:1234\ndata:1234\n", &mut several), Err(EventTooLarge));
+    }
+
+    #[test]
+    fn what_is_not_complete_is_not_an_event() {
+        assert_eq!(events(&mut EventStreamParser::new(100), &["data: x\n", "id: 1"]), []);
+        assert_eq!(events(&mut EventStreamParser::new(100), &["id: 1\n\n", "retry: x\n\n"]), []);
+    }
+}

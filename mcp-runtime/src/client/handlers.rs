@@ -1,0 +1,263 @@
+//! Functions of the program that answer the server's requests and receive its notifications. Registering one declares
+//! the capability.
+
+use std::{fmt, future::Future, pin::Pin, sync::Arc};
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    client_request::Root,
+    protocol::{LogLevel, Revision, TASKS_EXTENSION},
+};
+
+pub(super) type HandlerFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+pub(super) type AsyncHandler<A, R> = Arc<dyn Fn(A) -> HandlerFuture<R> + Send + Sync>;
+pub(super) type Listener<A> = Arc<dyn Fn(A) + Send + Sync>;
+
+/// Boxes an async function.
+pub(super) fn async_handler<A, R, F, Fut>(f: F) -> AsyncHandler<A, R>
+where
+    F: Fn(A) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = R> + Send + 'static,
+{
+    Arc::new(move |argument| Box::pin(f(argument)))
+}
+
+/// A form that the server asks the user to fill in: `elicitation/create`.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct FormRequest {
+    /// What to show the user.
+    pub message: String,
+    /// The wire's `requestedSchema`: an object of strings, numbers, booleans and choices.
+    pub schema: Value,
+}
+
+/// A URL that the server asks the user to visit.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct UrlRequest {
+    /// What to show the user.
+    pub message: String,
+    /// The URL. Show it to the user, and do not open it without consent.
+    pub url: String,
+    /// The wire's `elicitationId`, of revisions before 2026-07-28.
+    pub id: Option<String>,
+}
+
+/// How the user answers.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ElicitAnswer {
+    /// The form's values, or an empty object for a URL; members that have a default in the schema may be left out.
+    Accept(Value),
+    /// The user refuses.
+    Decline,
+    /// The user closed the form without a decision.
+    Cancel,
+}
+
+impl ElicitAnswer {
+    /// The wire's result; defaults of the schema are filled in.
+    pub(super) fn into_result(self, schema: Option<&Value>) -> Value {
+        match self {
+            Self::Accept(mut content) => {
+                let Some(schema) = schema else { return json!({ "action": "accept" }) };
+                if content.is_null() {
+                    content = json!({});
+                }
+                if let Some(content) = content.as_object_mut() {
+                    fill_defaults(content, schema);
+                }
+                json!({ "action": "accept", "content": content })
+            }
+            Self::Decline => json!({ "action": "decline" }),
+            Self::Cancel => json!({ "action": "cancel" }),
+        }
+    }
+}
+
+fn fill_defaults(content: &mut Map<String, Value>, schema: &Value) {
+    for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        if let Some(default) = property.get("default").filter(|_| !content.contains_key(name)) {
+            content.insert(name.clone(), default.clone());
+        }
+    }
+}
+
+/// A completion that the server asks this program's model for: `sampling/createMessage`.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct SampleRequest {
+    /// The wire's params: `messages`, `maxTokens`, `systemPrompt`, `modelPreferences`, `tools` and others.
+    pub params: Value,
+}
+
+/// What the model answered.
+#[derive(Debug, Clone)]
+pub struct SampleAnswer(pub(super) Value);
+
+impl SampleAnswer {
+    /// A text that the model ended itself.
+    pub fn text(model: impl Into<String>, text: impl Into<String>) -> Self {
+        Self(json!({
+            "role": "assistant",
+            "content": { "type": "text", "text": text.into() },
+            "model": model.into(),
+            "stopReason": "endTurn",
+        }))
+    }
+
+    /// The wire's `CreateMessageResult`.
+    #[must_use]
+    pub fn from_value(result: Value) -> Self {
+        Self(result)
+    }
+}
+
+/// A log message of the server: `notifications/message`.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct LogMessage {
+    /// Its severity.
+    pub level: LogLevel,
+    /// The part of the server that wrote it.
+    pub logger: Option<String>,
+    /// Its content, often a string.
+    pub data: Value,
+}
+
+/// How far a call is: `notifications/progress`.
+#[derive(Debug, Clone, Deserialize)]
+#[non_exhaustive]
+pub struct ProgressUpdate {
+    /// What has been done; it grows with every update.
+    pub progress: f64,
+    /// What there is to do, if the server knows.
+    pub total: Option<f64>,
+    /// What the server is doing, for people.
+    pub message: Option<String>,
+}
+
+/// Something has changed on the server, or with the subscription to its changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ChangeEvent {
+    /// The list of tools.
+    Tools,
+    /// The list of resources or of templates.
+    Resources,
+    /// The list of prompts.
+    Prompts,
+    /// A resource that is subscribed to.
+    Resource {
+        /// Its URI.
+        uri: String,
+    },
+    /// The server ended the subscriptions in an orderly way; they are not opened again.
+    Ended,
+    /// The stream of changes broke; it is opened again, and changes in between are not known.
+    Lost,
+    /// The stream of changes is open again: read again what must be fresh.
+    Restored,
+    /// A tool was left out of the list, since HTTP clients must not call it.
+    ToolDropped {
+        /// The tool's name.
+        name: String,
+        /// What is wrong with its definition.
+        reason: String,
+    },
+}
+
+/// Every function that a client has.
+#[derive(Clone, Default)]
+pub(super) struct Handlers {
+    pub(super) elicit: Option<AsyncHandler<FormRequest, ElicitAnswer>>,
+    pub(super) elicit_url: Option<AsyncHandler<UrlRequest, ElicitAnswer>>,
+    pub(super) sample: Option<AsyncHandler<SampleRequest, Result<SampleAnswer, String>>>,
+    pub(super) sample_tools: bool,
+    pub(super) roots: Option<AsyncHandler<(), Vec<Root>>>,
+    pub(super) log: Option<Listener<LogMessage>>,
+    pub(super) progress: Option<Listener<ProgressUpdate>>,
+    pub(super) change: Option<Listener<ChangeEvent>>,
+}
+
+impl fmt::Debug for Handlers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handlers").finish_non_exhaustive()
+    }
+}
+
+impl Handlers {
+    /// The wire's capabilities of a client with these functions.
+    pub(super) fn capabilities(&self, revision: Revision) -> Value {
+        let mut capabilities = json!({});
+        if self.elicit.is_some() || self.elicit_url.is_some() {
+            let mut modes = json!({});
+            // without any mode it means forms, the only one before 2025-11-25
+            if self.elicit.is_some() {
+                modes["form"] = json!({});
+            }
+            if self.elicit_url.is_some() {
+                modes["url"] = json!({});
+            }
+            capabilities["elicitation"] = modes;
+        }
+        if self.sample.is_some() {
+            capabilities["sampling"] = if self.sample_tools { json!({ "tools": {} }) } else { json!({}) };
+        }
+        if self.roots.is_some() {
+            capabilities["roots"] =
+                if revision.is_modern() { json!({}) } else { json!({ "listChanged": true }) };
+        }
+        if revision.is_modern() {
+            capabilities["extensions"] = json!({ TASKS_EXTENSION: {} });
+        }
+        capabilities
+    }
+
+    /// Answers a request of the server. `None`: the client has no function for it.
+    ///
+    /// # Errors
+    /// The function failed.
+    pub(super) async fn answer(&self, method: &str, params: &Value) -> Option<Result<Value, String>> {
+        let text = |key: &str| params.get(key).and_then(Value::as_str).map(str::to_owned);
+        match method {
+            "elicitation/create" if params.get("mode").and_then(Value::as_str) == Some("url") => {
+                let handler = self.elicit_url.as_ref()?;
+                let request = UrlRequest {
+                    message: text("message").unwrap_or_default(),
+                    url: text("url").unwrap_or_default(),
+                    id: text("elicitationId"),
+                };
+                Some(Ok(handler(request).await.into_result(None)))
+            }
+            "elicitation/create" => {
+                let handler = self.elicit.as_ref()?;
+                let schema = params.get("requestedSchema").cloned().unwrap_or_else(|| json!({}));
+                let request =
+                    FormRequest { message: text("message").unwrap_or_default(), schema: schema.clone() };
+                Some(Ok(handler(request).await.into_result(Some(&schema))))
+            }
+            "sampling/createMessage" => {
+                let handler = self.sample.as_ref()?;
+                Some(handler(SampleRequest { params: params.clone() }).await.map(|answer| answer.0))
+            }
+            "roots/list" => {
+                let roots = self.roots.as_ref()?(()).await;
+                let entry = |root: &Root| match &root.name {
+                    Some(name) => json!({ "uri": root.uri, "name": name }),
+                    None => json!({ "uri": root.uri }),
+                };
+                Some(Ok(json!({ "roots": roots.iter().map(entry).collect::<Vec<_>>() })))
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn notify_change(&self, event: ChangeEvent) {
+        if let Some(listener) = &self.change {
+            listener(event);
+        }
+    }
+}

@@ -1,0 +1,586 @@
+//! A server over HTTP: each request is a POST whose reply is JSON or an event stream. Streams of legacy servers are
+//! resumed, sessions are kept, busy servers get a second attempt, and redirects never leave the origin.
+//!
+//! See [Streamable HTTP](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http).
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use reqwest::{Method, Response, Url, redirect::Policy};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Error,
+    event_stream::EventStreamParser,
+    inbox::{Inbox, Responder},
+    line_link::parse_error,
+    outgoing::{OutgoingRequest, RawReply, cancelled_text},
+};
+use crate::{
+    jsonrpc::{parse, parse_batch},
+    protocol::Revision,
+    sync::RwLock,
+};
+
+const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+const BOTH_TYPES: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Attempts of a request that the server is too busy for.
+const MAX_ATTEMPTS: u32 = 3;
+/// The longest `Retry-After` that is waited for.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(30);
+/// How long to wait before a broken stream is resumed, unless the server says otherwise.
+const RECONNECT_DELAY: Duration = Duration::from_secs(1);
+/// Attempts to resume a stream without any new event.
+const MAX_RESUMPTIONS: u32 = 5;
+const MAX_REDIRECTS: usize = 5;
+/// How much of the body of an error is kept.
+const ERROR_BODY: usize = 2000;
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+/// The longest pause between attempts to open the standalone stream.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// Changes the headers of every HTTP request.
+pub(super) type HeaderHook = Arc<dyn Fn(&mut HeaderMap) + Send + Sync>;
+
+/// How an HTTP request failed, where the client may do something about it.
+#[derive(Debug)]
+pub(super) enum LinkError {
+    /// The server does not know the session any more.
+    SessionLost,
+    Failed(Error),
+}
+
+impl From<Error> for LinkError {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// A connection over HTTP.
+#[derive(Clone)]
+pub(super) struct HttpLink(Arc<HttpShared>);
+
+struct HttpShared {
+    http: reqwest::Client,
+    url: Url,
+    hook: Option<HeaderHook>,
+    inbox: Arc<Inbox>,
+    token: CancellationToken,
+    max_message: usize,
+    session: RwLock<Option<HeaderValue>>,
+    /// The agreed revision of a legacy server, for the header.
+    legacy_revision: RwLock<Option<Revision>>,
+}
+
+impl std::fmt::Debug for HttpLink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpLink").field("url", &self.0.url.as_str()).finish_non_exhaustive()
+    }
+}
+
+/// The TLS configuration of all clients: roots of the operating system, which takes a while to read.
+fn tls() -> Result<rustls::ClientConfig, Error> {
+    use rustls_platform_verifier::BuilderVerifierExt as _;
+    static TLS: OnceLock<Result<rustls::ClientConfig, String>> = OnceLock::new();
+    let config = TLS.get_or_init(|| {
+        // a provider of its own: the program may have installed another, or none
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = rustls::ClientConfig::builder_with_provider(provider);
+        let builder = builder.with_safe_default_protocol_versions().map_err(|error| error.to_string())?;
+        let builder = builder.with_platform_verifier().map_err(|error| error.to_string())?;
+        Ok(builder.with_no_client_auth())
+    });
+    config.clone().map_err(|error| Error::not_connected(format!("no TLS: {error}")))
+}
+
+impl HttpLink {
+    pub(super) fn new(
+        url: &str,
+        hook: Option<HeaderHook>,
+        inbox: Arc<Inbox>,
+        token: CancellationToken,
+        max_message: usize,
+    ) -> Result<Self, Error> {
+        let url: Url =
+            url.parse().map_err(|error| Error::invalid(format!("`{url}` is not a URL: {error}")))?;
+        let same_origin = Policy::custom(|attempt| {
+            let status = attempt.status();
+            // other redirects would repeat a POST as a GET
+            let keeps_method =
+                status == StatusCode::TEMPORARY_REDIRECT || status == StatusCode::PERMANENT_REDIRECT;
+            let previous = attempt.previous();
+            let stays = previous.first().is_some_and(|first| first.origin() == attempt.url().origin());
+            if keeps_method && stays && previous.len() <= MAX_REDIRECTS {
+                attempt.follow()
+            } else {
+                attempt.stop()
+            }
+        });
+        let mut builder = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls()?)
+            .redirect(same_origin)
+            .connect_timeout(CONNECT_TIMEOUT);
+        if is_loopback(&url) {
+            // a proxy cannot reach this machine's loopback
+            builder = builder.no_proxy();
+        }
+        let http = builder.build().map_err(Error::not_connected)?;
+        Ok(Self(Arc::new(HttpShared {
+            http,
+            url,
+            hook,
+            inbox,
+            token,
+            max_message,
+            session: RwLock::new(None),
+            legacy_revision: RwLock::new(None),
+        })))
+    }
+
+    /// Sends a request and waits for its response. Dropping the future closes the reply, which cancels a request of
+    /// 2026-07-28; legacy servers get a notification.
+    pub(super) async fn request(&self, request: OutgoingRequest) -> Result<RawReply, LinkError> {
+        let headers = self.0.request_headers(&request)?;
+        let is_legacy = !request.revision.is_modern();
+        let mut guard = CancelLegacy {
+            shared: &self.0,
+            id: request.id,
+            notify: is_legacy && request.method != "initialize",
+        };
+        let reply = tokio::select! {
+            reply = self.0.exchange(&request, headers) => reply,
+            () = self.0.token.cancelled() => Err(Error::not_connected("the client was closed").into()),
+        };
+        guard.notify = false;
+        reply
+    }
+
+    pub(super) async fn notify(&self, text: Vec<u8>) -> Result<(), Error> {
+        self.0.post_message(text).await
+    }
+
+    /// Uses a legacy revision from now on.
+    pub(super) fn set_legacy_revision(&self, revision: Revision) {
+        *self.0.legacy_revision.write() = Some(revision);
+    }
+
+    /// Begins anew, as if nothing had been agreed.
+    pub(super) fn forget_session(&self) {
+        *self.0.session.write() = None;
+        *self.0.legacy_revision.write() = None;
+    }
+
+    /// Opens the standalone stream of a legacy server, and again whenever it ends, until the client is closed.
+    pub(super) fn listen(&self) {
+        let shared = self.0.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = shared.standalone() => {}
+                () = shared.token.cancelled() => {}
+            }
+        });
+    }
+
+    /// Ends the session.
+    pub(super) async fn close(&self) {
+        let shared = &self.0;
+        shared.token.cancel();
+        shared.inbox.abort_requests();
+        if shared.session.read().is_some() {
+            let request = shared.http.request(Method::DELETE, shared.url.clone()).headers(shared.headers());
+            // a server may refuse it, and the session ends later
+            let _refused = timeout(CLOSE_TIMEOUT, request.send()).await;
+        }
+    }
+}
+
+/// Notifies a legacy server that a request was given up.
+struct CancelLegacy<'a> {
+    shared: &'a Arc<HttpShared>,
+    id: u64,
+    notify: bool,
+}
+
+impl Drop for CancelLegacy<'_> {
+    fn drop(&mut self) {
+        if self.notify {
+            self.shared.clone().respond(cancelled_text(self.id));
+        }
+    }
+}
+
+impl Responder for HttpShared {
+    fn respond(self: Arc<Self>, message: Vec<u8>) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
+            tokio::select! {
+                sent = self.post_message(message) => {
+                    if let Err(error) = sent {
+                        tracing::debug!(%error, "a message was not accepted by the server");
+                    }
+                }
+                () = self.token.cancelled() => {}
+            }
+        });
+    }
+}
+
+impl HttpShared {
+    /// The headers of every request.
+    fn headers(&self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        if let Some(session) = &*self.session.read() {
+            headers.insert(SESSION_ID, session.clone());
+        }
+        // earlier revisions do not have the header
+        if let Some(revision) =
+            self.legacy_revision.read().filter(|revision| *revision >= Revision::V2025_06_18)
+        {
+            headers.insert(VERSION, HeaderValue::from_static(revision.as_str()));
+        }
+        if let Some(hook) = &self.hook {
+            hook(&mut headers);
+        }
+        headers
+    }
+
+    fn request_headers(&self, request: &OutgoingRequest) -> Result<HeaderMap, Error> {
+        let mut headers = self.headers();
+        if !request.revision.is_modern() {
+            return Ok(headers);
+        }
+        headers.insert(VERSION, HeaderValue::from_static(request.revision.as_str()));
+        headers.insert("mcp-method", encode_value(&request.method));
+        if let Some(name) = &request.name {
+            headers.insert("mcp-name", encode_value(name));
+        }
+        for (name, value) in &request.param_headers {
+            let name = HeaderName::try_from(format!("mcp-param-{name}"))
+                .map_err(|_| Error::invalid(format!("`{name}` is not a header name")))?;
+            headers.insert(name, encode_value(value));
+        }
+        Ok(headers)
+    }
+
+    async fn post(&self, body: Vec<u8>, headers: HeaderMap) -> Result<Response, Error> {
+        let request = self.http.request(Method::POST, self.url.clone());
+        let request = request
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::ACCEPT, BOTH_TYPES)
+            .headers(headers)
+            .body(body);
+        request.send().await.map_err(transport_error)
+    }
+
+    /// Posts a notification or a response.
+    async fn post_message(&self, text: Vec<u8>) -> Result<(), Error> {
+        let response = self.post(text, self.headers()).await?;
+        if response.status().is_success() { Ok(()) } else { Err(self.failure(response).await.0) }
+    }
+
+    async fn exchange(
+        self: &Arc<Self>,
+        request: &OutgoingRequest,
+        headers: HeaderMap,
+    ) -> Result<RawReply, LinkError> {
+        let sent_session = headers.contains_key(SESSION_ID);
+        let mut attempt = 1;
+        let response = loop {
+            let response = self.post(request.body.clone(), headers.clone()).await?;
+            match retry_after(&response).filter(|_| attempt < MAX_ATTEMPTS) {
+                Some(pause) => sleep(pause).await,
+                None => break response,
+            }
+            attempt += 1;
+        };
+        let status = response.status();
+        if status == StatusCode::NOT_FOUND && sent_session {
+            return Err(LinkError::SessionLost);
+        }
+        if !status.is_success() {
+            let (error, reply) = self.failure(response).await;
+            // what many servers say instead of 404
+            let text = match (&error, &reply) {
+                (_, Some(Err(error))) => error.message.to_ascii_lowercase(),
+                (Error::Http { body, .. }, _) => body.to_ascii_lowercase(),
+                _ => String::new(),
+            };
+            if status == StatusCode::BAD_REQUEST && sent_session && text.contains("session") {
+                return Err(LinkError::SessionLost);
+            }
+            // a JSON-RPC error with any status is a reply
+            return reply.ok_or(error.into());
+        }
+        if request.method == "initialize"
+            && let Some(session) = response.headers().get(SESSION_ID)
+        {
+            *self.session.write() = Some(session.clone());
+        }
+        if is_type(&response, "text/event-stream") {
+            return Ok(self.read_stream(request, response).await?);
+        }
+        let body = self.read_body(response).await?;
+        let reply = self.take_messages(&body, Some(request.id));
+        reply.ok_or_else(|| Error::invalid("the reply over HTTP has no response to the request").into())
+    }
+
+    /// Reads an event stream up to the response; the stream of a legacy server is resumed where it breaks.
+    async fn read_stream(
+        self: &Arc<Self>,
+        request: &OutgoingRequest,
+        mut response: Response,
+    ) -> Result<RawReply, Error> {
+        let mut parser = EventStreamParser::new(self.max_message);
+        let mut fruitless = 0;
+        loop {
+            let before = parser.last_id.clone();
+            if let Some(reply) = self.read_events(&mut parser, &mut response, Some(request.id)).await? {
+                return Ok(reply);
+            }
+            if request.revision.is_modern() {
+                return Err(Error::not_connected("the event stream ended before the response"));
+            }
+            let Some(last_id) = parser.last_id.clone() else {
+                return Err(Error::not_connected(
+                    "the event stream ended before the response, and cannot be resumed",
+                ));
+            };
+            fruitless = if before == parser.last_id { fruitless + 1 } else { 0 };
+            response = loop {
+                if fruitless > MAX_RESUMPTIONS {
+                    return Err(Error::not_connected("the event stream broke, and could not be resumed"));
+                }
+                sleep(parser.retry.unwrap_or(RECONNECT_DELAY)).await;
+                match self.get(Some(&last_id)).await {
+                    Ok(response) if response.status().is_success() => break response,
+                    Ok(response) if response.status().is_client_error() => {
+                        return Err(self.failure(response).await.0);
+                    }
+                    _ => fruitless += 1,
+                }
+            };
+            let (last_id, retry) = (parser.last_id.take(), parser.retry);
+            parser = EventStreamParser::new(self.max_message);
+            (parser.last_id, parser.retry) = (last_id, retry);
+        }
+    }
+
+    /// Reads events until the response to `id`, or the end of the stream.
+    async fn read_events(
+        self: &Arc<Self>,
+        parser: &mut EventStreamParser,
+        response: &mut Response,
+        id: Option<u64>,
+    ) -> Result<Option<RawReply>, Error> {
+        let mut events = Vec::new();
+        // a connection that breaks is like one that ends: it may be resumed
+        while let Ok(Some(chunk)) = response.chunk().await {
+            parser.feed(&chunk, &mut events).map_err(|_| Error::TooLarge { limit: self.max_message })?;
+            for event in events.drain(..) {
+                let is_message = matches!(&*event.kind, "" | "message") && !event.data.is_empty();
+                if is_message && let Some(reply) = self.take_messages(event.data.as_bytes(), id) {
+                    return Ok(Some(reply));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    async fn get(&self, last_event_id: Option<&str>) -> Result<Response, Error> {
+        let mut headers = self.headers();
+        headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+        if let Some(id) = last_event_id.and_then(|id| HeaderValue::from_str(id).ok()) {
+            headers.insert(LAST_EVENT_ID, id);
+        }
+        self.http
+            .request(Method::GET, self.url.clone())
+            .headers(headers)
+            .send()
+            .await
+            .map_err(transport_error)
+    }
+
+    /// The stream on which a legacy server sends what belongs to no request.
+    async fn standalone(self: &Arc<Self>) {
+        let mut parser = EventStreamParser::new(self.max_message);
+        let mut pause = RECONNECT_DELAY;
+        let session = self.session.read().clone();
+        // a new session has a stream of its own
+        while *self.session.read() == session {
+            match self.get(parser.last_id.as_deref()).await {
+                Ok(mut response)
+                    if response.status().is_success() && is_type(&response, "text/event-stream") =>
+                {
+                    pause = RECONNECT_DELAY;
+                    if self.read_events(&mut parser, &mut response, None).await.is_err() {
+                        return;
+                    }
+                    let (last_id, retry) = (parser.last_id.take(), parser.retry);
+                    parser = EventStreamParser::new(self.max_message);
+                    (parser.last_id, parser.retry) = (last_id, retry);
+                }
+                // most servers have none, and the session may be lost: the next request finds out
+                Ok(response) if !response.status().is_server_error() => return,
+                _ => pause = (pause * 2).min(LONGEST_PAUSE),
+            }
+            sleep(parser.retry.unwrap_or(pause).max(Duration::from_millis(10))).await;
+        }
+    }
+
+    /// The response to `id` among the messages of a body; the others go to the inbox.
+    fn take_messages(self: &Arc<Self>, body: &[u8], id: Option<u64>) -> Option<RawReply> {
+        if let Some(batch) = parse_batch(body) {
+            let replies: Vec<_> = batch
+                .into_iter()
+                .filter_map(|message| self.take_message(message.get().as_bytes(), id))
+                .collect();
+            return replies.into_iter().next();
+        }
+        self.take_message(body, id)
+    }
+
+    fn take_message(self: &Arc<Self>, text: &[u8], id: Option<u64>) -> Option<RawReply> {
+        let message = parse(text).ok()?;
+        if !message.is_response() {
+            self.inbox.receive(std::str::from_utf8(text).ok()?, self);
+            return None;
+        }
+        let of: u64 = message.id()?.trim_matches('"').parse().ok()?;
+        let response = message.response().filter(|_| Some(of) == id)?;
+        Some(response.map(str::to_owned).map_err(parse_error))
+    }
+
+    /// Reads a body, up to the limit.
+    async fn read_body(&self, mut response: Response) -> Result<Vec<u8>, Error> {
+        let too_large = Error::TooLarge { limit: self.max_message };
+        if response.content_length().is_some_and(|length| length > self.max_message as u64) {
+            return Err(too_large);
+        }
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(transport_error)? {
+            if body.len() + chunk.len() > self.max_message {
+                return Err(too_large);
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body)
+    }
+
+    /// The error of a response without success, and the JSON-RPC error in its body.
+    async fn failure(&self, response: Response) -> (Error, Option<RawReply>) {
+        let status = response.status();
+        let challenge = response.headers().get(header::WWW_AUTHENTICATE);
+        let challenge = challenge.and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let body = match timeout(CONNECT_TIMEOUT, self.read_body(response)).await {
+            Ok(Ok(body)) => body,
+            _ => Vec::new(),
+        };
+        if status == StatusCode::UNAUTHORIZED {
+            return (Error::Unauthorized { challenge }, None);
+        }
+        let reply = json_rpc_error(&body);
+        if status == StatusCode::FORBIDDEN && (challenge.is_some() || reply.is_none()) {
+            return (
+                Error::Forbidden { scopes: challenge.map(|text| scopes(&text)).unwrap_or_default() },
+                None,
+            );
+        }
+        let text = String::from_utf8_lossy(body.get(..body.len().min(ERROR_BODY)).unwrap_or_default());
+        (Error::Http { status: status.as_u16(), body: text.trim().to_owned() }, reply)
+    }
+}
+
+/// A JSON-RPC error, which may lack an id.
+fn json_rpc_error(body: &[u8]) -> Option<RawReply> {
+    let message: serde_json::Value = serde_json::from_slice(body).ok()?;
+    message.get("jsonrpc")?;
+    let error =
+        message.get("error").filter(|error| error.get("code").is_some_and(serde_json::Value::is_i64))?;
+    Some(Err(parse_error(&error.to_string())))
+}
+
+/// The scopes of a challenge: `scope="a b"`.
+fn scopes(challenge: &str) -> Vec<String> {
+    let value = challenge.split_once("scope=\"").and_then(|(_, rest)| rest.split_once('"'));
+    value.map(|(scopes, _)| scopes.split_whitespace().map(str::to_owned).collect()).unwrap_or_default()
+}
+
+/// How long to wait before a busy server is asked again; `None` if it is not busy, or does not say.
+fn retry_after(response: &Response) -> Option<Duration> {
+    let status = response.status();
+    if status != StatusCode::TOO_MANY_REQUESTS && status != StatusCode::SERVICE_UNAVAILABLE {
+        return None;
+    }
+    let seconds = response.headers().get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds)).filter(|pause| *pause <= LONGEST_RETRY_AFTER)
+}
+
+fn is_type(response: &Response, media_type: &str) -> bool {
+    let value = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    value.is_some_and(|value| {
+        value.split(';').next().is_some_and(|essence| essence.trim().eq_ignore_ascii_case(media_type))
+    })
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+/// The error of a request that got no response, without the URL, which may contain credentials.
+fn transport_error(error: reqwest::Error) -> Error {
+    let error = error.without_url();
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(&error);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    Error::NotConnected { reason: text }
+}
+
+/// A header's value: as it is if it is visible ASCII, else UTF-8 as `=?base64?…?=`.
+fn encode_value(text: &str) -> HeaderValue {
+    let is_plain = text.bytes().all(|b| (0x20..0x7f).contains(&b) || b == b'\t')
+        && text.trim_matches([' ', '\t']) == text
+        && !(text.starts_with("=?base64?") && text.ends_with("?="));
+    let plain = if is_plain { HeaderValue::from_str(text).ok() } else { None };
+    plain.unwrap_or_else(|| {
+        let encoded = format!("=?base64?{}?=", STANDARD.encode(text));
+        HeaderValue::from_str(&encoded).unwrap_or(HeaderValue::from_static(""))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn header_values_are_encoded_where_they_are_not_plain_ascii() {
+        for (text, value) in [
+            ("us-west1", "us-west1"),
+            ("Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?="),
+            (" padded ", "=?base64?IHBhZGRlZCA=?="),
+            ("line1\nline2", "=?base64?bGluZTEKbGluZTI=?="),
+            ("=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?="),
+            ("", ""),
+        ] {
+            assert_eq!(encode_value(text), value, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn scopes_are_read_from_a_challenge() {
+        assert_eq!(scopes("Bearer error=\"insufficient_scope\", scope=\"a b:c\""), ["a", "b:c"]);
+        assert!(scopes("Bearer").is_empty());
+    }
+}

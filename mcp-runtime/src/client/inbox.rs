@@ -1,0 +1,356 @@
+//! What the server sends on its own: requests are answered by the program's functions, notifications reach those who wait
+//! for them. Every transport delivers here.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::{
+    sync::{Notify, mpsc, oneshot},
+    task::AbortHandle,
+};
+
+use super::handlers::{ChangeEvent, Handlers, Listener, LogMessage, ProgressUpdate};
+use crate::{
+    jsonrpc::{JsonRpcMessage, Object, ProtocolError, RequestId, write_error_response},
+    protocol::{self, META_PROGRESS_TOKEN, META_SUBSCRIPTION_ID},
+    sync::Mutex,
+};
+
+/// Requests of the server that may be in progress at once.
+const MAX_SERVER_REQUESTS: usize = 64;
+/// Ids of completed URL elicitations that are remembered.
+const MAX_COMPLETED: usize = 256;
+
+/// Sends the response to a request of the server.
+pub(super) trait Responder: Send + Sync {
+    /// Sends one message: JSON without a line end.
+    fn respond(self: Arc<Self>, message: Vec<u8>);
+}
+
+/// Which cached lists a notification makes stale.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stale<'a> {
+    Tools,
+    Resources,
+    Prompts,
+    Resource(&'a str),
+}
+
+type StaleListener = Arc<dyn Fn(Stale<'_>) + Send + Sync>;
+
+/// Messages of the server that are not responses.
+#[derive(Default)]
+pub(super) struct Inbox {
+    pub(super) handlers: Handlers,
+    waiting: Mutex<Waiting>,
+    next_watch: AtomicU64,
+    /// Set once, by the client that owns the caches.
+    stale: Mutex<Option<StaleListener>>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    /// Requests in progress, by their progress token.
+    progress: HashMap<u64, ProgressEntry>,
+    /// Subscriptions to resources.
+    watches: HashMap<u64, (String, Listener<ChangeEvent>)>,
+    /// Streams of `subscriptions/listen`, by the id of their request.
+    streams: HashMap<u64, mpsc::UnboundedSender<Value>>,
+    /// Tasks, by id.
+    tasks: HashMap<String, Arc<Notify>>,
+    elicitations: HashMap<String, oneshot::Sender<()>>,
+    completed_elicitations: Vec<String>,
+    /// Requests of the server that are being answered.
+    running: HashMap<RequestId, AbortHandle>,
+}
+
+struct ProgressEntry {
+    listener: Option<Listener<ProgressUpdate>>,
+    activity: Arc<Notify>,
+}
+
+/// Removes its entry when it is dropped.
+pub(super) struct Registered<F: FnMut(&Inbox)>(Arc<Inbox>, F);
+
+impl<F: FnMut(&Inbox)> Drop for Registered<F> {
+    fn drop(&mut self) {
+        (self.1)(&self.0);
+    }
+}
+
+impl Inbox {
+    pub(super) fn new(handlers: Handlers) -> Self {
+        Self { handlers, ..Self::default() }
+    }
+
+    pub(super) fn on_stale(&self, listener: StaleListener) {
+        *self.stale.lock() = Some(listener);
+    }
+
+    /// Receives the progress of the request with this token; `activity` is notified of each update.
+    pub(super) fn expect_progress(
+        self: &Arc<Self>,
+        token: u64,
+        listener: Option<Listener<ProgressUpdate>>,
+        activity: Arc<Notify>,
+    ) -> impl Drop + use<> {
+        self.waiting.lock().progress.insert(token, ProgressEntry { listener, activity });
+        Registered(self.clone(), move |inbox| {
+            inbox.waiting.lock().progress.remove(&token);
+        })
+    }
+
+    /// Calls `listener` for each change of that resource.
+    pub(super) fn watch(self: &Arc<Self>, uri: &str, listener: Listener<ChangeEvent>) -> u64 {
+        let id = self.next_watch.fetch_add(1, Ordering::Relaxed);
+        self.waiting.lock().watches.insert(id, (uri.to_owned(), listener));
+        id
+    }
+
+    /// Ends a watch; the URI, if no other watch has it.
+    pub(super) fn unwatch(&self, id: u64) -> Option<String> {
+        let mut waiting = self.waiting.lock();
+        let (uri, _) = waiting.watches.remove(&id)?;
+        (!waiting.watches.values().any(|(other, _)| *other == uri)).then_some(uri)
+    }
+
+    /// The URIs that are watched, each once.
+    pub(super) fn watched(&self) -> Vec<String> {
+        let mut uris: Vec<_> = self.waiting.lock().watches.values().map(|(uri, _)| uri.clone()).collect();
+        uris.sort();
+        uris.dedup();
+        uris
+    }
+
+    /// Receives the acknowledgement and the notifications of a `subscriptions/listen` request.
+    pub(super) fn open_stream(
+        self: &Arc<Self>,
+        id: u64,
+    ) -> (mpsc::UnboundedReceiver<Value>, impl Drop + use<>) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        self.waiting.lock().streams.insert(id, sender);
+        let registered = Registered(self.clone(), move |inbox: &Self| {
+            inbox.waiting.lock().streams.remove(&id);
+        });
+        (receiver, registered)
+    }
+
+    /// Is notified when the server reports a change of the task.
+    pub(super) fn expect_task(self: &Arc<Self>, id: &str, changed: Arc<Notify>) -> impl Drop + use<> {
+        self.waiting.lock().tasks.insert(id.to_owned(), changed);
+        let id = id.to_owned();
+        Registered(self.clone(), move |inbox| {
+            inbox.waiting.lock().tasks.remove(&id);
+        })
+    }
+
+    /// Waits until the server reports that a URL elicitation is complete.
+    pub(super) async fn elicitation_completed(&self, id: &str) {
+        let receiver = {
+            let mut waiting = self.waiting.lock();
+            if waiting.completed_elicitations.iter().any(|done| done == id) {
+                return;
+            }
+            let (sender, receiver) = oneshot::channel();
+            waiting.elicitations.insert(id.to_owned(), sender);
+            receiver
+        };
+        // the sender is dropped only if the same elicitation is awaited again
+        let _replaced = receiver.await;
+    }
+
+    /// Stops answering requests of the server.
+    pub(super) fn abort_requests(&self) {
+        let running = std::mem::take(&mut self.waiting.lock().running);
+        running.values().for_each(AbortHandle::abort);
+    }
+
+    /// Takes a request or a notification of the server; its responses are not for the inbox.
+    pub(super) fn receive<R: Responder + 'static>(self: &Arc<Self>, text: &str, responder: &Arc<R>) {
+        let Ok(message) = crate::jsonrpc::parse(text.as_bytes()) else { return };
+        let Some(method) = message.method() else { return };
+        let params = raw_params(text);
+        match message.id() {
+            Some(id) => self.answer(&message, id, method.to_owned(), params, responder),
+            None => self.notified(method, &params),
+        }
+    }
+
+    fn answer<R: Responder + 'static>(
+        self: &Arc<Self>,
+        message: &JsonRpcMessage<'_>,
+        id: &str,
+        method: String,
+        params: Value,
+        responder: &Arc<R>,
+    ) {
+        debug_assert!(message.method().is_some());
+        let id = id.to_owned();
+        if method == "ping" {
+            return responder.clone().respond(result_text(&id, &json!({})));
+        }
+        let key = RequestId::from_json(&id);
+        let mut waiting = self.waiting.lock();
+        if waiting.running.len() >= MAX_SERVER_REQUESTS {
+            let error = ProtocolError::internal("the client answers too many requests already");
+            return responder.clone().respond(error_text(&id, &error));
+        }
+        let (inbox, responder, done) = (self.clone(), responder.clone(), key.clone());
+        let task = tokio::spawn(async move {
+            let text = match inbox.handlers.answer(&method, &params).await {
+                Some(Ok(result)) => result_text(&id, &result),
+                Some(Err(message)) => error_text(&id, &ProtocolError::new(-1, message)),
+                None => {
+                    let text = format!("the client does not support `{method}`");
+                    error_text(&id, &ProtocolError::new(protocol::METHOD_NOT_FOUND, text))
+                }
+            };
+            inbox.waiting.lock().running.remove(&done);
+            responder.respond(text);
+        });
+        waiting.running.insert(key, task.abort_handle());
+    }
+
+    fn notified(&self, method: &str, params: &Value) {
+        let stream =
+            params.get("_meta").and_then(|meta| meta.get(META_SUBSCRIPTION_ID)).and_then(subscription_id);
+        if let Some(id) = stream
+            && let Some(stream) = self.waiting.lock().streams.get(&id)
+        {
+            // the receiver is dropped together with its entry
+            let _ended = stream.send(json!({ "method": method, "params": params }));
+        }
+        match method {
+            "notifications/progress" => self.progressed(params),
+            "notifications/message" => self.logged(params),
+            "notifications/tools/list_changed" => self.changed(Stale::Tools, ChangeEvent::Tools),
+            "notifications/resources/list_changed" => self.changed(Stale::Resources, ChangeEvent::Resources),
+            "notifications/prompts/list_changed" => self.changed(Stale::Prompts, ChangeEvent::Prompts),
+            "notifications/resources/updated" => {
+                if let Some(uri) = params.get("uri").and_then(Value::as_str) {
+                    self.changed(Stale::Resource(uri), ChangeEvent::Resource { uri: uri.to_owned() });
+                    self.notify_watches(uri);
+                }
+            }
+            "notifications/elicitation/complete" => {
+                let Some(id) = params.get("elicitationId").and_then(Value::as_str) else { return };
+                let mut waiting = self.waiting.lock();
+                match waiting.elicitations.remove(id) {
+                    Some(sender) => drop(sender.send(())),
+                    None => {
+                        if waiting.completed_elicitations.len() >= MAX_COMPLETED {
+                            waiting.completed_elicitations.remove(0);
+                        }
+                        waiting.completed_elicitations.push(id.to_owned());
+                    }
+                }
+            }
+            "notifications/tasks" | "notifications/tasks/status" => {
+                let Some(id) = params.get("taskId").and_then(Value::as_str) else { return };
+                if let Some(changed) = self.waiting.lock().tasks.get(id) {
+                    changed.notify_one();
+                }
+            }
+            "notifications/cancelled" => {
+                let id = params.get("requestId").map(Value::to_string).unwrap_or_default();
+                if let Some(running) = self.waiting.lock().running.remove(&RequestId::from_json(&id)) {
+                    running.abort();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A change that the client learned of: caches first, so that a listener reads what is new.
+    fn changed(&self, stale: Stale<'_>, event: ChangeEvent) {
+        let listener = self.stale.lock().clone();
+        if let Some(listener) = listener {
+            listener(stale);
+        }
+        self.handlers.notify_change(event);
+    }
+
+    fn notify_watches(&self, uri: &str) {
+        let listeners: Vec<_> = {
+            let waiting = self.waiting.lock();
+            // an update may be of a resource below the one that is subscribed to
+            let concerns = |watched: &str| {
+                uri == watched
+                    || uri
+                        .strip_prefix(watched.trim_end_matches('/'))
+                        .is_some_and(|rest| rest.starts_with('/'))
+            };
+            waiting
+                .watches
+                .values()
+                .filter(|(watched, _)| concerns(watched))
+                .map(|(_, f)| f.clone())
+                .collect()
+        };
+        for listener in listeners {
+            listener(ChangeEvent::Resource { uri: uri.to_owned() });
+        }
+    }
+
+    fn progressed(&self, params: &Value) {
+        let Some(token) = params.get(META_PROGRESS_TOKEN).and_then(Value::as_u64) else { return };
+        let listener = match self.waiting.lock().progress.get(&token) {
+            Some(entry) => {
+                entry.activity.notify_one();
+                entry.listener.clone()
+            }
+            None => return,
+        };
+        let Ok(update) = ProgressUpdate::deserialize(params) else { return };
+        if let Some(listener) = listener.or_else(|| self.handlers.progress.clone()) {
+            listener(update);
+        }
+    }
+
+    fn logged(&self, params: &Value) {
+        let Some(listener) = &self.handlers.log else { return };
+        let level = params.get("level").and_then(Value::as_str).and_then(|level| level.parse().ok());
+        let Some(level) = level else { return };
+        listener(LogMessage {
+            level,
+            logger: params.get("logger").and_then(Value::as_str).map(str::to_owned),
+            data: params.get("data").cloned().unwrap_or(Value::Null),
+        });
+    }
+}
+
+/// The id of a listen request, which some servers repeat as a string.
+fn subscription_id(id: &Value) -> Option<u64> {
+    id.as_u64().or_else(|| id.as_str()?.parse().ok())
+}
+
+fn raw_params(text: &str) -> Value {
+    #[derive(Deserialize)]
+    struct WithParams {
+        #[serde(default)]
+        params: Value,
+    }
+    serde_json::from_str::<WithParams>(text).map_or(Value::Null, |message| message.params)
+}
+
+/// The text of a response; `id` is raw JSON.
+fn result_text(id: &str, result: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut message = Object::new(&mut out);
+    message.raw("jsonrpc", "\"2.0\"").raw("id", id).value("result", result);
+    message.end();
+    out
+}
+
+fn error_text(id: &str, error: &ProtocolError) -> Vec<u8> {
+    let mut out = Vec::new();
+    write_error_response(&mut out, Some(id), error);
+    out
+}

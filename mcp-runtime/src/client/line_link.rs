@@ -1,0 +1,267 @@
+//! A server at the other end of two byte streams, one message per line: its requests in flight, each answered once, or
+//! failed when the streams end. Dropping a request notifies the server that it is cancelled.
+
+use std::{collections::HashMap, io, sync::Arc};
+
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    sync::{mpsc, oneshot},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Error,
+    child_process::ChildHandle,
+    inbox::{Inbox, Responder},
+    outgoing::{OutgoingRequest, RawReply, cancelled_text},
+};
+use crate::{
+    jsonrpc::{ProtocolError, parse, replace_line_breaks},
+    sync::Mutex,
+    transport::{Line, LineBuffer},
+};
+
+/// Messages that wait to be written; senders wait for room.
+const WRITE_QUEUE: usize = 256;
+
+/// A connection over byte streams; its tasks end with `token`.
+#[derive(Debug)]
+pub(super) struct LineLink {
+    shared: Arc<LineShared>,
+    token: CancellationToken,
+    pub(super) process: Option<ChildHandle>,
+}
+
+#[derive(Debug)]
+struct LineShared {
+    outgoing: mpsc::Sender<Vec<u8>>,
+    requests: Mutex<RequestTable>,
+}
+
+#[derive(Debug, Default)]
+struct RequestTable {
+    waiting: HashMap<u64, oneshot::Sender<Result<RawReply, Error>>>,
+    /// Why there will be no more responses.
+    closed: Option<Error>,
+}
+
+impl LineLink {
+    pub(super) fn new<R, W>(
+        reader: R,
+        writer: W,
+        process: Option<ChildHandle>,
+        inbox: Arc<Inbox>,
+        token: CancellationToken,
+        max_message: usize,
+    ) -> Self
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
+        let (outgoing, queue) = mpsc::channel(WRITE_QUEUE);
+        let shared = Arc::new(LineShared { outgoing, requests: Mutex::default() });
+        tokio::spawn(write(writer, queue, token.clone()));
+        let (of_reader, ended, handle) = (shared.clone(), token.clone(), process.clone());
+        tokio::spawn(async move {
+            tokio::select! {
+                () = read(reader, &of_reader, &inbox, max_message) => {}
+                () = ended.cancelled() => {}
+            }
+            let error = match &handle {
+                Some(handle) => handle.closed_error().await,
+                None => Error::Closed { status: None, stderr: String::new() },
+            };
+            of_reader.fail_all(&error);
+            inbox.abort_requests();
+            ended.cancel();
+        });
+        Self { shared, token, process }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.token.is_cancelled() || self.shared.requests.lock().closed.is_some()
+    }
+
+    /// Sends a request and waits for its response; dropping the future cancels it.
+    pub(super) async fn request(&self, request: OutgoingRequest) -> Result<RawReply, Error> {
+        let (sender, mut response) = oneshot::channel();
+        {
+            let mut requests = self.shared.requests.lock();
+            if let Some(error) = &requests.closed {
+                return Err(error.clone());
+            }
+            requests.waiting.insert(request.id, sender);
+        }
+        let mut guard = CancelOnDrop {
+            shared: self.shared.clone(),
+            id: request.id,
+            // a request that was not written needs no notification, and `initialize` must not be cancelled
+            notify: false,
+        };
+        let can_be_cancelled = request.method != "initialize";
+        tokio::select! {
+            sent = self.shared.outgoing.send(request.body) => {
+                guard.notify = sent.is_ok() && can_be_cancelled;
+            }
+            // closed while the queue is full
+            early = &mut response => return early.unwrap_or_else(|_| Err(closed())),
+        }
+        let reply = response.await.unwrap_or_else(|_| Err(closed()));
+        guard.notify = false;
+        reply
+    }
+
+    pub(super) async fn notify(&self, text: Vec<u8>) -> Result<(), Error> {
+        if let Some(error) = &self.shared.requests.lock().closed {
+            return Err(error.clone());
+        }
+        self.shared.outgoing.send(text).await.map_err(|_| closed())
+    }
+
+    /// Closes the streams, and waits until the server's process has ended.
+    pub(super) async fn close(&self) {
+        self.token.cancel();
+        if let Some(process) = &self.process {
+            process.ended().await;
+        }
+    }
+}
+
+fn closed() -> Error {
+    Error::Closed { status: None, stderr: String::new() }
+}
+
+/// Removes a request that was given up, and notifies the server.
+struct CancelOnDrop {
+    shared: Arc<LineShared>,
+    id: u64,
+    notify: bool,
+}
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.shared.requests.lock().waiting.remove(&self.id);
+        if self.notify {
+            self.shared.clone().respond(cancelled_text(self.id));
+        }
+    }
+}
+
+impl LineShared {
+    fn deliver(&self, id: u64, reply: RawReply) {
+        let waiting = self.requests.lock().waiting.remove(&id);
+        if let Some(waiting) = waiting {
+            // dropped concurrently
+            let _dropped = waiting.send(Ok(reply));
+        }
+    }
+
+    fn fail_all(&self, error: &Error) {
+        let waiting = {
+            let mut requests = self.requests.lock();
+            requests.closed.get_or_insert_with(|| error.clone());
+            std::mem::take(&mut requests.waiting)
+        };
+        for sender in waiting.into_values() {
+            let _dropped = sender.send(Err(error.clone()));
+        }
+    }
+
+    fn fail_waiting(&self, error: &Error) {
+        let waiting = std::mem::take(&mut self.requests.lock().waiting);
+        for sender in waiting.into_values() {
+            let _dropped = sender.send(Err(error.clone()));
+        }
+    }
+}
+
+impl Responder for LineShared {
+    fn respond(self: Arc<Self>, message: Vec<u8>) {
+        if let Err(mpsc::error::TrySendError::Full(message)) = self.outgoing.try_send(message)
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            runtime.spawn(async move { drop(self.outgoing.send(message).await) });
+        }
+    }
+}
+
+async fn write<W: AsyncWrite + Unpin>(
+    mut writer: W,
+    mut queue: mpsc::Receiver<Vec<u8>>,
+    token: CancellationToken,
+) {
+    let write_all = async {
+        while let Some(mut message) = queue.recv().await {
+            replace_line_breaks(&mut message);
+            message.push(b'\n');
+            writer.write_all(&message).await?;
+            if queue.is_empty() {
+                writer.flush().await?;
+            }
+        }
+        io::Result::Ok(())
+    };
+    tokio::select! {
+        // the reader finds out why it failed
+        _failed = write_all => {}
+        () = token.cancelled() => {}
+    }
+    let _closed = writer.shutdown().await;
+}
+
+async fn read<R: AsyncRead + Unpin>(
+    mut reader: R,
+    shared: &Arc<LineShared>,
+    inbox: &Arc<Inbox>,
+    max_message: usize,
+) {
+    let mut lines = LineBuffer::new(max_message);
+    loop {
+        match reader.read(lines.spare_capacity()).await {
+            Ok(0) | Err(_) => break,
+            Ok(bytes) => lines.advance(bytes),
+        }
+        while let Some(line) = lines.next_line() {
+            take(line, &lines, shared, inbox, max_message);
+        }
+    }
+    if let Some(line) = lines.last_line() {
+        take(line, &lines, shared, inbox, max_message);
+    }
+}
+
+fn take(line: Line, lines: &LineBuffer, shared: &Arc<LineShared>, inbox: &Arc<Inbox>, max_message: usize) {
+    match line {
+        // what it responds to is not known: it was not kept
+        Line::TooLong => shared.fail_waiting(&Error::TooLarge { limit: max_message }),
+        Line::Text(range) => receive(lines.text(range), shared, inbox),
+    }
+}
+
+/// Takes one message; text that is not a message is ignored, for some servers log to stdout.
+fn receive(text: &[u8], shared: &Arc<LineShared>, inbox: &Arc<Inbox>) {
+    match parse(text) {
+        Ok(message) if message.is_response() => {
+            let id = message.id().and_then(|id| id.trim_matches('"').parse().ok());
+            if let (Some(id), Some(response)) = (id, message.response()) {
+                shared.deliver(id, response.map(str::to_owned).map_err(parse_error));
+            }
+        }
+        Ok(_) => {
+            if let Ok(text) = std::str::from_utf8(text) {
+                inbox.receive(text, shared);
+            }
+        }
+        Err(_) => tracing::debug!("a line of the server is not a message"),
+    }
+}
+
+/// Parses the `error` of a response.
+pub(super) fn parse_error(json: &str) -> ProtocolError {
+    let error: serde_json::Value = serde_json::from_str(json).unwrap_or_default();
+    ProtocolError {
+        code: error["code"].as_i64().unwrap_or(crate::protocol::INTERNAL_ERROR),
+        message: error["message"].as_str().unwrap_or("an error without a message").to_owned(),
+        data: error.get("data").cloned(),
+    }
+}

@@ -1,0 +1,138 @@
+//! Entries of a server's lists: typed accessors over what it sent, of which nothing is lost.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+macro_rules! entries {
+    ($($(#[$doc:meta])* $entry:ident, $key:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct $entry(Arc<Value>);
+
+        impl $entry {
+            /// `None` if the entry lacks what identifies it.
+            pub(super) fn new(entry: Value) -> Option<Self> {
+                entry.get($key)?.as_str()?;
+                Some(Self(Arc::new(entry)))
+            }
+
+            fn text(&self, key: &str) -> Option<&str> {
+                self.0.get(key)?.as_str()
+            }
+
+            /// The wire's `name`.
+            #[must_use]
+            pub fn name(&self) -> &str {
+                self.text("name").unwrap_or_default()
+            }
+
+            /// The name for people: the wire's `title`, or the `title` of its annotations, or else its name.
+            #[must_use]
+            pub fn title(&self) -> &str {
+                let annotated = || self.0.get("annotations")?.get("title")?.as_str();
+                self.text("title").or_else(annotated).unwrap_or_else(|| self.name())
+            }
+
+            /// The wire's `description`.
+            #[must_use]
+            pub fn description(&self) -> Option<&str> {
+                self.text("description")
+            }
+
+            /// The wire's `_meta`.
+            #[must_use]
+            pub fn meta(&self) -> Option<&Map<String, Value>> {
+                self.0.get("_meta")?.as_object()
+            }
+
+            /// The whole entry as the server sent it.
+            #[must_use]
+            pub fn raw(&self) -> &Value {
+                &self.0
+            }
+        }
+    )*};
+}
+
+entries! {
+    /// A tool in a server's list.
+    ToolInfo, "name";
+    /// A resource in a server's list.
+    ResourceInfo, "uri";
+    /// A template of resources in a server's list.
+    TemplateInfo, "uriTemplate";
+    /// A prompt in a server's list.
+    PromptInfo, "name";
+}
+
+impl ToolInfo {
+    /// The wire's `inputSchema`; null if the server sent none.
+    #[must_use]
+    pub fn input_schema(&self) -> &Value {
+        self.0.get("inputSchema").unwrap_or(&Value::Null)
+    }
+
+    /// The wire's `outputSchema`.
+    #[must_use]
+    pub fn output_schema(&self) -> Option<&Value> {
+        self.0.get("outputSchema")
+    }
+
+    /// A hint of the wire's `annotations`, such as `readOnlyHint`. Hints of a server that is not trusted mean nothing.
+    #[must_use]
+    pub fn hint(&self, name: &str) -> Option<bool> {
+        self.0.get("annotations")?.get(name)?.as_bool()
+    }
+
+    /// Whether legacy clients must, may or must not call it as a task: the wire's `execution.taskSupport`.
+    pub(super) fn task_support(&self) -> Option<&str> {
+        self.0.get("execution")?.get("taskSupport")?.as_str()
+    }
+}
+
+impl ResourceInfo {
+    /// The wire's `uri`.
+    #[must_use]
+    pub fn uri(&self) -> &str {
+        self.text("uri").unwrap_or_default()
+    }
+
+    /// The wire's `mimeType`.
+    #[must_use]
+    pub fn mime_type(&self) -> Option<&str> {
+        self.text("mimeType")
+    }
+
+    /// The wire's `size`, in bytes.
+    #[must_use]
+    pub fn size(&self) -> Option<u64> {
+        self.0.get("size")?.as_u64()
+    }
+}
+
+impl TemplateInfo {
+    /// The wire's `uriTemplate`.
+    #[must_use]
+    pub fn uri_template(&self) -> &str {
+        self.text("uriTemplate").unwrap_or_default()
+    }
+
+    /// The wire's `mimeType`.
+    #[must_use]
+    pub fn mime_type(&self) -> Option<&str> {
+        self.text("mimeType")
+    }
+}
+
+impl PromptInfo {
+    /// The names of its arguments, and whether each is required.
+    pub fn arguments(&self) -> impl Iterator<Item = (&str, bool)> {
+        let arguments =
+            self.0.get("arguments").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        arguments.iter().filter_map(|argument| {
+            let required = argument.get("required").and_then(Value::as_bool).unwrap_or(false);
+            Some((argument.get("name")?.as_str()?, required))
+        })
+    }
+}

@@ -1,0 +1,250 @@
+//! Which revision a server has: `server/discover` first, `initialize` for servers that do not know it. Every path ends:
+//! a server that contradicts itself is an error, not another attempt.
+//!
+//! See [backward compatibility](https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning#backward-compatibility-with-initialization-based-versions).
+
+use std::pin::pin;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::{
+    Error,
+    core::{CallOptions, Core, RememberedRevisions, ServerLink, params},
+    http_link::LinkError,
+    outgoing::{RawReply, notification_text},
+    result_types::parse,
+};
+use crate::{
+    protocol::{
+        HEADER_MISMATCH, META_SERVER_INFO, MISSING_CLIENT_CAPABILITY, Revision, UNSUPPORTED_PROTOCOL_VERSION,
+    },
+    sync::Mutex,
+};
+
+/// Servers that are remembered.
+const MAX_REMEMBERED: usize = 256;
+
+static REMEMBERED: Mutex<Option<RememberedRevisions>> = Mutex::new(None);
+
+/// The revision that a server had the last time in this process.
+pub(super) fn remembered(key: &str) -> Option<Revision> {
+    REMEMBERED.lock().as_ref()?.get(key).copied()
+}
+
+pub(super) fn remember(key: String, revision: Revision) {
+    let mut remembered = REMEMBERED.lock();
+    let remembered = remembered.get_or_insert_with(RememberedRevisions::new);
+    if remembered.len() >= MAX_REMEMBERED {
+        remembered.clear();
+    }
+    remembered.insert(key, revision);
+}
+
+/// What the server says of itself.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ServerFacts {
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) instructions: Option<String>,
+    pub(super) capabilities: Value,
+}
+
+/// The revision to use.
+#[derive(Debug)]
+pub(super) struct Agreement {
+    pub(super) revision: Revision,
+    pub(super) server: ServerFacts,
+}
+
+/// What `server/discover` showed.
+enum Discovery {
+    Modern(Agreement),
+    /// The server names only these, of which the newest that this client has is a legacy one.
+    Legacy(Revision),
+    /// It does not know the method.
+    Unknown,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct DiscoverResult {
+    supported_versions: Option<Vec<String>>,
+    #[serde(default)]
+    capabilities: Value,
+    instructions: Option<String>,
+    #[serde(default, rename = "_meta")]
+    meta: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct InitializeResult {
+    protocol_version: String,
+    #[serde(default)]
+    capabilities: Value,
+    #[serde(default)]
+    server_info: Value,
+    instructions: Option<String>,
+}
+
+/// Agrees on a revision; `remembered` is the one of an earlier connection to the same server.
+pub(super) async fn negotiate(
+    core: &Core,
+    link: &ServerLink,
+    remembered: Option<Revision>,
+) -> Result<Agreement, Error> {
+    match core.options.revision {
+        Some(Revision::V2026_07_28) => match probe(core, link).await? {
+            Discovery::Modern(agreement) => Ok(agreement),
+            _ => Err(Error::unsupported(format!("the revision `{}`", Revision::LATEST))),
+        },
+        Some(revision) => initialize(core, link, revision).await,
+        None => {
+            // a legacy server need not be probed again; if it is another one now, the probe finds out
+            if remembered.is_some_and(|revision| !revision.is_modern()) {
+                match initialize(core, link, Revision::LATEST_LEGACY).await {
+                    Err(Error::Protocol { .. } | Error::Http { .. } | Error::Unsupported { .. }) => {}
+                    agreed => return agreed,
+                }
+            }
+            negotiate_any(core, link).await
+        }
+    }
+}
+
+async fn negotiate_any(core: &Core, link: &ServerLink) -> Result<Agreement, Error> {
+    let mut probing = pin!(probe(core, link));
+    let probed = if link.is_http() {
+        probing.await?
+    } else {
+        tokio::select! {
+            probed = &mut probing => probed?,
+            () = sleep(core.options.probe_timeout) => {
+                // a legacy server that ignores the request, or one that is slow to start: whichever response comes first
+                let mut initializing = pin!(initialize(core, link, Revision::LATEST_LEGACY));
+                let initialized = tokio::select! {
+                    // a server that answers both answers this one first
+                    biased;
+                    probed = &mut probing => match probed {
+                        Ok(Discovery::Modern(agreement)) => return Ok(agreement),
+                        _ => initializing.await,
+                    },
+                    initialized = &mut initializing => initialized,
+                };
+                return initialized;
+            }
+        }
+    };
+    match probed {
+        Discovery::Modern(agreement) => Ok(agreement),
+        Discovery::Legacy(revision) => initialize(core, link, revision).await,
+        Discovery::Unknown => initialize(core, link, Revision::LATEST_LEGACY).await,
+    }
+}
+
+/// Sends `server/discover`, again if the server asks for another version.
+async fn probe(core: &Core, link: &ServerLink) -> Result<Discovery, Error> {
+    let mut is_retry = false;
+    loop {
+        let error = match send(core, link, Revision::LATEST, "server/discover", json!({})).await {
+            Ok(Ok(json)) => return discovered(&json),
+            Ok(Err(error)) => error,
+            Err(Error::Timeout { .. } | Error::Http { .. } | Error::Invalid { .. }) => {
+                return Ok(Discovery::Unknown);
+            }
+            Err(error) => return Err(error),
+        };
+        match error.code {
+            UNSUPPORTED_PROTOCOL_VERSION => {
+                let supported = error.data.as_ref().and_then(|data| data.get("supported"));
+                match newest(
+                    supported.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str),
+                ) {
+                    Some(revision) if revision.is_modern() && !is_retry => is_retry = true,
+                    Some(revision) if !revision.is_modern() => return Ok(Discovery::Legacy(revision)),
+                    _ => return Err(Error::unsupported("any revision that this client has")),
+                }
+            }
+            HEADER_MISMATCH | MISSING_CLIENT_CAPABILITY => return Err(error.into()),
+            _ => return Ok(Discovery::Unknown),
+        }
+    }
+}
+
+fn discovered(json: &str) -> Result<Discovery, Error> {
+    let result: DiscoverResult = parse(json, "server/discover")?;
+    if let Some(versions) = &result.supported_versions {
+        match newest(versions.iter().map(String::as_str)) {
+            Some(revision) if !revision.is_modern() => return Ok(Discovery::Legacy(revision)),
+            Some(_) => {}
+            None => return Err(Error::unsupported("any revision that this client has")),
+        }
+    }
+    let info = result.meta.get(META_SERVER_INFO).cloned().unwrap_or_default();
+    let server = facts(&info, result.capabilities, result.instructions);
+    Ok(Discovery::Modern(Agreement { revision: Revision::LATEST, server }))
+}
+
+fn facts(info: &Value, capabilities: Value, instructions: Option<String>) -> ServerFacts {
+    let text = |key: &str| info.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    ServerFacts { name: text("name"), version: text("version"), instructions, capabilities }
+}
+
+fn newest<'a>(names: impl Iterator<Item = &'a str>) -> Option<Revision> {
+    names.filter_map(|name| name.parse().ok()).max()
+}
+
+/// The handshake of legacy revisions.
+pub(super) async fn initialize(
+    core: &Core,
+    link: &ServerLink,
+    revision: Revision,
+) -> Result<Agreement, Error> {
+    let offer = json!({
+        "protocolVersion": revision.as_str(),
+        "capabilities": core.inbox.handlers.capabilities(revision),
+        "clientInfo": core.client_info(),
+    });
+    let json = match send(core, link, revision, "initialize", offer).await? {
+        Ok(json) => json,
+        Err(error) if error.code == UNSUPPORTED_PROTOCOL_VERSION => {
+            return Err(Error::unsupported(format!("the revision `{revision}`: {}", error.message)));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let result: InitializeResult = parse(&json, "initialize")?;
+    let agreed = result.protocol_version.parse().ok().filter(|agreed: &Revision| {
+        !agreed.is_modern() && core.options.revision.is_none_or(|pinned| pinned == *agreed)
+    });
+    let Some(agreed) = agreed else {
+        return Err(Error::unsupported(format!(
+            "the revision `{revision}`: it answers with `{}`",
+            result.protocol_version
+        )));
+    };
+    if let ServerLink::Http(link) = link {
+        link.set_legacy_revision(agreed);
+    }
+    link.notify(notification_text("notifications/initialized", &serde_json::Map::new())).await?;
+    if let ServerLink::Http(link) = link {
+        link.listen();
+    }
+    let server = facts(&result.server_info, result.capabilities, result.instructions);
+    Ok(Agreement { revision: agreed, server })
+}
+
+async fn send(
+    core: &Core,
+    link: &ServerLink,
+    revision: Revision,
+    method: &str,
+    members: Value,
+) -> Result<RawReply, Error> {
+    match core.exchange(link, revision, method, params(members), &CallOptions::default()).await {
+        Ok(reply) => Ok(reply),
+        Err(LinkError::SessionLost) => Err(Error::not_connected("the server refused the session at once")),
+        Err(LinkError::Failed(error)) => Err(error),
+    }
+}

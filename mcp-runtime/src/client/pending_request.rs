@@ -1,0 +1,88 @@
+//! A request with its options, which is sent when it is awaited and cancelled when it is dropped.
+
+use std::{fmt, future::IntoFuture, sync::Arc, time::Duration};
+
+use serde_json::Value;
+
+use super::{
+    Error,
+    core::{CallOptions, Core},
+    handlers::{HandlerFuture, ProgressUpdate},
+};
+
+type SendFn<T> = Box<dyn FnOnce(Arc<Core>, CallOptions, bool) -> HandlerFuture<Result<T, Error>> + Send>;
+
+/// A request to a server. Nothing is sent before `.await`; dropping the future cancels the request, in the way of its
+/// transport.
+#[must_use = "nothing is sent before `.await`"]
+pub struct PendingCall<T> {
+    core: Arc<Core>,
+    options: CallOptions,
+    refresh: bool,
+    send: SendFn<T>,
+}
+
+impl<T> fmt::Debug for PendingCall<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PendingCall").finish_non_exhaustive()
+    }
+}
+
+/// Whether kept results may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refresh {
+    /// Ask the server.
+    Yes,
+    /// Use what is kept, if the server allows.
+    No,
+}
+
+impl<T> PendingCall<T> {
+    pub(super) fn new<F, Fut>(core: &Arc<Core>, send: F) -> Self
+    where
+        F: FnOnce(Arc<Core>, CallOptions, bool) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        let send: SendFn<T> = Box::new(|core, options, refresh| Box::pin(send(core, options, refresh)));
+        Self { core: core.clone(), options: CallOptions::default(), refresh: false, send }
+    }
+
+    /// Sets how long each request may wait for its response; the client's time limit by default.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.options.timeout = Some(limit);
+        self
+    }
+
+    /// Begins the time limit anew with every progress notification.
+    pub fn progress_extends_timeout(mut self) -> Self {
+        self.options.progress_extends = true;
+        self
+    }
+
+    /// Receives the progress of this call. The function must not block.
+    pub fn on_progress(mut self, f: impl Fn(ProgressUpdate) + Send + Sync + 'static) -> Self {
+        self.options.on_progress = Some(Arc::new(f));
+        self
+    }
+
+    /// Adds a member to the request's `_meta`.
+    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.options.meta.insert(key.into(), value.into());
+        self
+    }
+
+    /// Decides whether a list or a resource that is kept may be used; by default it may, if the server allows.
+    pub fn refresh(mut self, refresh: Refresh) -> Self {
+        self.refresh = refresh == Refresh::Yes;
+        self
+    }
+}
+
+impl<T: 'static> IntoFuture for PendingCall<T> {
+    type Output = Result<T, Error>;
+    type IntoFuture = HandlerFuture<Result<T, Error>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        (self.send)(self.core, self.options, self.refresh)
+    }
+}

@@ -1,0 +1,212 @@
+//! Results: what a tool, a resource and a prompt return, with blocks of unknown kinds kept.
+
+use std::{borrow::Cow, sync::Arc};
+
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
+
+use super::Error;
+use crate::{
+    content::{Content, Message, ResourceContents, parse_content, parse_message, parse_resource},
+    schema::Validator,
+};
+
+/// The result of a tool.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct CallResult {
+    /// The blocks; kinds that this crate does not know are [`Content::Unknown`].
+    pub content: Vec<Content>,
+    /// The wire's `structuredContent`.
+    pub structured: Option<Value>,
+    /// Whether the tool failed, and says so to the model: the wire's `isError`.
+    pub is_error: bool,
+    /// The wire's `_meta`.
+    pub meta: Map<String, Value>,
+    /// The tool's output schema, if the client has listed the tool.
+    pub(super) output_schema: Option<Arc<Validator>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireCallResult {
+    #[serde(default)]
+    content: Vec<Value>,
+    structured_content: Option<Value>,
+    #[serde(default)]
+    is_error: bool,
+    #[serde(default, rename = "_meta")]
+    meta: Map<String, Value>,
+}
+
+impl CallResult {
+    pub(super) fn parse(json: &str, output_schema: Option<Arc<Validator>>) -> Result<Self, Error> {
+        let wire: WireCallResult = parse(json, "tools/call")?;
+        Ok(Self {
+            content: wire.content.into_iter().map(parse_content).collect(),
+            structured: wire.structured_content,
+            is_error: wire.is_error,
+            meta: wire.meta,
+            output_schema,
+        })
+    }
+
+    /// The texts of its text blocks, joined by line breaks.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let texts: Vec<&str> = self.content.iter().filter_map(Content::as_text).collect();
+        texts.join("\n")
+    }
+
+    /// The result of a tool that succeeded.
+    ///
+    /// # Errors
+    /// [`Error::Tool`]: the tool failed.
+    pub fn ok(self) -> Result<Self, Error> {
+        if self.is_error { Err(Error::Tool { text: self.text(), result: Box::new(self) }) } else { Ok(self) }
+    }
+
+    /// The structured value as a `T`; without one, the JSON in its text. If the client has listed the tool, the value is
+    /// checked against the tool's output schema first.
+    ///
+    /// # Errors
+    /// [`Error::Tool`]: the tool failed. [`Error::Invalid`]: such a value is missing, or does not conform.
+    pub fn structured<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        if self.is_error {
+            return Err(Error::Tool { text: self.text(), result: Box::new(self.clone()) });
+        }
+        let Some(value) = &self.structured else {
+            return serde_json::from_str(&self.text()).map_err(|error| {
+                Error::invalid(format!("the result has no structured content, and its text is not: {error}"))
+            });
+        };
+        let problems = self.output_schema.as_deref().map(|schema| schema.validate(value)).unwrap_or_default();
+        if let Some(problem) = problems.first() {
+            return Err(Error::invalid(format!(
+                "the result is not what the tool's output schema requires: {problem}"
+            )));
+        }
+        T::deserialize(value).map_err(|error| Error::invalid(format!("the structured content: {error}")))
+    }
+}
+
+/// The contents of a resource.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ReadResult {
+    /// Its items: most resources have one, directories have several.
+    pub contents: Vec<ResourceContents>,
+    /// The wire's `_meta`.
+    pub meta: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+struct WireReadResult {
+    contents: Vec<Value>,
+    #[serde(default, rename = "_meta")]
+    meta: Map<String, Value>,
+}
+
+impl ReadResult {
+    pub(super) fn parse(json: &str) -> Result<Self, Error> {
+        let wire: WireReadResult = parse(json, "resources/read")?;
+        let items = wire.contents.iter().map(|item| {
+            parse_resource(item)
+                .ok_or_else(|| Error::invalid("an item of `contents` has neither text nor a blob"))
+        });
+        Ok(Self { contents: items.collect::<Result<_, _>>()?, meta: wire.meta })
+    }
+
+    /// The texts of its items, joined by line breaks.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`]: an item is binary.
+    pub fn text(&self) -> Result<String, Error> {
+        let text = |item: &ResourceContents| {
+            item.as_text().map(str::to_owned).ok_or_else(|| {
+                Error::invalid(format!(
+                    "`{}` is binary\nread it with `bytes()`",
+                    item.uri.as_deref().unwrap_or("the resource")
+                ))
+            })
+        };
+        Ok(self.contents.iter().map(text).collect::<Result<Vec<_>, _>>()?.join("\n"))
+    }
+
+    /// The bytes of its first item, also of a text.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`]: it has no item, or its base64 is malformed.
+    pub fn bytes(&self) -> Result<Cow<'_, [u8]>, Error> {
+        let item = self.contents.first().ok_or_else(|| Error::invalid("the resource has no contents"))?;
+        match item.as_text() {
+            Some(text) => Ok(text.as_bytes().into()),
+            None => item.to_bytes().ok_or_else(|| Error::invalid("the resource's blob is not base64")),
+        }
+    }
+}
+
+/// A prompt with its arguments filled in.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RenderedPrompt {
+    /// The wire's `description`.
+    pub description: Option<String>,
+    /// Its messages.
+    pub messages: Vec<Message>,
+    /// The wire's `_meta`.
+    pub meta: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+struct WirePrompt {
+    description: Option<String>,
+    messages: Vec<Value>,
+    #[serde(default, rename = "_meta")]
+    meta: Map<String, Value>,
+}
+
+impl RenderedPrompt {
+    pub(super) fn parse(json: &str) -> Result<Self, Error> {
+        let wire: WirePrompt = parse(json, "prompts/get")?;
+        let messages = wire.messages.iter().map(|message| {
+            parse_message(message)
+                .ok_or_else(|| Error::invalid("a message of the prompt has no role or content"))
+        });
+        Ok(Self {
+            description: wire.description,
+            messages: messages.collect::<Result<_, _>>()?,
+            meta: wire.meta,
+        })
+    }
+}
+
+/// Values that complete an argument.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Suggestions {
+    /// The values, best first.
+    #[serde(default)]
+    pub values: Vec<String>,
+    /// How many there are in all, if the server knows.
+    pub total: Option<u64>,
+    /// Whether there are more.
+    #[serde(default)]
+    pub has_more: bool,
+}
+
+impl Suggestions {
+    pub(super) fn parse(json: &str) -> Result<Self, Error> {
+        #[derive(Deserialize)]
+        struct WireCompletion {
+            completion: Suggestions,
+        }
+        Ok(parse::<WireCompletion>(json, "completion/complete")?.completion)
+    }
+}
+
+/// Decodes a result.
+pub(super) fn parse<'a, T: Deserialize<'a>>(json: &'a str, method: &str) -> Result<T, Error> {
+    serde_json::from_str(json).map_err(|error| Error::invalid(format!("the result of `{method}`: {error}")))
+}

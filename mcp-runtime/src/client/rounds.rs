@@ -1,0 +1,156 @@
+//! Requests that the server answers with requests of its own: they are answered by the program's functions, and the
+//! request is sent again with the answers, a limited number of times.
+//!
+//! See [multi round-trip requests](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr).
+
+use std::{borrow::Cow, time::Duration};
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json, value::RawValue};
+use tokio::time::{sleep, timeout};
+
+use super::{
+    Error,
+    core::{CallOptions, Core},
+    handlers::{ElicitAnswer, UrlRequest},
+    outgoing::RequestParams,
+    result_types::parse,
+};
+use crate::protocol::URL_ELICITATION_REQUIRED;
+
+/// Rounds of one request.
+const MAX_ROUNDS: u32 = 16;
+/// How long a user may take at a URL.
+const VISIT_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+/// The pause before a request is repeated without new answers, doubled each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// What all results have in common.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ResultHead<'a> {
+    #[serde(borrow)]
+    pub(super) result_type: Option<Cow<'a, str>>,
+    pub(super) input_requests: Option<Map<String, Value>>,
+    #[serde(borrow)]
+    request_state: Option<&'a RawValue>,
+}
+
+impl Core {
+    /// Sends a request, and answers what the server asks for until it is complete. Whether there was more than one
+    /// round, so that the result must not be kept, is the second value.
+    pub(super) async fn request_in_rounds(
+        &self,
+        method: &str,
+        mut params: RequestParams,
+        options: &CallOptions,
+    ) -> Result<(String, bool), Error> {
+        let mut answers = Map::new();
+        let mut pause = FIRST_PAUSE;
+        for round in 0..MAX_ROUNDS {
+            let json = match self.request(method, params.clone(), options).await {
+                Err(Error::Protocol { code: URL_ELICITATION_REQUIRED, message, data })
+                    if self.inbox.handlers.elicit_url.is_some() =>
+                {
+                    self.visit(Error::Protocol { code: URL_ELICITATION_REQUIRED, message, data }).await?;
+                    continue;
+                }
+                reply => reply?,
+            };
+            let head: ResultHead<'_> = parse(&json, method)?;
+            if head.result_type.as_deref() != Some("input_required") {
+                return Ok((json, round > 0));
+            }
+            let asked = head.input_requests.unwrap_or_default();
+            if asked.is_empty() && head.request_state.is_none() {
+                return Err(Error::invalid("the server requires input, but names none"));
+            }
+            if asked.is_empty() {
+                sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+            // a server without state needs the answers of earlier rounds as well
+            for (key, answer) in self.answer_all(&asked).await? {
+                answers.insert(key, answer);
+            }
+            if !answers.is_empty() {
+                params.members.insert("inputResponses".to_owned(), Value::Object(answers.clone()));
+            }
+            params.request_state = head.request_state.map(|state| state.get().to_owned());
+        }
+        Err(Error::invalid(format!("the server requires input in more than {MAX_ROUNDS} rounds")))
+    }
+
+    /// Answers requests of the server, all at once.
+    pub(super) async fn answer_all(
+        &self,
+        requests: &Map<String, Value>,
+    ) -> Result<Map<String, Value>, Error> {
+        let mut pending = Vec::new();
+        for (key, request) in requests {
+            let (inbox, key, request) = (self.inbox.clone(), key.clone(), request.clone());
+            let method = request.get("method").and_then(Value::as_str).unwrap_or_default().to_owned();
+            let params = request.get("params").cloned().unwrap_or_else(|| json!({}));
+            pending.push(AbortOnDropTask(tokio::spawn(async move {
+                let answer = inbox.handlers.answer(&method, &params).await;
+                (key, method, answer)
+            })));
+        }
+        let mut answers = Map::new();
+        for mut task in pending {
+            let (key, method, answer) = (&mut task.0).await.map_err(|error| Error::Handler {
+                method: "an input request".to_owned(),
+                message: error.to_string(),
+            })?;
+            let answer = match answer {
+                Some(Ok(answer)) => answer,
+                Some(Err(message)) => return Err(Error::Handler { method, message }),
+                // a kind that this client does not know, or did not declare
+                None => json!({ "action": "decline" }),
+            };
+            answers.insert(key, answer);
+        }
+        Ok(answers)
+    }
+
+    /// Shows the URLs that a legacy server requires the user to visit, and waits until it reports that they were.
+    async fn visit(&self, error: Error) -> Result<(), Error> {
+        let (Error::Protocol { data: Some(data), .. }, Some(handler)) =
+            (&error, self.inbox.handlers.elicit_url.clone())
+        else {
+            return Err(error);
+        };
+        let required = data.get("elicitations").and_then(Value::as_array).cloned().unwrap_or_default();
+        if required.is_empty() {
+            return Err(error);
+        }
+        for elicitation in &required {
+            let text = |key: &str| elicitation.get(key).and_then(Value::as_str).map(str::to_owned);
+            let id = text("elicitationId");
+            let request = UrlRequest {
+                message: text("message").unwrap_or_default(),
+                url: text("url").unwrap_or_default(),
+                id: id.clone(),
+            };
+            if !matches!(handler(request).await, ElicitAnswer::Accept(_)) {
+                return Err(error);
+            }
+            if let Some(id) = id {
+                timeout(VISIT_TIMEOUT, self.inbox.elicitation_completed(&id))
+                    .await
+                    .map_err(|_| Error::Timeout { after: VISIT_TIMEOUT })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Ends a function of the program with the call that needs its answer.
+struct AbortOnDropTask<T>(tokio::task::JoinHandle<T>);
+
+impl<T> Drop for AbortOnDropTask<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

@@ -1,0 +1,115 @@
+//! What a client connects to: a command line, a command, a URL, two byte streams, or a server in this process.
+
+use std::{fmt, process::Command};
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::Error;
+use crate::server::Server;
+
+pub(super) type BoxReader = Box<dyn AsyncRead + Send + Unpin>;
+pub(super) type BoxWriter = Box<dyn AsyncWrite + Send + Unpin>;
+
+/// A server to connect to; made by [`IntoTarget`].
+pub struct Target(pub(super) TargetKind);
+
+pub(super) enum TargetKind {
+    Command(Command),
+    Url(String),
+    Streams(BoxReader, BoxWriter),
+    Server(Server),
+    Invalid(Error),
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // neither a URL nor a command: both may have credentials
+        f.write_str(match self.0 {
+            TargetKind::Command(_) => "Target::Command",
+            TargetKind::Url(_) => "Target::Url",
+            TargetKind::Streams(..) => "Target::Streams",
+            TargetKind::Server(_) => "Target::Server",
+            TargetKind::Invalid(_) => "Target::Invalid",
+        })
+    }
+}
+
+/// Types that name a server.
+#[diagnostic::on_unimplemented(
+    message = "a client cannot connect to `{Self}`",
+    note = "connect to a command line or a URL (text), a `Command`, `(reader, writer)`, or `&Server`"
+)]
+pub trait IntoTarget {
+    /// The server.
+    fn into_target(self) -> Target;
+}
+
+impl IntoTarget for Target {
+    fn into_target(self) -> Target {
+        self
+    }
+}
+
+/// A URL of the scheme `http` or `https`, or else a command line: split by the rules of POSIX shells, but run without one.
+impl IntoTarget for &str {
+    fn into_target(self) -> Target {
+        let text = self.trim();
+        let is_url = ["http://", "https://"]
+            .iter()
+            .any(|scheme| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)));
+        if is_url {
+            return Target(TargetKind::Url(text.to_owned()));
+        }
+        Target(match shlex::split(text).as_deref() {
+            Some([program, arguments @ ..]) => {
+                let mut command = Command::new(program);
+                command.args(arguments);
+                TargetKind::Command(command)
+            }
+            Some([]) => TargetKind::Invalid(Error::invalid("the command line is empty")),
+            None => TargetKind::Invalid(Error::invalid(format!("`{text}` has a quote that is not closed"))),
+        })
+    }
+}
+
+impl IntoTarget for String {
+    fn into_target(self) -> Target {
+        self.as_str().into_target()
+    }
+}
+
+impl IntoTarget for &String {
+    fn into_target(self) -> Target {
+        self.as_str().into_target()
+    }
+}
+
+/// Of its environment only what was set on it counts, besides the variables that every server gets; see
+/// [`inherit_environment`](super::ClientBuilder::inherit_environment).
+impl IntoTarget for Command {
+    fn into_target(self) -> Target {
+        Target(TargetKind::Command(self))
+    }
+}
+
+impl IntoTarget for tokio::process::Command {
+    fn into_target(self) -> Target {
+        Target(TargetKind::Command(self.into_std()))
+    }
+}
+
+impl<R, W> IntoTarget for (R, W)
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    fn into_target(self) -> Target {
+        Target(TargetKind::Streams(Box::new(self.0), Box::new(self.1)))
+    }
+}
+
+impl IntoTarget for &Server {
+    fn into_target(self) -> Target {
+        Target(TargetKind::Server(self.clone()))
+    }
+}

@@ -1,0 +1,210 @@
+//! Calls that the server goes on with as tasks: polled as often as it asks for, its requests answered, and their result
+//! that of the call.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json, value::RawValue};
+use tokio::{sync::Notify, time::sleep};
+
+use super::{
+    CallResult, Error,
+    core::{CallOptions, Core, params},
+    line_link::parse_error,
+    outgoing::RequestParams,
+    result_types::parse,
+};
+
+const DEFAULT_POLL_INTERVAL: Duration = Duration::from_secs(1);
+const SHORTEST_POLL_INTERVAL: Duration = Duration::from_millis(10);
+const LONGEST_POLL_INTERVAL: Duration = Duration::from_secs(60);
+
+/// How a task stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TaskProgress {
+    /// `working`, `input_required`, `completed`, `failed` or `cancelled`.
+    pub status: String,
+    /// The wire's `statusMessage`.
+    pub message: Option<String>,
+}
+
+/// A call that runs on the server as a task. Dropping it cancels the task, unless it has ended.
+pub struct RunningToolTask {
+    core: Arc<Core>,
+    tool: String,
+    id: String,
+    poll: Duration,
+    /// Of 2025-11-25, whose tasks have a result of their own method.
+    is_legacy: bool,
+    cancels: bool,
+}
+
+impl fmt::Debug for RunningToolTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunningToolTask").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// A task in any result; members differ between revisions.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireTask<'a> {
+    task_id: Option<String>,
+    status: Option<String>,
+    status_message: Option<String>,
+    poll_interval_ms: Option<f64>,
+    /// 2025-11-25
+    poll_interval: Option<f64>,
+    input_requests: Option<Map<String, Value>>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+impl WireTask<'_> {
+    fn poll(&self) -> Option<Duration> {
+        let millis = self.poll_interval_ms.or(self.poll_interval)?;
+        let poll = Duration::from_millis(millis.clamp(0.0, 1e9) as u64);
+        Some(poll.clamp(SHORTEST_POLL_INTERVAL, LONGEST_POLL_INTERVAL))
+    }
+}
+
+/// The task in the result of `tools/call`, if it is one.
+pub(super) fn created_task(core: &Arc<Core>, tool: &str, json: &str) -> Option<RunningToolTask> {
+    #[derive(Deserialize)]
+    struct Created<'a> {
+        #[serde(borrow)]
+        task: Option<WireTask<'a>>,
+    }
+    let is_legacy = serde_json::from_str::<Created<'_>>(json).ok().and_then(|created| created.task);
+    let (task, is_legacy) = match is_legacy {
+        Some(task) => (task, true),
+        None => (serde_json::from_str::<WireTask<'_>>(json).ok()?, false),
+    };
+    Some(RunningToolTask {
+        core: core.clone(),
+        tool: tool.to_owned(),
+        poll: task.poll().unwrap_or(DEFAULT_POLL_INTERVAL),
+        id: task.task_id?,
+        is_legacy,
+        cancels: true,
+    })
+}
+
+impl RunningToolTask {
+    /// The wire's `taskId`: another client of the same server can go on with it.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// How the task stands.
+    ///
+    /// # Errors
+    /// The server does not say, or does not know the task any more.
+    pub async fn status(&self) -> Result<TaskProgress, Error> {
+        let json = self.send("tasks/get", Map::new()).await?;
+        let task: WireTask<'_> = parse(&json, "tasks/get")?;
+        Ok(TaskProgress { status: task.status.unwrap_or_default(), message: task.status_message })
+    }
+
+    /// Waits for the end of the task, and answers the server's requests meanwhile.
+    ///
+    /// # Errors
+    /// The task failed or was cancelled, or the server cannot be asked.
+    pub async fn result(mut self) -> Result<CallResult, Error> {
+        let result = self.drive().await;
+        // a task that has ended cannot be cancelled; one that cannot be asked for may still run
+        self.cancels = result.is_err() && !matches!(result, Err(Error::Protocol { .. } | Error::Cancelled));
+        result
+    }
+
+    /// Lets the task run on without this client; its id.
+    #[must_use]
+    pub fn detach(mut self) -> String {
+        self.cancels = false;
+        self.id.clone()
+    }
+
+    /// Asks the server to cancel the task.
+    ///
+    /// # Errors
+    /// The server does not accept it.
+    pub async fn cancel(mut self) -> Result<(), Error> {
+        self.cancels = false;
+        self.send("tasks/cancel", Map::new()).await.map(drop)
+    }
+
+    async fn send(&self, method: &str, mut members: Map<String, Value>) -> Result<String, Error> {
+        members.insert("taskId".to_owned(), self.id.clone().into());
+        self.core.request(method, RequestParams::from(members), &CallOptions::default()).await
+    }
+
+    async fn drive(&self) -> Result<CallResult, Error> {
+        let changed = Arc::new(Notify::new());
+        let _registered = self.core.inbox.expect_task(&self.id, changed.clone());
+        let output_schema = self.core.tools.output_schema(&self.tool);
+        let mut poll = self.poll;
+        loop {
+            let json = self.send("tasks/get", Map::new()).await?;
+            let task: WireTask<'_> = parse(&json, "tasks/get")?;
+            poll = task.poll().unwrap_or(poll);
+            match task.status.as_deref() {
+                Some("completed" | "failed") if self.is_legacy => {
+                    let json = self.send("tasks/result", Map::new()).await?;
+                    return CallResult::parse(&json, output_schema);
+                }
+                // the server's requests come with the result
+                Some("input_required") if self.is_legacy => {
+                    let json = self.send("tasks/result", Map::new()).await?;
+                    return CallResult::parse(&json, output_schema);
+                }
+                Some("completed") => {
+                    let result =
+                        task.result.ok_or_else(|| Error::invalid("a completed task has no result"))?;
+                    return CallResult::parse(result.get(), output_schema);
+                }
+                Some("failed") => {
+                    return Err(match task.error {
+                        Some(error) => parse_error(error.get()).into(),
+                        None => Error::invalid("a failed task has no error"),
+                    });
+                }
+                Some("cancelled") => return Err(Error::Cancelled),
+                Some("input_required") => {
+                    let asked = task.input_requests.unwrap_or_default();
+                    let answers = self.core.answer_all(&asked).await?;
+                    if !answers.is_empty() {
+                        let members = Map::from_iter([("inputResponses".to_owned(), Value::Object(answers))]);
+                        self.send("tasks/update", members).await?;
+                    }
+                }
+                Some("working") => {}
+                other => {
+                    return Err(Error::invalid(format!("a task has the status `{}`", other.unwrap_or(""))));
+                }
+            }
+            tokio::select! {
+                () = sleep(poll) => {}
+                () = changed.notified() => {}
+            }
+        }
+    }
+}
+
+impl Drop for RunningToolTask {
+    fn drop(&mut self) {
+        if !self.cancels {
+            return;
+        }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let (core, id) = (self.core.clone(), self.id.clone());
+        runtime.spawn(async move {
+            // the server may have ended it
+            let _ended =
+                core.request("tasks/cancel", params(json!({ "taskId": id })), &CallOptions::default()).await;
+        });
+    }
+}

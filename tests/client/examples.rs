@@ -1,0 +1,37 @@
+//! The example programs.
+
+use std::{process::Command, time::Duration};
+
+use mcp_tests::{
+    external::{child, example},
+    support::HttpServer,
+};
+
+use super::builder;
+
+fn run(example: &str, arguments: &[&str]) -> child::Finished {
+    let mut command = Command::new(example::binary(example));
+    child::run(command.args(arguments), "", Duration::from_secs(30)).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_client_example_lists_calls_and_reads_any_server() {
+    let server = HttpServer::start(builder()).await;
+    let url = format!("http://{}/mcp", server.address);
+    let listed = tokio::task::spawn_blocking(move || {
+        let text = |arguments: &[&str]| run("client", arguments).or_panic("the example");
+        assert_eq!(text(&[&url, "call", "echo", r#"{"message":"hi"}"#]), "hi\n");
+        assert_eq!(text(&[&url, "read", "note://one"]), "noted\n");
+        let failed = run("client", &[&url, "call", "fails"]);
+        assert!(!failed.success && failed.stderr.contains("it does not work"), "{}", failed.stderr);
+        assert_eq!(run("list_resources", &[&url]).stdout, "note://one note\n");
+        text(&[&url])
+    });
+    let listed = listed.await.unwrap();
+    assert!(listed.starts_with("shop ") && listed.contains("2026-07-28\ntool echo\n"), "{listed}");
+    assert!(listed.contains("resource note://one\n") && listed.ends_with("prompt greet\n"), "{listed}");
+
+    let fixture = env!("CARGO_BIN_EXE_fixture");
+    let listed = tokio::task::spawn_blocking(move || run("client", &[fixture])).await.unwrap();
+    assert!(listed.or_panic("the example").contains("tool echo\n"));
+}

@@ -1,0 +1,161 @@
+//! The client: the same calls over every transport and in every revision, and what it does when servers misbehave.
+
+mod examples;
+mod negotiation;
+mod processes;
+mod using;
+
+use std::{future::Future, time::Duration};
+
+use mcp_runtime::{
+    Revision, Server, ServerBuilder,
+    client::{Client, ClientBuilder, Error},
+    prelude::*,
+};
+use mcp_tests::support::HttpServer;
+use tokio::time::timeout;
+
+/// A test that waits longer has failed.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The output, unless it takes too long.
+async fn within<F: Future>(future: F) -> F::Output {
+    timeout(PATIENCE, future).await.expect("it took too long")
+}
+
+/// Asks until it holds.
+async fn until(mut holds: impl FnMut() -> bool) {
+    within(async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
+/// Echoes its argument
+#[mcp_tool(read_only, title = "Echo!")]
+async fn echo(
+    /// What to return
+    message: String,
+) -> String {
+    message
+}
+
+/// Fails
+#[mcp_tool]
+fn fails() -> Result<String, ToolError> {
+    Err("it does not work".into())
+}
+
+/// A point
+#[mcp_type]
+#[derive(Debug, PartialEq)]
+struct Point {
+    x: i64,
+    y: i64,
+}
+
+/// Mirrors a point
+#[mcp_tool]
+fn mirror(x: i64, y: i64) -> Json<Point> {
+    Json(Point { x: y, y: x })
+}
+
+/// Reports three steps
+#[mcp_tool]
+async fn steps(ctx: &Context) -> &'static str {
+    for step in [1.0, 2.0, 3.0] {
+        ctx.progress(step).total(3.0).message("working").send();
+        tokio::task::yield_now().await;
+    }
+    "worked"
+}
+
+/// A note
+#[mcp_resource(uri = "note://one", mime = "text/markdown")]
+fn note() -> &'static str {
+    "noted"
+}
+
+/// A picture
+#[mcp_resource(uri = "picture://{name}", mime = "image/png")]
+fn picture(name: String) -> Vec<u8> {
+    name.into_bytes()
+}
+
+/// Greets
+#[mcp_prompt]
+fn greet(
+    /// Whom
+    #[mcp(complete("Ada", "Alan", "Grace"))]
+    name: String,
+) -> String {
+    format!("Greet {name}.")
+}
+
+fn builder() -> ServerBuilder {
+    mcp_runtime::server!()
+        .info(|info| info.name("shop"))
+        .instructions("Be brief.")
+        .tool::<echo>()
+        .tool::<fails>()
+        .tool::<mirror>()
+        .tool::<steps>()
+        .resource::<note>()
+        .resource::<picture>()
+        .prompt::<greet>()
+}
+
+/// How a client reaches a server.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Way {
+    InProcess,
+    Streams,
+    Http,
+}
+
+const WAYS: [Way; 3] = [Way::InProcess, Way::Streams, Way::Http];
+
+/// A connected client, and what keeps its server running.
+struct Connected {
+    client: Client,
+    _http: Option<HttpServer>,
+}
+
+async fn connect(server: &Server, way: Way, options: ClientBuilder) -> Result<Connected, Error> {
+    let mut http = None;
+    let client = match way {
+        Way::InProcess => within(options.connect(server)).await?,
+        Way::Streams => {
+            let (ours, theirs) = tokio::io::duplex(4096);
+            let server = server.clone();
+            tokio::spawn(async move {
+                let (reader, writer) = tokio::io::split(theirs);
+                server.serve(reader, writer).await
+            });
+            within(options.connect(tokio::io::split(ours))).await?
+        }
+        Way::Http => {
+            let served = HttpServer::of(server).await;
+            let url = format!("http://{}/mcp", served.address);
+            http = Some(served);
+            within(options.connect(url)).await?
+        }
+    };
+    Ok(Connected { client, _http: http })
+}
+
+/// Every transport with every revision, and with the one that is negotiated.
+fn cells() -> impl Iterator<Item = (Way, Option<Revision>)> {
+    let revisions: Vec<_> = std::iter::once(None).chain(Revision::ALL.iter().copied().map(Some)).collect();
+    WAYS.into_iter().flat_map(move |way| revisions.clone().into_iter().map(move |revision| (way, revision)))
+}
+
+fn pinned(revision: Option<Revision>) -> ClientBuilder {
+    let builder = Client::builder();
+    match revision {
+        Some(revision) => builder.revision(revision),
+        None => builder,
+    }
+}

@@ -1,0 +1,164 @@
+//! What a program does with a client, over every transport and in every revision.
+
+use std::sync::{Arc, Mutex};
+
+use mcp_runtime::{
+    Revision, Server,
+    client::{CompletionOf, Error, Refresh},
+    content::{Content, Role},
+    tool::{ToolCall, ToolDef},
+};
+use serde_json::json;
+
+use super::{Point, Way, builder, cells, connect, pinned, within};
+
+#[tokio::test]
+async fn lists_have_typed_entries_of_all_pages() {
+    let server = builder().lists(|lists| lists.page_size(1)).build().unwrap();
+    for (way, revision) in cells() {
+        let connected = connect(&server, way, pinned(revision)).await.unwrap();
+        let client = &connected.client;
+        assert_eq!(client.revision(), Some(revision.unwrap_or(Revision::LATEST)), "{way:?}");
+        assert_eq!(client.server_info().0, "shop");
+        assert_eq!(client.instructions().as_deref(), Some("Be brief."));
+        assert!(client.supports("tools") && !client.supports("logging"));
+
+        let tools = within(client.tools().into_future()).await.unwrap();
+        let names: Vec<_> = tools.iter().map(|tool| tool.name()).collect();
+        assert_eq!(names, ["echo", "fails", "mirror", "steps"], "{way:?} {revision:?}");
+        assert_eq!(tools[0].description(), Some("Echoes its argument"));
+        assert_eq!(tools[0].input_schema()["properties"]["message"]["type"], "string");
+        if revision.is_none_or(|revision| revision >= Revision::V2025_06_18) {
+            assert_eq!((tools[0].title(), tools[0].hint("readOnlyHint")), ("Echo!", Some(true)));
+        }
+        let resources = client.resources().await.unwrap();
+        assert_eq!((resources[0].uri(), resources[0].mime_type()), ("note://one", Some("text/markdown")));
+        assert_eq!(client.templates().await.unwrap()[0].uri_template(), "picture://{name}");
+        let prompts = client.prompts().await.unwrap();
+        assert_eq!(prompts[0].arguments().collect::<Vec<_>>(), [("name", true)]);
+        within(client.close()).await;
+    }
+}
+
+#[tokio::test]
+async fn tools_are_called_and_their_results_read() {
+    let server = builder().build().unwrap();
+    for (way, revision) in cells() {
+        let connected = connect(&server, way, pinned(revision)).await.unwrap();
+        let client = &connected.client;
+        let result =
+            within(client.call("echo", json!({ "message": "tea\n☕" })).into_future()).await.unwrap();
+        assert_eq!((result.text(), result.is_error), ("tea\n☕".to_owned(), false), "{way:?} {revision:?}");
+
+        let failed = client.call("fails", json!({})).await.unwrap();
+        assert!(failed.is_error);
+        let Err(Error::Tool { text, result }) = failed.ok() else { panic!("a tool that fails") };
+        assert!(text.contains("it does not work") && result.is_error, "{text}");
+
+        client.tools().await.unwrap();
+        let mirrored = client.call("mirror", json!({ "x": 1, "y": 2 })).await.unwrap();
+        assert_eq!(mirrored.structured::<Point>().unwrap(), Point { x: 2, y: 1 }, "{way:?} {revision:?}");
+
+        let unknown = client.call("unknown", json!({})).await.unwrap_err();
+        assert_eq!(unknown.code(), Some(-32602), "{unknown}");
+        assert!(matches!(client.call("echo", json!([1])).await, Err(Error::Invalid { .. })));
+        client.ping().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn resources_are_read_and_prompts_filled_in() {
+    let server = builder().build().unwrap();
+    for (way, revision) in cells() {
+        let connected = connect(&server, way, pinned(revision)).await.unwrap();
+        let client = &connected.client;
+        let note = within(client.read("note://one").into_future()).await.unwrap();
+        assert_eq!(note.text().unwrap(), "noted", "{way:?} {revision:?}");
+        assert_eq!(note.contents[0].mime.as_deref(), Some("text/markdown"));
+        let picture = client.read("picture://cat").await.unwrap();
+        assert_eq!(picture.bytes().unwrap().as_ref(), b"cat");
+        assert!(picture.text().is_err());
+        let missing = client.read("note://two").await.unwrap_err();
+        assert!(matches!(&missing, Error::NotFound { uri } if uri == "note://two"), "{missing:?}");
+
+        let prompt = client.prompt("greet", json!({ "name": "Ada" })).await.unwrap();
+        assert_eq!(prompt.messages[0].role, Role::User);
+        assert_eq!(prompt.messages[0].content.as_text(), Some("Greet Ada."));
+        if revision.is_none_or(|revision| revision >= Revision::V2025_03_26) {
+            let found = client.complete(&CompletionOf::Prompt("greet"), "name", "A").await.unwrap();
+            assert_eq!(found.values, ["Ada", "Alan"]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn progress_reaches_its_own_call_before_the_result() {
+    let server = builder().build().unwrap();
+    for (way, revision) in cells() {
+        let connected = connect(&server, way, pinned(revision)).await.unwrap();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let kept = seen.clone();
+        let call = connected
+            .client
+            .call("steps", json!({}))
+            .on_progress(move |update| kept.lock().unwrap().push((update.progress, update.total)));
+        assert_eq!(within(call.into_future()).await.unwrap().text(), "worked");
+        let seen = seen.lock().unwrap();
+        assert!(seen.last() == Some(&(3.0, Some(3.0))), "{way:?} {revision:?}: {seen:?}");
+        assert!(seen.is_sorted_by(|a, b| a.0 < b.0), "{seen:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_server_does_not_declare_is_unsupported() {
+    let echo = ToolDef::builder("echo").handler(|_: ToolCall| async { "x" });
+    let server = Server::builder("small", "1").add_tool(echo).build().unwrap();
+    for (way, revision) in cells() {
+        let connected = connect(&server, way, pinned(revision)).await.unwrap();
+        let client = &connected.client;
+        let unsupported = |error: Option<Error>| matches!(error, Some(Error::Unsupported { .. }));
+        assert!(unsupported(client.resources().await.err()), "{way:?} {revision:?}");
+        assert!(unsupported(client.templates().await.err()));
+        assert!(unsupported(client.prompts().await.err()));
+        assert!(unsupported(client.read("note://one").await.err()));
+        assert!(unsupported(client.prompt("greet", json!({})).await.err()));
+        assert!(unsupported(client.subscribe("note://one", |_| {}).await.err()));
+        assert_eq!(client.tools().refresh(Refresh::Yes).await.unwrap().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn structured_content_is_checked_against_the_schema_of_a_tool_that_is_known() {
+    // a server that does not keep its word, behind a client that does not know it
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    tokio::spawn(super::negotiation::script(theirs, |method, _| match method {
+        "initialize" => Ok(json!({
+            "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
+            "serverInfo": { "name": "x", "version": "1" }
+        })),
+        "tools/list" => {
+            Ok(json!({ "tools": [{ "name": "t", "inputSchema": { "type": "object" }, "outputSchema":
+            { "type": "object", "properties": { "x": { "type": "integer" } }, "required": ["x"] } }] }))
+        }
+        "tools/call" => {
+            Ok(json!({ "content": [{ "type": "hologram", "depth": 3 }], "structuredContent": { "x": "1" } }))
+        }
+        _ => Err(-32601),
+    }));
+    let client = within(pinned(None).connect(tokio::io::split(ours))).await.unwrap();
+    let call = || within(client.call("t", json!({})).into_future());
+    let result = call().await.unwrap();
+    assert_eq!(result.content, [Content::Unknown(json!({ "type": "hologram", "depth": 3 }))]);
+    assert!(result.structured::<serde_json::Value>().is_ok(), "its schema is not known");
+    client.tools().await.unwrap();
+    let error = call().await.unwrap().structured::<serde_json::Value>().unwrap_err();
+    assert!(error.to_string().contains("output schema"), "{error}");
+}
+
+#[test]
+fn clients_can_be_shared_and_sent() {
+    fn check<T: Clone + Send + Sync + 'static>() {}
+    check::<mcp_runtime::client::Client>();
+    assert_eq!(super::WAYS.len(), 3);
+    let _ = Way::Http;
+}

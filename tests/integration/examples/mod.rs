@@ -6,6 +6,7 @@ mod content;
 mod everything;
 mod gateway;
 mod hello;
+mod notes;
 mod program;
 mod repo;
 mod runner;

@@ -1,0 +1,131 @@
+//! Notes in an SQLite database: functions that block, transactions, an error type of its own, and a question before
+//! something is lost.
+//!
+//! ```sh
+//! export NOTES_DB=notes.sqlite
+//! cargo run --example notes -- call add_note '{"title": "Tea", "text": "Sencha is empty", "tags": ["home"]}'
+//! cargo run --example notes -- call find_notes '{"words": "sencha"}'
+//! cargo run --example notes -- read note://1
+//! ```
+
+mod database;
+
+use std::sync::Arc;
+
+use mcp_runtime::{
+    ServerBuilder,
+    prelude::*,
+    resource::{ListedPage, ListedResource, PageRequest},
+};
+
+pub(crate) use database::Database;
+use database::{Note, NotesError};
+
+/// Keep a note. Returns its id.
+#[mcp_tool(blocking)]
+fn add_note(
+    #[mcp(length(1..=100))] title: String,
+    #[mcp(length(1..=10_000))] text: String,
+    #[mcp(default, length(..=10))] tags: Vec<String>,
+    notes: &Database,
+    server: &ServerHandle,
+) -> Result<i64, NotesError> {
+    let id = notes.add(&title, &text, &tags)?;
+    server.resources_changed();
+    Ok(id)
+}
+
+/// Find notes by words in their title or text.
+#[mcp_tool(blocking, read_only)]
+fn find_notes(
+    #[mcp(length(1..=100))] words: String,
+    #[mcp(default = 10, range(1..=50))] limit: u32,
+    notes: &Database,
+) -> Result<Json<Vec<Note>>, NotesError> {
+    Ok(Json(notes.find(&words, limit)?))
+}
+
+/// Append one note to another, which also gets its tags.
+#[mcp_tool(blocking)]
+fn merge_notes(
+    /// Id of the note that is appended, and is gone afterwards
+    from: i64,
+    /// Id of the note that stays
+    into: i64,
+    notes: &Database,
+    server: &ServerHandle,
+) -> Result<(), NotesError> {
+    notes.merge(from, into)?;
+    server.resource_updated(&format!("note://{into}"));
+    server.resources_changed();
+    Ok(())
+}
+
+/// Delete a note, once the user has agreed.
+#[mcp_tool(destructive, requires(elicitation))]
+async fn delete_note(
+    id: i64,
+    notes: &Arc<Database>,
+    server: &ServerHandle,
+    ctx: &Context,
+) -> Result<String, ToolError> {
+    // an async function leaves what blocks to another thread, which needs a database of its own: the `Arc`
+    let database = notes.clone();
+    let note = tokio::task::spawn_blocking(move || database.get(id)).await??.ok_or(NotesError::NoNote(id))?;
+    let agreed: bool = ctx.elicit("delete", format!("Delete the note `{}`?", note.title)).await?;
+    if !agreed {
+        return Err("the user wants to keep the note".into());
+    }
+    // the answer is good for one deletion: a note may get the same id later
+    ctx.consume_once().await?;
+    let database = notes.clone();
+    tokio::task::spawn_blocking(move || database.delete(id)).await??;
+    server.resources_changed();
+    Ok(format!("`{}` is deleted", note.title))
+}
+
+/// A note.
+#[mcp_resource(uri = "note://{id}", mime = "text/markdown", blocking, list = all_notes)]
+fn note(id: i64, notes: &Database) -> Result<Option<String>, NotesError> {
+    let markdown = |note: Note| format!("# {}\n\n{}\n", note.title, note.text);
+    Ok(notes.get(id)?.map(markdown))
+}
+
+/// One page of the notes: a database reads only the rows of that page.
+fn all_notes(page: &PageRequest, notes: &Database) -> Result<ListedPage, NotesError> {
+    let last = page.cursor.as_deref().and_then(|id| id.parse().ok()).unwrap_or(0);
+    let titles = notes.titles(last, page.limit)?;
+    let next = titles.last().filter(|_| titles.len() == page.limit).map(|(id, _)| id.to_string());
+    let listed = titles.iter().map(|(id, title)| ListedResource::new(format!("note://{id}")).name(title));
+    Ok(ListedPage::new(listed).next_cursor(next))
+}
+
+/// The notes with a tag.
+#[mcp_resource(uri = "notes://tagged/{tag}", blocking)]
+fn tagged(#[mcp(complete = tags)] tag: String, notes: &Database) -> Result<Json<Vec<Note>>, NotesError> {
+    Ok(Json(notes.tagged(&tag)?))
+}
+
+fn tags(typed: &mcp_runtime::Completion, notes: &Database) -> Result<Vec<String>, NotesError> {
+    notes.tags(&typed.value)
+}
+
+pub(crate) fn server(notes: Database) -> ServerBuilder {
+    mcp_runtime::server!()
+        .info(|info| info.name("notes"))
+        // functions take it as `&Database` and as `&Arc<Database>`
+        .state(Arc::new(notes))
+        .tool::<add_note>()
+        .tool::<find_notes>()
+        .tool::<merge_notes>()
+        .tool::<delete_note>()
+        .resource::<note>()
+        .resource::<tagged>()
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let path =
+        std::env::var_os("NOTES_DB").unwrap_or_else(|| std::env::temp_dir().join("notes.sqlite").into());
+    server(Database::open(path)?).run()?;
+    Ok(())
+}

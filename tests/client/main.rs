@@ -1,11 +1,17 @@
 //! The client: the same calls over every transport and in every revision, and what it does when servers misbehave.
 
 mod examples;
+mod exchanges;
+mod http;
 mod negotiation;
 mod processes;
 mod using;
 
-use std::{future::Future, time::Duration};
+use std::{
+    future::Future,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
 use mcp_runtime::{
     Revision, Server, ServerBuilder,
@@ -72,6 +78,22 @@ async fn steps(ctx: &Context) -> &'static str {
     "worked"
 }
 
+/// How many calls of `hold` were dropped.
+static HELD: AtomicUsize = AtomicUsize::new(0);
+
+/// Waits until it is cancelled
+#[mcp_tool]
+async fn hold() -> String {
+    struct Dropped;
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            HELD.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    let _dropped = Dropped;
+    std::future::pending().await
+}
+
 /// A note
 #[mcp_resource(uri = "note://one", mime = "text/markdown")]
 fn note() -> &'static str {
@@ -102,6 +124,7 @@ fn builder() -> ServerBuilder {
         .tool::<fails>()
         .tool::<mirror>()
         .tool::<steps>()
+        .tool::<hold>()
         .resource::<note>()
         .resource::<picture>()
         .prompt::<greet>()

@@ -1,6 +1,7 @@
-//! Runs the official conformance suite against the `everything` example, over HTTP. Every scenario must pass: failures,
+//! Runs the official conformance suite against the `everything` example, over HTTP, and the client against its servers. Every scenario must pass: failures,
 //! warnings, skipped checks and scenarios that check nothing all fail the test.
 
+mod client;
 mod revisions;
 mod sample_server;
 mod schemas;

@@ -96,6 +96,15 @@ impl Suite {
         verdicts
     }
 
+    /// Runs a client scenario; the results are in `out`.
+    pub(crate) fn run_client(&self, client: &Path, scenario: &str, version: &str, out: &Path) -> Finished {
+        let place = out.to_str().expect("the target folder's path is text");
+        let client = client.to_str().expect("the example's path is text");
+        let selection =
+            ["--scenario", scenario, "--spec-version", version, "--timeout", "120000", "-o", place];
+        self.finish(&["client", "--command", client], &selection)
+    }
+
     fn finish(&self, command: &[&str], selection: &[&str]) -> Finished {
         let mut node = Command::new(&self.node);
         node.arg(&self.script).args(command).args(selection);

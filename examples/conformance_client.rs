@@ -1,0 +1,130 @@
+//! What the client half of the official conformance suite asks of a client. The suite starts it with the address of its
+//! server as the last argument, and names the scenario in the environment:
+//!
+//! ```text
+//! conformance client --command target/debug/examples/conformance_client --suite all
+//! ```
+
+use std::{env, error::Error};
+
+use mcp_runtime::{
+    Revision,
+    client::{Client, ClientBuilder, ElicitAnswer, Refresh, SampleAnswer},
+    client_request::Root,
+    serde_json::{self, Value, json},
+};
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+#[mcp_runtime::main]
+async fn main() -> Outcome {
+    let url = env::args().next_back().ok_or("the suite appends the address of its server")?;
+    let scenario = env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
+    let version = env::var("MCP_CONFORMANCE_PROTOCOL_VERSION").unwrap_or_default();
+    let context = env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_else(|_| "{}".to_owned());
+    let context: Value = serde_json::from_str(&context)?;
+
+    let revision = version.parse().ok();
+    let client = options(revision).connect(url).await?;
+    run(&scenario, &context, &client).await?;
+    client.close().await;
+    Ok(())
+}
+
+/// Every capability, so that servers can ask for anything.
+fn options(revision: Option<Revision>) -> ClientBuilder {
+    let builder = Client::builder()
+        .info("conformance-client", "1.0.0")
+        // what the user leaves out is filled in from the form's defaults
+        .on_elicit(|_| async { ElicitAnswer::Accept(json!({})) })
+        .on_sample(|_| async { Ok(SampleAnswer::text("scripted", "Paris")) })
+        .on_roots(|| async { vec![Root::new("file:///conformance")] });
+    match revision {
+        Some(revision) => builder.revision(revision),
+        None => builder,
+    }
+}
+
+async fn run(scenario: &str, context: &Value, client: &Client) -> Outcome {
+    match scenario {
+        // connecting is all they check
+        "initialize" | "request-metadata" => {}
+        "tools_call" => {
+            client.tools().await?;
+            client.call("add_numbers", json!({ "a": 5, "b": 3 })).await?.ok()?;
+        }
+        "elicitation-sep1034-client-defaults" => {
+            client.tools().await?;
+            client.call("test_client_elicitation_defaults", json!({})).await?.ok()?;
+        }
+        "sse-retry" => {
+            client.tools().await?;
+            client.call("test_reconnection", json!({})).await?.ok()?;
+        }
+        "sep-2322-client-request-state" => {
+            client.tools().await?;
+            // the unrelated call runs while the other waits for an answer
+            let (echoed, unrelated) = tokio::join!(
+                client.call("test_mrtr_echo_state", json!({})).into_future(),
+                client.call("test_mrtr_unrelated", json!({})).into_future(),
+            );
+            echoed?.ok()?;
+            unrelated?.ok()?;
+            client.call("test_mrtr_no_state", json!({})).await?.ok()?;
+            client.call("test_mrtr_no_result_type", json!({})).await?.ok()?;
+        }
+        "http-standard-headers" => {
+            for tool in client.tools().await? {
+                client.call(tool.name(), json!({})).await?;
+            }
+            if client.supports("resources") {
+                for resource in client.resources().await? {
+                    client.read(resource.uri()).await?;
+                }
+            }
+            if client.supports("prompts") {
+                for prompt in client.prompts().await? {
+                    client.prompt(prompt.name(), json!({})).await?;
+                }
+            }
+        }
+        "http-custom-headers" => {
+            client.tools().await?;
+            for call in context["toolCalls"].as_array().into_iter().flatten() {
+                let name = call["name"].as_str().unwrap_or_default();
+                client.call(name, call["arguments"].clone()).await?;
+            }
+        }
+        "http-invalid-tool-headers" => {
+            for tool in client.tools().await? {
+                client.call(tool.name(), arguments_for(tool.input_schema())).await?;
+            }
+        }
+        "json-schema-ref-no-deref" => {
+            client.tools().refresh(Refresh::Yes).await?;
+        }
+        "json-schema-2020-12-preservation" => {
+            let tools = client.tools().await?;
+            let tool = tools.iter().find(|tool| tool.name() == "json_schema_2020_12_tool");
+            let schema = tool.ok_or("the tool is not listed")?.input_schema().clone();
+            client.call("json_schema_echo", json!({ "schema": schema })).await?.ok()?;
+        }
+        other => return Err(format!("unknown scenario `{other}`").into()),
+    }
+    Ok(())
+}
+
+/// A value for every property of a schema.
+fn arguments_for(schema: &Value) -> Value {
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    properties
+        .map(|(name, property)| {
+            let value = match property["type"].as_str() {
+                Some("integer" | "number") => json!(1),
+                Some("boolean") => json!(true),
+                _ => json!("text"),
+            };
+            (name.clone(), value)
+        })
+        .collect()
+}

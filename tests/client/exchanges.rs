@@ -1,0 +1,391 @@
+//! What servers ask of clients, and what they send on their own: forms, samples, folders, tasks, changes.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use mcp_runtime::{
+    Revision, Server, ServerBuilder, ServerHandle,
+    client::{ChangeEvent, Client, ClientBuilder, ElicitAnswer, Error, SampleAnswer},
+    client_request::{Answer, Root},
+    context::LogLevel,
+    prelude::*,
+};
+use serde_json::{Value, json};
+
+use super::{WAYS, Way, connect, pinned, until, within};
+
+#[mcp_type]
+#[derive(Debug)]
+struct Order {
+    name: String,
+    #[serde(default = "three")]
+    count: u32,
+}
+
+fn three() -> u32 {
+    3
+}
+
+/// Asks for everything that clients have
+#[mcp_tool]
+async fn survey(ctx: &Context) -> Result<String, ToolError> {
+    let order: Order = ctx.elicit("order", "What do you want?").await?;
+    let sampled = ctx.sample("poem").user(format!("A poem about {}", order.name)).await?;
+    let roots = ctx.roots("roots").await?;
+    Ok(format!("{} {} {} {}", order.count, order.name, sampled.text(), roots[0].uri))
+}
+
+fn asked() -> ClientBuilder {
+    Client::builder()
+        .on_elicit(|form| async move {
+            assert_eq!(form.message, "What do you want?");
+            ElicitAnswer::Accept(json!({ "name": "tea" }))
+        })
+        .on_sample(|request| async move {
+            assert!(request.params["maxTokens"].is_u64(), "{}", request.params);
+            Ok(SampleAnswer::text("scripted", "Steam."))
+        })
+        .on_roots(|| async { vec![Root::new("file:///tea").name("Tea")] })
+}
+
+#[tokio::test]
+async fn the_servers_requests_are_answered_in_both_eras() {
+    let server = mcp_runtime::server!().tool::<survey>().build().unwrap();
+    for way in WAYS {
+        for revision in [Revision::V2025_06_18, Revision::V2025_11_25, Revision::V2026_07_28] {
+            let connected = connect(&server, way, asked().revision(revision)).await.unwrap();
+            let result = within(connected.client.call("survey", json!({})).into_future()).await.unwrap();
+            assert_eq!(result.text(), "3 tea Steam. file:///tea", "{way:?} {revision}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_without_functions_declares_nothing_and_is_not_asked() {
+    let server = mcp_runtime::server!().tool::<survey>().build().unwrap();
+    for way in WAYS {
+        for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+            let connected = connect(&server, way, Client::builder().revision(revision)).await.unwrap();
+            let failed = match within(connected.client.call("survey", json!({})).into_future()).await {
+                Ok(result) => result.is_error,
+                Err(error) => matches!(error, Error::Protocol { .. }),
+            };
+            assert!(failed, "{way:?} {revision}");
+        }
+    }
+}
+
+/// A server of 2026-07-28 that answers `tools/call` by a function of its params.
+async fn modern(answer: impl Fn(&Value) -> Value + Send + 'static, builder: ClientBuilder) -> Client {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    tokio::spawn(super::negotiation::script(theirs, move |method, params| match method {
+        "server/discover" => Ok(json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"],
+            "capabilities": { "tools": {} } })),
+        "tools/call" => Ok(answer(params)),
+        _ => Err(-32601),
+    }));
+    within(builder.connect(tokio::io::split(ours))).await.unwrap()
+}
+
+fn form() -> Value {
+    json!({ "method": "elicitation/create", "params": { "message": "What do you want?", "requestedSchema": {
+        "type": "object", "properties": { "name": { "type": "string" } } } } })
+}
+
+#[tokio::test]
+async fn request_state_is_echoed_and_answers_of_earlier_rounds_are_sent_again() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let kept = seen.clone();
+    let answer = move |params: &Value| {
+        let mut seen = kept.lock().unwrap();
+        seen.push(params.clone());
+        match seen.len() {
+            1 => {
+                json!({ "resultType": "input_required", "inputRequests": { "a": form() }, "requestState": "s\u{e9}\"\\1" })
+            }
+            2 => {
+                json!({ "resultType": "input_required", "inputRequests": { "b": form(), "odd": { "method": "new/kind" } } })
+            }
+            3 => json!({ "resultType": "input_required", "requestState": "only" }),
+            // without `resultType` it is complete
+            _ => json!({ "content": [] }),
+        }
+    };
+    let client = modern(answer, asked()).await;
+    within(client.call("t", json!({ "x": 1 })).into_future()).await.unwrap();
+    let seen = seen.lock().unwrap();
+    let accepted = json!({ "action": "accept", "content": { "name": "tea" } });
+    assert_eq!((seen[0].get("requestState"), seen[0].get("inputResponses")), (None, None));
+    assert_eq!(seen[1]["requestState"], "s\u{e9}\"\\1");
+    assert_eq!(seen[1]["inputResponses"], json!({ "a": accepted }));
+    assert_eq!(seen[2].get("requestState"), None, "the server sent none");
+    assert_eq!(
+        seen[2]["inputResponses"],
+        json!({ "a": accepted, "b": accepted, "odd": { "action": "decline" } })
+    );
+    assert_eq!(seen[3]["requestState"], "only");
+    assert!(seen.iter().all(|params| params["arguments"] == json!({ "x": 1 })));
+}
+
+#[tokio::test]
+async fn a_server_that_never_has_enough_is_given_up() {
+    let rounds = Arc::new(Mutex::new(0));
+    let counted = rounds.clone();
+    let answer = move |_: &Value| {
+        *counted.lock().unwrap() += 1;
+        json!({ "resultType": "input_required", "inputRequests": { "a": form() } })
+    };
+    let client = modern(answer, asked()).await;
+    let error = within(client.call("t", json!({})).into_future()).await.unwrap_err();
+    assert!(error.to_string().contains("16 rounds") && *rounds.lock().unwrap() == 16, "{error}");
+    let client = modern(|_| json!({ "resultType": "input_required" }), asked()).await;
+    assert!(matches!(client.call("t", json!({})).await, Err(Error::Invalid { .. })));
+}
+
+#[tokio::test]
+async fn a_function_that_fails_fails_the_call() {
+    let ask = |_: &Value| json!({ "resultType": "input_required", "inputRequests": { "a": { "method": "sampling/createMessage", "params": {} } } });
+    let client =
+        modern(ask, Client::builder().on_sample(|_| async { Err("out of tokens".to_owned()) })).await;
+    let error = client.call("t", json!({})).await.unwrap_err();
+    assert!(error.to_string().contains("out of tokens"), "{error}");
+}
+
+/// Sends the user away
+#[mcp_tool]
+async fn visit(ctx: &Context) -> Result<&'static str, ToolError> {
+    match ctx.elicit_url("pay", "Pay first", "https://example.com/pay").answer().await? {
+        Answer::Accept(()) => Ok("paid"),
+        _ => Ok("not paid"),
+    }
+}
+
+#[tokio::test]
+async fn urls_are_shown_to_the_user() {
+    let server = mcp_runtime::server!().tool::<visit>().build().unwrap();
+    for way in WAYS {
+        for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+            for (answer, text) in
+                [(ElicitAnswer::Accept(Value::Null), "paid"), (ElicitAnswer::Decline, "not paid")]
+            {
+                let builder = Client::builder().revision(revision).on_elicit_url(move |request| {
+                    assert_eq!((&*request.message, &*request.url), ("Pay first", "https://example.com/pay"));
+                    let answer = answer.clone();
+                    async { answer }
+                });
+                let connected = connect(&server, way, builder).await.unwrap();
+                let result = within(connected.client.call("visit", json!({})).into_future()).await.unwrap();
+                assert_eq!(result.text(), text, "{way:?} {revision}");
+            }
+        }
+    }
+}
+
+/// Talks
+#[mcp_tool]
+fn chatter(ctx: &Context) -> &'static str {
+    ctx.log(LogLevel::Debug, "quiet").send();
+    ctx.log(LogLevel::Warning, "loud").logger("shop").send();
+    "said"
+}
+
+#[tokio::test]
+async fn log_messages_arrive_from_the_level_that_was_set() {
+    let server = mcp_runtime::server!().logging().tool::<chatter>().build().unwrap();
+    for way in WAYS {
+        for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
+            let seen = Arc::new(Mutex::new(Vec::new()));
+            let kept = seen.clone();
+            let builder = Client::builder().revision(revision).on_log(move |log| {
+                kept.lock().unwrap().push((log.level, log.logger, log.data));
+            });
+            let connected = connect(&server, way, builder).await.unwrap();
+            connected.client.set_level(LogLevel::Info).await.unwrap();
+            within(connected.client.call("chatter", json!({})).into_future()).await.unwrap();
+            let expected = (LogLevel::Warning, Some("shop".to_owned()), json!("loud"));
+            until(|| *seen.lock().unwrap() == [expected.clone()]).await;
+        }
+    }
+}
+
+/// Works for a while, as a task where the client has them
+#[mcp_tool(task)]
+async fn errand(ctx: &Context, fails: bool) -> Result<String, ToolError> {
+    let order: Order = ctx.elicit("order", "What do you want?").await?;
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    if fails { Err("sold out".into()) } else { Ok(format!("brought {}", order.name)) }
+}
+
+/// Never ends
+#[mcp_tool(task)]
+async fn forever() -> &'static str {
+    std::future::pending().await
+}
+
+fn tasks() -> ServerBuilder {
+    let quick = Duration::from_millis(20);
+    mcp_runtime::server!().tool::<errand>().tool::<forever>().tasks(|tasks| tasks.poll_interval(quick))
+}
+
+#[tokio::test]
+async fn calls_that_become_tasks_are_driven_to_their_end() {
+    let server = tasks().build().unwrap();
+    for way in WAYS {
+        let connected = connect(&server, way, asked()).await.unwrap();
+        let client = &connected.client;
+        let result = within(client.call("errand", json!({ "fails": false })).into_future()).await.unwrap();
+        assert_eq!(result.text(), "brought tea", "{way:?}");
+        let failed = within(client.call("errand", json!({ "fails": true })).into_future()).await.unwrap();
+        assert!(failed.is_error && failed.text().contains("sold out"));
+
+        let task = client.call_task("errand", json!({ "fails": false })).await.unwrap();
+        assert!(["working", "input_required"].contains(&&*task.status().await.unwrap().status));
+        assert_eq!(within(task.result()).await.unwrap().text(), "brought tea");
+    }
+}
+
+#[tokio::test]
+async fn a_task_is_cancelled_when_it_is_dropped_and_not_when_it_is_detached() {
+    let server = tasks().build().unwrap();
+    for way in WAYS {
+        let connected = connect(&server, way, asked()).await.unwrap();
+        let client = &connected.client;
+        let status = |id: String| {
+            let client = client.clone();
+            async move { client.send("tasks/get", json!({ "taskId": id })).await.unwrap()["status"].clone() }
+        };
+        let task = client.call_task("forever", json!({})).await.unwrap();
+        let dropped = task.id().to_owned();
+        drop(task);
+        let kept = client.call_task("forever", json!({})).await.unwrap().detach();
+        within(async {
+            while status(dropped.clone()).await != "cancelled" {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        })
+        .await;
+        assert_eq!(status(kept.clone()).await, "working", "{way:?}");
+        let call = client.call("forever", json!({})).into_future();
+        assert!(tokio::time::timeout(Duration::from_millis(100), call).await.is_err());
+        let task = client.call_task("forever", json!({})).await.unwrap();
+        let id = task.id().to_owned();
+        task.cancel().await.unwrap();
+        assert_eq!(status(id).await, "cancelled");
+    }
+}
+
+/// A note
+#[mcp_resource(uri = "note://one")]
+fn note() -> &'static str {
+    "noted"
+}
+
+fn watched() -> (Server, ServerHandle) {
+    let server = mcp_runtime::server!().resource::<note>().tool::<chatter>().build().unwrap();
+    let handle = server.handle();
+    (server, handle)
+}
+
+#[tokio::test]
+async fn changes_reach_those_who_subscribed_and_make_lists_stale() {
+    for way in WAYS {
+        for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
+            let (server, handle) = watched();
+            let seen = Arc::new(Mutex::new(Vec::new()));
+            let (of_client, of_note) = (seen.clone(), Arc::new(Mutex::new(0)));
+            let counted = of_note.clone();
+            let builder =
+                pinned(Some(revision)).on_change(move |event| of_client.lock().unwrap().push(event));
+            let connected = connect(&server, way, builder).await.unwrap();
+            let client = &connected.client;
+            assert_eq!(client.tools().await.unwrap().len(), 1);
+            let subscription = client.subscribe("note://one", move |event| {
+                assert_eq!(event, ChangeEvent::Resource { uri: "note://one".to_owned() });
+                *counted.lock().unwrap() += 1;
+            });
+            let subscription = within(subscription).await.unwrap();
+            // the stream of a legacy session over HTTP opens on its own
+            within(async {
+                loop {
+                    handle.resource_updated("note://one");
+                    if *of_note.lock().unwrap() > 0 {
+                        break;
+                    }
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            })
+            .await;
+            handle.tools_changed();
+            until(|| seen.lock().unwrap().contains(&ChangeEvent::Tools)).await;
+
+            drop(subscription);
+            within(async {
+                // the server learns of it a little later
+                let mut quiet = 0;
+                while quiet < 5 {
+                    let before = seen.lock().unwrap().len();
+                    handle.resource_updated("note://one");
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    quiet = if seen.lock().unwrap().len() == before { quiet + 1 } else { 0 };
+                }
+            })
+            .await;
+            assert!(client.ping().await.is_ok(), "{way:?} {revision}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_orderly_end_of_subscriptions_is_told_apart_from_a_loss() {
+    let (server, handle) = watched();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let kept = seen.clone();
+    let builder = Client::builder().on_change(move |event| kept.lock().unwrap().push(event));
+    let connected = connect(&server, Way::Streams, builder).await.unwrap();
+    let _subscription = within(connected.client.subscribe("note://one", |_| {})).await.unwrap();
+    handle.end_subscriptions();
+    until(|| seen.lock().unwrap().contains(&ChangeEvent::Ended)).await;
+    assert!(!seen.lock().unwrap().contains(&ChangeEvent::Lost));
+}
+
+#[tokio::test]
+async fn a_broken_stream_of_changes_is_opened_again() {
+    let (server, handle) = watched();
+    let http = mcp_tests::support::HttpServer::of(&server).await;
+    let address = http.address;
+    let (seen, updates) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(0)));
+    let (kept, counted) = (seen.clone(), updates.clone());
+    // a proxy whose connections can be cut
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let (cut, _) = tokio::sync::broadcast::channel::<()>(1);
+    let cuts = cut.clone();
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let mut cut = cuts.subscribe();
+            tokio::spawn(async move {
+                let mut server = tokio::net::TcpStream::connect(address).await.unwrap();
+                tokio::select! {
+                    _ = tokio::io::copy_bidirectional(&mut client, &mut server) => {}
+                    _ = cut.recv() => {}
+                }
+            });
+        }
+    });
+    let builder = Client::builder().on_change(move |event| kept.lock().unwrap().push(event));
+    let client = within(builder.connect(url)).await.unwrap();
+    let _subscription =
+        within(client.subscribe("note://one", move |_| *counted.lock().unwrap() += 1)).await.unwrap();
+    cut.send(()).unwrap();
+    until(|| seen.lock().unwrap().contains(&ChangeEvent::Lost)).await;
+    until(|| seen.lock().unwrap().contains(&ChangeEvent::Restored)).await;
+    within(async {
+        while *updates.lock().unwrap() == 0 {
+            handle.resource_updated("note://one");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+}

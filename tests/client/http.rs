@@ -1,0 +1,414 @@
+//! HTTP: servers that answer in every allowed way, and in some others.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use axum::{
+    body::Body,
+    http::{HeaderMap, Method, Response, StatusCode},
+    routing::any,
+};
+use mcp_runtime::{
+    Revision,
+    client::{Client, Error},
+};
+use mcp_tests::support::{HttpServer, serve_router};
+use serde_json::{Value, json};
+
+use super::{builder, until, within};
+
+/// A request as the server saw it.
+#[derive(Debug, Clone)]
+struct Seen {
+    method: Method,
+    headers: HeaderMap,
+    body: Value,
+}
+
+impl Seen {
+    fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<Seen>>>);
+
+impl Log {
+    fn all(&self) -> Vec<Seen> {
+        self.0.lock().unwrap().clone()
+    }
+
+    fn of(&self, method: &str) -> Vec<Seen> {
+        self.all().into_iter().filter(|seen| seen.body["method"] == method).collect()
+    }
+}
+
+/// Serves a function; the address of its endpoint, and what it has seen.
+async fn serve(answer: impl Fn(&Seen) -> Response<Body> + Clone + Send + Sync + 'static) -> (String, Log) {
+    let log = Log::default();
+    let kept = log.clone();
+    let handler = move |method: Method, headers: HeaderMap, body: String| {
+        let seen = Seen { method, headers, body: serde_json::from_str(&body).unwrap_or(Value::Null) };
+        kept.0.lock().unwrap().push(seen.clone());
+        let response = answer(&seen);
+        async move { response }
+    };
+    let address =
+        serve_router(axum::Router::new().route("/mcp", any(handler.clone())).route("/moved", any(handler)))
+            .await;
+    (format!("http://{address}/mcp"), log)
+}
+
+fn response(status: u16, headers: &[(&str, &str)], body: impl Into<Body>) -> Response<Body> {
+    let mut response = Response::builder().status(status);
+    for (name, value) in headers {
+        response = response.header(*name, *value);
+    }
+    response.body(body.into()).unwrap()
+}
+
+fn json_reply(seen: &Seen, result: &Value) -> Response<Body> {
+    let body = json!({ "jsonrpc": "2.0", "id": seen.body["id"], "result": result }).to_string();
+    response(200, &[("content-type", "application/json")], body)
+}
+
+fn empty(status: u16) -> Response<Body> {
+    response(status, &[], "")
+}
+
+/// A legacy server: the handshake with this session, and `answer` for the rest.
+fn legacy(seen: &Seen, session: &str, answer: impl FnOnce() -> Response<Body>) -> Response<Body> {
+    match seen.body["method"].as_str() {
+        Some("server/discover") => empty(400),
+        Some("initialize") => {
+            let result = json!({ "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
+                "serverInfo": { "name": "old", "version": "1" } });
+            let mut reply = json_reply(seen, &result);
+            reply.headers_mut().insert("mcp-session-id", session.parse().unwrap());
+            reply
+        }
+        Some("notifications/initialized") => empty(202),
+        _ => answer(),
+    }
+}
+
+fn modern(seen: &Seen, answer: impl FnOnce() -> Response<Body>) -> Response<Body> {
+    if seen.body["method"] == "server/discover" {
+        let result = json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} } });
+        return json_reply(seen, &result);
+    }
+    answer()
+}
+
+fn text_result(text: &str) -> Value {
+    json!({ "resultType": "complete", "content": [{ "type": "text", "text": text }] })
+}
+
+#[tokio::test]
+async fn every_modern_request_has_the_protocols_headers_and_full_meta() {
+    let (url, log) = serve(|seen| {
+        modern(seen, || match seen.body["method"].as_str() {
+            Some("tools/list") => {
+                let region = json!({ "type": "string", "x-mcp-header": "Region" });
+                let schema = json!({ "type": "object", "properties": { "region": region } });
+                json_reply(
+                    seen,
+                    &json!({ "tools": [
+                    { "name": "t", "inputSchema": schema },
+                    { "name": "bad", "inputSchema": { "type": "object", "properties":
+                        { "n": { "type": "number", "x-mcp-header": "N" } } } },
+                ] }),
+                )
+            }
+            _ => json_reply(seen, &text_result("x")),
+        })
+    })
+    .await;
+    let dropped = Arc::new(Mutex::new(Vec::new()));
+    let kept = dropped.clone();
+    let client = Client::builder()
+        .info("me", "9")
+        .header("x-mine", "1")
+        .bearer_token("secret")
+        .on_change(move |event| kept.lock().unwrap().push(format!("{event:?}")));
+    let client = within(client.connect(url)).await.unwrap();
+    let tools = client.tools().await.unwrap();
+    assert_eq!(tools.iter().map(|tool| tool.name()).collect::<Vec<_>>(), ["t"]);
+    assert!(dropped.lock().unwrap()[0].contains("ToolDropped { name: \"bad\""), "{dropped:?}");
+    client.call("t", json!({ "region": "Zürich" })).await.unwrap();
+    client.call("ü", json!({})).await.unwrap();
+
+    for seen in log.all() {
+        assert_eq!(seen.header("mcp-protocol-version"), Some("2026-07-28"));
+        assert_eq!(seen.header("mcp-method"), seen.body["method"].as_str());
+        assert_eq!(seen.header("accept"), Some("application/json, text/event-stream"));
+        assert_eq!(seen.header("x-mine"), Some("1"));
+        assert_eq!(seen.header("authorization"), Some("Bearer secret"));
+        let meta = &seen.body["params"]["_meta"];
+        assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+        assert_eq!(meta["io.modelcontextprotocol/clientInfo"], json!({ "name": "me", "version": "9" }));
+        assert!(meta["io.modelcontextprotocol/clientCapabilities"].is_object());
+    }
+    let calls = log.of("tools/call");
+    assert_eq!(
+        (calls[0].header("mcp-name"), calls[0].header("mcp-param-region")),
+        (Some("t"), Some("=?base64?WsO8cmljaA==?="))
+    );
+    assert_eq!(
+        (calls[1].header("mcp-name"), calls[1].header("mcp-param-region")),
+        (Some("=?base64?w7w=?="), None)
+    );
+}
+
+#[tokio::test]
+async fn known_tools_have_their_headers_without_a_list_and_a_mismatch_lists_them() {
+    let (url, log) = serve(|seen| {
+        modern(seen, || match seen.body["method"].as_str() {
+            Some("tools/list") => {
+                let schema = json!({ "type": "object", "properties": { "r": { "type": "string", "x-mcp-header": "R" } } });
+                json_reply(seen, &json!({ "tools": [{ "name": "t", "inputSchema": schema }] }))
+            }
+            _ if seen.header("mcp-param-r").is_none() => {
+                let error = json!({ "jsonrpc": "2.0", "id": seen.body["id"], "error": { "code": -32020, "message": "no" } });
+                response(400, &[("content-type", "application/json")], error.to_string())
+            }
+            _ => json_reply(seen, &text_result("x")),
+        })
+    })
+    .await;
+    let client = within(Client::connect(url)).await.unwrap();
+    let schema =
+        json!({ "type": "object", "properties": { "r": { "type": "string", "x-mcp-header": "R" } } });
+    client.add_known_tools([json!({ "name": "t", "inputSchema": schema })]).unwrap();
+    client.call("t", json!({ "r": "a" })).await.unwrap();
+    assert_eq!(log.of("tools/list").len(), 0);
+    client.clear_known_tools();
+    client.call("t", json!({ "r": "b" })).await.unwrap();
+    assert_eq!((log.of("tools/list").len(), log.of("tools/call").len()), (1, 3));
+}
+
+#[tokio::test]
+async fn a_session_that_was_lost_is_replaced_once() {
+    let sessions = Arc::new(Mutex::new(VecDeque::from(["one", "two", "three"])));
+    let valid = Arc::new(Mutex::new("one"));
+    let (of_server, current) = (sessions.clone(), valid.clone());
+    let (url, log) = serve(move |seen| {
+        let session = if seen.body["method"] == "initialize" {
+            of_server.lock().unwrap().pop_front().unwrap()
+        } else {
+            ""
+        };
+        legacy(seen, session, || match seen.method {
+            Method::GET => empty(405),
+            Method::DELETE => empty(204),
+            _ if seen.header("mcp-session-id") != Some(*current.lock().unwrap()) => empty(404),
+            _ => json_reply(seen, &text_result("done")),
+        })
+    })
+    .await;
+    let client = within(Client::connect(url)).await.unwrap();
+    client.call("t", json!({})).await.unwrap();
+    *valid.lock().unwrap() = "two";
+    // calls that find out at the same time share the new session
+    let (one, other) =
+        tokio::join!(client.call("t", json!({})).into_future(), client.call("t", json!({})).into_future());
+    assert_eq!((one.unwrap().text(), other.unwrap().text()), ("done".to_owned(), "done".to_owned()));
+    assert_eq!(log.of("initialize").len(), 2);
+    assert_eq!(log.of("tools/call").last().unwrap().header("mcp-protocol-version"), Some("2025-11-25"));
+    // a server that never keeps one
+    *valid.lock().unwrap() = "none";
+    assert!(matches!(client.call("t", json!({})).await, Err(Error::NotConnected { .. })));
+    assert_eq!(log.of("initialize").len(), 3);
+    within(client.close()).await;
+    assert!(log.all().iter().any(|seen| seen.method == Method::DELETE), "the session is ended");
+}
+
+#[tokio::test]
+async fn a_server_that_was_restarted_needs_one_handshake_more() {
+    let server = HttpServer::start(builder()).await;
+    let address = server.address;
+    let client = Client::builder().revision(Revision::V2025_06_18);
+    let client = within(client.connect(format!("http://{address}/mcp"))).await.unwrap();
+    client.call("echo", json!({ "message": "a" })).await.unwrap();
+    let mut server = server;
+    server.stop();
+    server.stopped().await;
+    let listener = within(async {
+        loop {
+            if let Ok(listener) = tokio::net::TcpListener::bind(address).await {
+                return listener;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    tokio::spawn(builder().build().unwrap().serve_http_until(listener, std::future::pending()));
+    let result = within(client.call("echo", json!({ "message": "b" })).into_future()).await.unwrap();
+    assert_eq!(result.text(), "b");
+}
+
+#[tokio::test]
+async fn a_stream_that_ends_early_is_resumed_where_it_broke() {
+    let (url, log) = serve(|seen| {
+        let stream = [("content-type", "text/event-stream")];
+        legacy(seen, "s", || match seen.method {
+            Method::GET if seen.header("last-event-id") == Some("7") => {
+                let result = json!({ "jsonrpc": "2.0", "id": 3, "result": text_result("resumed") });
+                response(200, &stream, format!("id: 8\ndata: {result}\n\n"))
+            }
+            Method::GET => empty(405),
+            _ => response(200, &stream, "id: 7\nretry: 5\ndata:\n\n"),
+        })
+    })
+    .await;
+    let client = within(Client::connect(url)).await.unwrap();
+    let result = within(client.call("t", json!({})).into_future()).await.unwrap();
+    assert_eq!(result.text(), "resumed");
+    let resumption = log.all().into_iter().rfind(|seen| seen.method == Method::GET).unwrap();
+    assert_eq!(resumption.header("mcp-session-id"), Some("s"));
+}
+
+#[tokio::test]
+async fn a_busy_server_is_asked_again_when_it_says() {
+    let attempts = Arc::new(Mutex::new(0));
+    let counted = attempts.clone();
+    let (url, _) = serve(move |seen| {
+        modern(seen, || {
+            let mut attempts = counted.lock().unwrap();
+            *attempts += 1;
+            match *attempts {
+                1 => response(429, &[("retry-after", "0")], ""),
+                2 => response(503, &[("retry-after", "0")], ""),
+                _ => json_reply(seen, &text_result("done")),
+            }
+        })
+    })
+    .await;
+    let client = within(Client::connect(url)).await.unwrap();
+    assert_eq!(client.call("t", json!({})).await.unwrap().text(), "done");
+    assert_eq!(*attempts.lock().unwrap(), 3);
+}
+
+#[tokio::test]
+async fn redirects_are_followed_only_within_the_origin_and_with_their_method() {
+    let (elsewhere, other) = serve(|seen| json_reply(seen, &json!({}))).await;
+    for (status, location, is_followed) in [
+        (307, "/moved", true),
+        (308, "/moved", true),
+        (302, "/moved", false),
+        (307, elsewhere.as_str(), false),
+    ] {
+        let target = location.to_owned();
+        let redirected = Arc::new(Mutex::new(false));
+        let (url, log) = serve(move |seen| {
+            modern(seen, || {
+                let mut redirected = redirected.lock().unwrap();
+                if std::mem::replace(&mut *redirected, true) {
+                    return json_reply(seen, &text_result("done"));
+                }
+                response(status, &[("location", &target)], "")
+            })
+        })
+        .await;
+        let client = within(Client::builder().bearer_token("secret").connect(url)).await.unwrap();
+        let called = within(client.call("t", json!({})).into_future()).await;
+        assert_eq!(called.is_ok(), is_followed, "{status} {location}: {called:?}");
+        if let Err(error) = called {
+            assert!(matches!(error, Error::Http { status: code, .. } if code == status), "{error:?}");
+        }
+        let posts = log.of("tools/call").len();
+        assert_eq!(posts, if is_followed { 2 } else { 1 });
+    }
+    assert_eq!(other.all().len(), 0, "the token stays with its origin");
+}
+
+#[tokio::test]
+async fn refusals_have_errors_of_their_own() {
+    for (status, challenge, check) in [
+        (
+            401,
+            Some("Bearer realm=\"x\""),
+            (|error| matches!(error, Error::Unauthorized { challenge: Some(_) })) as fn(&Error) -> bool,
+        ),
+        (401, None, |error| matches!(error, Error::Unauthorized { challenge: None })),
+        (
+            403,
+            Some("Bearer error=\"insufficient_scope\", scope=\"a b\""),
+            |error| matches!(error, Error::Forbidden { scopes } if scopes == &["a", "b"]),
+        ),
+        (403, None, |error| matches!(error, Error::Forbidden { scopes } if scopes.is_empty())),
+        (500, None, |error| matches!(error, Error::Http { status: 500, body } if body == "oops")),
+    ] {
+        let (url, _) = serve(move |seen| {
+            modern(seen, || {
+                let challenge = challenge.map(|text| ("www-authenticate", text));
+                response(status, challenge.as_slice(), "oops")
+            })
+        })
+        .await;
+        let client = within(Client::builder().bearer_token("top-secret").connect(url)).await.unwrap();
+        let error = client.call("t", json!({})).await.unwrap_err();
+        assert!(check(&error), "{status}: {error:?}");
+        assert!(!format!("{error} {error:?} {client:?}").contains("top-secret"));
+    }
+}
+
+#[tokio::test]
+async fn replies_above_the_limit_are_refused_with_or_without_a_length() {
+    for is_stream in [false, true] {
+        let (url, _) = serve(move |seen| {
+            modern(seen, || {
+                let text = text_result(&"x".repeat(200_000));
+                let reply = json!({ "jsonrpc": "2.0", "id": seen.body["id"], "result": text });
+                if is_stream {
+                    return response(
+                        200,
+                        &[("content-type", "text/event-stream")],
+                        format!("data: {reply}\n\n"),
+                    );
+                }
+                response(200, &[("content-type", "application/json")], reply.to_string())
+            })
+        })
+        .await;
+        let client = within(Client::builder().max_message(50_000).connect(url)).await.unwrap();
+        let error = client.call("t", json!({})).await.unwrap_err();
+        assert!(matches!(error, Error::TooLarge { limit: 50_000 }), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_neither_a_result_nor_an_error_is_reported() {
+    for body in ["", "null", "[]", "{\"jsonrpc\":\"2.0\"}", "not json", &"[".repeat(10_000)] {
+        let text = body.to_owned();
+        let (url, _) = serve(move |seen| {
+            modern(seen, || response(200, &[("content-type", "application/json")], text.clone()))
+        })
+        .await;
+        let client = within(Client::connect(url)).await.unwrap();
+        let error = within(client.call("t", json!({})).into_future()).await.unwrap_err();
+        assert!(matches!(error, Error::Invalid { .. }), "{body}: {error:?}");
+    }
+    let refused = Client::connect("http://127.0.0.1:1/mcp").await.unwrap_err();
+    assert!(matches!(refused, Error::NotConnected { .. }), "{refused:?}");
+    assert!(matches!(Client::connect("http://").await, Err(Error::Invalid { .. })));
+    assert_eq!(StatusCode::OK, 200);
+}
+
+#[tokio::test]
+async fn a_dropped_call_is_cancelled_in_the_way_of_its_revision() {
+    let server = HttpServer::start(builder()).await;
+    for (calls, revision) in
+        [Revision::V2025_03_26, Revision::V2025_11_25, Revision::V2026_07_28].iter().enumerate()
+    {
+        let client = Client::builder().revision(*revision);
+        let client = within(client.connect(format!("http://{}/mcp", server.address))).await.unwrap();
+        let call = client.call("hold", json!({})).timeout(Duration::from_millis(100));
+        assert!(matches!(call.await, Err(Error::Timeout { .. })));
+        until(|| super::HELD.load(std::sync::atomic::Ordering::SeqCst) == calls + 1).await;
+    }
+}

@@ -57,6 +57,18 @@ mod docs {
     struct Sessions;
     #[doc = include_str!("../docs/testing.md")]
     struct Testing;
+    #[doc = include_str!("../docs/tool-or-resource.md")]
+    struct ToolOrResource;
+    #[doc = include_str!("../docs/database.md")]
+    struct Database;
+    #[doc = include_str!("../docs/authentication.md")]
+    struct Authentication;
+    #[doc = include_str!("../docs/logging.md")]
+    struct Logging;
+    #[doc = include_str!("../docs/graceful-shutdown.md")]
+    struct GracefulShutdown;
+    #[doc = include_str!("../docs/behind-a-proxy.md")]
+    struct BehindAProxy;
     #[doc = include_str!("../docs/from-rmcp.md")]
     struct FromRmcp;
     #[doc = include_str!("../docs/conformance.md")]

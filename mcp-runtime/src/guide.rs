@@ -30,6 +30,12 @@ pages! {
     subscriptions = "subscriptions.md";
     sessions = "sessions.md";
     testing = "testing.md";
+    tool_or_resource = "tool-or-resource.md";
+    database = "database.md";
+    authentication = "authentication.md";
+    logging = "logging.md";
+    graceful_shutdown = "graceful-shutdown.md";
+    behind_a_proxy = "behind-a-proxy.md";
     from_rmcp = "from-rmcp.md";
     conformance = "conformance.md";
     architecture = "architecture.md";

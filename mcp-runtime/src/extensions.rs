@@ -35,6 +35,11 @@ impl Extensions {
         self.0.get(&TypeId::of::<Arc<Arc<T>>>())?.downcast_ref::<Arc<Arc<T>>>().map(|v| &***v)
     }
 
+    /// Whether a value would provide what another one of these provides: the same type, or an `Arc` of it.
+    pub(crate) fn provides_like<T: Any>(&self) -> bool {
+        self.contains_any(&[TypeId::of::<Arc<T>>(), TypeId::of::<Arc<Arc<T>>>(), TypeId::of::<T>()])
+    }
+
     /// The values of both; those of `self` take precedence.
     pub(crate) fn merge_over(&self, base: &Arc<Self>) -> Arc<Self> {
         if self.0.is_empty() {

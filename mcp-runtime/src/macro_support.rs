@@ -15,8 +15,8 @@ pub use crate::__location as location;
 pub use crate::{
     arguments::{
         AnyArg, ArgDescriptor, Call, FromContextFn, HandlerResult, HeaderArg, Inject, InvalidArgument,
-        Pattern, Probe, ProbeDyn, RawArguments, Rules, blocking, blocking_task, complete, complete_blocking,
-        flatten, from_context_fn, json, pending, ready, text,
+        NoBound, Pattern, Probe, ProbeDyn, RawArguments, Rules, blocking, blocking_task, complete,
+        complete_blocking, flatten, from_context_fn, json, pending, ready, text,
     },
     client_request::ClientFeature,
     content::{Theme, icon::icon},

@@ -6,3 +6,4 @@ pub(crate) mod main_;
 mod misplaced;
 pub(crate) mod service;
 pub(crate) mod type_;
+mod wire_names;

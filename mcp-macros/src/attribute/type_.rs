@@ -7,7 +7,7 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Path, Token, Visibility};
 
-use crate::attribute::misplaced;
+use crate::attribute::{misplaced, wire_names};
 use crate::diagnostics::Errors;
 use crate::expand::definition::private_scope;
 use crate::expand::idents::private_module;
@@ -37,6 +37,7 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
         return quote!(#item #errors);
     }
     let present = report_derives(&head.attrs, &errors);
+    wire_names::report_duplicates(item, &errors);
     let errors = errors.finish();
     let private = private_module(krate.as_ref());
     let text = private.to_string().replace(' ', "");

@@ -274,7 +274,9 @@ fn argument_calls(argument: &Argument, ty: &Type, blocking: bool) -> TokenStream
         calls.extend(quote_spanned!(key=> .#method(#function)));
     }
     if !argument.rules.is_empty() {
-        let rules = argument.rules.iter().map(rule_call);
+        let mut rules: Vec<&Rule> = argument.rules.iter().collect();
+        rules.sort_by_key(|rule| rule.cost());
+        let rules = rules.into_iter().map(rule_call);
         calls.extend(quote_spanned!(site=> .rules(|__v, __c| { #(#rules)* })));
     }
     if let Some(header) = &argument.header {
@@ -363,7 +365,7 @@ fn rule_call(rule: &Rule) -> TokenStream {
 }
 
 fn bound(expr: Option<&Expr>, inclusive: bool, span: Span) -> TokenStream {
-    let Some(expr) = expr else { return quote_spanned!(span=> __rt::Bound::Unbounded) };
+    let Some(expr) = expr else { return quote_spanned!(span=> __rt::Bound::<__rt::NoBound>::Unbounded) };
     let variant = Ident::new(if inclusive { "Included" } else { "Excluded" }, span);
     quote_spanned!(span=> __rt::Bound::#variant(#expr))
 }

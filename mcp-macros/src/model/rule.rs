@@ -33,6 +33,16 @@ pub(crate) struct Bounds {
 }
 
 impl Rule {
+    /// Cheap rules are checked first: a pattern is not matched against a text that another rule refuses.
+    pub(crate) fn cost(&self) -> u8 {
+        match &self.constraint {
+            Constraint::Range(_) => 0,
+            Constraint::OneOf(_) => 1,
+            Constraint::Length { .. } => 2,
+            Constraint::Pattern(_) => 3,
+        }
+    }
+
     /// Whether this is a range of integers that every JSON implementation represents exactly.
     pub(crate) fn is_exact_range(&self) -> bool {
         let Constraint::Range(bounds) = &self.constraint else { return false };

@@ -94,6 +94,28 @@ fn types_and_main_report_their_errors() {
     assert_eq!(text, "#[allow(x)]fnmain()->R{::mcp_runtime::__private::block_on(asyncmove{body})}");
 }
 
+#[test]
+fn two_fields_of_one_name_are_an_error() {
+    for item in [
+        r#"struct F { #[serde(rename = "b")] a: String, b: String }"#,
+        r#"struct F { #[serde(rename(serialize = "x", deserialize = "b"))] a: String, b: Option<String> }"#,
+        r#"#[serde(rename_all = "camelCase")] struct F { foo_bar: u8, #[serde(rename = "fooBar")] x: u8 }"#,
+        r#"#[serde(rename_all_fields = "kebab-case")] enum E { A { a_b: u8, #[serde(rename = "a-b")] x: u8 } }"#,
+        r#"struct F { r#type: u8, #[serde(rename = "type")] x: u8 }"#,
+    ] {
+        assert_one_error(&type_::expand(tokens(""), &tokens(item)), "two fields are named `");
+    }
+    for item in [
+        r#"struct F { #[serde(rename(serialize = "b"))] a: String, b: String }"#,
+        r#"struct F { #[serde(skip, rename = "b")] a: String, b: String }"#,
+        r#"struct F { #[cfg(a)] #[serde(rename = "b")] a: String, b: String }"#,
+        r#"enum E { A { a: u8 }, B { a: u8 }, C(u8, u8) }"#,
+        r#"struct F { a: u8, a_: u8 }"#,
+    ] {
+        assert_no_error(&type_::expand(tokens(""), &tokens(item)));
+    }
+}
+
 /// The size of an expansion is compile time for every tool of every user.
 #[test]
 fn an_expansion_stays_small() {

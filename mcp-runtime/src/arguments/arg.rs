@@ -8,7 +8,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::{
-    call::{InvalidArgument, RawArgument, RawArguments},
+    call::{InvalidArgument, RawArgument, RawArguments, ValueError},
     completion::{CompleteFn, choices_in_schema},
     rules::Rules,
     text::missing,
@@ -65,11 +65,11 @@ pub struct ArgDescriptor<T: 'static> {
     description: Option<&'static str>,
     /// Whether it is the whole `arguments` object.
     flatten: bool,
-    decode: fn(RawArgument<'_>) -> Result<T, String>,
+    decode: fn(RawArgument<'_>, for_report: bool) -> Result<T, ValueError>,
     missing: fn() -> Option<T>,
     schema: fn(&mut SchemaGenerator) -> Schema,
     default: Option<fn() -> T>,
-    publish: Option<fn(T) -> Value>,
+    publish: Option<fn(T) -> Result<Value, String>>,
     example: Option<fn() -> T>,
     rules: Option<fn(Option<&T>, &mut Rules)>,
     header: Option<&'static str>,
@@ -78,8 +78,8 @@ pub struct ArgDescriptor<T: 'static> {
     complete: Option<CompleteFn>,
 }
 
-fn publish<T: Serialize>(value: T) -> Value {
-    serde_json::to_value(value).unwrap_or(Value::Null)
+fn publish<T: Serialize>(value: T) -> Result<Value, String> {
+    serde_json::to_value(value).map_err(|error| error.to_string())
 }
 
 impl<T: 'static> ArgDescriptor<T> {
@@ -92,7 +92,7 @@ impl<T: 'static> ArgDescriptor<T> {
             title: None,
             description: None,
             flatten,
-            decode: |raw| raw.decode(),
+            decode: |raw, for_report| raw.decode(for_report),
             missing: missing::<T>,
             schema: |generator| generator.subschema_for::<T>(),
             default: None,
@@ -197,7 +197,7 @@ impl<T: 'static> ArgDescriptor<T> {
     pub fn take(&self, slots: &RawArguments<'_>, index: usize) -> Result<T, InvalidArgument> {
         let value = match (self.raw_value(slots, index), self.default) {
             (Some(RawArgument::Json("null")), Some(default)) if !slots.strict => default(),
-            (Some(raw), _) => (self.decode)(raw).map_err(|_| InvalidArgument)?,
+            (Some(raw), _) => (self.decode)(raw, false).map_err(|_| InvalidArgument)?,
             (None, Some(default)) => default(),
             (None, None) => return (self.missing)().ok_or(InvalidArgument),
         };
@@ -257,12 +257,12 @@ pub trait AnyArg: Sync {
     fn choices(&self) -> &'static [&'static str];
     #[doc(hidden)]
     fn completer(&self) -> Option<CompleteFn>;
-    /// Patterns that do not compile, and a default or example that violates the rules.
+    /// Patterns that do not compile, and a default or example that violates the rules or cannot be published.
     #[doc(hidden)]
     fn declaration_errors(&self) -> Vec<String>;
     /// Why the value in slot `index` is rejected; empty if it is accepted.
     #[doc(hidden)]
-    fn value_errors(&self, slots: &RawArguments<'_>, index: usize) -> Vec<String>;
+    fn value_errors(&self, slots: &RawArguments<'_>, index: usize) -> Vec<ValueError>;
 }
 
 impl<T: 'static> AnyArg for ArgDescriptor<T> {
@@ -285,11 +285,12 @@ impl<T: 'static> AnyArg for ArgDescriptor<T> {
             set("description", text.into());
         }
         if let Some(publish) = self.publish {
-            if let Some(default) = self.default {
-                set("default", publish(default()));
+            // what cannot be published is an error of the declaration
+            if let Some(default) = self.default.and_then(|default| publish(default()).ok()) {
+                set("default", default);
             }
-            if let Some(example) = self.example {
-                set("examples", Value::Array(vec![publish(example())]));
+            if let Some(example) = self.example.and_then(|example| publish(example()).ok()) {
+                set("examples", Value::Array(vec![example]));
             }
         }
         if let Some(header) = self.header {
@@ -339,8 +340,16 @@ impl<T: 'static> AnyArg for ArgDescriptor<T> {
     }
 
     fn declaration_errors(&self) -> Vec<String> {
-        let Some(rules) = self.rules else { return Vec::new() };
-        let mut errors = Rules::invalid_patterns(rules);
+        let mut errors = Vec::new();
+        for (what, value) in [("default", self.default), ("example", self.example)] {
+            if let (Some(value), Some(publish)) = (value, self.publish)
+                && let Err(error) = publish(value())
+            {
+                errors.push(format!("its {what} cannot be published: {error}"));
+            }
+        }
+        let Some(rules) = self.rules else { return errors };
+        errors.extend(Rules::declaration_errors(rules));
         for (what, value) in [("default", self.default), ("example", self.example)] {
             let violations = value.map(|value| Rules::violations(rules, &value())).unwrap_or_default();
             errors.extend(violations.into_iter().map(|text| format!("its {what} breaks its rules: {text}")));
@@ -348,16 +357,18 @@ impl<T: 'static> AnyArg for ArgDescriptor<T> {
         errors
     }
 
-    fn value_errors(&self, slots: &RawArguments<'_>, index: usize) -> Vec<String> {
+    fn value_errors(&self, slots: &RawArguments<'_>, index: usize) -> Vec<ValueError> {
         let Some(raw) = self.raw_value(slots, index) else {
-            return if self.required() { vec!["is missing".to_owned()] } else { Vec::new() };
+            return if self.required() { vec!["is missing".to_owned().into()] } else { Vec::new() };
         };
         if self.default.is_some() && !slots.strict && matches!(raw, RawArgument::Json("null")) {
             return Vec::new();
         }
-        match ((self.decode)(raw), self.rules) {
-            (Err(message), _) => vec![message],
-            (Ok(value), Some(rules)) => Rules::violations(rules, &value),
+        match ((self.decode)(raw, true), self.rules) {
+            (Err(error), _) => vec![error],
+            (Ok(value), Some(rules)) => {
+                Rules::violations(rules, &value).into_iter().map(ValueError::from).collect()
+            }
             (Ok(_), None) => Vec::new(),
         }
     }
@@ -366,6 +377,27 @@ impl<T: 'static> AnyArg for ArgDescriptor<T> {
 /// Whether one parameter is the whole `arguments` object; it is the only one then.
 pub(crate) fn has_flatten(args: &[&'static dyn AnyArg]) -> bool {
     args.first().is_some_and(|arg| arg.is_flatten())
+}
+
+/// Whether the type of an argument has only objects: structs, maps, and enums whose variants all have data.
+pub(crate) fn is_always_object(arg: &'static dyn AnyArg) -> bool {
+    fn is_object(schema: &Value) -> bool {
+        let alternatives = ["oneOf", "anyOf"].iter().find_map(|keyword| schema.get(*keyword)?.as_array());
+        match (schema.get("type"), alternatives) {
+            (Some(Value::String(name)), _) => name == "object",
+            (Some(Value::Array(names)), _) => names.iter().all(|name| name == "object" || name == "null"),
+            (None, Some(alternatives)) => {
+                let is_null = |one: &Value| one.get("type").is_some_and(|name| name == "null");
+                !alternatives.is_empty() && alternatives.iter().all(|one| is_null(one) || is_object(one))
+            }
+            _ => false,
+        }
+    }
+    let mut generator = generator();
+    let schema = arg.property_schema(&mut generator).to_value();
+    let definitions = generator.take_definitions(true);
+    let reference = schema.get("$ref").and_then(Value::as_str).and_then(|name| name.strip_prefix("#/$defs/"));
+    is_object(reference.and_then(|name| definitions.get(name)).unwrap_or(&schema))
 }
 
 /// What an argument without a `complete` function completes to: the choices of its attribute, else those of its type.

@@ -7,7 +7,7 @@ use serde::{
     Deserializer as _,
     de::{DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, Visitor},
 };
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 use super::{
     BoxFuture,
@@ -19,7 +19,7 @@ use crate::{
     blocking::run_blocking,
     context::Context,
     error::{Failure, ToolError},
-    schema::Validator,
+    schema::{Place, Validator, duplicate_keys, has_duplicate_keys, locate, truncate, without_position},
 };
 
 /// What a [`Call`] is made of.
@@ -101,12 +101,20 @@ impl<'a> Call<'a> {
         };
         match parts.input {
             Input::Json(text) => {
-                let unknown = match self.fill(text, values) {
-                    Ok(unknown) => unknown && !has_flatten(parts.args),
+                let Ok(found) = self.fill(text, values) else {
                     // a key that is not valid text
-                    Err(_) => return self.repair_and_read(text, read),
+                    return self.repair_and_read(text, read);
                 };
-                let accepted = !(unknown && parts.strict)
+                // decoding looks at neither the keys of ignored members nor those of maps
+                let has_duplicates = found.duplicate
+                    || if found.unknown {
+                        has_duplicate_keys(text)
+                    } else {
+                        values.iter().flatten().any(RawArgument::has_duplicate_keys)
+                    };
+                let is_refused =
+                    has_duplicates || (found.unknown && parts.strict && !has_flatten(parts.args));
+                let accepted = !is_refused
                     && read(&RawArguments { values, object: text, strict: parts.strict })
                     && self.validates(text);
                 if accepted { Ok(()) } else { self.repair_and_read(text, read) }
@@ -132,7 +140,7 @@ impl<'a> Call<'a> {
         &self,
         text: &'t str,
         values: &mut [Option<RawArgument<'t>>],
-    ) -> Result<bool, serde_json::Error> {
+    ) -> Result<FoundKeys, serde_json::Error> {
         let args = if has_flatten(self.parts.args) { &[] } else { self.parts.args };
         fill_slots(text, |key| args.iter().position(|arg| arg.name() == key), values)
     }
@@ -158,6 +166,7 @@ impl<'a> Call<'a> {
         };
         let mut values = vec![None; parts.args.len()];
         let filled = self.fill(&repaired, &mut values).is_ok();
+        let duplicates = duplicate_keys(text);
         let slots = RawArguments { values: &values, object: &repaired, strict: parts.strict };
         let unknown: Vec<_> = if has_flatten(parts.args) {
             Vec::new()
@@ -166,13 +175,19 @@ impl<'a> Call<'a> {
             object_keys(text).into_iter().filter(|key| !known(key)).collect()
         };
         let has_refused_names = parts.strict && !unknown.is_empty();
-        if filled && unreadable.is_none() && violations.is_empty() && !has_refused_names && read(&slots) {
+        if filled
+            && unreadable.is_none()
+            && duplicates.is_empty()
+            && violations.is_empty()
+            && !has_refused_names
+            && read(&slots)
+        {
             return Ok(());
         }
         let decode_errors =
-            if filled { report::decode_errors(parts.args, &slots, &violations) } else { Vec::new() };
+            if filled { report::decode_errors(tool, parts.args, &slots, &violations) } else { Vec::new() };
         let mut errors: Vec<String> =
-            violations.iter().map(ToString::to_string).chain(decode_errors).collect();
+            duplicates.iter().chain(&violations).map(ToString::to_string).chain(decode_errors).collect();
         if let Some(error) = unreadable.filter(|_| errors.is_empty()) {
             errors.push(report::unreadable_message(&error));
         }
@@ -214,12 +229,24 @@ pub(crate) enum RawArgument<'a> {
 }
 
 impl<'a> RawArgument<'a> {
-    pub(crate) fn decode<T: DeserializeOwned>(self) -> Result<T, String> {
+    /// # Errors
+    /// It is not a `T`; why, and which part of it, is only found out for a report.
+    pub(crate) fn decode<T: DeserializeOwned>(self, for_report: bool) -> Result<T, ValueError> {
         match self {
-            Self::Json(json) => serde_json::from_str(json).map_err(|e| without_position(&e)),
-            Self::Text(text) => from_text(text).map_err(|e| e.0),
-            Self::List(parts) => from_list(parts).map_err(|e| e.0),
+            Self::Json(json) => serde_json::from_str(json).map_err(|error| {
+                if !for_report {
+                    return ValueError::default();
+                }
+                ValueError::of_json(json, &error, &|prefix| serde_json::from_str::<T>(prefix).err())
+            }),
+            Self::Text(text) => from_text(text).map_err(|e| ValueError::of_text(text, e.0)),
+            Self::List(parts) => from_list(parts).map_err(|e| ValueError::from(e.0)),
         }
+    }
+
+    /// Whether an object in it has a key twice; text of prompts and URIs has no objects.
+    fn has_duplicate_keys(&self) -> bool {
+        matches!(self, Self::Json(json) if json.starts_with(['{', '[']) && has_duplicate_keys(json))
     }
 
     fn from_text_argument(value: &'a TextArgument) -> Self {
@@ -249,16 +276,25 @@ impl<'a> RawArguments<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct InvalidArgument;
 
-/// Fills `slots` from the JSON object `text`; `Ok(true)` if it has a member for which `index_of` returns `None`.
+/// What the keys of an `arguments` object were.
+#[derive(Debug, Clone, Copy, Default)]
+struct FoundKeys {
+    /// One names no parameter.
+    unknown: bool,
+    /// Two name the same parameter.
+    duplicate: bool,
+}
+
+/// Fills `slots` from the JSON object `text`; a key for which `index_of` returns `None` is unknown.
 fn fill_slots<'a>(
     text: &'a str,
     index_of: impl Fn(&str) -> Option<usize>,
     slots: &mut [Option<RawArgument<'a>>],
-) -> Result<bool, serde_json::Error> {
+) -> Result<FoundKeys, serde_json::Error> {
     let mut json = serde_json::Deserializer::from_str(text);
-    let unknown = json.deserialize_map(SlotVisitor { index_of, slots })?;
+    let found = json.deserialize_map(SlotVisitor { index_of, slots })?;
     json.end()?;
-    Ok(unknown)
+    Ok(found)
 }
 
 struct SlotVisitor<'s, 'a, F> {
@@ -267,24 +303,27 @@ struct SlotVisitor<'s, 'a, F> {
 }
 
 impl<'a, F: Fn(&str) -> Option<usize>> Visitor<'a> for SlotVisitor<'_, 'a, F> {
-    type Value = bool;
+    type Value = FoundKeys;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<bool, A::Error> {
-        let mut unknown = false;
+    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<FoundKeys, A::Error> {
+        let mut found = FoundKeys::default();
         while let Some(index) = map.next_key_seed(KeyIndex(&self.index_of))? {
             match index.and_then(|n| self.slots.get_mut(n)) {
-                Some(slot) => *slot = Some(RawArgument::Json(map.next_value::<&RawValue>()?.get())),
+                Some(slot) => {
+                    let value = RawArgument::Json(map.next_value::<&RawValue>()?.get());
+                    found.duplicate |= slot.replace(value).is_some();
+                }
                 None => {
-                    unknown = true;
+                    found.unknown = true;
                     map.next_value::<IgnoredAny>()?;
                 }
             }
         }
-        Ok(unknown)
+        Ok(found)
     }
 }
 
@@ -330,15 +369,80 @@ fn object_keys(text: &str) -> Vec<String> {
     serde_json::Deserializer::from_str(text).deserialize_map(KeysVisitor).unwrap_or_default()
 }
 
-/// The message of an error without its position, which refers to text that the client does not see.
-pub(super) fn without_position(error: &serde_json::Error) -> String {
-    let mut text = error.to_string();
-    if error.line() > 0
-        && let Some(at) = text.rfind(" at line ")
-    {
-        text.truncate(at);
+/// Why a value is rejected.
+#[derive(Debug, Default)]
+pub struct ValueError {
+    /// The path from the argument to the value, as in `due_before` or `[0]`; empty for the argument itself.
+    pub(super) path: String,
+    /// What is wrong with it, with the value in the text.
+    pub(super) message: String,
+    /// Whether it is an array or an object, of which a part that is not known may be what was rejected.
+    pub(super) is_whole_object: bool,
+}
+
+impl From<String> for ValueError {
+    fn from(message: String) -> Self {
+        Self { path: String::new(), message, is_whole_object: false }
     }
-    text
+}
+
+impl ValueError {
+    /// The error of decoding JSON text.
+    pub(super) fn of_json(
+        json: &str,
+        error: &serde_json::Error,
+        decode: &dyn Fn(&str) -> Option<serde_json::Error>,
+    ) -> Self {
+        let Place { path, value } = locate(json, error, decode);
+        let message = refusal(value.as_deref(), without_position(error));
+        Self { path, message, is_whole_object: value.is_none() }
+    }
+
+    fn of_text(text: &str, message: String) -> Self {
+        let is_named = message.contains(&format!("`{text}`"));
+        let quoted = format!("\"{}\"", truncate(text));
+        Self::from(refusal(Some(&*quoted).filter(|_| !is_named), message))
+    }
+
+    /// The line of a report on the argument at `argument`.
+    pub(super) fn line(&self, argument: &str) -> String {
+        let Self { path, message, .. } = self;
+        let dot = if argument.is_empty() || path.is_empty() || path.starts_with('[') { "" } else { "." };
+        let colon = if argument.is_empty() && path.is_empty() { "" } else { ": " };
+        format!("{argument}{dot}{path}{colon}{message}")
+    }
+}
+
+/// The message of a type that parses itself, which often does not say what it could not parse.
+fn refusal(value: Option<&str>, message: String) -> String {
+    const MAX_BYTES: usize = 500;
+    let names_value = |value: &str| match value {
+        "null" => message.contains(value),
+        text if text.starts_with('"') => message.contains(text),
+        other => message.contains(&format!("`{other}`")),
+    };
+    let mut message = match value {
+        Some(value) if !names_value(value) => format!("{value} is not accepted: {message}"),
+        _ => message,
+    };
+    // it may quote all of a long value
+    if message.len() > MAX_BYTES {
+        let end = (0..=MAX_BYTES).rev().find(|&end| message.is_char_boundary(end)).unwrap_or(0);
+        message.truncate(end);
+        message.push('…');
+    }
+    message
+}
+
+/// A member of arguments that are a value already.
+///
+/// # Errors
+/// The path of what is rejected, and why.
+pub(crate) fn decode_member<T: DeserializeOwned>(name: &str, value: &Value) -> Result<T, String> {
+    T::deserialize(value).or_else(|_| {
+        // again as text, in which an error has a place
+        RawArgument::Json(&value.to_string()).decode(true).map_err(|error| error.line(name))
+    })
 }
 
 /// What a handler returns: a failure, a result, or a future of one.

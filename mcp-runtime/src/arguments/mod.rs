@@ -12,14 +12,14 @@ mod report;
 mod rules;
 mod text;
 
-pub(crate) use arg::has_flatten;
 pub use arg::{AnyArg, ArgDescriptor, HeaderArg, flatten, json, text};
+pub(crate) use arg::{has_flatten, is_always_object};
 pub use call::{Call, HandlerResult, InvalidArgument, RawArguments, blocking, blocking_task, pending, ready};
-pub(crate) use call::{CallParts, Input, MaybeFuture, TextArgument};
+pub(crate) use call::{CallParts, Input, MaybeFuture, TextArgument, decode_member};
 pub(crate) use completion::{ArgumentCompletion, CompletionSource, DynComplete, choices_with_prefix};
 pub use completion::{Completion, complete, complete_blocking};
 pub use inject::{FromContext, FromContextFn, Inject, Probe, ProbeDyn, from_context_fn};
 pub(crate) use report::{ToolInput, normalize_integers, repair_untyped};
-pub use rules::{Pattern, Rules};
+pub use rules::{NoBound, Pattern, Rules};
 
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;

@@ -5,13 +5,13 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use super::{
-    arg::AnyArg,
-    call::{RawArguments, without_position},
-};
+use super::{arg::AnyArg, call::RawArguments};
 use crate::{
     error::Failure,
-    schema::{ValidationError, Validator, coerce, member_path, nearest, signature, truncate},
+    schema::{
+        ValidationError, Validator, coerce, duplicate_keys, fill_defaults, has_defaults, member_path,
+        nearest, signature, truncate, without_position,
+    },
 };
 
 /// The most unknown names that one report lists; a client may send a million.
@@ -21,29 +21,68 @@ const MAX_UNKNOWN: usize = 100;
 #[derive(Debug)]
 pub(crate) struct ToolInput {
     pub(crate) name: String,
+    /// What arguments are checked against.
     pub(crate) schema: Value,
+    /// What clients see, if it differs.
+    published: Option<Value>,
     /// Whether `null` means an absent member, as it does for typed parameters.
     null_is_absent: bool,
+    /// Whether absent members with a `default` are added, which typed decoding does by itself.
+    adds_defaults: bool,
     compiled: OnceLock<Option<Validator>>,
 }
 
 impl ToolInput {
     /// The input of an annotated tool.
     pub(crate) fn from_parameters(name: String, schema: Value) -> Self {
-        Self { name, schema, null_is_absent: true, compiled: OnceLock::new() }
+        let (published, compiled) = (None, OnceLock::new());
+        Self { name, schema, published, null_is_absent: true, adds_defaults: false, compiled }
     }
 
     /// The input of a tool whose schema was written by hand.
     pub(crate) fn from_schema(name: String, schema: Value) -> Self {
-        Self { name, schema, null_is_absent: false, compiled: OnceLock::new() }
+        let adds_defaults = has_defaults(&schema);
+        let (published, compiled) = (None, OnceLock::new());
+        Self { name, schema, published, null_is_absent: false, adds_defaults, compiled }
+    }
+
+    /// The same input, of which clients see another schema.
+    pub(crate) fn published_as(mut self, schema: Value) -> Self {
+        self.published = Some(schema);
+        self
+    }
+
+    /// The schema that clients see.
+    pub(crate) fn published(&self) -> &Value {
+        self.published.as_ref().unwrap_or(&self.schema)
+    }
+
+    /// Adds the absent members that have a default.
+    ///
+    /// # Errors
+    /// The report: so many members are absent that adding them would need too much memory.
+    pub(crate) fn add_defaults(&self, arguments: &mut Value) -> Result<(), Failure> {
+        if !self.adds_defaults {
+            return Ok(());
+        }
+        fill_defaults(&self.schema, arguments)
+            .map_err(|error| Failure::Arguments(tool_report(self, &[], &[error], &[])))
+    }
+
+    fn compile(&self) -> Option<Validator> {
+        let validator = Validator::compile(&self.schema).ok()?;
+        Some(if self.null_is_absent { validator.null_is_absent() } else { validator })
     }
 
     fn validator(&self) -> Option<&Validator> {
-        let compile = || {
-            let validator = Validator::compile(&self.schema).ok()?;
-            Some(if self.null_is_absent { validator.null_is_absent() } else { validator })
-        };
-        self.compiled.get_or_init(compile).as_ref()
+        self.compiled.get_or_init(|| self.compile()).as_ref()
+    }
+
+    /// The values that do not have the `format` of their schema.
+    fn format_errors(&self, arguments: &str) -> Vec<ValidationError> {
+        let value = serde_json::from_str(arguments).ok();
+        let validator = self.compile().map(Validator::check_formats);
+        validator.zip(value).map(|(validator, value)| validator.validate(&value)).unwrap_or_default()
     }
 }
 
@@ -70,11 +109,13 @@ pub(super) fn unreadable_message(error: &serde_json::Error) -> String {
 /// Errors of typed decoding and of parameter rules in arguments that satisfy the schema: from a `Deserialize`
 /// written by the user, or a number outside of its type, which schemas do not express.
 pub(super) fn decode_errors(
+    tool: &ToolInput,
     args: &[&'static dyn AnyArg],
     slots: &RawArguments<'_>,
     validation_errors: &[ValidationError],
 ) -> Vec<String> {
     let mut errors = Vec::new();
+    let mut format_errors = None;
     for (index, arg) in args.iter().enumerate() {
         let path = if arg.is_flatten() { String::new() } else { member_path(arg.name()) };
         let is_in_argument = |error: &ValidationError| {
@@ -84,9 +125,21 @@ pub(super) fn decode_errors(
         if validation_errors.iter().any(is_in_argument) {
             continue;
         }
-        let separator = if path.is_empty() { "" } else { ": " };
-        let messages = arg.value_errors(slots, index).into_iter();
-        errors.extend(messages.map(|message| format!("{path}{separator}{message}")));
+        for error in arg.value_errors(slots, index) {
+            // tagged enums are read into a buffer first, and their errors have no place: types that parse themselves
+            // mostly publish a format, which tells the value
+            let by_format: Vec<String> = if error.is_whole_object {
+                let all = format_errors.get_or_insert_with(|| tool.format_errors(slots.object));
+                all.iter().filter(|error| is_in_argument(error)).map(ToString::to_string).collect()
+            } else {
+                Vec::new()
+            };
+            if by_format.is_empty() {
+                errors.push(error.line(&path));
+            } else {
+                errors.extend(by_format);
+            }
+        }
     }
     errors
 }
@@ -127,8 +180,8 @@ pub(super) fn tool_report(
 pub(super) fn text_report(args: &[&'static dyn AnyArg], slots: &RawArguments<'_>) -> String {
     let mut errors = Vec::new();
     for (index, arg) in args.iter().enumerate() {
-        let messages = arg.value_errors(slots, index).into_iter();
-        errors.extend(messages.map(|message| format!("`{}`: {message}", arg.name())));
+        let found = arg.value_errors(slots, index);
+        errors.extend(found.iter().map(|error| format!("`{}`: {}", arg.name(), error.line(""))));
     }
     errors.join("; ")
 }
@@ -144,11 +197,12 @@ pub(crate) fn normalize_integers(input: &ToolInput, arguments: &mut Value) {
 /// # Errors
 /// The report of everything that is still invalid.
 pub(crate) fn repair_untyped(input: &ToolInput, text: &str, strict: bool) -> Result<Value, Failure> {
+    let duplicates = duplicate_keys(text);
     let errors = match repair(input, text, strict) {
         Err(error) => vec![unreadable_message(&error)],
         Ok((repaired, violations)) => match serde_json::from_str(&repaired) {
-            Ok(value) if violations.is_empty() => return Ok(value),
-            _ => violations.iter().map(ToString::to_string).collect(),
+            Ok(value) if duplicates.is_empty() && violations.is_empty() => return Ok(value),
+            _ => duplicates.iter().chain(&violations).map(ToString::to_string).collect(),
         },
     };
     Err(Failure::Arguments(tool_report(input, &[], &errors, &[])))

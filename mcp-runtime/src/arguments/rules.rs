@@ -1,5 +1,5 @@
 //! Rules in a parameter's attribute (`range`, `length`, `pattern`, `one_of`): published as schema keywords, enforced on
-//! decoded values.
+//! decoded values. A pattern is matched only against a text that all other rules accept, of bounded length.
 
 use std::{
     borrow::Cow,
@@ -13,6 +13,8 @@ use schemars::Schema;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::schema::{MAX_PATTERN_TEXT, truncate};
+
 type RulesFn<T> = fn(Option<&T>, &mut Rules);
 
 /// What a visit of the rules collects.
@@ -23,70 +25,107 @@ enum RulesVisit<'a> {
     Violations(Vec<String>),
     /// The schema keywords.
     Publish(&'a mut Schema),
-    /// Patterns that do not compile.
-    InvalidPatterns(Vec<String>),
+    /// Patterns that do not compile, and bounds that cannot be published.
+    Invalid(Vec<String>),
 }
 
 /// Checks the rules of one parameter, or publishes them.
 #[allow(missing_debug_implementations)] // lives inside one call
-pub struct Rules<'a>(RulesVisit<'a>);
+pub struct Rules<'a> {
+    visit: RulesVisit<'a>,
+    /// Whether a rule has limited the length of a text.
+    has_maximum: bool,
+}
 
-impl Rules<'_> {
+impl<'a> Rules<'a> {
+    fn new(visit: RulesVisit<'a>) -> Self {
+        Self { visit, has_maximum: false }
+    }
+
     pub(super) fn accept<T>(rules: RulesFn<T>, value: &T) -> bool {
-        let mut checker = Rules(RulesVisit::Accept(true));
+        let mut checker = Rules::new(RulesVisit::Accept(true));
         rules(Some(value), &mut checker);
-        matches!(checker.0, RulesVisit::Accept(true))
+        matches!(checker.visit, RulesVisit::Accept(true))
     }
 
     pub(super) fn violations<T>(rules: RulesFn<T>, value: &T) -> Vec<String> {
-        let mut checker = Rules(RulesVisit::Violations(Vec::new()));
+        let mut checker = Rules::new(RulesVisit::Violations(Vec::new()));
         rules(Some(value), &mut checker);
-        match checker.0 {
+        match checker.visit {
             RulesVisit::Violations(list) => list,
             _ => Vec::new(),
         }
     }
 
     pub(super) fn publish<T>(rules: RulesFn<T>, schema: &mut Schema) {
-        rules(None, &mut Rules(RulesVisit::Publish(schema)));
+        rules(None, &mut Rules::new(RulesVisit::Publish(schema)));
     }
 
-    pub(super) fn invalid_patterns<T>(rules: RulesFn<T>) -> Vec<String> {
-        let mut checker = Rules(RulesVisit::InvalidPatterns(Vec::new()));
+    pub(super) fn declaration_errors<T>(rules: RulesFn<T>) -> Vec<String> {
+        let mut checker = Rules::new(RulesVisit::Invalid(Vec::new()));
         rules(None, &mut checker);
-        match checker.0 {
-            RulesVisit::InvalidPatterns(list) => list,
+        match checker.visit {
+            RulesVisit::Invalid(list) => list,
             _ => Vec::new(),
         }
     }
 
     fn check(&mut self, satisfied: bool, message: impl FnOnce() -> String) {
-        match &mut self.0 {
+        match &mut self.visit {
             RulesVisit::Accept(all) => *all &= satisfied,
             RulesVisit::Violations(list) if !satisfied => list.push(message()),
             _ => {}
         }
     }
 
+    /// Whether a rule before this one refuses the value.
+    fn is_refused(&self) -> bool {
+        match &self.visit {
+            RulesVisit::Accept(all) => !all,
+            RulesVisit::Violations(list) => !list.is_empty(),
+            _ => false,
+        }
+    }
+
     fn keyword(&mut self, key: &str, value: impl FnOnce() -> Value) {
-        if let RulesVisit::Publish(schema) = &mut self.0 {
+        if let RulesVisit::Publish(schema) = &mut self.visit {
             schema.insert(key.to_owned(), value());
         }
     }
 
+    /// The bound of a range, published as a keyword of `included` or `excluded`.
+    fn bound<N: Copy + Display + Serialize, B: RangeBound<N>>(
+        &mut self,
+        bound: Bound<B>,
+        [included, excluded]: [&str; 2],
+    ) -> Bound<N> {
+        let bound = bound.map(RangeBound::into_number);
+        let (number, keyword) = match bound {
+            Bound::Included(number) => (number, included),
+            Bound::Excluded(number) => (number, excluded),
+            Bound::Unbounded => return bound,
+        };
+        match &mut self.visit {
+            RulesVisit::Publish(schema) => {
+                schema.insert(keyword.to_owned(), serde_json::to_value(number).unwrap_or(Value::Null));
+            }
+            RulesVisit::Invalid(list) if serde_json::to_value(number).is_err() => {
+                list.push(format!("{number} cannot be published\nkeep the bounds of `range` within 64 bits"));
+            }
+            _ => {}
+        }
+        bound
+    }
+
     /// Bounds on a number.
-    pub fn range<T: Ranged>(&mut self, value: Option<&T>, min: Bound<T::Number>, max: Bound<T::Number>) {
-        let json = |n: T::Number| serde_json::to_value(n).unwrap_or(Value::Null);
-        match min {
-            Bound::Included(min) => self.keyword("minimum", || json(min)),
-            Bound::Excluded(min) => self.keyword("exclusiveMinimum", || json(min)),
-            Bound::Unbounded => {}
-        }
-        match max {
-            Bound::Included(max) => self.keyword("maximum", || json(max)),
-            Bound::Excluded(max) => self.keyword("exclusiveMaximum", || json(max)),
-            Bound::Unbounded => {}
-        }
+    pub fn range<T: Ranged, A: RangeBound<T::Number>, B: RangeBound<T::Number>>(
+        &mut self,
+        value: Option<&T>,
+        min: Bound<A>,
+        max: Bound<B>,
+    ) {
+        let min: Bound<T::Number> = self.bound(min, ["minimum", "exclusiveMinimum"]);
+        let max: Bound<T::Number> = self.bound(max, ["maximum", "exclusiveMaximum"]);
         let Some(number) = value.and_then(Ranged::number) else { return };
         let (low, high) = match (min, max) {
             (Bound::Included(min), _) if number < min => {
@@ -110,6 +149,7 @@ impl Rules<'_> {
         }
         if let Some(max) = max {
             self.keyword(T::MAX, || max.into());
+            self.has_maximum = true;
         }
         let Some(length) = value.and_then(Length::length) else { return };
         let unit = T::UNIT;
@@ -124,12 +164,27 @@ impl Rules<'_> {
     /// A regular expression that some part of a string must match.
     pub fn pattern<T: Patterned>(&mut self, value: Option<&T>, pattern: &'static Pattern) {
         self.keyword("pattern", || pattern.source.into());
-        if let (RulesVisit::InvalidPatterns(list), Err(e)) = (&mut self.0, pattern.compiled()) {
+        if let (RulesVisit::Invalid(list), Err(e)) = (&mut self.visit, pattern.compiled()) {
             list.push(format!("`{}` is not a regular expression: {e}", pattern.source));
         }
+        let has_maximum = std::mem::replace(&mut self.has_maximum, true);
+        if !has_maximum {
+            self.keyword("maxLength", || MAX_PATTERN_TEXT.into());
+        }
         let Some(text) = value.and_then(Patterned::text) else { return };
+        if !has_maximum && text.len() > MAX_PATTERN_TEXT {
+            let length = text.chars().count();
+            self.check(length <= MAX_PATTERN_TEXT, || {
+                format!("has {length} characters, more than the maximum of {MAX_PATTERN_TEXT}")
+            });
+        }
+        if self.is_refused() {
+            return;
+        }
         let matches = pattern.compiled().is_ok_and(|regex| regex.is_match(text));
-        self.check(matches, || format!("`{text}` does not match the pattern `{}`", pattern.source));
+        self.check(matches, || {
+            format!("`{}` does not match the pattern `{}`", truncate(text), pattern.source)
+        });
     }
 
     /// The only values allowed.
@@ -156,6 +211,25 @@ pub trait Ranged {
     /// The number, unless it is absent.
     fn number(&self) -> Option<Self::Number>;
 }
+/// Numbers that bound a range of `N`: those of its type, and whole numbers for floats.
+#[diagnostic::on_unimplemented(
+    message = "a bound of this `range` is not a `{N}`",
+    label = "`range` needs bounds of type `{N}`"
+)]
+pub trait RangeBound<N> {
+    /// The bound as a number of the range.
+    fn into_number(self) -> N;
+}
+
+/// The bound of a range at the end where it has none.
+#[derive(Debug, Clone, Copy)]
+pub enum NoBound {}
+impl<N> RangeBound<N> for NoBound {
+    fn into_number(self) -> N {
+        match self {}
+    }
+}
+
 /// Texts and collections, which `length` applies to.
 #[diagnostic::on_unimplemented(
     message = "`length` needs text or a collection, not `{Self}`",
@@ -204,9 +278,26 @@ macro_rules! numbers {
                 Some(*self)
             }
         }
+        impl RangeBound<$t> for $t {
+            fn into_number(self) -> $t {
+                self
+            }
+        }
     )*};
 }
-numbers!(i8 i16 i32 i64 isize u8 u16 u32 u64 usize f32 f64);
+numbers!(i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize f32 f64);
+
+// one integer type for each float, so that it is inferred for `range(0..=1)`
+impl RangeBound<f32> for i64 {
+    fn into_number(self) -> f32 {
+        self as f32
+    }
+}
+impl RangeBound<f64> for i64 {
+    fn into_number(self) -> f64 {
+        self as f64
+    }
+}
 
 macro_rules! choices {
     ($($t:ty)*) => {$(
@@ -217,7 +308,7 @@ macro_rules! choices {
         }
     )*};
 }
-choices!(i8 i16 i32 i64 isize u8 u16 u32 u64 usize char);
+choices!(i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize char);
 
 macro_rules! texts {
     ($($t:ty)*) => {$(

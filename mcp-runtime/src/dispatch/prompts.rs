@@ -20,6 +20,7 @@ use crate::{
     jsonrpc::ProtocolError,
     prompt::{PromptEntry, PromptResult},
     protocol::Revision,
+    schema::{duplicate_keys, has_duplicate_keys},
     server::{Registry, Server},
 };
 
@@ -122,6 +123,10 @@ fn parse_arguments(json: &str) -> Result<Vec<(String, TextArgument)>, ProtocolEr
     }
     let values: BTreeMap<String, Value> = serde_json::from_str(json)
         .map_err(|_| ProtocolError::invalid_params("`arguments` is not an object"))?;
+    if has_duplicate_keys(json) {
+        let errors: Vec<String> = duplicate_keys(json).iter().map(ToString::to_string).collect();
+        return Err(ProtocolError::invalid_params(format!("invalid arguments: {}", errors.join("; "))));
+    }
     let to_variable = |(name, value): (String, Value)| match value {
         Value::Null => None,
         Value::String(text) => Some((name, TextArgument::One(text))),

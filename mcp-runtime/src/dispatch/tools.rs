@@ -21,6 +21,7 @@ use crate::{
     invoke::{self, ClientError, ErrorContext, Invocation, Running, ToolInterruption},
     jsonrpc::ProtocolError,
     protocol::Revision,
+    schema::has_duplicate_keys,
     server::{Registry, Server},
     tool::{DynHandler, TaskMode, ToolCall, ToolEntry, ToolHandler, ToolResult},
 };
@@ -191,13 +192,17 @@ impl CallTool<'_> {
         let (entry, text) = (&self.entry, &*self.arguments);
         let mut arguments: Value = serde_json::from_str(text)
             .map_err(|e| Failure::Arguments(format!("invalid arguments for tool `{}`: {e}", entry.name())))?;
-        let valid =
-            entry.input_validator.as_ref().is_none_or(|validator| validator.validate(&arguments).is_empty());
+        let valid = !has_duplicate_keys(text)
+            && entry
+                .input_validator
+                .as_ref()
+                .is_none_or(|validator| validator.validate(&arguments).is_empty());
         if valid {
             normalize_integers(&entry.input, &mut arguments);
         } else {
             arguments = repair_untyped(&entry.input, text, entry.spec.strict)?;
         }
+        entry.input.add_defaults(&mut arguments)?;
         let body = handler(ToolCall { arguments, context: context.clone() });
         Ok(MaybeFuture::Pending(match entry.spec.task {
             None | Some(TaskMode::Manual) => body,

@@ -9,7 +9,7 @@ use super::{
     template::Template,
 };
 use crate::{
-    arguments::ArgumentCompletion,
+    arguments::{ArgumentCompletion, is_always_object},
     content::{Annotations, ContentWriter, Role},
     extensions::Extensions,
     item::{BuildError, Function, ItemSpec, write_texts},
@@ -68,8 +68,21 @@ impl ResourceEntry {
             Template::parse(&uri).map_err(|e| error(format!("`{uri}` is not a URI template: {e}")))?;
         let args = def.item.args;
         for arg in args {
+            let name = arg.name();
             if let Some(text) = arg.declaration_errors().into_iter().next() {
-                return Err(error(format!("`{}`: {text}", arg.name())));
+                return Err(error(format!("`{name}`: {text}")));
+            }
+            if is_always_object(*arg) {
+                let text = format!(
+                    "`{name}` is an object, and a variable of a URI is text\ntake each part as a parameter, or parse a `String`"
+                );
+                return Err(error(text));
+            }
+            if template.is_in_path(name) && !arg.required() {
+                let text = format!(
+                    "`{name}` may be absent, and `{{{name}}}` in the path of a URI never is\nmake it required, or write `{{?{name}}}`"
+                );
+                return Err(error(text));
             }
         }
         let role = |name: &&str| if *name == "assistant" { Role::Assistant } else { Role::User };

@@ -71,6 +71,11 @@ impl Template {
         self.query.is_empty() && self.parts.iter().all(|part| matches!(part, Part::Literal(_)))
     }
 
+    /// Whether a variable is in the path, where every URI that matches has a value for it.
+    pub(crate) fn is_in_path(&self, variable: &str) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Variable { name, .. } if name == variable))
+    }
+
     /// More literal text first, then fewer variables.
     pub(crate) fn specificity(&self) -> (usize, std::cmp::Reverse<usize>) {
         let variables = self.parts.iter().filter(|part| matches!(part, Part::Variable { .. })).count();

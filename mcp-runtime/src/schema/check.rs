@@ -14,6 +14,9 @@ use super::{number, order};
 /// The deepest nesting of a value; `serde_json` does not read deeper values either.
 pub(super) const MAX_DEPTH: usize = 128;
 
+/// The longest name, in bytes, that is matched against patterns.
+pub(super) const MAX_PATTERN_NAME: usize = 1 << 16;
+
 /// The most errors that are reported, and the most unknown names that are compared with known ones: a value may have a
 /// million of either.
 pub(super) const MAX_ERRORS: usize = 100;
@@ -22,6 +25,8 @@ pub(super) const MAX_ERRORS: usize = 100;
 pub(super) struct Validation<'n> {
     pub(super) nodes: &'n [SchemaNode],
     pub(super) null_is_absent: bool,
+    /// Whether `format` is an assertion.
+    pub(super) check_formats: bool,
     /// Stop at the first error, and record none.
     pub(super) fail_fast: bool,
     /// Results of [`matches`](Self::matches) by node and address of the value: nested alternatives are reached along
@@ -39,6 +44,7 @@ impl<'n> Validation<'n> {
         Self {
             nodes,
             null_is_absent,
+            check_formats: false,
             fail_fast: true,
             match_cache: HashMap::new(),
             errors: Vec::new(),
@@ -54,9 +60,14 @@ impl<'n> Validation<'n> {
     }
 
     /// All distinct errors, then the hints.
-    pub(super) fn collect_errors(mut self, value: &Value) -> Vec<ValidationError> {
+    pub(super) fn collect_errors(self, value: &Value) -> Vec<ValidationError> {
+        self.errors_at(0, value)
+    }
+
+    /// As [`collect_errors`](Self::collect_errors), against one node.
+    pub(super) fn errors_at(mut self, id: NodeId, value: &Value) -> Vec<ValidationError> {
         self.fail_fast = false;
-        self.check(0, value, &ValuePath::Root, 0);
+        self.check(id, value, &ValuePath::Root, 0);
         let is_cut = self.errors.len() == MAX_ERRORS;
         let mut distinct: Vec<ValidationError> = Vec::with_capacity(self.errors.len());
         for error in self.errors.into_iter().chain(self.hints) {
@@ -101,6 +112,10 @@ impl<'n> Validation<'n> {
         let Some(node) = nodes.get(id) else { return true };
         if node.is_any() {
             return true;
+        }
+        // the report is full, and a value may have a million further errors
+        if !self.fail_fast && self.errors.len() == MAX_ERRORS {
+            return false;
         }
         if depth > MAX_DEPTH {
             return self.fail(path, || {
@@ -214,7 +229,12 @@ impl<'n> Validation<'n> {
     }
 
     fn check_string(&mut self, rules: &StringRules, text: &str, path: &ValuePath<'_>) -> bool {
-        let Some(mismatch) = rules.mismatch(text) else { return true };
+        let format = rules.format.filter(|_| self.check_formats);
+        let mismatch = rules.mismatch(text).or_else(|| {
+            let expected = format.filter(|format| !format.matches(text))?.describe();
+            Some(Mismatch::new(expected, format!("{} is not {expected}", summarize(&Value::from(text)))))
+        });
+        let Some(mismatch) = mismatch else { return true };
         self.fail(path, || mismatch)
     }
 

@@ -1,8 +1,12 @@
 //! Coercion of values of a wrong type that models often send: `"42"` for a number, a JSON string for an object.
 
+use std::{cell::RefCell, collections::HashMap, rc::Rc};
+
 use regex_lite::Regex;
 use serde_json::{Map, Number, Value};
 
+use super::check::MAX_PATTERN_NAME;
+use super::duplicate_keys::has_duplicate_keys;
 use super::node::TypeSet;
 use super::{order, walk};
 
@@ -13,15 +17,26 @@ const MAX_DEPTH: usize = 64;
 ///
 /// `30.0` for an integer is always converted; strings only unless `strict`. Returns whether anything changed.
 pub(crate) fn coerce(schema: &Value, root: &Value, value: &mut Value, strict: bool) -> bool {
-    Coercion { root, strict }.coerce(schema, value, 0)
+    Coercion::new(root, strict).coerce(schema, value, 0)
 }
 
-struct Coercion<'s> {
+/// What a schema says about values, determined once for each subschema: a value may have a million items.
+pub(super) struct Coercion<'s> {
     root: &'s Value,
     strict: bool,
+    /// The types of subschemas, by address.
+    types: RefCell<HashMap<*const Value, TypeSet>>,
+    /// The compiled `patternProperties` of subschemas, by address.
+    patterns: RefCell<HashMap<*const Value, Rc<CompiledPatterns<'s>>>>,
 }
 
+type CompiledPatterns<'s> = Vec<(Regex, &'s Value)>;
+
 impl<'s> Coercion<'s> {
+    pub(super) fn new(root: &'s Value, strict: bool) -> Self {
+        Self { root, strict, types: RefCell::default(), patterns: RefCell::default() }
+    }
+
     fn coerce(&self, schema: &'s Value, value: &mut Value, depth: usize) -> bool {
         if depth > MAX_DEPTH {
             return false;
@@ -65,20 +80,16 @@ impl<'s> Coercion<'s> {
         depth: usize,
     ) -> bool {
         let properties = map.get("properties").and_then(Value::as_object);
-        let patterns: Vec<(Regex, &Value)> = map
-            .get("patternProperties")
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten()
-            .filter_map(|(pattern, schema)| Some((Regex::new(pattern).ok()?, schema)))
-            .collect();
+        let patterns = map.get("patternProperties").map(|patterns| self.compile_patterns(patterns));
+        let patterns = patterns.as_deref().map(Vec::as_slice).unwrap_or_default();
         let mut changed = false;
         for (name, member) in members {
             let mut schemas: Vec<&Value> =
                 properties.and_then(|properties| properties.get(name)).into_iter().collect();
-            schemas.extend(
-                patterns.iter().filter(|(pattern, _)| pattern.is_match(name)).map(|(_, schema)| *schema),
-            );
+            if name.len() <= MAX_PATTERN_NAME {
+                let matching = patterns.iter().filter(|(pattern, _)| pattern.is_match(name));
+                schemas.extend(matching.map(|(_, schema)| *schema));
+            }
             if schemas.is_empty() {
                 schemas.extend(map.get("additionalProperties"));
             }
@@ -87,6 +98,16 @@ impl<'s> Coercion<'s> {
             }
         }
         changed
+    }
+
+    fn compile_patterns(&self, patterns: &'s Value) -> Rc<CompiledPatterns<'s>> {
+        let mut compiled = self.patterns.borrow_mut();
+        let compile = || {
+            let patterns = patterns.as_object().into_iter().flatten();
+            let each = patterns.filter_map(|(pattern, schema)| Some((Regex::new(pattern).ok()?, schema)));
+            Rc::new(each.collect())
+        };
+        compiled.entry(std::ptr::from_ref(patterns)).or_insert_with(compile).clone()
     }
 
     /// Converts one value if its type is wrong and exactly one type is possible.
@@ -117,7 +138,8 @@ impl<'s> Coercion<'s> {
         } else if expected == TypeSet::BOOLEAN {
             text.parse().ok().map(Value::Bool)
         } else if expected != TypeSet::NONE && TypeSet::ARRAY.union(TypeSet::OBJECT).contains(expected) {
-            serde_json::from_str::<Value>(text).ok().filter(|parsed| expected.contains(TypeSet::of(parsed)))
+            let parsed = serde_json::from_str::<Value>(text).ok();
+            parsed.filter(|parsed| expected.contains(TypeSet::of(parsed)) && !has_duplicate_keys(text))
         } else {
             None
         };
@@ -128,6 +150,19 @@ impl<'s> Coercion<'s> {
 
     /// The types that the keywords of a schema allow.
     fn types(&self, schema: &'s Value, depth: usize) -> TypeSet {
+        let address = std::ptr::from_ref(schema);
+        if let Some(known) = self.types.borrow().get(&address) {
+            return *known;
+        }
+        let types = self.compute_types(schema, depth);
+        // deeper than this, types are cut short
+        if depth <= MAX_DEPTH / 2 {
+            self.types.borrow_mut().insert(address, types);
+        }
+        types
+    }
+
+    fn compute_types(&self, schema: &'s Value, depth: usize) -> TypeSet {
         let map = match schema {
             Value::Bool(false) => return TypeSet::NONE,
             Value::Object(map) if depth <= MAX_DEPTH => map,
@@ -163,8 +198,8 @@ impl<'s> Coercion<'s> {
     }
 
     /// The only alternative whose types and constants match a value.
-    fn branch(&self, branches: &'s [Value], value: &Value, depth: usize) -> Option<&'s Value> {
-        let is_candidate = |branch: &&Value| {
+    pub(super) fn branch(&self, branches: &'s [Value], value: &Value, depth: usize) -> Option<&'s Value> {
+        let is_candidate = |branch: &&'s Value| {
             self.types(branch, depth + 1).contains(TypeSet::of(value)) && self.tags_match(branch, value)
         };
         let mut candidates = branches.iter().filter(is_candidate);

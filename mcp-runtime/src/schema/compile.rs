@@ -6,6 +6,7 @@ use std::fmt;
 use regex_lite::Regex;
 use serde_json::{Map, Number, Value};
 
+use super::format::StringFormat;
 use super::node::{
     Applicator, ArrayRules, Choices, Contains, NodeId, NumberRules, ObjectRules, Property, SchemaNode,
     StringRules, TypeSet,
@@ -31,6 +32,9 @@ impl fmt::Display for UnsupportedKeyword {
 
 impl std::error::Error for UnsupportedKeyword {}
 
+/// The dialect that is enforced.
+const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
+
 /// Keywords that are not assertions; in 2020-12, `format` is one of them.
 const ANNOTATIONS: [&str; 18] = [
     "title",
@@ -53,14 +57,45 @@ const ANNOTATIONS: [&str; 18] = [
     "$id",
 ];
 
+/// What is wrong with the value of an annotation: a client that reads the schema may refuse the whole list for it.
+fn annotation_error(keyword: &str, value: &Value) -> Option<String> {
+    let (is_right, expected) = match keyword {
+        "title" | "description" | "format" | "contentEncoding" | "contentMediaType" | "$comment"
+        | "$anchor" | "$id" => (value.is_string(), "a string"),
+        "deprecated" | "readOnly" | "writeOnly" => (value.is_boolean(), "`true` or `false`"),
+        "examples" => (value.is_array(), "an array"),
+        "contentSchema" => (value.is_object() || value.is_boolean(), "a schema"),
+        "$defs" | "definitions" | "$vocabulary" => (value.is_object(), "an object"),
+        "$schema" => {
+            let is_dialect = value.as_str().is_some_and(|name| name.trim_end_matches('#') == DIALECT);
+            let reason = format!("the dialect {value} is not 2020-12");
+            return (!is_dialect).then_some(reason);
+        }
+        _ => return None,
+    };
+    (!is_right).then(|| format!("its value is not {expected}"))
+}
+
 type CompileResult<T> = Result<T, UnsupportedKeyword>;
+
+/// A compiled schema, and which node each of its subschemas became.
+pub(super) struct CompiledSchema {
+    pub(super) nodes: Vec<SchemaNode>,
+    /// By JSON pointer.
+    pub(super) ids: HashMap<String, NodeId>,
+}
 
 /// Compiles a root schema; the root is the first node.
 pub(super) fn compile(root: &Value) -> CompileResult<Vec<SchemaNode>> {
+    compile_by_pointer(root).map(|compiled| compiled.nodes)
+}
+
+/// As [`compile`], with the places of the nodes.
+pub(super) fn compile_by_pointer(root: &Value) -> CompileResult<CompiledSchema> {
     let mut compiler = Compiler { root, nodes: Vec::new(), ids: HashMap::new() };
     compiler.node("", root)?;
     compiler.reject_endless_references()?;
-    Ok(compiler.nodes)
+    Ok(CompiledSchema { nodes: compiler.nodes, ids: compiler.ids })
 }
 
 struct Compiler<'a> {
@@ -104,10 +139,20 @@ impl Subschema<'_> {
     }
 
     fn names(&self, keyword: &str, value: &Value) -> CompileResult<Vec<String>> {
-        let names =
-            value.as_array().map(|list| list.iter().map(|name| name.as_str().map(str::to_owned)).collect());
-        match names.flatten() {
-            Some(names) => Ok(names),
+        let text = |name: &Value| name.as_str().map(str::to_owned);
+        let names: Option<Vec<String>> = value.as_array().and_then(|list| list.iter().map(text).collect());
+        let duplicate = |names: &Vec<String>| {
+            names
+                .iter()
+                .enumerate()
+                .find(|(at, name)| names.iter().take(*at).any(|other| other == *name))
+                .map(|(_, name)| name.clone())
+        };
+        match names {
+            Some(names) => match duplicate(&names) {
+                Some(name) => self.unsupported(keyword, format!("it lists `{name}` twice")),
+                None => Ok(names),
+            },
             None => self.unsupported(keyword, "its value is not a list of names"),
         }
     }
@@ -193,7 +238,20 @@ impl Compiler<'_> {
                 "unevaluatedItems" if value != &Value::Bool(true) => {
                     return subschema.unsupported(keyword, "use `items` or `prefixItems`");
                 }
-                known if is_known(known) => {}
+                "$defs" | "definitions" if value.is_object() => {
+                    // one that nothing refers to is published as well
+                    for (name, schema) in subschema.members(keyword)? {
+                        self.node(
+                            &format!("{}/{keyword}/{}", subschema.pointer, walk::escape(name)),
+                            schema,
+                        )?;
+                    }
+                }
+                known if is_known(known) => {
+                    if let Some(reason) = annotation_error(known, value) {
+                        return subschema.unsupported(keyword, reason);
+                    }
+                }
                 _ => return subschema.unsupported(keyword, "it is not a supported keyword"),
             }
         }
@@ -389,7 +447,8 @@ fn number_rules(subschema: &Subschema<'_>) -> CompileResult<Option<NumberRules>>
 }
 
 fn string_rules(subschema: &Subschema<'_>) -> CompileResult<Option<StringRules>> {
-    if !subschema.has(&["minLength", "maxLength", "pattern"]) {
+    let format = subschema.map.get("format").and_then(Value::as_str).and_then(StringFormat::from_name);
+    if !subschema.has(&["minLength", "maxLength", "pattern"]) && format.is_none() {
         return Ok(None);
     }
     let pattern = match subschema.map.get("pattern") {
@@ -397,7 +456,13 @@ fn string_rules(subschema: &Subschema<'_>) -> CompileResult<Option<StringRules>>
         Some(Value::String(pattern)) => Some(subschema.regex("pattern", pattern)?),
         Some(_) => return subschema.unsupported("pattern", "its value is not a string"),
     };
-    Ok(Some(StringRules { min: subschema.count("minLength")?, max: subschema.count("maxLength")?, pattern }))
+    let (min, max) = (subschema.count("minLength")?, subschema.count("maxLength")?);
+    Ok(Some(StringRules { min, max, pattern, format }))
+}
+
+/// Whether a keyword can be enforced, or is an annotation.
+pub(super) fn is_supported(keyword: &str) -> bool {
+    matches!(keyword, "type" | "$ref" | "allOf" | "anyOf" | "oneOf" | "not") || is_known(keyword)
 }
 
 /// Whether a keyword needs no applicator: it belongs to the rules of a type, to another keyword, or is an annotation.

@@ -17,7 +17,11 @@ pub(crate) struct ValidationError {
 
 impl ValidationError {
     pub(super) fn new(path: &ValuePath<'_>, mismatch: Mismatch) -> Self {
-        Self { path: path.to_string(), expected: mismatch.expected, message: mismatch.message }
+        Self::at(path.to_string(), mismatch)
+    }
+
+    pub(super) fn at(path: String, mismatch: Mismatch) -> Self {
+        Self { path, expected: mismatch.expected, message: mismatch.message }
     }
 }
 
@@ -63,15 +67,25 @@ impl fmt::Display for ValuePath<'_> {
             Self::Root => Ok(()),
             Self::Index(parent, index) => write!(f, "{parent}[{index}]"),
             Self::Key(parent, key) => {
-                let is_plain = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
-                if key.is_empty() || !key.chars().all(is_plain) {
-                    return write!(f, "{parent}[{}]", summarize(&Value::from(*key)));
-                }
-                let dot = if matches!(parent, Self::Root) { "" } else { "." };
-                write!(f, "{parent}{dot}{}", truncate(key))
+                let mut path = parent.to_string();
+                push_key(&mut path, key);
+                f.write_str(&path)
             }
         }
     }
+}
+
+/// Appends the step to a member to a path.
+pub(super) fn push_key(path: &mut String, key: &str) {
+    let is_plain = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    if key.is_empty() || !key.chars().all(is_plain) {
+        path.push_str(&format!("[{}]", summarize(&Value::from(key))));
+        return;
+    }
+    if !path.is_empty() {
+        path.push('.');
+    }
+    path.push_str(truncate(key));
 }
 
 /// The path of a member of the root.
@@ -96,6 +110,17 @@ pub(super) fn summarize(value: &Value) -> String {
         }
         _ => value.to_string(),
     }
+}
+
+/// The message of an error without its position, which refers to text that the client does not see.
+pub(crate) fn without_position(error: &serde_json::Error) -> String {
+    let mut text = error.to_string();
+    if error.line() > 0
+        && let Some(at) = text.rfind(" at line ")
+    {
+        text.truncate(at);
+    }
+    text
 }
 
 const MAX_TEXT_BYTES: usize = 60;

@@ -1,21 +1,30 @@
 //! JSON Schema 2020-12: schemas of Rust types, minimized for models; validation whose errors models can act on.
 
 mod alternatives;
+mod cap_patterns;
 mod check;
 mod coerce;
 mod compile;
+mod duplicate_keys;
 mod error;
+mod fill_defaults;
+mod flat_root;
+mod format;
 mod generate;
 mod legacy;
+mod locate;
 mod minimize;
 mod needs_validation;
 mod node;
 mod number;
 mod object;
 mod order;
+mod published_values;
 mod signature;
 mod stream_check;
 mod suggest;
+mod tokens;
+mod trusted;
 mod validate;
 mod walk;
 
@@ -24,13 +33,20 @@ mod oracle;
 #[cfg(test)]
 mod published_tests;
 
+pub(crate) use cap_patterns::{MAX_PATTERN_TEXT, cap_patterns};
 pub(crate) use coerce::coerce;
-pub(crate) use error::{ValidationError, member_path, truncate};
+pub(crate) use duplicate_keys::{duplicate_keys, has_duplicate_keys};
+pub(crate) use error::{ValidationError, member_path, truncate, without_position};
+pub(crate) use fill_defaults::{fill_defaults, has_defaults};
+pub(crate) use flat_root::flat_root;
 pub(crate) use generate::{generator, generator_for_output, hoist_defs};
 pub(crate) use legacy::wrap_for_legacy;
+pub(crate) use locate::{Place, locate};
 pub(crate) use minimize::{Direction, minimize};
 pub(crate) use needs_validation::needs_validation;
+pub(crate) use published_values::conform_published_values;
 pub(crate) use signature::signature;
 pub(crate) use suggest::nearest;
+pub(crate) use trusted::enforceable_part;
 pub(crate) use validate::Validator;
 pub(crate) use walk::subschemas;

@@ -3,6 +3,8 @@
 use regex_lite::Regex;
 use serde_json::{Number, Value};
 
+use super::format::StringFormat;
+
 /// The index of a node in its arena.
 pub(super) type NodeId = usize;
 
@@ -86,6 +88,8 @@ pub(super) struct StringRules {
     pub(super) min: Option<u64>,
     pub(super) max: Option<u64>,
     pub(super) pattern: Option<Regex>,
+    /// An annotation, unless formats are checked.
+    pub(super) format: Option<StringFormat>,
 }
 
 /// The keywords of arrays.

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::check::{MAX_ERRORS, Validation};
-use super::error::{Mismatch, ValidationError, ValuePath};
+use super::check::{MAX_ERRORS, MAX_PATTERN_NAME, Validation};
+use super::error::{Mismatch, ValidationError, ValuePath, summarize};
 use super::node::{Applicator, NodeId, ObjectRules};
 use super::suggest::nearest;
 
@@ -85,6 +85,16 @@ impl Validation<'_> {
                 }
             }
             let mut is_known = rules.property(name).is_some();
+            if name.len() > MAX_PATTERN_NAME && !rules.pattern_properties.is_empty() {
+                is_valid = self.fail(path, || {
+                    let most = format!("at most {MAX_PATTERN_NAME} bytes");
+                    Mismatch::new(
+                        most.clone(),
+                        format!("a name has {} bytes, and may have {most}", name.len()),
+                    )
+                });
+                continue;
+            }
             for (pattern, schema) in &rules.pattern_properties {
                 if pattern.is_match(name) {
                     is_known = true;
@@ -116,6 +126,20 @@ impl Validation<'_> {
     ) -> bool {
         if !self.nodes.get(schema).is_some_and(|node| node.never) {
             return self.check(schema, value, &ValuePath::Key(path, name), depth + 1);
+        }
+        // a map whose keys are integers, say, has patterns and no names
+        if rules.properties.is_empty()
+            && let [(pattern, _)] = rules.pattern_properties.as_slice()
+        {
+            return self.fail(path, || {
+                let key = summarize(&Value::from(name));
+                let what = match pattern.as_str() {
+                    r"^-?\d+$" => "is not an integer".to_owned(),
+                    r"^\d+$" => "is not an integer of 0 or more".to_owned(),
+                    other => format!("does not match the pattern `{other}`"),
+                };
+                Mismatch::new(format!("keys matching `{pattern}`"), format!("the key {key} {what}"))
+            });
         }
         self.fail(path, || match similar_property(rules, map, name) {
             Some(similar) => Mismatch::new(format!("`{similar}`"), unknown_name(name, Some(similar), depth)),

@@ -4,7 +4,7 @@
 
 use std::cmp::Ordering;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::number;
 
@@ -35,19 +35,31 @@ fn compare(a: &Value, b: &Value) -> Ordering {
             differing.unwrap_or_else(|| a.len().cmp(&b.len()))
         }
         (Value::Object(a), Value::Object(b)) => {
-            let sorted = |map: &'_ serde_json::Map<String, Value>| {
-                let mut keys: Vec<String> = map.keys().cloned().collect();
-                keys.sort_unstable();
-                keys
-            };
-            let keys = sorted(a);
-            keys.cmp(&sorted(b)).then_with(|| {
-                let pairs = keys.iter().filter_map(|key| Some((a.get(key)?, b.get(key)?)));
-                pairs.map(|(a, b)| compare(a, b)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
-            })
+            if a.keys().is_sorted() && b.keys().is_sorted() {
+                return compare_members(a.iter(), b.iter());
+            }
+            // a feature of `serde_json` that any crate may switch on keeps the order of the text
+            fn sorted(map: &Map<String, Value>) -> Vec<(&String, &Value)> {
+                let mut members: Vec<_> = map.iter().collect();
+                members.sort_unstable_by_key(|(key, _)| *key);
+                members
+            }
+            compare_members(sorted(a).into_iter(), sorted(b).into_iter())
         }
         _ => rank(a).cmp(&rank(b)),
     }
+}
+
+/// Compares the keys of two objects, then their values.
+fn compare_members<'a>(
+    a: impl Iterator<Item = (&'a String, &'a Value)> + Clone,
+    b: impl Iterator<Item = (&'a String, &'a Value)> + Clone,
+) -> Ordering {
+    let keys = a.clone().map(|(key, _)| key).cmp(b.clone().map(|(key, _)| key));
+    keys.then_with(|| {
+        let values = a.zip(b).map(|((_, a), (_, b))| compare(a, b));
+        values.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    })
 }
 
 fn rank(value: &Value) -> u8 {

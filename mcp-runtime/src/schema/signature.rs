@@ -10,7 +10,7 @@ const MAX_LISTED: usize = 12;
 /// The signature of a tool, as in `search(query: string, limit?: integer 1..=100 = 10)`.
 pub(crate) fn signature(tool: &str, schema: &Value) -> String {
     let writer = SignatureWriter { root: schema };
-    let arguments = schema.as_object().map(|map| writer.fields(map, 0, usize::MAX)).unwrap_or_default();
+    let arguments = schema.as_object().map(|map| writer.arguments(map, 0)).unwrap_or_default();
     format!("{tool}({})", arguments.join(", "))
 }
 
@@ -19,6 +19,32 @@ struct SignatureWriter<'s> {
 }
 
 impl SignatureWriter<'_> {
+    /// The fields of the root, then its alternatives, of which one holds.
+    fn arguments(&self, map: &Map<String, Value>, depth: usize) -> Vec<String> {
+        let target = map.get("$ref").and_then(Value::as_str);
+        if let Some((_, Value::Object(target))) = target.and_then(|target| walk::resolve(self.root, target))
+            && depth == 0
+        {
+            return self.arguments(target, depth + 1);
+        }
+        let mut arguments = self.fields(map, 0, usize::MAX);
+        for keyword in ["anyOf", "oneOf"] {
+            let branches = walk::array(map, keyword);
+            if !branches.is_empty() {
+                arguments.push(union(branches.iter().map(|branch| self.type_of(branch, 1))));
+            }
+        }
+        for part in walk::array(map, "allOf").iter().filter_map(Value::as_object).filter(|_| depth < 8) {
+            arguments.extend(self.arguments(part, depth + 1));
+        }
+        if arguments.is_empty()
+            && let Some(values @ Value::Object(_)) = map.get("additionalProperties")
+        {
+            arguments.push(format!("[key]: {}", self.type_of(values, 1)));
+        }
+        arguments
+    }
+
     /// Required fields in the order of `required`, then the others.
     fn fields(&self, map: &Map<String, Value>, depth: usize, max: usize) -> Vec<String> {
         let Some(properties) = map.get("properties").and_then(Value::as_object) else { return Vec::new() };
@@ -54,7 +80,12 @@ impl SignatureWriter<'_> {
         for keyword in ["anyOf", "oneOf"] {
             let branches = walk::array(map, keyword);
             if !branches.is_empty() {
-                return union(branches.iter().map(|branch| self.type_of(branch, depth + 1)));
+                let alternatives = union(branches.iter().map(|branch| self.type_of(branch, depth + 1)));
+                return if map.contains_key("properties") {
+                    format!("{} & ({alternatives})", self.object(map, depth))
+                } else {
+                    alternatives
+                };
             }
         }
         match map.get("type") {
@@ -125,6 +156,14 @@ impl SignatureWriter<'_> {
             }
             return format!("{{{}}}", self.fields(map, depth, MAX_LISTED).join(", "));
         }
+        let patterns = map.get("patternProperties").and_then(Value::as_object);
+        if let Some((pattern, values)) = patterns.and_then(|patterns| patterns.iter().next()) {
+            let key = match pattern.as_str() {
+                r"^-?\d+$" | r"^\d+$" => "integer".to_owned(),
+                other => format!("/{other}/"),
+            };
+            return format!("{{[{key}]: {}}}", self.type_of(values, depth + 1));
+        }
         match map.get("additionalProperties") {
             Some(values @ Value::Object(_)) => format!("{{[key]: {}}}", self.type_of(values, depth + 1)),
             _ => "object".to_owned(),
@@ -187,6 +226,29 @@ mod tests {
     }
 
     #[test]
+    fn alternatives_of_the_whole_object_are_listed() {
+        let variant = |name: &str, more: Value| {
+            let mut schema =
+                json!({"type": "object", "properties": {"op": {"const": name}}, "required": ["op"]});
+            schema["properties"]
+                .as_object_mut()
+                .expect("an object")
+                .extend(more.as_object().cloned().unwrap_or_default());
+            schema
+        };
+        let alternatives =
+            json!([variant("add", json!({"a": {"type": "integer"}})), variant("neg", json!({}))]);
+        let root = json!({"type": "object", "oneOf": alternatives});
+        assert_eq!(signature("t", &root), r#"t({op: "add", a?: integer} | {op: "neg"})"#);
+        let root = json!({"properties": {"x": {}}, "required": ["x"], "allOf": [{"oneOf": alternatives}]});
+        assert_eq!(signature("t", &root), r#"t(x: any, {op: "add", a?: integer} | {op: "neg"})"#);
+        let map = json!({"type": "object", "additionalProperties": {"type": "integer"}});
+        assert_eq!(signature("t", &map), "t([key]: integer)");
+        let nested = json!({"properties": {"p": {"type": "object", "properties": {"x": {}}, "oneOf": [{"type": "object"}]}}});
+        assert_eq!(signature("t", &nested), "t(p?: {x?: any} & (object))");
+    }
+
+    #[test]
     fn every_type_has_a_notation() {
         let cases = [
             (json!({"type": "array", "items": {"type": "string"}}), "string[]"),
@@ -199,6 +261,11 @@ mod tests {
                 "[integer, any]",
             ),
             (json!({"type": "object", "additionalProperties": {"type": "number"}}), "{[key]: number}"),
+            (
+                json!({"type": "object", "patternProperties": {"^\\d+$": {"type": "string"}}}),
+                "{[integer]: string}",
+            ),
+            (json!({"type": "object", "patternProperties": {"^x": {}}}), "{[/^x/]: any}"),
             (json!({"type": ["integer", "null"]}), "integer | null"),
             (json!({"type": "number", "exclusiveMinimum": 0}), "number >0"),
             (json!({"type": "string", "format": "date"}), "string date"),

@@ -16,6 +16,7 @@ pub(crate) struct Validator {
     /// Whether every keyword can be checked while a text is parsed.
     can_stream: bool,
     null_is_absent: bool,
+    check_formats: bool,
 }
 
 impl Validator {
@@ -26,12 +27,18 @@ impl Validator {
     pub(crate) fn compile(root: &Value) -> Result<Self, UnsupportedKeyword> {
         let nodes = compile::compile(root)?;
         let can_stream = stream_check::can_stream(&nodes);
-        Ok(Self { nodes, can_stream, null_is_absent: false })
+        Ok(Self { nodes, can_stream, null_is_absent: false, check_formats: false })
     }
 
     /// Treats `null` in a property that is not required as absence.
     pub(crate) fn null_is_absent(mut self) -> Self {
         self.null_is_absent = true;
+        self
+    }
+
+    /// Treats the `format` of strings as an assertion, as far as [`StringFormat`](super::format::StringFormat) has it.
+    pub(crate) fn check_formats(mut self) -> Self {
+        self.check_formats = true;
         self
     }
 
@@ -41,6 +48,7 @@ impl Validator {
     pub(crate) fn validate(&self, value: &Value) -> Vec<ValidationError> {
         // most values conform, and the fail-fast check is cheaper
         let mut validation = Validation::new(&self.nodes, self.null_is_absent);
+        validation.check_formats = self.check_formats;
         if validation.is_valid(value) {
             return Vec::new();
         }
@@ -52,7 +60,10 @@ impl Validator {
     /// # Errors
     /// The validation errors, as [`validate`](Self::validate) returns them.
     pub(crate) fn validate_str(&self, json: &str) -> Result<(), Vec<ValidationError>> {
-        if self.can_stream && stream_check::is_valid(&self.nodes, json, self.null_is_absent) {
+        if self.can_stream
+            && !self.check_formats
+            && stream_check::is_valid(&self.nodes, json, self.null_is_absent)
+        {
             return Ok(());
         }
         let value: Value = serde_json::from_str(json).map_err(|error| {

@@ -1,9 +1,10 @@
 //! Collects what a server offers and how it behaves, and checks all of it at once.
 
 use std::{
-    any::{Any, TypeId},
+    any::{Any, TypeId, type_name},
     collections::HashSet,
     fmt,
+    panic::Location as Caller,
     sync::{
         Arc, OnceLock, Weak,
         atomic::{AtomicBool, Ordering},
@@ -228,7 +229,17 @@ impl ServerBuilder {
     }
 
     /// Registers state that functions take as `&T`; `Arc<T>` serves `&T`, `Arc<dyn Trait>` serves `&dyn Trait`.
+    ///
+    /// There is one value for each type: a second one is an error of [`build`](Self::build).
+    #[track_caller]
     pub fn state<T: Any + Send + Sync>(mut self, value: T) -> Self {
+        if self.state.provides_like::<T>() {
+            self.errors.push(BuildError::new(format!(
+                "two values of type `{}` are registered with `.state(..)`\n  --> {}\nregister one, or give each a type of its own",
+                type_name::<T>(),
+                Caller::caller(),
+            )));
+        }
         self.state.insert(value);
         self
     }

@@ -5,9 +5,9 @@ use std::{fmt, future::Future, sync::Arc, time::Duration};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Hints, IntoToolResult, TaskMode, ToolResult, ToolSpec};
+use super::{Hints, IntoToolResult, TaskMode, ToolResult, ToolSpec, schema::HandWrittenSchema};
 use crate::{
-    arguments::BoxFuture,
+    arguments::{BoxFuture, decode_member},
     content::Icon,
     context::{ClientFeature, Context},
     error::{Failure, ToolError},
@@ -20,7 +20,7 @@ pub(crate) type DynHandler = Arc<dyn Fn(ToolCall) -> BoxFuture<Result<ToolResult
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ToolCall {
-    /// The arguments, which are valid under the tool's schema.
+    /// The arguments, which are valid under the tool's schema. Absent ones have the `default` of their schema.
     pub arguments: Value,
     /// The context of the request.
     pub context: Context,
@@ -32,8 +32,7 @@ impl ToolCall {
     /// # Errors
     /// It is not a `T`; the message names it and is shown to the model.
     pub fn arg<T: DeserializeOwned>(&self, name: &str) -> Result<T, ToolError> {
-        let value = self.arguments.get(name).cloned().unwrap_or(Value::Null);
-        serde_json::from_value(value).map_err(|e| ToolError::new(format!("`{name}`: {e}")))
+        decode_member(name, self.arguments.get(name).unwrap_or(&Value::Null)).map_err(ToolError::new)
     }
 }
 
@@ -99,15 +98,42 @@ impl ToolBuilder {
         self
     }
 
-    /// Sets the wire's `inputSchema`; it must use keywords that are enforced, else adding the tool fails.
+    /// Sets the wire's `inputSchema`, in the dialect 2020-12. It must use keywords that are enforced, and its defaults
+    /// must conform to it, else adding the tool fails; `maxLength` is added to a `pattern` without one.
     pub fn input_schema(mut self, schema: Value) -> Self {
-        self.0.input_schema = Some(schema);
+        self.0.input_schema = Some(HandWrittenSchema { schema, is_trusted: false });
+        self
+    }
+
+    /// Sets the wire's `inputSchema` to one that was written for another program, such as OpenAPI's: it is published as
+    /// it is. Arguments are checked against the part of it that can be enforced; the rest is for the handler to check.
+    ///
+    /// ```
+    /// use mcp_runtime::tool::{ToolCall, ToolDef};
+    /// use serde_json::json;
+    ///
+    /// let tool = ToolDef::builder("pay")
+    ///     .trusted_input_schema(json!({
+    ///         "type": "object",
+    ///         "properties": { "iban": { "type": "string", "nullable": true, "pattern": "^(?!XX)", "example": "DE02" } }
+    ///     }))
+    ///     .handler(|call: ToolCall| async move { format!("{:?}", call.arguments) });
+    /// ```
+    pub fn trusted_input_schema(mut self, schema: Value) -> Self {
+        self.0.input_schema = Some(HandWrittenSchema { schema, is_trusted: true });
         self
     }
 
     /// Sets the wire's `outputSchema`; results are validated against it.
     pub fn output_schema(mut self, schema: Value) -> Self {
-        self.0.output_schema = Some(schema);
+        self.0.output_schema = Some(HandWrittenSchema { schema, is_trusted: false });
+        self
+    }
+
+    /// Sets the wire's `outputSchema` to one that was written for another program; results are validated against the
+    /// part of it that can be enforced. See [`trusted_input_schema`](Self::trusted_input_schema).
+    pub fn trusted_output_schema(mut self, schema: Value) -> Self {
+        self.0.output_schema = Some(HandWrittenSchema { schema, is_trusted: true });
         self
     }
 

@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 use super::{
     DynHandler, Hints, ToolDef, ToolDescriptor, ToolResult, ToolSpec,
     header_param::header_params,
-    schema::{OutputSchema, check_flatten, check_header, input_schema, output_schema},
+    schema::{HandWrittenSchema, OutputSchema, check_flatten, check_header, input_schema, output_schema},
 };
 use crate::{
     arguments::{AnyArg, ToolInput, has_flatten},
@@ -17,7 +17,7 @@ use crate::{
     item::{BuildError, Function},
     jsonrpc::Object,
     protocol::Revision,
-    schema::{Validator, nearest, needs_validation},
+    schema::{Validator, flat_root, nearest, needs_validation},
 };
 
 /// A tool as the server offers it.
@@ -92,7 +92,7 @@ impl ToolEntry {
         let args = def.item.args;
         let error = |text: String| spec.build_error(text);
         check_flatten(args).map_err(error)?;
-        let (schema, unenforced) = input_schema(&def.item, spec.strict);
+        let (schema, unenforced) = input_schema(&def.item, spec.strict).map_err(error)?;
         for arg in args {
             if let Some(text) = arg.declaration_errors().into_iter().next() {
                 return Err(error(format!("`{}`: {text}", arg.name())));
@@ -106,7 +106,11 @@ impl ToolEntry {
             None
         };
         let output = output_schema(def).map_err(error)?;
-        let input = ToolInput::from_parameters(spec.item.name.clone(), schema);
+        let flat = if has_flatten(args) { flat_root(&schema) } else { None };
+        let mut input = ToolInput::from_parameters(spec.item.name.clone(), schema);
+        if let Some(flat) = flat {
+            input = input.published_as(flat);
+        }
         let handler = ToolHandler::Annotated(Function { handler: def.handler, args, this });
         Self::new(spec, handler, state, input, input_validator, output)
     }
@@ -119,13 +123,11 @@ impl ToolEntry {
         if let Some(text) = spec.item.icons.iter().find_map(|icon| icon.validate().err()) {
             return Err(error(text));
         }
-        let schema = spec.input_schema.clone().unwrap_or_else(|| json!({"type": "object"}));
-        if schema.get("type") != Some(&Value::from("object")) {
-            return Err(error("an input schema has `\"type\": \"object\"` at its root".into()));
-        }
-        let validator = Validator::compile(&schema).map_err(|e| error(e.to_string()))?;
-        let output = spec.output_schema.clone().map(OutputSchema::new).transpose().map_err(error)?;
-        let input = ToolInput::from_schema(spec.item.name.clone(), schema);
+        let any = || HandWrittenSchema { schema: json!({"type": "object"}), is_trusted: false };
+        let schema = spec.input_schema.clone().unwrap_or_else(any);
+        let (input, validator) = schema.into_input(&spec.item.name).map_err(error)?;
+        let output =
+            spec.output_schema.clone().map(HandWrittenSchema::into_output).transpose().map_err(error)?;
         Self::new(spec, ToolHandler::Runtime(tool.handler.clone()), state, input, Some(validator), output)
     }
 
@@ -160,7 +162,7 @@ impl ToolEntry {
         let mut entry = Object::new(out);
         entry.str("name", &self.spec.item.name);
         self.spec.item.write_texts(&mut entry, revision);
-        write_input_schema(entry.key("inputSchema"), &self.input.schema, args);
+        write_input_schema(entry.key("inputSchema"), self.input.published(), args);
         if let Some(output) = self.output.as_ref().filter(|_| revision >= Revision::V2025_06_18) {
             let schema = if revision.is_modern() { &output.natural } else { &output.legacy };
             // `true` accepts any value; the protocol requires an object

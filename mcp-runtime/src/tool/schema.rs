@@ -1,14 +1,81 @@
 //! The schemas that a tool publishes: generated from its parameters and its return type, or written by hand, and
 //! checked for what clients cannot use.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::ToolDescriptor;
 use crate::{
-    arguments::{AnyArg, has_flatten},
+    arguments::{AnyArg, ToolInput, has_flatten},
     item::ItemDescriptor,
-    schema::{Direction, Validator, generator, generator_for_output, hoist_defs, minimize, wrap_for_legacy},
+    schema::{
+        Direction, Validator, cap_patterns, conform_published_values, enforceable_part, generator,
+        generator_for_output, hoist_defs, minimize, subschemas, wrap_for_legacy,
+    },
 };
+
+/// A schema of a tool made at run time.
+#[derive(Debug, Clone)]
+pub(super) struct HandWrittenSchema {
+    pub(super) schema: Value,
+    /// Whether it is published as it is, though not all of it may be enforced.
+    pub(super) is_trusted: bool,
+}
+
+impl HandWrittenSchema {
+    /// The schema that clients see, and the one that is enforced.
+    ///
+    /// # Errors
+    /// It cannot be enforced, or clients cannot use it.
+    fn check(self) -> Result<(Value, Value), String> {
+        let Self { mut schema, is_trusted } = self;
+        if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+            // clients refuse a whole list for a property whose schema is not an object
+            properties.values_mut().for_each(replace_boolean);
+        }
+        if is_trusted {
+            let mut enforced = enforceable_part(&schema);
+            cap_patterns(&mut enforced);
+            return Ok((schema, enforced));
+        }
+        cap_patterns(&mut schema);
+        let trusted = "\nif it was written for another program, pass it to `.trusted_input_schema(..)` or `.trusted_output_schema(..)`";
+        Validator::compile(&schema).map_err(|error| format!("{error}{trusted}"))?;
+        conform_published_values(&mut schema).map_err(|error| error.to_string())?;
+        Ok((schema.clone(), schema))
+    }
+
+    /// The input of a tool, with the validator of its arguments.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub(super) fn into_input(self, name: &str) -> Result<(ToolInput, Validator), String> {
+        if self.schema.get("type") != Some(&Value::from("object")) {
+            return Err("an input schema has `\"type\": \"object\"` at its root".to_owned());
+        }
+        let is_trusted = self.is_trusted;
+        let (published, enforced) = self.check()?;
+        let validator = Validator::compile(&enforced).map_err(|error| error.to_string())?;
+        let input = ToolInput::from_schema(name.to_owned(), enforced);
+        Ok((if is_trusted { input.published_as(published) } else { input }, validator))
+    }
+
+    /// The schema of structured results.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub(super) fn into_output(self) -> Result<OutputSchema, String> {
+        let (published, enforced) = self.check()?;
+        OutputSchema::new(published, &enforced)
+    }
+}
+
+fn replace_boolean(property: &mut Value) {
+    match property {
+        Value::Bool(true) => *property = json!({}),
+        Value::Bool(false) => *property = json!({ "not": {} }),
+        _ => {}
+    }
+}
 
 /// The schema of structured results.
 #[derive(Debug)]
@@ -22,7 +89,10 @@ pub(crate) struct OutputSchema {
 }
 
 /// The schema of a tool's arguments, and the part of it that parameter rules do not enforce.
-pub(super) fn input_schema(item: &ItemDescriptor, strict: bool) -> (Value, Value) {
+///
+/// # Errors
+/// A published default or example does not conform.
+pub(super) fn input_schema(item: &ItemDescriptor, strict: bool) -> Result<(Value, Value), String> {
     let mut generator = generator();
     let mut root = Map::new();
     if let [arg] = item.args
@@ -54,7 +124,9 @@ pub(super) fn input_schema(item: &ItemDescriptor, strict: bool) -> (Value, Value
     if !definitions.is_empty() {
         hoist_defs(&mut root, definitions);
     }
-    // before `lean`, which removes schemars' `format`: it distinguishes a type's bounds from the user's
+    check_names(&root)?;
+    cap_patterns(&mut root);
+    // before `minimize`, which removes schemars' `format`: it distinguishes a type's bounds from the user's
     let unenforced = without_rule_keywords(&root, item.args);
     if strict && let Some(root) = root.as_object_mut() {
         // members of alternatives are evaluated as well, and so are all members if a field is a map
@@ -68,7 +140,26 @@ pub(super) fn input_schema(item: &ItemDescriptor, strict: bool) -> (Value, Value
             add_string_type(property);
         }
     }
-    (root, unenforced)
+    conform_published_values(&mut root).map_err(|error| error.to_string())?;
+    Ok((root, unenforced))
+}
+
+/// Two fields of one name: schemars lists the name twice, and a value for both cannot be sent.
+fn check_names(schema: &Value) -> Result<(), String> {
+    let Some(map) = schema.as_object() else { return Ok(()) };
+    let required = map.get("required").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    for (index, name) in required.iter().enumerate() {
+        if required.iter().take(index).any(|other| other == name) {
+            return Err(format!("two fields of a struct are named {name}\nrename one of them"));
+        }
+    }
+    let mut checked = Ok(());
+    subschemas(map, |_, child| {
+        if checked.is_ok() {
+            checked = check_names(child);
+        }
+    });
+    checked
 }
 
 /// The input schema without the keywords that parameter rules enforce.
@@ -146,15 +237,19 @@ pub(super) fn output_schema(def: &ToolDescriptor) -> Result<Option<OutputSchema>
     let Some(schema) = schema else { return Ok(None) };
     let mut root = schema.to_value();
     hoist_defs(&mut root, generator.take_definitions(true));
+    check_names(&root)?;
     minimize(&mut root, Direction::Output);
-    OutputSchema::new(root).map(Some)
+    conform_published_values(&mut root).map_err(|error| error.to_string())?;
+    let enforced = root.clone();
+    OutputSchema::new(root, &enforced).map(Some)
 }
 
 impl OutputSchema {
-    pub(super) fn new(natural: Value) -> Result<Self, String> {
+    /// Of the schema that clients see, and the one that is enforced.
+    fn new(natural: Value, enforced: &Value) -> Result<Self, String> {
         let wrap = natural.get("type") != Some(&Value::from("object"));
         let legacy = if wrap { wrap_for_legacy(&natural) } else { natural.clone() };
-        let validator = Validator::compile(&natural).map_err(|e| e.to_string())?;
+        let validator = Validator::compile(enforced).map_err(|e| e.to_string())?;
         Ok(Self { natural, legacy, wrap, validator })
     }
 }

@@ -2,15 +2,14 @@
 
 use std::{fmt, time::Duration};
 
-use schemars::{Schema, SchemaGenerator};
-use serde_json::Value;
-
+use super::schema::HandWrittenSchema;
 use crate::{
     arguments::{Call, HandlerResult},
     error::{Failure, ToolError},
     item::{BuildError, Handler, ItemDescriptor, ItemSpec},
     tool::{AnyToolOutput, Structured, ToolResult},
 };
+use schemars::{Schema, SchemaGenerator};
 
 /// Hints on a tool's behaviour: the wire's `annotations`; `None` leaves a hint out.
 ///
@@ -113,9 +112,9 @@ impl fmt::Debug for ToolDescriptor {
 pub(crate) struct ToolSpec {
     pub(crate) item: ItemSpec,
     /// The wire's `inputSchema`; an annotated tool's comes from its parameters.
-    pub(crate) input_schema: Option<Value>,
+    pub(super) input_schema: Option<HandWrittenSchema>,
     /// The wire's `outputSchema`; an annotated tool's comes from its return type.
-    pub(crate) output_schema: Option<Value>,
+    pub(super) output_schema: Option<HandWrittenSchema>,
     pub(crate) hints: Hints,
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_concurrency: Option<usize>,

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use mcp_runtime::{prelude::*, testing::TestServer};
 
-use crate::common::{refusal, serve};
+use crate::common::{build_error, refusal, serve};
 
 #[mcp_resource(uri = "path://{+path}")]
 fn path(path: String) -> String {
@@ -252,4 +252,52 @@ async fn a_value_that_does_not_parse_does_not_fall_through_to_another_template()
     let refused = server.read("num://x").await;
     assert!(refusal(&refused).1.contains("`n`"), "{refused}");
     server.read("num://x/y").await.expect_text("x/y");
+}
+
+#[mcp_type]
+struct Id {
+    a: u32,
+}
+
+#[mcp_type]
+enum Kind {
+    Note,
+    Task,
+}
+
+#[test]
+fn a_variable_that_cannot_be_an_object_or_absent_is_a_build_error() {
+    #[mcp_resource(uri = "a://{id}")]
+    fn of_struct(id: Id) -> String {
+        id.a.to_string()
+    }
+    #[mcp_resource(uri = "b://{?id}")]
+    fn of_map(id: Option<std::collections::BTreeMap<String, u8>>) -> String {
+        format!("{id:?}")
+    }
+    #[mcp_resource(uri = "c://x/{id}")]
+    fn optional(id: Option<u32>) -> String {
+        format!("{id:?}")
+    }
+    #[mcp_resource(uri = "d://x{/id*}")]
+    fn with_default(#[mcp(default)] id: Vec<u32>) -> String {
+        format!("{id:?}")
+    }
+    #[mcp_resource(uri = "e://{kind}/{+path}{?page,all}")]
+    fn fine(kind: Kind, path: String, page: Option<u32>, #[mcp(default)] all: bool) -> String {
+        format!("{} {path} {page:?} {all}", matches!(kind, Kind::Note))
+    }
+    let error = build_error(mcp_runtime::server!().resource::<of_struct>().resource::<of_map>());
+    for name in ["of_struct", "of_map"] {
+        let line = format!("resource `{name}`: `id` is an object, and a variable of a URI is text");
+        assert!(error.contains(&line), "{error}");
+    }
+    let error = build_error(mcp_runtime::server!().resource::<optional>().resource::<with_default>());
+    for name in ["optional", "with_default"] {
+        let line =
+            format!("resource `{name}`: `id` may be absent, and `{{id}}` in the path of a URI never is");
+        assert!(error.contains(&line) && error.contains("`{?id}`"), "{error}");
+    }
+    let server = mcp_runtime::server!().resource::<fine>().build();
+    assert!(server.is_ok(), "{server:?}");
 }

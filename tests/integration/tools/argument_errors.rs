@@ -3,7 +3,7 @@
 use mcp_runtime::prelude::*;
 use serde_json::json;
 
-use crate::common::{LEGACY, failure, serve};
+use crate::common::{LEGACY, failure, refusal, serve};
 
 #[mcp_type]
 #[derive(Debug)]
@@ -137,4 +137,136 @@ async fn a_failed_call_does_not_affect_the_next() {
     server.call("order", json!({})).await.expect_failure("query: is missing");
     let good = json!({ "query": "q", "items": [], "urgent": true });
     server.call("order", good).await.expect_text("q 10 [] None true");
+}
+
+/// A type that parses itself, as users write them.
+#[derive(Debug, serde::Serialize)]
+struct Even;
+
+impl<'de> serde::Deserialize<'de> for Even {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        if text.len().is_multiple_of(2) { Ok(Self) } else { Err(serde::de::Error::custom("an odd length")) }
+    }
+}
+
+impl schemars::JsonSchema for Even {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Even".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string" })
+    }
+}
+
+#[mcp_type]
+#[derive(Debug)]
+struct Due {
+    due_before: Option<chrono::NaiveDate>,
+    page: Option<url::Url>,
+    even: Option<Even>,
+    nested: Option<Box<Due>>,
+}
+
+#[mcp_type]
+#[derive(Debug)]
+#[serde(tag = "op", rename_all = "snake_case")]
+enum Plan {
+    Schedule { at: chrono::DateTime<chrono::Utc>, who: Vec<uuid::Uuid> },
+}
+
+#[mcp_type]
+#[derive(Debug)]
+enum Action {
+    Move { to: Even },
+}
+
+#[tokio::test]
+async fn what_a_type_that_parses_itself_refuses_is_named_by_path_and_value() {
+    #[mcp_tool]
+    fn find(
+        filter: Option<Due>,
+        ids: Option<Vec<uuid::Uuid>>,
+        even: Option<Even>,
+        plan: Option<Plan>,
+        action: Option<Action>,
+    ) -> String {
+        format!("{filter:?} {ids:?} {even:?} {plan:?} {action:?}")
+    }
+    let server = serve(mcp_runtime::server!().tool::<find>());
+    let id = "67e55044-10b1-426f-9247-bb680e5fe0c8";
+    for (sent, line) in [
+        (json!({ "filter": { "due_before": "x" } }), "filter.due_before: \"x\" is not accepted: "),
+        (
+            json!({ "filter": { "page": "no url", "due_before": "2024-01-01" } }),
+            "filter.page: relative URL without a base: \"no url\"",
+        ),
+        (
+            json!({ "filter": { "nested": { "nested": { "even": "abc" } } } }),
+            "filter.nested.nested.even: \"abc\" is not accepted: an odd length",
+        ),
+        (
+            json!({ "filter": { "even": "abc", "page": "https://a/" } }),
+            "filter.even: \"abc\" is not accepted: an odd length",
+        ),
+        (json!({ "ids": ["x"] }), "ids[0]: \"x\" is not accepted: "),
+        (json!({ "ids": [id, id, "67e5"] }), "ids[2]: \"67e5\" is not accepted: "),
+        (json!({ "even": "abc" }), "even: \"abc\" is not accepted: an odd length"),
+        (
+            json!({ "action": { "Move": { "to": "abc" } } }),
+            "action.Move.to: \"abc\" is not accepted: an odd length",
+        ),
+        (
+            json!({ "plan": { "op": "schedule", "at": "x", "who": [] } }),
+            "plan.at: \"x\" is not a date and time",
+        ),
+        (
+            json!({ "plan": { "op": "schedule", "at": "2024-01-01T00:00:00Z", "who": [id, "x"] } }),
+            "plan.who[1]: \"x\" is not a UUID",
+        ),
+    ] {
+        let text = failure(&server.call("find", sent.clone()).await);
+        assert!(text.contains(&format!("\n- {line}")), "{sent}: {text}");
+        assert_eq!(text.matches("\n- ").count(), 1, "{sent}: {text}");
+    }
+    let long = "x".repeat(1_000_001);
+    for sent in [json!({ "filter": { "even": long } }), json!({ "even": long })] {
+        let text = failure(&server.call("find", sent).await);
+        assert!(text.len() < 2_000 && text.contains("xxx…\" is not accepted: "), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_prompt_and_a_template_refuse_is_named_with_its_value() {
+    #[mcp_prompt]
+    fn review(due: chrono::NaiveDate) -> String {
+        due.to_string()
+    }
+    #[mcp_resource(uri = "notes://{id}")]
+    fn note(id: uuid::Uuid) -> String {
+        id.to_string()
+    }
+    let server = serve(mcp_runtime::server!().prompt::<review>().resource::<note>());
+    let reply = server.prompt("review", json!({ "due": "tomorrow" })).await;
+    assert!(refusal(&reply).1.contains("`due`: \"tomorrow\" is not accepted: "), "{reply}");
+    let reply = server.read("notes://7").await;
+    assert!(refusal(&reply).1.contains("`id`: \"7\" is not accepted: "), "{reply}");
+}
+
+#[tokio::test]
+async fn keys_of_a_map_that_are_not_integers_are_explained() {
+    #[mcp_tool]
+    fn count(by_year: std::collections::BTreeMap<u32, String>) -> usize {
+        by_year.len()
+    }
+    let server = serve(mcp_runtime::server!().tool::<count>());
+    server.call("count", json!({ "by_year": { "1": "a" } })).await.expect_text("1");
+    let text = failure(&server.call("count", json!({ "by_year": { "x": "a", "2": "b" } })).await);
+    assert_eq!(
+        text,
+        "invalid arguments for tool `count`:\n\
+         - by_year: the key \"x\" is not an integer of 0 or more\n\
+         expected: count(by_year: {[integer]: string})"
+    );
 }

@@ -73,11 +73,11 @@ cases! {
             "type": "array", "items": { "type": "integer", "minimum": 0, "maximum": 255 }, "minItems": 2
         },
         good [null, [1, 2]], bad [[], [1]];
-    an_anchored_pattern_is_enforced: #[mcp(pattern = "^[a-z]{2,3}$")] String => { "type": "string", "pattern": "^[a-z]{2,3}$" },
+    an_anchored_pattern_is_enforced: #[mcp(pattern = "^[a-z]{2,3}$")] String => { "type": "string", "pattern": "^[a-z]{2,3}$", "maxLength": 65536 },
         good ["ab", "abc"], bad ["a", "abcd", "AB", "ab\n", "\nab"];
-    an_unanchored_pattern_matches_anywhere: #[mcp(pattern = "\\d")] String => { "type": "string", "pattern": "\\d" },
+    an_unanchored_pattern_matches_anywhere: #[mcp(pattern = "\\d")] String => { "type": "string", "pattern": "\\d", "maxLength": 65536 },
         good ["a1b"], bad ["ab", ""];
-    a_pattern_of_an_option_is_enforced: #[mcp(pattern = "^x")] Option<String> => { "type": "string", "pattern": "^x" },
+    a_pattern_of_an_option_is_enforced: #[mcp(pattern = "^x")] Option<String> => { "type": "string", "pattern": "^x", "maxLength": 65536 },
         good [null, "xy"], bad ["yx"];
     one_of_strings_is_enforced: #[mcp(one_of("asc", "desc"))] String => { "type": "string", "enum": ["asc", "desc"] },
         good ["asc"], bad ["ASC", "", "up"];
@@ -87,6 +87,14 @@ cases! {
         good ["a", null], bad ["b"];
     several_constraints_are_enforced_together: #[mcp(length(2..=4), pattern = "^a")] String => { "type": "string", "minLength": 2, "maxLength": 4, "pattern": "^a" },
         good ["ab"], bad ["a", "abcde", "bb"];
+    a_range_of_floats_may_have_whole_bounds: #[mcp(range(0..=1))] f64 => { "type": "number", "minimum": 0.0, "maximum": 1.0 },
+        good [0, 0.5, 1], bad [-0.1, 1.1];
+    a_range_of_floats_may_mix_bounds: #[mcp(range(-1..=1.5))] Option<f32> => { "type": "number", "minimum": -1.0, "maximum": 1.5 },
+        good [-1, 1.5, null], bad [-1.1, 1.6];
+    a_range_of_floats_may_have_one_whole_bound: #[mcp(range(1..))] f32 => { "type": "number", "minimum": 1.0 },
+        good [1, 1e30], bad [0.5];
+    a_range_of_128_bit_integers_is_enforced: #[mcp(range(-3..=5))] i128 => { "type": "integer", "minimum": -3, "maximum": 5 },
+        good [-3, 5], bad [-4, 6, 1e30];
     a_range_with_a_default_is_enforced: #[mcp(default = 5, range(1..=9))] i8 => { "type": "integer", "minimum": 1, "maximum": 9, "default": 5 },
         good [1, null], bad [0, 127, 128];
 }
@@ -212,4 +220,54 @@ fn a_keyword_that_is_not_enforced_is_a_build_error() {
     let error = build_error(mcp_runtime::server!().add_tool(bare));
     assert!(error.contains("`\"type\": \"object\"` at its root"), "{error}");
     odd(Odd { a: 1 });
+}
+
+/// A text that a pattern takes seconds for.
+fn long() -> String {
+    "a".repeat(4 << 20)
+}
+
+#[mcp_type]
+#[derive(Debug)]
+struct Mail {
+    #[schemars(regex(pattern = r"^(a?){64}a{64}$"))]
+    to: String,
+}
+
+#[tokio::test]
+async fn a_pattern_is_only_matched_against_texts_of_bounded_length() {
+    #[mcp_tool]
+    fn after(#[mcp(pattern = "^(a?){64}a{64}$", length(..=254))] v: String) -> usize {
+        v.len()
+    }
+    #[mcp_tool]
+    fn capped(#[mcp(pattern = "^(a?){64}a{64}$")] v: Option<String>) -> String {
+        format!("{v:?}")
+    }
+    #[mcp_tool]
+    fn nested(v: Vec<Mail>) -> String {
+        format!("{v:?}")
+    }
+    let dynamic = ToolDef::builder("dynamic")
+        .input_schema(json!({ "type": "object", "properties": { "v": { "type": "string", "pattern": "^(a?){64}a{64}$" } } }))
+        .handler(|_| async { "" });
+    let server =
+        serve(mcp_runtime::server!().tool::<after>().tool::<capped>().tool::<nested>().add_tool(dynamic));
+    let tools = server.list_tools().await;
+    let schema = |at: usize| tools[at]["inputSchema"]["properties"]["v"].clone();
+    assert_eq!(schema(0)["maxLength"], 254);
+    assert_eq!(schema(1)["maxLength"], 65536);
+    assert_eq!(schema(2)["items"]["properties"]["to"]["maxLength"], 65536);
+    assert_eq!(schema(3)["maxLength"], 65536);
+    for (tool, v) in [
+        ("after", json!(long())),
+        ("capped", json!(long())),
+        ("nested", json!([{ "to": long() }])),
+        ("dynamic", json!(long())),
+    ] {
+        let text = failure(&server.call(tool, json!({ "v": v })).await);
+        assert!(text.contains("4194304 characters, more than the maximum of "), "{tool}: {text}");
+        assert!(!text.contains("does not match the pattern"), "{tool}: {text}");
+        assert!(text.len() < 1_000, "{tool}");
+    }
 }

@@ -215,11 +215,11 @@ impl FromContext for Panicking {
     }
 }
 
-/// Succeeds when the schema is published, panics when it is used.
+/// Succeeds while the server is built, which checks and publishes it, and panics when it is used.
 fn explode() -> u8 {
     use std::sync::atomic::{AtomicU8, Ordering};
     static USES: AtomicU8 = AtomicU8::new(0);
-    assert!(USES.fetch_add(1, Ordering::Relaxed) == 0, "secret");
+    assert!(USES.fetch_add(1, Ordering::Relaxed) < 2, "secret");
     1
 }
 

@@ -59,6 +59,34 @@ async fn an_enum_can_be_the_whole_object() {
         let text = failure(&server.call(tool, json!({ "kind": "circel", "radius": 1 })).await);
         assert!(text.contains("- kind: \"circel\" is not"), "{text}");
     }
+    // programs that offer tools to models refuse `oneOf` at the root
+    let published = &server.list_tools().await[0]["inputSchema"];
+    assert_eq!(
+        *published,
+        json!({
+            "type": "object",
+            "properties": {
+                "kind": {
+                    "type": "string",
+                    "enum": ["circle", "square"],
+                    "description": "`circle` with radius; `square` with side"
+                },
+                "radius": { "type": "integer", "minimum": 0, "maximum": 255 },
+                "side": { "type": "number" }
+            },
+            "required": ["kind"]
+        })
+    );
+    for tool in server.list_tools().await {
+        let root = tool["inputSchema"].as_object().cloned().unwrap_or_default();
+        assert!(
+            ["oneOf", "anyOf", "allOf", "$ref"].iter().all(|keyword| !root.contains_key(*keyword)),
+            "{tool}"
+        );
+    }
+    let text = failure(&server.call("lenient", json!({})).await);
+    let signature = "lenient({kind: \"circle\", radius: integer 0..=255} | {kind: \"square\", side: number})";
+    assert!(text.ends_with(&format!("expected: {signature}")), "{text}");
     let more = json!({ "kind": "circle", "radius": "3", "side": 1 });
     server.call("lenient", more.clone()).await.expect_text("Circle { radius: 3 }");
     let text = failure(&server.call("strict", more).await);
@@ -155,4 +183,64 @@ fn flattening_a_type_that_is_not_an_object_is_a_build_error() {
         let line = format!("tool `{name}`: `{name}` with `flatten` is not an object");
         assert!(error.contains(&line), "{error}");
     }
+}
+
+#[test]
+#[allow(unreachable_patterns)]
+fn two_fields_of_one_name_are_a_build_error() {
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    #[allow(dead_code)]
+    struct Twice {
+        #[serde(rename = "b")]
+        a: String,
+        b: String,
+    }
+    #[mcp_tool]
+    fn find(_twice: Vec<Twice>) -> bool {
+        true
+    }
+    let error = build_error(mcp_runtime::server!().tool::<find>());
+    assert!(error.contains("tool `find`: two fields of a struct are named \"b\""), "{error}");
+}
+
+#[mcp_type]
+#[derive(Default)]
+struct Settings {
+    text: Option<String>,
+    #[schemars(range(min = 1))]
+    limit: Option<u32>,
+    #[serde(default)]
+    inner: Inner,
+}
+
+#[mcp_type]
+#[derive(Default)]
+struct Inner {
+    note: Option<String>,
+}
+
+#[tokio::test]
+async fn published_defaults_of_structs_conform_to_their_schema() {
+    #[mcp_tool]
+    fn show(
+        #[mcp(default)] settings: Settings,
+        #[mcp(default = vec![Settings { limit: Some(3), ..Settings::default() }])] list: Vec<Settings>,
+    ) -> String {
+        format!("{:?} {:?} {:?} {}", settings.text, settings.limit, settings.inner.note, list.len())
+    }
+    let server = serve(mcp_runtime::server!().tool::<show>());
+    let properties = only_tool(&server).await["inputSchema"]["properties"].clone();
+    assert_eq!(properties["settings"]["default"], json!({ "inner": {} }));
+    assert_eq!(properties["settings"]["properties"]["inner"]["default"], json!({}));
+    assert_eq!(properties["list"]["default"], json!([{ "limit": 3, "inner": {} }]));
+    server.call("show", json!({})).await.expect_text("None None None 1");
+
+    #[mcp_tool]
+    fn wrong(
+        #[mcp(default = Settings { limit: Some(0), ..Settings::default() })] settings: Settings,
+    ) -> bool {
+        settings.limit.is_none()
+    }
+    let error = build_error(mcp_runtime::server!().tool::<wrong>());
+    assert!(error.contains("tool `wrong`: the default at `#/properties/settings` does not conform to its schema: limit: 0 is less than"), "{error}");
 }

@@ -156,3 +156,22 @@ fn an_annotated_function_is_just_a_function() {
     let built = mcp_runtime::server!().tool::<add>().tool::<half>().state(Counter::default()).build();
     assert!(built.is_ok());
 }
+
+#[test]
+fn two_values_of_one_type_of_state_are_a_build_error() {
+    struct Db(#[allow(dead_code)] u32);
+    for builder in [
+        mcp_runtime::server!().state(Db(1)).state(Db(2)),
+        mcp_runtime::server!().state(Db(1)).state(Arc::new(Db(2))),
+        mcp_runtime::server!().state(Arc::new(Db(1))).state(Db(2)),
+    ] {
+        let error = build_error(builder);
+        assert!(
+            error.contains("two values of type `") && error.contains(" are registered with `.state(..)`"),
+            "{error}"
+        );
+        assert!(error.contains(file!()) && error.contains("give each a type of its own"), "{error}");
+    }
+    let other = mcp_runtime::server!().state(Db(1));
+    assert!(mcp_runtime::server!().state(Db(2)).state(7_u8).mount("other", other).build().is_ok());
+}

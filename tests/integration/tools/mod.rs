@@ -5,6 +5,7 @@ mod arguments;
 mod coercion;
 mod constraints;
 mod content;
+mod duplicate_keys;
 mod failures;
 mod flattening;
 mod headers;

@@ -9,7 +9,7 @@ use mcp_runtime::{
 };
 use serde_json::{Value, json};
 
-use crate::common::{failure, only_tool, refusal, result, serve};
+use crate::common::{build_error, failure, only_tool, refusal, result, serve};
 
 #[mcp_tool]
 fn fixed() -> &'static str {
@@ -176,4 +176,166 @@ async fn runtime_tools_have_the_same_limits_and_failures() {
     server.call("strict", json!({ "n": "1" })).await.expect_failure("- n: \"1\" is not an integer");
     server.call("strict", json!({ "m": 1 })).await.expect_failure("unknown argument `m`");
     assert_eq!(failure(&server.call("promises", json!({})).await), "tool 'promises' failed");
+}
+
+fn echo(schema: Value) -> ToolDef {
+    ToolDef::builder("echo")
+        .input_schema(schema)
+        .handler(|call: ToolCall| async move { call.arguments.to_string() })
+}
+
+#[tokio::test]
+async fn absent_arguments_have_the_defaults_of_their_schema() {
+    let server = serve(mcp_runtime::server!().add_tool(echo(json!({
+        "type": "object",
+        "properties": {
+            "limit": { "type": "integer", "default": 10 },
+            "filter": { "type": "object", "properties": { "tone": { "type": "string", "default": "formal" } } },
+            "points": { "type": "array", "items": { "$ref": "#/$defs/Point" } }
+        },
+        "$defs": { "Point": { "type": "object", "properties": { "x": { "default": 0 }, "y": { "default": 0 } } } }
+    }))));
+    let got = async |sent: Value| -> Value {
+        let reply = server.call("echo", sent).await;
+        serde_json::from_str(reply.value()["content"][0]["text"].as_str().unwrap_or_default()).expect("JSON")
+    };
+    assert_eq!(got(json!({})).await, json!({ "limit": 10 }));
+    assert_eq!(
+        got(json!({ "limit": 3, "filter": {} })).await,
+        json!({ "limit": 3, "filter": { "tone": "formal" } })
+    );
+    assert_eq!(
+        got(json!({ "limit": "7", "points": [{ "x": 1 }, {}] })).await,
+        json!({ "limit": 7, "points": [{ "x": 1, "y": 0 }, { "x": 0, "y": 0 }] })
+    );
+    let many = json!({ "points": vec![json!({}); 20_000] });
+    let text = failure(&server.call("echo", many).await);
+    assert!(text.contains("more than 10000 members with a default are absent"), "{text}");
+}
+
+#[test]
+fn a_published_default_conforms_to_its_schema() {
+    for (schema, place) in [
+        (
+            json!({ "type": "object", "properties": { "n": { "type": "integer", "default": "5" } } }),
+            "/properties/n`",
+        ),
+        (
+            json!({ "type": "object", "properties": { "n": { "type": "string", "default": null } } }),
+            "/properties/n`",
+        ),
+        (
+            json!({ "type": "object", "properties": { "n": { "items": { "maximum": 1, "examples": [1, 2] } } } }),
+            "/items`",
+        ),
+    ] {
+        let error = build_error(mcp_runtime::server!().add_tool(echo(schema)));
+        assert!(error.contains("does not conform to its schema") && error.contains(place), "{error}");
+    }
+}
+
+#[test]
+fn schemas_of_other_dialects_and_malformed_annotations_are_refused() {
+    let with = |keyword: &str, value: Value| {
+        let mut schema = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
+        schema[keyword] = value.clone();
+        let root =
+            mcp_runtime::server!().add_tool(echo(schema.clone())).build().err().map(|e| format!("{e:?}"));
+        let output = ToolDef::builder("out").output_schema(schema).handler(|_| async { "" });
+        let output = mcp_runtime::server!().add_tool(output).build().err().map(|e| format!("{e:?}"));
+        assert_eq!(root.is_some(), output.is_some());
+        let mut schema = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
+        schema["properties"]["a"][keyword] = value;
+        let nested = mcp_runtime::server!().add_tool(echo(schema)).build().err().map(|e| format!("{e:?}"));
+        assert_eq!(root.is_some(), nested.is_some(), "{keyword}");
+        root
+    };
+    let dialect = with("$schema", json!("http://json-schema.org/draft-07/schema#")).expect("another dialect");
+    assert!(
+        dialect.contains("the dialect \"http://json-schema.org/draft-07/schema#\" is not 2020-12"),
+        "{dialect}"
+    );
+    assert!(dialect.contains("`.trusted_input_schema(..)`"), "{dialect}");
+    assert_eq!(with("$schema", json!("https://json-schema.org/draft/2020-12/schema")), None);
+    for (keyword, value) in [
+        ("$schema", json!(7)),
+        ("title", json!(1)),
+        ("description", json!(["a"])),
+        ("deprecated", json!("yes")),
+        ("examples", json!({ "a": 1 })),
+        ("readOnly", json!(1)),
+        ("writeOnly", json!(null)),
+        ("format", json!(["date"])),
+        ("$comment", json!({})),
+        ("contentEncoding", json!(true)),
+        ("$defs", json!([])),
+        ("$defs", json!({ "Unused": 3 })),
+        ("$defs", json!({ "Unused": { "title": 3 } })),
+    ] {
+        let error = with(keyword, value.clone());
+        assert!(error.is_some_and(|error| error.contains("cannot be enforced")), "{keyword}: {value}");
+    }
+}
+
+#[tokio::test]
+async fn a_trusted_schema_is_published_as_it_is_and_enforced_as_far_as_possible() {
+    let foreign = json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "type": "object",
+        "properties": {
+            "iban": { "type": "string", "nullable": true, "pattern": "^(?!XX)", "example": "DE02", "maxLength": 34 },
+            "amount": { "type": "number", "minimum": 0, "exclusiveMinimum": true, "xml": { "name": "a" } },
+            "currency": { "$ref": "#/definitions/Currency" }
+        },
+        "required": ["amount"],
+        "definitions": { "Currency": { "enum": ["EUR", "CHF"], "default": "EUR" } }
+    });
+    let tool = ToolDef::builder("pay")
+        .trusted_input_schema(foreign.clone())
+        .trusted_output_schema(json!({ "type": "object", "properties": { "ok": { "type": "boolean", "nullable": true } } }))
+        .handler(|call: ToolCall| async move { Json(json!({ "ok": call.arguments["iban"] == "bad" || Value::Null == call.arguments["iban"], "all": call.arguments })) });
+    let server = serve(mcp_runtime::server!().add_tool(tool));
+    assert_eq!(only_tool(&server).await["inputSchema"], foreign);
+    for good in [
+        json!({ "amount": 1 }),
+        json!({ "amount": "1.5", "iban": null }),
+        json!({ "amount": 0, "iban": "XX" }),
+        json!({ "amount": 1, "currency": "CHF", "other": 1 }),
+    ] {
+        let reply = server.call("pay", good.clone()).await;
+        assert!(!reply.is_error(), "{good}: {reply}");
+    }
+    for (bad, line) in [
+        (json!({}), "- amount: is missing"),
+        (json!({ "amount": -1 }), "- amount: -1 is less than"),
+        (json!({ "amount": 1, "iban": "x".repeat(35) }), "- iban: "),
+        (json!({ "amount": 1, "iban": 3 }), "- iban: 3 is not a string or null"),
+        (json!({ "amount": 1, "currency": "USD" }), "- currency: \"USD\" is not one of"),
+    ] {
+        let text = failure(&server.call("pay", bad.clone()).await);
+        assert!(text.contains(line), "{bad}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn boolean_schemas_of_properties_are_published_as_objects() {
+    let server = serve(
+        mcp_runtime::server!()
+            .add_tool(echo(json!({ "type": "object", "properties": { "a": true, "b": false } }))),
+    );
+    assert_eq!(only_tool(&server).await["inputSchema"]["properties"], json!({ "a": {}, "b": { "not": {} } }));
+    server.call("echo", json!({ "a": [1] })).await.expect_ok();
+    assert!(server.call("echo", json!({ "b": 1 })).await.is_error());
+}
+
+#[tokio::test]
+async fn errors_of_an_argument_name_its_path_and_value() {
+    let tool = ToolDef::builder("ids").handler(|call: ToolCall| async move {
+        let ids: Vec<uuid::Uuid> = call.arg("ids")?;
+        Ok::<_, ToolError>(ids.len().to_string())
+    });
+    let server = serve(mcp_runtime::server!().add_tool(tool));
+    let text =
+        failure(&server.call("ids", json!({ "ids": ["67e55044-10b1-426f-9247-bb680e5fe0c8", "x"] })).await);
+    assert!(text.starts_with("ids[1]: \"x\" is not accepted: "), "{text}");
 }

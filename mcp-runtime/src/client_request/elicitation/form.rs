@@ -16,7 +16,7 @@ use crate::{
     context::{ClientFeature, ClientRequestError, Context, PendingRequest},
     jsonrpc::{Object, write_array, write_string},
     protocol::Revision,
-    schema::{Direction, Validator, coerce, generator, minimize},
+    schema::{Direction, Validator, cap_patterns, coerce, generator, minimize},
 };
 
 /// Types that a form can request.
@@ -245,7 +245,8 @@ impl ElicitationForm {
         };
         fields.sort_by_key(|field| position(&field.name));
         let schema = content_schema(properties, &required);
-        let validator = Validator::compile(&schema).map_err(|error| error.to_string())?.null_is_absent();
+        let validator =
+            Validator::compile(&schema).map_err(|error| error.to_string())?.null_is_absent().check_formats();
         Ok(Self { fields, shape, schema, validator })
     }
 
@@ -358,5 +359,7 @@ fn content_schema(mut properties: Map<String, Value>, required: &[String]) -> Va
     for property in properties.values_mut().filter_map(Value::as_object_mut) {
         property.retain(|keyword, _| !UNCHECKED.contains(&keyword.as_str()) && !keyword.starts_with("x-"));
     }
-    json!({ "type": "object", "properties": properties, "required": required })
+    let mut schema = json!({ "type": "object", "properties": properties, "required": required });
+    cap_patterns(&mut schema);
+    schema
 }

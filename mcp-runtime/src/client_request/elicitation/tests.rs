@@ -250,6 +250,43 @@ fn content_is_checked_against_everything_that_the_type_says() {
 }
 
 #[test]
+fn formats_of_a_form_are_checked() {
+    #[derive(Debug, Deserialize, JsonSchema)]
+    #[allow(dead_code)]
+    struct Event {
+        #[schemars(extend("format" = "email"))]
+        host: String,
+        #[schemars(extend("format" = "uri"))]
+        page: String,
+        #[schemars(extend("format" = "date"))]
+        day: String,
+        #[schemars(extend("format" = "date-time"))]
+        start: Option<String>,
+        #[schemars(extend("format" = "hostname"))]
+        other: String,
+    }
+    let good = json!({
+        "host": "a@b.example", "page": "https://b.example/", "day": "2024-02-29", "start": "2024-02-29T12:00:00Z",
+        "other": "not checked"
+    });
+    assert!(accept::<Event>(&good).is_ok());
+    for (name, value, expected) in [
+        ("host", "Secret", "an email address"),
+        ("page", "Secret", "a URI"),
+        ("day", "2024-02-30", "a date"),
+        ("start", "2024-02-29", "a date and time"),
+    ] {
+        let mut content = good.clone();
+        content[name] = value.into();
+        let wrong = accept::<Event>(&content).expect_err("malformed");
+        assert!(
+            wrong.starts_with(&format!("`{name}`: expected {expected}")) && !wrong.contains(value),
+            "{wrong}"
+        );
+    }
+}
+
+#[test]
 fn malformed_results_are_described() {
     let cases = [
         (json!(12345), "not an object with an `action`"),

@@ -1,0 +1,129 @@
+//! The names that serde gives to the fields of a type. Two fields of one name cannot both be sent, and neither serde nor
+//! schemars reports that.
+
+use proc_macro2::TokenStream;
+use syn::ext::IdentExt;
+use syn::punctuated::Punctuated;
+use syn::{Attribute, Expr, ExprLit, Fields, Item, Lit, LitStr, Meta, Token};
+
+use crate::diagnostics::Errors;
+
+/// Reports fields of one name. An item that is not valid Rust is left to rustc.
+pub(crate) fn report_duplicates(item: &TokenStream, errors: &Errors) {
+    match syn::parse2::<Item>(item.clone()) {
+        Ok(Item::Struct(item)) => {
+            report_fields(&item.fields, Names::read(&item.attrs).rename_all.as_deref(), errors);
+        }
+        Ok(Item::Enum(item)) => {
+            let outer = Names::read(&item.attrs).rename_all_fields;
+            for variant in &item.variants {
+                let own = Names::read(&variant.attrs).rename_all;
+                report_fields(&variant.fields, own.as_deref().or(outer.as_deref()), errors);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn report_fields(fields: &Fields, rule: Option<&str>, errors: &Errors) {
+    let mut names: Vec<String> = Vec::new();
+    for field in fields {
+        let (Some(ident), names_of) = (&field.ident, Names::read(&field.attrs)) else { continue };
+        if names_of.is_hidden {
+            continue;
+        }
+        let name = match names_of.rename {
+            Some(rename) => rename.value(),
+            None => rename_field(&ident.unraw().to_string(), rule),
+        };
+        if names.contains(&name) {
+            errors.at(ident, format_args!("two fields are named `{name}`\nrename one of them"));
+        }
+        names.push(name);
+    }
+}
+
+/// What the `#[serde(..)]` attributes of a type, a variant or a field say about names.
+#[derive(Default)]
+struct Names {
+    rename: Option<LitStr>,
+    rename_all: Option<String>,
+    rename_all_fields: Option<String>,
+    /// Whether the field has no name of its own in JSON that is read.
+    is_hidden: bool,
+}
+
+impl Names {
+    fn read(attrs: &[Attribute]) -> Self {
+        let mut names = Self::default();
+        for attr in attrs {
+            if attr.path().is_ident("cfg") {
+                // it may not exist
+                names.is_hidden = true;
+            }
+            if !attr.path().is_ident("serde") {
+                continue;
+            }
+            let parse = Punctuated::<Meta, Token![,]>::parse_terminated;
+            let Ok(options) = attr.parse_args_with(parse) else { continue };
+            for option in &options {
+                let key = option.path().get_ident().map(ToString::to_string).unwrap_or_default();
+                match key.as_str() {
+                    "rename" => names.rename = read_name(option),
+                    "rename_all" => names.rename_all = read_name(option).map(|name| name.value()),
+                    "rename_all_fields" => {
+                        names.rename_all_fields = read_name(option).map(|name| name.value());
+                    }
+                    "skip" | "skip_deserializing" | "flatten" => names.is_hidden = true,
+                    _ => {}
+                }
+            }
+        }
+        names
+    }
+}
+
+/// The string of `key = ".."` or `key(deserialize = "..")`.
+fn read_name(option: &Meta) -> Option<LitStr> {
+    match option {
+        Meta::NameValue(pair) => match &pair.value {
+            Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text.clone()),
+            _ => None,
+        },
+        Meta::List(list) => {
+            let parse = Punctuated::<Meta, Token![,]>::parse_terminated;
+            let options = list.parse_args_with(parse).ok()?;
+            options.iter().find(|option| option.path().is_ident("deserialize")).and_then(read_name)
+        }
+        Meta::Path(_) => None,
+    }
+}
+
+/// A field's name by serde's rules for `rename_all`.
+fn rename_field(name: &str, rule: Option<&str>) -> String {
+    let pascal = || {
+        let capitalize = |word: &str| {
+            let mut letters = word.chars();
+            letters
+                .next()
+                .map(|first| first.to_ascii_uppercase().to_string() + letters.as_str())
+                .unwrap_or_default()
+        };
+        name.split('_').map(capitalize).collect::<String>()
+    };
+    match rule {
+        Some("UPPERCASE" | "SCREAMING_SNAKE_CASE") => name.to_ascii_uppercase(),
+        Some("PascalCase") => pascal(),
+        Some("camelCase") => {
+            let pascal = pascal();
+            let mut letters = pascal.chars();
+            letters
+                .next()
+                .map(|first| first.to_ascii_lowercase().to_string() + letters.as_str())
+                .unwrap_or_default()
+        }
+        Some("kebab-case") => name.replace('_', "-"),
+        Some("SCREAMING-KEBAB-CASE") => name.to_ascii_uppercase().replace('_', "-"),
+        _ => name.to_owned(),
+    }
+}

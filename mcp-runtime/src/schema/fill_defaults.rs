@@ -1,0 +1,146 @@
+//! Adds the members that are absent and whose schema has a `default`, as that schema promises.
+
+use serde_json::{Map, Value};
+
+use super::{coerce::Coercion, walk};
+
+/// How deep references and values are followed.
+const MAX_DEPTH: usize = 64;
+
+/// The most members that are added: a message of `{}` a million times would need much more memory than its size.
+const MAX_ADDED: usize = 10_000;
+
+/// Whether a schema has a `default` on a property.
+pub(crate) fn has_defaults(schema: &Value) -> bool {
+    let Some(map) = schema.as_object() else { return false };
+    let mut found = map.contains_key("default");
+    walk::subschemas(map, |_, child| found |= has_defaults(child));
+    found
+}
+
+/// Adds the absent members of a value that conforms to the schema. What is added is complete: its own schema adds
+/// nothing to it.
+///
+/// # Errors
+/// Too many members are absent.
+pub(crate) fn fill_defaults(root: &Value, value: &mut Value) -> Result<(), String> {
+    let mut filling = Filling { coercion: Coercion::new(root, true), root, added: 0 };
+    filling.fill(root, value, 0);
+    if filling.added > MAX_ADDED {
+        return Err(format!("more than {MAX_ADDED} members with a default are absent"));
+    }
+    Ok(())
+}
+
+struct Filling<'s> {
+    coercion: Coercion<'s>,
+    root: &'s Value,
+    added: usize,
+}
+
+impl<'s> Filling<'s> {
+    fn fill(&mut self, schema: &'s Value, value: &mut Value, depth: usize) {
+        let Value::Object(map) = schema else { return };
+        if depth > MAX_DEPTH || self.added > MAX_ADDED {
+            return;
+        }
+        if let Some(reference) = map.get("$ref").and_then(Value::as_str)
+            && let Some((_, target)) = walk::resolve(self.root, reference)
+        {
+            self.fill(target, value, depth + 1);
+        }
+        for part in walk::array(map, "allOf") {
+            self.fill(part, value, depth + 1);
+        }
+        for keyword in ["anyOf", "oneOf"] {
+            if let Some(branch) = self.coercion.branch(walk::array(map, keyword), value, depth) {
+                self.fill(branch, value, depth + 1);
+            }
+        }
+        match value {
+            Value::Object(members) => self.fill_members(map, members, depth),
+            Value::Array(items) => {
+                let prefix = walk::array(map, "prefixItems");
+                for (index, item) in items.iter_mut().enumerate() {
+                    if let Some(schema) = prefix.get(index).or_else(|| map.get("items")) {
+                        self.fill(schema, item, depth + 1);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn fill_members(&mut self, map: &'s Map<String, Value>, members: &mut Map<String, Value>, depth: usize) {
+        let properties = map.get("properties").and_then(Value::as_object);
+        for (name, schema) in properties.into_iter().flatten() {
+            match members.get_mut(name) {
+                Some(member) => self.fill(schema, member, depth + 1),
+                None => {
+                    if let Some(default) = schema.get("default") {
+                        self.added += 1;
+                        members.insert(name.clone(), default.clone());
+                    }
+                }
+            }
+        }
+        if let Some(schema) = map.get("additionalProperties") {
+            let is_other = |name: &String| properties.is_none_or(|properties| !properties.contains_key(name));
+            for (_, member) in members.iter_mut().filter(|(name, _)| is_other(name)) {
+                self.fill(schema, member, depth + 1);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn filled(schema: &Value, mut value: Value) -> Value {
+        fill_defaults(schema, &mut value).expect("filled");
+        value
+    }
+
+    #[test]
+    fn absent_members_are_added_at_every_depth() {
+        let schema = json!({
+            "properties": {
+                "limit": {"type": "integer", "default": 10},
+                "filter": {"properties": {"tone": {"default": "formal"}}},
+                "list": {"items": {"$ref": "#/$defs/Item"}},
+                "map": {"additionalProperties": {"$ref": "#/$defs/Item"}},
+                "shape": {"oneOf": [
+                    {"properties": {"kind": {"const": "a"}, "n": {"default": 1}}, "required": ["kind"]},
+                    {"properties": {"kind": {"const": "b"}, "n": {"default": 2}}, "required": ["kind"]}
+                ]},
+                "whole": {"default": {"x": {}}, "properties": {"x": {"default": 1}}}
+            },
+            "$defs": {"Item": {"allOf": [{"properties": {"n": {"default": 7}}}]}}
+        });
+        let sent = json!({"filter": {}, "list": [{}, {"n": 0}], "map": {"k": {}}, "shape": {"kind": "b"}});
+        assert_eq!(
+            filled(&schema, sent),
+            json!({
+                "limit": 10, "filter": {"tone": "formal"}, "list": [{"n": 7}, {"n": 0}], "map": {"k": {"n": 7}},
+                "shape": {"kind": "b", "n": 2}, "whole": {"x": {}}
+            })
+        );
+        assert_eq!(filled(&schema, json!({"limit": null}))["limit"], Value::Null);
+        assert!(has_defaults(&schema));
+        assert!(!has_defaults(
+            &json!({"properties": {"default": {"type": "string"}}, "enum": [{"default": 1}]})
+        ));
+    }
+
+    #[test]
+    fn recursive_schemas_and_long_lists_are_bounded() {
+        let schema = json!({"properties": {"next": {"$ref": "#", "default": {}}, "n": {"default": 1}}});
+        assert_eq!(filled(&schema, json!({})), json!({"next": {}, "n": 1}));
+        let list = json!({"properties": {"list": {"items": schema}}});
+        let mut value = json!({"list": vec![json!({}); 100_000]});
+        assert!(fill_defaults(&list, &mut value).is_err());
+    }
+}

@@ -10,6 +10,8 @@ use sha2::Sha256;
 /// The environment variable with the keys.
 const VARIABLE: &str = "MCP_SERVER_KEYS";
 const NONCE: usize = 24;
+/// Random and unique, so that a part of it can serve as an id.
+pub(crate) type Nonce = [u8; NONCE];
 const TAG: usize = 16;
 /// Length of the prefix that identifies the key of a sealed text.
 const KEY_ID: usize = 4;
@@ -124,9 +126,8 @@ impl KeyRing {
 /// The opened content of a sealed text.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    /// Random and unique, so that it can serve as an id.
     #[cfg_attr(not(feature = "http"), allow(dead_code))]
-    pub(crate) nonce: [u8; NONCE],
+    pub(crate) nonce: Nonce,
     pub(crate) plain: Vec<u8>,
 }
 
@@ -169,8 +170,15 @@ impl Seal {
     /// # Errors
     /// The operating system provides no randomness, or `plain` is too long for the cipher.
     pub(crate) fn seal(&self, plain: &[u8], bound: &[u8]) -> Result<String, SealError> {
+        self.seal_with(random_bytes().map_err(|_| SealError)?, plain, bound)
+    }
+
+    /// Seals `plain` with a nonce that is random and not used for anything else.
+    ///
+    /// # Errors
+    /// `plain` is too long for the cipher.
+    pub(crate) fn seal_with(&self, nonce: Nonce, plain: &[u8], bound: &[u8]) -> Result<String, SealError> {
         let Subkey { key_id, cipher } = self.0.first().ok_or(SealError)?;
-        let nonce: [u8; NONCE] = random_bytes().map_err(|_| SealError)?;
         let mut sealed = Vec::with_capacity(KEY_ID + NONCE + plain.len() + TAG);
         sealed.extend_from_slice(key_id);
         sealed.extend_from_slice(&nonce);
@@ -186,7 +194,7 @@ impl Seal {
         let mut sealed = URL_SAFE_NO_PAD.decode(text).ok()?;
         let tag_at = sealed.len().checked_sub(TAG).filter(|at| *at >= KEY_ID + NONCE)?;
         let subkey = self.0.iter().find(|subkey| sealed.starts_with(&subkey.key_id))?;
-        let nonce: [u8; NONCE] = sealed[KEY_ID..KEY_ID + NONCE].try_into().ok()?;
+        let nonce: Nonce = sealed[KEY_ID..KEY_ID + NONCE].try_into().ok()?;
         let tag = Tag::try_from(&sealed[tag_at..]).ok()?;
         sealed.truncate(tag_at);
         let buffer = (&mut sealed[KEY_ID + NONCE..]).into();

@@ -213,7 +213,10 @@ async fn once_allows_responses_to_be_used_once() {
     // with the same response and with another one: it is the same call
     for name in ["Bob", "Eve"] {
         let replayed = send(&server, "pay", arguments(), with(&state, &named("payee", name))).await;
-        assert_eq!(replayed.text(), "the answers of this call were used before");
+        assert_eq!(
+            replayed.text(),
+            "the answers of this call were used before, or it cannot be told whether they were"
+        );
     }
     let stateless = json!({ "inputResponses": named("payee", "Eve") });
     let reply = send(&server, "pay", arguments(), stateless).await;

@@ -7,14 +7,20 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::{
     context::{ClientRequestError, Context, Delivery, RawJson},
     error::ToolError,
+    store::ConsumedCall,
 };
 
 /// Which call this is a retry of.
 enum CallIdentity {
     /// It is not a retry.
     Initial,
-    /// The call's random id, and until when it can be retried (seconds since 1970).
-    Known(String, u64),
+    Known {
+        /// Random, and the same in all retries.
+        call_id: String,
+        started: SystemTime,
+        /// Until then it can be retried.
+        expires: SystemTime,
+    },
     /// The client sent responses without `requestState`.
     Unknown,
 }
@@ -66,25 +72,28 @@ impl Context {
     /// retries.
     ///
     /// Which responses were used is kept in memory, unless the server has a [`SingleUse`](crate::store::SingleUse)
-    /// store that replicas share.
+    /// store that replicas share. In memory nothing is known of earlier processes: a call that the client was first
+    /// asked about before this one started is refused.
     ///
     /// # Errors
-    /// The responses were used before, or came without `requestState`, which identifies them.
+    /// The responses were used before, or may have been, or the client has used up its share of the store; or they came without `requestState`, which identifies them.
     pub async fn consume_once(&self) -> Result<(), ToolError> {
-        let (call_id, expires) = match self.call_identity() {
+        let (call_id, started, expires) = match self.call_identity() {
             CallIdentity::Initial => return Ok(()),
-            CallIdentity::Known(call_id, expires) => {
-                (call_id, SystemTime::UNIX_EPOCH + Duration::from_secs(expires))
-            }
+            CallIdentity::Known { call_id, started, expires } => (call_id, started, expires),
             CallIdentity::Unknown => {
                 let text = "the answers came without `requestState`, so they cannot be used here";
                 return Err(ToolError::new(text));
             }
         };
-        if self.inner().settings.single_use.consume(&call_id, expires).await {
+        let owner = self.inner().request.owner();
+        let call = ConsumedCall { id: &call_id, owner: &owner, started, expires };
+        if self.inner().settings.single_use.consume(call).await {
             Ok(())
         } else {
-            Err(ToolError::new("the answers of this call were used before"))
+            Err(ToolError::new(
+                "the answers of this call were used before, or it cannot be told whether they were",
+            ))
         }
     }
 
@@ -100,7 +109,11 @@ impl Context {
         match &self.inner().client_requests.lock().retry {
             None => CallIdentity::Initial,
             Some(retry) => match &retry.state {
-                Some(state) => CallIdentity::Known(state.call_id.clone(), state.expires),
+                Some(state) => CallIdentity::Known {
+                    call_id: state.call_id.clone(),
+                    started: SystemTime::UNIX_EPOCH + Duration::from_millis(state.started),
+                    expires: SystemTime::UNIX_EPOCH + Duration::from_secs(state.expires),
+                },
                 None if retry.responses.is_empty() => CallIdentity::Initial,
                 None => CallIdentity::Unknown,
             },

@@ -139,6 +139,8 @@ impl StateSealer<'_> {
         if state.call_id.is_empty() {
             state.call_id = random_id()
                 .map_err(|_| ProtocolError::internal("the operating system provides no randomness"))?;
+            let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            state.started = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
         }
         (state.issued, state.expires) = (self.now, self.now + LIFETIME);
         let plain = serde_json::to_vec(&state).map_err(|error| {

@@ -3,6 +3,7 @@
 use std::{
     any::{Any, TypeId},
     fmt,
+    net::IpAddr,
     sync::Arc,
     time::Duration,
 };
@@ -24,6 +25,8 @@ pub(crate) struct RequestType {
 
 type FindCaller = Arc<dyn Fn(&Parts) -> Option<Principal> + Send + Sync>;
 
+type FindAddress = Arc<dyn Fn(&Parts, Option<IpAddr>) -> Option<IpAddr> + Send + Sync>;
+
 /// The bounds and switches of one server's HTTP transport.
 #[derive(Clone)]
 #[must_use]
@@ -41,8 +44,8 @@ pub struct HttpOptions {
     pub(crate) max_requests: usize,
     /// Calls that run on after their client went away.
     pub(crate) max_detached: usize,
-    /// Sessions that are remembered as ended.
-    pub(crate) max_revoked: usize,
+    /// Sessions that are remembered as started or ended.
+    pub(crate) max_session_records: usize,
     /// How long a client may take for a request's headers, and stay silent between requests.
     pub(crate) header_timeout: Duration,
     /// How long a client may take for a request's body.
@@ -51,7 +54,7 @@ pub struct HttpOptions {
     pub(crate) session_lifetime: Duration,
     /// Sessions of which more is kept than their ids say.
     pub(crate) max_sessions: usize,
-    /// Streams that are opened with GET.
+    /// Streams that are open for as long as their clients like.
     pub(crate) max_streams: usize,
     /// Of those, the ones that wait for their clients to come back.
     pub(crate) max_waiting: usize,
@@ -64,6 +67,8 @@ pub struct HttpOptions {
     /// What is kept of them in memory.
     pub(crate) event_bounds: EventBounds,
     pub(crate) caller: Option<FindCaller>,
+    /// The address of a client behind a proxy.
+    pub(crate) client_address: Option<FindAddress>,
     /// Callers are not told apart, and scopes are granted to all of them.
     pub(crate) trusts_all: bool,
     /// Types that middleware inserts into requests.
@@ -84,19 +89,20 @@ impl Default for HttpOptions {
             max_connections: 4096,
             max_requests: 1024,
             max_detached: 256,
-            max_revoked: 10_000,
+            max_session_records: 50_000,
             header_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(60),
             stateless: false,
             session_lifetime: Duration::from_secs(24 * 60 * 60),
             max_sessions: 10_000,
-            max_streams: 4096,
+            max_streams: 3072,
             max_waiting: 256,
             max_unfinished_bytes: 128 << 20,
             max_unread_bytes: 64 << 20,
             resumable: true,
             event_bounds: EventBounds::default(),
             caller: None,
+            client_address: None,
             trusts_all: false,
             request_types: Vec::new(),
             suspects: Vec::new(),
@@ -190,13 +196,15 @@ impl HttpOptions {
         self
     }
 
-    /// Sets how many HTTP connections may be open; 4096 by default. More wait to be accepted.
+    /// Sets how many HTTP connections may be open; 4096 by default, and [half](super::Limits::max_share_percent) of them
+    /// from one address. More wait to be accepted; those of an address that has its share are closed.
     pub fn max_connections(mut self, connections: usize) -> Self {
         self.max_connections = connections.max(1);
         self
     }
 
-    /// Sets how many requests may be served at once over HTTP; 1024 by default. More are answered `503`.
+    /// Sets how many requests may be served at once over HTTP; 1024 by default, and
+    /// [half](super::Limits::max_share_percent) of them for one client. More are answered `503`.
     pub fn max_requests(mut self, requests: usize) -> Self {
         self.max_requests = requests.max(1);
         self
@@ -253,9 +261,20 @@ impl HttpOptions {
         self
     }
 
-    /// Sets how many event streams may be open with `GET`; 4096 by default. More are answered `503`.
+    /// Sets of how many sessions it is remembered that they were started or have ended, which takes some 150 bytes each;
+    /// 50 000 by default, and [half](super::Limits::max_share_percent) of them for one client.
     ///
-    /// Their sessions count among the [subscribers](super::Limits::max_subscribers) as well.
+    /// A client whose share is full can start sessions, but not end them: `DELETE` is answered `405` until one expires.
+    pub fn max_session_records(mut self, sessions: usize) -> Self {
+        self.max_session_records = sessions;
+        self
+    }
+
+    /// Sets how many event streams may be open with `subscriptions/listen` or `GET`; 3072 by default, at most three
+    /// quarters of the [connections](Self::max_connections) where the server accepts those, and
+    /// [half](super::Limits::max_share_percent) of that for one client. More are answered `503`.
+    ///
+    /// They count among the [subscribers](super::Limits::max_subscribers) as well.
     pub fn max_streams(mut self, streams: usize) -> Self {
         self.max_streams = streams;
         self
@@ -326,6 +345,40 @@ impl HttpOptions {
             shared.or_else(|| parts.extensions.get::<T>().cloned())?.into_principal()
         };
         self.put_by_middleware::<T>().caller(find)
+    }
+
+    /// Names the address of a client that is not at the other end of the connection: behind a proxy, which is `peer`, and
+    /// writes the client's address into a header. `None` leaves it at `peer`.
+    ///
+    /// One client uses [a share](super::Limits::max_share_percent) of each limit; without this, all clients behind a
+    /// proxy have that share together, unless [principals](Self::caller) are known. Anyone can write headers: read only
+    /// what your proxy has written, and only if clients cannot reach the server directly. Connections are limited in
+    /// total only, since they are the proxy's.
+    ///
+    /// ```
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// let server = mcp_runtime::server!()
+    ///     .http(|http| {
+    ///         http.client_address(|parts, _peer| {
+    ///             // the proxy has appended the last entry
+    ///             let forwarded = parts.headers.get_all("x-forwarded-for").iter().next_back()?;
+    ///             forwarded.to_str().ok()?.rsplit(',').next()?.trim().parse().ok()
+    ///         })
+    ///     })
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Where [`into_service`](crate::Server::into_service) is mounted, `peer` is what the HTTP server puts into the
+    /// request's extensions: axum's `ConnectInfo<SocketAddr>`, or a plain `SocketAddr`. Without either, all clients
+    /// without a principal are one.
+    pub fn client_address(
+        mut self,
+        find: impl Fn(&Parts, Option<IpAddr>) -> Option<IpAddr> + Send + Sync + 'static,
+    ) -> Self {
+        self.client_address = Some(Arc::new(find));
+        self
     }
 
     /// Grants every scope to every HTTP client, though the server cannot tell callers apart.

@@ -24,9 +24,10 @@ pub use http::{HttpOptions, IntoPrincipal};
 pub use info::ServerInfo;
 
 use crate::{
+    admission::Quota,
     crypto::KeyRing,
     events::SubscriptionLimits,
-    store::{MemorySingleUse, SingleUse, TaskStore},
+    store::{SingleUse, TaskStore},
     task::TaskOptions,
 };
 
@@ -86,6 +87,7 @@ pub struct Limits {
     pub(crate) shutdown_timeout: Option<Duration>,
     pub(crate) write_timeout: Duration,
     pub(crate) client_request_timeout: Duration,
+    pub(crate) share_percent: u8,
     pub(crate) subscriptions: SubscriptionLimits,
 }
 
@@ -98,12 +100,30 @@ impl Default for Limits {
             shutdown_timeout: None,
             write_timeout: Duration::from_secs(30),
             client_request_timeout: Duration::from_secs(5 * 60),
+            share_percent: 50,
             subscriptions: SubscriptionLimits::default(),
         }
     }
 }
 
 impl Limits {
+    /// Sets how much of each limit that clients share one of them may use, in percent; 50 by default.
+    ///
+    /// One client is one [principal](crate::Principal), or else one address (of IPv6 one network, `/64`). What one client
+    /// uses up does not affect the others: its requests, connections and streams, unfinished bodies, sessions, tasks,
+    /// subscriptions and events. 100 is for servers whose clients all have one address, and trust each other; behind a
+    /// proxy, set [`client_address`](HttpOptions::client_address) instead.
+    pub fn max_share_percent(mut self, percent: u8) -> Self {
+        self.share_percent = percent.clamp(1, 100);
+        self.subscriptions.share_percent = self.share_percent;
+        self
+    }
+
+    /// A limit that clients share.
+    pub(crate) fn quota(&self, limit: usize) -> Quota {
+        Quota::new(limit, self.share_percent)
+    }
+
     /// Sets how many calls may run at once on one connection; 256 by default.
     pub fn max_in_flight(mut self, calls: usize) -> Self {
         self.max_in_flight = calls.max(1);
@@ -144,8 +164,8 @@ impl Limits {
         self
     }
 
-    /// Sets how many subscribers a server has at once, over all transports; 5000 by default, and at most half of them
-    /// for one caller. More are refused: over HTTP with `503`.
+    /// Sets how many subscribers a server has at once, over all transports; 5000 by default, and at most
+    /// [half](Self::max_share_percent) of them for one client. More are refused: over HTTP with `503`.
     ///
     /// Every open `subscriptions/listen` is a subscriber, and so is every connection, or session with an open stream,
     /// of a legacy client that is notified of changes. Over HTTP other limits are reached first by default:
@@ -230,26 +250,16 @@ impl StdioOptions {
 }
 
 /// Where a server keeps what its replicas can share; in this process's memory by default.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 #[must_use]
 pub struct Stores {
-    pub(crate) single_use: Arc<dyn SingleUse>,
+    /// Unset for one in memory.
+    pub(crate) single_use: Option<Arc<dyn SingleUse>>,
     /// Unset for one in memory with the bounds of the HTTP options.
     #[cfg(feature = "http")]
     pub(crate) events: Option<Arc<dyn crate::store::EventStore>>,
     /// Unset for one in memory.
     pub(crate) tasks: Option<Arc<dyn TaskStore>>,
-}
-
-impl Default for Stores {
-    fn default() -> Self {
-        Self {
-            single_use: Arc::new(MemorySingleUse::new(10_000)),
-            #[cfg(feature = "http")]
-            events: None,
-            tasks: None,
-        }
-    }
 }
 
 impl fmt::Debug for Stores {
@@ -260,9 +270,9 @@ impl fmt::Debug for Stores {
 
 impl Stores {
     /// Sets where calls are recorded that have [used their responses](crate::Context::consume_once); by default in
-    /// memory, for up to 10 000 calls at a time.
+    /// memory, for up to 10 000 calls at a time, and [half](Limits::max_share_percent) of them for one client.
     pub fn single_use(mut self, store: impl SingleUse + 'static) -> Self {
-        self.single_use = Arc::new(store);
+        self.single_use = Some(Arc::new(store));
         self
     }
 
@@ -299,7 +309,8 @@ impl TaskOptions {
         self
     }
 
-    /// Sets how many tasks may run at once; 1024 by default, and at most half of them for one caller. More are refused.
+    /// Sets how many tasks may run at once; 1024 by default, and at most
+    /// [half](Limits::max_share_percent) of them for one client. More are refused.
     pub fn max_running(mut self, tasks: usize) -> Self {
         self.max_running = tasks;
         self

@@ -5,7 +5,7 @@
 mod outbound;
 mod pending;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, net::IpAddr, sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::Deserialize;
@@ -17,6 +17,7 @@ pub(crate) use outbound::{Outbound, Receiver};
 pub(crate) use pending::{ClientId, PendingRequests, PendingResponse};
 
 use crate::{
+    admission::Owner,
     extensions::Extensions,
     jsonrpc::{self, ProtocolError},
     protocol::LogLevel,
@@ -80,6 +81,9 @@ pub(crate) trait ClientConnection: Send + Sync {
     }
 }
 
+/// Why a legacy client cannot be sent requests yet.
+pub(crate) const NOT_INITIALIZED: &str = "it has not sent `notifications/initialized` yet";
+
 /// An argument that clients repeat in the header `Mcp-Param-{header}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HeaderParam {
@@ -114,6 +118,8 @@ pub(crate) struct RequestContext {
     pub(crate) caller: Option<Arc<Principal>>,
     /// Whether the server authenticates callers, so that a request without one has no scopes.
     pub(crate) authenticated: bool,
+    /// The address of an HTTP client, if it is known.
+    pub(crate) address: Option<IpAddr>,
     /// From `initialize`; requests of 2026-07-28 contain it themselves.
     pub(crate) client: ClientData,
 }
@@ -124,8 +130,23 @@ impl RequestContext {
         Access::new(self.caller.as_deref(), self.authenticated)
     }
 
+    /// Whose share of each limit the request uses.
+    pub(crate) fn owner(&self) -> Owner {
+        find_owner(self.caller.as_deref(), self.authenticated, self.address)
+    }
+
     pub(crate) fn session(&self) -> Option<&dyn SessionState> {
         self.connection.as_ref()?.session()
+    }
+}
+
+/// Whose share of each limit a request uses: the caller's, else that of its address.
+pub(crate) fn find_owner(caller: Option<&Principal>, authenticated: bool, address: Option<IpAddr>) -> Owner {
+    match (principal_digest(caller), address) {
+        (Some(digest), _) => Owner::principal(digest),
+        (None, Some(address)) => Owner::address(address),
+        (None, None) if authenticated => Owner::anonymous(),
+        (None, None) => Owner::local(),
     }
 }
 
@@ -257,7 +278,7 @@ impl Principal {
 }
 
 /// A digest that identifies a caller; `None` without an authenticated caller.
-pub(crate) fn owner(caller: Option<&Principal>) -> Option<Arc<str>> {
+pub(crate) fn principal_digest(caller: Option<&Principal>) -> Option<Arc<str>> {
     let Principal { issuer, subject, .. } = caller?;
     let length = (issuer.len() as u64).to_le_bytes();
     let digest = Sha256::new().chain_update(length).chain_update(issuer).chain_update(subject).finalize();

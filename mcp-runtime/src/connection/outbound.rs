@@ -10,7 +10,7 @@ use std::{
 use tokio::sync::Notify;
 
 use crate::{
-    admission::{Budget, Permit},
+    admission::{Owner, Permit, Shares},
     sync::Mutex,
 };
 
@@ -30,14 +30,15 @@ pub(crate) struct Outbound {
     /// Notified when the receiver has taken messages, or was dropped.
     taken: Notify,
     /// Shared by all streams of a server.
-    budget: Arc<Budget>,
+    bytes: Arc<Shares>,
+    owner: Owner,
 }
 
 #[derive(Debug, Default)]
 struct OutboundQueue {
     messages: VecDeque<Vec<u8>>,
     bytes: usize,
-    /// For `bytes` of the budget, but for messages that are always accepted.
+    /// For `bytes` of the owner's share, but for messages that are always accepted.
     permit: Option<Permit>,
     /// Set while the receiver waits.
     waker: Option<Waker>,
@@ -56,11 +57,12 @@ impl OutboundQueue {
 }
 
 impl Outbound {
-    pub(crate) fn new(budget: Arc<Budget>) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::default(), taken: Notify::new(), budget })
+    /// `bytes`: of the messages that clients have not read yet.
+    pub(crate) fn new(bytes: Arc<Shares>, owner: Owner) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::default(), taken: Notify::new(), bytes, owner })
     }
 
-    /// Queues a message within `limit` bytes of this stream and the budget of all streams; `false` if it does not fit.
+    /// Queues a message within `limit` bytes of this stream and the owner's share of all streams; `false` if it does not fit.
     fn try_push(&self, message: Vec<u8>, limit: usize) -> bool {
         let waker = {
             let mut guard = self.state.lock();
@@ -69,7 +71,7 @@ impl Outbound {
             if state.abandoned || state.finished || state.bytes + size > limit {
                 return false;
             }
-            let permit = state.permit.get_or_insert_with(|| self.budget.empty_permit());
+            let permit = state.permit.get_or_insert_with(|| self.bytes.empty_permit(&self.owner));
             if !permit.grow(size) {
                 return false;
             }
@@ -249,9 +251,10 @@ impl Drop for Receiver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::admission::Quota;
 
     fn outbound(budget: usize) -> Arc<Outbound> {
-        Outbound::new(Budget::new(budget))
+        Outbound::new(Shares::new(Quota::undivided(budget)), Owner::local())
     }
 
     #[test]
@@ -282,15 +285,17 @@ mod tests {
     }
 
     #[test]
-    fn all_streams_share_one_budget() {
-        let budget = Budget::new(1000);
-        let (one, other) = (Outbound::new(budget.clone()), Outbound::new(budget.clone()));
-        one.notify(vec![b'x'; 800]);
-        other.notify(vec![b'x'; 800]);
-        assert!(!one.is_empty() && other.is_empty());
-        assert!(budget.used() >= 800);
-        drop(Receiver::new(one));
-        assert_eq!(budget.used(), 0);
+    fn the_streams_of_one_owner_share_what_it_may_leave_unread() {
+        let shares = Shares::new(Quota::half(2000));
+        let of = |owner: &str| Outbound::new(shares.clone(), Owner::principal(owner.into()));
+        let (one, other, elsewhere) = (of("ada"), of("ada"), of("bob"));
+        for outbound in [&one, &other, &elsewhere] {
+            outbound.notify(vec![b'x'; 800]);
+        }
+        assert!(!one.is_empty() && other.is_empty() && !elsewhere.is_empty());
+        assert!(shares.used() >= 1600);
+        drop((Receiver::new(one), Receiver::new(elsewhere)));
+        assert_eq!(shares.used(), 0);
         other.notify(vec![b'x'; 800]);
         assert!(!other.is_empty());
     }

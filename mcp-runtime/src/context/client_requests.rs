@@ -61,6 +61,9 @@ pub(crate) struct RequestState {
     /// Random, and the same in all retries of one call.
     #[serde(rename = "c")]
     pub(crate) call_id: String,
+    /// When the call first ended with `input_required`, in milliseconds since 1970.
+    #[serde(rename = "s", default)]
+    pub(crate) started: u64,
     /// Seconds since 1970.
     #[serde(rename = "i")]
     pub(crate) issued: u64,

@@ -19,7 +19,7 @@ use std::{
     any::TypeId,
     fmt,
     sync::{Arc, atomic::AtomicBool},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use serde_json::{Map, Value};
@@ -49,6 +49,7 @@ pub(crate) use tracing_events::has_forwarder;
 pub(crate) use tracing_events::{forward, may_forward, register_forwarder};
 
 use crate::{
+    admission::Quota,
     connection::{ClientData, Principal, RequestContext},
     extensions::Extensions,
     jsonrpc::Object,
@@ -96,7 +97,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             client_request_timeout: Duration::from_secs(5 * 60),
-            single_use: Arc::new(MemorySingleUse::new(10_000)),
+            single_use: Arc::new(MemorySingleUse::new(Quota::half(10_000), SystemTime::now())),
             server_values: Extensions::default(),
             logging: false,
             logging_hint_logged: AtomicBool::new(false),

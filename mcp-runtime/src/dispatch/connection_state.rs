@@ -3,7 +3,7 @@
 
 use std::sync::{
     Arc, OnceLock,
-    atomic::{AtomicU8, Ordering},
+    atomic::{AtomicBool, AtomicU8, Ordering},
 };
 
 use tokio_util::sync::CancellationToken;
@@ -24,6 +24,8 @@ pub(crate) struct ConnectionState {
     pub(crate) in_flight: InFlight,
     pub(crate) pending: PendingRequests,
     pub(crate) closed: CancellationToken,
+    /// Whether a legacy client has sent `notifications/initialized`; it must not be sent requests before.
+    pub(crate) initialized: AtomicBool,
     level: AtomicLogLevel,
     /// The changes that a legacy client is notified of; unset before `initialize`, or if the server sends none.
     filter: OnceLock<Arc<Filter>>,

@@ -81,6 +81,11 @@ pub(crate) fn id_in_use(id: &str) -> ProtocolError {
     ProtocolError::invalid_request(format!("the id {id} is in use by a request that is still running"))
 }
 
+/// Whether a message is `notifications/initialized`, after which a legacy client may be sent requests.
+pub(crate) fn is_initialized(message: &JsonRpcMessage<'_>) -> bool {
+    message.method() == Some("notifications/initialized") && message.id().is_none()
+}
+
 /// The requests that are being answered, of one connection or of all sessions, by client and id: an id is in use until
 /// its [`Registration`] is dropped. Clones share them.
 #[derive(Debug, Default, Clone)]
@@ -486,6 +491,11 @@ impl<'a> Batch<'a> {
             Ok(message) => message.id(),
             Err(malformed) => malformed.id.as_deref(),
         })
+    }
+
+    /// Whether some message of it is `notifications/initialized`.
+    pub(crate) fn contains_initialized(&self) -> bool {
+        self.0.iter().flatten().any(is_initialized)
     }
 
     /// Whether some message of it gets a reply, so that the HTTP response has a body.

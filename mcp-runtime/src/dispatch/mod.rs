@@ -23,12 +23,14 @@ mod tools;
 pub(crate) use connection_state::{ConnectionState, THE_CLIENT};
 pub(crate) use inbound::{
     Batch, Calls, InFlight, OpenRequests, Registration, RequestRevision, RunningRequest, StartedRequest,
-    id_in_use, resolve_revision,
+    id_in_use, is_initialized, resolve_revision,
 };
 #[cfg(feature = "http")]
 pub(crate) use inbound::{declared_version, unsupported_version};
 #[cfg(all(test, feature = "http"))]
 pub(crate) use layer::{Layer, LayeredCall, Layers, ReplyFuture};
+#[cfg(feature = "http")]
+pub(crate) use lifecycle::Handshake;
 pub(crate) use request::Request;
 #[cfg(feature = "http")]
 pub(crate) use response::Status;

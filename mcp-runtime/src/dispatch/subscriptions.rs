@@ -17,7 +17,7 @@ use super::{
     tasks::{declares_tasks, tasks_not_declared},
 };
 use crate::{
-    connection::owner,
+    connection::principal_digest,
     events::{ListChanges, Subscriber},
     jsonrpc::{Object, ProtocolError, notification, write_array, write_string},
     protocol::{META_SERVER_INFO, META_SUBSCRIPTION_ID},
@@ -81,14 +81,16 @@ impl Server {
             accepted
         });
         let context = request.context;
-        let subscriber = self.hub().subscribe(filter.clone(), context.caller.clone(), context.authenticated);
+        let caller = context.caller.clone();
+        let subscriber =
+            self.hub().subscribe(filter.clone(), caller, context.authenticated, &context.owner());
         let Some(subscriber) = subscriber else {
             tracing::warn!("a subscription was refused: too many are open\nraise `max_subscribers`");
             return Err(Reply::unavailable("too many subscriptions are open\ntry again"));
         };
         let mut task_ids = task_ids.filter(|_| offers.tasks).unwrap_or_default();
         task_ids.truncate(self.hub().max_uris());
-        let owner = owner(context.caller.as_deref());
+        let owner = principal_digest(context.caller.as_deref());
         // a task that has ended no longer changes
         task_ids.retain(|id| {
             self.tasks().running(id, owner.as_deref()).is_some_and(|task| task.subscribe(&filter))

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     arguments::BoxFuture,
     blocking::{CallPermit, WithPermits},
-    connection::owner,
+    connection::principal_digest,
     context::Context,
     invoke::{InvokeOutcome, MissingFeatures, Running},
     jsonrpc::{Meta, ProtocolError},
@@ -97,7 +97,8 @@ impl Server {
 
     /// Creates a task, which clients can find from now on.
     async fn create_task(&self, context: &Context) -> Result<Arc<TaskPermit>, ProtocolError> {
-        let permit = self.tasks().start(owner(context.caller()))?;
+        let permit =
+            self.tasks().start(principal_digest(context.caller()), context.inner().request.owner())?;
         permit.save().await?;
         context.inner().client_requests.become_task(permit.task.clone());
         Ok(Arc::new(permit))
@@ -191,7 +192,7 @@ impl Server {
 
     fn act_on_task(&self, request: &Request<'_>, id: String, action: TaskAction) -> Response {
         let server = self.clone();
-        let owner = owner(request.context.caller.as_deref());
+        let owner = principal_digest(request.context.caller.as_deref());
         Response::Pending(PendingReply::without_call(async move {
             let task = server.tasks().find(&id, owner.as_deref()).await;
             task.and_then(|task| action.apply(task)).unwrap_or_else(Into::into)

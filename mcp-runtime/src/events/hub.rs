@@ -12,8 +12,8 @@ use std::{
 
 use crate::events::{Change, Filter, ListChanges};
 use crate::{
-    admission::{SharePermit, Shares},
-    connection::{Access, Principal, owner},
+    admission::{Owner, Permit, Quota, Shares},
+    connection::{Access, Principal},
     protocol::normalize_uri,
     sync::{Mutex, RwLock},
 };
@@ -23,6 +23,8 @@ use crate::{
 pub(crate) struct SubscriptionLimits {
     /// Subscribers at once.
     pub(crate) subscribers: usize,
+    /// How many of them one owner may have, in percent.
+    pub(crate) share_percent: u8,
     /// Resources that one subscriber subscribes to.
     pub(crate) uris: usize,
     /// Changes in the queue of one subscriber.
@@ -30,10 +32,10 @@ pub(crate) struct SubscriptionLimits {
 }
 
 impl Default for SubscriptionLimits {
-    /// At least one subscriber for each HTTP connection (4096 by default) and for each HTTP stream that waits for its
-    /// client to reconnect, so that those limits are reached first.
+    /// More than there can be HTTP streams, with those that wait for their clients to reconnect, so that those limits are
+    /// reached first.
     fn default() -> Self {
-        Self { subscribers: 5000, uris: 1024, pending: 1024 }
+        Self { subscribers: 5000, share_percent: 50, uris: 1024, pending: 1024 }
     }
 }
 
@@ -99,7 +101,7 @@ impl Default for Hub {
 
 impl Hub {
     pub(crate) fn new(limits: SubscriptionLimits) -> Self {
-        let permits = Shares::new(limits.subscribers);
+        let permits = Shares::new(Quota::new(limits.subscribers, limits.share_percent));
         Self(Arc::new(HubInner {
             limits,
             permits,
@@ -141,14 +143,15 @@ impl Hub {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Subscribes that caller to the changes of a filter; `None` if the limit, or the caller's share of it, is reached.
+    /// Subscribes that caller to the changes of a filter; `None` if the limit, or the owner's share of it, is reached.
     pub(crate) fn subscribe(
         &self,
         filter: Arc<Filter>,
         caller: Option<Arc<Principal>>,
         authenticated: bool,
+        owner: &Owner,
     ) -> Option<Subscriber> {
-        let permit = self.0.permits.try_acquire(owner(caller.as_deref()))?;
+        let permit = self.0.permits.try_acquire(owner, 1)?;
         let entry = Arc::new(SubscriberEntry { filter, caller, authenticated, queue: Mutex::default() });
         let key = self.0.next_key.fetch_add(1, Ordering::Relaxed);
         self.0.subscribers.write().insert(key, entry.clone());
@@ -181,7 +184,7 @@ pub(crate) struct Subscriber {
     hub: Hub,
     key: u64,
     entry: Arc<SubscriberEntry>,
-    _permit: SharePermit,
+    _permit: Permit,
 }
 
 impl Subscriber {
@@ -238,8 +241,8 @@ mod tests {
         let filter = hub.filter(ListChanges { tools: true, ..ListChanges::default() });
         assert!(filter.subscribe("HTTP://Host/a") && filter.subscribe("x://b"));
         filter.unsubscribe("x://b");
-        let mut one = hub.subscribe(filter, None, false).unwrap();
-        let mut other = hub.subscribe(hub.filter(ALL), None, false).unwrap();
+        let mut one = hub.subscribe(filter, None, false, &Owner::local()).unwrap();
+        let mut other = hub.subscribe(hub.filter(ALL), None, false, &Owner::local()).unwrap();
         for _ in 0..3 {
             hub.publish(updated("http://host/a"));
             hub.publish(updated("http://host/A"));
@@ -258,21 +261,21 @@ mod tests {
         let hub = Hub::default();
         let caller =
             |scopes: &[&str]| Some(Arc::new(Principal::new("i", "s").with_scopes(scopes.iter().copied())));
-        let mut admin = hub.subscribe(hub.filter(ALL), caller(&["admin"]), true).unwrap();
-        let mut user = hub.subscribe(hub.filter(ALL), caller(&[]), true).unwrap();
+        let mut admin = hub.subscribe(hub.filter(ALL), caller(&["admin"]), true, &Owner::local()).unwrap();
+        let mut user = hub.subscribe(hub.filter(ALL), caller(&[]), true, &Owner::local()).unwrap();
         hub.publish_to(Change::Tools, |access| access.allows(&["admin"]));
         assert_eq!((take_all(&mut admin).len(), take_all(&mut user).len()), (1, 0));
     }
 
     #[test]
     fn subscribers_uris_and_pending_changes_are_bounded() {
-        let hub = Hub::new(SubscriptionLimits { subscribers: 2, uris: 3, pending: 2 });
+        let hub = Hub::new(SubscriptionLimits { subscribers: 2, uris: 3, pending: 2, share_percent: 50 });
         let filter = hub.filter(ALL);
         assert!(["a:1", "a:2", "a:3"].iter().all(|uri| filter.subscribe(uri)));
         assert!(!filter.subscribe("a:4") && filter.subscribe("A:1"), "the same resource");
-        let mut slow = hub.subscribe(filter, None, false).unwrap();
-        let second = hub.subscribe(hub.filter(ALL), None, false);
-        assert!(second.is_some() && hub.subscribe(hub.filter(ALL), None, false).is_none());
+        let mut slow = hub.subscribe(filter, None, false, &Owner::local()).unwrap();
+        let second = hub.subscribe(hub.filter(ALL), None, false, &Owner::local());
+        assert!(second.is_some() && hub.subscribe(hub.filter(ALL), None, false, &Owner::local()).is_none());
         drop(second);
         assert_eq!(hub.subscriber_count(), 1);
 
@@ -296,7 +299,7 @@ mod tests {
         let waker = Waker::from(wakes.clone());
         let mut cx = Context::from_waker(&waker);
         let hub = Hub::default();
-        let mut subscriber = hub.subscribe(hub.filter(ALL), None, false).unwrap();
+        let mut subscriber = hub.subscribe(hub.filter(ALL), None, false, &Owner::local()).unwrap();
         assert!(subscriber.poll(&mut cx).is_pending());
         hub.publish(updated("a:1"));
         assert_eq!(wakes.0.load(Ordering::Relaxed), 0, "it is not subscribed to this resource");

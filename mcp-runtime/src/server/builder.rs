@@ -9,6 +9,7 @@ use std::{
         Arc, OnceLock, Weak,
         atomic::{AtomicBool, Ordering},
     },
+    time::SystemTime,
 };
 
 use super::{
@@ -28,6 +29,7 @@ use crate::{
     prompt::Prompt,
     resource::Resource,
     skill::{SkillCatalog, SkillsDir},
+    store::MemorySingleUse,
     sync::{Mutex, RwLock},
     task::{TaskOptions, Tasks},
     tool::{Tool, ToolDef},
@@ -426,12 +428,19 @@ impl ServerBuilder {
         let has_handle = takes_handle || !self.handle_receivers.is_empty();
         let mut settings = Settings {
             client_request_timeout: options.limits.client_request_timeout,
-            single_use: options.stores.single_use.clone(),
+            single_use: options.stores.single_use.clone().unwrap_or_else(|| {
+                Arc::new(MemorySingleUse::new(options.limits.quota(10_000), SystemTime::now()))
+            }),
             logging: options.logging,
             ..Settings::default()
         };
         let hub = Hub::new(options.limits.subscriptions);
-        let tasks = Tasks::new(options.tasks.clone(), options.stores.tasks.clone(), hub.clone());
+        let tasks = Tasks::new(
+            options.tasks.clone(),
+            options.stores.tasks.clone(),
+            options.limits.share_percent,
+            hub.clone(),
+        );
         let server = Server(Arc::new_cyclic(|this: &Weak<ServerInner>| {
             if has_handle {
                 // the handle is weak, so the server does not keep itself alive

@@ -7,7 +7,10 @@ use std::{
 };
 
 use super::StoreFuture;
-use crate::sync::Mutex;
+use crate::{
+    admission::{Owner, Quota, Usage},
+    sync::Mutex,
+};
 
 /// One event of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,12 +22,21 @@ pub struct StoredEvent {
     pub message: Arc<str>,
     /// Whether it is the last of its stream.
     pub last: bool,
+    /// Whose share of the store it uses, for stores that limit each client: a digest of the principal, or an address.
+    pub share: Arc<str>,
 }
 
 impl StoredEvent {
     /// The event with that number.
     pub fn new(number: u64, message: impl Into<Arc<str>>, last: bool) -> Self {
-        Self { number, message: message.into(), last }
+        Self { number, message: message.into(), last, share: Owner::local().as_str().clone() }
+    }
+
+    /// Sets whose share of the store it uses.
+    #[must_use]
+    pub fn with_share(mut self, share: impl Into<Arc<str>>) -> Self {
+        self.share = share.into();
+        self
     }
 }
 
@@ -60,35 +72,40 @@ pub(crate) struct EventBounds {
     pub(crate) streams: usize,
     /// Events of one stream.
     pub(crate) events: usize,
+    /// How much of the bytes and streams one owner may use.
+    pub(crate) share_percent: u8,
 }
 
 impl Default for EventBounds {
     fn default() -> Self {
-        Self { bytes: 16 << 20, streams: 4096, events: 1024 }
+        Self { bytes: 16 << 20, streams: 4096, events: 1024, share_percent: 50 }
     }
 }
 
 /// What an event costs beside its message.
 const OVERHEAD: usize = 64;
 
-/// MemoryEvents in memory: the streams that nothing was added to for longest go first, and of one stream its oldest events.
+/// The store in memory. Of an owner that has used its share, the streams that nothing was added to for longest go first;
+/// where that is one stream, its oldest events. If the store is full, they go of the owner that uses most.
 #[derive(Debug)]
 pub(crate) struct MemoryEvents {
     bounds: EventBounds,
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     sessions: HashMap<Box<str>, HashMap<Box<str>, Stream>>,
-    /// Session and stream, by when something was added last.
-    order: BTreeMap<u64, (Box<str>, Box<str>)>,
+    /// Session and stream, by owner and when something was added last.
+    order: BTreeMap<(Owner, u64), (Box<str>, Box<str>)>,
     clock: u64,
-    bytes: usize,
+    bytes: Usage,
+    streams: Usage,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Stream {
+    owner: Owner,
     events: VecDeque<StoredEvent>,
     bytes: usize,
     at: u64,
@@ -100,12 +117,21 @@ fn cost(event: &StoredEvent) -> usize {
 
 impl MemoryEvents {
     pub(crate) fn new(bounds: EventBounds) -> Self {
-        Self { bounds, state: Mutex::default() }
+        let usage = |limit| Usage::new(Quota::new(limit, bounds.share_percent));
+        let state = State {
+            sessions: HashMap::new(),
+            order: BTreeMap::new(),
+            clock: 0,
+            bytes: usage(bounds.bytes),
+            streams: usage(bounds.streams),
+        };
+        Self { bounds, state: Mutex::new(state) }
     }
 
     fn add(&self, session: &str, stream: &str, mut event: StoredEvent) {
-        // one event must not cost everybody else theirs
-        if cost(&event) > self.bounds.bytes / 4 {
+        // one event must not cost all others
+        let share = Quota::new(self.bounds.bytes, self.bounds.share_percent);
+        if cost(&event) > share.share_of(&Owner::anonymous()) / 2 {
             tracing::debug!(bytes = event.message.len(), "an event is too large to be kept");
             if !event.last {
                 return;
@@ -120,24 +146,32 @@ impl MemoryEvents {
             Some(streams) => streams,
             None => state.sessions.entry(session.into()).or_default(),
         };
-        let kept = match streams.get_mut(stream) {
-            Some(kept) => kept,
-            None => streams.entry(stream.into()).or_default(),
-        };
-        let names = state.order.remove(&kept.at).unwrap_or_else(|| (session.into(), stream.into()));
-        state.order.insert(at, names);
+        let kept = streams.entry(stream.into()).or_insert_with(|| {
+            let owner = Owner::from_text(event.share.clone());
+            state.streams.add(&owner, 1);
+            Stream { owner, events: VecDeque::new(), bytes: 0, at: 0 }
+        });
+        let owner = kept.owner.clone();
+        let names = state.order.remove(&(owner.clone(), kept.at));
+        state.order.insert((owner.clone(), at), names.unwrap_or_else(|| (session.into(), stream.into())));
         kept.at = at;
         let new = cost(&event);
-        (kept.bytes, state.bytes) = (kept.bytes + new, state.bytes + new);
+        kept.bytes += new;
+        state.bytes.add(&owner, new);
         kept.events.push_back(event);
-        while kept.events.len() > self.bounds.events
-            && let Some(old) = kept.events.pop_front()
-        {
-            (kept.bytes, state.bytes) = (kept.bytes - cost(&old), state.bytes - cost(&old));
+        while kept.events.len() > self.bounds.events && kept.drop_first(&mut state.bytes) {}
+        while !state.bytes.fits_share(&owner, 0) || !state.streams.fits_share(&owner, 0) {
+            if !state.evict(&owner) {
+                break;
+            }
         }
-        while state.bytes > self.bounds.bytes || state.order.len() > self.bounds.streams {
-            if !state.evict() {
-                return;
+        while let Some(largest) = match (state.bytes.fits(0), state.streams.fits(0)) {
+            (false, _) => state.bytes.largest().cloned(),
+            (true, false) => state.streams.largest().cloned(),
+            (true, true) => None,
+        } {
+            if !state.evict(&largest) {
+                break;
             }
         }
     }
@@ -149,28 +183,54 @@ impl MemoryEvents {
     }
 
     fn drop_session(&self, session: &str) {
-        let mut state = self.state.lock();
+        let mut guard = self.state.lock();
+        let state = &mut *guard;
         for stream in state.sessions.remove(session).into_iter().flatten().map(|(_, stream)| stream) {
-            state.order.remove(&stream.at);
-            state.bytes -= stream.bytes;
+            state.bytes.remove(&stream.owner, stream.bytes);
+            state.streams.remove(&stream.owner, 1);
+            state.order.remove(&(stream.owner, stream.at));
         }
     }
 
     #[cfg(test)]
     pub(crate) fn size(&self) -> (usize, usize) {
         let state = self.state.lock();
-        assert_eq!(state.sessions.values().map(HashMap::len).sum::<usize>(), state.order.len());
-        (state.bytes, state.order.len())
+        let streams = state.sessions.values().map(HashMap::len).sum::<usize>();
+        assert_eq!((streams, streams), (state.order.len(), state.streams.total()));
+        (state.bytes.total(), streams)
+    }
+}
+
+impl Stream {
+    /// Drops the oldest event; `false` if there is none.
+    fn drop_first(&mut self, bytes: &mut Usage) -> bool {
+        let Some(old) = self.events.pop_front() else { return false };
+        self.bytes -= cost(&old);
+        bytes.remove(&self.owner, cost(&old));
+        true
     }
 }
 
 impl State {
-    /// Forgets the stream that nothing was added to for longest; `false` if there is none.
-    fn evict(&mut self) -> bool {
-        let Some((_, (session, stream))) = self.order.pop_first() else { return false };
+    /// Forgets the stream of an owner that nothing was added to for longest, or the first event of its only stream;
+    /// `false` if there is nothing to forget.
+    fn evict(&mut self, owner: &Owner) -> bool {
+        let mut own = self.order.range((owner.clone(), 0)..=(owner.clone(), u64::MAX));
+        let Some((oldest, (session, stream))) = own.next() else { return false };
+        if own.next().is_none()
+            && self.streams.fits_share(owner, 0)
+            && self.streams.fits(0)
+            && let Some(kept) = self.sessions.get_mut(session).and_then(|streams| streams.get_mut(stream))
+            && kept.events.len() > 1
+        {
+            return kept.drop_first(&mut self.bytes);
+        }
+        let oldest = oldest.clone();
+        let Some((session, stream)) = self.order.remove(&oldest) else { return false };
         let Some(streams) = self.sessions.get_mut(&session) else { return true };
         if let Some(stream) = streams.remove(&stream) {
-            self.bytes -= stream.bytes;
+            self.bytes.remove(owner, stream.bytes);
+            self.streams.remove(owner, 1);
         }
         if streams.is_empty() {
             self.sessions.remove(&session);
@@ -225,7 +285,12 @@ mod tests {
 
     #[test]
     fn events_streams_and_bytes_are_bounded() {
-        let store = MemoryEvents::new(EventBounds { bytes: 10 * (OVERHEAD + 100), streams: 4, events: 3 });
+        let store = MemoryEvents::new(EventBounds {
+            bytes: 10 * (OVERHEAD + 100),
+            streams: 4,
+            events: 3,
+            share_percent: 100,
+        });
         for number in 1..=5 {
             store.add("s", "a", StoredEvent::new(number, "x".repeat(100), false));
         }
@@ -248,5 +313,27 @@ mod tests {
         store.add("u", "k", StoredEvent::new(2, "x".repeat(1000), true));
         let end = store.after("u", "k", 0).unwrap();
         assert_eq!(end, [StoredEvent::new(2, "", true)], "but the end of its stream is");
+    }
+    #[test]
+    fn the_events_of_one_owner_cost_no_other_owner_an_event() {
+        let store =
+            MemoryEvents::new(EventBounds { bytes: 40_000, streams: 100, events: 100, share_percent: 50 });
+        let event = |number, share: &str| StoredEvent::new(number, "x".repeat(1000), false).with_share(share);
+        store.add("bob", "b", event(1, "192.0.2.2"));
+        for number in 1..=60 {
+            store.add("ada", "a", event(number, "192.0.2.1"));
+        }
+        for stream in 0..200 {
+            store.add("eve", &stream.to_string(), event(1, "192.0.2.3"));
+        }
+        assert_eq!(numbers(&store, "bob", "b", 0), Some(vec![1]));
+        let kept = numbers(&store, "ada", "a", 0).expect("her own newest events");
+        assert!(kept.len() > 10 && kept.last() == Some(&60), "{kept:?}");
+        let (bytes, streams) = store.size();
+        assert!(bytes <= 40_000 && streams <= 52);
+        for session in ["ada", "bob", "eve"] {
+            store.drop_session(session);
+        }
+        assert_eq!(store.size(), (0, 0));
     }
 }

@@ -13,7 +13,7 @@ pub(crate) use event::{EventBounds, MemoryEvents};
 #[cfg(feature = "http")]
 pub use event::{EventStore, StoredEvent};
 pub(crate) use single_use::MemorySingleUse;
-pub use single_use::SingleUse;
+pub use single_use::{ConsumedCall, SingleUse};
 pub use task::{MemoryTasks, Stored, TaskRecord, TaskStore};
 
 /// What a method of a store returns: it may have to wait for a network, and is boxed so that the trait can be used as an

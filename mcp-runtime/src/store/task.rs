@@ -1,14 +1,12 @@
 //! Tasks and their results, which clients ask for until they expire.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    fmt,
-    sync::Arc,
-    time::SystemTime,
-};
+use std::{fmt, sync::Arc, time::SystemTime};
 
 use super::StoreFuture;
-use crate::sync::{Mutex, MutexGuard};
+use crate::{
+    admission::{Full, OwnedEntry, OwnedTable, Owner, Quota},
+    sync::{Mutex, MutexGuard},
+};
 
 /// What a [`TaskStore`] gives: it may have to wait for a network.
 pub type Stored<'a, T> = StoreFuture<'a, Result<T, Box<dyn std::error::Error + Send + Sync>>>;
@@ -21,6 +19,7 @@ pub struct TaskRecord {
     json: Arc<str>,
     running: bool,
     expires: SystemTime,
+    share: Option<Arc<str>>,
 }
 
 impl TaskRecord {
@@ -33,7 +32,21 @@ impl TaskRecord {
         running: bool,
         expires: SystemTime,
     ) -> Self {
-        Self { id: id.into(), owner, json: json.into(), running, expires }
+        Self { id: id.into(), owner, json: json.into(), running, expires, share: None }
+    }
+
+    /// Sets whose share of the store it uses.
+    #[must_use]
+    pub fn with_share(mut self, share: impl Into<Arc<str>>) -> Self {
+        self.share = Some(share.into());
+        self
+    }
+
+    /// Whose share of the store it uses, for stores that limit each client: a digest of the principal, or an address. It
+    /// says nothing about who may see the task.
+    #[must_use]
+    pub fn share(&self) -> Option<&str> {
+        self.share.as_deref()
     }
 
     /// The wire's `taskId`: random, and a secret wherever callers are not told apart.
@@ -103,26 +116,20 @@ pub trait TaskStore: Send + Sync {
     fn remove<'a>(&'a self, id: &'a str) -> Stored<'a, ()>;
 }
 
-/// Tasks in this process's memory, so many and so many bytes of them; when it is full, no task can begin before
-/// another expires.
+/// Tasks in this process's memory, so many and so many bytes of them, and of one client half of that. When its share is
+/// full, no task of it can begin before another expires.
 #[derive(Debug)]
 pub struct MemoryTasks {
-    max_tasks: usize,
-    max_bytes: usize,
-    kept: Mutex<Kept>,
+    kept: Mutex<OwnedTable<Arc<str>, TaskRecord, SystemTime>>,
 }
 
-#[derive(Debug, Default)]
-struct Kept {
-    records: HashMap<Arc<str>, TaskRecord>,
-    by_expiry: BTreeSet<(SystemTime, Arc<str>)>,
-    bytes: usize,
-}
+/// The tasks and bytes of the default store.
+const DEFAULT_LIMITS: (usize, usize) = (10_000, 64 << 20);
 
 impl Default for MemoryTasks {
     /// Up to 10 000 tasks and 64 MiB.
     fn default() -> Self {
-        Self::new(10_000, 64 << 20)
+        Self::new(DEFAULT_LIMITS.0, DEFAULT_LIMITS.1)
     }
 }
 
@@ -130,44 +137,35 @@ impl MemoryTasks {
     /// A store for at most so many tasks, which together have at most so many bytes.
     #[must_use]
     pub fn new(max_tasks: usize, max_bytes: usize) -> Self {
-        Self { max_tasks, max_bytes, kept: Mutex::default() }
+        Self::of(Quota::half(max_tasks), Quota::half(max_bytes))
+    }
+
+    /// The default store, of which one client may use that percentage.
+    pub(crate) fn with_share_percent(percent: u8) -> Self {
+        let (tasks, bytes) = DEFAULT_LIMITS;
+        Self::of(Quota::new(tasks, percent), Quota::new(bytes, percent))
+    }
+
+    fn of(tasks: Quota, bytes: Quota) -> Self {
+        Self { kept: Mutex::new(OwnedTable::new(tasks, bytes)) }
     }
 
     /// What is kept, without that which has expired.
-    fn kept(&self, now: SystemTime) -> MutexGuard<'_, Kept> {
+    fn kept(&self, now: SystemTime) -> MutexGuard<'_, OwnedTable<Arc<str>, TaskRecord, SystemTime>> {
         let mut kept = self.kept.lock();
-        while let Some((expires, id)) = kept.by_expiry.first()
-            && *expires <= now
-        {
-            let id = Arc::clone(id);
-            kept.remove(&id);
-        }
+        kept.expire(now);
         kept
     }
 
-    fn put_at(&self, task: TaskRecord, now: SystemTime) -> Result<(), String> {
-        let mut kept = self.kept(now);
-        let before = kept.records.get(&task.id).map_or(0, TaskRecord::bytes);
-        if before == 0 && kept.records.len() >= self.max_tasks {
-            return Err(format!("{} tasks are kept, and no more", self.max_tasks));
-        }
-        if kept.bytes - before + task.bytes() > self.max_bytes {
-            return Err(format!("the tasks that are kept have {} bytes, and no more fit", self.max_bytes));
-        }
-        kept.remove(&task.id);
-        kept.bytes += task.bytes();
-        kept.by_expiry.insert((task.expires, Arc::clone(&task.id)));
-        kept.records.insert(Arc::clone(&task.id), task);
-        Ok(())
-    }
-}
-
-impl Kept {
-    fn remove(&mut self, id: &str) {
-        if let Some(record) = self.records.remove(id) {
-            self.bytes -= record.bytes();
-            self.by_expiry.remove(&(record.expires, record.id));
-        }
+    fn put_at(&self, task: TaskRecord, now: SystemTime) -> Result<(), &'static str> {
+        let owner =
+            task.share.clone().or_else(|| task.owner.clone()).map_or_else(Owner::local, Owner::from_text);
+        let (id, bytes, expires) = (Arc::clone(&task.id), task.bytes(), task.expires);
+        let entry = OwnedEntry { owner, bytes, expires, value: task };
+        self.kept(now).put(id, entry).map_err(|full| match full {
+            Full::Share => "the tasks of one client fill its share of the store",
+            Full::Table => "the store is full of tasks",
+        })
     }
 }
 
@@ -178,7 +176,7 @@ impl TaskStore for MemoryTasks {
     }
 
     fn get<'a>(&'a self, id: &'a str) -> Stored<'a, Option<TaskRecord>> {
-        let found = self.kept(SystemTime::now()).records.get(id).cloned();
+        let found = self.kept(SystemTime::now()).get(id).cloned();
         Box::pin(std::future::ready(Ok(found)))
     }
 
@@ -211,8 +209,8 @@ mod tests {
         store.put_at(task("b", 20, 200), at(99)).expect("it is there already");
         store.put_at(task("c", 10, 300), at(100)).expect("`a` has expired");
         let kept = store.kept(at(100));
-        assert_eq!(kept.records.len(), 2);
-        assert!(!kept.records.contains_key("a"));
+        assert_eq!(kept.size().0, 2);
+        assert!(kept.get("a").is_none());
     }
 
     #[test]
@@ -225,6 +223,16 @@ mod tests {
         let mut kept = store.kept(at(0));
         kept.remove("a");
         kept.remove("b");
-        assert_eq!((kept.bytes, kept.by_expiry.len()), (0, 0));
+        assert_eq!(kept.size(), (0, 0));
+    }
+
+    #[test]
+    fn tasks_of_one_client_fill_its_share_only() {
+        let store = MemoryTasks::new(4, 1 << 20);
+        let of = |id: &str, share: &str| task(id, 10, 100).with_share(share);
+        store.put_at(of("a", "192.0.2.1"), at(0)).unwrap();
+        store.put_at(of("b", "192.0.2.1"), at(0)).unwrap();
+        store.put_at(of("c", "192.0.2.1"), at(0)).expect_err("its share is full");
+        store.put_at(of("c", "192.0.2.2"), at(0)).expect("another client");
     }
 }

@@ -11,10 +11,11 @@ use std::{collections::HashMap, fmt, pin::pin, sync::Arc, time::Duration};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use tokio::sync::Notify;
 
+use running_task::TaskOwners;
 pub(crate) use running_task::{FinalReply, RunningTask, StoreUpdate, TaskEnd};
 
 use crate::{
-    admission::{SharePermit, Shares},
+    admission::{Owner, Permit, Quota, Shares},
     crypto::random_bytes,
     events::Hub,
     jsonrpc::ProtocolError,
@@ -62,7 +63,7 @@ pub(crate) struct Tasks {
 pub(crate) struct TaskPermit {
     tasks: Arc<Tasks>,
     pub(crate) task: Arc<RunningTask>,
-    _permit: SharePermit,
+    _permit: Permit,
 }
 
 /// A task that a client requests.
@@ -81,26 +82,36 @@ impl fmt::Debug for Tasks {
 }
 
 impl Tasks {
-    /// `hub` notifies the subscribers of the tasks.
-    pub(crate) fn new(options: TaskOptions, store: Option<Arc<dyn TaskStore>>, hub: Hub) -> Arc<Self> {
-        let permits = Shares::new(options.max_running);
-        let store = store.unwrap_or_else(|| Arc::new(MemoryTasks::default()));
+    /// One owner may have that percentage of all tasks. `hub` notifies the subscribers of the tasks.
+    pub(crate) fn new(
+        options: TaskOptions,
+        store: Option<Arc<dyn TaskStore>>,
+        share_percent: u8,
+        hub: Hub,
+    ) -> Arc<Self> {
+        let permits = Shares::new(Quota::new(options.max_running, share_percent));
+        let store = store.unwrap_or_else(|| Arc::new(MemoryTasks::with_share_percent(share_percent)));
         Arc::new(Self { running: Mutex::default(), permits, options, store, idle: Notify::new(), hub })
     }
 
-    /// Starts a task of that owner.
+    /// Starts a task that belongs to a principal, if that is known, and uses the share of `sharer`.
     ///
     /// # Errors
-    /// Too many tasks run, or the operating system provides no randomness for an id that cannot be guessed.
-    pub(crate) fn start(self: &Arc<Self>, owner: Option<Arc<str>>) -> Result<TaskPermit, ProtocolError> {
+    /// Too many tasks run, of all clients or of this one, or the operating system provides no randomness for an id that cannot be guessed.
+    pub(crate) fn start(
+        self: &Arc<Self>,
+        owner: Option<Arc<str>>,
+        sharer: Owner,
+    ) -> Result<TaskPermit, ProtocolError> {
         let random = random_bytes::<18>()
             .map_err(|_| ProtocolError::internal("the operating system provides no randomness"))?;
         let id: Arc<str> = URL_SAFE_NO_PAD.encode(random).into();
-        let Some(permit) = self.permits.try_acquire(owner.clone()) else {
+        let Some(permit) = self.permits.try_acquire(&sharer, 1) else {
             return Err(ProtocolError::internal("too many tasks are running; try again later"));
         };
         let TaskOptions { ttl, poll_interval, .. } = &self.options;
-        let task = RunningTask::new(id.clone(), owner, *ttl, *poll_interval, self.hub.clone());
+        let owners = TaskOwners { owner, sharer };
+        let task = RunningTask::new(id.clone(), owners, *ttl, *poll_interval, self.hub.clone());
         self.running.lock().insert(id, task.clone());
         Ok(TaskPermit { tasks: self.clone(), task, _permit: permit })
     }
@@ -108,7 +119,7 @@ impl Tasks {
     /// The task of that id, if it belongs to this owner and runs in this process.
     pub(crate) fn running(&self, id: &str, owner: Option<&str>) -> Option<Arc<RunningTask>> {
         let task = self.running.lock().get(id).cloned()?;
-        (task.owner.as_deref() == owner && !task.has_expired()).then_some(task)
+        (task.owners.owner.as_deref() == owner && !task.has_expired()).then_some(task)
     }
 
     /// The task of that id, if it belongs to this owner.
@@ -227,7 +238,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        context::TaskHandle as _,
+        context::{ClientFeature, PendingRequest, TaskHandle as _},
         events::{ListChanges, Subscriber},
     };
 
@@ -254,10 +265,11 @@ mod tests {
     async fn a_subscriber_gets_the_current_state_of_a_task_and_keeps_it_from_expiring() {
         let hub = Hub::default();
         let options = TaskOptions { ttl: Duration::from_secs(60), ..TaskOptions::default() };
-        let tasks = Tasks::new(options, None, hub.clone());
-        let (subscribed, other) = (tasks.start(None).unwrap(), tasks.start(None).unwrap());
+        let tasks = Tasks::new(options, None, 50, hub.clone());
+        let (subscribed, other) =
+            (tasks.start(None, Owner::local()).unwrap(), tasks.start(None, Owner::local()).unwrap());
         let filter = hub.filter(ListChanges::default());
-        let mut subscriber = hub.subscribe(filter.clone(), None, false).unwrap();
+        let mut subscriber = hub.subscribe(filter.clone(), None, false, &Owner::local()).unwrap();
         assert!(subscribed.task.subscribe(&filter));
 
         other.task.report_progress(1.0, None, None);
@@ -280,12 +292,31 @@ mod tests {
         assert_eq!(notifications(&mut subscriber)[0]["params"]["status"], "completed");
         assert!(!subscribed.task.subscribe(&filter), "it no longer changes");
 
-        let third = tasks.start(None).unwrap();
+        let third = tasks.start(None, Owner::local()).unwrap();
         assert!(third.task.subscribe(&filter));
         drop((subscriber, filter));
         assert!(
             tokio::time::timeout(limit, third.task.wait_for_stop()).await.is_ok(),
             "it has no subscriber"
         );
+    }
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_waits_for_its_client_expires_though_that_listens() {
+        let hub = Hub::default();
+        let options = TaskOptions { ttl: Duration::from_secs(60), ..TaskOptions::default() };
+        let tasks = Tasks::new(options, None, 50, hub.clone());
+        let waiting = tasks.start(None, Owner::local()).unwrap();
+        let filter = hub.filter(ListChanges::default());
+        let _subscriber = hub.subscribe(filter.clone(), None, false, &Owner::local()).unwrap();
+        assert!(waiting.task.subscribe(&filter));
+        let request = PendingRequest {
+            key: "name".into(),
+            requires: ClientFeature::Roots,
+            method: "roots/list",
+            params: b"{}".to_vec(),
+        };
+        let _response = waiting.task.request_input(&request);
+        let limit = Duration::from_secs(600);
+        assert!(tokio::time::timeout(limit, waiting.task.wait_for_stop()).await.is_ok());
     }
 }

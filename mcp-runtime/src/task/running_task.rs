@@ -16,6 +16,7 @@ use tokio::{
 };
 
 use crate::{
+    admission::Owner,
     context::{PendingRequest, TaskHandle},
     events::{Change, Filter, Hub, TaskChange, TaskView},
     jsonrpc::{Object, ProtocolError},
@@ -27,7 +28,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct RunningTask {
     pub(super) id: Arc<str>,
-    pub(super) owner: Option<Arc<str>>,
+    pub(super) owners: TaskOwners,
     created: SystemTime,
     ttl: Duration,
     poll_interval: Duration,
@@ -40,6 +41,15 @@ pub(crate) struct RunningTask {
     weak_self: Weak<Self>,
     /// Every subscribed filter holds a clone.
     subscribed: Arc<()>,
+}
+
+/// Whose task it is.
+#[derive(Debug)]
+pub(super) struct TaskOwners {
+    /// The digest of the principal, who alone may request the task; `None` where callers are not identified.
+    pub(super) owner: Option<Arc<str>>,
+    /// Whose share of the store it uses.
+    pub(super) sharer: Owner,
 }
 
 #[derive(Debug)]
@@ -151,7 +161,7 @@ fn millis(duration: Duration) -> u64 {
 impl RunningTask {
     pub(super) fn new(
         id: Arc<str>,
-        owner: Option<Arc<str>>,
+        owners: TaskOwners,
         ttl: Duration,
         poll_interval: Duration,
         hub: Hub,
@@ -170,7 +180,7 @@ impl RunningTask {
         let (changed, stopped) = (Notify::new(), Notify::new());
         Arc::new_cyclic(|weak_self| Self {
             id,
-            owner,
+            owners,
             created: now,
             ttl,
             poll_interval,
@@ -196,6 +206,11 @@ impl RunningTask {
         if let Some(task) = self.weak_self.upgrade().filter(|_| self.has_subscribers()) {
             self.hub.publish(Change::Task(TaskChange(task)));
         }
+    }
+
+    /// Whether it waits for responses of its client.
+    fn is_waiting(&self) -> bool {
+        !self.state.lock().requests.is_empty()
     }
 
     fn has_subscribers(&self) -> bool {
@@ -283,11 +298,12 @@ impl RunningTask {
         let running = state.end.is_none();
         let record = TaskRecord::new(
             self.id.clone(),
-            self.owner.clone(),
+            self.owners.owner.clone(),
             json_text(json),
             running,
             SystemTime::now() + left,
-        );
+        )
+        .with_share(self.owners.sharer.as_str().clone());
         if running { StoreUpdate::Running(record) } else { StoreUpdate::Ended(record) }
     }
 
@@ -317,13 +333,14 @@ impl RunningTask {
         self.stopped.notify_one();
     }
 
-    /// Waits until the task is stopped, or expires without a subscriber.
+    /// Waits until the task is stopped, or expires: while its function works, a subscriber keeps it from that.
     pub(crate) async fn wait_for_stop(&self) {
         let expired = async {
             loop {
                 let expires = self.state.lock().expires;
                 if expires <= Instant::now() {
-                    if !self.has_subscribers() {
+                    // a task that waits for its client waits in vain if that only listens
+                    if self.is_waiting() || !self.has_subscribers() {
                         return;
                     }
                     self.extend();

@@ -325,7 +325,12 @@ impl TestServer {
         if !accepted.is_empty() {
             acknowledged["resourceSubscriptions"] = accepted.into();
         }
-        match self.client.connection.server.hub().subscribe(subscriptions, None, false) {
+        match self.client.connection.server.hub().subscribe(
+            subscriptions,
+            None,
+            false,
+            &crate::admission::Owner::local(),
+        ) {
             Some(subscriber) => Changes::new(ChangeSource::Session(subscriber), acknowledged),
             None => panic!("the server has too many subscribers"),
         }

@@ -9,7 +9,7 @@ use std::{
     collections::VecDeque,
     ops::Range,
     pin::pin,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     task::{Context as TaskContext, Poll, Waker},
     time::Duration,
 };
@@ -19,12 +19,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::writer::{ConnectionWriter, OutputBuffer};
 use crate::{
-    admission::Budget,
+    admission::{Owner, Shares},
     blocking::CallPermit,
-    connection::{ClientConnection, PendingResponse, RequestContext, SessionState},
+    connection::{ClientConnection, NOT_INITIALIZED, PendingResponse, RequestContext, SessionState},
     dispatch::{
         Batch, Calls, ConnectionState, ListenStream, OpenRequests, Registration, Reply, Request,
-        RequestRevision, RunningRequest, StartedRequest, THE_CLIENT, encode, id_in_use, resolve_revision,
+        RequestRevision, RunningRequest, StartedRequest, THE_CLIENT, encode, id_in_use, is_initialized,
+        resolve_revision,
     },
     events::{Filter, ListChanges, Subscriber},
     jsonrpc::{JsonRpcMessage, MalformedMessage, ProtocolError, parse, parse_batch, write_error_response},
@@ -157,6 +158,9 @@ impl ClientConnection for StreamClient {
         if self.state.closed.is_cancelled() {
             return Err("it has closed the connection");
         }
+        if !self.state.initialized.load(Ordering::Acquire) {
+            return Err(NOT_INITIALIZED);
+        }
         self.state.pending.expect_response(THE_CLIENT)
     }
 
@@ -176,8 +180,14 @@ pub(crate) struct ConnectionParts {
     pub(crate) runtime: Handle,
     /// The context of the client's requests; its `connection` is the HTTP request that opened this connection.
     pub(crate) context: RequestContext,
-    /// The budget for requests of all connections, if they share one.
-    pub(crate) requests: Option<Arc<Budget>>,
+    /// The limit on requests that it shares with other connections, if there is one.
+    pub(crate) requests: Option<SharedRequests>,
+}
+
+/// A limit on requests, and whose share of it a connection uses.
+pub(crate) struct SharedRequests {
+    pub(crate) permits: Arc<Shares>,
+    pub(crate) owner: Owner,
 }
 
 /// The reading side of one connection.
@@ -349,7 +359,12 @@ impl StreamConnection {
     fn subscribe_to_changes(&self, filter: Arc<Filter>, out: &mut OutputBuffer) {
         out.flush(&self.scheduler.writer);
         let RequestContext { caller, authenticated, .. } = &self.legacy;
-        match self.scheduler.server.hub().subscribe(filter, caller.clone(), *authenticated) {
+        match self.scheduler.server.hub().subscribe(
+            filter,
+            caller.clone(),
+            *authenticated,
+            &self.legacy.owner(),
+        ) {
             Some(subscriber) => self.scheduler.notify_changes(subscriber),
             None => tracing::warn!(
                 "a client is not notified of changes: too many subscribers\nraise `max_subscribers`"
@@ -388,6 +403,9 @@ impl StreamConnection {
             },
         };
         let Some(error) = refusal else {
+            if messages.contains_initialized() {
+                self.scheduler.state.initialized.store(true, Ordering::Release);
+            }
             let clients = Some(self.scheduler.open_requests());
             let batch = self.scheduler.server.start_batch(messages, &self.legacy, clients, &mut Vec::new());
             return self.scheduler.answer_batch(batch.calls, out);
@@ -425,7 +443,7 @@ pub(crate) struct RequestScheduler {
     writer: Arc<ConnectionWriter>,
     runtime: Handle,
     state: Arc<ConnectionState>,
-    requests: Option<Arc<Budget>>,
+    requests: Option<SharedRequests>,
     table: Mutex<SchedulerTable>,
     /// Notified when the last request has ended.
     idle: Notify,
@@ -455,13 +473,13 @@ struct QueuedMessage {
 }
 
 impl RequestScheduler {
-    /// A scheduler without requests; `requests` is the budget shared with other connections, if any.
+    /// A scheduler without requests; `requests` is the limit shared with other connections, if any.
     fn new(
         server: Server,
         writer: Arc<ConnectionWriter>,
         runtime: Handle,
         state: Arc<ConnectionState>,
-        requests: Option<Arc<Budget>>,
+        requests: Option<SharedRequests>,
     ) -> Arc<Self> {
         Arc::new(Self {
             server,
@@ -514,6 +532,9 @@ impl RequestScheduler {
 
     /// Serves a notification; messages of which every request has been cancelled leave the queue.
     fn receive_notification(&self, message: &JsonRpcMessage<'_>) {
+        if is_initialized(message) {
+            return self.state.initialized.store(true, Ordering::Release);
+        }
         self.open_requests().handle_notification(message);
         let mut table = self.table();
         let SchedulerTable { queue, queued_bytes, .. } = &mut *table;
@@ -526,10 +547,10 @@ impl RequestScheduler {
 
     /// Starts a request.
     fn start_request(&self, request: Request<'_>, registrations: &mut Vec<Registration>) -> StartedRequest {
-        let Some(budget) = &self.requests else {
+        let Some(SharedRequests { permits, owner }) = &self.requests else {
             return self.server.start_request(request, Some(self.open_requests()), registrations);
         };
-        let Some(permit) = budget.try_acquire(1) else {
+        let Some(permit) = permits.try_acquire(owner, 1) else {
             return StartedRequest::Reply(Admission::Busy.error().into());
         };
         match self.server.start_request(request, Some(self.open_requests()), registrations) {

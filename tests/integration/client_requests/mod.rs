@@ -1,5 +1,6 @@
 //! Client requests: elicitation, sampling and roots, in calls of legacy and modern clients.
 
+mod before_initialized;
 mod elicitation;
 mod sampling_and_roots;
 mod url_elicitation;

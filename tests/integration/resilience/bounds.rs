@@ -108,8 +108,8 @@ async fn until_status(at: SocketAddr, status: u16) {
 #[tokio::test]
 async fn a_request_takes_its_permit_before_its_body_is_read() {
     within(async {
-        let served =
-            HttpServer::start(mcp_runtime::server!().tool::<here>().http(|http| http.max_requests(2))).await;
+        let builder = mcp_runtime::server!().tool::<here>().http(|http| http.max_requests(2));
+        let served = HttpServer::start(builder.limits(|limits| limits.max_share_percent(100))).await;
         let bodies = [unfinished(served.address).await, unfinished(served.address).await];
         until_status(served.address, 503).await;
         drop(bodies);
@@ -134,7 +134,8 @@ async fn calls_over_http_sse_are_bounded_like_requests() {
         let builder = mcp_runtime::server!()
             .tool::<here>()
             .tool::<wait>()
-            .http(|http| http.legacy_sse("/sse").max_requests(4));
+            .http(|http| http.legacy_sse("/sse").max_requests(4))
+            .limits(|limits| limits.max_share_percent(100));
         let served = HttpServer::start(builder.state(entered.clone()).state(release.clone())).await;
         let mut one = HttpSse::open(served.address, "/sse", &[]).await;
         let mut two = HttpSse::open(served.address, "/sse", &[]).await;
@@ -197,6 +198,8 @@ async fn responses_and_cancellations_reach_a_full_server() {
         let at = served.address;
         let capabilities = json!({ "elicitation": {} });
         let session = HttpRequest::initialize_with("2025-11-25", &capabilities).send(at).await.session();
+        let initialized = HttpRequest::notification("notifications/initialized", &json!({}));
+        assert_eq!(initialized.session(&session).send(at).await.status, 202);
         for id in [1, 2] {
             let call = HttpRequest::legacy(&session, id, "tools/call", &json!({ "name": "ask" }));
             let mut events = EventStream::open(&call, at).await.expect("a stream");

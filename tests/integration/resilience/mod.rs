@@ -6,6 +6,7 @@ mod callers;
 mod framing;
 mod legacy;
 mod options;
+mod owners;
 mod permits;
 mod slow_clients;
 mod stdio;

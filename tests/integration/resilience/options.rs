@@ -288,7 +288,10 @@ async fn unfinished(at: SocketAddr, bytes: usize) -> HttpConnection {
 #[tokio::test]
 async fn unfinished_bodies_share_a_byte_budget() {
     within(async {
-        let builder = mcp_runtime::server!().tool::<here>().http(|http| http.max_unfinished_bytes(64 << 10));
+        let builder = mcp_runtime::server!()
+            .tool::<here>()
+            .http(|http| http.max_unfinished_bytes(64 << 10))
+            .limits(|limits| limits.max_share_percent(100));
         let served = HttpServer::start(builder).await;
         let at = served.address;
         for finish in [true, false] {

@@ -62,7 +62,8 @@ async fn a_thousand_subscriptions_of_one_connection_leave_no_task() {
 #[tokio::test]
 async fn a_thousand_streams_over_http_leave_nothing() {
     within(async {
-        let server = builder().limits(|limits| limits.max_subscribers(100)).build().unwrap();
+        let limited = builder().limits(|limits| limits.max_subscribers(100).max_share_percent(100));
+        let server = limited.build().unwrap();
         let served = HttpServer::of(&server).await;
         let tasks = Handle::current().metrics().num_alive_tasks();
         let filter = json!({ "toolsListChanged": true });

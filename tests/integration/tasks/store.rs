@@ -65,7 +65,8 @@ async fn replicas_with_a_shared_store_serve_each_others_tasks() {
     assert_eq!(there.task(&id).await, task);
     // a store deserializes its records
     let record = shared.0.lock().unwrap()[&id].clone();
-    let again = TaskRecord::new(record.id(), None, record.json(), record.is_running(), record.expires());
+    let again = TaskRecord::new(record.id(), None, record.json(), record.is_running(), record.expires())
+        .with_share(record.share().expect("a share"));
     assert_eq!(again, record);
 }
 

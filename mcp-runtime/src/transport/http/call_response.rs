@@ -15,6 +15,7 @@ use tokio::time::{Sleep, sleep};
 
 use super::{
     connection::RequestConnection,
+    endpoint::Endpoint,
     http_error::HttpError,
     response_body::{
         ResponseBody, copy_status_and_headers, empty_response, event_stream_response, json_response,
@@ -22,13 +23,13 @@ use super::{
     sse::write_event,
 };
 use crate::{
+    admission::Permit,
     connection::{Outbound, Receiver},
     dispatch::{Calls, ListenStream, Reply, encode},
     protocol::Revision,
     server::Server,
     spawn::spawn,
 };
-use tokio_util::sync::CancellationToken;
 
 /// After this time without a result the response becomes an event stream, which can be kept alive.
 const MAX_SILENCE: Duration = Duration::from_secs(10);
@@ -180,15 +181,19 @@ pub(super) async fn drive_calls(server: &Server, calls: &mut Calls, outbound: &O
     .await;
 }
 
-/// Answers `subscriptions/listen` with its stream, which does not count as a running request.
+/// Answers `subscriptions/listen` with its stream, which does not count as a running request; `permit` is that of the
+/// stream.
 pub(super) fn subscription_response(
     mut subscription: ListenStream,
+    endpoint: &Endpoint,
     connection: &RequestConnection,
-    shutdown: CancellationToken,
+    permit: Permit,
 ) -> Response<ResponseBody> {
+    let shutdown = endpoint.shutdown.clone();
     let outbound = connection.outbound().clone();
     let receiver = Receiver::new(outbound.clone());
     spawn(async move {
+        let _permit = permit;
         let messages = async {
             // changes that the client has not read yet are kept in the hub, each of them once
             while outbound.wait_for_capacity().await

@@ -3,6 +3,7 @@
 
 use std::{
     fmt,
+    net::IpAddr,
     sync::{Arc, OnceLock},
 };
 
@@ -11,8 +12,10 @@ use serde_json::value::RawValue;
 
 use super::{header_params::check_header_params, headers::Accepts};
 use crate::{
-    admission::Budget,
-    connection::{ClientConnection, HeaderParam, Outbound, PendingResponse, SessionState},
+    admission::{Owner, Shares},
+    connection::{
+        ClientConnection, HeaderParam, Outbound, PendingResponse, Principal, SessionState, find_owner,
+    },
     jsonrpc::ProtocolError,
 };
 
@@ -20,16 +23,58 @@ use crate::{
 pub(super) struct RequestConnection {
     parts: Parts,
     accepts: Accepts,
+    sender: RequestSender,
+    caller: OnceLock<Arc<Principal>>,
     /// Created when the first message is sent before the result.
     outbound: OnceLock<Arc<Outbound>>,
-    budget: Arc<Budget>,
+    unread: Arc<Shares>,
+}
+
+/// What is known of a request's sender besides its caller.
+#[derive(Debug)]
+pub(super) struct RequestSender {
+    pub(super) peer: Option<Peer>,
+    /// Whether the server identifies callers.
+    pub(super) authenticated: bool,
+}
+
+/// The client's address, and the owner that it stands for.
+#[derive(Debug, Clone)]
+pub(super) struct Peer {
+    pub(super) address: IpAddr,
+    pub(super) owner: Owner,
+}
+
+impl Peer {
+    pub(super) fn new(address: IpAddr) -> Self {
+        Self { address, owner: Owner::address(address) }
+    }
 }
 
 impl RequestConnection {
-    /// `budget`: bytes of messages that clients have not read yet.
-    pub(super) fn new(parts: Parts, budget: Arc<Budget>) -> Arc<Self> {
+    /// `unread`: bytes of messages that clients have not read yet.
+    pub(super) fn new(parts: Parts, sender: RequestSender, unread: Arc<Shares>) -> Arc<Self> {
         let accepts = Accepts::read(&parts.headers);
-        Arc::new(Self { parts, accepts, outbound: OnceLock::new(), budget })
+        let (caller, outbound) = (OnceLock::new(), OnceLock::new());
+        Arc::new(Self { parts, accepts, sender, caller, outbound, unread })
+    }
+
+    /// Sets who sent the request, once the server has found out.
+    pub(super) fn set_caller(&self, caller: Arc<Principal>) {
+        // only the first look at the request's head sets it
+        let _unchanged = self.caller.set(caller);
+    }
+
+    pub(super) fn sender(&self) -> &RequestSender {
+        &self.sender
+    }
+
+    /// Whose share of each limit the request uses.
+    pub(super) fn owner(&self) -> Owner {
+        match (self.caller.get(), &self.sender.peer) {
+            (None, Some(peer)) => peer.owner.clone(),
+            (caller, _) => find_owner(caller.map(|caller| &**caller), self.sender.authenticated, None),
+        }
     }
 
     pub(super) fn parts(&self) -> &Parts {
@@ -43,7 +88,7 @@ impl RequestConnection {
 
     /// The messages to the client.
     pub(super) fn outbound(&self) -> &Arc<Outbound> {
-        self.outbound.get_or_init(|| Outbound::new(self.budget.clone()))
+        self.outbound.get_or_init(|| Outbound::new(self.unread.clone(), self.owner()))
     }
 
     /// Whether messages have to be sent before the result.

@@ -1,16 +1,24 @@
 //! What all requests to one endpoint share: the server, its options, where a request comes from, and the limits: how many
 //! requests run, how many streams are open, and how many bytes are buffered. A request that exceeds one is refused as busy.
 
-use std::{any::Any, sync::Arc};
+use std::{
+    any::Any,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 use http::request::Parts;
 use tokio_util::sync::CancellationToken;
 
-use super::{connection::RequestConnection, headers::ProtocolHeaders, http_error::HttpError};
+use super::{
+    connection::{Peer, RequestConnection, RequestSender},
+    headers::ProtocolHeaders,
+    http_error::HttpError,
+};
 use crate::{
-    admission::{Budget, Permit},
+    admission::{Owner, Permit, Shares},
     blocking,
-    config::HttpOptions,
+    config::{HttpOptions, Limits},
     connection::{ClientConnection, ClientData, Principal, RequestContext},
     dispatch::Calls,
     extensions::Extensions,
@@ -37,20 +45,41 @@ pub(super) struct PostRequest<'a> {
 }
 
 impl Endpoint {
-    pub(super) fn new(server: &Server) -> Arc<Self> {
-        let options = server.options().http.clone();
+    /// `connections`: how many are accepted, if the server accepts them itself.
+    pub(super) fn new(server: &Server, connections: Option<usize>) -> Arc<Self> {
+        let mut options = server.options().http.clone();
+        if let Some(connections) = connections {
+            // the rest is for requests, whoever opens streams
+            let most = connections / 4 * 3 + connections % 4 * 3 / 4;
+            options.max_streams = options.max_streams.min(most.max(1));
+        }
         Arc::new(Self {
             server: server.clone(),
-            budgets: Budgets::new(&options),
+            budgets: Budgets::new(&options, &server.options().limits),
             no_extensions: Arc::default(),
             shutdown: CancellationToken::default(),
             options,
         })
     }
 
+    /// The client's side of a request; `peer` is the other end of its TCP connection, where the server accepted that.
+    pub(super) fn connection(&self, parts: Parts, peer: Option<Peer>) -> Arc<RequestConnection> {
+        let peer = peer.or_else(|| peer_address(&parts).map(Peer::new));
+        let named = self.options.client_address.as_ref();
+        let named = named.and_then(|find| find(&parts, peer.as_ref().map(|peer| peer.address)));
+        let sender = RequestSender {
+            peer: named.map(Peer::new).or(peer),
+            authenticated: self.options.caller.is_some(),
+        };
+        RequestConnection::new(parts, sender, self.budgets.outbound.clone())
+    }
+
     /// The caller, as the head of a request identifies it.
-    pub(super) fn caller(&self, parts: &Parts) -> Option<Arc<Principal>> {
-        self.options.caller.as_ref().and_then(|find| find(parts)).map(Arc::new)
+    pub(super) fn caller(&self, connection: &RequestConnection) -> Option<Arc<Principal>> {
+        let find = self.options.caller.as_ref()?;
+        let caller = Arc::new(find(connection.parts())?);
+        connection.set_caller(caller.clone());
+        Some(caller)
     }
 
     /// The context of a request.
@@ -61,11 +90,14 @@ impl Endpoint {
         caller: Option<Arc<Principal>>,
         client: ClientData,
     ) -> RequestContext {
+        let RequestSender { peer, authenticated } = request.sender();
+        let (address, authenticated) = (peer.as_ref().map(|peer| peer.address), *authenticated);
         RequestContext {
             connection: Some(connection),
             extensions: self.extensions(request),
             caller,
-            authenticated: self.options.caller.is_some(),
+            authenticated,
+            address,
             client,
         }
     }
@@ -85,23 +117,32 @@ impl Endpoint {
     }
 }
 
-/// The budgets of one endpoint.
+/// The address that the HTTP server has put into a request, which did not come through [`serve`](super::serve).
+fn peer_address(parts: &Parts) -> Option<IpAddr> {
+    #[cfg(feature = "axum")]
+    if let Some(info) = parts.extensions.get::<axum::extract::ConnectInfo<SocketAddr>>() {
+        return Some(info.0.ip());
+    }
+    parts.extensions.get::<SocketAddr>().map(SocketAddr::ip)
+}
+
+/// The limits of one endpoint, which its clients share.
 #[derive(Debug)]
 pub(super) struct Budgets {
     /// Requests that run concurrently.
-    pub(super) requests: Arc<Budget>,
+    pub(super) requests: Arc<Shares>,
     /// Responses and notifications that are read while `requests` is exhausted.
-    messages: Arc<Budget>,
+    messages: Arc<Shares>,
     /// Calls that continue after their client has disconnected.
-    detached: Arc<Budget>,
+    detached: Arc<Shares>,
     /// Streams that are opened with GET.
-    pub(super) streams: Arc<Budget>,
+    pub(super) streams: Arc<Shares>,
     /// Standalone streams that wait for their clients to reconnect.
-    pub(super) waiting: Arc<Budget>,
+    pub(super) waiting: Arc<Shares>,
     /// Bytes of request bodies that are not complete yet.
-    pub(super) bodies: Arc<Budget>,
+    pub(super) bodies: Arc<Shares>,
     /// Bytes of messages that clients have not read yet.
-    pub(super) outbound: Arc<Budget>,
+    pub(super) outbound: Arc<Shares>,
 }
 
 /// The permit to read one message.
@@ -109,19 +150,37 @@ pub(super) enum MessagePermit {
     /// Taken from the requests that run concurrently; the message's call keeps it.
     Request(Permit),
     /// For a response or a notification while `requests` is exhausted: running calls may be waiting for it.
-    Message { _permit: Permit },
+    Message(Permit),
 }
 
 impl MessagePermit {
     /// The permit for the message's request.
     ///
     /// # Errors
-    /// Too many requests are running.
-    pub(super) fn into_request_permit(self) -> Result<Permit, HttpError> {
+    /// Too many requests are running, of all clients or of this owner.
+    pub(super) fn into_request_permit(
+        self,
+        budgets: &Budgets,
+        connection: &RequestConnection,
+    ) -> Result<Permit, HttpError> {
         match self {
-            Self::Request(permit) => Ok(permit),
-            Self::Message { .. } => Err(HttpError::busy()),
+            Self::Request(permit)
+                if permit.is_charged() || budgets.requests.has_room(|| connection.owner()) =>
+            {
+                Ok(permit)
+            }
+            Self::Request(_) => Err(HttpError::busy()),
+            Self::Message(_) => Err(HttpError::busy()),
         }
+    }
+
+    /// Charges the permit to the owner of a message whose body has not arrived yet.
+    ///
+    /// # Errors
+    /// The owner waits for too many bodies.
+    pub(super) fn charge(&mut self, owner: &Owner) -> Result<(), HttpError> {
+        let (Self::Request(permit) | Self::Message(permit)) = self;
+        permit.try_charge(owner).then_some(()).ok_or_else(HttpError::busy)
     }
 }
 
@@ -129,41 +188,44 @@ impl MessagePermit {
 const MAX_MESSAGES: usize = 64;
 
 impl Budgets {
-    fn new(options: &HttpOptions) -> Self {
+    fn new(options: &HttpOptions, limits: &Limits) -> Self {
+        let shares = |limit| Shares::new(limits.quota(limit));
         Self {
-            requests: Budget::new(options.max_requests),
-            messages: Budget::new(MAX_MESSAGES),
-            detached: Budget::new(options.max_detached),
-            streams: Budget::new(options.max_streams),
-            waiting: Budget::new(options.max_waiting),
-            bodies: Budget::new(options.max_unfinished_bytes),
-            outbound: Budget::new(options.max_unread_bytes),
+            requests: shares(options.max_requests),
+            messages: shares(MAX_MESSAGES),
+            detached: shares(options.max_detached),
+            streams: shares(options.max_streams),
+            waiting: shares(options.max_waiting),
+            bodies: shares(options.max_unfinished_bytes),
+            outbound: shares(options.max_unread_bytes),
         }
     }
 
-    /// The permit for a message that has not been read yet.
+    /// The permit for a message that has not been read yet. It is charged to the message's owner only if it has to wait,
+    /// for its body or its call.
     ///
     /// # Errors
-    /// Too many messages are being served.
-    pub(super) fn admit(&self) -> Result<MessagePermit, HttpError> {
-        let request = self.requests.try_acquire(1).map(MessagePermit::Request);
-        request
-            .or_else(|| self.messages.try_acquire(1).map(|permit| MessagePermit::Message { _permit: permit }))
-            .ok_or_else(HttpError::busy)
+    /// Too many messages are being served, of all clients or of this owner.
+    pub(super) fn admit(&self, connection: &RequestConnection) -> Result<MessagePermit, HttpError> {
+        let acquire = |shares: &Arc<Shares>| {
+            shares.has_room(|| connection.owner()).then(|| shares.try_acquire_briefly(1)).flatten()
+        };
+        let request = acquire(&self.requests).map(MessagePermit::Request);
+        request.or_else(|| acquire(&self.messages).map(MessagePermit::Message)).ok_or_else(HttpError::busy)
     }
 
     /// Permits for further requests of one message.
     ///
     /// # Errors
     /// Too many requests are running.
-    pub(super) fn admit_more(&self, requests: usize) -> Result<Vec<Permit>, HttpError> {
-        let permits = (0..requests).map(|_| self.requests.try_acquire(1));
+    pub(super) fn admit_more(&self, requests: usize, owner: &Owner) -> Result<Vec<Permit>, HttpError> {
+        let permits = (0..requests).map(|_| self.requests.try_acquire(owner, 1));
         permits.collect::<Option<_>>().ok_or_else(HttpError::busy)
     }
 
     /// Lets calls continue without their client, with permits of `detached`; `false` if too many do already.
-    pub(super) fn detach(&self, calls: &mut Calls) -> bool {
-        calls.running_mut().all(|running| match self.detached.try_acquire(1) {
+    pub(super) fn detach(&self, calls: &mut Calls, owner: &Owner) -> bool {
+        calls.running_mut().all(|running| match self.detached.try_acquire(owner, 1) {
             Some(permit) => {
                 running.pending.hold_instead(blocking::CallPermit::Budget(permit));
                 true

@@ -16,11 +16,13 @@ pub(super) struct HttpError {
     status: StatusCode,
     code: i64,
     message: Cow<'static, str>,
+    /// Whether the connection is closed: a client that may not open more streams must not hold a connection instead.
+    closes: bool,
 }
 
 impl HttpError {
     pub(super) fn new(status: StatusCode, code: i64, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { status, code, message: message.into() }
+        Self { status, code, message: message.into(), closes: false }
     }
 
     fn invalid(status: StatusCode, message: &'static str) -> Self {
@@ -82,7 +84,7 @@ impl HttpError {
     }
 
     pub(super) fn too_many_streams() -> Self {
-        Self::unavailable("too many event streams are open\ntry again")
+        Self { closes: true, ..Self::unavailable("too many event streams are open\ntry again") }
     }
 
     pub(super) fn too_many_body_bytes() -> Self {
@@ -98,6 +100,9 @@ impl HttpError {
         let mut response = error_response(self.status, id, &ProtocolError::new(self.code, self.message));
         if self.status == StatusCode::SERVICE_UNAVAILABLE {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if self.closes {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         response
     }

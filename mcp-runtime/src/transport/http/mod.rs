@@ -10,6 +10,7 @@ mod header_params;
 mod headers;
 mod http_error;
 mod legacy;
+mod open_files;
 mod request_body;
 mod response_body;
 mod serve;

@@ -4,35 +4,47 @@
 use std::{
     future::poll_fn,
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
 
 use hyper::body::{Body, Bytes};
 
-use super::http_error::HttpError;
-use crate::admission::{Budget, Permit};
+use super::{
+    connection::RequestConnection,
+    endpoint::{Endpoint, MessagePermit},
+    http_error::HttpError,
+};
+use crate::admission::Permit;
 
 /// Bytes that are read of a refused body, so that its sender receives the response.
 const MAX_DISCARDED: usize = 8 << 20;
 
-/// Reads a complete body.
+/// Reads a complete body; `message` is the permit of the request.
 ///
 /// # Errors
-/// It is longer than `limit`, takes longer than `time_limit`, is incomplete, or exceeds the budget.
+/// It is longer than the limit, takes too long, is incomplete, or exceeds what all bodies or those of its owner may hold.
 pub(super) async fn read_body<B>(
     body: B,
-    limit: usize,
-    time_limit: Duration,
+    endpoint: &Endpoint,
+    connection: &RequestConnection,
     expects_continue: bool,
-    budget: &Arc<Budget>,
+    message: &mut MessagePermit,
 ) -> Result<RequestBody, HttpError>
 where
     B: Body<Data = Bytes> + Unpin,
 {
-    let permit = budget.empty_permit();
-    let mut body = PartialBody { body, first: Bytes::new(), rest: Vec::new(), limit, permit, charged: 0 };
+    let limit = endpoint.options.max_body;
+    let mut body = PartialBody {
+        body,
+        first: Bytes::new(),
+        rest: Vec::new(),
+        limit,
+        endpoint,
+        connection,
+        permit: None,
+        charged: 0,
+    };
     let declared = usize::try_from(body.body.size_hint().lower()).unwrap_or(usize::MAX);
     if declared > limit {
         if !expects_continue {
@@ -53,16 +65,23 @@ where
     });
     let received = match quick.await {
         Some(received) => received,
-        None => match tokio::time::timeout(time_limit, poll_fn(|cx| body.poll(cx))).await {
-            Ok(received) => received,
-            Err(_) => return Err(HttpError::body_timeout()),
+        // from here on a slow sender holds its own share of all requests, and no more
+        None => match message.charge(&connection.owner()) {
+            Ok(()) => {
+                let time_limit = endpoint.options.body_timeout;
+                match tokio::time::timeout(time_limit, poll_fn(|cx| body.poll(cx))).await {
+                    Ok(received) => received,
+                    Err(_) => return Err(HttpError::body_timeout()),
+                }
+            }
+            Err(error) => Err(error),
         },
     };
     match received {
         Ok(text) => Ok(RequestBody { text, _permit: body.permit }),
         Err(error) => {
             body.rest = Vec::new();
-            body.permit = budget.empty_permit();
+            body.permit = None;
             body.discard().await;
             Err(error)
         }
@@ -72,22 +91,24 @@ where
 /// A complete body, and its share of the budget.
 pub(super) struct RequestBody {
     pub(super) text: Bytes,
-    _permit: Permit,
+    _permit: Option<Permit>,
 }
 
-struct PartialBody<B> {
+struct PartialBody<'a, B> {
     body: B,
+    endpoint: &'a Endpoint,
+    connection: &'a RequestConnection,
     /// Small bodies consist of one frame, which is not copied.
     first: Bytes,
     rest: Vec<u8>,
     limit: usize,
-    /// Its share of the budget.
-    permit: Permit,
-    /// Bytes of that share.
+    /// For the bytes of a body that is not complete.
+    permit: Option<Permit>,
+    /// The number of these bytes.
     charged: usize,
 }
 
-impl<B: Body<Data = Bytes> + Unpin> PartialBody<B> {
+impl<B: Body<Data = Bytes> + Unpin> PartialBody<'_, B> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, HttpError>> {
         loop {
             let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
@@ -117,7 +138,9 @@ impl<B: Body<Data = Bytes> + Unpin> PartialBody<B> {
             // announced bytes are charged before they arrive, since memory is reserved for them
             let bytes = self.first.len().max(self.rest.len()) + more;
             if bytes > self.charged {
-                if !self.permit.grow(bytes - self.charged) {
+                let (bodies, connection) = (&self.endpoint.budgets.bodies, self.connection);
+                let permit = self.permit.get_or_insert_with(|| bodies.empty_permit(&connection.owner()));
+                if !permit.grow(bytes - self.charged) {
                     return Poll::Ready(Err(HttpError::too_many_body_bytes()));
                 }
                 self.charged = bytes;

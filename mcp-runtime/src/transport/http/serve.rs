@@ -25,10 +25,13 @@ use tokio::{
 };
 
 use super::{
+    connection::Peer,
+    open_files::max_connections,
     response_body::{ResponseBody, empty_response},
     service::{HttpHandler, HttpService, Route},
 };
 use crate::{
+    admission::{Permit, Quota, Shares},
     server::{Error, Result, Server, ServerBuilder},
     spawn::spawn,
     transport::{connection::SHUTDOWN_TIMEOUT, signal::TerminateSignal},
@@ -107,7 +110,8 @@ impl Server {
         let address = listener.local_addr()?;
         self.check_address(address)?;
         self.check_callers()?;
-        let handler = HttpHandler::new(&self);
+        let connections = max_connections(self.options().http.max_connections.min(Semaphore::MAX_PERMITS));
+        let handler = HttpHandler::accepting(&self, connections);
         crate::server::warn_of_unregistered_items();
         tracing::info!(%address, path = self.path(), "serving over HTTP");
         if self.keys().is_random() {
@@ -116,7 +120,7 @@ impl Server {
                  set them with `.keys(..)` or `.keys_from_env()` so that they survive restarts and replicas share them"
             );
         }
-        accept(handler, listener, stop).await;
+        accept(handler, listener, connections, stop).await;
         Ok(())
     }
 }
@@ -205,7 +209,7 @@ impl HttpService {
         let handle = |route| {
             let handler = handler.clone();
             axum::routing::any(move |request: axum::extract::Request| async move {
-                handler.handle(request, route).await.map(axum::body::Body::new)
+                handler.handle(request, route, None).await.map(axum::body::Body::new)
             })
         };
         let router = axum::Router::new().route(&options.path, handle(Route::Mcp));
@@ -219,10 +223,21 @@ impl HttpService {
 /// How long a client of HTTP+SSE may take to read the end of its stream after the shutdown timeout.
 const SSE_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The accept loop.
-async fn accept(handler: Arc<HttpHandler>, listener: TcpListener, stop: impl Future<Output = ()>) {
+/// The accept loop, for so many connections at once.
+async fn accept(
+    handler: Arc<HttpHandler>,
+    listener: TcpListener,
+    connections: usize,
+    stop: impl Future<Output = ()>,
+) {
     let endpoint = &handler.endpoint;
-    let permits = Arc::new(Semaphore::new(endpoint.options.max_connections.min(Semaphore::MAX_PERMITS)));
+    let permits = Arc::new(Semaphore::new(connections));
+    // the connections of a proxy are those of all its clients
+    let shares = Shares::new(match &endpoint.options.client_address {
+        Some(_) => Quota::undivided(connections),
+        None => endpoint.server.options().limits.quota(connections),
+    });
+    let (mut refusals, mut failures) = (LogInterval::default(), LogInterval::default());
     let (stop_sender, stop_receiver) = watch::channel(());
     let mut stop = pin!(stop);
     loop {
@@ -236,12 +251,24 @@ async fn accept(handler: Arc<HttpHandler>, listener: TcpListener, stop: impl Fut
         };
         let Ok(permit) = permit else { break };
         match accepted {
-            Ok((socket, _)) => {
+            Ok((socket, address)) => {
+                let peer = Peer::new(address.ip());
+                let Some(share) = shares.try_acquire(&peer.owner, 1) else {
+                    if refusals.may_log() {
+                        tracing::warn!(
+                            address = %address.ip(),
+                            "connections are closed: too many are open from one address\n\
+                             if it is a proxy, set `.http(|http| http.client_address(..))`"
+                        );
+                    }
+                    continue;
+                };
                 // a response is one write, which must not wait for the acknowledgement of the previous one
                 let _best_effort = socket.set_nodelay(true);
-                spawn(serve_connection(handler.clone(), socket, permit, stop_receiver.clone()));
+                let permits = (permit, share);
+                spawn(serve_connection(handler.clone(), socket, peer, permits, stop_receiver.clone()));
             }
-            Err(error) => pause_after_accept_error(&error).await,
+            Err(error) => pause_after_accept_error(&error, &mut failures).await,
         }
     }
     drop((listener, stop_receiver));
@@ -250,7 +277,7 @@ async fn accept(handler: Arc<HttpHandler>, listener: TcpListener, stop: impl Fut
     handler.stop();
     drop(stop_sender);
     // each connection ends on its own within the shutdown timeout
-    let all = u32::try_from(endpoint.options.max_connections).unwrap_or(u32::MAX);
+    let all = u32::try_from(connections).unwrap_or(u32::MAX);
     let _all_closed = permits.acquire_many(all).await;
     let tasks = endpoint.server.tasks();
     if timeout_at(deadline, tasks.wait_until_idle()).await.is_err() {
@@ -260,11 +287,28 @@ async fn accept(handler: Arc<HttpHandler>, listener: TcpListener, stop: impl Fut
 }
 
 /// Waits before the next connection is accepted if the process has run out of a resource, such as file descriptors.
-async fn pause_after_accept_error(error: &io::Error) {
+async fn pause_after_accept_error(error: &io::Error, failures: &mut LogInterval) {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     if !matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
-        tracing::warn!(%error, "cannot accept connections");
+        if failures.may_log() {
+            tracing::warn!(%error, "cannot accept connections");
+        }
         sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// Limits how often the same warning is logged: once a minute.
+#[derive(Debug, Default)]
+struct LogInterval(Option<Instant>);
+
+impl LogInterval {
+    fn may_log(&mut self) -> bool {
+        let now = Instant::now();
+        let may_log = self.0.is_none_or(|last| now.duration_since(last) >= Duration::from_secs(60));
+        if may_log {
+            self.0 = Some(now);
+        }
+        may_log
     }
 }
 
@@ -272,7 +316,8 @@ async fn pause_after_accept_error(error: &io::Error) {
 async fn serve_connection(
     handler: Arc<HttpHandler>,
     socket: TcpStream,
-    _permit: OwnedSemaphorePermit,
+    peer: Peer,
+    _permits: (OwnedSemaphorePermit, Permit),
     mut stop_receiver: watch::Receiver<()>,
 ) {
     let endpoint = &handler.endpoint;
@@ -283,8 +328,8 @@ async fn serve_connection(
     let sse = Arc::new(AtomicBool::new(false));
     let is_sse = sse.clone();
     let service = service_fn(move |request| {
-        let (handler, is_sse) = (handler.clone(), is_sse.clone());
-        async move { Ok::<_, Infallible>(route(&handler, request, &is_sse).await) }
+        let (handler, is_sse, peer) = (handler.clone(), is_sse.clone(), peer.clone());
+        async move { Ok::<_, Infallible>(route(&handler, request, peer, &is_sse).await) }
     });
     let mut connection = pin!(
         http1::Builder::new()
@@ -377,16 +422,17 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
 async fn route(
     handler: &Arc<HttpHandler>,
     request: Request<Incoming>,
+    peer: Peer,
     is_sse: &AtomicBool,
 ) -> Response<ResponseBody> {
     let path = request.uri().path();
     let options = &handler.endpoint.options;
     if path == options.path {
-        handler.handle(request, Route::Mcp).await
+        handler.handle(request, Route::Mcp, Some(peer)).await
     } else if options.sse_path.as_deref() == Some(path) {
         // from then on the connection carries nothing but the stream
         is_sse.fetch_or(request.method() == Method::GET, Ordering::Relaxed);
-        handler.handle(request, Route::HttpSse).await
+        handler.handle(request, Route::HttpSse, Some(peer)).await
     } else {
         empty_response(StatusCode::NOT_FOUND)
     }

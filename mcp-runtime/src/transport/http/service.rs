@@ -13,7 +13,7 @@ use hyper::body::{Body, Bytes};
 
 use super::{
     call_response::{HttpResponseFuture, StartedResponse, reply_response, subscription_response},
-    connection::RequestConnection,
+    connection::{Peer, RequestConnection},
     cors,
     endpoint::{Endpoint, PostRequest},
     guard::Guard,
@@ -25,7 +25,6 @@ use super::{
 };
 use crate::{
     blocking,
-    config::HttpOptions,
     connection::ClientData,
     dispatch::{Calls, Request, StartedRequest, declared_version},
     jsonrpc::{JsonRpcMessage, MalformedMessage, ProtocolError, parse},
@@ -52,20 +51,35 @@ pub(super) enum Route {
 }
 
 impl HttpHandler {
+    /// For requests that come through any HTTP server.
     pub(super) fn new(server: &Server) -> Arc<Self> {
-        let endpoint = Endpoint::new(server);
+        Self::of(server, None)
+    }
+
+    /// For requests on so many connections at once.
+    pub(super) fn accepting(server: &Server, connections: usize) -> Arc<Self> {
+        Self::of(server, Some(connections))
+    }
+
+    fn of(server: &Server, connections: Option<usize>) -> Arc<Self> {
+        let endpoint = Endpoint::new(server, connections);
         let (guard, legacy) = (Guard::new(&endpoint.options), Legacy::new(server, &endpoint.options));
         Arc::new(Self { endpoint, guard, legacy })
     }
 
-    /// Answers one request.
-    pub(super) async fn handle<B>(&self, request: HttpRequest<B>, route: Route) -> Response<ResponseBody>
+    /// Answers one request; `peer` is the other end of its TCP connection, where the server accepted that.
+    pub(super) async fn handle<B>(
+        &self,
+        request: HttpRequest<B>,
+        route: Route,
+        peer: Option<Peer>,
+    ) -> Response<ResponseBody>
     where
         B: Body<Data = Bytes> + Unpin,
     {
         let (parts, body) = request.into_parts();
         let endpoint = &self.endpoint;
-        let connection = RequestConnection::new(parts, endpoint.budgets.outbound.clone());
+        let connection = endpoint.connection(parts, peer);
         let parts = connection.parts();
         let headers = ProtocolHeaders::read(&parts.headers);
         if let Err(error) = self.guard.check(parts, &headers) {
@@ -112,22 +126,20 @@ impl HttpHandler {
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        let Endpoint { options, budgets, .. } = &*self.endpoint;
-        let caller = self.endpoint.caller(connection.parts());
+        let endpoint = &*self.endpoint;
+        let caller = endpoint.caller(connection);
         if !headers.is_json() {
             return HttpError::unsupported_media_type().into();
         }
         // before the body is read, which may take long
-        let permit = match budgets.admit() {
+        let mut permit = match endpoint.budgets.admit(connection) {
             Ok(permit) => permit,
             Err(error) => return error.into(),
         };
-        let HttpOptions { max_body, body_timeout, .. } = *options;
-        let body =
-            match read_body(body, max_body, body_timeout, headers.expects_continue, &budgets.bodies).await {
-                Ok(body) => body,
-                Err(error) => return error.into(),
-            };
+        let body = match read_body(body, endpoint, connection, headers.expects_continue, &mut permit).await {
+            Ok(body) => body,
+            Err(error) => return error.into(),
+        };
         match self.start(&body.text, PostRequest { connection, headers, caller, permit }) {
             StartedResponse::Ready(response) => response,
             StartedResponse::Pending(response) => {
@@ -202,9 +214,12 @@ impl HttpHandler {
             if !accepts.stream {
                 return HttpError::not_acceptable().into_response(message.id()).into();
             }
+            let Some(permit) = self.endpoint.budgets.streams.try_acquire(&connection.owner(), 1) else {
+                return HttpError::too_many_streams().into_response(message.id()).into();
+            };
             return match server.start_listen(request, None) {
                 Ok((subscription, _)) => {
-                    subscription_response(subscription, connection, self.endpoint.shutdown.clone())
+                    subscription_response(subscription, &self.endpoint, connection, permit)
                 }
                 Err(reply) => reply_response(server, connection, request.id, Revision::LATEST, &reply),
             }
@@ -213,7 +228,7 @@ impl HttpHandler {
         if !accepts.json && !accepts.stream {
             return HttpError::not_acceptable().into_response(message.id()).into();
         }
-        let permit = match permit.into_request_permit() {
+        let mut permit = match permit.into_request_permit(&self.endpoint.budgets, connection) {
             Ok(permit) => permit,
             Err(error) => return error.into_response(message.id()).into(),
         };
@@ -222,6 +237,7 @@ impl HttpHandler {
                 reply_response(server, connection, request.id, Revision::LATEST, &reply).into()
             }
             StartedRequest::Running(mut running) => {
+                permit.charge(&connection.owner());
                 running.pending.hold(blocking::CallPermit::Budget(permit));
                 let calls = Calls::single(running, Revision::LATEST);
                 StartedResponse::Pending(HttpResponseFuture::new(server, calls, connection, None))
@@ -260,7 +276,7 @@ where
 
     fn call(&mut self, request: HttpRequest<B>) -> Self::Future {
         let handler = self.0.clone();
-        Box::pin(async move { Ok(handler.handle(request, Route::Mcp).await) })
+        Box::pin(async move { Ok(handler.handle(request, Route::Mcp, None).await) })
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use super::{resumable::ResumableStream, session_id::Session, sessions::Sessions};
 use crate::{
-    connection::{ClientConnection, PendingResponse, SessionState},
+    connection::{ClientConnection, NOT_INITIALIZED, PendingResponse, SessionState},
     protocol::{LogLevel, Revision},
     transport::http::connection::RequestConnection,
 };
@@ -77,7 +77,7 @@ impl SessionConnection {
     pub(super) fn stream(&self) -> Option<&Arc<ResumableStream>> {
         let stream = self.stream.get_or_init(|| {
             let store = self.sessions.event_store.clone()?;
-            let guard = self.sessions.table.open_stream(self.session.uid)?;
+            let guard = self.sessions.table.open_stream(self.session.uid, &self.request.owner())?;
             ResumableStream::for_calls(guard, self.session.revision, store)
         });
         stream.as_ref()
@@ -99,6 +99,9 @@ impl ClientConnection for SessionConnection {
     }
 
     fn expect_response(&self) -> Result<PendingResponse, &'static str> {
+        if self.sessions.records.is_initializing(&self.session) {
+            return Err(NOT_INITIALIZED);
+        }
         let pending = self.sessions.pending.expect_response(self.session.uid)?;
         // checked last: pending requests are closed after this has fired
         if self.shutdown.is_cancelled() { Err("the server is stopping") } else { Ok(pending) }
@@ -128,11 +131,11 @@ impl SessionState for SessionConnection {
     }
 
     fn set_level(&self, level: LogLevel) -> bool {
-        self.sessions.table.set_level(&self.session.uid, level)
+        self.sessions.table.set_level(&self.session.uid, &self.request.owner(), level)
     }
 
     fn subscribe(&self, uri: &str) -> bool {
-        self.sessions.table.subscribe(&self.session.uid, uri)
+        self.sessions.table.subscribe(&self.session.uid, &self.request.owner(), uri)
     }
 
     fn unsubscribe(&self, uri: &str) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    admission::{Budget, Permit},
+    admission::{Owner, Permit, Shares},
     connection::{Outbound, Receiver},
     transport::http::response_body::ResponseBody,
 };
@@ -25,9 +25,9 @@ impl Drop for EventChannel {
 }
 
 impl EventSender {
-    /// A sender, and the body of its response; `budget`: bytes that clients have not read yet.
-    pub(super) fn new(budget: &Arc<Budget>, permit: Option<Permit>) -> (Self, ResponseBody) {
-        let outbound = Outbound::new(budget.clone());
+    /// A sender, and the body of its response; `unread`: bytes that clients have not read yet.
+    pub(super) fn new(unread: &Arc<Shares>, owner: Owner, permit: Option<Permit>) -> (Self, ResponseBody) {
+        let outbound = Outbound::new(unread.clone(), owner);
         let receiver = Receiver::new(outbound.clone());
         (Self(Arc::new(EventChannel { outbound, _permit: permit })), ResponseBody::from_events(receiver))
     }

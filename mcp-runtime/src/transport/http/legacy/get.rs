@@ -17,7 +17,7 @@ use super::{
     sessions::{Sessions, unix_time},
 };
 use crate::{
-    admission::Permit,
+    admission::{Owner, Permit},
     connection::Principal,
     spawn::spawn,
     transport::http::{
@@ -53,12 +53,14 @@ impl Sessions {
         if !connection.accepts().stream {
             return Err(HttpError::event_stream_not_acceptable());
         }
-        let caller = endpoint.caller(connection.parts());
+        let caller = endpoint.caller(connection);
         let session = self.find(headers, caller.as_deref())?;
-        let permit = endpoint.budgets.streams.try_acquire(1).ok_or_else(HttpError::too_many_streams)?;
-        let guard = self.table.open_stream(session.uid).ok_or_else(HttpError::too_many_streams)?;
+        let owner = connection.owner();
+        let permit =
+            endpoint.budgets.streams.try_acquire(&owner, 1).ok_or_else(HttpError::too_many_streams)?;
+        let guard = self.table.open_stream(session.uid, &owner).ok_or_else(HttpError::too_many_streams)?;
         // the session may have ended after it was found
-        if self.revoked.contains(&session.uid) {
+        if self.records.has_ended(&session.uid) {
             self.table.end(&session.uid);
             return Err(HttpError::unknown_session());
         }
@@ -68,7 +70,8 @@ impl Sessions {
                 id.to_str().ok().and_then(EventId::parse).ok_or_else(HttpError::unknown_event_id)?;
             let running = guard.data.streams().get(event_id.stream).cloned();
             if let Some(stream) = running {
-                let (sender, body) = EventSender::new(&endpoint.budgets.outbound, Some(permit));
+                let (sender, body) =
+                    EventSender::new(&endpoint.budgets.outbound, owner.clone(), Some(permit));
                 spawn(async move {
                     stream.resume(&sender, event_id.number).await;
                 });
@@ -94,8 +97,9 @@ impl Sessions {
                 }
             }
         }
-        let (sender, body) = EventSender::new(&endpoint.budgets.outbound, Some(permit));
-        let standalone = StandaloneStream::open(endpoint, self, guard, &session, caller);
+        let (sender, body) = EventSender::new(&endpoint.budgets.outbound, owner.clone(), Some(permit));
+        let standalone =
+            StandaloneStream::open(endpoint, self, guard, &session, Subscription { caller, owner });
         let standalone = standalone.ok_or_else(HttpError::too_many_streams)?;
         spawn(standalone.run(sender, replayed, session.expires));
         Ok(event_stream_response(body))
@@ -115,9 +119,16 @@ impl Sessions {
     }
 }
 
+/// Who opens a standalone stream.
+struct Subscription {
+    caller: Option<Arc<Principal>>,
+    owner: Owner,
+}
+
 /// A standalone stream.
 struct StandaloneStream {
     endpoint: Arc<Endpoint>,
+    owner: Owner,
     stream: Arc<ResumableStream>,
     /// Its number among the session's standalone streams.
     serial: u64,
@@ -130,7 +141,7 @@ impl StandaloneStream {
         sessions: &Sessions,
         guard: SessionGuard<Arc<ResumableStream>>,
         session: &Session,
-        caller: Option<Arc<Principal>>,
+        Subscription { caller, owner }: Subscription,
     ) -> Option<Self> {
         let authenticated = endpoint.options.caller.is_some();
         let data = guard.data.clone();
@@ -141,9 +152,10 @@ impl StandaloneStream {
             session.revision,
             sessions.event_store.clone(),
         )?;
-        let subscribe = || hub.subscribe(data.filter().clone(), caller, authenticated);
+        let subscriber = owner.clone();
+        let subscribe = || hub.subscribe(data.filter().clone(), caller, authenticated, &subscriber);
         let serial = data.standalone.add(subscribe)?;
-        Some(Self { endpoint: endpoint.clone(), stream, serial })
+        Some(Self { endpoint: endpoint.clone(), stream, serial, owner })
     }
 
     /// Sends changes until the session ends, the server stops, or the client does not reconnect.
@@ -170,7 +182,7 @@ impl StandaloneStream {
             match &sender {
                 Some(_) => waiting = None,
                 None if waiting.is_some() => {}
-                None => match self.endpoint.budgets.waiting.try_acquire(1) {
+                None => match self.endpoint.budgets.waiting.try_acquire(&self.owner, 1) {
                     Some(permit) => waiting = Some((Instant::now() + RECONNECT_TIMEOUT, permit)),
                     None => return,
                 },

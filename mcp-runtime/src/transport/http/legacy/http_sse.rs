@@ -20,7 +20,7 @@ use crate::{
     connection::{ClientData, Principal},
     spawn::spawn,
     transport::{
-        connection::{ConnectionParts, SHUTDOWN_TIMEOUT, StreamConnection},
+        connection::{ConnectionParts, SHUTDOWN_TIMEOUT, SharedRequests, StreamConnection},
         http::{
             connection::RequestConnection,
             endpoint::Endpoint,
@@ -91,18 +91,19 @@ impl SseStreams {
             return Err(HttpError::event_stream_not_acceptable());
         }
         let budgets = &endpoint.budgets;
-        let permit = budgets.streams.try_acquire(1).ok_or_else(HttpError::too_many_streams)?;
-        let caller = endpoint.caller(request.parts());
+        let caller = endpoint.caller(request);
+        let owner = request.owner();
+        let permit = budgets.streams.try_acquire(&owner, 1).ok_or_else(HttpError::too_many_streams)?;
         let (messages, receiver) = mpsc::channel(MAX_QUEUED);
         let registration = self.register(SseStream { messages, caller: caller.clone() });
         let registration = registration.ok_or_else(HttpError::too_many_streams)?;
-        let (sender, body) = EventSender::new(&budgets.outbound, Some(permit));
+        let (sender, body) = EventSender::new(&budgets.outbound, owner.clone(), Some(permit));
         let parts = ConnectionParts {
             server: endpoint.server.clone(),
             writer: ConnectionWriter::new(WriteMode::Async),
             runtime: Handle::current(),
             context: endpoint.context(request, request.clone(), caller, ClientData::NONE),
-            requests: Some(budgets.requests.clone()),
+            requests: Some(SharedRequests { permits: budgets.requests.clone(), owner }),
         };
         let path = original_path(request.parts()).into();
         spawn(serve(endpoint.clone(), registration, path, parts, receiver, sender));
@@ -124,18 +125,19 @@ impl SseStreams {
         let query = parts.uri.query();
         let name =
             query.and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix(NAME_PARAMETER)));
-        let caller = endpoint.caller(parts);
+        let caller = endpoint.caller(request);
         let stream = name.and_then(|name| self.find(name)).filter(|stream| stream.caller == caller);
         let stream = stream.ok_or_else(HttpError::unknown_stream)?;
         if !headers.is_json() {
             return Err(HttpError::unsupported_media_type());
         }
-        let Endpoint { budgets, options, .. } = endpoint;
-        let _permit = budgets.admit()?;
-        let (max_body, body_timeout) = (options.max_body, options.body_timeout);
-        let message =
-            read_body(body, max_body, body_timeout, headers.expects_continue, &budgets.bodies).await?;
-        match timeout(body_timeout, stream.messages.send(message)).await {
+        let mut permit = endpoint.budgets.admit(request)?;
+        let message = read_body(body, endpoint, request, headers.expects_continue, &mut permit).await?;
+        if stream.messages.capacity() == 0 {
+            // it may take long
+            permit.charge(&request.owner())?;
+        }
+        match timeout(endpoint.options.body_timeout, stream.messages.send(message)).await {
             Ok(Ok(())) => Ok(empty_response(StatusCode::ACCEPTED)),
             Ok(Err(_)) => Err(HttpError::unknown_stream()),
             Err(_) => Err(HttpError::busy()),

@@ -9,8 +9,8 @@ mod get;
 mod http_sse;
 mod post;
 mod resumable;
-mod revoked_sessions;
 mod session_id;
+mod session_records;
 mod session_table;
 mod sessions;
 mod standalone;
@@ -28,6 +28,8 @@ use super::{
     http_error::{HttpError, method_not_allowed},
     response_body::ResponseBody,
 };
+#[cfg(test)]
+use crate::admission::Owner;
 use crate::{config::HttpOptions, server::Server};
 
 /// Serves legacy revisions.
@@ -84,6 +86,11 @@ impl Legacy {
 
 #[cfg(test)]
 impl Legacy {
+    /// The number of sessions of which a record is kept.
+    pub(super) fn recorded_sessions(&self) -> usize {
+        self.sessions.as_ref().map_or(0, |sessions| sessions.records.len())
+    }
+
     /// The number of sessions of which something is stored.
     pub(super) fn stored_sessions(&self) -> usize {
         self.sessions.as_ref().map_or(0, |sessions| sessions.table.len())
@@ -93,6 +100,6 @@ impl Legacy {
     pub(super) fn subscribe(&self, id: &str, uri: &str) -> bool {
         let sessions = self.sessions.as_ref().expect("sessions");
         let session = sessions.ids.open(id.as_bytes(), None, sessions::unix_time()).expect("a session");
-        sessions.table.subscribe(&session.uid, uri)
+        sessions.table.subscribe(&session.uid, &Owner::local(), uri)
     }
 }

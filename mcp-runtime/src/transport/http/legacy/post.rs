@@ -13,12 +13,11 @@ use super::{
     Legacy,
     connection::{LegacyConnection, SessionConnection, StatelessConnection},
     session_id::Session,
-    sessions::unix_time,
 };
 use crate::{
     blocking,
     connection::{Receiver, RequestContext},
-    dispatch::{Batch, Calls, OpenRequests, Request, StartedRequest},
+    dispatch::{Batch, Calls, OpenRequests, Request, StartedRequest, is_initialized},
     jsonrpc::{self, JsonRpcMessage, MalformedMessage, ProtocolError},
     protocol::{INVALID_PARAMS, Revision},
     spawn::{spawn, spawn_on},
@@ -74,6 +73,9 @@ impl Legacy {
             if let Some(clients) = clients {
                 clients.handle_notification(message);
             }
+            if is_initialized(message) {
+                self.mark_initialized(&origin);
+            }
             return empty_response(StatusCode::ACCEPTED).into();
         };
         let PostRequest { connection, permit, .. } = post;
@@ -81,23 +83,34 @@ impl Legacy {
         if !accepts.json && !accepts.stream {
             return HttpError::not_acceptable().into_response(id).into();
         }
-        let permit = match permit.into_request_permit() {
+        let permit = match permit.into_request_permit(&endpoint.budgets, connection) {
             Ok(permit) => Some(permit),
             // a ping checks whether the server is alive, so it is answered even if the server is busy
             Err(_) if request.method == "ping" => None,
             Err(error) => return error.into_response(id).into(),
         };
         let server = &endpoint.server;
-        match server.start_request(request, clients, &mut Vec::new()) {
+        let started = server.start_request(request, clients, &mut Vec::new());
+        if let (Some(sessions), Some(session)) = (&self.sessions, &origin.session)
+            && sessions.has_ended_meanwhile(session)
+        {
+            return HttpError::unknown_session().into_response(id).into();
+        }
+        match started {
             StartedRequest::Reply(reply) => {
                 reply_response(server, connection, request.id, origin.revision, &reply).into()
             }
             StartedRequest::Running(mut running) => {
-                if let Some(permit) = permit {
+                if let Some(mut permit) = permit {
+                    permit.charge(&connection.owner());
                     running.pending.hold(blocking::CallPermit::Budget(permit));
                 }
                 let calls = Calls::single(running, origin.revision);
-                let legacy = Box::new(SessionCalls { endpoint: endpoint.clone(), client });
+                let legacy = Box::new(SessionCalls {
+                    endpoint: endpoint.clone(),
+                    request: connection.clone(),
+                    client,
+                });
                 StartedResponse::Pending(HttpResponseFuture::new(server, calls, connection, Some(legacy)))
             }
         }
@@ -117,6 +130,13 @@ impl Legacy {
                 let revision = headers.legacy_revision().unwrap_or(Revision::V2025_03_26);
                 Ok(MessageOrigin { session: None, revision })
             }
+        }
+    }
+
+    /// Records that a client has sent `notifications/initialized`.
+    fn mark_initialized(&self, origin: &MessageOrigin) {
+        if let (Some(sessions), Some(session)) = (&self.sessions, &origin.session) {
+            sessions.records.mark_initialized(session);
         }
     }
 
@@ -161,13 +181,17 @@ impl Legacy {
         let (reply, handshake) = endpoint.server.initialize(message.params(), self.sessions.is_some());
         let mut response = reply_response(&endpoint.server, connection, id, Revision::LATEST_LEGACY, &reply);
         if let (Some(handshake), Some(sessions)) = (handshake, &self.sessions) {
-            let caller = post.caller.as_deref();
-            let session = sessions.ids.issue(handshake.revision, &handshake.client, caller, unix_time());
-            let Some(session) = session.and_then(|id| HeaderValue::try_from(id).ok()) else {
-                let error = ProtocolError::internal("a session cannot be started now");
-                return error_response(StatusCode::INTERNAL_SERVER_ERROR, Some(id), &error).into();
-            };
-            response.headers_mut().insert(SESSION_ID, session);
+            let session = sessions.start(&handshake, post.caller.as_deref(), &connection.owner());
+            let session = session.and_then(|id| {
+                HeaderValue::try_from(id)
+                    .map_err(|_| ProtocolError::internal("a session cannot be started now"))
+            });
+            match session {
+                Ok(session) => drop(response.headers_mut().insert(SESSION_ID, session)),
+                Err(error) => {
+                    return error_response(StatusCode::INTERNAL_SERVER_ERROR, Some(id), &error).into();
+                }
+            }
         }
         response.into()
     }
@@ -219,8 +243,10 @@ impl Legacy {
         // each request needs a permit; the first takes that of the message
         let permits = match messages.ids().count() {
             0 => Ok(Vec::new()),
-            count => permit.into_request_permit().and_then(|first| {
-                let mut permits = endpoint.budgets.admit_more(count - 1)?;
+            count => permit.into_request_permit(&endpoint.budgets, connection).and_then(|mut first| {
+                let owner = connection.owner();
+                let mut permits = endpoint.budgets.admit_more(count - 1, &owner)?;
+                first.charge(&owner);
                 permits.push(first);
                 Ok(permits)
             }),
@@ -229,8 +255,16 @@ impl Legacy {
             Ok(permits) => permits,
             Err(error) => return error.into(),
         };
+        if messages.contains_initialized() {
+            self.mark_initialized(origin);
+        }
         let server = &endpoint.server;
         let started = server.start_batch(&messages, &context, self.open_requests(origin), &mut Vec::new());
+        if let (Some(sessions), Some(session)) = (&self.sessions, &origin.session)
+            && sessions.has_ended_meanwhile(session)
+        {
+            return HttpError::unknown_session().into();
+        }
         let mut calls = started.calls;
         if calls.is_empty() {
             return match started.unreadable {
@@ -245,7 +279,8 @@ impl Legacy {
         if !calls.is_running() {
             return calls_response(server, &mut calls, connection).into();
         }
-        let legacy = Box::new(SessionCalls { endpoint: endpoint.clone(), client });
+        let legacy =
+            Box::new(SessionCalls { endpoint: endpoint.clone(), request: connection.clone(), client });
         StartedResponse::Pending(HttpResponseFuture::new(server, calls, connection, Some(legacy)))
     }
 }
@@ -253,6 +288,7 @@ impl Legacy {
 /// Calls of a legacy revision.
 struct SessionCalls {
     endpoint: Arc<Endpoint>,
+    request: Arc<RequestConnection>,
     client: LegacyConnection,
 }
 
@@ -260,7 +296,7 @@ impl LegacyCalls for SessionCalls {
     fn detach(self: Box<Self>, mut calls: Calls) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         // calls beyond the budget are dropped, which cancels them
-        if self.endpoint.budgets.detach(&mut calls) {
+        if self.endpoint.budgets.detach(&mut calls, &self.request.owner()) {
             spawn_on(&runtime, poll_fn(move |cx| calls.poll(cx)));
         }
     }
@@ -296,7 +332,7 @@ fn plain_stream_response(
     connection: &Arc<RequestConnection>,
     opening_comment: bool,
 ) -> Response<ResponseBody> {
-    let outbound = connection.outbound().clone();
+    let (outbound, owner) = (connection.outbound().clone(), connection.owner());
     let receiver = Receiver::new(outbound.clone());
     spawn(async move {
         tokio::select! {
@@ -305,7 +341,7 @@ fn plain_stream_response(
             () = drive_calls(&endpoint.server, &mut calls, &outbound) => return outbound.finish(),
         }
         // calls beyond the budget are dropped, which cancels them
-        if endpoint.budgets.detach(&mut calls) {
+        if endpoint.budgets.detach(&mut calls, &owner) {
             poll_fn(|cx| calls.poll(cx)).await;
         }
     });

@@ -15,6 +15,7 @@ use super::{
 };
 use crate::sync::{Mutex, MutexGuard};
 use crate::{
+    admission::Owner,
     connection::{Outbound, Receiver},
     dispatch::Calls,
     protocol::Revision,
@@ -145,7 +146,8 @@ impl ResumableStream {
         self.write(&mut event, number, &message);
         if let Some(store) = &self.store {
             // before it is sent, so that a client that has received it can resume after it
-            store.append(&self.session_key, &self.name, StoredEvent::new(number, message, last)).await;
+            let event = StoredEvent::new(number, message, last).with_share(self.guard.owner.as_str().clone());
+            store.append(&self.session_key, &self.name, event).await;
         }
         let sender = {
             let mut state = self.state();
@@ -230,14 +232,14 @@ impl ResumableStream {
         calls: Calls,
         connection: &RequestConnection,
     ) -> Response<ResponseBody> {
-        let (sender, body) = EventSender::new(&endpoint.budgets.outbound, None);
+        let (sender, body) = EventSender::new(&endpoint.budgets.outbound, connection.owner(), None);
         let registration = self.register();
         let retry_known = self.is_closing();
         sender.send_now(self.priming_event());
         self.attach(&sender, 0);
         let outbound = connection.outbound().clone();
         spawn(store_messages(self.clone(), registration, Receiver::new(outbound.clone())));
-        spawn(run_calls(endpoint.clone(), self.clone(), calls, outbound, retry_known));
+        spawn(run_calls(endpoint.clone(), self.clone(), calls, outbound, connection.owner(), retry_known));
         event_stream_response(body)
     }
 
@@ -279,6 +281,7 @@ async fn run_calls(
     stream: Arc<ResumableStream>,
     mut calls: Calls,
     outbound: Arc<Outbound>,
+    owner: Owner,
     mut retry_known: bool,
 ) {
     let mut detached = false;
@@ -286,7 +289,7 @@ async fn run_calls(
         let closing = stream.is_closing();
         if !detached && (closing || stream.sender().is_none()) {
             // calls without a client have a budget of their own
-            detached = endpoint.budgets.detach(&mut calls);
+            detached = endpoint.budgets.detach(&mut calls, &owner);
             if !detached && stream.sender().is_none() {
                 break;
             }

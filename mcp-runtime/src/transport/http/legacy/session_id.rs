@@ -2,7 +2,11 @@
 //! capabilities and name and the times of issue and expiry, and is bound to the server's name and the caller. Opened
 //! ids are cached.
 
-use std::{borrow::Cow, collections::HashMap, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    sync::{Arc, atomic::AtomicBool},
+};
 
 use serde_json::Value;
 
@@ -10,7 +14,7 @@ use super::capabilities::PackedCapabilities;
 use crate::sync::Mutex;
 use crate::{
     connection::{ClientData, Principal},
-    crypto::{KeyRing, Seal},
+    crypto::{KeyRing, Nonce, Seal},
     protocol::Revision,
 };
 
@@ -18,21 +22,25 @@ use crate::{
 pub(crate) type SessionUid = [u8; 16];
 
 /// The version of the plain text's format.
-const FORMAT: u8 = 2;
-/// Bytes of the format, the revision, the capabilities and both times.
-const FIXED: usize = 1 + 1 + 2 + 8 + 8;
+const FORMAT: u8 = 3;
+/// Bytes of the format, the revision, whether there is a record, the capabilities and both times.
+const FIXED: usize = 1 + 1 + 1 + 2 + 8 + 8;
 /// Bytes of `clientInfo` in an id.
 const MAX_INFO: usize = 128;
 const PURPOSE: &str = "mcp-runtime session id 1";
 
 /// What a session id contains.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) uid: SessionUid,
     pub(crate) revision: Revision,
     pub(crate) client: ClientData,
     /// Seconds since 1970.
     pub(crate) expires: u64,
+    /// Whether the id is valid only while this process has a record of the session.
+    pub(crate) recorded: bool,
+    /// Whether the record says that the session is used.
+    pub(crate) used: AtomicBool,
 }
 
 /// Issues and opens session ids.
@@ -85,9 +93,11 @@ impl SessionIds {
         Self { seal: Seal::new(ring, PURPOSE), lifetime, server: bytes, anonymous, opened }
     }
 
-    /// A new session's id; `None` if the operating system provides no randomness.
+    /// The id of a new session; `None` if it cannot be sealed. `recorded`: it is valid only while there is a record.
     pub(crate) fn issue(
         &self,
+        nonce: Nonce,
+        recorded: bool,
         revision: Revision,
         client: &ClientData,
         caller: Option<&Principal>,
@@ -95,14 +105,14 @@ impl SessionIds {
     ) -> Option<String> {
         let capabilities = client.capabilities.as_deref().map(PackedCapabilities::parse).unwrap_or_default();
         let mut plain = Vec::with_capacity(FIXED + MAX_INFO);
-        plain.extend([FORMAT, u8::try_from(revision.index()).ok()?]);
+        plain.extend([FORMAT, u8::try_from(revision.index()).ok()?, u8::from(recorded)]);
         plain.extend(capabilities.bits());
         plain.extend(now.to_le_bytes());
         plain.extend(now.saturating_add(self.lifetime).to_le_bytes());
         if let Some(info) = client.info.as_deref().and_then(truncate_client_info) {
             plain.extend(info.into_bytes());
         }
-        self.seal.seal(&plain, &self.bound_data(caller)).ok()
+        self.seal.seal_with(nonce, &plain, &self.bound_data(caller)).ok()
     }
 
     /// The session with this id; `None` if it has expired, or belongs to another server or caller.
@@ -132,7 +142,7 @@ impl SessionIds {
     fn unseal(&self, id: &[u8], caller: Option<&Principal>) -> Option<(Session, u64)> {
         let opened = self.seal.open(id, &self.bound_data(caller))?;
         let (fixed, info) = opened.plain.split_at_checked(FIXED)?;
-        let (&[format, revision, low, high], times) = fixed.split_first_chunk::<4>()?;
+        let (&[format, revision, recorded, low, high], times) = fixed.split_first_chunk::<5>()?;
         let (issued, expires) = times.split_first_chunk::<8>()?;
         let (issued, expires) = (u64::from_le_bytes(*issued), u64::from_le_bytes(expires.try_into().ok()?));
         let revision = *Revision::ALL.get(usize::from(revision))?;
@@ -144,8 +154,8 @@ impl SessionIds {
             info: (!info.is_empty()).then(|| Arc::from(info)),
             capabilities: Some(PackedCapabilities::from_bits([low, high]).json()),
         };
-        let (uid, _) = opened.nonce.split_first_chunk::<16>()?;
-        Some((Session { uid: *uid, revision, client, expires }, issued))
+        let (uid, used) = (uid_of(&opened.nonce), AtomicBool::new(false));
+        Some((Session { uid, revision, client, expires, recorded: recorded != 0, used }, issued))
     }
 
     /// The server and the caller in an unambiguous encoding, which the id is authenticated with.
@@ -158,6 +168,13 @@ impl SessionIds {
         bytes.extend(caller.subject.as_bytes());
         Cow::Owned(bytes)
     }
+}
+
+/// The identity of the session whose id has that nonce.
+pub(crate) fn uid_of(nonce: &Nonce) -> SessionUid {
+    let mut uid = SessionUid::default();
+    uid.copy_from_slice(&nonce[..size_of::<SessionUid>()]);
+    uid
 }
 
 fn is_valid_at(issued: u64, expires: u64, now: u64) -> bool {
@@ -196,6 +213,7 @@ fn truncate(text: &mut String, max_bytes: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::crypto::random_bytes;
 
     fn ring() -> KeyRing {
         KeyRing::new(vec![crate::crypto::Key::new([1; 32])])
@@ -212,8 +230,16 @@ mod tests {
     #[test]
     fn an_id_can_be_opened_until_it_expires() {
         let ids = session_ids();
-        let id =
-            ids.issue(Revision::V2025_06_18, &client(r#"{"name":"c","version":"1"}"#), None, 1000).unwrap();
+        let id = ids
+            .issue(
+                random_bytes().unwrap(),
+                false,
+                Revision::V2025_06_18,
+                &client(r#"{"name":"c","version":"1"}"#),
+                None,
+                1000,
+            )
+            .unwrap();
         let session = ids.open(id.as_bytes(), None, 1099).unwrap();
         assert_eq!((session.revision, session.expires), (Revision::V2025_06_18, 1100));
         assert_eq!(session.client.info.as_deref(), Some(r#"{"name":"c","version":"1"}"#));
@@ -227,11 +253,22 @@ mod tests {
     fn an_id_can_be_opened_only_by_its_caller() {
         let ids = session_ids();
         let (alice, bob) = (Principal::new("a", "bc"), Principal::new("ab", "c"));
-        let id = ids.issue(Revision::LATEST_LEGACY, &ClientData::default(), Some(&alice), 0).unwrap();
+        let id = ids
+            .issue(
+                random_bytes().unwrap(),
+                false,
+                Revision::LATEST_LEGACY,
+                &ClientData::default(),
+                Some(&alice),
+                0,
+            )
+            .unwrap();
         assert!(ids.open(id.as_bytes(), Some(&alice), 1).is_some());
         assert!(ids.open(id.as_bytes(), Some(&bob), 1).is_none());
         assert!(ids.open(id.as_bytes(), None, 1).is_none());
-        let open = ids.issue(Revision::LATEST_LEGACY, &ClientData::default(), None, 0).unwrap();
+        let open = ids
+            .issue(random_bytes().unwrap(), false, Revision::LATEST_LEGACY, &ClientData::default(), None, 0)
+            .unwrap();
         assert!(ids.open(open.as_bytes(), Some(&alice), 1).is_none());
         assert!(SessionIds::new(&ring(), 100, "other").open(open.as_bytes(), None, 1).is_none());
     }
@@ -241,7 +278,9 @@ mod tests {
         let ids = session_ids();
         for name in ["x".repeat(5000), "\u{1}".repeat(5000), "語".repeat(5000)] {
             let info = serde_json::json!({ "name": name, "version": name, "title": name }).to_string();
-            let id = ids.issue(Revision::LATEST_LEGACY, &client(&info), None, 0).unwrap();
+            let id = ids
+                .issue(random_bytes().unwrap(), false, Revision::LATEST_LEGACY, &client(&info), None, 0)
+                .unwrap();
             assert!(id.len() <= 1024, "{}", id.len());
             let session = ids.open(id.as_bytes(), None, 1).unwrap();
             let back = session.client.info.clone().unwrap();

@@ -10,13 +10,14 @@ use std::{
 use super::{session_id::SessionUid, standalone::StandaloneStreams};
 use crate::sync::{Mutex, MutexGuard};
 use crate::{
+    admission::{Owner, Quota, Usage},
     events::{Filter, Hub, ListChanges},
     protocol::LogLevel,
 };
 use tokio_util::sync::CancellationToken;
 
 /// Bytes of the URIs that all sessions subscribe to.
-const MAX_BYTES: usize = 32 << 20;
+pub(crate) const MAX_BYTES: usize = 32 << 20;
 /// Bytes of one subscribed URI.
 const MAX_URI: usize = 8 << 10;
 /// Bytes that a subscription costs in addition to its URI.
@@ -37,22 +38,23 @@ pub(crate) struct SessionData<S> {
 
 /// The sessions of which something is stored; `S` is the handle of a stream.
 pub(crate) struct SessionTable<S> {
-    limit: usize,
     hub: Hub,
     state: Mutex<TableState<S>>,
 }
 
 struct TableState<S> {
     sessions: HashMap<SessionUid, SessionEntry<S>>,
-    /// Sessions without open streams, the one that has been idle for longest first.
-    idle: BTreeMap<u64, SessionUid>,
+    /// Sessions without open streams by owner, the one that has been idle for longest first.
+    idle: BTreeMap<(Owner, u64), SessionUid>,
     clock: u64,
+    count: Usage,
     /// Bytes of all subscriptions.
-    bytes: usize,
+    bytes: Usage,
     ended: bool,
 }
 
 struct SessionEntry<S> {
+    owner: Owner,
     data: Arc<SessionData<S>>,
     /// The minimum level of its log messages.
     level: Option<LogLevel>,
@@ -65,14 +67,18 @@ struct SessionEntry<S> {
 }
 
 impl<S> TableState<S> {
-    /// A session's entry, which is added if necessary; `None` if the table is full.
-    fn entry(&mut self, uid: &SessionUid, limit: usize, hub: &Hub) -> Option<&mut SessionEntry<S>> {
+    /// A session's entry, which is added if necessary; `None` if the table, or the owner's share of it, is full of
+    /// sessions with open streams.
+    fn entry(&mut self, uid: &SessionUid, owner: &Owner, hub: &Hub) -> Option<&mut SessionEntry<S>> {
         if self.ended {
             return None;
         }
         if !self.sessions.contains_key(uid) {
-            while self.sessions.len() >= limit {
-                self.evict(None)?;
+            while !self.count.fits_share(owner, 1) {
+                self.evict_of(&owner.clone(), None)?;
+            }
+            while !self.count.fits(1) {
+                self.evict_any()?;
             }
             self.clock += 1;
             let all_lists = ListChanges { tools: true, prompts: true, resources: true };
@@ -82,60 +88,82 @@ impl<S> TableState<S> {
                 standalone: StandaloneStreams::default(),
                 streams: Mutex::default(),
             });
-            self.idle.insert(self.clock, *uid);
-            self.sessions.insert(
-                *uid,
-                SessionEntry { data, level: None, open_streams: 0, idle_since: self.clock, bytes: 0 },
-            );
+            self.idle.insert((owner.clone(), self.clock), *uid);
+            self.count.add(owner, 1);
+            let (owner, idle_since) = (owner.clone(), self.clock);
+            let entry = SessionEntry { owner, data, level: None, open_streams: 0, idle_since, bytes: 0 };
+            self.sessions.insert(*uid, entry);
         }
         self.sessions.get_mut(uid)
     }
 
-    /// Evicts the session that has been idle for longest, other than `except`.
-    fn evict(&mut self, except: Option<&SessionUid>) -> Option<()> {
-        let (since, uid) =
-            self.idle.iter().find(|(_, uid)| except != Some(uid)).map(|(at, uid)| (*at, *uid))?;
-        self.idle.remove(&since);
-        let entry = self.sessions.remove(&uid)?;
-        self.bytes -= entry.bytes;
-        Some(())
+    /// Evicts the session of an owner that has been idle for longest, other than `except`.
+    fn evict_of(&mut self, owner: &Owner, except: Option<&SessionUid>) -> Option<()> {
+        let mut own = self.idle.range((owner.clone(), 0)..=(owner.clone(), u64::MAX));
+        let uid = own.find(|(_, uid)| except != Some(uid)).map(|(_, uid)| *uid)?;
+        self.remove(&uid).map(drop)
+    }
+
+    /// Evicts a session of the owner that has most, or else the one of another owner that has been idle for longest.
+    fn evict_any(&mut self) -> Option<()> {
+        let largest = self.count.largest().cloned()?;
+        if self.evict_of(&largest, None).is_some() {
+            return Some(());
+        }
+        let uid = self.idle.iter().min_by_key(|((_, since), _)| *since).map(|(_, uid)| *uid)?;
+        self.remove(&uid).map(drop)
+    }
+
+    fn remove(&mut self, uid: &SessionUid) -> Option<SessionEntry<S>> {
+        let entry = self.sessions.remove(uid)?;
+        self.idle.remove(&(entry.owner.clone(), entry.idle_since));
+        self.count.remove(&entry.owner, 1);
+        self.bytes.remove(&entry.owner, entry.bytes);
+        Some(entry)
     }
 
     /// Makes an idle session the last to be evicted.
     fn touch(&mut self, uid: &SessionUid) {
         self.clock += 1;
         if let Some(entry) = self.sessions.get_mut(uid).filter(|entry| entry.open_streams == 0) {
-            self.idle.remove(&entry.idle_since);
+            self.idle.remove(&(entry.owner.clone(), entry.idle_since));
             entry.idle_since = self.clock;
-            self.idle.insert(self.clock, *uid);
+            self.idle.insert((entry.owner.clone(), self.clock), *uid);
         }
     }
 }
 
 impl<S> SessionTable<S> {
-    /// A table of at most `limit` sessions.
-    pub(crate) fn new(limit: usize, hub: Hub) -> Arc<Self> {
-        let state =
-            TableState { sessions: HashMap::new(), idle: BTreeMap::new(), clock: 0, bytes: 0, ended: false };
-        Arc::new(Self { limit, hub, state: Mutex::new(state) })
+    /// A table of so many sessions, and so many bytes of what they subscribe to.
+    pub(crate) fn new(sessions: Quota, bytes: Quota, hub: Hub) -> Arc<Self> {
+        let state = TableState {
+            sessions: HashMap::new(),
+            idle: BTreeMap::new(),
+            clock: 0,
+            count: Usage::new(sessions),
+            bytes: Usage::new(bytes),
+            ended: false,
+        };
+        Arc::new(Self { hub, state: Mutex::new(state) })
     }
 
     fn lock(&self) -> MutexGuard<'_, TableState<S>> {
         self.state.lock()
     }
 
-    /// Opens a stream of a session; `None` if the table is full of sessions with open streams.
-    pub(crate) fn open_stream(self: &Arc<Self>, uid: SessionUid) -> Option<SessionGuard<S>> {
+    /// Opens a stream of a session; `None` if the table, or the owner's share of it, is full of sessions with open streams.
+    pub(crate) fn open_stream(self: &Arc<Self>, uid: SessionUid, owner: &Owner) -> Option<SessionGuard<S>> {
         let mut guard = self.lock();
         let state = &mut *guard;
-        let entry = state.entry(&uid, self.limit, &self.hub)?;
+        let entry = state.entry(&uid, owner, &self.hub)?;
         let data = entry.data.clone();
         entry.open_streams += 1;
+        let owner = entry.owner.clone();
         let since = (entry.open_streams == 1).then_some(entry.idle_since);
         if let Some(since) = since {
-            state.idle.remove(&since);
+            state.idle.remove(&(owner.clone(), since));
         }
-        Some(SessionGuard { table: self.clone(), uid, data })
+        Some(SessionGuard { table: self.clone(), uid, owner, data })
     }
 
     /// The minimum level of a session's log messages.
@@ -144,28 +172,35 @@ impl<S> SessionTable<S> {
     }
 
     /// Sets that level; `false` if the table is full.
-    pub(crate) fn set_level(&self, uid: &SessionUid, level: LogLevel) -> bool {
+    pub(crate) fn set_level(&self, uid: &SessionUid, owner: &Owner, level: LogLevel) -> bool {
         let mut state = self.lock();
-        let Some(entry) = state.entry(uid, self.limit, &self.hub) else { return false };
+        let Some(entry) = state.entry(uid, owner, &self.hub) else { return false };
         entry.level = Some(level);
         state.touch(uid);
         true
     }
 
     /// Subscribes a session to a resource; `false` if the table is full.
-    pub(crate) fn subscribe(&self, uid: &SessionUid, uri: &str) -> bool {
+    pub(crate) fn subscribe(&self, uid: &SessionUid, owner: &Owner, uri: &str) -> bool {
         if uri.len() > MAX_URI {
             return false;
         }
         let mut state = self.lock();
-        let Some(entry) = state.entry(uid, self.limit, &self.hub) else { return false };
-        let filter = entry.data.filter.clone();
+        let Some(entry) = state.entry(uid, owner, &self.hub) else { return false };
+        let (filter, owner) = (entry.data.filter.clone(), entry.owner.clone());
         if !filter.subscribe(uri) {
             return false;
         }
         state.update_bytes(uid, &filter);
-        while state.bytes > MAX_BYTES {
-            if state.evict(Some(uid)).is_none() {
+        loop {
+            let largest = if !state.bytes.fits_share(&owner, 0) {
+                Some(owner.clone())
+            } else if !state.bytes.fits(0) {
+                state.bytes.largest().cloned()
+            } else {
+                break;
+            };
+            if largest.and_then(|largest| state.evict_of(&largest, Some(uid))).is_none() {
                 filter.unsubscribe(uri);
                 state.update_bytes(uid, &filter);
                 return false;
@@ -187,15 +222,7 @@ impl<S> SessionTable<S> {
 
     /// Removes a session that has ended, and closes its streams.
     pub(crate) fn end(&self, uid: &SessionUid) {
-        let removed = {
-            let mut state = self.lock();
-            let removed = state.sessions.remove(uid);
-            if let Some(entry) = &removed {
-                state.idle.remove(&entry.idle_since);
-                state.bytes -= entry.bytes;
-            }
-            removed
-        };
+        let removed = self.lock().remove(uid);
         if let Some(entry) = removed {
             entry.data.ended.cancel();
         }
@@ -216,7 +243,7 @@ impl<S> SessionTable<S> {
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         let state = self.lock();
-        assert!(state.idle.len() <= state.sessions.len());
+        assert!(state.idle.len() <= state.sessions.len() && state.count.total() == state.sessions.len());
         state.sessions.len()
     }
 }
@@ -227,14 +254,15 @@ impl<S> TableState<S> {
         let Some(entry) = self.sessions.get_mut(uid) else { return };
         let (uris, bytes) = filter.size();
         let bytes = bytes + uris * OVERHEAD;
-        self.bytes = self.bytes - entry.bytes + bytes;
+        self.bytes.remove(&entry.owner, entry.bytes);
+        self.bytes.add(&entry.owner, bytes);
         entry.bytes = bytes;
     }
 }
 
 impl<S> fmt::Debug for SessionTable<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SessionTable").field("limit", &self.limit).finish_non_exhaustive()
+        f.debug_struct("SessionTable").finish_non_exhaustive()
     }
 }
 
@@ -253,6 +281,8 @@ impl<S> SessionData<S> {
 pub(crate) struct SessionGuard<S> {
     table: Arc<SessionTable<S>>,
     pub(crate) uid: SessionUid,
+    /// Whose share of the table and of the event store the session uses.
+    pub(crate) owner: Owner,
     pub(crate) data: Arc<SessionData<S>>,
 }
 
@@ -282,7 +312,7 @@ impl<S> Drop for SessionGuard<S> {
         entry.open_streams -= 1;
         if entry.open_streams == 0 {
             entry.idle_since = state.clock;
-            state.idle.insert(state.clock, self.uid);
+            state.idle.insert((entry.owner.clone(), state.clock), self.uid);
         }
     }
 }
@@ -297,18 +327,22 @@ mod tests {
         }
     }
 
+    fn owner() -> Owner {
+        Owner::local()
+    }
+
     fn table(limit: usize) -> Arc<SessionTable<()>> {
-        SessionTable::new(limit, Hub::default())
+        SessionTable::new(Quota::half(limit), Quota::half(MAX_BYTES), Hub::default())
     }
 
     #[test]
     fn the_session_that_has_been_idle_for_longest_is_evicted() {
         let table = table(2);
         assert!(!table.contains(&[1; 16]) && table.level(&[1; 16]).is_none() && table.len() == 0);
-        assert!(table.set_level(&[1; 16], LogLevel::Error));
-        assert!(table.subscribe(&[2; 16], "x://y"));
-        assert!(table.set_level(&[1; 16], LogLevel::Warning), "used last");
-        assert!(table.subscribe(&[3; 16], "x://y"));
+        assert!(table.set_level(&[1; 16], &owner(), LogLevel::Error));
+        assert!(table.subscribe(&[2; 16], &owner(), "x://y"));
+        assert!(table.set_level(&[1; 16], &owner(), LogLevel::Warning), "used last");
+        assert!(table.subscribe(&[3; 16], &owner(), "x://y"));
         assert_eq!(table.level(&[1; 16]), Some(LogLevel::Warning));
         assert!(!table.contains(&[2; 16]) && table.len() == 2);
     }
@@ -316,15 +350,18 @@ mod tests {
     #[test]
     fn sessions_with_open_streams_are_never_evicted() {
         let table = table(2);
-        let one = table.open_stream([1; 16]).unwrap();
-        let again = table.open_stream([1; 16]).unwrap();
-        let two = table.open_stream([2; 16]).unwrap();
-        assert!(table.open_stream([3; 16]).is_none() && !table.set_level(&[3; 16], LogLevel::Info));
-        assert!(!table.subscribe(&[3; 16], "x://y"));
+        let one = table.open_stream([1; 16], &owner()).unwrap();
+        let again = table.open_stream([1; 16], &owner()).unwrap();
+        let two = table.open_stream([2; 16], &owner()).unwrap();
+        assert!(
+            table.open_stream([3; 16], &owner()).is_none()
+                && !table.set_level(&[3; 16], &owner(), LogLevel::Info)
+        );
+        assert!(!table.subscribe(&[3; 16], &owner(), "x://y"));
         drop(one);
-        assert!(table.open_stream([3; 16]).is_none(), "one of its streams is still open");
+        assert!(table.open_stream([3; 16], &owner()).is_none(), "one of its streams is still open");
         drop(again);
-        let three = table.open_stream([3; 16]).unwrap();
+        let three = table.open_stream([3; 16], &owner()).unwrap();
         assert!(!table.contains(&[1; 16]) && table.contains(&[2; 16]));
         drop((two, three));
         assert_eq!(table.len(), 2);
@@ -333,35 +370,49 @@ mod tests {
     #[test]
     fn an_ended_session_closes_its_streams_and_is_removed() {
         let table = table(2);
-        let open = table.open_stream([1; 16]).unwrap();
+        let open = table.open_stream([1; 16], &owner()).unwrap();
         table.end(&[1; 16]);
         assert!(open.data.ended.is_cancelled() && table.len() == 0);
-        let reopened = table.open_stream([1; 16]).unwrap();
+        let reopened = table.open_stream([1; 16], &owner()).unwrap();
         drop(open);
         assert!(!reopened.data.ended.is_cancelled() && table.len() == 1);
         table.end_all();
-        assert!(reopened.data.ended.is_cancelled() && table.open_stream([2; 16]).is_none());
+        assert!(reopened.data.ended.is_cancelled() && table.open_stream([2; 16], &owner()).is_none());
         drop(reopened);
     }
 
     #[test]
     fn the_subscriptions_of_all_sessions_are_bounded_in_bytes() {
         let table = table(10_000);
-        assert!(!table.subscribe(&[0; 16], &"x".repeat(MAX_URI + 1)));
+        assert!(!table.subscribe(&[0; 16], &owner(), &"x".repeat(MAX_URI + 1)));
         let long = |n: u32| format!("x://{n}/{}", "y".repeat(MAX_URI - 20));
         for n in 0..10_000_u32 {
             let mut uid = [0; 16];
             uid[..4].copy_from_slice(&n.to_le_bytes());
-            assert!(table.subscribe(&uid, &long(n)));
+            assert!(table.subscribe(&uid, &owner(), &long(n)));
         }
         let state = table.lock();
-        assert!(state.bytes <= MAX_BYTES && state.sessions.len() < MAX_BYTES / MAX_URI + 1);
+        assert!(state.bytes.total() <= MAX_BYTES && state.sessions.len() < MAX_BYTES / MAX_URI + 1);
         drop(state);
         let uid = [9; 16];
         for n in 0..100 {
-            assert!(table.subscribe(&uid, &long(n)));
+            assert!(table.subscribe(&uid, &owner(), &long(n)));
             table.unsubscribe(&uid, &long(n));
         }
         assert_eq!(table.lock().sessions[&uid].bytes, 0);
+    }
+    #[test]
+    fn one_owner_evicts_its_own_sessions_first() {
+        let table = table(10);
+        let [ada, bob] = ["ada", "bob"].map(|name| Owner::principal(name.into()));
+        assert!(table.set_level(&[0; 16], &bob, LogLevel::Error));
+        for uid in 1..=100 {
+            assert!(table.subscribe(&[uid; 16], &ada, "x://y"));
+        }
+        assert!(table.contains(&[0; 16]) && table.contains(&[100; 16]) && table.len() == 6);
+        let open: Vec<_> = (0..5).map(|n| table.open_stream([n + 200; 16], &ada).unwrap()).collect();
+        assert!(table.open_stream([99; 16], &ada).is_none(), "her share has open streams only");
+        assert!(table.open_stream([1; 16], &bob).is_some() && table.contains(&[0; 16]));
+        drop(open);
     }
 }

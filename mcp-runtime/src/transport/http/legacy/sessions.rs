@@ -11,16 +11,19 @@ use http::{Response, StatusCode};
 
 use super::{
     resumable::{ResumableStream, store_key},
-    revoked_sessions::RevokedSessions,
-    session_id::{Session, SessionIds, SessionUid},
-    session_table::SessionTable,
+    session_id::{Session, SessionIds, SessionUid, uid_of},
+    session_records::SessionRecords,
+    session_table::{MAX_BYTES, SessionTable},
 };
 use crate::{
+    admission::Owner,
     config::HttpOptions,
     connection::{PendingRequests, Principal},
-    dispatch::{InFlight, OpenRequests},
+    crypto::random_bytes,
+    dispatch::{Handshake, InFlight, OpenRequests},
+    jsonrpc::ProtocolError,
     server::Server,
-    store::{EventStore, MemoryEvents},
+    store::{EventBounds, EventStore, MemoryEvents},
     transport::http::{
         connection::RequestConnection,
         endpoint::Endpoint,
@@ -33,7 +36,7 @@ use crate::{
 /// The sessions of one endpoint.
 pub(super) struct Sessions {
     pub(super) ids: SessionIds,
-    pub(super) revoked: RevokedSessions,
+    pub(super) records: SessionRecords,
     in_flight: InFlight,
     /// The server's requests that wait for responses.
     pub(super) pending: PendingRequests,
@@ -51,16 +54,26 @@ impl fmt::Debug for Sessions {
 
 impl Sessions {
     pub(super) fn new(server: &Server, options: &HttpOptions) -> Arc<Self> {
+        let limits = &server.options().limits;
         let event_store = || -> Arc<dyn EventStore> {
             let configured = server.options().stores.events.clone();
-            configured.unwrap_or_else(|| Arc::new(MemoryEvents::new(options.event_bounds)))
+            let share_percent = limits.share_percent;
+            let bounds = EventBounds { share_percent, ..options.event_bounds };
+            configured.unwrap_or_else(|| Arc::new(MemoryEvents::new(bounds)))
         };
         Arc::new(Self {
             ids: SessionIds::new(server.keys(), options.session_lifetime.as_secs(), server.name()),
-            revoked: RevokedSessions::new(options.max_revoked),
+            records: SessionRecords::new(
+                limits.quota(options.max_session_records),
+                server.keys().is_random(),
+            ),
             in_flight: InFlight::default(),
             pending: PendingRequests::default(),
-            table: SessionTable::new(options.max_sessions, server.hub().clone()),
+            table: SessionTable::new(
+                limits.quota(options.max_sessions),
+                limits.quota(MAX_BYTES),
+                server.hub().clone(),
+            ),
             event_store: options.resumable.then(event_store),
         })
     }
@@ -70,11 +83,42 @@ impl Sessions {
         OpenRequests { client: uid, in_flight: &self.in_flight, pending: &self.pending }
     }
 
-    /// The session that a request names.
+    /// Starts a session, and returns its id.
+    ///
+    /// # Errors
+    /// The operating system provides no randomness.
+    pub(super) fn start(
+        &self,
+        handshake: &Handshake,
+        caller: Option<&Principal>,
+        owner: &Owner,
+    ) -> Result<String, ProtocolError> {
+        let failed = || ProtocolError::internal("a session cannot be started now");
+        let (nonce, now) = (random_bytes().map_err(|_| failed())?, unix_time());
+        let recorded = self.records.start(uid_of(&nonce), owner, now);
+        let Handshake { revision, client } = handshake;
+        self.ids.issue(nonce, recorded, *revision, client, caller, now).ok_or_else(failed)
+    }
+
+    /// The session that a request names, which is used by that.
     ///
     /// # Errors
     /// It names none, or one that has expired or ended or belongs to another caller.
     pub(super) fn find(
+        &self,
+        headers: &ProtocolHeaders<'_>,
+        caller: Option<&Principal>,
+    ) -> Result<Arc<Session>, HttpError> {
+        let session = self.peek(headers, caller)?;
+        self.records.mark_used(&session);
+        Ok(session)
+    }
+
+    /// The session that a request names, without using it.
+    ///
+    /// # Errors
+    /// Those of [`find`](Self::find).
+    fn peek(
         &self,
         headers: &ProtocolHeaders<'_>,
         caller: Option<&Principal>,
@@ -84,8 +128,20 @@ impl Sessions {
                 "`Mcp-Session-Id` is missing\nstart a session with `initialize`",
             ));
         };
-        let session = self.ids.open(id.as_bytes(), caller, unix_time());
-        session.filter(|session| !self.revoked.contains(&session.uid)).ok_or_else(HttpError::unknown_session)
+        let now = unix_time();
+        let session = self.ids.open(id.as_bytes(), caller, now);
+        session.filter(|session| self.records.is_open(session, now)).ok_or_else(HttpError::unknown_session)
+    }
+
+    /// Whether a session has ended while one of its requests was started: after that was admitted, and before DELETE could
+    /// find it among those in flight. What the request has stored is removed.
+    pub(super) fn has_ended_meanwhile(&self, session: &Session) -> bool {
+        let ended = self.records.has_ended(&session.uid);
+        if ended {
+            self.pending.close(&session.uid);
+            self.table.end(&session.uid);
+        }
+        ended
     }
 
     /// Answers DELETE: ends a session and cancels its requests.
@@ -95,8 +151,8 @@ impl Sessions {
         connection: &RequestConnection,
         headers: &ProtocolHeaders<'_>,
     ) -> Result<Response<ResponseBody>, HttpError> {
-        let session = self.find(headers, endpoint.caller(connection.parts()).as_deref())?;
-        if !self.revoked.revoke(session.uid, session.expires, unix_time()) {
+        let session = self.peek(headers, endpoint.caller(connection).as_deref())?;
+        if !self.records.end(&session, &connection.owner(), unix_time()) {
             return Ok(method_not_allowed("POST"));
         }
         self.in_flight.cancel_all(&session.uid);

@@ -99,13 +99,20 @@ impl StandaloneStreams {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::admission::Owner;
     use crate::events::{Hub, ListChanges};
 
     #[test]
     fn each_message_is_sent_on_the_newest_stream_whose_client_is_connected() {
         let hub = Hub::default();
-        let subscribe =
-            || hub.subscribe(hub.filter(ListChanges { tools: true, ..ListChanges::default() }), None, false);
+        let subscribe = || {
+            hub.subscribe(
+                hub.filter(ListChanges { tools: true, ..ListChanges::default() }),
+                None,
+                false,
+                &Owner::local(),
+            )
+        };
         let standalone = StandaloneStreams::default();
         let old = standalone.add(subscribe).unwrap();
         let new = standalone.add(|| panic!("the session has a subscriber")).unwrap();

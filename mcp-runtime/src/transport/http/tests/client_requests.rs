@@ -133,6 +133,7 @@ async fn only_the_caller_of_the_session_may_respond() {
         "clientInfo": { "name": "t", "version": "1" } });
     let response = ada.request(0, "initialize", &params).await;
     let ada = ada.with_header("mcp-session-id", response.headers()["mcp-session-id"].to_str().unwrap());
+    ada.post(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
     let mut body = BodyReader::new(ada.call(1, "roots").await);
     let id = body.next_message().await["id"].clone();
     let bob = ada.clone().with_header("x-user", "bob");

@@ -2,6 +2,7 @@
 
 mod client_requests;
 mod layers;
+mod session_end;
 mod session_flood;
 mod session_streams;
 mod unlimited;
@@ -53,7 +54,10 @@ impl Client {
             "clientInfo": { "name": "t", "version": "1" } });
         let response = client.request(0, "initialize", &params).await;
         let id = response.headers()["mcp-session-id"].to_str().unwrap().to_owned();
-        client.with_header("mcp-session-id", &id)
+        let client = client.with_header("mcp-session-id", &id);
+        let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        assert_eq!(client.post(&initialized).await.status(), StatusCode::ACCEPTED);
+        client
     }
 
     fn with_header(mut self, name: &'static str, value: &str) -> Self {
@@ -68,7 +72,7 @@ impl Client {
             request = request.header(*name, value);
         }
         let request = request.body(axum::body::Body::from(body)).unwrap();
-        let response = self.handler.handle(request, Route::Mcp);
+        let response = self.handler.handle(request, Route::Mcp, None);
         tokio::time::timeout(TEST_TIMEOUT, response).await.expect("a response")
     }
 

@@ -22,7 +22,7 @@ async fn send(
     if !id.is_empty() {
         request = request.header("mcp-session-id", id);
     }
-    handler.handle(request.body(http_body(body)).unwrap(), Route::Mcp).await
+    handler.handle(request.body(http_body(body)).unwrap(), Route::Mcp, None).await
 }
 
 fn http_body(body: &'static str) -> axum::body::Body {
@@ -43,7 +43,9 @@ async fn start_sessions(
 }
 
 fn handler() -> Arc<HttpHandler> {
-    HttpHandler::new(&server().http(|http| http.max_streams(500)).build().unwrap())
+    HttpHandler::new(
+        &server().http(|http| http.max_streams(500).max_session_records(10_000)).build().unwrap(),
+    )
 }
 
 fn stored_sessions(handler: &HttpHandler) -> usize {
@@ -51,14 +53,14 @@ fn stored_sessions(handler: &HttpHandler) -> usize {
 }
 
 #[tokio::test]
-async fn sessions_that_are_only_started_store_nothing() {
+async fn sessions_that_are_only_started_store_a_bounded_number_of_records() {
     let handler = handler();
     start_sessions(&handler, async |_, _| {}).await;
-    assert_eq!(stored_sessions(&handler), 0);
+    assert_eq!((stored_sessions(&handler), handler.legacy.recorded_sessions()), (0, 10_000));
 }
 
 #[tokio::test]
-async fn ending_sessions_is_refused_when_too_many_are_revoked() {
+async fn ending_sessions_is_refused_when_too_many_have_ended() {
     let handler = handler();
     let mut refused = 0;
     start_sessions(&handler, async |handler, id| match send(handler, "DELETE", id, "").await.status() {

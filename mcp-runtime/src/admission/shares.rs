@@ -1,0 +1,192 @@
+//! Units of a quota that are held while something runs, waits or is open.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use super::{Owner, Quota};
+use crate::sync::Mutex;
+
+/// Units, such as requests or bytes, of which all owners together hold a limited number, and each owner a share at most.
+#[derive(Debug)]
+pub(crate) struct Shares {
+    quota: Quota,
+    used: AtomicUsize,
+    /// Only units that are charged to an owner.
+    by_owner: Mutex<HashMap<Owner, usize>>,
+}
+
+impl Shares {
+    pub(crate) fn new(quota: Quota) -> Arc<Self> {
+        Arc::new(Self { quota, used: AtomicUsize::new(0), by_owner: Mutex::default() })
+    }
+
+    fn try_take(&self, units: usize) -> bool {
+        let take = |used: usize| used.checked_add(units).filter(|used| *used <= self.quota.limit);
+        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
+    }
+
+    /// Units of that owner; `None` if fewer are left, in total or of its share.
+    pub(crate) fn try_acquire(self: &Arc<Self>, owner: &Owner, units: usize) -> Option<Permit> {
+        let mut permit = self.empty_permit(owner);
+        permit.grow(units).then_some(permit)
+    }
+
+    /// Units of no owner yet, for what nearly always ends without waiting; `None` if fewer are left. What waits after
+    /// all is [charged](Permit::charge).
+    #[cfg(any(feature = "http", test))]
+    pub(crate) fn try_acquire_briefly(self: &Arc<Self>, units: usize) -> Option<Permit> {
+        self.try_take(units).then(|| Permit { shares: self.clone(), owner: None, units })
+    }
+
+    /// A permit without units; [`Permit::grow`] adds them.
+    pub(crate) fn empty_permit(self: &Arc<Self>, owner: &Owner) -> Permit {
+        Permit { shares: self.clone(), owner: Some(owner.clone()), units: 0 }
+    }
+
+    /// Whether something of that owner may begin that may have to be [charged](Permit::charge).
+    #[cfg(any(feature = "http", test))]
+    pub(crate) fn has_room(&self, owner: impl FnOnce() -> Owner) -> bool {
+        // no owner has more than all of them together
+        if self.used.load(Ordering::Relaxed) < self.quota.share() {
+            return true;
+        }
+        let owner = owner();
+        self.by_owner.lock().get(&owner).is_none_or(|used| *used < self.quota.share_of(&owner))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+}
+
+/// Units that are released on drop.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    shares: Arc<Shares>,
+    owner: Option<Owner>,
+    units: usize,
+}
+
+impl Permit {
+    /// Acquires more units; `false` without any effect if fewer are left.
+    pub(crate) fn grow(&mut self, units: usize) -> bool {
+        let Self { shares, owner, .. } = self;
+        if let Some(owner) = owner {
+            let mut by_owner = shares.by_owner.lock();
+            let used = by_owner.get(owner).copied().unwrap_or_default();
+            let fits = used.checked_add(units).is_some_and(|used| used <= shares.quota.share_of(owner));
+            if !fits || !shares.try_take(units) {
+                return false;
+            }
+            match by_owner.get_mut(owner) {
+                Some(used) => *used += units,
+                None => drop(by_owner.insert(owner.clone(), units)),
+            }
+        } else if !shares.try_take(units) {
+            return false;
+        }
+        self.units += units;
+        true
+    }
+
+    /// Whether the units are charged to an owner.
+    #[cfg(any(feature = "http", test))]
+    pub(crate) fn is_charged(&self) -> bool {
+        self.owner.is_some()
+    }
+
+    /// Charges units that were acquired briefly to an owner, even beyond its share; no effect if they are charged already.
+    #[cfg(any(feature = "http", test))]
+    pub(crate) fn charge(&mut self, owner: &Owner) {
+        self.charge_within(owner, usize::MAX);
+    }
+
+    /// Charges units that were acquired briefly to an owner; `false` if they exceed its share.
+    #[cfg(any(feature = "http", test))]
+    pub(crate) fn try_charge(&mut self, owner: &Owner) -> bool {
+        self.charge_within(owner, self.shares.quota.share_of(owner))
+    }
+
+    #[cfg(any(feature = "http", test))]
+    fn charge_within(&mut self, owner: &Owner, share: usize) -> bool {
+        if self.owner.is_some() {
+            return true;
+        }
+        let mut by_owner = self.shares.by_owner.lock();
+        let used = by_owner.get(owner).copied().unwrap_or_default().saturating_add(self.units);
+        if used > share {
+            return false;
+        }
+        by_owner.insert(owner.clone(), used);
+        drop(by_owner);
+        self.owner = Some(owner.clone());
+        true
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.shares.used.fetch_sub(self.units, Ordering::Relaxed);
+        let Some(owner) = &self.owner else { return };
+        let mut by_owner = self.shares.by_owner.lock();
+        if let Some(used) = by_owner.get_mut(owner) {
+            *used -= self.units;
+            if *used == 0 {
+                by_owner.remove(owner);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner(name: &str) -> Owner {
+        Owner::principal(name.into())
+    }
+
+    #[test]
+    fn a_dropped_permit_releases_its_units() {
+        let shares = Shares::new(Quota::undivided(10));
+        let mut one = shares.try_acquire(&owner("ada"), 4).unwrap();
+        assert!(shares.try_acquire(&owner("bob"), 7).is_none() && one.grow(6) && !one.grow(1));
+        assert!(!shares.empty_permit(&owner("ada")).grow(usize::MAX), "no overflow");
+        drop(one);
+        assert!(shares.used() == 0 && shares.by_owner.lock().is_empty());
+    }
+
+    #[test]
+    fn one_owner_gets_its_share_at_most() {
+        let shares = Shares::new(Quota::half(3));
+        let (ada, bob) = (owner("ada"), owner("bob"));
+        let hers = [1, 1].map(|units| shares.try_acquire(&ada, units).unwrap());
+        assert!(shares.try_acquire(&ada, 1).is_none() && !shares.has_room(|| ada.clone()));
+        let his = shares.try_acquire(&bob, 1).unwrap();
+        assert!(shares.try_acquire(&owner("eve"), 1).is_none(), "all are in use");
+        drop(hers);
+        assert!(shares.try_acquire(&ada, 1).is_some());
+        drop(his);
+        assert!(shares.by_owner.lock().is_empty() && shares.used() == 0);
+    }
+
+    #[test]
+    fn units_that_are_held_briefly_count_in_total_and_are_charged_once_they_wait() {
+        let shares = Shares::new(Quota::half(4));
+        let ada = owner("ada");
+        let mut brief = [1, 1, 1].map(|units| shares.try_acquire_briefly(units).unwrap());
+        assert!(shares.has_room(|| ada.clone()), "nothing of hers waits");
+        brief.iter_mut().take(2).for_each(|permit| permit.charge(&ada));
+        assert!(!shares.has_room(|| ada.clone()) && shares.has_room(|| owner("bob")));
+        assert!(!brief[2].try_charge(&ada) && brief[2].try_charge(&owner("bob")));
+        assert!(shares.try_acquire_briefly(1).is_some() && shares.try_acquire_briefly(2).is_none());
+        drop(brief);
+        assert!(shares.by_owner.lock().is_empty() && shares.used() == 0);
+    }
+}

@@ -1,0 +1,62 @@
+//! Requests of a session that ends at the same moment.
+
+use std::{
+    pin::pin,
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Waker},
+};
+
+use super::*;
+use crate::tool::{ToolCall, ToolDef};
+
+/// Says when a function's future is dropped.
+struct Dropped(Arc<AtomicBool>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A server whose tool ends its caller's session on its first poll: after the request has been admitted, and before it
+/// is among those in flight. Then it waits for ever.
+fn handler(client: &Arc<OnceLock<Client>>, dropped: &Arc<AtomicBool>) -> Arc<HttpHandler> {
+    let (client, dropped) = (client.clone(), dropped.clone());
+    let tool = ToolDef::builder("end").handler(move |_: ToolCall| {
+        let (client, dropped) = (client.clone(), Dropped(dropped.clone()));
+        async move {
+            let _dropped = dropped;
+            let client = client.get().expect("a client");
+            let ended = pin!(client.delete()).poll(&mut Context::from_waker(Waker::noop()));
+            assert_eq!(ended, Poll::Ready(StatusCode::NO_CONTENT), "without waiting");
+            std::future::pending::<&str>().await
+        }
+    });
+    HttpHandler::new(&server().add_tool(tool).build().expect("a server"))
+}
+
+#[tokio::test]
+async fn a_request_that_is_started_while_its_session_ends_is_cancelled() {
+    let (client, dropped) = (Arc::default(), Arc::default());
+    let handler = handler(&client, &dropped);
+    let session = Client::with_session(&handler, "2025-11-25").await;
+    let own = client.get_or_init(|| session);
+    assert_eq!(own.call(1, "end").await.status(), StatusCode::NOT_FOUND);
+    assert!(dropped.load(Ordering::Relaxed));
+    assert_eq!(handler.legacy.stored_sessions(), 0);
+}
+
+#[tokio::test]
+async fn a_batch_that_is_started_while_its_session_ends_is_cancelled() {
+    let (client, dropped) = (Arc::default(), Arc::default());
+    let handler = handler(&client, &dropped);
+    let session = Client::with_session(&handler, "2025-03-26").await;
+    let own = client.get_or_init(|| session);
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "end" } });
+    assert_eq!(own.post(&json!([call])).await.status(), StatusCode::NOT_FOUND);
+    assert!(dropped.load(Ordering::Relaxed));
+    assert_eq!(handler.legacy.stored_sessions(), 0);
+}

@@ -1,0 +1,345 @@
+//! What one client uses up does not affect the others: connections, streams, requests, unfinished bodies, sessions, tasks
+//! and consumed calls. A client is a principal, or else an address.
+
+use std::net::{IpAddr, SocketAddr};
+
+use axum::{Router, extract::Request, middleware::Next};
+use mcp_runtime::{Principal, ServerBuilder, prelude::*, store::MemoryTasks};
+use mcp_tests::support::{EventStream, HttpConnection, HttpRequest, HttpServer, text_of, within};
+use serde_json::{Value, json};
+
+use super::{modern, promptly};
+
+/// Returns at once
+#[mcp_tool]
+fn here() -> &'static str {
+    "here"
+}
+
+/// Ends as a task
+#[mcp_tool(task = required)]
+async fn report() -> &'static str {
+    "reported"
+}
+
+/// The two clients of these tests.
+const ADA: &str = "192.0.2.1";
+const BOB: &str = "192.0.2.2";
+
+/// A server behind a proxy that names its clients in a header.
+fn behind_a_proxy() -> ServerBuilder {
+    mcp_runtime::server!().tool::<here>().with_handle(drop).http(|http| {
+        http.client_address(|parts, _peer| {
+            parts.headers.get("x-client").and_then(|address| address.to_str().ok()?.parse::<IpAddr>().ok())
+        })
+    })
+}
+
+fn listen() -> HttpRequest {
+    HttpRequest::modern("s", "subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } }))
+}
+
+/// Opens streams until one is refused.
+async fn open_all(request: &HttpRequest, at: SocketAddr) -> Vec<EventStream> {
+    let mut open = Vec::new();
+    loop {
+        match EventStream::open(request, at).await {
+            Ok(stream) => open.push(stream),
+            Err(refused) => {
+                assert_eq!(
+                    (refused.status, refused.header("connection")),
+                    (503, Some("close")),
+                    "{refused:?}"
+                );
+                return open;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn streams_of_one_client_leave_streams_for_others_and_requests_for_all() {
+    within(async {
+        let served = HttpServer::start(behind_a_proxy().http(|http| http.max_connections(64))).await;
+        let hers = open_all(&listen().header("x-client", ADA), served.address).await;
+        assert_eq!(hers.len(), 24, "half of three quarters of the connections");
+        let his = open_all(&listen().header("x-client", BOB), served.address).await;
+        assert_eq!(his.len(), 24);
+        for client in [ADA, BOB, "192.0.2.3"] {
+            assert_eq!(modern("here").header("x-client", client).send(served.address).await.status, 200);
+        }
+        let refused = EventStream::open(&listen().header("x-client", "192.0.2.3"), served.address).await;
+        assert_eq!(refused.err().expect("all streams are open").status, 503);
+        drop(hers);
+        promptly(async {
+            while EventStream::open(&listen().header("x-client", ADA), served.address).await.is_err() {}
+        })
+        .await;
+        drop(his);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn standalone_streams_share_the_places_of_listen_streams() {
+    within(async {
+        let served = HttpServer::start(behind_a_proxy().http(|http| http.max_streams(8))).await;
+        let at = served.address;
+        let session = HttpRequest::initialize("2025-11-25").header("x-client", ADA).send(at).await.session();
+        let get = HttpRequest::standalone_stream(&session).header("x-client", ADA);
+        let listening = [listen(), listen()].map(|request| request.header("x-client", ADA));
+        let mut open = Vec::new();
+        for request in [&get, &listening[0], &get, &listening[1]] {
+            open.push(EventStream::open(request, at).await.expect("a stream"));
+        }
+        for request in [&get, &listening[0]] {
+            assert_eq!(EventStream::open(request, at).await.err().expect("her share is used").status, 503);
+        }
+        assert!(EventStream::open(&listen().header("x-client", BOB), at).await.is_ok());
+    })
+    .await;
+}
+
+/// Sends all but the last byte of a request.
+async fn unfinished(client: &str, at: SocketAddr) -> HttpConnection {
+    let bytes = modern("here").header("x-client", client).bytes();
+    let mut connection = HttpConnection::open(at).await;
+    connection.write(bytes.split_last().expect("a request").1).await;
+    connection
+}
+
+/// Calls until the status is this one.
+async fn until_status(client: &str, at: SocketAddr, status: u16) {
+    promptly(async { while modern("here").header("x-client", client).send(at).await.status != status {} })
+        .await;
+}
+
+#[tokio::test]
+async fn a_slow_sender_holds_its_own_places_only() {
+    within(async {
+        let served = HttpServer::start(behind_a_proxy().http(|http| http.max_requests(4))).await;
+        let at = served.address;
+        let mut slow = vec![unfinished(ADA, at).await, unfinished(ADA, at).await];
+        until_status(ADA, at, 503).await;
+        // one more of hers may be a response that a call waits for; as a request it is refused
+        let mut third = unfinished(ADA, at).await;
+        third.write(b"}").await;
+        assert_eq!(third.response().await.status, 503);
+        for _ in 0..10 {
+            assert_eq!(modern("here").header("x-client", BOB).send(at).await.status, 200);
+        }
+        for connection in &mut slow {
+            connection.write(b"}").await;
+            assert_eq!(text_of(&connection.response().await.json()), "here");
+        }
+        until_status(ADA, at, 200).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn bytes_of_unfinished_bodies_are_limited_for_each_client() {
+    within(async {
+        let served =
+            HttpServer::start(behind_a_proxy().http(|http| http.max_unfinished_bytes(64 << 10))).await;
+        let at = served.address;
+        let large = |client: &str| {
+            let text = "x".repeat(24 << 10);
+            let params = json!({ "name": "here", "arguments": {}, "_meta": { "note": text } });
+            HttpRequest::modern(1, "tools/call", params).header("x-client", client)
+        };
+        let mut first = HttpConnection::open(at).await;
+        let bytes = large(ADA).bytes();
+        let (last, most) = bytes.split_last().expect("a request");
+        first.write(most).await;
+        // the second body does not fit into her share as soon as the server has seen the first
+        promptly(async {
+            loop {
+                let mut second = HttpConnection::open(at).await;
+                second.write(most).await;
+                if let Ok(response) =
+                    tokio::time::timeout(std::time::Duration::from_secs(3), second.response()).await
+                {
+                    assert_eq!(response.status, 503);
+                    return;
+                }
+            }
+        })
+        .await;
+        let mut his = HttpConnection::open(at).await;
+        let bytes = large(BOB).bytes();
+        let (his_last, most) = bytes.split_last().expect("a request");
+        his.write(most).await;
+        his.write(&[*his_last]).await;
+        assert_eq!(his.response().await.status, 200);
+        first.write(&[*last]).await;
+        assert_eq!(first.response().await.status, 200);
+    })
+    .await;
+}
+
+/// Starts a session, and ends it without using it.
+async fn start_and_end(client: &str, at: SocketAddr) -> u16 {
+    let session = HttpRequest::initialize("2025-11-25").header("x-client", client).send(at).await.session();
+    HttpRequest::new("DELETE").session(&session).header("x-client", client).send(at).await.status
+}
+
+#[tokio::test]
+async fn sessions_that_one_client_ends_cost_no_other_client_the_end_of_its_own() {
+    within(async {
+        let served = HttpServer::start(behind_a_proxy().http(|http| http.max_session_records(20))).await;
+        let at = served.address;
+        let early = HttpRequest::initialize("2025-11-25").header("x-client", BOB).send(at).await.session();
+        let mut ended = 0;
+        for _ in 0..30 {
+            match start_and_end(ADA, at).await {
+                204 => ended += 1,
+                status => assert_eq!(status, 405),
+            }
+        }
+        assert_eq!(ended, 10, "her share");
+        for _ in 0..5 {
+            assert_eq!(start_and_end(BOB, at).await, 204);
+        }
+        let delete = HttpRequest::new("DELETE").session(&early).header("x-client", BOB);
+        assert_eq!((delete.send(at).await.status, delete.send(at).await.status), (204, 404));
+        // her sessions are served all the same
+        let session = HttpRequest::initialize("2025-11-25").header("x-client", ADA).send(at).await.session();
+        let list = HttpRequest::legacy(&session, 1, "tools/list", &json!({})).header("x-client", ADA);
+        assert_eq!(list.send(at).await.status, 200);
+    })
+    .await;
+}
+
+/// A call that becomes a task.
+fn start_task() -> HttpRequest {
+    let capabilities = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    let meta = json!({ "io.modelcontextprotocol/clientCapabilities": capabilities });
+    HttpRequest::modern(1, "tools/call", json!({ "name": "report", "_meta": meta }))
+}
+
+fn is_task(reply: &Value) -> bool {
+    reply["result"]["resultType"] == "task"
+}
+
+#[tokio::test]
+async fn tasks_that_one_client_leaves_behind_cost_no_other_client_a_task() {
+    within(async {
+        let builder = behind_a_proxy().tool::<report>().stores(|s| s.tasks(MemoryTasks::new(8, 1 << 20)));
+        let served = HttpServer::start(builder).await;
+        let mut refused = 0;
+        for _ in 0..10 {
+            let reply = start_task().header("x-client", ADA).send(served.address).await.json();
+            refused += usize::from(!is_task(&reply));
+        }
+        assert_eq!(refused, 6, "four are her share of the store");
+        let reply = start_task().header("x-client", BOB).send(served.address).await.json();
+        assert!(is_task(&reply), "{reply}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_principal_is_one_client_wherever_it_calls_from() {
+    within(async {
+        let builder = behind_a_proxy().http(|http| {
+            http.max_streams(8)
+                .caller(|parts| Some(Principal::new("test", parts.headers.get("x-user")?.to_str().ok()?)))
+        });
+        let served = HttpServer::start(builder).await;
+        let mut open = Vec::new();
+        for address in [ADA, BOB, ADA, BOB] {
+            let request = listen().header("x-user", "ada").header("x-client", address);
+            open.push(EventStream::open(&request, served.address).await.expect("a stream"));
+        }
+        let ada = listen().header("x-user", "ada").header("x-client", "192.0.2.3");
+        assert_eq!(EventStream::open(&ada, served.address).await.err().expect("her share").status, 503);
+        let bob = listen().header("x-user", "bob").header("x-client", ADA);
+        assert!(EventStream::open(&bob, served.address).await.is_ok());
+    })
+    .await;
+}
+
+/// Serves a router; with the address of each client in its requests if `known` is set.
+async fn serve_router(app: Router, known: bool) -> SocketAddr {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let at = listener.local_addr().expect("an address");
+    tokio::spawn(async move {
+        if known {
+            axum::serve(listener, app.into_make_service_with_connect_info::<SocketAddr>()).await
+        } else {
+            axum::serve(listener, app).await
+        }
+    });
+    at
+}
+
+#[tokio::test]
+async fn a_nested_service_takes_the_address_from_the_request() {
+    within(async {
+        let service = || {
+            let server = mcp_runtime::server!().tool::<here>().with_handle(drop);
+            server.http(|http| http.max_streams(4)).into_service().expect("a service")
+        };
+        let plain = |mut request: Request, next: Next| async move {
+            request.extensions_mut().insert(SocketAddr::from(([192, 0, 2, 1], 1)));
+            next.run(request).await
+        };
+        let app = || Router::new().nest_service("/mcp", service());
+        let known = serve_router(app(), true).await;
+        assert_eq!(open_all(&listen(), known).await.len(), 2, "the share of one address");
+        let known = serve_router(app().layer(axum::middleware::from_fn(plain)), false).await;
+        assert_eq!(open_all(&listen(), known).await.len(), 2, "the share of one address");
+        let unknown = serve_router(app(), false).await;
+        assert_eq!(open_all(&listen(), unknown).await.len(), 4, "no one is known to share with");
+    })
+    .await;
+}
+
+/// Connects from another address of this machine.
+#[cfg(target_os = "linux")]
+async fn connect_from(address: [u8; 4], at: SocketAddr) -> tokio::net::TcpStream {
+    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+    socket.bind(SocketAddr::from((address, 0))).expect("a loopback address");
+    socket.connect(at).await.expect("a connection")
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn connections_of_one_address_leave_connections_for_others() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    within(async {
+        let served =
+            HttpServer::start(mcp_runtime::server!().tool::<here>().http(|http| http.max_connections(8)))
+                .await;
+        let at = served.address;
+        let mut open = Vec::new();
+        for _ in 0..4 {
+            let mut connection = HttpConnection::open(at).await;
+            connection.send(&modern("here")).await;
+            assert_eq!(connection.response().await.status, 200);
+            open.push(connection);
+        }
+        for _ in 0..20 {
+            assert!(HttpConnection::open(at).await.is_closed().await, "its address has its share");
+        }
+        let mut other = connect_from([127, 0, 0, 2], at).await;
+        other.write_all(&modern("here").with("Connection", "close").bytes()).await.expect("written");
+        let mut reply = String::new();
+        other.read_to_string(&mut reply).await.expect("a reply");
+        assert!(reply.starts_with("HTTP/1.1 200"), "{reply}");
+        open.truncate(3);
+        promptly(async {
+            loop {
+                let mut connection = HttpConnection::open(at).await;
+                connection.try_write(&modern("here").bytes()).await;
+                if !connection.is_closed().await {
+                    return;
+                }
+            }
+        })
+        .await;
+    })
+    .await;
+}

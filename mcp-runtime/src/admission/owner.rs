@@ -15,7 +15,7 @@ static ANONYMOUS: LazyLock<Owner> = LazyLock::new(|| Owner("anonymous".into()));
 
 impl Owner {
     /// The only owner there is: the host on stdio, the peers of byte streams, and HTTP clients where neither principals
-    /// nor addresses are known. There is no one to share with, so its share is everything.
+    /// nor addresses are known. Its share is everything.
     pub(crate) fn local() -> Self {
         LOCAL.clone()
     }

@@ -109,7 +109,7 @@ mod tests {
         let share = |limit, percent| Quota::new(limit, percent).share_of(&owner);
         assert_eq!((share(10, 50), share(3, 50), share(1, 50), share(0, 50)), (5, 2, 1, 0));
         assert_eq!((share(usize::MAX, 100), share(100, 255), share(1000, 1)), (usize::MAX, 100, 10));
-        assert_eq!(Quota::half(10).share_of(&Owner::local()), 10, "there is no one to share with");
+        assert_eq!(Quota::half(10).share_of(&Owner::local()), 10, "it shares it with no one");
     }
 
     #[test]

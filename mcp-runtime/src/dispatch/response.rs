@@ -104,7 +104,7 @@ pub(crate) enum ResultBody {
     TaskCreated(Arc<RunningTask>),
     Task(Arc<RunningTask>),
     /// A task that has ended, or runs in another process.
-    StoredTask(TaskRecord),
+    StoredTask(Box<TaskRecord>),
 }
 
 /// Where the contents of a resource come from.

@@ -223,7 +223,9 @@ impl TaskAction {
                 task.extend();
                 return Ok(ResultBody::Task(task).into());
             }
-            (Self::Get, KnownTask::Stored(record)) => return Ok(ResultBody::StoredTask(record).into()),
+            (Self::Get, KnownTask::Stored(record)) => {
+                return Ok(ResultBody::StoredTask(Box::new(record)).into());
+            }
             (Self::Update(responses), KnownTask::Running(task)) => {
                 task.extend();
                 task.deliver_responses(responses);

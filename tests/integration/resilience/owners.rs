@@ -291,7 +291,7 @@ async fn a_nested_service_takes_the_address_from_the_request() {
         let known = serve_router(app().layer(axum::middleware::from_fn(plain)), false).await;
         assert_eq!(open_all(&listen(), known).await.len(), 2, "the share of one address");
         let unknown = serve_router(app(), false).await;
-        assert_eq!(open_all(&listen(), unknown).await.len(), 4, "no one is known to share with");
+        assert_eq!(open_all(&listen(), unknown).await.len(), 4, "clients are not told apart");
     })
     .await;
 }

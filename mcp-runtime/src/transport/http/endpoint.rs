@@ -49,7 +49,7 @@ impl Endpoint {
     pub(super) fn new(server: &Server, connections: Option<usize>) -> Arc<Self> {
         let mut options = server.options().http.clone();
         if let Some(connections) = connections {
-            // the rest is for requests, whoever opens streams
+            // the rest is for requests
             let most = connections / 4 * 3 + connections % 4 * 3 / 4;
             options.max_streams = options.max_streams.min(most.max(1));
         }

@@ -99,7 +99,7 @@ impl Sessions {
         }
         let (sender, body) = EventSender::new(&endpoint.budgets.outbound, owner.clone(), Some(permit));
         let standalone =
-            StandaloneStream::open(endpoint, self, guard, &session, Subscription { caller, owner });
+            StandaloneStream::open(endpoint, self, guard, &session, StreamClaim { caller, owner });
         let standalone = standalone.ok_or_else(HttpError::too_many_streams)?;
         spawn(standalone.run(sender, replayed, session.expires));
         Ok(event_stream_response(body))
@@ -120,7 +120,7 @@ impl Sessions {
 }
 
 /// Who opens a standalone stream.
-struct Subscription {
+struct StreamClaim {
     caller: Option<Arc<Principal>>,
     owner: Owner,
 }
@@ -141,7 +141,7 @@ impl StandaloneStream {
         sessions: &Sessions,
         guard: SessionGuard<Arc<ResumableStream>>,
         session: &Session,
-        Subscription { caller, owner }: Subscription,
+        StreamClaim { caller, owner }: StreamClaim,
     ) -> Option<Self> {
         let authenticated = endpoint.options.caller.is_some();
         let data = guard.data.clone();

@@ -1,5 +1,5 @@
 //! What is remembered of sessions besides their ids: for ten minutes that one was started, and until it would have
-//! expired that it has ended. Each owner has a share of the records; whoever uses up a share cannot end its sessions for
+//! expired that it has ended. Each owner has a share of the records; an owner that has used it up cannot end its sessions for
 //! a while, and all others can.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_fills_its_share_cannot_end_sessions_and_all_others_can() {
+    fn an_owner_with_a_full_share_cannot_end_sessions_and_all_others_can() {
         let records = SessionRecords::new(Quota::half(4), false);
         for uid in 1..=2 {
             assert!(records.end(&session(uid, false, 100), &owner("ada"), 0));

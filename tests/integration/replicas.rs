@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use mcp_runtime::{Server, prelude::*};
-use mcp_tests::support::{EventStream, HttpRequest, HttpServer, text_of, within};
+use mcp_tests::support::{EventStream, HttpRequest, HttpServer, server_key, text_of, within};
 use serde_json::{Value, json};
 
 #[mcp_type]
@@ -38,7 +38,7 @@ fn hail(name: String) -> String {
 }
 
 async fn replica() -> HttpServer {
-    let server = Server::builder("replicas", "1").keys([[5; 32]]);
+    let server = Server::builder("replicas", "1").keys([server_key(5)]);
     HttpServer::start(server.tool::<greet>().tool::<echo>().resource::<text>().prompt::<hail>()).await
 }
 
@@ -123,4 +123,136 @@ async fn client_requests_of_a_session_need_sticky_routing() {
         assert_eq!(end.send(one.address).await.status, 404);
     })
     .await;
+}
+
+/// A server with these keys.
+async fn with_keys(keys: &[u8]) -> HttpServer {
+    let server = Server::builder("replicas", "1").keys(keys.iter().map(|key| server_key(*key)));
+    HttpServer::start(server.tool::<greet>().tool::<echo>()).await
+}
+
+/// Whether a session that one replica starts is served by the other.
+async fn shares_sessions(from: &HttpServer, to: &HttpServer) -> bool {
+    let id = session(from.address).await;
+    let reply = HttpRequest::legacy(&id, 1, "tools/list", &json!({})).send(to.address).await;
+    assert!([200, 404].contains(&reply.status), "{reply:?}");
+    reply.status == 200
+}
+
+/// Whether a call that asks its client at one replica goes on at the other.
+async fn shares_calls(from: &HttpServer, to: &HttpServer) -> bool {
+    let call = |mut params: Value| {
+        params["name"] = "greet".into();
+        params["_meta"] = json!({ "io.modelcontextprotocol/clientCapabilities": { "elicitation": {} } });
+        HttpRequest::modern(1, "tools/call", params)
+    };
+    let asked = call(json!({})).send(from.address).await.json();
+    let answer = json!({ "name": { "action": "accept", "content": { "name": "Ada" } } });
+    let params = json!({ "inputResponses": answer, "requestState": asked["result"]["requestState"] });
+    call(params).send(to.address).await.json()["error"].is_null()
+}
+
+#[tokio::test]
+async fn each_step_of_a_key_rotation_can_be_rolled_out_replica_by_replica() {
+    within(async {
+        let (old, new) = (1, 2);
+        let steps: [&[u8]; 4] = [&[old], &[old, new], &[new, old], &[new]];
+        for step in steps.windows(2) {
+            let (before, after) = (with_keys(step[0]).await, with_keys(step[1]).await);
+            for (from, to) in [(&before, &after), (&after, &before)] {
+                // the last step drops what only the old key opens, but nothing that was sealed since the step before
+                assert!(shares_sessions(from, to).await, "{step:?}");
+                assert!(shares_calls(from, to).await, "{step:?}");
+            }
+        }
+        // without the first step, replicas that are not restarted yet do not know the new key
+        let (before, after) = (with_keys(&[old]).await, with_keys(&[new, old]).await);
+        assert!(shares_sessions(&before, &after).await && !shares_sessions(&after, &before).await);
+    })
+    .await;
+}
+
+/// A directory that is removed at the end of its test.
+struct TestDirectory(std::path::PathBuf);
+
+impl TestDirectory {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("mcp-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a directory");
+        Self(path)
+    }
+}
+
+impl Drop for TestDirectory {
+    fn drop(&mut self) {
+        let _best_effort = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn hex(key: u8) -> String {
+    server_key(key).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[tokio::test]
+async fn keys_in_a_file_are_rotated_without_a_restart() {
+    within(async {
+        let directory = TestDirectory::new("rotation");
+        let replica = async |name: &str, keys: &str| {
+            let file = directory.0.join(name);
+            std::fs::write(&file, keys).expect("written");
+            let server = Server::builder("replicas", "1").stores(|stores| stores.keys_from_file(&file));
+            let server = server.tool::<greet>().tool::<echo>().build().expect("a server");
+            (HttpServer::of(&server).await, server.handle(), file)
+        };
+        let (old, new) = (hex(1), hex(2));
+        let replicas = [replica("one", &old).await, replica("two", &old).await];
+        let [(one, ..), (two, ..)] = &replicas;
+        let early = session(one.address).await;
+        let lists = async |id: &str, at: &HttpServer| {
+            HttpRequest::legacy(id, 1, "tools/list", &json!({})).send(at.address).await.status
+        };
+        for keys in [format!("{old}\n{new}\n"), format!("{new},{old}"), new.clone()] {
+            for (_, handle, file) in &replicas {
+                assert_eq!((lists(&early, one).await, lists(&early, two).await), (200, 200));
+                std::fs::write(file, &keys).expect("written");
+                handle.reload_keys().expect("keys");
+                assert!(shares_sessions(one, two).await && shares_sessions(two, one).await);
+                assert!(shares_calls(one, two).await && shares_calls(two, one).await);
+                if keys == new {
+                    break;
+                }
+            }
+        }
+        // an id whose key was removed is not served from a cache
+        assert_eq!((lists(&early, one).await, lists(&early, two).await), (404, 200));
+        let (_, handle, file) = &replicas[0];
+        let late = session(one.address).await;
+        for bad in [String::new(), "00".repeat(32), format!("{new},{}", "ab".repeat(31))] {
+            std::fs::write(file, bad).expect("written");
+            let error = handle.reload_keys().expect_err("refused").to_string();
+            assert!(error.contains("contains an invalid key") && !error.contains("abab"), "{error}");
+            assert_eq!(lists(&late, one).await, 200, "the keys are unchanged");
+        }
+        std::fs::remove_file(file).expect("removed");
+        assert!(handle.reload_keys().is_err());
+        assert_eq!(lists(&late, one).await, 200);
+    })
+    .await;
+}
+
+#[test]
+fn weak_keys_are_refused() {
+    let build = |key: [u8; 32]| Server::builder("keys", "1").keys([server_key(1), key]).build();
+    let mut padded = [0; 32];
+    padded[..8].copy_from_slice(b"password");
+    for key in [[0; 32], [7; 32], padded] {
+        let error = build(key).err().expect("refused").to_string();
+        assert_eq!(error.matches("`.keys(..)` got an invalid key: it can be guessed").count(), 1, "{error}");
+    }
+    assert!(build(server_key(2)).is_ok());
+    let missing = Server::builder("keys", "1").stores(|stores| stores.keys_from_file("/nonexistent/keys"));
+    let error = missing.build().err().expect("refused").to_string();
+    assert!(error.contains("`/nonexistent/keys` cannot be read"), "{error}");
+    let server = Server::builder("keys", "1").build().expect("a server");
+    assert!(server.handle().reload_keys().is_err(), "the keys are not from a file");
 }

@@ -25,7 +25,7 @@ pub use message::{
     SUBSCRIPTION, call, cancelled, error_code, initialize, legacy_call, meta, notification, ping, request,
     text_of,
 };
-pub use server::{HttpServer, serve_router};
+pub use server::{HttpServer, serve_router, server_key};
 
 /// Far longer than any healthy test takes.
 pub const PATIENCE: Duration = Duration::from_secs(30);

@@ -55,3 +55,8 @@ pub async fn serve_router(app: axum::Router) -> SocketAddr {
     tokio::spawn(async move { axum::serve(listener, app).await });
     address
 }
+
+/// A key for tests, which is not random but passes for it.
+pub fn server_key(first: u8) -> [u8; 32] {
+    std::array::from_fn(|n| first.wrapping_add(u8::try_from(n).expect("a small number")))
+}

@@ -35,7 +35,11 @@ impl ServerBuilder {
         stderr_subscriber::install(self.options.forward_events);
         let command = Command::parse(std::env::args_os().skip(1))
             .map_err(|message| Error::usage(format!("{message}\n`--help` lists the commands")))?;
-        let builder = if self.options.keys.is_none() { self.keys_from_env() } else { self };
+        let builder = if self.options.keys.is_none() && self.options.stores.key_file.is_none() {
+            self.keys_from_env()
+        } else {
+            self
+        };
         let server = builder.build()?;
         match command {
             Command::Help => print::print_help(&server),

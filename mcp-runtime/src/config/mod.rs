@@ -17,7 +17,7 @@
 mod http;
 mod info;
 
-use std::{any::TypeId, fmt, sync::Arc, time::Duration};
+use std::{any::TypeId, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 #[cfg(feature = "http")]
 pub use http::{HttpOptions, IntoPrincipal};
@@ -258,6 +258,8 @@ pub struct Stores {
     /// Unset for one in memory with the bounds of the HTTP options.
     #[cfg(feature = "http")]
     pub(crate) events: Option<Arc<dyn crate::store::EventStore>>,
+    /// Where the keys are, if they are in a file.
+    pub(crate) key_file: Option<PathBuf>,
     /// Unset for one in memory.
     pub(crate) tasks: Option<Arc<dyn TaskStore>>,
 }
@@ -273,6 +275,15 @@ impl Stores {
     /// memory, for up to 10 000 calls at a time, and [half](Limits::max_share_percent) of them for one client.
     pub fn single_use(mut self, store: impl SingleUse + 'static) -> Self {
         self.single_use = Some(Arc::new(store));
+        self
+    }
+
+    /// Sets the file with the [keys](crate::ServerBuilder::keys), which all replicas can read.
+    ///
+    /// A key is 64 hexadecimal digits, or 32 bytes in base64; several are separated by commas or line ends. The first
+    /// seals, every key opens. [`ServerHandle::reload_keys`](crate::ServerHandle::reload_keys) reads the file again.
+    pub fn keys_from_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.key_file = Some(path.into());
         self
     }
 

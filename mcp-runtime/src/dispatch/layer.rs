@@ -138,7 +138,7 @@ mod tests {
     }
 
     fn builder(recorder: &Recorder) -> ServerBuilder {
-        let mut builder = Server::builder("layers", "1").keys([[7; 32]]);
+        let mut builder = Server::builder("layers", "1").keys([crate::crypto::test_key(7)]);
         for name in ["plain", "replaced", "delayed"] {
             builder = builder.add_tool(ToolDef::builder(name).handler(|_: ToolCall| async { "unchanged" }));
         }

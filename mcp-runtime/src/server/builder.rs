@@ -22,7 +22,7 @@ use crate::config::HttpOptions;
 use crate::{
     config::{Limits, ListOptions, Options, ServerInfo, StdioOptions, Stores},
     context::Settings,
-    crypto::{Key, KeyRing, Seal},
+    crypto::{GENERATE, Key, KeyRing, Seal},
     events::Hub,
     extensions::Extensions,
     item::{BuildError, ItemDescriptor, Location},
@@ -329,10 +329,15 @@ impl ServerBuilder {
     /// Sets the keys that session ids and the state of unfinished calls are sealed with, so that replicas and
     /// restarts open each other's.
     ///
-    /// The first key seals, every key opens: to replace one, put the new key in front. Without this [`run`](Self::run) takes
-    /// them [from the environment](Self::keys_from_env); otherwise there is one random key.
+    /// The first key seals, every key opens; [sessions](crate::guide::sessions#key-rotation) has the steps in which a key
+    /// is replaced. Keys must be random: one whose bytes repeat is an error. Without this [`run`](Self::run) takes them
+    /// [from the environment](Self::keys_from_env); otherwise there is one random key. See also
+    /// [`keys_from_file`](Stores::keys_from_file).
     pub fn keys(mut self, keys: impl IntoIterator<Item = [u8; 32]>) -> Self {
         let keys: Vec<_> = keys.into_iter().map(Key::new).collect();
+        if let Some(error) = keys.iter().find_map(|key| key.check().err()) {
+            self.errors.push(BuildError::new(format!("`.keys(..)` got an invalid key: {error}\n{GENERATE}")));
+        }
         if keys.is_empty() {
             self.errors.push(BuildError::new("`.keys(..)` got no key\ngive it at least one".into()));
         }
@@ -409,7 +414,13 @@ impl ServerBuilder {
         );
         #[cfg(feature = "http")]
         errors.extend(options.http.check().into_iter().map(BuildError::new));
-        let keys = options.keys.clone().map_or_else(KeyRing::random, Ok).unwrap_or_else(|error| {
+        let keys = match (&options.stores.key_file, &options.keys) {
+            (Some(_), Some(_)) => Err("keys are set twice, with and without a file\nset them once".into()),
+            (Some(file), None) => KeyRing::from_file(file),
+            (None, Some(keys)) => Ok(keys.clone()),
+            (None, None) => KeyRing::random(),
+        };
+        let keys = keys.unwrap_or_else(|error| {
             errors.push(BuildError::new(error));
             KeyRing::new(Vec::new())
         });

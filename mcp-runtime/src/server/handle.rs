@@ -168,6 +168,17 @@ impl ServerHandle {
         }
     }
 
+    /// Reads the [file with the keys](crate::config::Stores::keys_from_file) again: what is sealed from now on is sealed
+    /// with the keys in it, and only they open what clients bring.
+    ///
+    /// # Errors
+    /// The file cannot be read or contains an invalid key, or the keys are not from a file, or the server has been
+    /// dropped. The keys are unchanged then.
+    pub fn reload_keys(&self) -> Result<()> {
+        let shared = self.0.upgrade().ok_or_else(|| Error::from("the server has been dropped"))?;
+        shared.keys.reload().map_err(Error::from)
+    }
+
     fn publish(&self, change: impl FnOnce() -> Change) {
         let Some(server) = self.0.upgrade().map(Server) else { return };
         let change = change();

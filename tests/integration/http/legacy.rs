@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mcp_runtime::Principal;
-use mcp_tests::support::{HttpRequest, HttpResponse, HttpServer, request, text_of, within};
+use mcp_tests::support::{HttpRequest, HttpResponse, HttpServer, request, server_key, text_of, within};
 use serde_json::json;
 
 use super::fixture::{Probe, builder, plain};
@@ -165,7 +165,7 @@ async fn legacy_requests_need_a_valid_session() {
 async fn sessions_survive_restarts_with_the_same_key_but_expire() {
     within(async {
         let start = |key: u8, lifetime: u64| {
-            let builder = builder(&Probe::default()).keys([[key; 32]]);
+            let builder = builder(&Probe::default()).keys([server_key(key)]);
             HttpServer::start(builder.http(|http| http.session_lifetime(Duration::from_secs(lifetime))))
         };
         let (one, two, other) = (start(1, 60).await, start(1, 60).await, start(2, 60).await);

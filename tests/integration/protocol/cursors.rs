@@ -1,7 +1,7 @@
 //! Cursors are sealed: each is valid only for the list and the caller that it was made for.
 
 use mcp_runtime::{Principal, Server, ServerBuilder, testing::TestServer, tool::ToolDef};
-use mcp_tests::support::{HttpRequest, HttpServer, within};
+use mcp_tests::support::{HttpRequest, HttpServer, server_key, within};
 use serde_json::{Value, json};
 
 use crate::common::{LEGACY, refusal, serve};
@@ -15,7 +15,7 @@ fn tools(builder: ServerBuilder) -> ServerBuilder {
 }
 
 fn named(name: &str, key: u8) -> ServerBuilder {
-    tools(Server::builder(name, "1").keys([[key; 32]]))
+    tools(Server::builder(name, "1").keys([server_key(key)]))
 }
 
 async fn page(server: &TestServer, cursor: &str) -> mcp_runtime::testing::Reply {

@@ -11,6 +11,8 @@ fn one() {}
 #[mcp_tool]
 fn two() {}
 
+const KEY: [u8; 32] = *b"a key for tests, and not random!";
+
 fn builder() -> ServerBuilder {
     mcp_runtime::server!().discover().lists(|lists| lists.page_size(1))
 }
@@ -45,15 +47,15 @@ async fn main() -> mcp_runtime::Result<()> {
             return Ok(());
         }
         Some("unset") => {
-            let keys = || builder().keys([[7; 32]]);
+            let keys = || builder().keys([KEY]);
             assert!(share_keys(keys(), keys().keys_from_env()).await?);
             assert!(!share_keys(builder().keys_from_env(), builder().keys_from_env()).await?);
             return Ok(());
         }
-        Some("list") if std::env::var_os("OWN_KEYS").is_some() => return builder().keys([[7; 32]]).run(),
+        Some("list") if std::env::var_os("OWN_KEYS").is_some() => return builder().keys([KEY]).run(),
         Some(_) => return builder().keys_from_env().run(),
     }
-    let (valid, invalid) = (("MCP_SERVER_KEYS", &*"ab".repeat(32)), ("MCP_SERVER_KEYS", "secret"));
+    let (valid, invalid) = (("MCP_SERVER_KEYS", "4f1a6c0b93d27e58a1f0c3b4d5e697788a9bacbdcedf00112233445566778899"), ("MCP_SERVER_KEYS", "secret"));
     let nothing = String::new();
     assert_eq!(child::run(&["valid"], &[valid]), (Some(0), nothing.clone(), nothing.clone()));
     assert_eq!(child::run(&["invalid"], &[invalid]), (Some(0), nothing.clone(), nothing.clone()));

@@ -52,8 +52,7 @@ pub(crate) struct SessionIds {
     server: Vec<u8>,
     /// What ids without a caller are bound to.
     anonymous: Vec<u8>,
-    /// The cache, by a random part of each id.
-    opened: Mutex<HashMap<[u8; RANDOM], CachedSession>>,
+    opened: Mutex<SessionCache>,
 }
 
 /// Characters of an id that are random and identify it.
@@ -62,6 +61,14 @@ const RANDOM: usize = 24;
 const RANDOM_OFFSET: usize = 8;
 /// Ids in the cache.
 const MAX_CACHED: usize = 1024;
+
+/// Opened ids, by a random part of each.
+#[derive(Debug, Default)]
+struct SessionCache {
+    sessions: HashMap<[u8; RANDOM], CachedSession>,
+    /// That of the keys which opened them.
+    generation: u64,
+}
 
 /// An id in the cache.
 #[derive(Debug)]
@@ -118,8 +125,13 @@ impl SessionIds {
     /// The session with this id; `None` if it has expired, or belongs to another server or caller.
     pub(crate) fn open(&self, id: &[u8], caller: Option<&Principal>, now: u64) -> Option<Arc<Session>> {
         let key: [u8; RANDOM] = id.get(RANDOM_OFFSET..RANDOM_OFFSET + RANDOM)?.try_into().ok()?;
+        let generation = self.seal.generation();
         let mut opened = self.opened.lock();
-        if let Some(cached) = opened.get(&key).filter(|cached| cached.matches(id, caller)) {
+        if opened.generation != generation {
+            // a key that was removed opens nothing any more
+            *opened = SessionCache { generation, ..SessionCache::default() };
+        }
+        if let Some(cached) = opened.sessions.get(&key).filter(|cached| cached.matches(id, caller)) {
             let valid = is_valid_at(cached.issued, cached.session.expires, now);
             return valid.then(|| cached.session.clone());
         }
@@ -131,10 +143,15 @@ impl SessionIds {
         let session = Arc::new(session);
         let caller = caller.map(|caller| (caller.issuer.clone(), caller.subject.clone()));
         opened = self.opened.lock();
-        if opened.len() >= MAX_CACHED {
-            opened.clear();
+        if opened.generation != generation {
+            // it was opened with keys that have been replaced meanwhile
+            return Some(session);
         }
-        opened.insert(key, CachedSession { id: id.into(), caller, issued, session: session.clone() });
+        if opened.sessions.len() >= MAX_CACHED {
+            opened.sessions.clear();
+        }
+        let cached = CachedSession { id: id.into(), caller, issued, session: session.clone() };
+        opened.sessions.insert(key, cached);
         Some(session)
     }
 

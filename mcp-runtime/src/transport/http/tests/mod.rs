@@ -34,7 +34,7 @@ struct Client {
 }
 
 fn server() -> ServerBuilder {
-    Server::builder("test", "1").keys([[7; 32]])
+    Server::builder("test", "1").keys([crate::crypto::test_key(7)])
 }
 
 impl Client {

@@ -11,6 +11,7 @@ use mcp_runtime::{
     prelude::*,
     testing::{Reply, TestServer},
 };
+use mcp_tests::support::server_key;
 use serde_json::{Value, json};
 
 use crate::common::{refusal, serve};
@@ -141,7 +142,8 @@ fn with(state: &Value, responses: &Value) -> Value {
 #[tokio::test]
 async fn request_state_is_valid_only_on_servers_that_share_a_key() {
     let arguments = || json!({ "amount": 1 });
-    let serve_with = |keys: &[u8]| serve(builder(&Arc::default()).keys(keys.iter().map(|key| [*key; 32])));
+    let serve_with =
+        |keys: &[u8]| serve(builder(&Arc::default()).keys(keys.iter().map(|key| server_key(*key))));
     let (one, twin, other) = (serve_with(&[1]), serve_with(&[1]), serve_with(&[2]));
     let whole = with(&request_state(&one, "tip", arguments()).await, &named("payee", "A"));
     send(&twin, "tip", arguments(), whole.clone()).await.expect_text("tipped A");
@@ -200,6 +202,32 @@ async fn an_invalid_response_is_requested_three_more_times() {
             assert!(reply.text().starts_with("the answer to `payee` does not fit"), "{reply}");
         }
     }
+}
+
+#[tokio::test]
+async fn responses_are_not_used_again_after_a_restart() {
+    let arguments = || json!({ "amount": 10 });
+    let start = || serve(builder(&Arc::default()).keys([server_key(1)]));
+    let before = start();
+    let states =
+        [request_state(&before, "pay", arguments()).await, request_state(&before, "pay", arguments()).await];
+    let [used, unused] = states.map(|state| with(&state, &named("payee", "Bob")));
+    send(&before, "pay", arguments(), used.clone()).await.expect_text("paid 10 to Bob");
+    let refused = "the answers of this call were used before, or it cannot be told whether they were";
+    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    let after = start();
+    // what the earlier process has recorded is lost, so all of its calls are refused
+    for responses in [&used, &unused] {
+        assert_eq!(send(&after, "pay", arguments(), responses.clone()).await.text(), refused);
+    }
+    // another round trip does not make it a new call
+    let again = json!({ "requestState": used["requestState"], "inputResponses": {} });
+    let asked = send(&after, "pay", arguments(), again).await;
+    assert_eq!(asked.value()["resultType"], "input_required", "{asked}");
+    let renewed = with(&asked.value()["requestState"], &named("payee", "Bob"));
+    assert_eq!(send(&after, "pay", arguments(), renewed).await.text(), refused);
+    let new = with(&request_state(&after, "pay", arguments()).await, &named("payee", "Bob"));
+    send(&after, "pay", arguments(), new).await.expect_text("paid 10 to Bob");
 }
 
 #[tokio::test]

@@ -56,6 +56,8 @@ pub struct HttpOptions {
     pub(crate) max_sessions: usize,
     /// Streams that are open for as long as their clients like.
     pub(crate) max_streams: usize,
+    /// How long one of them stays open.
+    pub(crate) max_stream_age: Duration,
     /// Of those, the ones that wait for their clients to come back.
     pub(crate) max_waiting: usize,
     /// Bytes of bodies that are not complete yet.
@@ -96,6 +98,7 @@ impl Default for HttpOptions {
             session_lifetime: Duration::from_secs(24 * 60 * 60),
             max_sessions: 10_000,
             max_streams: 3072,
+            max_stream_age: Duration::from_secs(2 * 60 * 60),
             max_waiting: 256,
             max_unfinished_bytes: 128 << 20,
             max_unread_bytes: 64 << 20,
@@ -280,6 +283,13 @@ impl HttpOptions {
         self
     }
 
+    /// Sets how long an event stream that was opened with `subscriptions/listen` or `GET` stays open; 2 hours by default.
+    /// Then it ends, and clients open another.
+    pub fn max_stream_age(mut self, limit: Duration) -> Self {
+        self.max_stream_age = limit.min(LONGEST);
+        self
+    }
+
     /// Serves event streams to legacy clients that cannot be resumed after their connection broke.
     ///
     /// Their events have no ids and are not kept, and [`Context::close_stream`](crate::Context::close_stream) does
@@ -311,7 +321,8 @@ impl HttpOptions {
     /// Tells callers apart by what `find` makes of a request's head; `None` is an anonymous caller,
     /// from whom everything with `scopes` is hidden.
     ///
-    /// It runs before the body is read. Sessions belong to the caller that started them.
+    /// It runs before the body is read. Sessions belong to the caller that started them. A principal that has
+    /// [expired](Principal::with_expiry) is an anonymous caller.
     pub fn caller(mut self, find: impl Fn(&Parts) -> Option<Principal> + Send + Sync + 'static) -> Self {
         self.caller = Some(Arc::new(find));
         self

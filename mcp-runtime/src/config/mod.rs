@@ -258,6 +258,9 @@ pub struct Stores {
     /// Unset for one in memory with the bounds of the HTTP options.
     #[cfg(feature = "http")]
     pub(crate) events: Option<Arc<dyn crate::store::EventStore>>,
+    /// Unset if only this process knows which sessions have ended.
+    #[cfg(feature = "http")]
+    pub(crate) revocations: Option<Arc<dyn crate::store::RevocationStore>>,
     /// Where the keys are, if they are in a file.
     pub(crate) key_file: Option<PathBuf>,
     /// Unset for one in memory.
@@ -291,6 +294,15 @@ impl Stores {
     /// 10 000 tasks and 64 MiB.
     pub fn tasks(mut self, store: impl TaskStore + 'static) -> Self {
         self.tasks = Some(Arc::new(store));
+        self
+    }
+
+    /// Sets where it is recorded that sessions have ended, so that all replicas know, and the process after a restart.
+    ///
+    /// Without it only this process knows, in memory.
+    #[cfg(feature = "http")]
+    pub fn revocations(mut self, store: impl crate::store::RevocationStore + 'static) -> Self {
+        self.revocations = Some(Arc::new(store));
         self
     }
 

@@ -5,7 +5,12 @@
 mod outbound;
 mod pending;
 
-use std::{fmt, net::IpAddr, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    net::IpAddr,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::Deserialize;
@@ -239,12 +244,13 @@ pub struct Principal {
     pub(crate) issuer: String,
     pub(crate) subject: String,
     pub(crate) scopes: Vec<String>,
+    pub(crate) expires: Option<SystemTime>,
 }
 
 impl Principal {
     /// A principal without scopes. The subject is unique within the issuer.
     pub fn new(issuer: impl Into<String>, subject: impl Into<String>) -> Self {
-        Self { issuer: issuer.into(), subject: subject.into(), scopes: Vec::new() }
+        Self { issuer: issuer.into(), subject: subject.into(), scopes: Vec::new(), expires: None }
     }
 
     /// Sets the granted scopes; items that require others are hidden from the principal, and calls of them are refused.
@@ -252,6 +258,25 @@ impl Principal {
     pub fn with_scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.scopes = scopes.into_iter().map(Into::into).collect();
         self
+    }
+
+    /// Sets when the principal's authentication expires, such as the `exp` of a token: its streams end then, and from then
+    /// on requests are those of an anonymous caller.
+    #[must_use]
+    pub fn with_expiry(mut self, expires: SystemTime) -> Self {
+        self.expires = Some(expires);
+        self
+    }
+
+    /// When the principal's authentication expires, if it does.
+    #[must_use]
+    pub fn expires(&self) -> Option<SystemTime> {
+        self.expires
+    }
+
+    /// Whether both are the same subject of the same issuer, whatever their scopes and expiry are.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.issuer == other.issuer && self.subject == other.subject
     }
 
     /// Who vouches for the subject.

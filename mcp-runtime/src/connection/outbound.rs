@@ -242,6 +242,13 @@ impl Receiver {
     }
 }
 
+impl Receiver {
+    /// Stops to receive, as if it was dropped.
+    pub(crate) fn abandon(&self) {
+        self.0.abandon();
+    }
+}
+
 impl Drop for Receiver {
     fn drop(&mut self) {
         self.0.abandon();

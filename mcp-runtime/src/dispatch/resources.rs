@@ -96,7 +96,7 @@ impl Server {
         {
             return Ok(self.read_skill(&uri, &found)?.into());
         }
-        let Some((entry, variables)) = registry.resource(&uri, request.context) else {
+        let Some((entry, variables)) = registry.resource(&uri, request.context.access()) else {
             return Err(unknown_resource(&uri, request.revision).into());
         };
         if !entry.item.requires.is_empty() {
@@ -108,7 +108,7 @@ impl Server {
 
     /// Whether this client can read a resource with that URI.
     pub(super) fn is_resource(&self, request: &Request<'_>, registry: &Registry, uri: &str) -> bool {
-        registry.resource(uri, request.context).is_some()
+        registry.resource(uri, request.context.access()).is_some()
             || (request.revision.is_modern() && registry.skills.find(uri, request.access()).is_some())
     }
 
@@ -142,7 +142,7 @@ impl Server {
         uri: &str,
     ) -> Result<(), ProtocolError> {
         let revision = request.revision;
-        let Some((entry, variables)) = registry.resource(uri, request.context) else {
+        let Some((entry, variables)) = registry.resource(uri, request.context.access()) else {
             return Err(unknown_resource(uri, revision));
         };
         let Some(check) = &entry.subscribe else { return Ok(()) };

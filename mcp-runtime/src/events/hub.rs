@@ -10,6 +10,8 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
+use tokio_util::sync::CancellationToken;
+
 use crate::events::{Change, Filter, ListChanges};
 use crate::{
     admission::{Owner, Permit, Quota, Shares},
@@ -49,13 +51,22 @@ struct HubInner {
     permits: Arc<Shares>,
     subscribers: RwLock<HashMap<u64, Arc<SubscriberEntry>>>,
     next_key: AtomicU64,
+    /// The open streams of principals.
+    streams: Mutex<HashMap<u64, OpenStream>>,
+}
+
+#[derive(Debug)]
+struct OpenStream {
+    caller: Arc<Principal>,
+    end: CancellationToken,
 }
 
 /// The hub's part of a subscriber.
 #[derive(Debug)]
 struct SubscriberEntry {
     filter: Arc<Filter>,
-    caller: Option<Arc<Principal>>,
+    /// Of a legacy session, the caller that has opened its newest stream.
+    caller: RwLock<Option<Arc<Principal>>>,
     authenticated: bool,
     queue: Mutex<ChangeQueue>,
 }
@@ -107,6 +118,7 @@ impl Hub {
             permits,
             subscribers: RwLock::default(),
             next_key: AtomicU64::new(0),
+            streams: Mutex::default(),
         }))
     }
 
@@ -134,7 +146,7 @@ impl Hub {
         let limit = self.0.limits.pending;
         let subscribers = self.0.subscribers.read();
         let allowed = subscribers.values().filter(|subscriber| {
-            is_allowed(Access::new(subscriber.caller.as_deref(), subscriber.authenticated))
+            is_allowed(Access::new(subscriber.caller.read().as_deref(), subscriber.authenticated))
         });
         let wakers: Vec<Waker> =
             allowed.filter_map(|subscriber| subscriber.enqueue(&change, limit)).collect();
@@ -152,10 +164,30 @@ impl Hub {
         owner: &Owner,
     ) -> Option<Subscriber> {
         let permit = self.0.permits.try_acquire(owner, 1)?;
-        let entry = Arc::new(SubscriberEntry { filter, caller, authenticated, queue: Mutex::default() });
+        let (caller, queue) = (RwLock::new(caller), Mutex::default());
+        let entry = Arc::new(SubscriberEntry { filter, caller, authenticated, queue });
         let key = self.0.next_key.fetch_add(1, Ordering::Relaxed);
         self.0.subscribers.write().insert(key, entry.clone());
         Some(Subscriber { hub: self.clone(), key, entry, _permit: permit })
+    }
+
+    /// Registers an open stream of a principal, until the registration is dropped.
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has streams of principals"))]
+    pub(crate) fn register_stream(&self, caller: Arc<Principal>) -> StreamTicket {
+        let key = self.0.next_key.fetch_add(1, Ordering::Relaxed);
+        let end = CancellationToken::new();
+        self.0.streams.lock().insert(key, OpenStream { caller, end: end.clone() });
+        StreamTicket { hub: self.clone(), key, end }
+    }
+
+    /// Ends the open streams of a principal.
+    pub(crate) fn end_streams_of(&self, principal: &Principal) {
+        let ends: Vec<_> = {
+            let streams = self.0.streams.lock();
+            let own = streams.values().filter(|stream| stream.caller.is_same(principal));
+            own.map(|stream| stream.end.clone()).collect()
+        };
+        ends.iter().for_each(CancellationToken::cancel);
     }
 
     /// Closes every subscription whose stream can be closed.
@@ -175,6 +207,22 @@ impl Hub {
     #[cfg(test)]
     pub(crate) fn subscriber_count(&self) -> usize {
         self.0.subscribers.read().len()
+    }
+}
+
+/// The registration of an open stream.
+#[derive(Debug)]
+#[cfg_attr(not(feature = "http"), allow(dead_code))]
+pub(crate) struct StreamTicket {
+    hub: Hub,
+    key: u64,
+    /// Fires when the streams of its principal end.
+    pub(crate) end: CancellationToken,
+}
+
+impl Drop for StreamTicket {
+    fn drop(&mut self) {
+        self.hub.0.streams.lock().remove(&self.key);
     }
 }
 
@@ -201,6 +249,15 @@ impl Subscriber {
                 Poll::Pending
             }
         }
+    }
+
+    /// Sets who gets the changes from now on.
+    #[cfg_attr(
+        not(feature = "http"),
+        expect(dead_code, reason = "only sessions over HTTP change their caller's scopes")
+    )]
+    pub(crate) fn set_caller(&self, caller: Option<Arc<Principal>>) {
+        *self.entry.caller.write() = caller;
     }
 
     /// Whether a change was lost, or the server ends all subscriptions: a stream that can be closed must be, so that its

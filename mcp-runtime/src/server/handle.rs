@@ -7,7 +7,12 @@ use super::{
     assemble::assemble,
     item::{ItemSource, RegisteredItem},
 };
-use crate::{connection::Access, events::Change, protocol::Revision, tool::ToolDef};
+use crate::{
+    connection::{Access, Principal},
+    events::Change,
+    protocol::Revision,
+    tool::ToolDef,
+};
 
 /// Adds and removes tools while a server runs, and publishes changes to clients; clones are handles of the same server.
 ///
@@ -189,8 +194,28 @@ impl ServerHandle {
             Change::Resources => offers.resources,
             _ => true,
         };
-        if offered {
-            server.hub().publish(change);
+        if !offered {
+            return;
+        }
+        let registry = server.registry();
+        match &change {
+            // a subscriber may have lost the scopes with which it subscribed
+            Change::Updated(uri) if registry.has_scoped_resources() => {
+                let uri = uri.clone();
+                server.hub().publish_to(change, |access| registry.resource(&uri, access).is_some());
+            }
+            _ => server.hub().publish(change),
+        }
+    }
+
+    /// Ends the open streams of a principal, whatever its scopes and expiry are: subscriptions, those that were opened
+    /// with `GET`, the streams of calls that can be resumed, and HTTP+SSE. Calls go on.
+    ///
+    /// For programs that withdraw a principal's authentication before it [expires](crate::Principal::with_expiry). A
+    /// client may open new streams, if it is authenticated again.
+    pub fn end_streams_of(&self, principal: &Principal) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.hub.end_streams_of(principal);
         }
     }
 }

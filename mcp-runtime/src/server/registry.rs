@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::ListCache;
 use crate::{
-    connection::RequestContext,
+    connection::Access,
     prompt::{PromptCatalog, PromptEntry},
     protocol::{self, normalize_uri},
     resource::{ResourceEntry, UriVariables},
@@ -69,14 +69,14 @@ impl Registry {
         }
     }
 
-    /// The resource that serves `uri` for that request, and its variables: of those that its client may see, an exact URI
+    /// The resource that serves `uri` for that access, and its variables: of those that it may see, an exact URI
     /// before templates.
     pub(crate) fn resource(
         &self,
         uri: &str,
-        request: &RequestContext,
+        access: Access<'_>,
     ) -> Option<(&Arc<ResourceEntry>, UriVariables)> {
-        let visible = |resource: &&Arc<ResourceEntry>| request.access().allows(&resource.item.scopes);
+        let visible = |resource: &&Arc<ResourceEntry>| access.allows(&resource.item.scopes);
         let exact = self.exact.get(uri).or_else(|| self.exact.get(&normalize_uri(uri)));
         if let Some(resource) = exact.and_then(|n| self.resources.get(*n)).filter(visible) {
             return Some((resource, UriVariables::new()));
@@ -86,6 +86,11 @@ impl Registry {
             .filter_map(|n| self.resources.get(*n))
             .filter(visible)
             .find_map(|resource| Some((resource, resource.bind(uri)?)))
+    }
+
+    /// Whether some resource or template has scopes, so that not every subscriber may get its updates.
+    pub(crate) fn has_scoped_resources(&self) -> bool {
+        self.resources.iter().any(|resource| !resource.item.scopes.is_empty())
     }
 
     /// The items with `scopes`, for an error message.

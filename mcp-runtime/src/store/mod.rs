@@ -3,6 +3,8 @@
 
 #[cfg(feature = "http")]
 mod event;
+#[cfg(feature = "http")]
+mod revocation;
 mod single_use;
 mod task;
 
@@ -12,6 +14,8 @@ use std::pin::Pin;
 pub(crate) use event::{EventBounds, MemoryEvents};
 #[cfg(feature = "http")]
 pub use event::{EventStore, StoredEvent};
+#[cfg(feature = "http")]
+pub use revocation::RevocationStore;
 pub(crate) use single_use::MemorySingleUse;
 pub use single_use::{ConsumedCall, SingleUse};
 pub use task::{MemoryTasks, Stored, TaskRecord, TaskStore};

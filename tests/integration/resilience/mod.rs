@@ -3,6 +3,7 @@
 
 mod bounds;
 mod callers;
+mod expiry;
 mod framing;
 mod legacy;
 mod options;

@@ -190,6 +190,7 @@ pub(super) fn subscription_response(
     permit: Permit,
 ) -> Response<ResponseBody> {
     let shutdown = endpoint.shutdown.clone();
+    let end = endpoint.stream_end(connection.caller(), endpoint.options.max_stream_age);
     let outbound = connection.outbound().clone();
     let receiver = Receiver::new(outbound.clone());
     spawn(async move {
@@ -207,6 +208,7 @@ pub(super) fn subscription_response(
             () = outbound.abandoned() => return,
             () = messages => {}
             () = shutdown.cancelled() => {}
+            () = end => {}
         }
         outbound.put(subscription.result());
         outbound.finish();

@@ -65,6 +65,10 @@ impl RequestConnection {
         let _unchanged = self.caller.set(caller);
     }
 
+    pub(super) fn caller(&self) -> Option<&Arc<Principal>> {
+        self.caller.get()
+    }
+
     pub(super) fn sender(&self) -> &RequestSender {
         &self.sender
     }

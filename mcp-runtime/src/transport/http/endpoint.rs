@@ -5,15 +5,18 @@ use std::{
     any::Any,
     net::{IpAddr, SocketAddr},
     sync::Arc,
+    time::{Duration, SystemTime},
 };
 
 use http::request::Parts;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     connection::{Peer, RequestConnection, RequestSender},
     headers::ProtocolHeaders,
     http_error::HttpError,
+    sse::StreamEnd,
 };
 use crate::{
     admission::{Owner, Permit, Shares},
@@ -78,8 +81,31 @@ impl Endpoint {
     pub(super) fn caller(&self, connection: &RequestConnection) -> Option<Arc<Principal>> {
         let find = self.options.caller.as_ref()?;
         let caller = Arc::new(find(connection.parts())?);
+        if caller.expires.is_some_and(|expires| expires <= SystemTime::now()) {
+            tracing::debug!("the caller's authentication has expired");
+            return None;
+        }
         connection.set_caller(caller.clone());
         Some(caller)
+    }
+
+    /// Completes when a stream of that caller must end: at its maximum age, when the caller's authentication expires, or
+    /// when the server ends the streams of the caller.
+    pub(super) fn stream_end(&self, caller: Option<&Arc<Principal>>, max_age: Duration) -> StreamEnd {
+        let expires = caller.and_then(|caller| caller.expires);
+        let left = expires.map(|expires| expires.duration_since(SystemTime::now()).unwrap_or_default());
+        let age = left.unwrap_or(Duration::MAX).min(max_age);
+        let ticket = caller.map(|caller| self.server.hub().register_stream(caller.clone()));
+        let aged = sleep(age);
+        Box::pin(async move {
+            match ticket {
+                Some(ticket) => tokio::select! {
+                    () = aged => {}
+                    () = ticket.end.cancelled() => {}
+                },
+                None => aged.await,
+            }
+        })
     }
 
     /// The context of a request.

@@ -87,6 +87,10 @@ impl HttpError {
         Self { closes: true, ..Self::unavailable("too many event streams are open\ntry again") }
     }
 
+    pub(super) fn sessions_unavailable() -> Self {
+        Self::unavailable("sessions cannot be looked up at the moment\ntry again")
+    }
+
     pub(super) fn too_many_body_bytes() -> Self {
         Self::unavailable("too many bytes of request bodies are being received\ntry again")
     }

@@ -10,7 +10,7 @@ use std::{
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 
-use super::sse::{EventReader, StreamContent};
+use super::sse::{EventReader, StreamContent, StreamEnd};
 use crate::{
     connection::Receiver,
     dispatch::{Reply, Status},
@@ -40,8 +40,10 @@ impl ResponseBody {
     }
 
     /// An event stream of the events of a channel, which are sent unchanged.
-    pub(super) fn from_events(receiver: Receiver) -> Self {
-        Self::event_stream(receiver, StreamContent::Events, false)
+    /// It breaks off when `end` completes.
+    pub(super) fn from_events(receiver: Receiver, end: Option<StreamEnd>) -> Self {
+        let events = EventReader::new(receiver, StreamContent::Events, false).until(end);
+        Self(BodySource::EventStream(Box::new(events)))
     }
 
     fn event_stream(receiver: Receiver, content: StreamContent, opening_comment: bool) -> Self {

@@ -140,6 +140,11 @@ impl HttpHandler {
             Ok(body) => body,
             Err(error) => return error.into(),
         };
+        if self.legacy.asks_for_revocations()
+            && let Err(error) = Box::pin(self.legacy.check_revocations(headers, caller.as_deref())).await
+        {
+            return error.into();
+        }
         match self.start(&body.text, PostRequest { connection, headers, caller, permit }) {
             StartedResponse::Ready(response) => response,
             StartedResponse::Pending(response) => {

@@ -33,11 +33,22 @@ pub(super) struct EventReader {
     /// Whether a comment is sent first, so that the client receives the head of the response.
     opening_comment: bool,
     silence: Pin<Box<Sleep>>,
+    /// When it completes, the stream breaks off.
+    end: Option<StreamEnd>,
 }
+
+/// Completes when a stream must end.
+pub(super) type StreamEnd = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl EventReader {
     pub(super) fn new(receiver: Receiver, content: StreamContent, opening_comment: bool) -> Self {
-        Self { receiver, content, opening_comment, silence: Box::pin(sleep(KEEP_ALIVE)) }
+        Self { receiver, content, opening_comment, silence: Box::pin(sleep(KEEP_ALIVE)), end: None }
+    }
+
+    /// Breaks the stream off when `end` completes.
+    pub(super) fn until(mut self, end: Option<StreamEnd>) -> Self {
+        self.end = end;
+        self
     }
 
     /// Whether every event has been read.
@@ -47,6 +58,12 @@ impl EventReader {
 
     /// The next events as text.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if let Some(end) = &mut self.end
+            && end.as_mut().poll(cx).is_ready()
+        {
+            self.end = None;
+            self.receiver.abandon();
+        }
         let mut out = Vec::new();
         if std::mem::take(&mut self.opening_comment) {
             out.extend_from_slice(COMMENT);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{
     admission::{Owner, Permit, Shares},
     connection::{Outbound, Receiver},
-    transport::http::response_body::ResponseBody,
+    transport::http::{response_body::ResponseBody, sse::StreamEnd},
 };
 
 /// Sends events to one HTTP response, which ends when the last clone is dropped.
@@ -25,11 +25,20 @@ impl Drop for EventChannel {
 }
 
 impl EventSender {
-    /// A sender, and the body of its response; `unread`: bytes that clients have not read yet.
-    pub(super) fn new(unread: &Arc<Shares>, owner: Owner, permit: Option<Permit>) -> (Self, ResponseBody) {
+    /// A sender, and the body of its response; `unread`: bytes that clients have not read yet; the response
+    /// breaks off when `end` completes.
+    pub(super) fn new(
+        unread: &Arc<Shares>,
+        owner: Owner,
+        permit: Option<Permit>,
+        end: StreamEnd,
+    ) -> (Self, ResponseBody) {
         let outbound = Outbound::new(unread.clone(), owner);
         let receiver = Receiver::new(outbound.clone());
-        (Self(Arc::new(EventChannel { outbound, _permit: permit })), ResponseBody::from_events(receiver))
+        (
+            Self(Arc::new(EventChannel { outbound, _permit: permit })),
+            ResponseBody::from_events(receiver, Some(end)),
+        )
     }
 
     /// Sends events as soon as the client keeps up; `false` if it has disconnected.

@@ -64,14 +64,18 @@ impl Sessions {
             self.table.end(&session.uid);
             return Err(HttpError::unknown_session());
         }
+        let end = endpoint.stream_end(caller.as_ref(), endpoint.options.max_stream_age);
         let mut replayed = Vec::new();
         if let HeaderField::One(id) = headers.last_event {
             let event_id =
                 id.to_str().ok().and_then(EventId::parse).ok_or_else(HttpError::unknown_event_id)?;
             let running = guard.data.streams().get(event_id.stream).cloned();
             if let Some(stream) = running {
+                if event_id.kind == StreamKind::Standalone {
+                    guard.data.standalone.set_caller(caller);
+                }
                 let (sender, body) =
-                    EventSender::new(&endpoint.budgets.outbound, owner.clone(), Some(permit));
+                    EventSender::new(&endpoint.budgets.outbound, owner.clone(), Some(permit), end);
                 spawn(async move {
                     stream.resume(&sender, event_id.number).await;
                 });
@@ -97,7 +101,7 @@ impl Sessions {
                 }
             }
         }
-        let (sender, body) = EventSender::new(&endpoint.budgets.outbound, owner.clone(), Some(permit));
+        let (sender, body) = EventSender::new(&endpoint.budgets.outbound, owner.clone(), Some(permit), end);
         let standalone =
             StandaloneStream::open(endpoint, self, guard, &session, StreamClaim { caller, owner });
         let standalone = standalone.ok_or_else(HttpError::too_many_streams)?;
@@ -153,8 +157,9 @@ impl StandaloneStream {
             sessions.event_store.clone(),
         )?;
         let subscriber = owner.clone();
-        let subscribe = || hub.subscribe(data.filter().clone(), caller, authenticated, &subscriber);
+        let subscribe = || hub.subscribe(data.filter().clone(), caller.clone(), authenticated, &subscriber);
         let serial = data.standalone.add(subscribe)?;
+        data.standalone.set_caller(caller);
         Some(Self { endpoint: endpoint.clone(), stream, serial, owner })
     }
 

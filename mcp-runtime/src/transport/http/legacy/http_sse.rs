@@ -94,10 +94,12 @@ impl SseStreams {
         let caller = endpoint.caller(request);
         let owner = request.owner();
         let permit = budgets.streams.try_acquire(&owner, 1).ok_or_else(HttpError::too_many_streams)?;
+        // the stream is the session
+        let end = endpoint.stream_end(caller.as_ref(), endpoint.options.session_lifetime);
         let (messages, receiver) = mpsc::channel(MAX_QUEUED);
         let registration = self.register(SseStream { messages, caller: caller.clone() });
         let registration = registration.ok_or_else(HttpError::too_many_streams)?;
-        let (sender, body) = EventSender::new(&budgets.outbound, owner.clone(), Some(permit));
+        let (sender, body) = EventSender::new(&budgets.outbound, owner.clone(), Some(permit), end);
         let parts = ConnectionParts {
             server: endpoint.server.clone(),
             writer: ConnectionWriter::new(WriteMode::Async),
@@ -126,7 +128,10 @@ impl SseStreams {
         let name =
             query.and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix(NAME_PARAMETER)));
         let caller = endpoint.caller(request);
-        let stream = name.and_then(|name| self.find(name)).filter(|stream| stream.caller == caller);
+        let stream = name.and_then(|name| self.find(name)).filter(|stream| match (&stream.caller, &caller) {
+            (Some(one), Some(other)) => one.is_same(other),
+            (one, other) => one.is_none() && other.is_none(),
+        });
         let stream = stream.ok_or_else(HttpError::unknown_stream)?;
         if !headers.is_json() {
             return Err(HttpError::unsupported_media_type());

@@ -30,7 +30,7 @@ use super::{
 };
 #[cfg(test)]
 use crate::admission::Owner;
-use crate::{config::HttpOptions, server::Server};
+use crate::{config::HttpOptions, connection::Principal, server::Server};
 
 /// Serves legacy revisions.
 #[derive(Debug)]
@@ -59,6 +59,26 @@ impl Legacy {
         }
     }
 
+    /// Whether a store knows of sessions that have ended elsewhere.
+    pub(super) fn asks_for_revocations(&self) -> bool {
+        self.sessions.as_ref().is_some_and(|sessions| sessions.revocations.is_some())
+    }
+
+    /// Checks that the session of a request has not ended elsewhere, where a store knows that.
+    ///
+    /// # Errors
+    /// Those of [`Sessions::check_revocations`].
+    pub(super) async fn check_revocations(
+        &self,
+        headers: &ProtocolHeaders<'_>,
+        caller: Option<&Principal>,
+    ) -> Result<(), HttpError> {
+        match &self.sessions {
+            Some(sessions) => sessions.check_revocations(headers, caller).await,
+            None => Ok(()),
+        }
+    }
+
     /// Answers GET, which opens a stream of a session, and DELETE, which ends the session.
     pub(super) async fn get_or_delete(
         &self,
@@ -74,6 +94,9 @@ impl Legacy {
         };
         if let Err(name) = headers.check_repeated() {
             return headers.repeated_error(name).into();
+        }
+        if let Err(error) = self.check_revocations(headers, endpoint.caller(connection).as_deref()).await {
+            return error.into();
         }
         let response = if connection.parts().method == Method::DELETE {
             sessions.delete(endpoint, connection, headers).await

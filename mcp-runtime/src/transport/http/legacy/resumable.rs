@@ -232,7 +232,9 @@ impl ResumableStream {
         calls: Calls,
         connection: &RequestConnection,
     ) -> Response<ResponseBody> {
-        let (sender, body) = EventSender::new(&endpoint.budgets.outbound, connection.owner(), None);
+        // the calls go on when the response breaks off, and the client may resume the stream
+        let end = endpoint.stream_end(connection.caller(), endpoint.options.max_stream_age);
+        let (sender, body) = EventSender::new(&endpoint.budgets.outbound, connection.owner(), None, end);
         let registration = self.register();
         let retry_known = self.is_closing();
         sender.send_now(self.priming_event());

@@ -4,7 +4,7 @@
 use std::{
     fmt,
     sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use http::{Response, StatusCode};
@@ -23,7 +23,7 @@ use crate::{
     dispatch::{Handshake, InFlight, OpenRequests},
     jsonrpc::ProtocolError,
     server::Server,
-    store::{EventBounds, EventStore, MemoryEvents},
+    store::{EventBounds, EventStore, MemoryEvents, RevocationStore},
     transport::http::{
         connection::RequestConnection,
         endpoint::Endpoint,
@@ -42,6 +42,8 @@ pub(super) struct Sessions {
     pub(super) pending: PendingRequests,
     /// What is stored of sessions.
     pub(super) table: Arc<SessionTable<Arc<ResumableStream>>>,
+    /// Where the ends of sessions are recorded besides.
+    pub(super) revocations: Option<Arc<dyn RevocationStore>>,
     /// Where events are stored; absent if streams cannot be resumed.
     pub(super) event_store: Option<Arc<dyn EventStore>>,
 }
@@ -74,6 +76,7 @@ impl Sessions {
                 limits.quota(MAX_BYTES),
                 server.hub().clone(),
             ),
+            revocations: server.options().stores.revocations.clone(),
             event_store: options.resumable.then(event_store),
         })
     }
@@ -144,6 +147,28 @@ impl Sessions {
         ended
     }
 
+    /// Checks that the session of a request, if it names one, has not ended at another replica or in an earlier process.
+    ///
+    /// # Errors
+    /// It has ended, or that cannot be found out.
+    pub(super) async fn check_revocations(
+        &self,
+        headers: &ProtocolHeaders<'_>,
+        caller: Option<&Principal>,
+    ) -> Result<(), HttpError> {
+        let Some(store) = &self.revocations else { return Ok(()) };
+        // what is wrong with the session otherwise is reported later
+        let Ok(session) = self.peek(headers, caller) else { return Ok(()) };
+        match store.is_revoked(&store_key(&session.uid)).await {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(HttpError::unknown_session()),
+            Err(error) => {
+                tracing::error!(error = %error, "the ended sessions cannot be looked up");
+                Err(HttpError::sessions_unavailable())
+            }
+        }
+    }
+
     /// Answers DELETE: ends a session and cancels its requests.
     pub(super) async fn delete(
         &self,
@@ -152,7 +177,15 @@ impl Sessions {
         headers: &ProtocolHeaders<'_>,
     ) -> Result<Response<ResponseBody>, HttpError> {
         let session = self.peek(headers, endpoint.caller(connection).as_deref())?;
-        if !self.records.end(&session, &connection.owner(), unix_time()) {
+        if let Some(store) = &self.revocations {
+            let expires = UNIX_EPOCH + Duration::from_secs(session.expires);
+            if let Err(error) = store.revoke(&store_key(&session.uid), expires).await {
+                tracing::error!(error = %error, "the end of a session cannot be recorded");
+                return Err(HttpError::sessions_unavailable());
+            }
+        }
+        let recorded = self.records.end(&session, &connection.owner(), unix_time());
+        if !recorded && self.revocations.is_none() {
             return Ok(method_not_allowed("POST"));
         }
         self.in_flight.cancel_all(&session.uid);

@@ -1,8 +1,12 @@
 //! The standalone streams of one session. Each message is sent on exactly one of them: the one that was opened last and
 //! whose client is connected.
 
-use std::task::{Context, Poll, Waker};
+use std::{
+    sync::Arc,
+    task::{Context, Poll, Waker},
+};
 
+use crate::connection::Principal;
 use crate::events::{Change, Subscriber};
 use crate::sync::{Mutex, MutexGuard};
 
@@ -54,6 +58,13 @@ impl StandaloneStreams {
         let serial = state.serial;
         state.streams.push(StreamEntry { serial, connected: true, waker: None });
         Some(serial)
+    }
+
+    /// Sets the caller, who has just opened or resumed a stream: changes are sent if its scopes allow it.
+    pub(crate) fn set_caller(&self, caller: Option<Arc<Principal>>) {
+        if let Some(subscriber) = &self.lock().subscriber {
+            subscriber.set_caller(caller);
+        }
     }
 
     /// Removes a stream.

@@ -250,12 +250,12 @@ fn weak_keys_are_refused() {
     let mut padded = [0; 32];
     padded[..8].copy_from_slice(b"password");
     for key in [[0; 32], [7; 32], padded] {
-        let error = build(key).err().expect("refused").to_string();
+        let error = build(key).expect_err("refused").to_string();
         assert_eq!(error.matches("`.keys(..)` got an invalid key: it can be guessed").count(), 1, "{error}");
     }
     assert!(build(server_key(2)).is_ok());
     let missing = Server::builder("keys", "1").stores(|stores| stores.keys_from_file("/nonexistent/keys"));
-    let error = missing.build().err().expect("refused").to_string();
+    let error = missing.build().expect_err("refused").to_string();
     assert!(error.contains("`/nonexistent/keys` cannot be read"), "{error}");
     let server = Server::builder("keys", "1").build().expect("a server");
     assert!(server.handle().reload_keys().is_err(), "the keys are not from a file");

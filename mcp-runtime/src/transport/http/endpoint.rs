@@ -16,7 +16,7 @@ use super::{
     connection::{Peer, RequestConnection, RequestSender},
     headers::ProtocolHeaders,
     http_error::HttpError,
-    sse::StreamEnd,
+    sse::StreamDeadline,
 };
 use crate::{
     admission::{Owner, Permit, Shares},
@@ -91,7 +91,7 @@ impl Endpoint {
 
     /// Completes when a stream of that caller must end: at its maximum age, when the caller's authentication expires, or
     /// when the server ends the streams of the caller.
-    pub(super) fn stream_end(&self, caller: Option<&Arc<Principal>>, max_age: Duration) -> StreamEnd {
+    pub(super) fn stream_end(&self, caller: Option<&Arc<Principal>>, max_age: Duration) -> StreamDeadline {
         let expires = caller.and_then(|caller| caller.expires);
         let left = expires.map(|expires| expires.duration_since(SystemTime::now()).unwrap_or_default());
         let age = left.unwrap_or(Duration::MAX).min(max_age);

@@ -10,7 +10,7 @@ use std::{
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 
-use super::sse::{EventReader, StreamContent, StreamEnd};
+use super::sse::{EventReader, StreamContent, StreamDeadline};
 use crate::{
     connection::Receiver,
     dispatch::{Reply, Status},
@@ -41,7 +41,7 @@ impl ResponseBody {
 
     /// An event stream of the events of a channel, which are sent unchanged.
     /// It breaks off when `end` completes.
-    pub(super) fn from_events(receiver: Receiver, end: Option<StreamEnd>) -> Self {
+    pub(super) fn from_events(receiver: Receiver, end: Option<StreamDeadline>) -> Self {
         let events = EventReader::new(receiver, StreamContent::Events, false).until(end);
         Self(BodySource::EventStream(Box::new(events)))
     }

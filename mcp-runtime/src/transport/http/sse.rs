@@ -34,11 +34,11 @@ pub(super) struct EventReader {
     opening_comment: bool,
     silence: Pin<Box<Sleep>>,
     /// When it completes, the stream breaks off.
-    end: Option<StreamEnd>,
+    end: Option<StreamDeadline>,
 }
 
 /// Completes when a stream must end.
-pub(super) type StreamEnd = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(super) type StreamDeadline = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl EventReader {
     pub(super) fn new(receiver: Receiver, content: StreamContent, opening_comment: bool) -> Self {
@@ -46,7 +46,7 @@ impl EventReader {
     }
 
     /// Breaks the stream off when `end` completes.
-    pub(super) fn until(mut self, end: Option<StreamEnd>) -> Self {
+    pub(super) fn until(mut self, end: Option<StreamDeadline>) -> Self {
         self.end = end;
         self
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{
     admission::{Owner, Permit, Shares},
     connection::{Outbound, Receiver},
-    transport::http::{response_body::ResponseBody, sse::StreamEnd},
+    transport::http::{response_body::ResponseBody, sse::StreamDeadline},
 };
 
 /// Sends events to one HTTP response, which ends when the last clone is dropped.
@@ -31,7 +31,7 @@ impl EventSender {
         unread: &Arc<Shares>,
         owner: Owner,
         permit: Option<Permit>,
-        end: StreamEnd,
+        end: StreamDeadline,
     ) -> (Self, ResponseBody) {
         let outbound = Outbound::new(unread.clone(), owner);
         let receiver = Receiver::new(outbound.clone());

@@ -22,7 +22,7 @@ use crate::{
     content::Content,
     context::{ClientFeature, Context},
     error::{Failure, ToolError, ToolErrorRepr},
-    item::Handler,
+    item::Function,
     jsonrpc::ProtocolError,
     protocol::{
         INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, Revision, URL_ELICITATION_REQUIRED,
@@ -141,6 +141,8 @@ impl Failure {
                     return ClientError::Protocol(ProtocolError::internal("the reply could not be written"));
                 };
                 tracing::error!(kind, name, error = %chain, "call failed");
+                #[cfg(any(feature = "testing", test))]
+                private_causes::record(&chain);
                 let text = format!("{kind} '{name}' failed");
                 ClientError::Message(if detailed { format!("{text}: {chain}") } else { text }, Vec::new())
             }
@@ -211,20 +213,46 @@ pub(crate) fn report_lost_reply(panic: Box<dyn Any + Send>) -> ProtocolError {
     ProtocolError::internal("the reply could not be written")
 }
 
-/// Calls a handler.
-///
-/// With `watched`, the call always has a context, so that what a plain function logs is attributed to it.
+/// How an annotated function is called.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StartOptions {
+    /// Whether `tracing` events of the function are sent to its client. The call always has a context then, so that what
+    /// a plain function logs is attributed to it.
+    pub(crate) forwards_events: bool,
+    /// After which time a plain function is reported as slow.
+    pub(crate) slow_after: Duration,
+}
+
+/// Calls the function of an item.
 pub(crate) fn start<R, I: Interruption>(
-    handler: Handler<R>,
+    name: &str,
+    function: &Function<R>,
     parts: CallParts<'_>,
     limit: Option<Duration>,
-    watched: bool,
+    options: StartOptions,
 ) -> Invocation<R, I> {
     let mut call = Call::new(parts);
-    let entered = watched.then(|| call.context().enter());
-    let outcome = catch_panic(|| handler(&mut call));
+    let entered = options.forwards_events.then(|| call.context().enter());
+    // the process's clock, which tests cannot pause
+    let started = std::time::Instant::now();
+    let outcome = catch_panic(|| (function.handler)(&mut call));
+    if !matches!(outcome, Ok(MaybeFuture::Pending(_))) {
+        let elapsed = started.elapsed();
+        if elapsed > options.slow_after && function.take_slow_warning() {
+            warn_of_slow_function(name, elapsed);
+        }
+    }
     drop(entered);
     poll_in_place(outcome, call.existing_context(), limit, &mut || call.context())
+}
+
+#[cold]
+fn warn_of_slow_function(name: &str, elapsed: Duration) {
+    tracing::warn!(
+        name,
+        ?elapsed,
+        "a plain function held up the thread that serves its client\nadd `blocking` to its attribute, or make it async"
+    );
 }
 
 /// Calls a function that already has its context.
@@ -411,5 +439,53 @@ pub(crate) async fn with_timeout<T>(
     match limit {
         None => Ok(wait.await),
         Some(limit) => tokio::time::timeout(limit, wait).await.map_err(|_| Failure::TimedOut(limit)),
+    }
+}
+
+/// Runs a task on behalf of the current call: what fails privately in it is reported to a test like the call's own
+/// failures.
+pub(crate) fn for_current_call(
+    task: impl Future<Output = ()> + Send + 'static,
+) -> impl Future<Output = ()> + Send + 'static {
+    #[cfg(any(feature = "testing", test))]
+    let task = private_causes::inherit(task);
+    task
+}
+
+/// The private causes of failures, for tests that fail because of them: clients never see these.
+#[cfg(any(feature = "testing", test))]
+pub(crate) mod private_causes {
+    use std::{future::Future, sync::Arc};
+
+    use crate::sync::Mutex;
+
+    type Causes = Arc<Mutex<Vec<String>>>;
+
+    tokio::task_local! {
+        static CAUSES: Causes;
+    }
+
+    pub(super) fn record(cause: &str) {
+        // fails where nothing collects them
+        let _recorded = CAUSES.try_with(|causes| causes.lock().push(cause.to_owned()));
+    }
+
+    /// The output of a future, and the causes of what failed privately in it. If an outer future collects as well, it
+    /// gets them.
+    pub(crate) async fn collect<T>(future: impl Future<Output = T>) -> (T, Vec<String>) {
+        if CAUSES.try_with(|_| ()).is_ok() {
+            return (future.await, Vec::new());
+        }
+        let causes = Causes::default();
+        let output = CAUSES.scope(causes.clone(), future).await;
+        let causes = std::mem::take(&mut *causes.lock());
+        (output, causes)
+    }
+
+    pub(super) fn inherit(
+        task: impl Future<Output = ()> + Send + 'static,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let causes = CAUSES.try_with(Arc::clone).unwrap_or_default();
+        CAUSES.scope(causes, task)
     }
 }

@@ -1,7 +1,14 @@
 //! What tools, resources and prompts have in common: name and texts, arguments, source location, and the error that
 //! `build()` reports for one.
 
-use std::{any::Any, fmt, sync::Arc};
+use std::{
+    any::Any,
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use crate::{
     arguments::{AnyArg, Call, HandlerResult, Inject},
@@ -163,6 +170,23 @@ pub(crate) struct Function<R: 'static> {
     pub(crate) handler: Handler<R>,
     pub(crate) args: &'static [&'static dyn AnyArg],
     pub(crate) this: Option<Arc<dyn Any + Send + Sync>>,
+    /// Whether the warning that it holds up its client was logged.
+    slow_logged: AtomicBool,
+}
+
+impl<R> Function<R> {
+    pub(crate) fn new(
+        handler: Handler<R>,
+        args: &'static [&'static dyn AnyArg],
+        this: Option<Arc<dyn Any + Send + Sync>>,
+    ) -> Self {
+        Self { handler, args, this, slow_logged: AtomicBool::new(false) }
+    }
+
+    /// Whether the warning is still to be logged; `true` once.
+    pub(crate) fn take_slow_warning(&self) -> bool {
+        !self.slow_logged.swap(true, Ordering::Relaxed)
+    }
 }
 
 impl<R> fmt::Debug for Function<R> {

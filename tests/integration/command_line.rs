@@ -126,3 +126,64 @@ fn mcp_log_sets_the_log_level() {
     assert!(errors("warn").contains("secret of the error"));
     assert!(!errors("off").contains("secret of the error"));
 }
+
+#[test]
+fn list_shows_signatures() {
+    let list = stdout(&["list"]);
+    for signature in ["echo(message: string)", "greet(name)", "slow(ms: integer 0..)"] {
+        assert!(list.lines().any(|line| line.trim() == signature), "{signature}: {list}");
+    }
+    // what has no arguments has no second line
+    assert!(!list.contains("wait()"), "{list}");
+}
+
+#[test]
+fn a_program_can_read_options_of_its_own_first() {
+    assert!(stdout(&["--shout", "--help"]).contains("SHOUTING"));
+    assert!(!stdout(&["--help"]).contains("SHOUTING"));
+    assert_eq!(stdout(&["--shout", "call", "echo", r#"{"message":"hi"}"#]), "hi\n");
+    let (code, message) = failure(&["call", "--shout"]);
+    assert!(code == Some(1) && message.contains("unknown tool `--shout`"), "{message}");
+}
+
+#[test]
+fn without_a_terminal_a_question_is_an_error_that_says_so() {
+    let (code, message) = failure(&["call", "asks"]);
+    assert_eq!(code, Some(1));
+    assert!(message.contains("-32021") && message.contains("call it in a terminal"), "{message}");
+    // other errors have no such advice
+    let (_, message) = failure(&["call", "ecko"]);
+    assert!(!message.contains("terminal"), "{message}");
+}
+
+#[cfg(unix)]
+#[test]
+fn questions_are_asked_in_a_terminal() {
+    use std::{ffi::OsStr, fs::File, io::Write as _, os::unix::ffi::OsStrExt as _};
+
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+    let run = |typed: &str| {
+        let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+        grantpt(&terminal).expect("its other end");
+        unlockpt(&terminal).expect("its other end");
+        let name = ptsname(&terminal, Vec::new()).expect("its name");
+        let input = File::options().read(true).write(true).open(OsStr::from_bytes(name.as_bytes()));
+        let mut terminal = File::from(terminal);
+        terminal.write_all(typed.as_bytes()).expect("typing");
+        let output = fixture().args(["call", "asks"]).stdin(input.expect("its other end")).output().unwrap();
+        drop(terminal);
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let (code, answer, questions) = run("\nAda\nmany\n3\nyes\n");
+    assert_eq!((code, &*answer), (Some(0), "Ada: 3\n"), "{questions}");
+    for shown in ["What may we bring?", "name (Whom it is for): ", "that is not an integer", "3 for Ada?"] {
+        assert!(questions.contains(shown), "{shown}: {questions}");
+    }
+    let (code, answer, questions) = run("Ada\n\nno\n");
+    assert_eq!((code, &*answer), (Some(1), ""), "{questions}");
+    // Ctrl-D
+    let (code, _, questions) = run("\u{4}");
+    assert!(code == Some(1) && !questions.contains("for Ada"), "{questions}");
+}

@@ -26,5 +26,6 @@ mod skills;
 mod stdio;
 mod subscriptions;
 mod tasks;
+mod test_clients;
 mod testing;
 mod tools;

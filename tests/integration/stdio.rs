@@ -58,6 +58,24 @@ async fn nothing_but_messages_goes_to_stdout() {
     assert!(errors.contains("secret of the panic") && errors.contains("secret of the error"), "{errors}");
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn what_a_tool_prints_does_not_reach_the_client() {
+    let mut server = start();
+    for id in [1, 2] {
+        // the connection accepts nothing but whole messages
+        let reply = server.reply_to(&call(id, "prints", &json!({}))).await;
+        assert_eq!(text_of(&reply), "printed");
+    }
+    server.close_input().await;
+    assert_eq!(server.next().await, None);
+    let (status, errors) = server.exit().await;
+    assert!(status.success());
+    for printed in ["a stray line\n", "{\"jsonrpc\":", "of a child\n"] {
+        assert_eq!(errors.matches(printed).count(), 2, "{printed}: {errors}");
+    }
+}
+
 #[tokio::test]
 async fn a_panic_while_dropping_costs_one_call() {
     let mut server = start();

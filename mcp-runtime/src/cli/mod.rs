@@ -3,8 +3,10 @@
 mod command;
 mod print;
 mod stderr_subscriber;
+mod terminal;
 
 use std::{
+    ffi::OsString,
     io::{IsTerminal, stdin},
     pin::{Pin, pin},
 };
@@ -19,8 +21,8 @@ impl ServerBuilder {
     /// Builds the server and runs the command in the program's arguments; without any, it serves stdio.
     ///
     /// `--help` lists the commands: `stdio`, `--http [ADDR]`, and some to try the server from a shell (`list`,
-    /// `call NAME JSON`, `read URI`, `prompt NAME JSON`, `schema`). If the program has no `tracing` subscriber, one
-    /// is installed that writes to stderr what `MCP_LOG` or `RUST_LOG` allow (one level name; `warn` by default).
+    /// `call NAME JSON`, `read URI`, `prompt NAME JSON`, `schema`; in a terminal you answer what a function asks). If the
+    /// program has no `tracing` subscriber, one is installed that writes to stderr what `MCP_LOG` or `RUST_LOG` allow (one level name; `warn` by default).
     ///
     /// It blocks and starts the async runtime that suits the command. Inside a multi-thread runtime, as under
     /// `#[mcp_runtime::main]`, it uses that one. It does not end the process: an error that `main` returns is printed
@@ -33,27 +35,61 @@ impl ServerBuilder {
     /// failed; the [kind](crate::Error::kind) of the error says which.
     pub fn run(self) -> Result<()> {
         stderr_subscriber::install(self.options.forward_events);
-        let command = Command::parse(std::env::args_os().skip(1))
-            .map_err(|message| Error::usage(format!("{message}\n`--help` lists the commands")))?;
+        let command = parse(std::env::args_os().skip(1))?;
         let builder = if self.options.keys.is_none() && self.options.stores.key_file.is_none() {
             self.keys_from_env()
         } else {
             self
         };
-        let server = builder.build()?;
-        match command {
-            Command::Help => print::print_help(&server),
-            Command::Version => print::print_line(&format!("{} {}", server.name(), server.version())),
-            Command::Default if stdin().is_terminal() => {
-                print::print_welcome(&server);
-                serve_stdio(&server)
-            }
-            Command::Default | Command::Stdio => serve_stdio(&server),
-            Command::Http(address) => serve_http(&server, &address),
-            Command::Action(action) => {
-                let runtime = || Builder::new_current_thread();
-                block_on(runtime, print::run_action(server, &action))
-            }
+        run_command(builder.build()?, command)
+    }
+}
+
+impl Server {
+    /// Runs the command in these arguments, which do not begin with the program's name; otherwise like
+    /// [`ServerBuilder::run`].
+    ///
+    /// For a program that has options of its own: it reads those first and passes on the rest.
+    ///
+    /// ```no_run
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// let mut arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    /// // `program [--brief] [COMMAND]`
+    /// let brief = arguments.first().is_some_and(|first| first == "--brief");
+    /// if brief {
+    ///     arguments.remove(0);
+    /// }
+    /// mcp_runtime::server!().discover().keys_from_env().build()?.run_with_args(arguments)
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The server cannot be served, the arguments are not a command, or what a command called failed.
+    pub fn run_with_args<T: Into<OsString>>(self, arguments: impl IntoIterator<Item = T>) -> Result<()> {
+        stderr_subscriber::install(self.options().forward_events);
+        let command = parse(arguments.into_iter().map(Into::into))?;
+        run_command(self, command)
+    }
+}
+
+fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command> {
+    Command::parse(arguments)
+        .map_err(|message| Error::usage(format!("{message}\n`--help` lists the commands")))
+}
+
+fn run_command(server: Server, command: Command) -> Result<()> {
+    match command {
+        Command::Help => print::print_help(&server),
+        Command::Version => print::print_line(&format!("{} {}", server.name(), server.version())),
+        Command::Default if stdin().is_terminal() => {
+            print::print_welcome(&server);
+            serve_stdio(&server)
+        }
+        Command::Default | Command::Stdio => serve_stdio(&server),
+        Command::Http(address) => serve_http(&server, &address),
+        Command::Action(action) => {
+            let runtime = || Builder::new_current_thread();
+            block_on(runtime, print::run_action(server, &action))
         }
     }
 }

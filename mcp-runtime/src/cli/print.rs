@@ -5,8 +5,9 @@ use std::io::{self, Write};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
-use super::command::Action;
+use super::{command::Action, terminal};
 use crate::{
+    schema::signature,
     server::{Error, Result, Server},
     transport::memory::{MemoryClient, MemoryReply, prompt_arguments},
 };
@@ -20,7 +21,7 @@ serving
 
 trying it out
   list [--json]          list what the server offers
-  call NAME [JSON]       call a tool with these arguments
+  call NAME [JSON]       call a tool with these arguments; in a terminal you answer what it asks
   read URI               read a resource
   prompt NAME [JSON]     get a prompt with these arguments
   schema                 print every descriptor that clients see, as JSON
@@ -87,7 +88,7 @@ pub(super) fn print_welcome(server: &Server) {
 /// # Errors
 /// The server answered with a failure, or stdout cannot be written.
 pub(super) async fn run_action(server: Server, action: &Action) -> Result<()> {
-    let client = MemoryClient::modern(server);
+    let client = terminal::answer_in_terminal(MemoryClient::modern(server));
     match action {
         Action::List { json: true } => {
             let lists = fetch_lists(&client).await?;
@@ -146,9 +147,12 @@ async fn print_lists(client: &MemoryClient) -> Result<()> {
             continue;
         }
         text.push_str(&format!("{heading}\n"));
-        for (name, description) in rows {
+        for (entry, (name, description)) in entries.as_array().into_iter().flatten().zip(rows) {
             text.push_str(format!("  {name:width$}  {description}").trim_end());
             text.push('\n');
+            if let Some(signature) = signature_of(entry) {
+                text.push_str(&format!("      {signature}\n"));
+            }
         }
     }
     print_bytes(if text.is_empty() { "the server offers nothing\n" } else { &text }.as_bytes())
@@ -159,6 +163,20 @@ fn name_and_description(entry: &Value) -> (&str, &str) {
     let name =
         ["uri", "uriTemplate", "name"].into_iter().find_map(|key| entry[key].as_str()).unwrap_or_default();
     (name, entry["description"].as_str().and_then(|text| text.lines().next()).unwrap_or_default())
+}
+
+/// The arguments of a tool or a prompt, in the notation of a function call; `None` if it has none.
+fn signature_of(entry: &Value) -> Option<String> {
+    let name = entry["name"].as_str()?;
+    if let Some(schema) = entry.get("inputSchema") {
+        return Some(signature(name, schema)).filter(|signature| !signature.ends_with("()"));
+    }
+    let argument = |argument: &Value| {
+        let mark = if argument["required"] == true { "" } else { "?" };
+        Some(format!("{}{mark}", argument["name"].as_str()?))
+    };
+    let arguments: Vec<_> = entry["arguments"].as_array()?.iter().filter_map(argument).collect();
+    (!arguments.is_empty()).then(|| format!("{name}({})", arguments.join(", ")))
 }
 
 async fn print_schema(client: &MemoryClient) -> Result<()> {
@@ -178,9 +196,13 @@ async fn print_schema(client: &MemoryClient) -> Result<()> {
 fn print_reply(reply: &MemoryReply, member: &str) -> Result<()> {
     if let Some(error) = reply.message.get("error") {
         let message = error["message"].as_str().unwrap_or_default();
-        return Err(Error::call(format!("JSON-RPC error {}: {message}", error["code"])));
+        let hint = terminal::unanswered_hint(error);
+        return Err(Error::call(format!("JSON-RPC error {}: {message}{hint}", error["code"])));
     }
     let result = reply.result();
+    if result["resultType"] == "input_required" {
+        return Err(Error::call("a question of the function was not answered"));
+    }
     if result["isError"] == true {
         let blocks = result["content"].as_array().into_iter().flatten();
         let texts: Vec<_> = blocks.filter_map(|block| block["text"].as_str()).collect();

@@ -183,6 +183,9 @@ impl Context {
         request: PendingRequest,
         decode: impl Fn(&str) -> Result<T, String> + Send,
     ) -> Result<T, ClientRequestError> {
+        if let Delivery::Unavailable(why) = self.inner().client_requests.lock().delivery {
+            return Err(ClientRequestError::Unavailable { why });
+        }
         // in a task of its own it could neither end the call nor be dropped with it
         if !self.is_current() {
             return Err(ClientRequestError::Detached { key: request.key });

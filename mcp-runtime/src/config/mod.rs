@@ -88,6 +88,7 @@ pub struct Limits {
     pub(crate) write_timeout: Duration,
     pub(crate) client_request_timeout: Duration,
     pub(crate) share_percent: u8,
+    pub(crate) slow_function: Duration,
     pub(crate) subscriptions: SubscriptionLimits,
 }
 
@@ -101,6 +102,7 @@ impl Default for Limits {
             write_timeout: Duration::from_secs(30),
             client_request_timeout: Duration::from_secs(5 * 60),
             share_percent: 50,
+            slow_function: Duration::from_millis(500),
             subscriptions: SubscriptionLimits::default(),
         }
     }
@@ -161,6 +163,16 @@ impl Limits {
     /// Sets how long a legacy client may take to respond when a function sends it a request; 5 minutes by default.
     pub fn client_request_timeout(mut self, limit: Duration) -> Self {
         self.client_request_timeout = limit.min(LONGEST);
+        self
+    }
+
+    /// Sets after which time a plain function, neither `async` nor `blocking`, is reported in the log: once for each item;
+    /// 500 ms by default.
+    ///
+    /// Such a function runs on the thread that serves its client, which has to wait with its other requests. With
+    /// `blocking` it runs on a thread of its own.
+    pub fn slow_function(mut self, limit: Duration) -> Self {
+        self.slow_function = limit;
         self
     }
 

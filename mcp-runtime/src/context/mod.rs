@@ -105,12 +105,18 @@ impl Default for Settings {
     }
 }
 
+/// Why functions cannot send client requests in a unit test.
+const UNIT_TEST: &str =
+    "`Context::for_test()` has no client\nanswer with `TestServer::answering`, and call the item through it";
+
 impl Context {
     pub(crate) fn new(inner: ContextInner) -> Self {
         Self(Arc::new(inner))
     }
 
     /// A context for unit tests of annotated functions: no client, no state, never cancelled.
+    ///
+    /// A function that sends client requests is tested with `TestServer::answering`.
     ///
     /// ```
     /// use mcp_runtime::Context;
@@ -129,7 +135,7 @@ impl Context {
             progress: None,
             log_level: None,
             cancel: CallCancellation::default(),
-            client_requests: ClientRequests::new(Delivery::Unavailable("this is a unit test"), None),
+            client_requests: ClientRequests::new(Delivery::Unavailable(UNIT_TEST), None),
             task_start: TaskStart::default(),
             settings: Arc::default(),
         })

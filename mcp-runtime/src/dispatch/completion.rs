@@ -16,7 +16,7 @@ use crate::{
     context::Context,
     error::Failure,
     extensions::Extensions,
-    invoke::{self, ErrorContext, Invocation, Running},
+    invoke::{self, ErrorContext, Invocation, Running, StartOptions},
     jsonrpc::ProtocolError,
     protocol::Revision,
     server::{Registry, Server},
@@ -141,7 +141,7 @@ impl ItemCall for CompleteArgument {
         &self.state
     }
 
-    fn start(&self, _: bool, context: &dyn Fn() -> Context) -> Invocation<Vec<String>, Infallible> {
+    fn start(&self, _: StartOptions, context: &dyn Fn() -> Context) -> Invocation<Vec<String>, Infallible> {
         let context = context();
         let complete = || Ok(MaybeFuture::Pending((self.function)(self.completion.clone(), context.clone())));
         invoke::start_with(complete, &context, None)

@@ -18,7 +18,9 @@ use crate::{
     context::Context,
     error::Failure,
     extensions::Extensions,
-    invoke::{self, ClientError, Interruption, Invocation, InvokeOutcome, Running, with_timeout},
+    invoke::{
+        self, ClientError, Interruption, Invocation, InvokeOutcome, Running, StartOptions, with_timeout,
+    },
     item::Function,
     jsonrpc::ProtocolError,
     protocol::Revision,
@@ -66,10 +68,10 @@ pub(super) trait ItemCall: Send + Sync + Sized {
         None
     }
 
-    /// Starts the function; `forwards_events` as for [`Request::forwards_events`].
+    /// Starts the function.
     fn start(
         &self,
-        forwards_events: bool,
+        options: StartOptions,
         context: &dyn Fn() -> Context,
     ) -> Invocation<Self::Output, Self::Interruption>;
 
@@ -99,8 +101,8 @@ impl Server {
                 Err(_) => return self.call_item_later(request, call),
             },
         };
-        let (revision, forwards_events) = (request.revision, request.forwards_events(self));
-        match call.start(forwards_events, &|| make_context(self, request, &call)) {
+        let (revision, options) = (request.revision, request.start_options(self));
+        match call.start(options, &|| make_context(self, request, &call)) {
             Invocation::Done(InvokeOutcome::Returned(result)) => call.reply(self, revision, result).into(),
             Invocation::Done(InvokeOutcome::Interrupted(interruption, mut running)) => {
                 running.hold_permits(permit);
@@ -121,7 +123,7 @@ impl Server {
 
     /// Calls an item that must wait for a permit, or whose call passes layers.
     fn call_item_later<C: ItemCall>(&self, request: Request<'_>, call: C) -> Response {
-        let (revision, forwards_events) = (request.revision, request.forwards_events(self));
+        let (revision, options) = (request.revision, request.start_options(self));
         let context = make_context(self, request, &call);
         let layers = self.layers_as::<Layers>().map(|layers| (layers, layered_call(request, &call)));
         let (server, call) = (self.clone(), call.into_owned());
@@ -137,7 +139,7 @@ impl Server {
                     }
                 }
             };
-            match call.start(forwards_events, &|| call_context.clone()) {
+            match call.start(options, &|| call_context.clone()) {
                 Invocation::Done(InvokeOutcome::Returned(result)) => call.reply(&server, revision, result),
                 Invocation::Done(InvokeOutcome::Interrupted(interruption, mut running)) => {
                     running.hold_permits(permit);
@@ -189,9 +191,10 @@ async fn finish_call<C: ItemCall>(
 
 /// Starts a function whose arguments are strings: that of a prompt or a resource.
 pub(super) fn start_with_strings<R>(
+    name: &str,
     function: &Function<R>,
     values: &[(String, TextArgument)],
-    forwards_events: bool,
+    options: StartOptions,
     context: &dyn Fn() -> Context,
 ) -> Invocation<R, InputRequired> {
     let parts = CallParts {
@@ -203,7 +206,7 @@ pub(super) fn start_with_strings<R>(
         this: function.this.as_ref(),
         context,
     };
-    invoke::start(function.handler, parts, None, forwards_events)
+    invoke::start(name, function, parts, None, options)
 }
 
 /// The error of a call whose result cannot report failures.

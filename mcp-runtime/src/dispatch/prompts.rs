@@ -16,7 +16,7 @@ use crate::{
     context::{Context, Retry},
     error::Failure,
     extensions::Extensions,
-    invoke::{ClientError, ErrorContext, Invocation, Running},
+    invoke::{ClientError, ErrorContext, Invocation, Running, StartOptions},
     jsonrpc::ProtocolError,
     prompt::{PromptEntry, PromptResult},
     protocol::Revision,
@@ -79,10 +79,10 @@ impl ItemCall for GetPrompt<'_> {
 
     fn start(
         &self,
-        forwards_events: bool,
+        options: StartOptions,
         context: &dyn Fn() -> Context,
     ) -> Invocation<PromptResult, InputRequired> {
-        start_with_strings(&self.entry.function, &self.values, forwards_events, context)
+        start_with_strings(&self.entry.item.name, &self.entry.function, &self.values, options, context)
     }
 
     fn reply(&self, server: &Server, revision: Revision, result: Result<PromptResult, Failure>) -> Reply {

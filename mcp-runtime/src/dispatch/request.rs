@@ -11,6 +11,7 @@ use crate::{
     connection::{Access, ClientData, RequestContext},
     context::{ClientRequests, Context, ContextInner, Delivery, Retry, TaskStart, has_forwarder},
     extensions::Extensions,
+    invoke::StartOptions,
     jsonrpc::{JsonRpcMessage, Meta, Params, ProtocolError, decode_string, is_valid_id},
     protocol::{self, LogLevel, META_LOG_LEVEL, Revision},
     server::Server,
@@ -112,8 +113,13 @@ impl<'a> Request<'a> {
         }
     }
 
+    pub(super) fn start_options(&self, server: &Server) -> StartOptions {
+        let slow_after = server.options().limits.slow_function;
+        StartOptions { forwards_events: self.forwards_events(server), slow_after }
+    }
+
     /// Whether `tracing` events of the function are sent to its client, so that they must be attributed to the call.
-    pub(super) fn forwards_events(&self, server: &Server) -> bool {
+    fn forwards_events(&self, server: &Server) -> bool {
         server.settings().logging
             && has_forwarder()
             && if self.revision.is_modern() {

@@ -25,7 +25,7 @@ use crate::{
     context::{Context, Retry},
     error::{Failure, ToolError},
     extensions::Extensions,
-    invoke::{self, ClientError, ErrorContext, Invocation, Running, catch_panic},
+    invoke::{self, ClientError, ErrorContext, Invocation, Running, StartOptions, catch_panic},
     jsonrpc::ProtocolError,
     protocol::{self, Revision},
     resource::{
@@ -202,10 +202,10 @@ impl ItemCall for ReadResource<'_> {
 
     fn start(
         &self,
-        forwards_events: bool,
+        options: StartOptions,
         context: &dyn Fn() -> Context,
     ) -> Invocation<ResourceResult, InputRequired> {
-        start_with_strings(&self.entry.function, &self.variables, forwards_events, context)
+        start_with_strings(&self.entry.item.name, &self.entry.function, &self.variables, options, context)
     }
 
     fn reply(&self, server: &Server, revision: Revision, result: Result<ResourceResult, Failure>) -> Reply {
@@ -393,7 +393,7 @@ impl ItemCall for ListInstances {
         &self.state
     }
 
-    fn start(&self, _: bool, context: &dyn Fn() -> Context) -> Invocation<InstancesPage, Infallible> {
+    fn start(&self, _: StartOptions, context: &dyn Fn() -> Context) -> Invocation<InstancesPage, Infallible> {
         let page = list_page(self.templates.clone(), self.first.clone(), self.room, self.running.clone());
         invoke::start_with(|| Ok(MaybeFuture::Pending(Box::pin(page))), &context(), None)
     }

@@ -19,7 +19,7 @@ use crate::{
     blocking::{CallPermit, WithPermits},
     connection::principal_digest,
     context::Context,
-    invoke::{InvokeOutcome, MissingFeatures, Running},
+    invoke::{InvokeOutcome, MissingFeatures, Running, for_current_call},
     jsonrpc::{Meta, ProtocolError},
     protocol::{MISSING_CLIENT_CAPABILITY, Revision, TASKS_EXTENSION},
     server::{Identity, Server, WeakServer},
@@ -86,7 +86,8 @@ impl Server {
                 Ok(permit) => {
                     let created = ResultBody::TaskCreated(permit.task.clone());
                     // weak: dropping the server ends its tasks
-                    spawn(run_task(server.downgrade(), permit, call, revision, running));
+                    let task = run_task(server.downgrade(), permit, call, revision, running);
+                    spawn(for_current_call(task));
                     created.into()
                 }
                 Err(error) => error.into(),

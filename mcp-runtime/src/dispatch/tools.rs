@@ -18,7 +18,7 @@ use crate::{
     context::{Context, Retry},
     error::{Failure, ToolError},
     extensions::Extensions,
-    invoke::{self, ClientError, ErrorContext, Invocation, Running, ToolInterruption},
+    invoke::{self, ClientError, ErrorContext, Invocation, Running, StartOptions, ToolInterruption},
     jsonrpc::ProtocolError,
     protocol::Revision,
     schema::has_duplicate_keys,
@@ -117,7 +117,7 @@ impl ItemCall for CallTool<'_> {
 
     fn start(
         &self,
-        forwards_events: bool,
+        options: StartOptions,
         context: &dyn Fn() -> Context,
     ) -> Invocation<ToolResult, ToolInterruption> {
         let timeout = self.entry.spec.timeout;
@@ -132,7 +132,7 @@ impl ItemCall for CallTool<'_> {
                     this: function.this.as_ref(),
                     context,
                 };
-                invoke::start(function.handler, parts, timeout, forwards_events)
+                invoke::start(self.entry.name(), function, parts, timeout, options)
             }
             ToolHandler::Runtime(handler) => {
                 let context = context();

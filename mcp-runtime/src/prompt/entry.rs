@@ -69,7 +69,7 @@ impl PromptEntry {
             }
         }
         let completions = args.iter().map(|arg| ArgumentCompletion::of(*arg)).collect();
-        Ok(Self { item, function: Function { handler: def.handler, args, this }, state, completions })
+        Ok(Self { item, function: Function::new(def.handler, args, this), state, completions })
     }
 
     pub(crate) fn completes(&self) -> bool {

@@ -95,7 +95,7 @@ impl ResourceEntry {
         Ok(Self {
             uri,
             template,
-            function: Function { handler: def.handler, args, this },
+            function: Function::new(def.handler, args, this),
             list: def.list.map(|list| list().call),
             subscribe: def.subscribe.map(|check| check().call),
             mime: def.mime_type().map(str::to_owned),

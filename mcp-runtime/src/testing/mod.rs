@@ -3,7 +3,7 @@
 mod changes;
 mod reply;
 
-use std::{fmt, time::Duration};
+use std::{any::Any, fmt, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,9 @@ pub use changes::Changes;
 pub use reply::Reply;
 
 use crate::{
+    connection::Principal,
     events::ListChanges,
+    invoke::private_causes,
     protocol::{META_CLIENT_CAPABILITIES, Revision, TASKS_EXTENSION},
     server::{Result, Server, ServerBuilder},
     transport::memory::{MemoryClient, MemoryReply, answer_input_requests, prompt_arguments},
@@ -108,7 +110,56 @@ impl TestServer {
         capabilities: Value,
         answers: impl Fn(&str, &Value) -> Result<Value, String> + Send + Sync + 'static,
     ) -> Self {
-        Self { client: self.client.with_answers(capabilities, std::sync::Arc::new(answers)) }
+        Self { client: self.client.with_answers(capabilities, Arc::new(answers)) }
+    }
+
+    /// Sends the next requests as this caller, or as an anonymous one: as over HTTP, items with scopes that the caller
+    /// lacks are hidden, and sessions and tasks belong to the caller.
+    ///
+    /// Without this the client is trusted, like the host of a server on stdio. The server's own
+    /// [`caller`](crate::config::HttpOptions::caller) function is not called.
+    ///
+    /// ```
+    /// # use mcp_runtime::{Principal, prelude::*, testing::TestServer};
+    /// # use serde_json::json;
+    /// /// Who is calling?
+    /// #[mcp_tool]
+    /// fn whoami(ctx: &Context) -> Option<String> {
+    ///     ctx.caller().map(|caller| caller.subject().to_owned())
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> mcp_runtime::Result<()> {
+    /// let server = TestServer::new(mcp_runtime::server!().tool::<whoami>())?;
+    /// let server = server.caller(Principal::new("https://example.com", "ada"));
+    /// server.call("whoami", json!({})).await.expect_text("ada");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn caller(mut self, caller: impl Into<Option<Principal>>) -> Self {
+        let context = &mut self.client.connection.context;
+        context.caller = caller.into().map(Arc::new);
+        context.authenticated = true;
+        self
+    }
+
+    /// Sends the next requests with this value, as if middleware had put it into them; functions take it as `&T`.
+    ///
+    /// A value that says who calls is given to [`caller`](Self::caller) as well.
+    #[must_use]
+    pub fn extension<T: Any + Send + Sync>(mut self, value: T) -> Self {
+        Arc::make_mut(&mut self.client.connection.context.extensions).insert(value);
+        self
+    }
+
+    /// Sends the next requests with this HTTP header, for [`Context::header`](crate::Context::header).
+    ///
+    /// The headers of the protocol itself have no effect in memory.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        Arc::make_mut(&mut self.client.connection.headers).push((name.into(), value.into()));
+        self
     }
 
     /// Calls a tool.
@@ -164,7 +215,8 @@ impl TestServer {
         if !arguments.is_null() {
             params["arguments"] = arguments;
         }
-        self.run_task(params).await
+        let (reply, causes) = private_causes::collect(self.run_task(params)).await;
+        Reply { causes, ..reply }
     }
 
     /// Reads a resource.
@@ -220,7 +272,7 @@ impl TestServer {
     async fn list(&self, method: &str, member: &str) -> Vec<Value> {
         match self.client.list(method, member).await {
             Ok(entries) => entries,
-            Err(reply) => panic!("`{method}` was refused: {}", Reply(reply)),
+            Err(reply) => panic!("`{method}` was refused: {}", Reply::from(reply)),
         }
     }
 
@@ -265,7 +317,8 @@ impl TestServer {
 
     /// Sends any request; members of `_meta` that the revision requires are added where they are missing.
     pub async fn request(&self, method: &str, params: Value) -> Reply {
-        Reply(self.client.request(method, params).await)
+        let (reply, causes) = private_causes::collect(self.client.request(method, params)).await;
+        Reply { reply, causes }
     }
 
     /// The wire's `capabilities` of the server.
@@ -289,7 +342,7 @@ impl TestServer {
             .client
             .connection
             .listen(&params)
-            .map_err(|reply| Reply(MemoryReply { message: reply, notifications: Vec::new() }))?;
+            .map_err(|reply| Reply::from(MemoryReply { message: reply, notifications: Vec::new() }))?;
         let mut changes = Changes::new(ChangeSource::Stream(Box::new(subscription)), Value::Null);
         changes.receive_acknowledgement();
         Ok(changes)
@@ -371,7 +424,7 @@ impl TestServer {
                 _ => return reply,
             };
             let end = json!({ "jsonrpc": "2.0", "id": 0, member: task[member] });
-            return Reply(MemoryReply { message: end, notifications: Vec::new() });
+            return MemoryReply { message: end, notifications: Vec::new() }.into();
         }
     }
 }

@@ -9,22 +9,33 @@ use crate::{jsonrpc::ProtocolError, protocol, transport::memory::MemoryReply};
 
 /// The reply to one request, and the notifications that came before it.
 ///
-/// Its `Display` is the whole reply as indented JSON; failed expectations print it.
+/// Its `Display` is the whole reply as indented JSON. Failed expectations print it, and the causes of a private failure,
+/// which clients do not get.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use = "a reply that is not checked tests nothing"]
-pub struct Reply(pub(super) MemoryReply);
+pub struct Reply {
+    pub(super) reply: MemoryReply,
+    /// Why the call failed, which the client is not told.
+    pub(super) causes: Vec<String>,
+}
+
+impl From<MemoryReply> for Reply {
+    fn from(reply: MemoryReply) -> Self {
+        Self { reply, causes: Vec::new() }
+    }
+}
 
 impl Reply {
     /// The wire's `result`; null for an error.
     #[must_use]
     pub fn value(&self) -> &Value {
-        self.0.result()
+        self.reply.result()
     }
 
     /// The JSON-RPC error, if it is one.
     #[must_use]
     pub fn error(&self) -> Option<ProtocolError> {
-        let error = self.0.message.get("error")?;
+        let error = self.reply.message.get("error")?;
         Some(ProtocolError {
             code: error["code"].as_i64().unwrap_or(protocol::INTERNAL_ERROR),
             message: error["message"].as_str().unwrap_or_default().to_owned(),
@@ -35,7 +46,7 @@ impl Reply {
     /// Whether it is a JSON-RPC error, or the result of a tool that failed (`isError`).
     #[must_use]
     pub fn is_error(&self) -> bool {
-        self.0.message.get("result").is_none_or(|result| result["isError"] == true)
+        self.reply.message.get("result").is_none_or(|result| result["isError"] == true)
     }
 
     /// Its texts, joined by line breaks: of a tool's content, a resource's contents or a prompt's messages.
@@ -64,14 +75,27 @@ impl Reply {
         }
         match serde_json::from_str(&self.text()) {
             Ok(value) => value,
-            Err(error) => panic!("the reply has no `{}`: {error}\n{self}", std::any::type_name::<T>()),
+            Err(error) => {
+                let expected = std::any::type_name::<T>();
+                panic!("the reply has no `{expected}`: {error}\n{}", self.with_causes())
+            }
         }
+    }
+
+    /// What a failed expectation prints.
+    fn with_causes(&self) -> String {
+        let mut text = self.to_string();
+        for cause in &self.causes {
+            text.push_str("\nprivate cause: ");
+            text.push_str(cause);
+        }
+        text
     }
 
     /// The notifications of the call, oldest first.
     #[must_use]
     pub fn notifications(&self) -> &[Value] {
-        &self.0.notifications
+        &self.reply.notifications
     }
 
     /// Expects a success.
@@ -80,7 +104,7 @@ impl Reply {
     /// It is an error of any kind.
     #[track_caller]
     pub fn expect_ok(&self) -> &Self {
-        assert!(!self.is_error(), "expected a success, got {self}");
+        assert!(!self.is_error(), "expected a success, got {}", self.with_causes());
         self
     }
 
@@ -91,7 +115,7 @@ impl Reply {
     #[track_caller]
     pub fn expect_text(&self, text: &str) -> &Self {
         self.expect_ok();
-        assert!(self.text() == text, "expected the text {text:?}, got {self}");
+        assert!(self.text() == text, "expected the text {text:?}, got {}", self.with_causes());
         self
     }
 
@@ -102,7 +126,7 @@ impl Reply {
     #[track_caller]
     pub fn expect_json(&self, value: &Value) -> &Self {
         self.expect_ok();
-        assert!(self.json::<Value>() == *value, "expected the value {value}, got {self}");
+        assert!(self.json::<Value>() == *value, "expected the value {value}, got {}", self.with_causes());
         self
     }
 
@@ -113,7 +137,7 @@ impl Reply {
     #[track_caller]
     pub fn expect_failure(&self, part: &str) -> &Self {
         let failed = self.value()["isError"] == true && self.text().contains(part);
-        assert!(failed, "expected a failure that says {part:?}, got {self}");
+        assert!(failed, "expected a failure that says {part:?}, got {}", self.with_causes());
         self
     }
 
@@ -125,7 +149,8 @@ impl Reply {
     pub fn expect_code(&self, code: i64) -> &Self {
         assert!(
             self.error().is_some_and(|error| error.code == code),
-            "expected the error {code}, got {self}"
+            "expected the error {code}, got {}",
+            self.with_causes()
         );
         self
     }
@@ -133,10 +158,10 @@ impl Reply {
 
 impl fmt::Display for Reply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:#}", self.0.message)?;
-        if !self.0.notifications.is_empty() {
+        write!(f, "{:#}", self.reply.message)?;
+        if !self.reply.notifications.is_empty() {
             f.write_str("\nafter these notifications:")?;
         }
-        self.0.notifications.iter().try_for_each(|notification| write!(f, "\n{notification}"))
+        self.reply.notifications.iter().try_for_each(|notification| write!(f, "\n{notification}"))
     }
 }

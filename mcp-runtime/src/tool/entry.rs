@@ -111,7 +111,7 @@ impl ToolEntry {
         if let Some(flat) = flat {
             input = input.published_as(flat);
         }
-        let handler = ToolHandler::Annotated(Function { handler: def.handler, args, this });
+        let handler = ToolHandler::Annotated(Function::new(def.handler, args, this));
         Self::new(spec, handler, state, input, input_validator, output)
     }
 

@@ -1,4 +1,5 @@
-//! Stdio: a thread reads requests from stdin and answers in place those that complete immediately.
+//! Stdio: a thread reads requests from stdin and answers in place those that complete immediately. On Unix nothing but
+//! messages reaches the client: what else the program prints to stdout goes to stderr.
 
 use std::{
     fs::File,
@@ -14,6 +15,8 @@ use super::{
     signal::TerminateSignal,
     writer::{ConnectionWriter, OutputBuffer, WriteMode},
 };
+#[cfg(unix)]
+use crate::sync::Mutex;
 use crate::{
     connection::RequestContext,
     server::{Result, Server, ServerBuilder},
@@ -29,8 +32,9 @@ impl Server {
     ///
     /// Calls that are still running then have 2 seconds to finish, or the time set with
     /// [`shutdown_timeout`](crate::config::Limits::shutdown_timeout), and are answered. `SIGTERM` during that time,
-    /// or a second one, stops the server immediately. Only messages may be written to stdout: use `eprintln!` or
-    /// `tracing` for everything else. A dedicated thread reads stdin; after `SIGTERM` it stays blocked until the
+    /// or a second one, stops the server immediately. From the
+    /// first call on, stdout belongs to the client: on Unix, what `println!`, C code and child processes write to file
+    /// descriptor 1 goes to stderr. Elsewhere nothing but messages may be written to stdout. A dedicated thread reads stdin; after `SIGTERM` it stays blocked until the
     /// process exits.
     ///
     /// Requires a tokio runtime with time (and, for `SIGTERM`, I/O) enabled.
@@ -142,7 +146,28 @@ fn open_stdin() -> io::Result<File> {
 #[cfg(windows)]
 fn open_stdout() -> io::Result<WriteMode> {
     use std::os::windows::io::AsHandle;
+    static WARNING: std::sync::Once = std::sync::Once::new();
+    WARNING.call_once(|| {
+        tracing::warn!(
+            "stdout carries the protocol, and on this platform a stray line breaks it\nprint to stderr only, also in logs"
+        );
+    });
     Ok(WriteMode::Blocking(Arc::new(File::from(io::stdout().as_handle().try_clone_to_owned()?))))
+}
+
+/// The client's stdout. From the first call on, file descriptor 1 is stderr, for whatever else the program prints.
+#[cfg(unix)]
+fn take_stdout() -> io::Result<File> {
+    use std::os::fd::AsFd;
+    /// The original, for servers that follow.
+    static CLIENT: Mutex<Option<File>> = Mutex::new(None);
+    let mut client = CLIENT.lock();
+    if let Some(file) = &*client {
+        return file.try_clone();
+    }
+    let file = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    rustix::stdio::dup2_stdout(io::stderr())?;
+    client.insert(file).try_clone()
 }
 
 /// Opens stdout for the writer. Where the system allows it, a pipe is opened a second time, so that writes to it need
@@ -151,10 +176,10 @@ fn open_stdout() -> io::Result<WriteMode> {
 /// almost nothing if it sends many.
 #[cfg(unix)]
 fn open_stdout() -> io::Result<WriteMode> {
-    use std::os::{fd::AsFd, unix::fs::FileTypeExt};
-    let file = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    use std::os::unix::fs::FileTypeExt;
+    let file = take_stdout()?;
     if file.metadata()?.file_type().is_fifo()
-        && let Some(nonblocking) = reopen_stdout_nonblocking()
+        && let Some(nonblocking) = reopen_nonblocking(&file)
     {
         return Ok(WriteMode::Nonblocking { nonblocking, blocking: Arc::new(file) });
     }
@@ -171,11 +196,12 @@ fn open_stdout() -> io::Result<WriteMode> {
         target_arch = "riscv64"
     )
 ))]
-fn reopen_stdout_nonblocking() -> Option<File> {
-    use std::os::unix::fs::OpenOptionsExt;
+fn reopen_nonblocking(file: &File) -> Option<File> {
+    use std::os::{fd::AsRawFd, unix::fs::OpenOptionsExt};
     /// The value is the same on each of these architectures.
     const O_NONBLOCK: i32 = 0o4000;
-    std::fs::OpenOptions::new().write(true).custom_flags(O_NONBLOCK).open("/proc/self/fd/1").ok()
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    std::fs::OpenOptions::new().write(true).custom_flags(O_NONBLOCK).open(path).ok()
 }
 
 #[cfg(all(
@@ -191,6 +217,6 @@ fn reopen_stdout_nonblocking() -> Option<File> {
         )
     ))
 ))]
-fn reopen_stdout_nonblocking() -> Option<File> {
+fn reopen_nonblocking(_: &File) -> Option<File> {
     None
 }

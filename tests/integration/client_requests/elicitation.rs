@@ -257,3 +257,15 @@ async fn a_test_client_without_answers_sees_the_input_requests() {
     assert_eq!(value["inputRequests"]["topping"]["method"], "elicitation/create", "{reply}");
     assert!(value["requestState"].is_string(), "{reply}");
 }
+
+#[tokio::test]
+async fn a_unit_test_that_asks_is_told_how_to_answer() {
+    let ctx = Context::for_test();
+    let asked = order(&ctx).await.unwrap_err().to_string();
+    let visited = ctx.elicit_url("key", "message", "https://example.com").await.unwrap_err().to_string();
+    let sampled = ctx.sample("key").user("text").await.unwrap_err().to_string();
+    for text in [asked, visited, sampled] {
+        assert!(text.contains("`Context::for_test()` has no client"), "{text}");
+        assert!(text.contains("`TestServer::answering`") && !text.contains("spawned"), "{text}");
+    }
+}

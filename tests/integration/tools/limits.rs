@@ -14,7 +14,7 @@ use mcp_runtime::{Revision, prelude::*, testing::TestServer};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, Semaphore};
 
-use crate::common::{LEGACY, failure, result, serve};
+use crate::common::{LEGACY, ThreadLog, failure, result, serve};
 
 /// Sets its flag when it is dropped.
 struct Flag(Arc<AtomicBool>);
@@ -287,4 +287,55 @@ async fn without_a_token_no_progress_is_sent() {
         let params = json!({ "name": "steps", "_meta": { "progressToken": bad } });
         server.request("tools/call", params).await.expect_code(-32602);
     }
+}
+
+/// Sleeps where it was called
+#[mcp_tool]
+fn sleeps(ms: u64) -> Result<(), ToolError> {
+    std::thread::sleep(Duration::from_millis(ms));
+    Err("slept".into())
+}
+
+/// Sleeps where it was called
+#[mcp_prompt]
+fn sleeps_too(ms: u64) -> String {
+    std::thread::sleep(Duration::from_millis(ms));
+    String::new()
+}
+
+/// Sleeps on a thread of its own
+#[mcp_tool(blocking)]
+fn sleeps_elsewhere(ms: u64) {
+    std::thread::sleep(Duration::from_millis(ms));
+}
+
+/// Sleeps without holding up others
+#[mcp_tool]
+async fn sleeps_politely(ms: u64) {
+    tokio::time::sleep(Duration::from_millis(ms)).await;
+}
+
+#[tokio::test]
+async fn a_plain_function_that_holds_up_its_client_is_reported_once() {
+    let log = ThreadLog::capture();
+    let builder = || {
+        let tools = mcp_runtime::server!().tool::<sleeps>().tool::<sleeps_elsewhere>();
+        tools.tool::<sleeps_politely>().prompt::<sleeps_too>()
+    };
+    let server = serve(builder().limits(|limits| limits.slow_function(Duration::from_millis(1))));
+    for _ in 0..3 {
+        for tool in ["sleeps", "sleeps_elsewhere", "sleeps_politely"] {
+            let _ = server.call(tool, json!({ "ms": 5 })).await;
+        }
+        let _ = server.prompt("sleeps_too", json!({ "ms": "5" })).await;
+    }
+    let warnings = log.with("add `blocking`");
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(warnings[0].starts_with("WARN") && warnings[0].contains("\"sleeps\""), "{warnings:?}");
+    assert!(warnings[1].contains("\"sleeps_too\""), "{warnings:?}");
+
+    let log = ThreadLog::capture();
+    let patient = serve(builder().limits(|limits| limits.slow_function(Duration::MAX)));
+    let _ = patient.call("sleeps", json!({ "ms": 5 })).await;
+    assert!(log.with("blocking").is_empty());
 }

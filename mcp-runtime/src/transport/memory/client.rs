@@ -53,7 +53,7 @@ impl MemoryClient {
     /// The same client with this revision; sends `initialize`, unless it is 2026-07-28.
     pub(crate) fn with_revision(self, revision: Revision) -> Self {
         let Self { connection, answers, capabilities, .. } = self;
-        let mut connection = MemoryConnection::new(connection.server, answers.clone());
+        let mut connection = connection.reconnect(answers.clone());
         if revision.is_modern() {
             return Self { connection, revision, handshake: Value::Null, answers, capabilities };
         }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::sync::Mutex;
 use crate::{
-    connection::{ClientConnection, PendingResponse, RequestContext, SessionState},
+    connection::{ClientConnection, ClientData, PendingResponse, RequestContext, SessionState},
     dispatch::{
         ConnectionState, ListenStream, OpenRequests, Reply, Request, RequestRevision, RunningRequest,
         StartedRequest, THE_CLIENT, encode, resolve_revision,
@@ -23,12 +23,18 @@ use crate::{
 /// Answers a request of the server, given its `method` and `params`, with a result or an error message.
 pub(crate) type AnswerClientRequest = Arc<dyn Fn(&str, &Value) -> Result<Value, String> + Send + Sync>;
 
+/// Names and values.
+pub(crate) type Headers = Arc<Vec<(String, String)>>;
+
 /// A connection in memory.
 pub(crate) struct MemoryConnection {
     pub(crate) server: Server,
     state: Arc<ConnectionState>,
     handshake: Option<Revision>,
-    context: RequestContext,
+    /// What every request of this client comes with, except for its connection.
+    pub(crate) context: RequestContext,
+    /// HTTP headers that every request of this client has.
+    pub(crate) headers: Headers,
     answers: Option<AnswerClientRequest>,
     next_id: AtomicU64,
 }
@@ -37,6 +43,7 @@ pub(crate) struct MemoryConnection {
 struct MemoryRequestClient {
     messages: Mutex<Vec<Value>>,
     answers: Option<AnswerClientRequest>,
+    headers: Headers,
     state: Arc<ConnectionState>,
 }
 
@@ -63,6 +70,11 @@ impl ClientConnection for MemoryRequestClient {
         self.state.pending.expect_response(THE_CLIENT)
     }
 
+    fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(header, _)| header.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+
     fn session(&self) -> Option<&dyn SessionState> {
         Some(&*self.state)
     }
@@ -82,9 +94,16 @@ impl MemoryConnection {
             state: Arc::default(),
             handshake: None,
             context: RequestContext::default(),
+            headers: Headers::default(),
             answers,
             next_id: AtomicU64::new(1),
         }
+    }
+
+    /// A new connection of the same caller, with the same headers.
+    pub(crate) fn reconnect(self, answers: Option<AnswerClientRequest>) -> Self {
+        let context = RequestContext { client: ClientData::default(), ..self.context };
+        Self { context, headers: self.headers, ..Self::new(self.server, answers) }
     }
 
     fn open_requests(&self) -> OpenRequests<'_> {
@@ -126,6 +145,7 @@ impl MemoryConnection {
         let client = Arc::new(MemoryRequestClient {
             messages: Mutex::default(),
             answers: self.answers.clone(),
+            headers: self.headers.clone(),
             state: self.state.clone(),
         });
         let context = RequestContext { connection: Some(client.clone()), ..self.context.clone() };

@@ -1,0 +1,299 @@
+//! Answers the questions of a function in a terminal: its forms field by field, and its URLs. What is typed is checked
+//! against the form before it is sent.
+
+use std::{
+    io::{self, BufRead, IsTerminal as _, Write},
+    sync::Arc,
+};
+
+use serde_json::{Map, Value, json};
+
+use crate::{schema::Validator, sync::Mutex, transport::memory::MemoryClient};
+
+/// The same client, which asks the user if there is a terminal to ask in.
+pub(super) fn answer_in_terminal(client: MemoryClient) -> MemoryClient {
+    if !io::stdin().is_terminal() {
+        return client;
+    }
+    let capabilities = json!({ "elicitation": { "form": {}, "url": {} } });
+    // one question at a time
+    let asking = Mutex::new(());
+    let answer = move |method: &str, params: &Value| {
+        let _one = asking.lock();
+        match method {
+            "elicitation/create" => {
+                let mut dialog = Dialog { input: io::stdin().lock(), output: io::stderr() };
+                dialog.answer(params).map_err(|error| error.to_string())
+            }
+            other => Err(format!("`{other}` cannot be answered in a terminal")),
+        }
+    };
+    client.with_answers(capabilities, Arc::new(answer))
+}
+
+/// What to do about an error that is due to a missing terminal; empty for any other.
+pub(super) fn unanswered_hint(error: &Value) -> &'static str {
+    let asks = error["data"]["requiredCapabilities"].get("elicitation").is_some();
+    if asks && !io::stdin().is_terminal() {
+        "\nit asks its user: call it in a terminal, where stdin is not redirected, and answer there"
+    } else {
+        ""
+    }
+}
+
+/// A user who reads `output` and types into `input`.
+struct Dialog<R, W> {
+    input: R,
+    output: W,
+}
+
+/// The user has ended the input.
+struct EndOfInput;
+
+impl<R: BufRead, W: Write> Dialog<R, W> {
+    /// The result of `elicitation/create`.
+    fn answer(&mut self, params: &Value) -> io::Result<Value> {
+        writeln!(self.output, "{}", visible(params["message"].as_str().unwrap_or_default()))?;
+        let form = &params["requestedSchema"];
+        let answered = if params["mode"] == "url" {
+            writeln!(self.output, "Open {}", visible(params["url"].as_str().unwrap_or_default()))?;
+            self.ask_consent(&json!({ "action": "accept" }))?
+        } else {
+            match form["properties"].as_object().filter(|fields| !fields.is_empty()) {
+                Some(fields) => self.fill_in(fields, form)?,
+                None => self.ask_consent(&json!({ "action": "accept", "content": {} }))?,
+            }
+        };
+        Ok(answered.unwrap_or_else(|EndOfInput| json!({ "action": "cancel" })))
+    }
+
+    fn ask_consent(&mut self, accept: &Value) -> io::Result<Result<Value, EndOfInput>> {
+        loop {
+            let Ok(line) = self.read("yes or no")? else { return Ok(Err(EndOfInput)) };
+            match parse_boolean(&line) {
+                Some(true) => return Ok(Ok(accept.clone())),
+                Some(false) => return Ok(Ok(json!({ "action": "decline" }))),
+                None => {}
+            }
+        }
+    }
+
+    /// Asks for each field of a form.
+    fn fill_in(
+        &mut self,
+        fields: &Map<String, Value>,
+        form: &Value,
+    ) -> io::Result<Result<Value, EndOfInput>> {
+        writeln!(self.output, "(Ctrl-D leaves without an answer)")?;
+        let required = form["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let required: Vec<&str> = required.iter().filter_map(Value::as_str).collect();
+        // properties have no order, but what is required does
+        let first = required.iter().copied().filter_map(|name| fields.get_key_value(name));
+        let others = fields.iter().filter(|(name, _)| !required.contains(&name.as_str()));
+        let mut content = Map::new();
+        for (name, schema) in first.chain(others) {
+            match self.ask_field(name, schema, required.contains(&name.as_str()))? {
+                Ok(Some(value)) => {
+                    content.insert(name.clone(), value);
+                }
+                Ok(None) => {}
+                Err(EndOfInput) => return Ok(Err(EndOfInput)),
+            }
+        }
+        Ok(Ok(json!({ "action": "accept", "content": content })))
+    }
+
+    /// The value of one field; `None` if it is left out.
+    fn ask_field(
+        &mut self,
+        name: &str,
+        schema: &Value,
+        is_required: bool,
+    ) -> io::Result<Result<Option<Value>, EndOfInput>> {
+        let options = options_of(schema);
+        // a keyword that only clients know is checked by the function
+        let validator = Validator::compile(schema).ok();
+        let question = describe(name, schema, &options, is_required);
+        loop {
+            let Ok(line) = self.read(&question)? else { return Ok(Err(EndOfInput)) };
+            if line.is_empty() {
+                match schema.get("default") {
+                    Some(default) => return Ok(Ok(Some(default.clone()))),
+                    None if !is_required => return Ok(Ok(None)),
+                    None => writeln!(self.output, "a value is required")?,
+                }
+                continue;
+            }
+            let Some(value) = parse_value(&line, schema, &options) else {
+                writeln!(self.output, "that is not {}", expected(schema, &options))?;
+                continue;
+            };
+            match validator.as_ref().map(|validator| validator.validate(&value)).unwrap_or_default().first() {
+                None => return Ok(Ok(Some(value))),
+                Some(error) => writeln!(self.output, "{error}")?,
+            }
+        }
+    }
+
+    /// A line, without spaces around it.
+    fn read(&mut self, question: &str) -> io::Result<Result<String, EndOfInput>> {
+        write!(self.output, "{question}: ")?;
+        self.output.flush()?;
+        let mut line = String::new();
+        if self.input.read_line(&mut line)? == 0 {
+            writeln!(self.output)?;
+            return Ok(Err(EndOfInput));
+        }
+        Ok(Ok(line.trim().to_owned()))
+    }
+}
+
+/// A text of the function, without characters that control the terminal.
+fn visible(text: &str) -> String {
+    text.chars().filter(|c| *c == '\n' || !c.is_control()).collect()
+}
+
+/// The values to choose from, each with its title; none if any value is possible.
+fn options_of(schema: &Value) -> Vec<(&str, &str)> {
+    let schema = if schema["type"] == "array" { &schema["items"] } else { schema };
+    if let Some(values) = schema["enum"].as_array() {
+        let names = schema["enumNames"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let name = |index: usize| names.get(index).and_then(Value::as_str);
+        let values = values.iter().enumerate();
+        return values
+            .filter_map(|(index, value)| Some((value.as_str()?, name(index).or(value.as_str())?)))
+            .collect();
+    }
+    let titled = schema["oneOf"].as_array().or(schema["anyOf"].as_array()).into_iter().flatten();
+    titled
+        .filter_map(|option| {
+            let value = option["const"].as_str()?;
+            Some((value, option["title"].as_str().unwrap_or(value)))
+        })
+        .collect()
+}
+
+/// The question for one field: title or name, description, what can be typed, and the default.
+fn describe(name: &str, schema: &Value, options: &[(&str, &str)], is_required: bool) -> String {
+    let mut text = visible(schema["title"].as_str().unwrap_or(name));
+    if let Some(description) = schema["description"].as_str() {
+        text.push_str(&format!(" ({})", visible(description)));
+    }
+    for (index, (value, title)) in options.iter().enumerate() {
+        let title = if title == value { String::new() } else { format!(": {}", visible(title)) };
+        text.push_str(&format!("\n  {}. {}{title}", index + 1, visible(value)));
+    }
+    if !options.is_empty() {
+        text.push('\n');
+    }
+    match schema.get("default") {
+        Some(default) => text.push_str(&format!(" [{}]", visible(&default.to_string()))),
+        None if !is_required => text.push_str(" [none]"),
+        None => {}
+    }
+    text
+}
+
+fn expected(schema: &Value, options: &[(&str, &str)]) -> &'static str {
+    match schema["type"].as_str() {
+        Some("array") => "a list of these values, with commas between them",
+        _ if !options.is_empty() => "one of these values",
+        Some("boolean") => "`yes` or `no`",
+        Some("integer") => "an integer",
+        Some("number") => "a number",
+        _ => "a text",
+    }
+}
+
+/// What a line means as a value of the field; `None` if it is not one.
+fn parse_value(line: &str, schema: &Value, options: &[(&str, &str)]) -> Option<Value> {
+    let choose = |text: &str| {
+        let by_number = || text.parse::<usize>().ok().and_then(|number| options.get(number.checked_sub(1)?));
+        let chosen = options.iter().find(|(value, _)| *value == text).or_else(by_number);
+        chosen.map(|(value, _)| Value::from(*value))
+    };
+    match schema["type"].as_str() {
+        Some("array") => line.split(',').map(|part| choose(part.trim())).collect(),
+        _ if !options.is_empty() => choose(line),
+        Some("boolean") => parse_boolean(line).map(Value::from),
+        Some("integer" | "number") => serde_json::from_str(line).ok().filter(Value::is_number),
+        _ => Some(line.into()),
+    }
+}
+
+fn parse_boolean(line: &str) -> Option<bool> {
+    match &*line.to_ascii_lowercase() {
+        "y" | "yes" | "true" => Some(true),
+        "n" | "no" | "false" => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The answer of a user who types these lines, and what they see.
+    fn answer(params: &Value, lines: &str) -> (Value, String) {
+        let mut dialog = Dialog { input: lines.as_bytes(), output: Vec::new() };
+        let answer = dialog.answer(params).expect("no error");
+        (answer, String::from_utf8(dialog.output).expect("UTF-8"))
+    }
+
+    fn form() -> Value {
+        json!({ "message": "An order\u{1b}[2J", "requestedSchema": {
+            "type": "object",
+            "properties": {
+                "name": { "type": "string", "description": "Who it is for", "minLength": 2 },
+                "pieces": { "type": "integer", "maximum": 9, "default": 1 },
+                "hot": { "type": "boolean" },
+                "size": { "type": "string", "oneOf": [{ "const": "s", "title": "Small" }, { "const": "l", "title": "Large" }] },
+                "toppings": { "type": "array", "items": { "type": "string", "enum": ["olives", "chili"] } },
+                "note": { "type": "string" },
+            },
+            "required": ["name", "hot", "size", "toppings"],
+        } })
+    }
+
+    #[test]
+    fn each_field_is_asked_until_its_value_fits() {
+        let lines = "\nx\nAda\nmaybe\nyes\nhuge\n2\nolives, 2\n\n12\n\n";
+        let (answer, output) = answer(&form(), lines);
+        let content =
+            json!({ "name": "Ada", "pieces": 1, "hot": true, "size": "l", "toppings": ["olives", "chili"] });
+        assert_eq!(answer, json!({ "action": "accept", "content": content }));
+        for shown in [
+            "An order[2J\n",
+            "name (Who it is for): ",
+            "a value is required",
+            "pieces [1]: ",
+            "that is not `yes` or `no`",
+            "  2. l: Large\n",
+            "that is not one of these values",
+            "note [none]: ",
+        ] {
+            assert!(output.contains(shown), "{shown}: {output}");
+        }
+        assert_eq!(output.matches("name (Who").count(), 3, "{output}");
+        assert_eq!(output.matches("pieces [1]").count(), 2, "{output}");
+    }
+
+    #[test]
+    fn the_end_of_the_input_cancels() {
+        for lines in ["", "Ada\n3\n"] {
+            assert_eq!(answer(&form(), lines).0, json!({ "action": "cancel" }), "{lines}");
+        }
+        assert_eq!(answer(&json!({ "message": "Sure?" }), "well\n").0, json!({ "action": "cancel" }));
+    }
+
+    #[test]
+    fn urls_and_forms_without_fields_need_consent() {
+        let url = json!({ "mode": "url", "message": "Connect", "url": "https://example.com/connect" });
+        let (agreed, output) = answer(&url, "what\nY\n");
+        assert_eq!(agreed, json!({ "action": "accept" }));
+        assert!(output.contains("Open https://example.com/connect\n"), "{output}");
+        assert_eq!(answer(&url, "no\n").0, json!({ "action": "decline" }));
+        let empty = json!({ "message": "Sure?", "requestedSchema": { "type": "object", "properties": {} } });
+        assert_eq!(answer(&empty, "yes\n").0, json!({ "action": "accept", "content": {} }));
+    }
+}

@@ -73,6 +73,8 @@ mod docs {
     struct FromRmcp;
     #[doc = include_str!("../docs/conformance.md")]
     struct Conformance;
+    #[doc = include_str!("../docs/performance.md")]
+    struct Performance;
     #[doc = include_str!("../docs/architecture.md")]
     struct Architecture;
 }

@@ -38,5 +38,6 @@ pages! {
     behind_a_proxy = "behind-a-proxy.md";
     from_rmcp = "from-rmcp.md";
     conformance = "conformance.md";
+    performance = "performance.md";
     architecture = "architecture.md";
 }

@@ -71,6 +71,8 @@ mod docs {
     struct BehindAProxy;
     #[doc = include_str!("../docs/from-rmcp.md")]
     struct FromRmcp;
+    #[doc = include_str!("../docs/troubleshooting.md")]
+    struct Troubleshooting;
     #[doc = include_str!("../docs/conformance.md")]
     struct Conformance;
     #[doc = include_str!("../docs/performance.md")]

@@ -37,6 +37,7 @@ pages! {
     graceful_shutdown = "graceful-shutdown.md";
     behind_a_proxy = "behind-a-proxy.md";
     from_rmcp = "from-rmcp.md";
+    troubleshooting = "troubleshooting.md";
     conformance = "conformance.md";
     performance = "performance.md";
     architecture = "architecture.md";

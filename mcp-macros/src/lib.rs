@@ -94,6 +94,13 @@ pub fn mcp_type(options: TokenStream, item: TokenStream) -> TokenStream {
     type_::expand(options.into(), &item.into()).into()
 }
 
+/// Generates nothing: declares the attributes that the derives of `#[mcp_type]` read, for other derives of the type.
+#[doc(hidden)]
+#[proc_macro_derive(TypeAttributes, attributes(serde, schemars, validate, garde))]
+pub fn type_attributes(_: TokenStream) -> TokenStream {
+    TokenStream::new()
+}
+
 /// Marks variants of an error enum whose message the model may read; those of the others stay private.
 ///
 /// It holds wherever a tool, resource or prompt fails with the error: returned, propagated with `?` into a `ToolError`,

@@ -36,10 +36,52 @@ pub(crate) enum ToolErrorRepr {
     NotFound,
 }
 
+/// Text that can be the message of a [`ToolError`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a message",
+    label = "not text",
+    note = "for an error whose message the model may read, write `.public()?` (`mcp_runtime::ResultExt`)",
+    note = "for one that stays private, write `?`, or `ToolError::private(error)`"
+)]
+pub trait Message {
+    /// The text.
+    fn into_message(self) -> Cow<'static, str>;
+}
+
+impl Message for &str {
+    fn into_message(self) -> Cow<'static, str> {
+        self.to_owned().into()
+    }
+}
+
+impl Message for &String {
+    fn into_message(self) -> Cow<'static, str> {
+        self.clone().into()
+    }
+}
+
+impl Message for String {
+    fn into_message(self) -> Cow<'static, str> {
+        self.into()
+    }
+}
+
+impl Message for Cow<'_, str> {
+    fn into_message(self) -> Cow<'static, str> {
+        self.into_owned().into()
+    }
+}
+
+impl Message for Box<str> {
+    fn into_message(self) -> Cow<'static, str> {
+        String::from(self).into()
+    }
+}
+
 impl ToolError {
     /// A failure whose message is shown to the model.
-    pub fn new(message: impl Into<Cow<'static, str>>) -> Self {
-        Self(ToolErrorRepr::Public { message: message.into(), content: Vec::new() })
+    pub fn new<M: Message>(message: M) -> Self {
+        Self(ToolErrorRepr::Public { message: message.into_message(), content: Vec::new() })
     }
 
     /// A failure whose cause, an error or text, is hidden from the client.
@@ -180,7 +222,8 @@ impl<T, E: fmt::Display> ResultExt<T> for Result<T, E> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the error of a tool, resource or prompt",
     label = "not an error type",
-    note = "implement `std::error::Error` for it (and `Send + Sync + 'static`), or return `ToolError`"
+    note = "implement `std::error::Error` for it (and `Send + Sync + 'static`), or return `ToolError`",
+    note = "a boxed error is a `Box<dyn std::error::Error + Send + Sync>`"
 )]
 #[doc(hidden)]
 pub trait IntoFailure {

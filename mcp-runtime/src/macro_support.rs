@@ -8,6 +8,8 @@ pub use core::{
 pub use std::borrow::Cow;
 
 pub use inventory;
+#[cfg(feature = "macros")]
+pub use mcp_runtime_macros::TypeAttributes;
 pub use schemars;
 pub use serde;
 
@@ -16,7 +18,8 @@ pub use crate::{
     arguments::{
         AnyArg, ArgDescriptor, Call, FromContextFn, HandlerResult, HeaderArg, Inject, InvalidArgument,
         NoBound, Pattern, Probe, ProbeDyn, RawArguments, Rules, blocking, blocking_task, complete,
-        complete_blocking, flatten, from_context_fn, json, pending, ready, text,
+        complete_blocking, flatten, from_context_fn, from_text, json, object, pending, provided, ready,
+        shared, text,
     },
     client_request::ClientFeature,
     content::{Theme, icon::icon},
@@ -34,7 +37,8 @@ pub use crate::{
         spec::ResourceDescriptor,
         subscribe::subscribe,
     },
-    server::{AnnotatedItem, Service},
+    schema::derived::{Checked, Field, NotDerived, SchemaNotDerived, SchemaOf, field},
+    server::{AnnotatedItem, ServiceBlock},
     tool::{
         TaskMode, Tool, ToolResult,
         output::{AnyToolOutput, ToolOutput, tool_output},

@@ -400,7 +400,8 @@ async fn unregistered_items_are_reported_once() {
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }).to_string() + "\n";
     let log = log_of(&ping).await;
     let lines: Vec<_> = log.lines().filter(|line| line.contains("no server offers it")).collect();
-    assert_eq!(lines.len(), 1, "{log}");
+    assert_eq!(lines.len(), 2, "{log}");
     assert!(lines[0].contains("`unregistered`") && lines[0].contains("catalog.rs:"), "{log}");
+    assert!(lines[1].contains("::Unregistered` at ") && lines[1].contains("with `.service(..)`"), "{log}");
     assert!(!log.contains("left_out"), "{log}");
 }

@@ -62,6 +62,15 @@ async fn slow() {
 fn unregistered() {}
 
 /// Not registered, on purpose
+/// A service that no server offers.
+struct Unregistered;
+
+#[mcp_service]
+impl Unregistered {
+    #[mcp_tool]
+    fn never_offered(&self) {}
+}
+
 #[mcp_tool(unregistered)]
 fn left_out() {}
 
@@ -85,6 +94,7 @@ fn write(topic: String, #[mcp(complete("long", "short"))] length: Option<u32>) -
 fn main() -> mcp_runtime::Result<()> {
     // what is not registered here is for the report of unregistered items
     unregistered();
+    Unregistered.never_offered();
     left_out();
     mcp_runtime::server!()
         .info(|info| info.name("catalog").version("1.0.0"))

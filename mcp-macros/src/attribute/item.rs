@@ -26,13 +26,16 @@ pub(crate) fn expand<O: ItemOptions + Fields>(options: TokenStream, item: TokenS
     };
     let receiver = function.sig.receiver().cloned();
     if let Some(receiver) = &receiver {
-        errors.at(
-            receiver,
-            format_args!(
-                "a method becomes a {} through its `impl`\nput `#[mcp_service]` on the `impl`",
-                O::KIND.noun()
-            ),
-        );
+        let noun = O::KIND.noun();
+        let message = if function.has_body() {
+            format!("a method becomes a {noun} through its `impl`\nput `#[mcp_service]` on the `impl`")
+        } else {
+            format!(
+                "a method of a trait cannot be a {noun}\n\
+                 put `#[mcp_service]` on an `impl` of the type itself, and call the trait's method there"
+            )
+        };
+        errors.at(receiver, message);
     }
     let item = Item::<O>::read(options, &mut function, None, &errors);
     let mut tokens = function.to_token_stream();

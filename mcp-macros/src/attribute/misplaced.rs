@@ -16,6 +16,10 @@ pub(crate) fn report_item(
     error: syn::Error,
     errors: &Errors,
 ) -> TokenStream {
+    // rustc has reported the attribute of a statement already
+    if matches!(item.clone().into_iter().next(), Some(TokenTree::Ident(word)) if word == "let") {
+        return item;
+    }
     match find_keyword(&item) {
         Some(word) if word == "fn" => {
             errors.add(error);

@@ -6,4 +6,5 @@ pub(crate) mod main_;
 mod misplaced;
 pub(crate) mod service;
 pub(crate) mod type_;
+mod type_attributes;
 mod wire_names;

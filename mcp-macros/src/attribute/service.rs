@@ -1,14 +1,15 @@
-//! `#[mcp_service]`: the annotated methods of an `impl` block as a list of items. The block is always emitted; after
-//! an error the list is empty, so that registering the service is not another error.
+//! `#[mcp_service]`: the annotated methods of an `impl` block as a list of items, which the type's values offer together
+//! with those of its other blocks. The block is always emitted, and its list only without errors.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
+use syn::spanned::Spanned;
 use syn::{ReceiverKind, Type};
 
 use crate::attribute::misplaced;
 use crate::diagnostics::Errors;
 use crate::expand::definition::{Fields, private_scope, service_item};
-use crate::expand::idents::item_constant;
+use crate::expand::idents::{hygienic_at, item_constant};
 use crate::model::item::{Item, ItemOptions};
 use crate::model::kind::{Kind, take_attribute};
 use crate::model::prompt::PromptOptions;
@@ -60,19 +61,18 @@ pub(crate) fn expand(options: TokenStream, block: &TokenStream) -> TokenStream {
             "no method of this `impl` is annotated\nput `#[mcp_tool]`, `#[mcp_resource]` or `#[mcp_prompt]` on those that clients may use",
         );
     }
-    if !errors.is_empty() {
-        constants = TokenStream::new();
-        items.clear();
-    }
-    let can_implement = block.trait_path.is_none()
-        && block.generics.params.is_empty()
-        && find_borrow(block.self_ty.to_token_stream()).is_none();
+    let is_valid = errors.is_empty();
     let mut tokens = block.to_token_stream();
     tokens.extend(errors.finish());
-    if can_implement {
+    if is_valid {
+        let span = hygienic_at(self_ty.span());
+        // a type that cannot be a service is an error at its name
+        let new = quote_spanned!(span=> __rt::ServiceBlock::new::<#self_ty>);
         let inner = quote_spanned! {Span::mixed_site()=>
             #constants
-            impl __rt::Service for #self_ty { const ITEMS: &'static [__rt::AnnotatedItem] = &[#(#items),*]; }
+            const __ITEMS: &[__rt::AnnotatedItem] = &[#(#items),*];
+            const __BLOCK: __rt::ServiceBlock = #new(__rt::location!(), __ITEMS);
+            __rt::inventory::submit! { __BLOCK }
         };
         tokens.extend(private_scope(krate.as_ref(), &block.cfgs(), &inner));
     }
@@ -81,10 +81,18 @@ pub(crate) fn expand(options: TokenStream, block: &TokenStream) -> TokenStream {
 
 fn check_block(block: &ImplBlock, errors: &Errors) {
     if let Some(path) = &block.trait_path {
-        errors.at(path, "a service is an inherent `impl`\nmove the methods out of the trait `impl`");
+        errors.at(
+            path,
+            "a service is an inherent `impl`\n\
+             put `#[mcp_service]` on an `impl` of the type itself, and call the trait's methods there",
+        );
     }
     if !block.generics.params.is_empty() {
-        errors.at(&block.generics, "a service cannot be generic\nname the types, one `impl` each");
+        errors.at(
+            &block.generics,
+            "a service cannot be generic, since its methods are published as one list\n\
+             write an `impl` for each type, such as `impl Shop<Postgres>`",
+        );
     } else if let Some((_, tokens)) = find_borrow(block.self_ty.to_token_stream()) {
         errors.at(tokens, "a service cannot borrow\nwrite a type that owns its data, or `'static`");
     }
@@ -92,7 +100,14 @@ fn check_block(block: &ImplBlock, errors: &Errors) {
 
 fn check_receiver(method: &Function, errors: &Errors) {
     let Some(receiver) = method.sig.receiver() else { return };
-    if !matches!(receiver.kind, ReceiverKind::Reference(_, None, None)) {
+    let lifetimes = method.lifetimes();
+    // a lifetime that the method declares is reported at its declaration
+    let is_shared = match &receiver.kind {
+        ReceiverKind::Reference(_, None, None) => true,
+        ReceiverKind::Reference(_, Some(lifetime), None) => lifetimes.contains(&lifetime.to_string()),
+        _ => false,
+    };
+    if !is_shared {
         errors.at(receiver, "the methods of a service are called concurrently\ntake `&self`");
     }
 }

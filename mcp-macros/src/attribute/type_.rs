@@ -2,20 +2,18 @@
 //! depend on one crate.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::{ToTokens, format_ident, quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Path, Token, Visibility};
+use syn::{Attribute, Item, Path, Token, Visibility};
 
-use crate::attribute::{misplaced, wire_names};
+use crate::attribute::{misplaced, type_attributes, wire_names};
 use crate::diagnostics::Errors;
 use crate::expand::definition::private_scope;
-use crate::expand::idents::private_module;
+use crate::expand::derived::{attributes_derive, derive_on_copy, derives};
 use crate::options::entry;
 
-/// The derives and their crates.
-const DERIVES: [(&str, &str); 3] =
-    [("Serialize", "serde"), ("Deserialize", "serde"), ("JsonSchema", "schemars")];
+const DERIVES: [&str; 3] = ["Serialize", "Deserialize", "JsonSchema"];
 
 pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     let errors = Errors::new();
@@ -36,24 +34,43 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
         let errors = errors.finish();
         return quote!(#item #errors);
     }
+    let item = &type_attributes::take_mcp(item.clone(), &errors);
     let present = report_derives(&head.attrs, &errors);
     wire_names::report_duplicates(item, &errors);
-    let errors = errors.finish();
-    let private = private_module(krate.as_ref());
-    let text = private.to_string().replace(' ', "");
-    let (serde, schemars) = (format!("{text}::serde"), format!("{text}::schemars"));
-    let derives = DERIVES.iter().filter(|(name, _)| !present.contains(name)).map(|(name, krate)| {
-        let (name, krate) = (format_ident!("{name}"), format_ident!("{krate}"));
-        quote_spanned!(Span::mixed_site()=> #private::#krate::#name)
-    });
+    let parsed: Option<Item> = syn::parse2(item.clone()).ok();
+    if let Some(parsed) = &parsed {
+        type_attributes::report_misspelt(all_attrs(parsed).into_iter(), &errors);
+    }
     let header = head.header_impl(krate.as_ref());
+    let parsed = parsed.filter(|_| present.is_empty());
+    let on_copy = parsed.and_then(|parsed| derive_on_copy(&parsed, krate.as_ref(), errors.is_empty()));
+    let errors = errors.finish();
+    let derives = match on_copy {
+        Some(_) => attributes_derive(krate.as_ref()),
+        None => derives(krate.as_ref(), &present),
+    };
     quote_spanned! {Span::mixed_site()=>
-        #[derive(#(#derives),*)]
-        #[serde(crate = #serde)]
-        #[schemars(crate = #schemars)]
+        #derives
         #item
+        #on_copy
         #header
         #errors
+    }
+}
+
+/// The attributes of a type, its variants and its fields.
+fn all_attrs(item: &Item) -> Vec<&Attribute> {
+    match item {
+        Item::Struct(item) => {
+            item.attrs.iter().chain(item.fields.iter().flat_map(|field| &field.attrs)).collect()
+        }
+        Item::Enum(item) => {
+            let variants = item.variants.iter().flat_map(|variant| {
+                variant.attrs.iter().chain(variant.fields.iter().flat_map(|field| &field.attrs))
+            });
+            item.attrs.iter().chain(variants).collect()
+        }
+        _ => Vec::new(),
     }
 }
 
@@ -108,7 +125,7 @@ fn report_derives(attrs: &[Attribute], errors: &Errors) -> Vec<&'static str> {
         };
         for path in paths {
             let Some(last) = path.segments.last() else { continue };
-            let Some((name, _)) = DERIVES.iter().find(|(name, _)| last.ident == name) else { continue };
+            let Some(name) = DERIVES.iter().find(|name| last.ident == **name) else { continue };
             errors.at(&path, format_args!("`#[mcp_type]` derives `{name}` already\nremove one of them"));
             present.push(*name);
         }

@@ -22,7 +22,7 @@ use crate::model::rule::{Bounds, Constraint, Rule};
 use crate::model::tool::{TaskMode, ToolOptions};
 use crate::options::entry::NamedFunction;
 use crate::syntax::function::Function;
-use crate::syntax::types::{option_inner, type_to_string};
+use crate::syntax::types::{generic_argument, is_object, leaf, option_inner, peel, type_to_string};
 
 /// Options as fields of a descriptor; the others come from its `EMPTY`.
 pub(crate) trait Fields {
@@ -234,7 +234,12 @@ fn describe_injection(param: &Param) -> Option<TokenStream> {
     let (cfg, ty, text) = (param.cfg_attr(), &param.ty, type_to_string(&param.ty));
     let span = hygienic_at(ty.span());
     let constructor = Ident::new(if *optional { "optional" } else { "of" }, span);
-    Some(quote_spanned!(span=> #cfg __rt::Inject::#constructor::<#ty>(#text)))
+    // for the message if only the pointee is registered
+    let pointee = generic_argument(ty).filter(|(name, _)| *name == "Arc").map(|(_, pointee)| {
+        let text = type_to_string(pointee);
+        quote_spanned!(span=> .pointing_to::<#pointee>(#text))
+    });
+    Some(quote_spanned!(span=> #cfg __rt::Inject::#constructor::<#ty>(#text)#pointee))
 }
 
 /// `const __A0: __rt::ArgDescriptor<T> = ..;`
@@ -247,14 +252,66 @@ fn describe_argument(
 ) -> TokenStream {
     let span = hygienic_at(ty.span());
     let sent = &argument.name;
-    let constructor = match (argument.flatten, kind) {
-        (Some(_), _) => "flatten",
-        (None, Kind::Tool) => "json",
-        (None, Kind::Resource | Kind::Prompt) => "text",
+    let constructor = match (argument.flatten, argument_look(ty), kind) {
+        (Some(_), _, _) => "flatten",
+        (None, ArgumentLook::Provided, _) => "provided",
+        (None, ArgumentLook::Shared(_), _) => "shared",
+        (None, ArgumentLook::Object, _) => "object",
+        (None, ArgumentLook::Data, Kind::Tool) => "json",
+        (None, ArgumentLook::Data, Kind::Resource | Kind::Prompt) => "text",
+    };
+    // the second type is one that a message names
+    let types = match argument_look(ty) {
+        // `&str` cannot be state
+        ArgumentLook::Shared(inner) if constructor == "shared" => {
+            let is_str = matches!(peel(inner), Type::Path(path) if path.path.is_ident("str"));
+            let inner = if is_str { ty } else { inner };
+            quote!(#ty, #inner)
+        }
+        _ if matches!(constructor, "provided" | "object") => ty.to_token_stream(),
+        _ => {
+            let leaf = leaf(ty);
+            quote!(#ty, #leaf)
+        }
     };
     let constructor = Ident::new(constructor, span);
     let calls = argument_calls(argument, ty, blocking);
-    quote_spanned!(span=> const #name: __rt::ArgDescriptor<#ty> = __rt::#constructor::<#ty>(#sent)#calls;)
+    quote_spanned!(span=> const #name: __rt::ArgDescriptor<#ty> = __rt::#constructor::<#types>(#sent)#calls;)
+}
+
+/// What a type looks like. If it cannot be an argument, this chooses the message, and nothing else.
+enum ArgumentLook<'a> {
+    Data,
+    /// Has the name of a type that the server provides.
+    Provided,
+    /// Has the name of a pointer or wrapper around state of this type.
+    Shared(&'a Type),
+    /// Has a trait object or a function pointer.
+    Object,
+}
+
+fn argument_look(ty: &Type) -> ArgumentLook<'_> {
+    if let Some((name, inner)) = generic_argument(ty) {
+        let wrappers = ["Arc", "Rc", "Cell", "RefCell", "Mutex", "RwLock", "State", "Extension"];
+        if wrappers.iter().any(|wrapper| name == wrapper) && !is_object(inner) {
+            return ArgumentLook::Shared(inner);
+        }
+    }
+    if is_object(ty) {
+        return ArgumentLook::Object;
+    }
+    match peel(ty) {
+        Type::Path(path) => {
+            let last = path.path.segments.last().filter(|last| last.arguments.is_none());
+            let provided = ["Context", "Principal", "ServerHandle"];
+            if last.is_some_and(|last| provided.iter().any(|name| last.ident == name)) {
+                ArgumentLook::Provided
+            } else {
+                ArgumentLook::Data
+            }
+        }
+        _ => ArgumentLook::Data,
+    }
 }
 
 fn argument_calls(argument: &Argument, ty: &Type, blocking: bool) -> TokenStream {
@@ -319,7 +376,7 @@ fn value_function(source: &ValueSource, ty: &Type, key: Span) -> TokenStream {
     let value = match source {
         ValueSource::TypeDefault => return quote_spanned!(key=> <#ty as __rt::Default>::default),
         ValueSource::String(text) => {
-            let converted = quote_spanned!(hygienic_at(text.span())=> __rt::Into::into(#text));
+            let converted = quote_spanned!(hygienic_at(text.span())=> __rt::from_text(#text));
             match option_inner(ty) {
                 Some(_) => quote_spanned!(Span::mixed_site()=> __rt::Option::Some(#converted)),
                 None => converted,

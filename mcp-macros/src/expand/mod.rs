@@ -1,5 +1,6 @@
 //! Code generation from a checked model. Generated code names the runtime only as `__rt`, inside a `const _`.
 
 pub(crate) mod definition;
+pub(crate) mod derived;
 pub(crate) mod handler;
 pub(crate) mod idents;

@@ -1,6 +1,6 @@
 //! An item: its options, parameters and signature, each checked, so that all errors are reported together.
 
-use proc_macro2::{Ident, TokenStream, TokenTree};
+use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{FnArg, GenericParam, LitStr, Path, ReturnType, Safety, Type};
 
@@ -131,7 +131,8 @@ impl<O: ItemOptions> Item<O> {
         let kind = O::KIND;
         let mut own = O::default();
         let mut common = CommonOptions::default();
-        let entries = entry::read(options, errors);
+        let mut entries = entry::parse(options, |text| kind.positional_option(text), errors);
+        entry::remove_duplicates(&mut entries, errors);
         for entry in &entries {
             if !common.read_option(entry, errors) && !own.read_option(entry, errors) {
                 entry.report_unknown(&format!("`#[{}]`", kind.attribute()), kind.known_options(), errors);
@@ -262,7 +263,8 @@ fn check_signature(function: &mut Function, kind: Kind, errors: &Errors) {
         errors.at(variadic, format_args!("a {noun} cannot be variadic\ntake a `Vec<T>`"));
     }
     check_generics(function, noun, errors);
-    if !matches!(function.body.clone().into_iter().next(), Some(TokenTree::Group(_))) {
+    // the method of a trait is reported at its receiver
+    if !function.has_body() && function.sig.receiver().is_none() {
         errors.at(&function.sig, format_args!("a {noun} needs a body\nadd one"));
         function.body = quote!({ loop {} });
         function.attrs.push(syn::parse_quote!(#[allow(unused_variables)]));
@@ -280,7 +282,9 @@ fn check_generics(function: &Function, noun: &str, errors: &Errors) {
     } else if !generics.params.is_empty() {
         errors.at(
             &generics.params,
-            format_args!("a {noun} cannot have lifetime parameters\ntake owned arguments, and state as `&T`"),
+            format_args!(
+                "a {noun} cannot have lifetime parameters\nremove them: take owned arguments, `&self`, and state as `&T`"
+            ),
         );
     } else if let Some(clause) = &generics.where_clause {
         errors.at(clause, format_args!("a {noun} cannot have a `where` clause\nname the types"));

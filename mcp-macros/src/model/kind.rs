@@ -47,6 +47,15 @@ impl Kind {
         }
     }
 
+    /// The option that a string without a key was probably meant for.
+    pub(crate) fn positional_option(self, text: &str) -> Option<&'static str> {
+        Some(match self {
+            Self::Resource if text.contains(':') => "uri",
+            _ if text.contains(char::is_whitespace) => "description",
+            _ => "name",
+        })
+    }
+
     pub(crate) fn known_options(self) -> &'static [&'static str] {
         match self {
             Self::Tool => known::TOOL,

@@ -8,10 +8,17 @@ use crate::diagnostics::Errors;
 use crate::options::entry::{Entry, Form};
 use crate::syntax::function::Function;
 
+/// The types that every module has without an import.
+const PRIMITIVES: [&str; 17] = [
+    "bool", "char", "str", "i8", "i16", "i32", "i64", "i128", "isize", "u8", "u16", "u32", "u64", "u128",
+    "usize", "f32", "f64",
+];
+
 /// What the type is called.
 #[derive(Default)]
 pub(crate) enum Marker {
-    /// The name of the function, unless the function's own tokens use that name as the first segment of a path.
+    /// The name of the function, unless a primitive type has it, or the function's own tokens use it as the first
+    /// segment of a path.
     #[default]
     Function,
     Named(Ident),
@@ -37,7 +44,8 @@ impl Marker {
         let is_path = || {
             starts_path(ident, function.sig.to_token_stream()) || starts_path(ident, function.body.clone())
         };
-        matches!(self, Self::Function) && !is_path()
+        // imported by a glob, it would still shadow a primitive type
+        matches!(self, Self::Function) && !PRIMITIVES.iter().any(|name| ident == name) && !is_path()
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::{Attribute, FnArg, Meta, Pat, PatType, Type, TypeReference};
@@ -16,7 +16,8 @@ use crate::options::known;
 use crate::syntax::docs;
 use crate::syntax::function::Function;
 use crate::syntax::types::{
-    BorrowSyntax, find_borrow, option_inner, peel, replace_self, type_to_string, uses_lifetime,
+    BorrowSyntax, find_borrow, generic_argument, option_inner, peel, replace_self, type_to_string,
+    uses_lifetime,
 };
 
 pub(crate) struct Param {
@@ -134,13 +135,20 @@ fn read_param(
     let name = match &*param.pat {
         Pat::Ident(name) if name.by_ref.is_none() && name.subpat.is_none() => name.ident.clone(),
         pattern => {
+            let fix = match extractor_fix(pattern, &param.ty) {
+                Some(fix) => fix,
+                None => "destructure it in the body".to_owned(),
+            };
             errors.at(
                 pattern,
-                "an argument needs a plain name, because clients pass it by name\ndestructure it in the body",
+                format_args!("an argument needs a plain name, because clients pass it by name\n{fix}"),
             );
             return None;
         }
     };
+    if !options.iter().any(|option| option.name == "name" || option.name == "flatten") {
+        report_underscore(&name, errors);
+    }
     let mut argument = Argument::new(name.unraw().to_string(), name.span(), description);
     let is_flat = options.iter().any(|option| option.name == "flatten");
     if is_flat && option_inner(&param.ty).is_some() {
@@ -163,6 +171,42 @@ fn read_param(
         }
     }
     Some(Param { index, cfg, ty, source: Source::Argument(Box::new(argument)) })
+}
+
+/// What to write instead of an extractor of another framework, such as `State(db): State<Db>`. The names decide about
+/// the wording only: each of these patterns is an error.
+fn extractor_fix(pattern: &Pat, ty: &Type) -> Option<String> {
+    let Pat::TupleStruct(pattern) = pattern else { return None };
+    let (extractor, inner) = generic_argument(ty)?;
+    let Some(Pat::Ident(name)) = pattern.elems.first().filter(|_| pattern.elems.len() == 1) else {
+        return None;
+    };
+    let (name, inner) = (&name.ident, type_to_string(inner));
+    match extractor.to_string().as_str() {
+        "State" | "Extension" | "Data" => {
+            Some(format!("for state, write `{name}: &{inner}`, and register it with `.state(..)`"))
+        }
+        "Json" | "Parameters" | "Form" | "Query" => {
+            Some(format!("write its fields as parameters, or `#[mcp(flatten)] {name}: {inner}`"))
+        }
+        "Path" => Some(format!("write `{name}: {inner}`")),
+        _ => None,
+    }
+}
+
+/// An argument that clients would have to call `_query` is probably one that the function ignores.
+fn report_underscore(name: &Ident, errors: &Errors) {
+    let text = name.unraw().to_string();
+    let bare = text.trim_start_matches('_');
+    if bare != text && !bare.is_empty() {
+        errors.at(
+            name,
+            format_args!(
+                "clients would send this argument as `{text}`\n\
+                 write `{bare}`, and `let _ = {bare};` in the body, or `#[mcp(name = \"{text}\")]` to keep the name"
+            ),
+        );
+    }
 }
 
 /// The kinds of type that a parameter may have.
@@ -241,7 +285,7 @@ fn read_options(attrs: &[Attribute], self_ty: Option<&Type>, errors: &Errors) ->
                         Some(self_ty) => replace_self(tokens, self_ty),
                         None => tokens,
                     };
-                    options.extend(entry::parse(tokens, errors));
+                    options.extend(entry::parse(tokens, |_| Some("description"), errors));
                 }
                 _ => errors.at(attr, "`#[mcp]` has no options\nwrite `#[mcp(default = 10)]`, or remove it"),
             }
@@ -250,6 +294,9 @@ fn read_options(attrs: &[Attribute], self_ty: Option<&Type>, errors: &Errors) ->
                 attr,
                 "`#[mcp(..)]` cannot be inside a `#[cfg_attr]`\nwrite the function twice, each under a `#[cfg]`",
             );
+        } else if let Some(name) = type_attribute(attr) {
+            let fix = name_option_instead(attr);
+            errors.at(attr, format_args!("`#[{name}(..)]` is for fields, and this is a parameter\n{fix}"));
         }
     }
     entry::remove_duplicates(&mut options, errors);
@@ -260,6 +307,37 @@ fn is_helper(attr: &Attribute) -> bool {
     attr.path().is_ident("mcp")
         || docs::is_comment(attr)
         || attr.path().is_ident("cfg_attr") && mentions_mcp(attr)
+        || type_attribute(attr).is_some()
+}
+
+/// The name of an attribute that derives of types read.
+fn type_attribute(attr: &Attribute) -> Option<&'static str> {
+    ["serde", "schemars", "validate", "garde"].into_iter().find(|name| attr.path().is_ident(name))
+}
+
+/// What to write instead of an attribute that derives of types read.
+fn name_option_instead(attr: &Attribute) -> String {
+    // `#[serde(rename = "x")]`
+    let ignored = Errors::new();
+    let tokens = attr.meta.require_list().map(|list| list.tokens.clone()).unwrap_or_default();
+    let entries = entry::read(tokens, &ignored);
+    ignored.finish();
+    let option = entries.first().and_then(|entry| match entry.name.as_str() {
+        "rename" => Some("name = \"..\""),
+        "default" => Some("default"),
+        "flatten" => Some("flatten"),
+        "range" => Some("range(1..=100)"),
+        "length" => Some("length(1..=200)"),
+        "regex" | "pattern" => Some("pattern = \"..\""),
+        "title" => Some("title = \"..\""),
+        "description" => Some("description = \"..\""),
+        "example" => Some("example = .."),
+        _ => None,
+    });
+    match option {
+        Some(option) => format!("write `#[mcp({option})]`"),
+        None => "write an option of `#[mcp(..)]`, or put it on a field of an `#[mcp_type]`".to_owned(),
+    }
 }
 
 fn mentions_mcp(attr: &Attribute) -> bool {

@@ -98,11 +98,11 @@ impl ItemOptions for ResourceOptions {
         true
     }
 
-    fn check(&self, common: &CommonOptions, _: &Function, params: &[Param], errors: &Errors) {
+    fn check(&self, common: &CommonOptions, function: &Function, params: &[Param], errors: &Errors) {
         self.check_cache(common, errors);
         self.check_ui(errors);
         self.check_instances(params, errors);
-        self.check_variables(params, errors);
+        self.check_variables(function, params, errors);
     }
 }
 
@@ -161,11 +161,14 @@ impl ResourceOptions {
         }
     }
 
-    fn check_variables(&self, params: &[Param], errors: &Errors) {
+    fn check_variables(&self, function: &Function, params: &[Param], errors: &Errors) {
         let UriOption::Template(UriTemplate { text, variables }) = &self.uri else { return };
         let arguments: Vec<_> = params.iter().filter_map(Param::argument).collect();
+        // a parameter that is reported is not in `params`
+        let all_are_valid =
+            params.len() == function.sig.inputs.len() - usize::from(function.sig.receiver().is_some());
         for variable in variables {
-            if !arguments.iter().any(|argument| argument.name == *variable) {
+            if all_are_valid && !arguments.iter().any(|argument| argument.name == *variable) {
                 errors.at(
                     text,
                     format_args!("`{{{variable}}}` names no parameter\nadd `{variable}: String`, or remove it from the template"),

@@ -30,16 +30,28 @@ pub(crate) enum Form {
 
 /// Parses a list of options in which each name may occur once, except for repeatable ones.
 pub(crate) fn read(tokens: TokenStream, errors: &Errors) -> Vec<Entry> {
-    let mut entries = parse(tokens, errors);
+    let mut entries = parse(tokens, |_| None, errors);
     remove_duplicates(&mut entries, errors);
     entries
 }
 
-/// Parses a list of options. After one that cannot be parsed, parsing resumes with the next.
-pub(crate) fn parse(tokens: TokenStream, errors: &Errors) -> Vec<Entry> {
+/// Parses a list of options. After one that cannot be parsed, parsing resumes with the next. `meant` is the option
+/// that a string without a key was probably meant for.
+pub(crate) fn parse(
+    tokens: TokenStream,
+    meant: impl Fn(&str) -> Option<&'static str>,
+    errors: &Errors,
+) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     let parser = |input: ParseStream<'_>| {
         while !input.is_empty() {
+            if let Ok(text) = input.fork().parse::<LitStr>()
+                && let Some(key) = meant(&text.value())
+            {
+                errors.at(&text, format_args!("expected an option\nwrite `{key} = {}`", text.token()));
+                skip_option(input)?;
+                continue;
+            }
             match Entry::parse(input) {
                 Ok(entry) => entries.push(entry),
                 Err(error) => {

@@ -103,6 +103,8 @@ const ALIASES: &[(&str, &str)] = &[
     ("url", "src"),
     ("href", "src"),
     ("size", "sizes"),
+    ("minimum", "min"),
+    ("maximum", "max"),
 ];
 
 /// The second line of the message for an unknown option: where it belongs, or what was probably meant.
@@ -149,7 +151,7 @@ fn find_alias<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
 }
 
 /// The known name that is nearest to `word`, if it is near enough for `word` to be a typo or an abbreviation.
-fn find_nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn find_nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     if let Some(found) = find_alias(word, known) {
         return Some(found);
     }

@@ -1,7 +1,7 @@
 //! A function whose header is parsed and whose body remains tokens, so that an incomplete body is re-emitted
 //! unchanged and still completes in an editor.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
@@ -39,6 +39,11 @@ impl ToTokens for Function {
 impl Function {
     pub(crate) fn name(&self) -> String {
         self.sig.ident.unraw().to_string()
+    }
+
+    /// Whether a block follows the signature, and not a `;`.
+    pub(crate) fn has_body(&self) -> bool {
+        matches!(self.body.clone().into_iter().next(), Some(TokenTree::Group(_)))
     }
 
     pub(crate) fn is_async(&self) -> bool {

@@ -1,6 +1,6 @@
 //! Types as tokens: what they contain, and how they are rewritten and printed. Nothing here resolves a name.
 
-use proc_macro2::{Delimiter, Group, Spacing, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Spacing, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{GenericArgument, PathArguments, Type};
 
@@ -15,13 +15,56 @@ pub(crate) fn peel(ty: &Type) -> &Type {
 
 /// The `T` of a type spelled `Option<T>`.
 pub(crate) fn option_inner(ty: &Type) -> Option<&Type> {
+    generic_argument(ty).filter(|(name, _)| *name == "Option").map(|(_, inner)| inner)
+}
+
+/// The name and the argument of a path type with one generic argument.
+pub(crate) fn generic_argument(ty: &Type) -> Option<(&Ident, &Type)> {
     let Type::Path(path) = peel(ty) else { return None };
-    let last = path.path.segments.last().filter(|last| last.ident == "Option")?;
+    let last = path.path.segments.last()?;
     let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
     match (arguments.args.first(), arguments.args.len()) {
-        (Some(GenericArgument::Type(inner)), 1) => Some(inner),
+        (Some(GenericArgument::Type(inner)), 1) => Some((&last.ident, inner)),
         _ => None,
     }
+}
+
+/// The type that a list, map or option is made of, for messages: the `T` of a `Vec<Option<T>>`.
+pub(crate) fn leaf(ty: &Type) -> &Type {
+    let inner = match peel(ty) {
+        Type::Array(array) => Some(&*array.elem),
+        Type::Path(path) => path.path.segments.last().and_then(|last| {
+            let containers =
+                ["Option", "Vec", "VecDeque", "Box", "HashSet", "BTreeSet", "HashMap", "BTreeMap"];
+            let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
+            let types: Vec<&Type> = arguments
+                .args
+                .iter()
+                .filter_map(|argument| match argument {
+                    GenericArgument::Type(ty) => Some(ty),
+                    _ => None,
+                })
+                .collect();
+            // the values of a map
+            let at = usize::from(last.ident == "HashMap" || last.ident == "BTreeMap");
+            types.get(at).copied().filter(|_| containers.iter().any(|name| last.ident == name))
+        }),
+        _ => None,
+    };
+    inner.map_or_else(|| peel(ty), leaf)
+}
+
+/// Whether a type has a trait object or a function pointer.
+pub(crate) fn is_object(ty: &Type) -> bool {
+    let mut tokens: Vec<TokenTree> = ty.to_token_stream().into_iter().collect();
+    while let Some(token) = tokens.pop() {
+        match token {
+            TokenTree::Ident(word) if word == "dyn" || word == "fn" => return true,
+            TokenTree::Group(group) => tokens.extend(group.stream()),
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Syntax by which a type borrows, or has no name.

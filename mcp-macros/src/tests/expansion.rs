@@ -48,6 +48,8 @@ fn services_report_their_errors() {
             ("impl<T> X<T> { #[mcp_tool] fn a(&self) {} }", "cannot be generic"),
             ("impl X { #[mcp_tool] fn a(self) {} }", "take `&self`"),
             ("impl X { #[mcp_tool] fn a(&mut self) {} }", "take `&self`"),
+            ("impl X { #[mcp_tool] fn a<'a>(&'a self) {} }", "cannot have lifetime parameters"),
+            ("impl X { #[mcp_tool] fn a(&'static self) {} }", "take `&self`"),
             ("impl X { #[mcp_tool(crate = a)] fn a(&self) {} }", "`crate` is an option of the service"),
             ("impl X { #[mcp_tool = 1] fn a(&self) {} }", "go into parentheses"),
             ("impl X { #[mcp_tool] #[mcp_prompt] fn a(&self) {} }", "on the same function"),
@@ -86,6 +88,26 @@ fn types_and_main_report_their_errors() {
     let text = flat(&type_::expand(tokens("crate = a::b"), &tokens("pub enum X { A, }")));
     assert!(text.contains("#[serde(crate=\"a::b::__private::serde\")]"), "{text}");
     assert!(text.contains("impl__rt::HeaderArgforX{}"), "{text}");
+    // the derives are on a copy, which has the attributes that they read
+    let item =
+        r#"#[derive(Clone)] #[clap(x)] pub struct X { #[clap(y)] #[serde(default)] pub a: Vec<Self> }"#;
+    let text = flat(&type_::expand(tokens(""), &tokens(item)));
+    assert!(text.contains("TypeAttributes)]#[derive(Clone)]#[clap(x)]pubstructX{#[clap(y)]"), "{text}");
+    assert!(text.contains("struct__McpXwhere<[();__FIELDS]"), "{text}");
+    assert!(text.contains("{#[serde(default)]a:Vec<X>}"), "{text}");
+    // unless the copy could not be the same
+    for item in [
+        "struct X<T> { a: T }",
+        "#[serde(transparent)] struct X(u32);",
+        r#"#[serde(rename = "Y")] struct X(u32);"#,
+        r#"#[serde(from = "Y")] struct X(u32);"#,
+        r#"struct X { #[serde(default = "Self::a")] a: u32 }"#,
+        "struct X { #[cfg_attr(x, serde(default), clap(y))] a: u32 }",
+    ] {
+        let text = flat(&type_::expand(tokens(""), &tokens(item)));
+        assert!(text.contains("#[derive(::mcp_runtime::__private::serde::Serialize,"), "{text}");
+        assert!(!text.contains("__McpX"), "{text}");
+    }
 
     assert_one_error(&main_::expand(tokens(""), &tokens("fn main() {}")), "add `async`");
     assert_one_error(&main_::expand(tokens(""), &tokens("async fn main(a: u32) {}")), "takes no parameters");
@@ -114,6 +136,31 @@ fn two_fields_of_one_name_are_an_error() {
     ] {
         assert_no_error(&type_::expand(tokens(""), &tokens(item)));
     }
+}
+
+#[test]
+fn attributes_of_fields_that_are_wrong_are_one_error() {
+    assert_errors(
+        &[
+            ("struct X { #[mcp(range(1..=5))] a: u32 }", "write `#[schemars(range(min = 1, max = 5))]`"),
+            ("struct X { #[mcp(range(-1..5))] a: i32 }", "write `#[schemars(range(min = -1, max = 4))]`"),
+            ("struct X { #[mcp(range(0.5..))] a: f64 }", "write `#[schemars(range(min = 0.5))]`"),
+            ("struct X { #[mcp(length(8))] a: String }", "write `#[schemars(length(equal = 8))]`"),
+            (r#"struct X { #[mcp(pattern = "a")] a: String }"#, r#"`#[schemars(regex(pattern = "a"))]`"#),
+            ("struct X { #[mcp(default)] a: u32 }", "write `#[serde(default)]`"),
+            ("struct X { #[mcp(default = 5)] a: u32 }", "a function that returns `5`"),
+            (r#"enum X { #[mcp(name = "b")] A }"#, "write `#[serde(rename = \"b\")]`"),
+            ("enum X { A { #[mcp(flatten)] b: Y } }", "write `#[serde(flatten)]`"),
+            ("struct X(#[mcp(x)] u32);", "write `#[serde(..)]` or `#[schemars(..)]`"),
+            ("struct X { #[serde(defualt)] a: u32 }", "did you mean `default`?"),
+            (r#"#[serde(rename_al = "lowercase")] enum X { A }"#, "did you mean `rename_all`?"),
+            ("struct X { #[schemars(range(min = 1, maximum = 5))] a: u32 }", "did you mean `max`?"),
+            ("enum X { #[serde(skp)] A, B }", "did you mean `skip`?"),
+        ],
+        |item| type_::expand(tokens(""), &tokens(item)),
+    );
+    // what has no likely meaning is left to the derive
+    assert_no_error(&type_::expand(tokens(""), &tokens("struct X { #[serde(colour)] a: u32 }")));
 }
 
 /// The size of an expansion is compile time for every tool of every user.

@@ -20,6 +20,7 @@ fn a_header_that_is_wrong_is_assert_one_error() {
             ("fn x() -> impl Display {}", "cannot return `impl Trait`"),
             ("fn x() -> Cow<'_, str> {}", "borrowed"),
             ("fn x(&self) {}", "put `#[mcp_service]` on the `impl`"),
+            ("fn x(&self, a: u32);", "a method of a trait cannot be a tool"),
             ("fn x(self: Arc<Self>) {}", "put `#[mcp_service]` on the `impl`"),
             ("#[mcp_tool] fn x() {}", "is duplicated"),
             ("#[mcp_runtime::mcp_prompt] fn x() {}", "on the same function"),
@@ -54,6 +55,18 @@ fn a_parameter_that_is_wrong_is_assert_one_error() {
             ("a: &impl Display", "write `&dyn Trait`"),
             ("(a, b): (u32, u32)", "plain name"),
             ("_: u32", "plain name"),
+            ("State(db): State<Db>", "write `db: &Db`, and register it with `.state(..)`"),
+            ("Extension(db): axum::Extension<Db>", "write `db: &Db`"),
+            ("Json(f): Json<Filter>", "or `#[mcp(flatten)] f: Filter`"),
+            ("Parameters(f): Parameters<Filter>", "or `#[mcp(flatten)] f: Filter`"),
+            ("Path(id): Path<u32>", "write `id: u32`"),
+            ("Some(x): Option<u32>", "destructure it in the body"),
+            ("_a: u32", "clients would send this argument as `_a`\nwrite `a`"),
+            (r#"#[mcp("what to find")] a: String"#, "write `description = \"what to find\"`"),
+            ("#[serde(default)] a: u32", "write `#[mcp(default)]`"),
+            (r#"#[serde(rename = "b")] a: u32"#, "write `#[mcp(name = \"..\")]`"),
+            ("#[schemars(range(min = 1))] a: u32", "write `#[mcp(range(1..=100))]`"),
+            ("#[schemars(email)] a: String", "put it on a field of an `#[mcp_type]`"),
             ("Db { x }: &Db", "plain name"),
             ("#[mcp] a: u32", "has no options"),
             ("#[mcp = 1] a: u32", "has no options"),
@@ -99,4 +112,5 @@ fn a_parameter_that_is_wrong_is_assert_one_error() {
     assert_one_error(&resource("", r#"fn x(#[mcp(title = "A")] a: u32) {}"#), "for tools and prompts");
     assert_one_error(&tool("", r#"fn x(#[mcp(flatten, title = "A")] a: All) {}"#), "combined with `flatten`");
     assert_one_error(&prompt("", "fn x(#[mcp(complete = 5)] a: u32) {}"), "a function or a list");
+    assert_no_error(&tool("", r#"fn x(#[mcp(name = "_a")] _a: u32, _db: &Db, #[mcp(inject)] _tx: Tx) {}"#));
 }

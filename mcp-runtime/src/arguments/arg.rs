@@ -15,16 +15,71 @@ use super::{
 };
 use crate::schema::generator;
 
-/// Types that can be an argument.
+/// Types that can be an argument. A message names `Leaf`, which is the `T` of a `Vec<T>`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument",
     label = "not an argument type",
-    note = "put `#[mcp_type]` on `{Self}`, or derive `serde::Deserialize` and `schemars::JsonSchema` (1.x)",
-    note = "if this should come from the server, write `&{Self}`"
+    note = "if `{Leaf}` is your type, put `#[mcp_type]` on it, or derive `serde::Deserialize` and `schemars::JsonSchema` (1.x)",
+    note = "if it is another crate's, enable the feature `serde` of that crate and the feature of `schemars` for it, such as `uuid1`; if there is none, take a `String`, or a type of yours that converts it",
+    note = "if the server provides it, write `&{Self}`"
 )]
-pub trait Arg: DeserializeOwned + JsonSchema + Send + 'static {}
+pub trait Arg<Leaf: ?Sized>: DeserializeOwned + JsonSchema + Send + 'static {}
 #[diagnostic::do_not_recommend]
-impl<T: DeserializeOwned + JsonSchema + Send + 'static> Arg for T {}
+impl<T: DeserializeOwned + JsonSchema + Send + 'static, Leaf: ?Sized> Arg<Leaf> for T {}
+
+/// [`Arg`] for types that are named like those that the server provides. The name decides about the message only.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an argument",
+    label = "clients do not send it",
+    note = "the server provides it: write `&{Self}`"
+)]
+pub trait ProvidedArg: DeserializeOwned + JsonSchema + Send + 'static {}
+#[diagnostic::do_not_recommend]
+impl<T: DeserializeOwned + JsonSchema + Send + 'static> ProvidedArg for T {}
+
+/// [`Arg`] for types that are named like pointers and wrappers of state. The name decides about the message only.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an argument",
+    label = "not an argument type",
+    note = "if the server provides it, write `&{Leaf}`, and register the value with `.state(..)`",
+    note = "if the client sends it, write the type of the value alone, such as `String` for `Rc<str>`"
+)]
+pub trait SharedArg<Leaf: ?Sized>: DeserializeOwned + JsonSchema + Send + 'static {}
+#[diagnostic::do_not_recommend]
+impl<T: DeserializeOwned + JsonSchema + Send + 'static, Leaf: ?Sized> SharedArg<Leaf> for T {}
+
+/// [`Arg`] for trait objects and functions. The syntax decides about the message only.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an argument",
+    label = "not data, which clients could send",
+    note = "take data and choose by it, or take `&dyn Trait` from the server's state"
+)]
+pub trait DynArg: DeserializeOwned + JsonSchema + Send + 'static {}
+#[diagnostic::do_not_recommend]
+impl<T: DeserializeOwned + JsonSchema + Send + 'static> DynArg for T {}
+
+/// Types that `default = ".."` and `example = ".."` apply to.
+#[diagnostic::on_unimplemented(
+    message = "a string is not a value of type `{Self}`",
+    label = "expected a value of type `{Self}`",
+    note = "write a value of the parameter's type: `default = 10`, `default = Color::Red`"
+)]
+pub trait FromText {
+    /// The value.
+    fn from_text(text: &'static str) -> Self;
+}
+#[diagnostic::do_not_recommend]
+impl<T: From<&'static str>> FromText for T {
+    fn from_text(text: &'static str) -> Self {
+        text.into()
+    }
+}
+
+/// The value of a `default` or an `example` that is a string literal.
+#[must_use]
+pub fn from_text<T: FromText>(text: &'static str) -> T {
+    T::from_text(text)
+}
 
 /// Types whose values can be published as `default` and `examples`.
 #[diagnostic::on_unimplemented(
@@ -85,7 +140,7 @@ fn publish<T: Serialize>(value: T) -> Result<Value, String> {
 impl<T: 'static> ArgDescriptor<T> {
     const fn new(name: &'static str, flatten: bool) -> Self
     where
-        T: Arg,
+        T: DeserializeOwned + JsonSchema,
     {
         Self {
             name,
@@ -216,19 +271,37 @@ impl<T: 'static> ArgDescriptor<T> {
 ///
 /// The constructors are functions and not methods, so that rustc underlines the whole type if it cannot be an argument.
 #[must_use]
-pub const fn json<T: Arg>(name: &'static str) -> ArgDescriptor<T> {
+pub const fn json<T: Arg<Leaf>, Leaf: ?Sized>(name: &'static str) -> ArgDescriptor<T> {
+    ArgDescriptor::new(name, false)
+}
+
+/// [`json`] for a type that is named like one that the server provides.
+#[must_use]
+pub const fn provided<T: ProvidedArg>(name: &'static str) -> ArgDescriptor<T> {
+    ArgDescriptor::new(name, false)
+}
+
+/// [`json`] for a type that is named like a pointer or a wrapper of state.
+#[must_use]
+pub const fn shared<T: SharedArg<Leaf>, Leaf: ?Sized>(name: &'static str) -> ArgDescriptor<T> {
+    ArgDescriptor::new(name, false)
+}
+
+/// [`json`] for a trait object or a function.
+#[must_use]
+pub const fn object<T: DynArg>(name: &'static str) -> ArgDescriptor<T> {
     ArgDescriptor::new(name, false)
 }
 
 /// An argument of a prompt, or a variable of a resource's URI: both arrive as strings.
 #[must_use]
-pub const fn text<T: Arg>(name: &'static str) -> ArgDescriptor<T> {
+pub const fn text<T: Arg<Leaf>, Leaf: ?Sized>(name: &'static str) -> ArgDescriptor<T> {
     ArgDescriptor::new(name, false)
 }
 
 /// A struct that is the whole `arguments` object.
 #[must_use]
-pub const fn flatten<T: Arg>(name: &'static str) -> ArgDescriptor<T> {
+pub const fn flatten<T: Arg<Leaf>, Leaf: ?Sized>(name: &'static str) -> ArgDescriptor<T> {
     ArgDescriptor::new(name, true)
 }
 

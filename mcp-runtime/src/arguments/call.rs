@@ -65,9 +65,9 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// The item was registered without its instance.
-    pub fn this<T: Any + Send + Sync>(&self) -> Result<Arc<T>, Failure> {
-        let this = self.parts.this.cloned().and_then(|this| this.downcast::<T>().ok());
-        this.ok_or_else(|| Failure::Body(ToolError::private("the service instance is missing")))
+    pub fn this<T: 'static>(&self) -> Result<Arc<T>, Failure> {
+        let this = self.parts.this.and_then(|this| this.downcast_ref::<Arc<T>>());
+        this.cloned().ok_or_else(|| Failure::Body(ToolError::private("the service instance is missing")))
     }
 
     /// The typed arguments: `read` takes each from its slot, and runs again after a repair.

@@ -1,7 +1,7 @@
 //! Parameters that the server provides: `&T` from state or from the request, and `FromContext` values.
 
 use std::{
-    any::{TypeId, type_name},
+    any::{Any, TypeId, type_name},
     future::Future,
     marker::PhantomData,
     pin::Pin,
@@ -14,15 +14,15 @@ use crate::{
     extensions::Extensions,
 };
 
-/// Types that can be injected as `&T`.
+/// Types whose values can be state.
 #[diagnostic::on_unimplemented(
-    message = "`&{Self}` cannot be injected",
-    label = "must be `Send + Sync + 'static`",
-    note = "if the client should send this, take it by value"
+    message = "`{Self}` cannot be state, which all calls share",
+    label = "must be `Send + Sync`",
+    note = "for `Rc` write `Arc`, for `Cell` and `RefCell` a `Mutex` or an atomic, for `dyn Repo` declare `trait Repo: Send + Sync`"
 )]
-pub trait Injectable: Send + Sync + 'static {}
+pub trait State: Any + Send + Sync {}
 #[diagnostic::do_not_recommend]
-impl<T: ?Sized + Send + Sync + 'static> Injectable for T {}
+impl<T: Any + Send + Sync> State for T {}
 
 /// An injected parameter, as generated code declares it.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +31,8 @@ pub struct Inject {
     source_name: Option<&'static str>,
     type_name: fn() -> &'static str,
     optional: bool,
+    /// For an `Arc<U>`, the name of `U`, and the keys that would provide it.
+    pointee: Option<(&'static str, fn() -> [TypeId; 2])>,
     /// The keys of [`Extensions`] that provide it.
     keys: fn() -> [TypeId; 2],
     target: fn() -> TypeId,
@@ -39,7 +41,7 @@ pub struct Inject {
 impl Inject {
     /// A parameter `&T`.
     #[must_use]
-    pub const fn of<T: ?Sized + Injectable>(name: &'static str) -> Self {
+    pub const fn of<T: ?Sized + 'static>(name: &'static str) -> Self {
         Self { source_name: Some(name), ..Self::of_attribute_fn::<T>() }
     }
 
@@ -49,6 +51,7 @@ impl Inject {
             source_name: None,
             type_name: type_name::<T>,
             optional: false,
+            pointee: None,
             keys: || [TypeId::of::<Arc<T>>(), TypeId::of::<Arc<Arc<T>>>()],
             target: TypeId::of::<T>,
         }
@@ -61,8 +64,35 @@ impl Inject {
 
     /// A parameter `Option<&T>`.
     #[must_use]
-    pub const fn optional<T: ?Sized + Injectable>(name: &'static str) -> Self {
+    pub const fn optional<T: ?Sized + 'static>(name: &'static str) -> Self {
         Self { optional: true, ..Self::of::<T>(name) }
+    }
+
+    /// The `U` of a parameter `&Arc<U>`, for messages.
+    #[must_use]
+    pub const fn pointing_to<U: ?Sized + 'static>(self, name: &'static str) -> Self {
+        let keys: fn() -> [TypeId; 2] = || [TypeId::of::<Arc<U>>(), TypeId::of::<Arc<Arc<U>>>()];
+        Self { pointee: Some((name, keys)), ..self }
+    }
+
+    /// What to write if nothing provides it.
+    pub(crate) fn fix(&self, state: &Extensions) -> String {
+        let ty = self.name();
+        match self.pointee {
+            Some((pointee, keys)) if state.contains_any(&keys()) => {
+                return format!("`{pointee}` is registered: write `&{pointee}`, or register `{ty}`");
+            }
+            _ => {}
+        }
+        if ty.starts_with("dyn ") {
+            return format!(
+                "register it as `Arc<{ty}>`: `let value: Arc<{ty}> = Arc::new(..);`, then `.state(value)`"
+            );
+        }
+        let middleware = format!("or `.http(|http| http.from_request::<{ty}>())` if middleware provides it");
+        let by_value =
+            if self.source_name.is_some() { "\nif the client should send it, take it by value" } else { "" };
+        format!("add `.state(..)` to the server, {middleware}{by_value}")
     }
 
     /// The type that the reference points to.

@@ -12,12 +12,13 @@ mod report;
 mod rules;
 mod text;
 
-pub use arg::{AnyArg, ArgDescriptor, HeaderArg, flatten, json, text};
+pub use arg::{AnyArg, ArgDescriptor, HeaderArg, flatten, from_text, json, object, provided, shared, text};
 pub(crate) use arg::{has_flatten, is_always_object};
 pub use call::{Call, HandlerResult, InvalidArgument, RawArguments, blocking, blocking_task, pending, ready};
 pub(crate) use call::{CallParts, Input, MaybeFuture, TextArgument, decode_member};
 pub(crate) use completion::{ArgumentCompletion, CompletionSource, DynComplete, choices_with_prefix};
 pub use completion::{Completion, complete, complete_blocking};
+pub(crate) use inject::State;
 pub use inject::{FromContext, FromContextFn, Inject, Probe, ProbeDyn, from_context_fn};
 pub(crate) use report::{ToolInput, normalize_integers, repair_untyped};
 pub use rules::{NoBound, Pattern, Rules};

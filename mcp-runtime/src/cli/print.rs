@@ -155,7 +155,13 @@ async fn print_lists(client: &MemoryClient) -> Result<()> {
             }
         }
     }
-    print_bytes(if text.is_empty() { "the server offers nothing\n" } else { &text }.as_bytes())
+    if text.is_empty() {
+        text.push_str("the server offers nothing\n");
+        for line in crate::server::unregistered() {
+            text.push_str(&format!("{line}\n"));
+        }
+    }
+    print_bytes(text.as_bytes())
 }
 
 /// The name or URI of a list entry, and the first line of its description.

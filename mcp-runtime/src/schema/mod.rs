@@ -5,6 +5,7 @@ mod cap_patterns;
 mod check;
 mod coerce;
 mod compile;
+pub(crate) mod derived;
 mod duplicate_keys;
 mod error;
 mod fill_defaults;

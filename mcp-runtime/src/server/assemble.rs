@@ -52,24 +52,22 @@ pub(crate) fn assemble(
             !server_types.contains(&inject.target()) && !inject.is_provided(&item.state, &item.requested)
         };
         for inject in descriptor.injects.iter().filter(missing) {
-            let ty = inject.name();
-            let or =
-                if ty.starts_with("dyn ") { "" } else { "\nif the client should send it, take it by value" };
+            let (ty, fix) = (inject.name(), inject.fix(&item.state));
             errors.push(BuildError::at(
                 descriptor.location,
                 format!(
-                    "{} `{name}` takes `&{ty}`, and no state of that type is registered\nadd `.state(..)` to the server, or `.http(|http| http.from_request::<{ty}>())` if middleware provides it{or}",
+                    "{} `{name}` takes `&{ty}`, and no state of that type is registered\n{fix}",
                     linked.kind(),
                 ),
             ));
         }
         for (option, takes) in linked.named() {
             for inject in takes.iter().filter(missing) {
-                let ty = inject.name();
+                let (ty, fix) = (inject.name(), inject.fix(&item.state));
                 errors.push(BuildError::at(
                     descriptor.location,
                     format!(
-                        "the `{option}` function of {} `{name}` takes `&{ty}`, and no state of that type is registered\nadd `.state(..)` to the server, or `.http(|http| http.from_request::<{ty}>())` if middleware provides it",
+                        "the `{option}` function of {} `{name}` takes `&{ty}`, and no state of that type is registered\n{fix}",
                         linked.kind(),
                     ),
                 ));

@@ -13,13 +13,15 @@ use std::{
 };
 
 use super::{
-    Error, Identity, Result, Server, ServerHandle, ServerInner, Service,
+    Error, Identity, Result, Server, ServerHandle, ServerInner,
     assemble::assemble,
     item::{AnnotatedItem, BuilderItem, ItemSource},
+    service::{ServiceBlock, find_service},
 };
 #[cfg(feature = "http")]
 use crate::config::HttpOptions;
 use crate::{
+    arguments::State,
     config::{Limits, ListOptions, Options, ServerInfo, StdioOptions, Stores},
     context::Settings,
     crypto::{GENERATE, Key, KeyRing, Seal},
@@ -66,6 +68,8 @@ pub struct ServerBuilder {
     pub(crate) options: Options,
     state: Extensions,
     items: Vec<BuilderItem>,
+    /// The types and prefixes of its services.
+    services: Vec<(TypeId, String)>,
     skills_dirs: Vec<SkillsDir>,
     errors: Vec<BuildError>,
     handle_receivers: Vec<HandleReceiver>,
@@ -89,6 +93,7 @@ impl ServerBuilder {
             options: Options::default(),
             state: Extensions::default(),
             items: Vec::new(),
+            services: Vec::new(),
             skills_dirs: Vec::new(),
             errors: Vec::new(),
             handle_receivers: Vec::new(),
@@ -142,42 +147,78 @@ impl ServerBuilder {
         self.items.push(BuilderItem::new(source));
     }
 
+    /// Registers an annotated function by its marker.
+    fn push_named(&mut self, item: AnnotatedItem) {
+        if self.items.iter().any(|other| other.key() == Some(item.key())) {
+            let (kind, descriptor) = (item.kind(), item.descriptor());
+            self.errors.push(BuildError::at(
+                descriptor.location,
+                format!(
+                    "{kind} `{name}` is registered twice\nremove `.{kind}::<{name}>()`, since `.discover()` registers every annotated function, or one of the two",
+                    name = descriptor.name,
+                ),
+            ));
+            return;
+        }
+        self.push(ItemSource::Annotated(item));
+    }
+
     /// Offers one annotated tool.
     pub fn tool<T: Tool>(mut self) -> Self {
-        self.push(ItemSource::Annotated(AnnotatedItem::Tool(T::DESCRIPTOR)));
+        self.push_named(AnnotatedItem::Tool(T::DESCRIPTOR));
         self
     }
 
     /// Offers one annotated resource or template.
     pub fn resource<T: Resource>(mut self) -> Self {
-        self.push(ItemSource::Annotated(AnnotatedItem::Resource(T::DESCRIPTOR)));
+        self.push_named(AnnotatedItem::Resource(T::DESCRIPTOR));
         self
     }
 
     /// Offers one annotated prompt.
     pub fn prompt<T: Prompt>(mut self) -> Self {
-        self.push(ItemSource::Annotated(AnnotatedItem::Prompt(T::DESCRIPTOR)));
+        self.push_named(AnnotatedItem::Prompt(T::DESCRIPTOR));
         self
     }
 
-    /// Offers the annotated methods of a service.
-    pub fn service<S: Service>(self, service: S) -> Self {
+    /// Offers the annotated methods of a service: of every `impl` block of its type that has `#[mcp_service]`.
+    ///
+    /// The value may be shared with the rest of the program: an `Arc<S>` offers the methods of `S`.
+    ///
+    /// [`build`](Self::build) fails if no block is annotated.
+    pub fn service<S: Any>(self, service: S) -> Self {
         self.add_service(service, "")
     }
 
     /// Offers the annotated methods of a service under a prefix: tools and prompts as `prefix_name`, resources as
     /// `scheme://prefix/…`.
-    pub fn service_as<S: Service>(self, prefix: &str, service: S) -> Self {
+    pub fn service_as<S: Any>(self, prefix: &str, service: S) -> Self {
         self.add_service(service, prefix)
     }
 
-    fn add_service<S: Service>(mut self, service: S, prefix: &str) -> Self {
-        let service = Arc::new(service);
-        for item in S::ITEMS {
-            self.push(ItemSource::Annotated(*item));
-            if let Some(item) = self.items.last_mut() {
-                item.belong_to(&service, prefix);
+    fn add_service<S: Any>(mut self, service: S, prefix: &str) -> Self {
+        let Some((instance, blocks)) = find_service(service) else {
+            let name = type_name::<S>();
+            self.errors.push(BuildError::new(format!(
+                "`{name}` is not a service\nput `#[mcp_service]` on the `impl` with the methods that clients may use, and pass the value itself or an `Arc` of it"
+            )));
+            return self;
+        };
+        if let Some(block) = blocks.first() {
+            let key = (block.service(), prefix.to_owned());
+            if self.services.contains(&key) {
+                let name = block.type_name();
+                self.errors.push(BuildError::at(
+                    block.location(),
+                    format!("service `{name}` is registered twice\ngive one of them a prefix: `.service_as(\"other\", ..)`"),
+                ));
+                return self;
             }
+            self.services.push(key);
+        }
+        for item in blocks.iter().flat_map(|block| block.items()) {
+            registered_items().lock().insert(item.key());
+            self.items.push(BuilderItem::method(*item, &instance, prefix));
         }
         self
     }
@@ -234,7 +275,7 @@ impl ServerBuilder {
     ///
     /// There is one value for each type: a second one is an error of [`build`](Self::build).
     #[track_caller]
-    pub fn state<T: Any + Send + Sync>(mut self, value: T) -> Self {
+    pub fn state<T: State>(mut self, value: T) -> Self {
         if self.state.provides_like::<T>() {
             self.errors.push(BuildError::new(format!(
                 "two values of type `{}` are registered with `.state(..)`\n  --> {}\nregister one, or give each a type of its own",
@@ -504,13 +545,34 @@ pub(crate) fn warn_of_unregistered_items() {
     if WARNED.swap(true, Ordering::Relaxed) {
         return;
     }
+    for line in unregistered() {
+        tracing::warn!("{line}");
+    }
+}
+
+/// A line for each annotated item, and for each service, that no builder has registered.
+pub(crate) fn unregistered() -> Vec<String> {
     let registered = registered_items().lock();
+    let mut lines = Vec::new();
     for item in AnnotatedItem::all().into_iter().filter(|item| !registered.contains(&item.key())) {
         let ItemDescriptor { name, location, unregistered, .. } = item.descriptor();
         if !unregistered {
-            tracing::warn!(
+            lines.push(format!(
                 "`{name}` at {location} is annotated, but no server offers it; register it, or mark it `unregistered`"
-            );
+            ));
         }
     }
+    let mut found: Vec<TypeId> = Vec::new();
+    for block in ServiceBlock::all() {
+        let is_registered = block.items().iter().any(|item| registered.contains(&item.key()));
+        if !is_registered && !found.contains(&block.service()) {
+            found.push(block.service());
+            lines.push(format!(
+                "the service `{}` at {} is annotated, but no server offers it; register a value of it with `.service(..)`",
+                block.type_name(),
+                block.location()
+            ));
+        }
+    }
+    lines
 }

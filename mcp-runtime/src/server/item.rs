@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use super::service::ServiceInstance;
 use crate::{
     arguments::Inject,
     extensions::Extensions,
@@ -32,12 +33,13 @@ impl BuilderItem {
         Self::Own { source, prefix: String::new(), this: None, service: Extensions::default() }
     }
 
-    /// Makes the item a method of that service.
-    pub(super) fn belong_to<S: Service>(&mut self, value: &Arc<S>, under: &str) {
-        if let Self::Own { prefix, this, service, .. } = self {
-            under.clone_into(prefix);
-            *this = Some(value.clone());
-            service.insert_arc(value.clone());
+    /// A method of that service.
+    pub(super) fn method(item: AnnotatedItem, service: &ServiceInstance, prefix: &str) -> Self {
+        Self::Own {
+            source: ItemSource::Annotated(item),
+            prefix: prefix.to_owned(),
+            this: Some(service.this.clone()),
+            service: service.state.clone(),
         }
     }
 
@@ -93,16 +95,6 @@ impl RegisteredItem {
         };
         if self.prefix.is_empty() { own.to_owned() } else { format!("{}_{own}", self.prefix) }
     }
-}
-
-/// A type whose annotated methods are tools, resources and prompts.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a service",
-    label = "no `impl` block of it is annotated with `#[mcp_service]`"
-)]
-pub trait Service: Sized + Send + Sync + 'static {
-    #[doc(hidden)]
-    const ITEMS: &'static [AnnotatedItem];
 }
 
 /// One annotated item, as the linker or a service hands it over.

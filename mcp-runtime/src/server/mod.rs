@@ -8,6 +8,7 @@ mod identity;
 mod item;
 mod list_cache;
 mod registry;
+mod service;
 mod ui;
 
 use std::{
@@ -19,14 +20,17 @@ use std::{
 };
 
 pub use builder::ServerBuilder;
+#[cfg(feature = "cli")]
+pub(crate) use builder::unregistered;
 pub(crate) use builder::warn_of_unregistered_items;
 pub use error::{Error, ErrorKind, Result};
 pub use handle::ServerHandle;
 pub(crate) use identity::Identity;
+pub use item::AnnotatedItem;
 use item::RegisteredItem;
-pub use item::{AnnotatedItem, Service};
 pub(crate) use list_cache::{ListCache, ListKind, Page, page_of};
 pub(crate) use registry::Registry;
+pub use service::ServiceBlock;
 
 use crate::{
     config::Options,

@@ -16,6 +16,32 @@ use crate::{
 
 pub(crate) type DynHandler = Arc<dyn Fn(ToolCall) -> BoxFuture<Result<ToolResult, Failure>> + Send + Sync>;
 
+/// What a handler returns.
+#[diagnostic::on_unimplemented(
+    message = "a handler returns a future, and this one returns `{Self}`",
+    label = "does not return a future",
+    note = "write `|call: ToolCall| async move {{ .. }}`"
+)]
+pub trait HandlerFuture {
+    /// What the future returns.
+    type Reply;
+    /// The reply, once the future is ready.
+    fn reply(self) -> impl Future<Output = Self::Reply> + Send
+    where
+        Self: Send;
+}
+#[diagnostic::do_not_recommend]
+impl<F: Future> HandlerFuture for F {
+    type Reply = F::Output;
+
+    fn reply(self) -> impl Future<Output = F::Output> + Send
+    where
+        F: Send,
+    {
+        self
+    }
+}
+
 /// One call of a tool made at run time.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -198,14 +224,14 @@ impl ToolBuilder {
     pub fn handler<F, Fut>(self, handler: F) -> ToolDef
     where
         F: Fn(ToolCall) -> Fut + Send + Sync + 'static,
-        Fut: Future + Send + 'static,
-        Fut::Output: IntoToolResult,
+        Fut: HandlerFuture + Send + 'static,
+        Fut::Reply: IntoToolResult,
     {
         let handler = Arc::new(handler);
         let handler: DynHandler = Arc::new(move |call| {
             let handler = handler.clone();
             // called in the first poll, where panics are caught
-            Box::pin(async move { handler(call).await.into_tool_result().map_err(Failure::Body) })
+            Box::pin(async move { handler(call).reply().await.into_tool_result().map_err(Failure::Body) })
         });
         ToolDef { spec: self.0, handler }
     }

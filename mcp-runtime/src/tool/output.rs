@@ -114,6 +114,7 @@ pub(crate) fn write_tool_result(
 
 macro_rules! impl_for_blocks {
     ($($t:ty)*) => {$(
+        #[diagnostic::do_not_recommend]
         impl IntoToolResult for $t {
             fn into_tool_result(self) -> Result<ToolResult, ToolError> {
                 Ok(ToolResult::new([self.into()]))
@@ -125,6 +126,7 @@ impl_for_blocks!(Content Text Image Audio ResourceLink Embedded);
 
 macro_rules! impl_for_texts {
     ($($t:ty)*) => {$(
+        #[diagnostic::do_not_recommend]
         impl IntoToolResult for $t {
             fn into_tool_result(self) -> Result<ToolResult, ToolError> {
                 Ok(ToolResult::text(self))
@@ -166,7 +168,8 @@ impl_for_texts!(String &'static str Cow<'static, str>);
     message = "a tool cannot return `{Self}`",
     label = "cannot be converted into a tool result",
     note = "return text, a number, `()`, `Option<T>`, `Json<T>`, content blocks, `ToolResult`, or a `Result` of these",
-    note = "for your own type: `Json<{Self}>`, or `impl IntoToolResult for {Self}`"
+    note = "for a type of yours, or a list of it: `mcp_runtime::Json<{Self}>`, or `impl IntoToolResult for {Self}`; for bytes: `Image`, `Audio` or `Embedded`",
+    note = "the `Json` of another crate cannot be returned: write `mcp_runtime::Json` instead"
 )]
 pub trait IntoToolResult {
     /// The result.
@@ -205,6 +208,7 @@ pub trait IntoToolResult {
 
 macro_rules! impl_for_primitives {
     ($($t:ty)*) => {$(
+        #[diagnostic::do_not_recommend]
         impl IntoToolResult for $t {
             fn into_tool_result(self) -> Result<ToolResult, ToolError> {
                 Ok(ToolResult::text(self.to_string()))
@@ -285,6 +289,7 @@ impl<T: Structured> IntoToolResult for Json<T> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: IntoContent> IntoToolResult for Vec<T> {
     fn into_tool_result(self) -> Result<ToolResult, ToolError> {
         Ok(ToolResult::new(self.into_iter().map(T::into_content)))
@@ -293,6 +298,7 @@ impl<T: IntoContent> IntoToolResult for Vec<T> {
 
 macro_rules! impl_for_tuples {
     ($(($($t:ident)*))*) => {$(
+        #[diagnostic::do_not_recommend]
         impl<$($t: IntoContent),*> IntoToolResult for ($($t,)*) {
             #[allow(non_snake_case)]
             fn into_tool_result(self) -> Result<ToolResult, ToolError> {
@@ -301,6 +307,7 @@ macro_rules! impl_for_tuples {
             }
         }
 
+        #[diagnostic::do_not_recommend]
         impl<__T: Structured, $($t: IntoContent),*> IntoToolResult for (Json<__T>, $($t,)*) {
             #[allow(non_snake_case)]
             fn into_tool_result(self) -> Result<ToolResult, ToolError> {

@@ -57,7 +57,8 @@ struct Filter {
 #[tokio::test]
 async fn null_is_absent_inside_a_struct() {
     #[mcp_tool]
-    fn nested(filter: Filter, _n: Option<u8>) -> String {
+    fn nested(filter: Filter, n: Option<u8>) -> String {
+        let _ = n;
         format!("{:?} {:?}", filter.author, filter.tags)
     }
     let server = serve(mcp_runtime::server!().tool::<nested>());
@@ -72,7 +73,7 @@ async fn null_is_absent_inside_a_struct() {
         })
     );
     server.call("nested", json!({ "filter": { "author": null } })).await.expect_text("None []");
-    server.call("nested", json!({ "filter": { "author": null }, "_n": "1" })).await.expect_text("None []");
+    server.call("nested", json!({ "filter": { "author": null }, "n": "1" })).await.expect_text("None []");
     server.call("nested", json!({ "filter": {} })).await.expect_text("None []");
 }
 
@@ -356,7 +357,8 @@ async fn a_struct_can_refuse_unknown_keys_on_its_own() {
         format!("{all:?}")
     }
     #[mcp_tool]
-    fn inside(part: Closed, _b: Option<u8>) -> String {
+    fn inside(part: Closed, b: Option<u8>) -> String {
+        let _ = b;
         format!("{part:?}")
     }
     let server = serve(mcp_runtime::server!().tool::<closed>().tool::<inside>());

@@ -122,7 +122,8 @@ struct Line {
 #[tokio::test]
 async fn constraints_inside_types_are_enforced() {
     #[mcp_tool]
-    fn buy(v: Basket, #[mcp(length(1..))] _who: Option<String>) -> String {
+    fn buy(v: Basket, #[mcp(length(1..))] who: Option<String>) -> String {
+        let _ = who;
         format!("{v:?}")
     }
     #[mcp_tool]
@@ -192,7 +193,9 @@ async fn a_constraint_on_a_nested_type_narrows_it() {
 #[test]
 fn an_invalid_pattern_is_a_build_error() {
     #[mcp_tool]
-    fn broken(#[mcp(pattern = "(a")] _v: String) {}
+    fn broken(#[mcp(pattern = "(a")] v: String) {
+        let _ = v;
+    }
     let error = build_error(mcp_runtime::server!().tool::<broken>());
     assert!(
         error.contains("tool `broken`") && error.contains("`(a`") && error.contains("constraints.rs:"),
@@ -210,7 +213,9 @@ struct Odd {
 #[test]
 fn a_keyword_that_is_not_enforced_is_a_build_error() {
     #[mcp_tool]
-    fn odd(_v: Odd) {}
+    fn odd(v: Odd) {
+        let _ = v;
+    }
     let tool = ToolDef::builder("dynamic")
         .input_schema(json!({ "type": "object", "properties": { "a": { "$dynamicRef": "#x" } } }))
         .handler(|_| async {});

@@ -196,7 +196,8 @@ fn two_fields_of_one_name_are_a_build_error() {
         b: String,
     }
     #[mcp_tool]
-    fn find(_twice: Vec<Twice>) -> bool {
+    fn find(twice: Vec<Twice>) -> bool {
+        let _ = twice;
         true
     }
     let error = build_error(mcp_runtime::server!().tool::<find>());

@@ -244,10 +244,11 @@ async fn parameter_docs_are_property_descriptions() {
         ///
         /// and more
         #[mcp(default = 1)]
-        _page: u8,
+        page: u8,
         #[mcp(description = "From the option", name = "sortBy")] _sort_by: Option<String>,
-        _plain: bool,
+        plain: bool,
     ) -> String {
+        let _ = (page, plain);
         query
     }
 
@@ -258,14 +259,14 @@ async fn parameter_docs_are_property_descriptions() {
             "type": "object",
             "properties": {
                 "query": { "type": "string", "description": "Words to look for" },
-                "_page": {
+                "page": {
                     "type": "integer", "minimum": 0, "maximum": 255, "default": 1,
                     "description": "First line\n\nand more"
                 },
                 "sortBy": { "type": "string", "description": "From the option" },
-                "_plain": { "type": "boolean" }
+                "plain": { "type": "boolean" }
             },
-            "required": ["query", "_plain"]
+            "required": ["query", "plain"]
         })
     );
 }

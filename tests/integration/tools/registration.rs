@@ -1,6 +1,11 @@
 //! What is registered under which name: duplicates, services, mounts, discovery.
 
-use mcp_runtime::{prelude::*, tool::ToolDef};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
+
+use mcp_runtime::{prelude::*, resource::ListedResource, tool::ToolDef};
 use serde_json::{Value, json};
 
 use crate::common::{build_error, serve};
@@ -40,8 +45,17 @@ fn duplicate_tool_names_are_a_build_error() {
 
 #[test]
 fn registering_one_tool_twice_is_a_build_error() {
-    let error = build_error(mcp_runtime::server!().tool::<one::same>().tool::<one::same>());
-    assert!(error.contains("two tools are `same`"), "{error}");
+    let module = concat!(module_path!(), "::one");
+    for twice in [
+        mcp_runtime::server!().tool::<one::same>().tool::<one::same>(),
+        mcp_runtime::server!().discover_in(module).tool::<one::same>(),
+    ] {
+        let error = build_error(twice);
+        assert!(error.contains("tool `same` is registered twice\nremove `.tool::<same>()`"), "{error}");
+        assert_eq!(error.matches("registration.rs:").count(), 1, "{error}");
+    }
+    // discovery leaves out what is registered
+    assert!(mcp_runtime::server!().tool::<one::same>().discover_in(module).build().is_ok());
 }
 
 #[test]
@@ -160,14 +174,107 @@ async fn a_service_can_be_registered_twice_under_prefixes() {
 fn a_service_registered_twice_without_prefix_is_a_build_error() {
     let twice = mcp_runtime::server!().service(Weather { station: "a" }).service(Weather { station: "b" });
     let error = build_error(twice);
-    for said in
-        ["two tools are `forecast`", "two resources are `weather://now/{city}`", "two prompts are `ask`"]
-    {
-        assert!(error.contains(said), "{error}");
-    }
+    assert!(error.contains("Weather` is registered twice\ngive one of them a prefix"), "{error}");
+    assert_eq!(error.matches("-->").count(), 1, "{error}");
     let clash = ToolDef::builder("eu_station").handler(|_| async {});
     let clash = mcp_runtime::server!().service_as("eu", Weather { station: "a" }).add_tool(clash);
     assert!(build_error(clash).contains("two tools are `eu_station`"));
+}
+
+/// Its methods are in two blocks.
+struct Counter(AtomicU32);
+
+#[mcp_service]
+impl Counter {
+    #[mcp_tool]
+    fn count(&self) -> u32 {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+#[mcp_service]
+impl Counter {
+    #[mcp_tool]
+    fn reset(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    #[mcp_resource(uri = "count://{digit}", list = Self::digits)]
+    fn digit(&self, digit: u32) -> bool {
+        self.0.load(Ordering::Relaxed).to_string().contains(&digit.to_string())
+    }
+
+    fn digits(&self) -> Vec<ListedResource> {
+        vec![ListedResource::new(format!("count://{}", self.0.load(Ordering::Relaxed)))]
+    }
+}
+
+#[tokio::test]
+async fn a_service_has_the_methods_of_all_its_annotated_blocks() {
+    let server = serve(mcp_runtime::server!().service(Counter(AtomicU32::new(7))));
+    assert_eq!(names(&server.list_tools().await), ["count", "reset"]);
+    server.call("count", json!({})).await.expect_text("7");
+    server.read("count://8").await.expect_text("true");
+    server.call("reset", json!({})).await.expect_text("");
+    server.call("count", json!({})).await.expect_text("0");
+}
+
+#[tokio::test]
+async fn a_service_may_be_shared_with_the_program() {
+    let counter = Arc::new(Counter(AtomicU32::new(1)));
+    let builder = mcp_runtime::server!().service(counter.clone()).service_as("same", counter.clone());
+    let server = serve(builder);
+    server.call("count", json!({})).await.expect_text("1");
+    server.call("same_count", json!({})).await.expect_text("2");
+    counter.0.store(40, Ordering::Relaxed);
+    server.call("count", json!({})).await.expect_text("40");
+    assert_eq!(server.list_resources().await[0]["uri"], "count://41");
+}
+
+#[test]
+fn a_value_without_annotated_block_is_not_a_service() {
+    struct Plain;
+    for error in [
+        build_error(mcp_runtime::server!().service(Plain)),
+        build_error(mcp_runtime::server!().service_as("x", Box::new(Counter(AtomicU32::new(0))))),
+    ] {
+        assert!(error.contains("` is not a service\nput `#[mcp_service]` on the `impl`"), "{error}");
+    }
+}
+
+trait Clock: Send + Sync {
+    fn year(&self) -> u32;
+}
+
+struct Fixed;
+
+impl Clock for Fixed {
+    fn year(&self) -> u32 {
+        1984
+    }
+}
+
+#[tokio::test]
+async fn missing_state_that_is_registered_as_another_type_is_reported_with_the_fix() {
+    #[mcp_tool]
+    fn pointer(name: &Arc<Name>) -> &'static str {
+        name.0
+    }
+    #[mcp_tool]
+    fn year(clock: &dyn Clock) -> u32 {
+        clock.year()
+    }
+    let error = build_error(mcp_runtime::server!().tool::<pointer>().state(Name("a")));
+    assert!(error.contains("`Name` is registered: write `&Name`, or register `Arc<Name>`"), "{error}");
+    let error = build_error(mcp_runtime::server!().tool::<pointer>());
+    assert!(!error.contains("is registered: ") && error.contains("add `.state(..)`"), "{error}");
+    let error = build_error(mcp_runtime::server!().tool::<year>().state(Arc::new(Fixed)));
+    assert!(error.contains("`let value: Arc<dyn Clock> = Arc::new(..);`, then `.state(value)`"), "{error}");
+    let clock: Arc<dyn Clock> = Arc::new(Fixed);
+    let builder = mcp_runtime::server!().tool::<pointer>().tool::<year>().state(clock);
+    let server = serve(builder.state(Arc::new(Name("b"))));
+    server.call("pointer", json!({})).await.expect_text("b");
+    server.call("year", json!({})).await.expect_text("1984");
 }
 
 struct Name(&'static str);
@@ -207,4 +314,27 @@ async fn mounted_servers_keep_their_state() {
 fn a_prefix_that_makes_an_invalid_name_is_a_build_error() {
     let error = build_error(mcp_runtime::server!().service_as("e u", Weather { station: "a" }));
     assert!(error.contains("`e u_forecast` is not a tool name"), "{error}");
+}
+
+/// The marker of a function that is named like a type of every module would hide that type.
+mod named_like_primitives {
+    use mcp_runtime::prelude::*;
+
+    #[mcp_tool]
+    fn str(text: String, n: u32) -> String {
+        format!("{text}{n}")
+    }
+
+    #[mcp_tool]
+    fn u32(text: String) -> u32 {
+        text.len() as u32
+    }
+}
+
+#[tokio::test]
+async fn functions_may_be_named_like_primitive_types() {
+    let module = concat!(module_path!(), "::named_like_primitives");
+    let server = serve(mcp_runtime::server!().discover_in(module));
+    server.call("str", json!({ "text": "a", "n": 1 })).await.expect_text("a1");
+    server.call("u32", json!({ "text": "abc" })).await.expect_text("3");
 }

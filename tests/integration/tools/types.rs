@@ -260,3 +260,137 @@ async fn two_types_with_one_name_have_separate_definitions() {
     let text = failure(&server.call("both", json!({ "one": { "left": 1 }, "two": { "right": 2 } })).await);
     assert!(text.contains("- one.left: 1") && text.contains("- two.right: 2"), "{text}");
 }
+
+macro_rules! types {
+    ($module:ident, #[$attribute:meta]) => {
+        mod $module {
+            use std::collections::BTreeMap;
+
+            #[$attribute]
+            #[derive(Debug, Default)]
+            #[serde(default, rename_all = "camelCase")]
+            pub(super) struct Filter {
+                /// Who wrote it
+                first_author: Option<u32>,
+                #[serde(alias = "sections")]
+                parts: Vec<Filter>,
+                #[serde(skip)]
+                cached: u8,
+                names: BTreeMap<String, Box<Filter>>,
+            }
+
+            #[$attribute]
+            #[derive(Debug)]
+            pub(super) struct Pair(u32, #[schemars(length(max = 3))] String);
+
+            #[$attribute]
+            #[derive(Debug)]
+            pub(super) struct Wrapped(Option<u32>);
+
+            #[$attribute]
+            #[derive(Debug)]
+            pub(super) struct Unit;
+
+            #[$attribute]
+            #[derive(Debug)]
+            #[serde(rename_all = "lowercase")]
+            pub(super) enum Color {
+                Red,
+                #[serde(rename = "verde")]
+                Green,
+            }
+
+            #[$attribute]
+            #[derive(Debug)]
+            #[serde(tag = "kind", deny_unknown_fields)]
+            #[schemars(rename = "OneStep")]
+            pub(super) enum Step {
+                Move { color: Color, then: Option<Box<Step>> },
+                Stop(Filter),
+                End,
+            }
+
+            #[$attribute]
+            #[derive(Debug)]
+            #[serde(untagged)]
+            pub(super) enum Any {
+                Text(String),
+                Step { step: Step },
+                List(Vec<Any>),
+            }
+
+            #[$attribute]
+            #[derive(Debug)]
+            #[serde(rename = "Given")]
+            pub(super) struct Named {
+                a: Wrapped,
+            }
+
+            #[$attribute]
+            #[derive(Debug)]
+            pub(super) struct Optional {
+                wrapped: Wrapped,
+                #[serde(default = "three", skip_serializing_if = "is_three")]
+                r#type: u32,
+                #[serde(flatten)]
+                filter: Filter,
+            }
+
+            fn three() -> u32 {
+                3
+            }
+
+            fn is_three(n: &u32) -> bool {
+                *n == 3
+            }
+        }
+    };
+}
+types!(plain, #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]);
+types!(attributed, #[mcp_runtime::mcp_type]);
+
+/// The schema, and what each text is read as and written as.
+fn describe<T>(texts: &[&str]) -> Vec<String>
+where
+    T: serde::Serialize + serde::de::DeserializeOwned + schemars::JsonSchema + std::fmt::Debug,
+{
+    let mut lines = vec![format!("{} {:?}", T::schema_name(), schemars::schema_for!(T))];
+    for text in texts {
+        let value = serde_json::from_str::<T>(text);
+        lines.push(format!("{text}: {value:?} {:?}", value.as_ref().ok().map(serde_json::to_string)));
+    }
+    lines
+}
+
+#[test]
+fn types_behave_as_if_they_had_the_derives_of_serde_and_schemars() {
+    let texts = [
+        "null",
+        "1",
+        "\"a\"",
+        "\"red\"",
+        "\"verde\"",
+        "\"Green\"",
+        "[1,\"a\"]",
+        "[1]",
+        "[[\"b\"]]",
+        "{}",
+        r#"{"firstAuthor":3,"sections":[{"parts":[]}],"names":{"a":{}},"cached":1}"#,
+        r#"{"firstAuthor":"x"}"#,
+        r#"{"kind":"Move","color":"red"}"#,
+        r#"{"kind":"Move","color":"red","x":1}"#,
+        r#"{"kind":"Stop","firstAuthor":1}"#,
+        r#"{"kind":"Run"}"#,
+        r#"{"step":{"kind":"End"}}"#,
+        r#"{"wrapped":null,"firstAuthor":7}"#,
+        r#"{"wrapped":5,"type":4}"#,
+        r#"{"a":5}"#,
+    ];
+    macro_rules! compare {
+        ($($name:ident)*) => {$(
+            assert_eq!(describe::<attributed::$name>(&texts), describe::<plain::$name>(&texts));
+        )*};
+    }
+    compare!(Filter Pair Wrapped Unit Color Step Any Named Optional);
+    assert_ne!(describe::<attributed::Filter>(&texts), describe::<attributed::Pair>(&texts));
+}

@@ -1,6 +1,6 @@
 use mcp_runtime::prelude::*;
 
 #[mcp_tool]
-fn add(_number: u8, _number: u8) {}
+fn add(#[mcp(name = "a")] _number: u8, #[mcp(name = "b")] _number: u8) {}
 
 fn main() {}

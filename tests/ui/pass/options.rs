@@ -174,7 +174,7 @@ fn computed() -> Option<String> {
     icon = "https://a.example/i.png",
     audience("user", "assistant"),
     priority = 0.5,
-    cache(ttl = "60s", public),
+    cache(ttl = "60s"),
     list = pages,
     subscribe = may_subscribe,
     scopes("read"),

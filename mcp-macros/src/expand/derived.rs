@@ -1,0 +1,286 @@
+//! The derives of `#[mcp_type]`, on a copy of the type whose fields are checked first; see `derived` in the runtime's
+//! `schema`. Types that a copy could not describe have the derives themselves.
+
+use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::ext::IdentExt;
+use syn::parse::Parser;
+use syn::punctuated::Punctuated;
+use syn::spanned::Spanned;
+use syn::{Attribute, Field, Fields, Generics, Item, LitStr, Meta, Path, Token, Type, Visibility};
+
+use crate::expand::definition::private_scope;
+use crate::expand::idents::{hygienic_at, private_module};
+use crate::syntax::types::{leaf, replace_self};
+
+/// The attributes that the derives read, or that change what the copy consists of.
+const COPIED: [&str; 7] = ["serde", "schemars", "validate", "garde", "doc", "cfg", "repr"];
+/// What serde does with a type without looking at its fields, or at them alone.
+const OPAQUE: [&str; 7] = ["remote", "from", "try_from", "into", "transparent", "bound", "getter"];
+/// Options of fields and variants whose types need not be sent.
+const UNCHECKED: [&str; 7] = [
+    "skip",
+    "skip_serializing",
+    "skip_deserializing",
+    "with",
+    "serialize_with",
+    "deserialize_with",
+    "schema_with",
+];
+
+/// The derives of a type that is emitted by itself, and the impls that replace them; `None` if the type must have the
+/// derives itself. Without `is_valid`, nothing is derived, and the impls are there only to be named.
+pub(crate) fn derive_on_copy(item: &Item, krate: Option<&Path>, is_valid: bool) -> Option<TokenStream> {
+    let (attrs, name, generics) = match item {
+        Item::Struct(item) => (&item.attrs, &item.ident, &item.generics),
+        Item::Enum(item) => (&item.attrs, &item.ident, &item.generics),
+        _ => return None,
+    };
+    // schemars would take the name of the type instead of one that serde gives it
+    let is_renamed =
+        attrs.iter().any(|attr| !attr.path().is_ident("schemars") && has_word_in(attr, &["rename"]));
+    if !is_plain(generics) || has_word(attrs, &OPAQUE) || is_renamed || mentions_self(item) {
+        return None;
+    }
+    let mut copy = item.clone();
+    let copy_name = format_ident!("__Mcp{}", name.unraw(), span = name.span());
+    let checks = match &mut copy {
+        Item::Struct(copy) => {
+            copy.ident = copy_name.clone();
+            copy.vis = Visibility::Inherited;
+            copy_attrs(&mut copy.attrs)?;
+            copy_fields(&mut copy.fields, name, true)?
+        }
+        Item::Enum(copy) => {
+            copy.ident = copy_name.clone();
+            copy.vis = Visibility::Inherited;
+            copy_attrs(&mut copy.attrs)?;
+            let mut checks = TokenStream::new();
+            for variant in &mut copy.variants {
+                let is_checked = !has_word(&variant.attrs, &UNCHECKED);
+                let cfgs = cfgs(&variant.attrs);
+                copy_attrs(&mut variant.attrs)?;
+                let fields = copy_fields(&mut variant.fields, name, is_checked)?;
+                checks.extend(quote_spanned!(Span::mixed_site()=> #(#cfgs)* { #fields }));
+            }
+            checks
+        }
+        _ => return None,
+    };
+    let impls = impls(name, &copy_name);
+    let copy = if is_valid { derived_copy(copy, name, krate, &checks) } else { empty_copy(&copy_name) };
+    let inner = quote_spanned! {Span::mixed_site()=>
+        #[allow(unused_imports)]
+        use __rt::{NotDerived as _, SchemaNotDerived as _};
+        #copy
+        #impls
+    };
+    Some(private_scope(krate, &cfgs(attrs), &inner))
+}
+
+/// The derives of a type that is emitted below them.
+pub(crate) fn derives(krate: Option<&Path>, without: &[&str]) -> TokenStream {
+    // the derives use the span of their own path for some variables, and that of the user's attributes for others, so
+    // that both must be resolved at the same place
+    let private = match krate {
+        Some(_) => private_module(krate),
+        None => quote!(::mcp_runtime::__private),
+    };
+    let text = private.to_string().replace(' ', "");
+    let (serde, schemars) = (format!("{text}::serde"), format!("{text}::schemars"));
+    let all = [("Serialize", "serde"), ("Deserialize", "serde"), ("JsonSchema", "schemars")];
+    let derives = all.into_iter().filter(|(name, _)| !without.contains(name)).map(|(name, krate)| {
+        let (name, krate) = (format_ident!("{name}"), format_ident!("{krate}"));
+        quote!(#private::#krate::#name)
+    });
+    quote! {
+        #[derive(#(#derives),*)]
+        #[serde(crate = #serde)]
+        #[schemars(crate = #schemars)]
+    }
+}
+
+fn derived_copy(mut copy: Item, name: &Ident, krate: Option<&Path>, checks: &TokenStream) -> TokenStream {
+    let site = Span::mixed_site();
+    let derives = derives(krate, &[]);
+    let remote = LitStr::new(&name.to_string(), name.span());
+    let wire_name = name.unraw().to_string();
+    let clause = syn::parse2(quote_spanned! {site=>
+        where <[(); __FIELDS] as __rt::Checked>::Unit:
+            __rt::serde::Serialize + __rt::serde::de::DeserializeOwned + __rt::schemars::JsonSchema
+    });
+    match &mut copy {
+        Item::Struct(copy) => {
+            copy.generics.where_clause = clause.ok();
+            name_default(&mut copy.attrs, name);
+        }
+        Item::Enum(copy) => copy.generics.where_clause = clause.ok(),
+        _ => {}
+    }
+    quote_spanned! {site=>
+        const __FIELDS: usize = { #checks 1 };
+        #derives
+        #[serde(remote = #remote, rename = #wire_name)]
+        #[allow(dead_code, nonstandard_style, clippy::all, clippy::pedantic)]
+        #copy
+    }
+}
+
+fn empty_copy(copy_name: &Ident) -> TokenStream {
+    quote_spanned!(Span::mixed_site()=> #[allow(dead_code, nonstandard_style)] struct #copy_name;)
+}
+
+/// `#[serde(default)]` on a struct means the default of the type, not of the copy.
+fn name_default(attrs: &mut [Attribute], name: &Ident) {
+    for attr in attrs.iter_mut().filter(|attr| attr.path().is_ident("serde")) {
+        let Ok(list) = attr.meta.require_list() else { continue };
+        let parser = Punctuated::<Meta, Token![,]>::parse_terminated;
+        let Ok(metas) = parser.parse2(list.tokens.clone()) else { continue };
+        let function = format!("<{name} as ::core::default::Default>::default");
+        let metas = metas.iter().map(|meta| match meta {
+            Meta::Path(path) if path.is_ident("default") => {
+                quote!(default = #function)
+            }
+            other => other.to_token_stream(),
+        });
+        *attr = syn::parse_quote!(#[serde(#(#metas),*)]);
+    }
+}
+
+/// The impls of the type, which call those of the copy.
+fn impls(name: &Ident, copy: &Ident) -> TokenStream {
+    quote_spanned! {Span::mixed_site()=>
+        #[automatically_derived]
+        impl __rt::serde::Serialize for #name {
+            fn serialize<__S: __rt::serde::Serializer>(
+                &self,
+                __s: __S,
+            ) -> __rt::Result<__S::Ok, __S::Error> {
+                #copy::serialize(self, __s)
+            }
+        }
+        #[automatically_derived]
+        impl<'__de> __rt::serde::Deserialize<'__de> for #name {
+            fn deserialize<__D: __rt::serde::Deserializer<'__de>>(__d: __D) -> __rt::Result<Self, __D::Error> {
+                #copy::deserialize(__d)
+            }
+        }
+        #[automatically_derived]
+        impl __rt::schemars::JsonSchema for #name {
+            fn schema_name() -> __rt::Cow<'static, str> {
+                __rt::SchemaOf::<#copy>::schema_name()
+            }
+            fn schema_id() -> __rt::Cow<'static, str> {
+                __rt::SchemaOf::<#copy>::schema_id()
+            }
+            fn inline_schema() -> bool {
+                __rt::SchemaOf::<#copy>::inline_schema()
+            }
+            fn json_schema(__g: &mut __rt::schemars::SchemaGenerator) -> __rt::schemars::Schema {
+                __rt::SchemaOf::<#copy>::json_schema(__g)
+            }
+        }
+    }
+}
+
+/// Prepares fields for the copy; returns a check of each.
+fn copy_fields(fields: &mut Fields, name: &Ident, are_checked: bool) -> Option<TokenStream> {
+    let mut checks = TokenStream::new();
+    let self_ty = Type::Verbatim(name.to_token_stream());
+    for field in fields.iter_mut() {
+        let has_self = find_ident(field.ty.to_token_stream(), &|ident| ident == "Self");
+        if has_self {
+            field.ty = syn::parse2(replace_self(field.ty.to_token_stream(), &self_ty)).ok()?;
+        }
+        if are_checked && !has_word(&field.attrs, &UNCHECKED) {
+            checks.extend(check(field));
+        }
+        if has_word(&field.attrs, &OPAQUE) {
+            return None;
+        }
+        field.vis = Visibility::Inherited;
+        copy_attrs(&mut field.attrs)?;
+    }
+    Some(checks)
+}
+
+fn check(field: &Field) -> TokenStream {
+    let (ty, cfgs) = (&field.ty, cfgs(&field.attrs));
+    let (span, leaf) = (hygienic_at(ty.span()), leaf(ty));
+    quote_spanned!(span=> #(#cfgs)* __rt::field::<#ty, #leaf>();)
+}
+
+fn cfgs(attrs: &[Attribute]) -> Vec<TokenStream> {
+    attrs.iter().filter(|attr| attr.path().is_ident("cfg")).map(ToTokens::to_token_stream).collect()
+}
+
+/// Keeps what the derives read; `None` if an attribute cannot be divided.
+fn copy_attrs(attrs: &mut Vec<Attribute>) -> Option<()> {
+    let mut is_divisible = true;
+    attrs.retain(|attr| {
+        if !attr.path().is_ident("cfg_attr") {
+            return COPIED.iter().any(|name| attr.path().is_ident(name));
+        }
+        let parser = Punctuated::<Meta, Token![,]>::parse_terminated;
+        let metas = attr.meta.require_list().ok().and_then(|list| parser.parse2(list.tokens.clone()).ok());
+        let Some(metas) = metas else {
+            is_divisible = false;
+            return false;
+        };
+        // the first is the condition
+        let conditional = metas.iter().skip(1);
+        let copied = conditional.clone().filter(|meta| COPIED.iter().any(|name| meta.path().is_ident(name)));
+        let (copied, all) = (copied.count(), conditional.count());
+        is_divisible &= copied == 0 || copied == all;
+        copied > 0
+    });
+    is_divisible.then_some(())
+}
+
+fn is_plain(generics: &Generics) -> bool {
+    generics.params.is_empty() && generics.where_clause.is_none()
+}
+
+/// Whether an attribute of serde or schemars, conditional or not, has one of these options.
+fn has_word(attrs: &[Attribute], words: &[&str]) -> bool {
+    attrs.iter().any(|attr| has_word_in(attr, words))
+}
+
+fn has_word_in(attr: &Attribute, words: &[&str]) -> bool {
+    let is_relevant = ["serde", "schemars", "cfg_attr"].iter().any(|name| attr.path().is_ident(name));
+    let tokens = attr.meta.require_list().map(|list| list.tokens.clone()).unwrap_or_default();
+    is_relevant && find_ident(tokens, &|ident| words.iter().any(|word| ident == word))
+}
+
+/// Whether an attribute names `Self`, which would be the copy.
+fn mentions_self(item: &Item) -> bool {
+    fn in_attrs(attrs: &[Attribute]) -> bool {
+        attrs.iter().any(|attr| {
+            let is_read = ["serde", "schemars", "cfg_attr"].iter().any(|name| attr.path().is_ident(name));
+            is_read && attr.to_token_stream().to_string().contains("Self")
+        })
+    }
+    let in_fields = |fields: &Fields| fields.iter().any(|field| in_attrs(&field.attrs));
+    match item {
+        Item::Struct(item) => in_attrs(&item.attrs) || in_fields(&item.fields),
+        Item::Enum(item) => {
+            in_attrs(&item.attrs)
+                || item.variants.iter().any(|variant| in_attrs(&variant.attrs) || in_fields(&variant.fields))
+        }
+        _ => true,
+    }
+}
+
+fn find_ident(tokens: TokenStream, is_wanted: &dyn Fn(&Ident) -> bool) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Ident(ident) => is_wanted(&ident),
+        TokenTree::Group(group) => find_ident(group.stream(), is_wanted),
+        _ => false,
+    })
+}
+
+/// A derive that generates nothing: it lets other derives of the type read the attributes of serde and schemars.
+pub(crate) fn attributes_derive(krate: Option<&Path>) -> TokenStream {
+    let private = private_module(krate);
+    quote!(#[derive(#private::TypeAttributes)])
+}

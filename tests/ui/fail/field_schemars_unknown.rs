@@ -1,0 +1,14 @@
+use mcp_runtime::prelude::*;
+
+#[mcp_type]
+struct Filter {
+    #[schemars(colour)]
+    author: String,
+}
+
+#[mcp_tool]
+fn search(filter: Filter) -> String {
+    filter.author
+}
+
+fn main() {}

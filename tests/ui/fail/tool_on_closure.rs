@@ -1,0 +1,7 @@
+use mcp_runtime::prelude::*;
+
+fn main() {
+    #[mcp_tool]
+    let search = |query: String| query;
+    let _ = search(String::new());
+}

@@ -9,7 +9,7 @@ use std::{env, error::Error};
 
 use mcp_runtime::{
     Revision,
-    client::{Client, ClientBuilder, ElicitAnswer, Refresh, SampleAnswer},
+    client::{Client, ClientBuilder, ElicitAnswer, OAuth, Refresh, SampleAnswer},
     client_request::Root,
     serde_json::{self, Value, json},
 };
@@ -25,10 +25,44 @@ async fn main() -> Outcome {
     let context: Value = serde_json::from_str(&context)?;
 
     let revision = version.parse().ok();
-    let client = options(revision).connect(url).await?;
+    let mut builder = options(revision);
+    if let Some(scenario) = scenario.strip_prefix("auth/") {
+        builder = builder.oauth(authorization(scenario, &context)?);
+    }
+    let client = builder.connect(url).await?;
     run(&scenario, &context, &client).await?;
     client.close().await;
     Ok(())
+}
+
+/// How each scenario of authorization wants the client to get its tokens.
+fn authorization(scenario: &str, context: &Value) -> Result<OAuth, Box<dyn Error>> {
+    let text = |key: &str| context[key].as_str().unwrap_or_default().to_owned();
+    Ok(match scenario {
+        "client-credentials-basic" => OAuth::client_credentials(text("client_id"), text("client_secret")),
+        "client-credentials-jwt" => {
+            OAuth::client_credentials_with_key(text("client_id"), &text("private_key_pem"))?
+        }
+        "wif-jwt-bearer" => {
+            let token = text("valid_jwt");
+            OAuth::workload_identity(text("client_id"), move || {
+                let token = token.clone();
+                async { Ok(token) }
+            })
+        }
+        "enterprise-managed-authorization" => {
+            let idp =
+                OAuth::enterprise(text("idp_token_endpoint"), text("idp_client_id"), text("idp_id_token"));
+            idp.client(text("client_id"), Some(&text("client_secret")))
+        }
+        _ => {
+            let oauth = OAuth::headless("http://localhost:3000/callback")
+                .name("conformance-client")
+                .client_metadata("https://conformance-test.local/client-metadata.json");
+            let Some(issuer) = context["issuer"].as_str() else { return Ok(oauth) };
+            oauth.registered(issuer, text("client_id"), Some(&text("client_secret")))
+        }
+    })
 }
 
 /// Every capability, so that servers can ask for anything.
@@ -108,6 +142,11 @@ async fn run(scenario: &str, context: &Value, client: &Client) -> Outcome {
             let tool = tools.iter().find(|tool| tool.name() == "json_schema_2020_12_tool");
             let schema = tool.ok_or("the tool is not listed")?.input_schema().clone();
             client.call("json_schema_echo", json!({ "schema": schema })).await?.ok()?;
+        }
+        // the calls lead to challenges
+        scenario if scenario.starts_with("auth/") => {
+            client.tools().await?;
+            client.call("test-tool", json!({})).await?;
         }
         other => return Err(format!("unknown scenario `{other}`").into()),
     }

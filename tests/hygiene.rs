@@ -224,7 +224,8 @@ fn the_program_of_rmcp_on_its_page_is_the_one_that_the_benchmarks_compile() {
     let program = fs::read_to_string(root().join("tests/bench/rmcp/from_rmcp.rs")).expect("the program");
     let block = page.split("```rust,ignore\n").nth(1).and_then(|rest| rest.split_once("```\n"));
     assert_eq!(block.expect("a block that is not a doctest").0, program);
-    let others = texts().filter(|(name, text)| *name != "docs/from-rmcp.md" && text.contains("```rust,ignore\n"));
+    let others =
+        texts().filter(|(name, text)| *name != "docs/from-rmcp.md" && text.contains("```rust,ignore\n"));
     report(&others.map(|(name, _)| format!("{name}: a block that nothing compiles")).collect::<Vec<_>>());
 }
 

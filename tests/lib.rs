@@ -37,6 +37,8 @@ mod docs {
     struct Parameters;
     #[doc = include_str!("../docs/results-and-errors.md")]
     struct Results;
+    #[doc = include_str!("../docs/client.md")]
+    struct TheClient;
     #[doc = include_str!("../docs/client-requests.md")]
     struct ClientRequests;
     #[doc = include_str!("../docs/subscriptions.md")]

@@ -29,6 +29,7 @@ pages! {
     versions = "versions.md";
     subscriptions = "subscriptions.md";
     sessions = "sessions.md";
+    client = "client.md";
     testing = "testing.md";
     tool_or_resource = "tool-or-resource.md";
     database = "database.md";

@@ -18,6 +18,9 @@ use crate::{
     protocol::Revision,
 };
 
+/// Tells the types of an annotated function's arguments and result: `S` is `fn(A, B) -> R`, without what is injected.
+pub trait Signature<S> {}
+
 /// Decodes the arguments of a call and calls the user's function, which returns an `R`.
 pub(crate) type Handler<R> = fn(&mut Call<'_>) -> HandlerResult<R>;
 

@@ -24,7 +24,7 @@ pub use crate::{
     client_request::ClientFeature,
     content::{Theme, icon::icon},
     error::{ErrorVisibility, Failure, PublicError},
-    item::{ItemDescriptor, Location},
+    item::{ItemDescriptor, Location, Signature},
     prompt::{
         Prompt, PromptResult,
         output::{PromptOutput, prompt_output},

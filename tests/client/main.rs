@@ -4,7 +4,9 @@ mod examples;
 mod exchanges;
 mod http;
 mod negotiation;
+mod oauth;
 mod processes;
+mod typed;
 mod using;
 
 use std::{

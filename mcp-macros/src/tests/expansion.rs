@@ -186,5 +186,5 @@ fn an_expansion_stays_small() {
     let size = count(tool(r#"read_only, timeout = "5s""#, function));
     assert!((400..=850).contains(&size), "{size} tokens");
     let smallest = count(tool("", "fn ping() {}"));
-    assert!((150..=320).contains(&smallest), "{smallest} tokens");
+    assert!((150..=340).contains(&smallest), "{smallest} tokens");
 }

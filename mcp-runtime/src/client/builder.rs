@@ -29,6 +29,8 @@ pub(super) struct ClientOptions {
     pub(super) inherit_environment: bool,
     pub(super) environment: Vec<(String, String)>,
     pub(super) hook: Option<HeaderHook>,
+    #[cfg(feature = "client-oauth")]
+    pub(super) oauth: Option<super::OAuth>,
 }
 
 /// Connects to a server, with options; from [`Client::builder`].
@@ -61,6 +63,8 @@ impl ClientBuilder {
                 inherit_environment: false,
                 environment: Vec::new(),
                 hook: None,
+                #[cfg(feature = "client-oauth")]
+                oauth: None,
             },
             handlers: Handlers::default(),
             headers: Vec::new(),
@@ -142,6 +146,13 @@ impl ClientBuilder {
     /// Changes the headers of each HTTP request before it is sent, for tokens that change.
     pub fn headers_with(mut self, hook: impl Fn(&mut HeaderMap) + Send + Sync + 'static) -> Self {
         self.hook = Some(Arc::new(hook));
+        self
+    }
+
+    /// Gets access tokens from the server's authorization server when the server requires them.
+    #[cfg(feature = "client-oauth")]
+    pub fn oauth(mut self, oauth: super::OAuth) -> Self {
+        self.options.oauth = Some(oauth);
         self
     }
 

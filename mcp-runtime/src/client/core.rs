@@ -262,9 +262,7 @@ impl Core {
                     child_process::spawn(command, self.options.inherit_environment, &token)?;
                 ServerLink::Lines(LineLink::new(stdout, stdin, Some(process), inbox, token, limit))
             }
-            LinkSource::Url(url) => {
-                ServerLink::Http(HttpLink::new(url, self.options.hook.clone(), inbox, token, limit)?)
-            }
+            LinkSource::Url(url) => ServerLink::Http(HttpLink::new(url, &self.options, inbox, token)?),
             LinkSource::Server(server) => {
                 let (ours, theirs) = tokio::io::duplex(IN_PROCESS_BUFFER);
                 let (server, ended) = (server.clone(), token.clone());

@@ -14,8 +14,11 @@ use reqwest::{Method, Response, Url, redirect::Policy};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+#[cfg(feature = "client-oauth")]
+use super::oauth::{Authorizer, Challenge};
 use super::{
     Error,
+    builder::ClientOptions,
     event_stream::EventStreamParser,
     inbox::{Inbox, Responder},
     line_link::parse_error,
@@ -42,6 +45,9 @@ const RECONNECT_DELAY: Duration = Duration::from_secs(1);
 /// Attempts to resume a stream without any new event.
 const MAX_RESUMPTIONS: u32 = 5;
 const MAX_REDIRECTS: usize = 5;
+/// How often one request may lead to another token.
+#[cfg(feature = "client-oauth")]
+const MAX_AUTHORIZATIONS: u32 = 2;
 /// How much of the body of an error is kept.
 const ERROR_BODY: usize = 2000;
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -73,6 +79,8 @@ struct HttpShared {
     http: reqwest::Client,
     url: Url,
     hook: Option<HeaderHook>,
+    #[cfg(feature = "client-oauth")]
+    authorizer: Option<Authorizer>,
     inbox: Arc<Inbox>,
     token: CancellationToken,
     max_message: usize,
@@ -88,7 +96,7 @@ impl std::fmt::Debug for HttpLink {
 }
 
 /// The TLS configuration of all clients: roots of the operating system, which takes a while to read.
-fn tls() -> Result<rustls::ClientConfig, Error> {
+pub(super) fn tls() -> Result<rustls::ClientConfig, Error> {
     use rustls_platform_verifier::BuilderVerifierExt as _;
     static TLS: OnceLock<Result<rustls::ClientConfig, String>> = OnceLock::new();
     let config = TLS.get_or_init(|| {
@@ -105,13 +113,12 @@ fn tls() -> Result<rustls::ClientConfig, Error> {
 impl HttpLink {
     pub(super) fn new(
         url: &str,
-        hook: Option<HeaderHook>,
+        options: &ClientOptions,
         inbox: Arc<Inbox>,
         token: CancellationToken,
-        max_message: usize,
     ) -> Result<Self, Error> {
-        let url: Url =
-            url.parse().map_err(|error| Error::invalid(format!("`{url}` is not a URL: {error}")))?;
+        let parsed: Result<Url, _> = url.parse();
+        let parsed = parsed.map_err(|error| Error::invalid(format!("`{url}` is not a URL: {error}")))?;
         let same_origin = Policy::custom(|attempt| {
             let status = attempt.status();
             // other redirects would repeat a POST as a GET
@@ -129,18 +136,23 @@ impl HttpLink {
             .tls_backend_preconfigured(tls()?)
             .redirect(same_origin)
             .connect_timeout(CONNECT_TIMEOUT);
-        if is_loopback(&url) {
+        if is_loopback(&parsed) {
             // a proxy cannot reach this machine's loopback
             builder = builder.no_proxy();
         }
         let http = builder.build().map_err(Error::not_connected)?;
         Ok(Self(Arc::new(HttpShared {
             http,
-            url,
-            hook,
+            url: parsed,
+            hook: options.hook.clone(),
+            #[cfg(feature = "client-oauth")]
+            authorizer: match &options.oauth {
+                Some(oauth) => Some(Authorizer::new(oauth.clone(), url)?),
+                None => None,
+            },
             inbox,
             token,
-            max_message,
+            max_message: options.max_message,
             session: RwLock::new(None),
             legacy_revision: RwLock::new(None),
         })))
@@ -198,7 +210,7 @@ impl HttpLink {
         if shared.session.read().is_some() {
             let request = shared.http.request(Method::DELETE, shared.url.clone()).headers(shared.headers());
             // a server may refuse it, and the session ends later
-            let _refused = timeout(CLOSE_TIMEOUT, request.send()).await;
+            let _refused = timeout(CLOSE_TIMEOUT, shared.send(request)).await;
         }
     }
 }
@@ -278,7 +290,45 @@ impl HttpShared {
             .header(header::ACCEPT, BOTH_TYPES)
             .headers(headers)
             .body(body);
+        self.send(request).await
+    }
+
+    /// Sends a request, with an access token if the client gets them itself.
+    async fn send(&self, request: reqwest::RequestBuilder) -> Result<Response, Error> {
+        #[cfg(feature = "client-oauth")]
+        if let Some(authorizer) = &self.authorizer {
+            return self.send_authorized(authorizer, request).await;
+        }
         request.send().await.map_err(transport_error)
+    }
+
+    #[cfg(feature = "client-oauth")]
+    async fn send_authorized(
+        &self,
+        authorizer: &Authorizer,
+        request: reqwest::RequestBuilder,
+    ) -> Result<Response, Error> {
+        let mut attempts = 0;
+        loop {
+            let again =
+                request.try_clone().ok_or_else(|| Error::invalid("the request cannot be repeated"))?;
+            let token = authorizer.token().await?;
+            let again = match &token {
+                Some(token) => again.bearer_auth(token),
+                None => again,
+            };
+            let response = again.send().await.map_err(transport_error)?;
+            let challenge = response.headers().get(header::WWW_AUTHENTICATE);
+            let challenge = Challenge::parse(challenge.and_then(|value| value.to_str().ok()));
+            let needs_scopes = challenge.error.as_deref() == Some("insufficient_scope");
+            let is_challenged = response.status() == StatusCode::UNAUTHORIZED
+                || (response.status() == StatusCode::FORBIDDEN && needs_scopes);
+            if !is_challenged || attempts == MAX_AUTHORIZATIONS {
+                return Ok(response);
+            }
+            attempts += 1;
+            authorizer.challenged(token.as_deref(), &challenge).await?;
+        }
     }
 
     /// Posts a notification or a response.
@@ -531,7 +581,7 @@ fn is_type(response: &Response, media_type: &str) -> bool {
     })
 }
 
-fn is_loopback(url: &Url) -> bool {
+pub(super) fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }

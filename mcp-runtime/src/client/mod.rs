@@ -33,6 +33,8 @@ mod line_link;
 mod listed_items;
 mod lists;
 mod negotiation;
+#[cfg(feature = "client-oauth")]
+mod oauth;
 mod outgoing;
 mod pending_request;
 mod read_cache;
@@ -40,12 +42,15 @@ mod result_types;
 mod rounds;
 mod target;
 mod task_handle;
+mod typed_call;
 
 use std::{fmt, sync::Arc};
 
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::child_process::manage_main;
+#[cfg(feature = "client-oauth")]
+pub use self::oauth::{FileTokens, MemoryTokens, OAuth, TokenStore};
 pub use self::{
     builder::ClientBuilder,
     change_stream::ResourceSubscription,
@@ -60,6 +65,7 @@ pub use self::{
     result_types::{CallResult, ReadResult, RenderedPrompt, Suggestions},
     target::{IntoTarget, Target},
     task_handle::{RunningToolTask, TaskProgress},
+    typed_call::{TypedOutput, TypedSignature, TypedTool},
 };
 use self::{
     core::{CallOptions, Core, ServerLink, params},
@@ -67,7 +73,10 @@ use self::{
     rounds::ResultHead,
     task_handle::created_task,
 };
-use crate::protocol::{HEADER_MISMATCH, LogLevel, Revision};
+use crate::{
+    protocol::{HEADER_MISMATCH, LogLevel, Revision},
+    tool::Tool,
+};
 
 /// A connection to a server; clones share it.
 #[derive(Clone)]
@@ -241,6 +250,30 @@ impl Client {
             }
             CallResult::parse(&reply.json, core.tools.output_schema(&tool))
         })
+    }
+
+    /// A tool of this program's own code, wherever it runs: calls of it are checked by the compiler.
+    ///
+    /// ```
+    /// use mcp_runtime::{client::Client, prelude::*};
+    ///
+    /// /// Adds two numbers.
+    /// #[mcp_tool]
+    /// fn add(a: i64, b: i64) -> i64 {
+    ///     a + b
+    /// }
+    ///
+    /// #[mcp_runtime::main]
+    /// async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    ///     let server = mcp_runtime::server!().tool::<add>().build()?;
+    ///     let client = Client::connect(&server).await?;
+    ///     let sum: i64 = client.typed::<add>().call((1, 2)).await?;
+    ///     assert_eq!(sum, 3);
+    ///     Ok(())
+    /// }
+    /// ```
+    pub fn typed<T: Tool>(&self) -> TypedTool<T> {
+        TypedTool::new(self.clone())
     }
 
     /// Calls a tool as a task, and returns when the server has begun it.

@@ -47,6 +47,12 @@ impl<T> PendingCall<T> {
         Self { core: core.clone(), options: CallOptions::default(), refresh: false, send }
     }
 
+    /// The same request with the options of another one.
+    pub(super) fn with_options(mut self, options: CallOptions) -> Self {
+        self.options = options;
+        self
+    }
+
     /// Sets how long each request may wait for its response; the client's time limit by default.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.options.timeout = Some(limit);

@@ -86,7 +86,14 @@ impl CallResult {
                 "the result is not what the tool's output schema requires: {problem}"
             )));
         }
-        T::deserialize(value).map_err(|error| Error::invalid(format!("the structured content: {error}")))
+        T::deserialize(value).or_else(|error| {
+            // servers wrap values that are not objects for revisions whose structured content must be one
+            let wrapped =
+                value.as_object().filter(|object| object.len() == 1).and_then(|object| object.get("result"));
+            wrapped
+                .and_then(|value| T::deserialize(value).ok())
+                .ok_or_else(|| Error::invalid(format!("the structured content: {error}")))
+        })
     }
 }
 

@@ -15,6 +15,8 @@ pub(crate) use header_param::header_params;
 pub(crate) use output::write_tool_result;
 pub(crate) use output::{AnyToolOutput, Structured};
 pub use output::{IntoToolResult, ToolResult};
+#[cfg(feature = "client")]
+pub(crate) use schema::input_schema;
 pub(crate) use spec::ToolDescriptor;
 pub(crate) use spec::ToolSpec;
 pub use spec::{Hints, TaskMode};

@@ -92,7 +92,7 @@ pub(crate) struct OutputSchema {
 ///
 /// # Errors
 /// A published default or example does not conform.
-pub(super) fn input_schema(item: &ItemDescriptor, strict: bool) -> Result<(Value, Value), String> {
+pub(crate) fn input_schema(item: &ItemDescriptor, strict: bool) -> Result<(Value, Value), String> {
     let mut generator = generator();
     let mut root = Map::new();
     if let [arg] = item.args

@@ -1,0 +1,607 @@
+//! Gets tokens, renews them and gets others when the server asks for more. One flight: calls that need a token at the
+//! same time wait for the same one, also across processes that share a store.
+
+use std::{
+    fmt,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use base64::{
+    Engine as _,
+    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
+};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::Url;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::{
+    ClientSecret, EnterpriseIdp, Grant, OAuth,
+    metadata::{
+        ResourceMetadata, ServerMetadata, http_client, own_server_metadata, resource_metadata, safe_url,
+        server_metadata,
+    },
+};
+use crate::{client::Error, crypto::random_id};
+
+/// How long before its end a token is renewed.
+const LEEWAY: u64 = 30;
+
+/// What is kept for a server.
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct KeptTokens {
+    access_token: Option<String>,
+    refresh_token: Option<String>,
+    /// When it is to be renewed, in seconds since 1970.
+    renew_at: Option<u64>,
+    scopes: Vec<String>,
+    /// The authorization server that issued all of this.
+    issuer: String,
+    resource: String,
+    token_endpoint: String,
+    client: Option<KeptClient>,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct KeptClient {
+    id: String,
+    secret: Option<String>,
+    method: String,
+}
+
+impl KeptTokens {
+    fn valid_token(&self) -> Option<&str> {
+        let token = self.access_token.as_deref()?;
+        self.renew_at.is_none_or(|end| now() < end).then_some(token)
+    }
+}
+
+/// The answer of a token endpoint.
+#[derive(Deserialize)]
+struct TokenReply {
+    access_token: String,
+    refresh_token: Option<String>,
+    expires_in: Option<f64>,
+    scope: Option<String>,
+}
+
+/// A challenge of the server: `WWW-Authenticate`.
+#[derive(Debug, Default)]
+pub(in crate::client) struct Challenge {
+    pub(in crate::client) resource_metadata: Option<String>,
+    pub(in crate::client) scopes: Vec<String>,
+    pub(in crate::client) error: Option<String>,
+}
+
+impl Challenge {
+    pub(in crate::client) fn parse(header: Option<&str>) -> Self {
+        let parameter = |name: &str| {
+            let header = header?;
+            let at = header.match_indices(name).find(|(at, _)| {
+                header[at + name.len()..].starts_with("=\"")
+                    && header[..*at]
+                        .chars()
+                        .next_back()
+                        .is_none_or(|before| !before.is_alphanumeric() && before != '_')
+            })?;
+            let value = header[at.0 + name.len() + 2..].split('"').next()?;
+            Some(value.to_owned())
+        };
+        let scopes = parameter("scope").unwrap_or_default();
+        Self {
+            resource_metadata: parameter("resource_metadata"),
+            scopes: scopes.split_whitespace().map(str::to_owned).collect(),
+            error: parameter("error"),
+        }
+    }
+}
+
+/// Authorizes the requests to one server.
+pub(in crate::client) struct Authorizer {
+    oauth: OAuth,
+    server: Url,
+    http: reqwest::Client,
+    /// One flight.
+    kept: tokio::sync::Mutex<KeptTokens>,
+}
+
+impl fmt::Debug for Authorizer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Authorizer").finish_non_exhaustive()
+    }
+}
+
+impl Authorizer {
+    pub(in crate::client) fn new(oauth: OAuth, server: &str) -> Result<Self, Error> {
+        let server: Url = server.parse().map_err(|_| Error::invalid(format!("`{server}` is not a URL")))?;
+        let kept = oauth.store.load(server.as_str()).map_err(|error| store_error(&error))?;
+        let kept = kept.and_then(|kept| serde_json::from_value(kept).ok()).unwrap_or_default();
+        Ok(Self { oauth, server, http: http_client()?, kept: tokio::sync::Mutex::new(kept) })
+    }
+
+    /// The token to send; one that is about to end is renewed first. `None`: the server has not been asked yet.
+    pub(in crate::client) async fn token(&self) -> Result<Option<String>, Error> {
+        let mut kept = self.kept.lock().await;
+        if let Some(token) = kept.valid_token() {
+            return Ok(Some(token.to_owned()));
+        }
+        if kept.refresh_token.is_none() {
+            return Ok(None);
+        }
+        self.refresh(&mut kept).await?;
+        // one that ends at once is worth an attempt
+        Ok(kept.access_token.clone())
+    }
+
+    /// Gets another token than the one that the server refused.
+    pub(in crate::client) async fn challenged(
+        &self,
+        refused: Option<&str>,
+        challenge: &Challenge,
+    ) -> Result<(), Error> {
+        let mut kept = self.kept.lock().await;
+        let needs_scopes = challenge.error.as_deref() == Some("insufficient_scope");
+        if !needs_scopes && kept.valid_token().is_some_and(|token| Some(token) != refused) {
+            // another call has got one meanwhile
+            return Ok(());
+        }
+        let resource =
+            resource_metadata(&self.http, &self.server, challenge.resource_metadata.as_deref()).await?;
+        let server = self.authorization_server(resource.as_ref()).await?;
+        if server.issuer != kept.issuer {
+            // nothing of one issuer is shown to another
+            *kept = KeptTokens::default();
+        }
+        kept.access_token = None;
+        if !needs_scopes && kept.refresh_token.is_some() {
+            self.refresh(&mut kept).await?;
+            if kept.access_token.is_some() {
+                return Ok(());
+            }
+        }
+        self.authorize(&mut kept, challenge, resource.as_ref(), &server).await
+    }
+
+    async fn authorization_server(
+        &self,
+        resource: Option<&ResourceMetadata>,
+    ) -> Result<ServerMetadata, Error> {
+        let Some(resource) = resource else { return own_server_metadata(&self.http, &self.server).await };
+        let servers = &resource.authorization_servers;
+        let registered = self.oauth.registered.as_ref().and_then(|client| client.issuer.as_ref());
+        let issuer = match registered {
+            Some(issuer) => servers.iter().find(|server| *server == issuer).ok_or_else(|| {
+                Error::invalid(format!(
+                    "the client is registered with `{issuer}`, which the server does not name"
+                ))
+            })?,
+            None => {
+                servers.first().ok_or_else(|| Error::invalid("the server names no authorization server"))?
+            }
+        };
+        server_metadata(&self.http, issuer).await
+    }
+
+    /// Renews the token. A server that refuses leaves nothing, so that authorization is asked for again.
+    async fn refresh(&self, kept: &mut KeptTokens) -> Result<(), Error> {
+        let store = self.oauth.store.clone();
+        // held until the renewed tokens are kept: a refresh token that rotates counts once
+        let _lock = tokio::task::spawn_blocking(move || store.lock())
+            .await
+            .map_err(|error| Error::invalid(error.to_string()))?
+            .map_err(|error| store_error(&error))?;
+        let stored = self.oauth.store.load(self.server.as_str()).map_err(|error| store_error(&error))?;
+        let stored: Option<KeptTokens> = stored.and_then(|stored| serde_json::from_value(stored).ok());
+        if let Some(stored) = stored.filter(|stored| stored.issuer == kept.issuer)
+            && stored.refresh_token != kept.refresh_token
+        {
+            // another process has renewed it
+            *kept = stored;
+            if kept.valid_token().is_some() {
+                return Ok(());
+            }
+        }
+        let (Some(refresh_token), Some(client)) = (kept.refresh_token.clone(), kept.client.clone()) else {
+            return Ok(());
+        };
+        let form = vec![
+            ("grant_type", "refresh_token".to_owned()),
+            ("refresh_token", refresh_token),
+            ("resource", kept.resource.clone()),
+        ];
+        match self.post_token(&kept.token_endpoint, form, &client, &kept.issuer).await {
+            Ok(reply) => {
+                accept(kept, reply);
+                self.keep(kept)
+            }
+            Err(Error::Unauthorized { .. }) => {
+                kept.access_token = None;
+                kept.refresh_token = None;
+                self.keep(kept)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Gets a token by the grant that was chosen.
+    async fn authorize(
+        &self,
+        kept: &mut KeptTokens,
+        challenge: &Challenge,
+        resource: Option<&ResourceMetadata>,
+        server: &ServerMetadata,
+    ) -> Result<(), Error> {
+        let resource_id = resource.map_or_else(|| self.server.as_str().to_owned(), |r| r.resource.clone());
+        let scopes = self.scopes(kept, challenge, resource, server);
+        let client = self.client(kept, server).await?;
+        let mut form = vec![("resource", resource_id.clone())];
+        if !scopes.is_empty() {
+            form.push(("scope", scopes.join(" ")));
+        }
+        match &self.oauth.grant {
+            Grant::AuthorizationCode(visit) => {
+                let code =
+                    Box::pin(self.authorization_code(visit, server, &client, &resource_id, &scopes)).await?;
+                form.retain(|(name, _)| *name != "scope");
+                form.extend([
+                    ("grant_type", "authorization_code".to_owned()),
+                    ("code", code.code),
+                    ("redirect_uri", self.oauth.redirect_uri.clone()),
+                    ("code_verifier", code.verifier),
+                ]);
+            }
+            Grant::ClientCredentials => form.push(("grant_type", "client_credentials".to_owned())),
+            Grant::JwtBearer(token) => {
+                let assertion = token(())
+                    .await
+                    .map_err(|message| Error::Handler { method: "workload identity".to_owned(), message })?;
+                form.extend([("grant_type", JWT_BEARER.to_owned()), ("assertion", assertion)]);
+            }
+            Grant::Enterprise(idp) => {
+                let assertion = self.enterprise_grant(idp, &server.issuer, &resource_id, &scopes).await?;
+                form.extend([("grant_type", JWT_BEARER.to_owned()), ("assertion", assertion)]);
+            }
+        }
+        let reply = self.post_token(&server.token_endpoint, form, &client, &server.issuer).await?;
+        kept.issuer.clone_from(&server.issuer);
+        kept.resource = resource_id;
+        kept.token_endpoint.clone_from(&server.token_endpoint);
+        kept.client = Some(client);
+        kept.scopes = scopes;
+        accept(kept, reply);
+        self.keep(kept)
+    }
+
+    fn keep(&self, kept: &KeptTokens) -> Result<(), Error> {
+        let value = serde_json::to_value(kept).map_err(|error| Error::invalid(error.to_string()))?;
+        self.oauth.store.save(self.server.as_str(), &value).map_err(|error| store_error(&error))
+    }
+
+    /// What is asked for: the challenge's scopes and those that were granted before, else what the server supports.
+    fn scopes(
+        &self,
+        kept: &KeptTokens,
+        challenge: &Challenge,
+        resource: Option<&ResourceMetadata>,
+        server: &ServerMetadata,
+    ) -> Vec<String> {
+        let mut scopes = kept.scopes.clone();
+        let mut add = |more: &[String]| {
+            for scope in more {
+                if !scopes.contains(scope) {
+                    scopes.push(scope.clone());
+                }
+            }
+        };
+        add(&self.oauth.scopes);
+        if !challenge.scopes.is_empty() {
+            add(&challenge.scopes);
+        } else if self.oauth.scopes.is_empty() {
+            add(resource.and_then(|resource| resource.scopes_supported.as_deref()).unwrap_or_default());
+        }
+        let offers = server.scopes_supported.as_deref().unwrap_or_default();
+        let offline = "offline_access".to_owned();
+        if matches!(self.oauth.grant, Grant::AuthorizationCode(_)) && offers.contains(&offline) {
+            add(&[offline]);
+        }
+        scopes
+    }
+
+    /// The client as this authorization server knows it.
+    async fn client(&self, kept: &KeptTokens, server: &ServerMetadata) -> Result<KeptClient, Error> {
+        if let Some(registered) = &self.oauth.registered {
+            let secret = match &registered.secret {
+                ClientSecret::Secret(secret) => Some(secret.clone()),
+                ClientSecret::None | ClientSecret::Key(_) => None,
+            };
+            let method = match &registered.secret {
+                ClientSecret::None => "none",
+                ClientSecret::Key(_) => "private_key_jwt",
+                ClientSecret::Secret(_) => secret_method(server),
+            };
+            return Ok(KeptClient { id: registered.id.clone(), secret, method: method.to_owned() });
+        }
+        if let Some(url) =
+            self.oauth.metadata_url.as_ref().filter(|_| server.client_id_metadata_document_supported)
+        {
+            return Ok(KeptClient { id: url.clone(), secret: None, method: "none".to_owned() });
+        }
+        if let Some(client) = kept.client.as_ref().filter(|_| kept.issuer == server.issuer) {
+            return Ok(client.clone());
+        }
+        self.register(server).await
+    }
+
+    /// Dynamic registration, which the protocol has deprecated and many servers need.
+    async fn register(&self, server: &ServerMetadata) -> Result<KeptClient, Error> {
+        #[derive(Deserialize)]
+        struct RegistrationReply {
+            client_id: String,
+            client_secret: Option<String>,
+            token_endpoint_auth_method: Option<String>,
+        }
+        let Some(endpoint) = &server.registration_endpoint else {
+            return Err(Error::invalid(format!(
+                "the authorization server `{}` does not register clients\ngive the client's id with `registered`",
+                server.issuer
+            )));
+        };
+        let methods = server.token_endpoint_auth_methods_supported.as_deref().unwrap_or_default();
+        let offers = |method: &str| methods.iter().any(|offered| offered == method);
+        let method = if methods.is_empty() || offers("none") { "none" } else { secret_method(server) };
+        let body = json!({
+            "client_name": self.oauth.name,
+            "redirect_uris": [self.oauth.redirect_uri],
+            "grant_types": ["authorization_code", "refresh_token"],
+            "response_types": ["code"],
+            "token_endpoint_auth_method": method,
+            "application_type": "native",
+        });
+        let request = self.http.post(safe_url(endpoint)?).header("content-type", "application/json");
+        let response = request.body(body.to_string()).send().await;
+        let response = response.map_err(|error| Error::not_connected(error.without_url()))?;
+        let status = response.status();
+        let text = response.text().await.map_err(|error| Error::not_connected(error.without_url()))?;
+        if !status.is_success() {
+            return Err(refusal("the client is not registered", &text));
+        }
+        let registered: RegistrationReply = serde_json::from_str(&text)
+            .map_err(|_| Error::invalid("the reply to the registration has no `client_id`"))?;
+        let method = registered.token_endpoint_auth_method.unwrap_or_else(|| {
+            if registered.client_secret.is_some() { secret_method(server) } else { "none" }.to_owned()
+        });
+        Ok(KeptClient { id: registered.client_id, secret: registered.client_secret, method })
+    }
+
+    /// Sends the user to the authorization server, and checks the answer before its code is used.
+    async fn authorization_code(
+        &self,
+        visit: &crate::client::handlers::AsyncHandler<String, Result<String, String>>,
+        server: &ServerMetadata,
+        client: &KeptClient,
+        resource: &str,
+        scopes: &[String],
+    ) -> Result<AuthorizationCode, Error> {
+        let methods = server.code_challenge_methods_supported.as_deref().unwrap_or_default();
+        if server.is_published && !methods.iter().any(|method| method == "S256") {
+            return Err(Error::invalid(format!(
+                "the authorization server `{}` does not offer PKCE with S256",
+                server.issuer
+            )));
+        }
+        let verifier = format!("{}{}", random()?, random()?);
+        let state = random()?;
+        let mut url = safe_url(&server.authorization_endpoint)?;
+        {
+            let mut query = url.query_pairs_mut();
+            query
+                .append_pair("response_type", "code")
+                .append_pair("client_id", &client.id)
+                .append_pair("redirect_uri", &self.oauth.redirect_uri)
+                .append_pair("code_challenge", &URL_SAFE_NO_PAD.encode(Sha256::digest(&verifier)))
+                .append_pair("code_challenge_method", "S256")
+                .append_pair("state", &state)
+                .append_pair("resource", resource);
+            if !scopes.is_empty() {
+                query.append_pair("scope", &scopes.join(" "));
+            }
+        }
+        let answer = visit(url.into())
+            .await
+            .map_err(|message| Error::Handler { method: "authorization".to_owned(), message })?;
+        let answer: Url =
+            answer.parse().map_err(|_| Error::invalid("the user was not redirected to a URL"))?;
+        let parameter = |name: &str| {
+            answer.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+        };
+        if parameter("state").as_deref() != Some(&state) {
+            return Err(Error::invalid("the answer of the authorization server is of another request"));
+        }
+        match parameter("iss") {
+            Some(issuer) if issuer == server.issuer => {}
+            None if !server.authorization_response_iss_parameter_supported => {}
+            // not even its error is shown
+            _ => return Err(Error::invalid("the answer is not of the authorization server that was asked")),
+        }
+        if let Some(error) = parameter("error") {
+            return Err(Error::invalid(format!("the authorization server refused: {error}")));
+        }
+        let code =
+            parameter("code").ok_or_else(|| Error::invalid("the authorization server sent no code"))?;
+        Ok(AuthorizationCode { code, verifier })
+    }
+
+    /// Exchanges the user's id token for a grant of the enterprise.
+    async fn enterprise_grant(
+        &self,
+        idp: &EnterpriseIdp,
+        issuer: &str,
+        resource: &str,
+        scopes: &[String],
+    ) -> Result<String, Error> {
+        let mut form = vec![
+            ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange".to_owned()),
+            ("requested_token_type", "urn:ietf:params:oauth:token-type:id-jag".to_owned()),
+            ("audience", issuer.to_owned()),
+            ("resource", resource.to_owned()),
+            ("subject_token", idp.id_token.clone()),
+            ("subject_token_type", "urn:ietf:params:oauth:token-type:id_token".to_owned()),
+        ];
+        if !scopes.is_empty() {
+            form.push(("scope", scopes.join(" ")));
+        }
+        let client = KeptClient { id: idp.client_id.clone(), secret: None, method: "none".to_owned() };
+        Ok(self.post_token(&idp.token_endpoint, form, &client, issuer).await?.access_token)
+    }
+
+    /// Asks a token endpoint.
+    async fn post_token(
+        &self,
+        endpoint: &str,
+        mut form: Vec<(&'static str, String)>,
+        client: &KeptClient,
+        issuer: &str,
+    ) -> Result<TokenReply, Error> {
+        let mut request = self.http.post(safe_url(endpoint)?).header("accept", "application/json");
+        match (client.method.as_str(), &client.secret) {
+            ("client_secret_post", Some(secret)) => {
+                form.extend([("client_id", client.id.clone()), ("client_secret", secret.clone())]);
+            }
+            ("private_key_jwt", _) => {
+                form.extend([
+                    ("client_id", client.id.clone()),
+                    (
+                        "client_assertion_type",
+                        "urn:ietf:params:oauth:client-assertion-type:jwt-bearer".to_owned(),
+                    ),
+                    ("client_assertion", self.assertion(client, issuer)?),
+                ]);
+            }
+            (_, Some(secret)) => {
+                let credentials = STANDARD.encode(format!("{}:{}", encode(&client.id), encode(secret)));
+                request = request.header("authorization", format!("Basic {credentials}"));
+            }
+            (_, None) => form.push(("client_id", client.id.clone())),
+        }
+        let body = form
+            .iter()
+            .map(|(name, value)| format!("{name}={}", encode(value)))
+            .collect::<Vec<_>>()
+            .join("&");
+        let request = request.header("content-type", "application/x-www-form-urlencoded").body(body);
+        let response = request.send().await.map_err(|error| Error::not_connected(error.without_url()))?;
+        let status = response.status();
+        let text = response.text().await.map_err(|error| Error::not_connected(error.without_url()))?;
+        if status.is_client_error() {
+            return Err(Error::Unauthorized { challenge: Some(refusal("no token", &text).to_string()) });
+        }
+        if !status.is_success() {
+            return Err(Error::Http { status: status.as_u16(), body: String::new() });
+        }
+        serde_json::from_str(&text).map_err(|_| Error::invalid("the authorization server sent no token"))
+    }
+
+    fn assertion(&self, client: &KeptClient, issuer: &str) -> Result<String, Error> {
+        let Some(ClientSecret::Key(key)) = self.oauth.registered.as_ref().map(|client| &client.secret) else {
+            return Err(Error::invalid("the client has no private key"));
+        };
+        let issued = now();
+        key.sign(&json!({
+            "iss": client.id,
+            "sub": client.id,
+            "aud": issuer,
+            "iat": issued,
+            "exp": issued + 300,
+            "jti": random()?,
+        }))
+    }
+}
+
+const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+
+struct AuthorizationCode {
+    code: String,
+    verifier: String,
+}
+
+/// Takes over what a token endpoint has sent.
+fn accept(kept: &mut KeptTokens, reply: TokenReply) {
+    kept.access_token = Some(reply.access_token);
+    kept.renew_at = reply.expires_in.map(|seconds| {
+        let lifetime = seconds.clamp(0.0, 1e9) as u64;
+        now() + lifetime - LEEWAY.min(lifetime / 2)
+    });
+    if reply.refresh_token.is_some() {
+        kept.refresh_token = reply.refresh_token;
+    }
+    if let Some(scope) = reply.scope {
+        for scope in scope.split_whitespace() {
+            if !kept.scopes.iter().any(|known| known == scope) {
+                kept.scopes.push(scope.to_owned());
+            }
+        }
+    }
+}
+
+/// How a client with a secret authenticates itself.
+fn secret_method(server: &ServerMetadata) -> &'static str {
+    let methods = server.token_endpoint_auth_methods_supported.as_deref().unwrap_or_default();
+    let offers = |method: &str| methods.iter().any(|offered| offered == method);
+    if offers("client_secret_post") && !offers("client_secret_basic") {
+        "client_secret_post"
+    } else {
+        "client_secret_basic"
+    }
+}
+
+/// What an authorization server says of a refusal: its `error`, and nothing else of the body.
+fn refusal(what: &str, body: &str) -> Error {
+    let body: Map<String, Value> = serde_json::from_str(body).unwrap_or_default();
+    let error = body.get("error").and_then(Value::as_str).unwrap_or("no reason given");
+    Error::invalid(format!("{what}: {error}"))
+}
+
+/// As forms are encoded: unreserved characters stay as they are.
+fn encode(text: &str) -> String {
+    const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+    utf8_percent_encode(text, RESERVED).to_string()
+}
+
+fn random() -> Result<String, Error> {
+    random_id().map_err(|_| Error::invalid("the operating system provides no randomness"))
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs()
+}
+
+fn store_error(error: &std::io::Error) -> Error {
+    Error::invalid(format!("the token store: {error}"))
+}
+
+/// Visits a URL without a user: the authorization server redirects at once.
+pub(super) async fn fetch_redirect(url: String) -> Result<String, String> {
+    let http = http_client().map_err(|error| error.to_string())?;
+    let response = http.get(&url).send().await.map_err(|error| error.without_url().to_string())?;
+    let location = response.headers().get("location").and_then(|value| value.to_str().ok());
+    location.map(str::to_owned).ok_or_else(|| "the authorization server did not redirect".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn challenges_are_parsed() {
+        let challenge = Challenge::parse(Some(
+            r#"Bearer error="insufficient_scope", scope="a b:c", resource_metadata="https://x/y", error_description="no""#,
+        ));
+        assert_eq!(challenge.scopes, ["a", "b:c"]);
+        assert_eq!(challenge.resource_metadata.as_deref(), Some("https://x/y"));
+        assert_eq!(challenge.error.as_deref(), Some("insufficient_scope"));
+        let none = Challenge::parse(None);
+        assert!(none.scopes.is_empty() && none.error.is_none() && none.resource_metadata.is_none());
+    }
+}

@@ -1,0 +1,202 @@
+//! What servers publish about authorization: the protected resource's metadata, and the authorization server's. Addresses
+//! must be `https:`, or of this machine.
+
+use reqwest::Url;
+use serde::{Deserialize, de::DeserializeOwned};
+
+use crate::client::Error;
+
+/// The largest document that is read.
+const MAX_DOCUMENT: usize = 1 << 20;
+
+/// RFC 9728.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct ResourceMetadata {
+    pub(super) resource: String,
+    #[serde(default)]
+    pub(super) authorization_servers: Vec<String>,
+    pub(super) scopes_supported: Option<Vec<String>>,
+}
+
+/// RFC 8414, or OpenID Connect Discovery.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct ServerMetadata {
+    pub(super) issuer: String,
+    #[serde(default)]
+    pub(super) authorization_endpoint: String,
+    pub(super) token_endpoint: String,
+    pub(super) registration_endpoint: Option<String>,
+    pub(super) scopes_supported: Option<Vec<String>>,
+    pub(super) code_challenge_methods_supported: Option<Vec<String>>,
+    pub(super) token_endpoint_auth_methods_supported: Option<Vec<String>>,
+    #[serde(default)]
+    pub(super) client_id_metadata_document_supported: bool,
+    #[serde(default)]
+    pub(super) authorization_response_iss_parameter_supported: bool,
+    /// Whether the server published it; servers of 2025-03-26 need not.
+    #[serde(skip, default = "published")]
+    pub(super) is_published: bool,
+}
+
+fn published() -> bool {
+    true
+}
+
+/// The client for requests to authorization servers.
+pub(super) fn http_client() -> Result<reqwest::Client, Error> {
+    let builder = reqwest::Client::builder()
+        .tls_backend_preconfigured(crate::client::http_link::tls()?)
+        .redirect(reqwest::redirect::Policy::none())
+        .timeout(std::time::Duration::from_secs(30));
+    builder.build().map_err(Error::not_connected)
+}
+
+/// Checks that credentials may be sent there.
+pub(super) fn safe_url(text: &str) -> Result<Url, Error> {
+    let url: Url = text.parse().map_err(|_| Error::invalid(format!("`{text}` is not a URL")))?;
+    let is_safe =
+        url.scheme() == "https" || (url.scheme() == "http" && crate::client::http_link::is_loopback(&url));
+    if is_safe { Ok(url) } else { Err(Error::invalid(format!("`{text}` is not an `https:` URL"))) }
+}
+
+/// A document, or `None` if the server has none there.
+async fn fetch<T: DeserializeOwned>(http: &reqwest::Client, url: &str) -> Result<Option<T>, Error> {
+    let response = http.get(safe_url(url)?).header("accept", "application/json").send().await;
+    let mut response = response.map_err(|error| Error::not_connected(error.without_url()))?;
+    if !response.status().is_success() {
+        return Ok(None);
+    }
+    let mut body = Vec::new();
+    while let Some(chunk) =
+        response.chunk().await.map_err(|error| Error::not_connected(error.without_url()))?
+    {
+        if body.len() + chunk.len() > MAX_DOCUMENT {
+            return Err(Error::TooLarge { limit: MAX_DOCUMENT });
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(serde_json::from_slice(&body).ok())
+}
+
+/// The metadata of the server at `url`: where the challenge says, else at the well-known addresses, path first.
+pub(super) async fn resource_metadata(
+    http: &reqwest::Client,
+    url: &Url,
+    named: Option<&str>,
+) -> Result<Option<ResourceMetadata>, Error> {
+    let origin = url.origin().ascii_serialization();
+    let path = url.path().trim_end_matches('/');
+    let mut places = Vec::new();
+    match named {
+        Some(named) => places.push(named.to_owned()),
+        None => {
+            if !path.is_empty() {
+                places.push(format!("{origin}/.well-known/oauth-protected-resource{path}"));
+            }
+            places.push(format!("{origin}/.well-known/oauth-protected-resource"));
+        }
+    }
+    for place in places {
+        let Some(metadata) = fetch::<ResourceMetadata>(http, &place).await? else { continue };
+        check_resource(url, &metadata.resource)?;
+        return Ok(Some(metadata));
+    }
+    Ok(None)
+}
+
+/// The resource must be the server, or contain it.
+fn check_resource(server: &Url, resource: &str) -> Result<(), Error> {
+    let refused =
+        || Error::invalid(format!("the metadata of the server is of another resource, `{resource}`"));
+    let resource: Url = resource.parse().map_err(|_| refused())?;
+    let base = resource.path().trim_end_matches('/');
+    let contains =
+        server.path().strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    if resource.origin() == server.origin() && contains { Ok(()) } else { Err(refused()) }
+}
+
+/// The metadata of an authorization server, whose issuer must be exactly this one.
+pub(super) async fn server_metadata(http: &reqwest::Client, issuer: &str) -> Result<ServerMetadata, Error> {
+    for place in places_of(&safe_url(issuer)?) {
+        let Some(metadata) = fetch::<ServerMetadata>(http, &place).await? else { continue };
+        if metadata.issuer != issuer {
+            return Err(Error::invalid(format!(
+                "the metadata of the authorization server `{issuer}` names another issuer, `{}`",
+                metadata.issuer
+            )));
+        }
+        return Ok(metadata);
+    }
+    Err(Error::invalid(format!("the authorization server `{issuer}` publishes no metadata")))
+}
+
+fn places_of(issuer: &Url) -> Vec<String> {
+    let origin = issuer.origin().ascii_serialization();
+    let path = issuer.path().trim_end_matches('/');
+    let mut places = vec![
+        format!("{origin}/.well-known/oauth-authorization-server{path}"),
+        format!("{origin}/.well-known/openid-configuration{path}"),
+    ];
+    if !path.is_empty() {
+        places.push(format!("{origin}{path}/.well-known/openid-configuration"));
+    }
+    places
+}
+
+/// What servers of 2025-03-26 have, which are their own authorization servers.
+pub(super) async fn own_server_metadata(http: &reqwest::Client, url: &Url) -> Result<ServerMetadata, Error> {
+    let origin = url.origin().ascii_serialization();
+    let place = format!("{origin}/.well-known/oauth-authorization-server");
+    if let Some(metadata) = fetch::<ServerMetadata>(http, &place).await? {
+        return Ok(metadata);
+    }
+    Ok(ServerMetadata {
+        authorization_endpoint: format!("{origin}/authorize"),
+        token_endpoint: format!("{origin}/token"),
+        registration_endpoint: Some(format!("{origin}/register")),
+        issuer: origin,
+        scopes_supported: None,
+        code_challenge_methods_supported: None,
+        token_endpoint_auth_methods_supported: None,
+        client_id_metadata_document_supported: false,
+        authorization_response_iss_parameter_supported: false,
+        is_published: false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_resource_is_the_server_or_contains_it() {
+        let server: Url = "https://example.com/a/mcp".parse().unwrap();
+        for resource in [
+            "https://example.com",
+            "https://example.com/",
+            "https://example.com/a",
+            "https://example.com/a/mcp",
+        ] {
+            assert!(check_resource(&server, resource).is_ok(), "{resource}");
+        }
+        for resource in
+            ["https://evil.example.com/a/mcp", "https://example.com/a/m", "http://example.com/a/mcp", "x"]
+        {
+            assert!(check_resource(&server, resource).is_err(), "{resource}");
+        }
+    }
+
+    #[test]
+    fn metadata_is_looked_for_with_the_path_inserted_first() {
+        let places = places_of(&"https://auth.example.com/tenant1".parse().unwrap());
+        assert_eq!(
+            places,
+            [
+                "https://auth.example.com/.well-known/oauth-authorization-server/tenant1",
+                "https://auth.example.com/.well-known/openid-configuration/tenant1",
+                "https://auth.example.com/tenant1/.well-known/openid-configuration",
+            ]
+        );
+        assert_eq!(places_of(&"https://auth.example.com".parse().unwrap()).len(), 2);
+    }
+}

@@ -1,0 +1,181 @@
+//! Authorization by OAuth (feature `client-oauth`): how a client gets the access tokens that an HTTP server requires, and
+//! how it keeps them fresh. Neither an error nor a `Debug` output contains a token or a secret.
+//!
+//! See [authorization](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization).
+//!
+//! The flows are a few form posts with MCP's own rules for discovery, `resource`, `iss` and registration, which general
+//! OAuth crates do not know; the cryptography is that of `ring`, which TLS uses already.
+
+mod authorizer;
+mod jwt;
+mod metadata;
+mod token_store;
+
+use std::{fmt, future::Future, sync::Arc};
+
+pub(super) use authorizer::{Authorizer, Challenge};
+pub use token_store::{FileTokens, MemoryTokens, TokenStore};
+
+use super::handlers::{AsyncHandler, async_handler};
+
+/// How a client authorizes itself.
+#[derive(Clone)]
+#[must_use = "give it to `ClientBuilder::oauth`"]
+pub struct OAuth {
+    grant: Grant,
+    registered: Option<RegisteredClient>,
+    metadata_url: Option<String>,
+    name: String,
+    redirect_uri: String,
+    scopes: Vec<String>,
+    store: Arc<dyn TokenStore>,
+}
+
+/// How tokens are asked for.
+#[derive(Clone)]
+enum Grant {
+    /// The user decides, in a browser.
+    AuthorizationCode(AsyncHandler<String, Result<String, String>>),
+    ClientCredentials,
+    /// A token of another issuer is exchanged.
+    JwtBearer(AsyncHandler<(), Result<String, String>>),
+    Enterprise(EnterpriseIdp),
+}
+
+/// The identity provider of an enterprise, which decides for its users.
+#[derive(Clone)]
+struct EnterpriseIdp {
+    token_endpoint: String,
+    client_id: String,
+    id_token: String,
+}
+
+/// A client that an authorization server knows already.
+#[derive(Clone)]
+struct RegisteredClient {
+    issuer: Option<String>,
+    id: String,
+    secret: ClientSecret,
+}
+
+#[derive(Clone)]
+enum ClientSecret {
+    None,
+    Secret(String),
+    /// A private key in PKCS#8, for ES256.
+    Key(Arc<jwt::SigningKey>),
+}
+
+impl fmt::Debug for OAuth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OAuth").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl OAuth {
+    fn of(grant: Grant) -> Self {
+        Self {
+            grant,
+            registered: None,
+            metadata_url: None,
+            name: env!("CARGO_PKG_NAME").to_owned(),
+            redirect_uri: "http://127.0.0.1/callback".to_owned(),
+            scopes: Vec::new(),
+            store: Arc::new(MemoryTokens::default()),
+        }
+    }
+
+    /// The user authorizes the client: `visit` gets the URL to show, and returns the URL that the user was redirected to.
+    pub fn authorization_code<F, Fut>(redirect_uri: impl Into<String>, visit: F) -> Self
+    where
+        F: Fn(String) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<String, String>> + Send + 'static,
+    {
+        Self { redirect_uri: redirect_uri.into(), ..Self::of(Grant::AuthorizationCode(async_handler(visit))) }
+    }
+
+    /// The authorization server decides without a user: the client fetches the URL itself, and expects a redirect.
+    pub fn headless(redirect_uri: impl Into<String>) -> Self {
+        Self::authorization_code(redirect_uri, authorizer::fetch_redirect)
+    }
+
+    /// The client acts for itself, with a secret.
+    pub fn client_credentials(id: impl Into<String>, secret: impl Into<String>) -> Self {
+        let registered =
+            RegisteredClient { issuer: None, id: id.into(), secret: ClientSecret::Secret(secret.into()) };
+        Self { registered: Some(registered), ..Self::of(Grant::ClientCredentials) }
+    }
+
+    /// The client acts for itself, with a private key: PKCS#8 in PEM, for ES256.
+    ///
+    /// # Errors
+    /// It is not such a key.
+    pub fn client_credentials_with_key(id: impl Into<String>, pem: &str) -> Result<Self, super::Error> {
+        let key = ClientSecret::Key(Arc::new(jwt::SigningKey::parse(pem)?));
+        let registered = RegisteredClient { issuer: None, id: id.into(), secret: key };
+        Ok(Self { registered: Some(registered), ..Self::of(Grant::ClientCredentials) })
+    }
+
+    /// The client exchanges a token that its platform issues: `token` returns it, fresh, each time.
+    pub fn workload_identity<F, Fut>(id: impl Into<String>, token: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<String, String>> + Send + 'static,
+    {
+        let registered = RegisteredClient { issuer: None, id: id.into(), secret: ClientSecret::None };
+        Self { registered: Some(registered), ..Self::of(Grant::JwtBearer(async_handler(move |()| token()))) }
+    }
+
+    /// An enterprise's identity provider decides: the user's id token is exchanged there for a grant. Give the client's
+    /// own registration with [`registered`](Self::registered).
+    pub fn enterprise(
+        token_endpoint: impl Into<String>,
+        client_id: impl Into<String>,
+        id_token: impl Into<String>,
+    ) -> Self {
+        Self::of(Grant::Enterprise(EnterpriseIdp {
+            token_endpoint: token_endpoint.into(),
+            client_id: client_id.into(),
+            id_token: id_token.into(),
+        }))
+    }
+
+    /// The client is registered with this authorization server already. Its credentials are not used with another one.
+    pub fn registered(mut self, issuer: &str, id: impl Into<String>, secret: Option<&str>) -> Self {
+        let secret = secret.map_or(ClientSecret::None, |secret| ClientSecret::Secret(secret.to_owned()));
+        self.registered = Some(RegisteredClient { issuer: Some(issuer.to_owned()), id: id.into(), secret });
+        self
+    }
+
+    /// The client is registered with whatever authorization server the MCP server names, by other means.
+    pub fn client(mut self, id: impl Into<String>, secret: Option<&str>) -> Self {
+        let secret = secret.map_or(ClientSecret::None, |secret| ClientSecret::Secret(secret.to_owned()));
+        self.registered = Some(RegisteredClient { issuer: None, id: id.into(), secret });
+        self
+    }
+
+    /// The client is described by a document at this `https:` URL, which is its id with every authorization server that
+    /// supports such documents.
+    pub fn client_metadata(mut self, url: impl Into<String>) -> Self {
+        self.metadata_url = Some(url.into());
+        self
+    }
+
+    /// Sets the name under which the client registers itself.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Asks for these scopes; by default for those that the server names.
+    pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.scopes = scopes.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Keeps tokens and registrations in this store; by default in memory.
+    pub fn store(mut self, store: impl TokenStore + 'static) -> Self {
+        self.store = Arc::new(store);
+        self
+    }
+}

@@ -500,7 +500,7 @@ fn main() -> mcp_runtime::Result<()> {
     mcp_runtime::server!()
         .info(|info| info.name("everything"))
         .discover()
-        .add_tool(json_schema_tool())
+        .add(json_schema_tool())
         .skills(concat!(env!("CARGO_MANIFEST_DIR"), "/skills"))
         .logging()
         .run()

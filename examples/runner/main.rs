@@ -28,7 +28,7 @@ pub(crate) fn server(file: &mut ToolFile, outputs: &Arc<Outputs>) -> Result<Serv
         .info(|info| info.name("runner"))
         .resource::<output::output>()
         .state(outputs.clone());
-    Ok(file.load(outputs)?.into_iter().fold(server, ServerBuilder::add_tool))
+    Ok(file.load(outputs)?.into_iter().fold(server, ServerBuilder::add))
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -101,7 +101,7 @@ impl ToolFile {
         let tools = self.load(outputs)?;
         let replaced = server.update(|all| {
             for name in &old {
-                all.remove(name);
+                all.remove_tool(name);
             }
             for tool in tools {
                 all.add(tool);

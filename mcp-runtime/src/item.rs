@@ -4,16 +4,21 @@
 use std::{
     any::Any,
     fmt,
+    future::Future,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
 
+use serde_json::{Map, Value};
+
 use crate::{
-    arguments::{AnyArg, Call, HandlerResult, Inject},
+    arguments::{AnyArg, BoxFuture, Call, HandlerResult, Inject},
+    blocking::run_blocking,
     content::{ContentWriter, Icon},
     context::ClientFeature,
+    error::{Failure, ToolError},
     jsonrpc::Object,
     protocol::Revision,
 };
@@ -138,6 +143,14 @@ impl ItemSpec {
         }
     }
 
+    /// Adds a member to `_meta`.
+    pub(crate) fn insert_meta(&mut self, key: String, value: Value) {
+        let members = self.meta.as_deref().and_then(|meta| serde_json::from_str::<Map<_, _>>(meta).ok());
+        let mut members = members.unwrap_or_default();
+        members.insert(key, value);
+        self.meta = Some(Value::Object(members).to_string());
+    }
+
     /// An error in this item, at its location.
     pub(crate) fn build_error(&self, text: impl fmt::Display) -> BuildError {
         match self.location {
@@ -197,6 +210,132 @@ impl<R> fmt::Debug for Function<R> {
         f.debug_struct("Function").finish_non_exhaustive()
     }
 }
+
+/// Calls a function that was given at run time, with a `C`.
+pub(crate) type DynHandler<C, R> = Arc<dyn Fn(C) -> BoxFuture<Result<R, Failure>> + Send + Sync>;
+
+/// The function of an item: annotated, or given at run time.
+pub(crate) enum ItemFunction<R: 'static, C> {
+    Annotated(Function<R>),
+    Runtime(DynHandler<C, R>),
+}
+
+impl<R, C> ItemFunction<R, C> {
+    /// The parameters of an annotated function.
+    pub(crate) fn args(&self) -> &'static [&'static dyn AnyArg] {
+        match self {
+            Self::Annotated(function) => function.args,
+            Self::Runtime(_) => &[],
+        }
+    }
+}
+
+impl<R, C> fmt::Debug for ItemFunction<R, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ItemFunction").finish_non_exhaustive()
+    }
+}
+
+/// What a handler returns.
+#[diagnostic::on_unimplemented(
+    message = "a handler returns a future, and this one returns `{Self}`",
+    label = "does not return a future",
+    note = "write `|call| async move {{ .. }}`; a plain closure goes to `blocking_handler`"
+)]
+pub trait HandlerFuture {
+    /// What the future returns.
+    type Reply;
+    /// The reply, once the future is ready.
+    fn reply(self) -> impl Future<Output = Self::Reply> + Send
+    where
+        Self: Send;
+}
+#[diagnostic::do_not_recommend]
+impl<F: Future> HandlerFuture for F {
+    type Reply = F::Output;
+
+    fn reply(self) -> impl Future<Output = F::Output> + Send
+    where
+        F: Send,
+    {
+        self
+    }
+}
+
+/// The handler that runs a closure as a future.
+pub(crate) fn async_handler<C, R, F, Fut>(
+    handler: F,
+    convert: fn(Fut::Reply) -> Result<R, ToolError>,
+) -> DynHandler<C, R>
+where
+    C: Send + 'static,
+    R: 'static,
+    F: Fn(C) -> Fut + Send + Sync + 'static,
+    Fut: HandlerFuture + Send + 'static,
+{
+    let handler = Arc::new(handler);
+    Arc::new(move |call| {
+        let handler = handler.clone();
+        // called in the first poll, where panics are caught
+        Box::pin(async move { convert(handler(call).reply().await).map_err(Failure::Body) })
+    })
+}
+
+/// The handler that runs a closure on the blocking pool.
+pub(crate) fn blocking_handler<C, R, F, T>(
+    handler: F,
+    convert: fn(T) -> Result<R, ToolError>,
+) -> DynHandler<C, R>
+where
+    C: Send + 'static,
+    R: Send + 'static,
+    T: 'static,
+    F: Fn(C) -> T + Send + Sync + 'static,
+{
+    let handler = Arc::new(handler);
+    Arc::new(move |call| {
+        let handler = handler.clone();
+        Box::pin(run_blocking(move || convert(handler(call)).map_err(Failure::Body)))
+    })
+}
+
+/// Implements the setters that builders of all kinds of item have.
+macro_rules! impl_item_setters {
+    ($builder:ident, $noun:literal) => {
+        impl $builder {
+            /// Sets the wire's `title`.
+            pub fn title(mut self, title: impl Into<String>) -> Self {
+                self.item_mut().title = Some(title.into());
+                self
+            }
+
+            /// Sets the wire's `description`.
+            pub fn description(mut self, text: impl Into<String>) -> Self {
+                self.item_mut().description = Some(text.into());
+                self
+            }
+
+            #[doc = concat!("Adds an icon: a URL, or an [`Icon`](crate::content::Icon). One that clients would reject is an error when the ", $noun, " is added.")]
+            pub fn icon(mut self, icon: impl Into<$crate::content::Icon>) -> Self {
+                self.item_mut().icons.push(icon.into());
+                self
+            }
+
+            /// Sets the scopes that a caller needs.
+            pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+                self.item_mut().scopes = scopes.into_iter().map(Into::into).collect();
+                self
+            }
+
+            /// Sets the capabilities that the client must declare; requests of other clients are refused.
+            pub fn requires(mut self, features: impl IntoIterator<Item = $crate::context::ClientFeature>) -> Self {
+                self.item_mut().requires = features.into_iter().collect();
+                self
+            }
+        }
+    };
+}
+pub(crate) use impl_item_setters;
 
 /// Why a server cannot be built; `build()` reports all of them at once.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -153,7 +153,7 @@ async fn arguments_are_checked_before_they_are_sent_and_failures_are_errors() {
     // a server whose tool of that name is another one
     let other = mcp_runtime::tool::ToolDef::builder("add");
     let other = other.handler(|_: mcp_runtime::tool::ToolCall| async { "three" });
-    let server = mcp_runtime::server!().add_tool(other).build().unwrap();
+    let server = mcp_runtime::server!().add(other).build().unwrap();
     let client = within(Client::connect(&server)).await.unwrap();
     let error = client.typed::<add>().call((1, Some(2))).await.unwrap_err();
     assert!(error.to_string().contains("is not a `i64`: three"), "{error}");

@@ -112,7 +112,7 @@ async fn progress_reaches_its_own_call_before_the_result() {
 #[tokio::test]
 async fn what_the_server_does_not_declare_is_unsupported() {
     let echo = ToolDef::builder("echo").handler(|_: ToolCall| async { "x" });
-    let server = Server::builder("small", "1").add_tool(echo).build().unwrap();
+    let server = Server::builder("small", "1").add(echo).build().unwrap();
     for (way, revision) in cells() {
         let connected = connect(&server, way, pinned(revision)).await.unwrap();
         let client = &connected.client;

@@ -26,7 +26,7 @@ fn builder() -> ServerBuilder {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         "slept"
     });
-    Server::builder("streamed", "1.0.0").add_tool(echo).add_tool(slow)
+    Server::builder("streamed", "1.0.0").add(echo).add(slow)
 }
 
 #[tokio::test]
@@ -95,7 +95,7 @@ async fn dropping_the_connection_cancels_its_calls() {
             std::future::pending::<&'static str>().await
         }
     });
-    let mut client = connect(Server::builder("dropped", "1.0.0").add_tool(hang), 1 << 16);
+    let mut client = connect(Server::builder("dropped", "1.0.0").add(hang), 1 << 16);
     client.send(&call(1, "hang", &json!({}))).await;
     client.send(&ping("begun")).await;
     assert_eq!(client.message().await["id"], "begun");
@@ -127,7 +127,7 @@ async fn ten_thousand_cancelled_calls_leave_none_running() {
             "never"
         }
     });
-    let mut client = connect(builder().add_tool(hang), 1 << 20);
+    let mut client = connect(builder().add(hang), 1 << 20);
     for round in 0..100_u64 {
         let ids = round * 101..round * 101 + 100;
         for id in ids.clone() {

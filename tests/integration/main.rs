@@ -22,6 +22,7 @@ mod request_state;
 mod required_capabilities;
 mod resilience;
 mod resources;
+mod runtime_items;
 mod skills;
 mod stdio;
 mod subscriptions;

@@ -92,7 +92,7 @@ fn builder() -> ServerBuilder {
                         .theme(Theme::Dark),
                 )
         })
-        .add_tool(
+        .add(
             ToolDef::builder("made")
                 .icon("https://example.org/r.png")
                 .icon(Icon::new("https://example.org/x.png").sizes(["1x2"]))
@@ -230,10 +230,10 @@ fn icons_that_clients_reject_are_build_errors() {
     assert!(error.contains("has `large` among its sizes\nwrite width and height"), "{error}");
 
     let tool = || ToolDef::builder("made").icon(icon.clone()).handler(|_: ToolCall| async {});
-    let error = build_error(mcp_runtime::server!().add_tool(tool()));
+    let error = build_error(mcp_runtime::server!().add(tool()));
     assert!(error.contains("tool `made`: icon `https://example.org/i.png` has `large`"), "{error}");
     let server = mcp_runtime::server!().build().expect("a server");
-    let error = server.handle().add_tool(tool()).expect_err("it is refused");
+    let error = server.handle().add(tool()).expect_err("it is refused");
     assert!(error.to_string().contains("has `large` among its sizes"), "{error}");
 }
 

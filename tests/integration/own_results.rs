@@ -55,7 +55,7 @@ async fn a_tool_returns_a_type_of_the_user() {
             .tool::<fallible>()
             .tool::<optional>()
             .tool::<both>()
-            .add_tool(run_time),
+            .add(run_time),
     );
     let sent = json!({ "content": [{ "type": "text", "text": "a" }], "_meta": { "example.org/rows": 1 } });
     for (tool, arguments) in [

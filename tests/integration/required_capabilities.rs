@@ -66,7 +66,7 @@ fn builder() -> ServerBuilder {
         .tool::<asks>()
         .resource::<resource>()
         .prompt::<prompt>()
-        .add_tool(dynamic)
+        .add(dynamic)
         .state(Runs::default())
 }
 

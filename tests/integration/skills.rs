@@ -84,7 +84,7 @@ async fn skills_are_declared_with_their_methods() {
             "resources": {}
         })
     );
-    let without = serve(mcp_runtime::server!().add_tool(ToolDef::builder("t").handler(|_| async { "t" })));
+    let without = serve(mcp_runtime::server!().add(ToolDef::builder("t").handler(|_| async { "t" })));
     assert_eq!(without.capabilities().await, json!({ "tools": {} }));
     for method in ["skills/list", "skills/get", "resources/directory/read", "resources/read"] {
         without.request(method, json!({ "uri": MANIFEST })).await.expect_code(-32601);
@@ -301,7 +301,7 @@ async fn the_snapshot_survives_changes_to_tools() {
     let client = TestServer::of(&server);
     let before = skills(&client).await;
     drop(shelf);
-    server.handle().add_tool(ToolDef::builder("t").handler(|_| async { "t" })).expect("a tool");
+    server.handle().add(ToolDef::builder("t").handler(|_| async { "t" })).expect("a tool");
     assert_eq!(skills(&client).await, before);
     assert_eq!(uris(&before), ["skill://x/SKILL.md"]);
 }

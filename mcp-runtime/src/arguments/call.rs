@@ -13,7 +13,7 @@ use super::{
     BoxFuture,
     arg::{AnyArg, has_flatten},
     report::{self, ToolInput},
-    text::{from_list, from_text},
+    text::{from_list, from_text, missing},
 };
 use crate::{
     blocking::run_blocking,
@@ -215,6 +215,23 @@ pub(crate) enum TextArgument {
     One(String),
     /// A variable that explodes, or is repeated in a query.
     Many(Vec<String>),
+}
+
+impl From<String> for TextArgument {
+    fn from(text: String) -> Self {
+        Self::One(text)
+    }
+}
+
+/// The typed value of an argument that arrives as text; an absent one is `None` for an `Option`.
+///
+/// # Errors
+/// It is absent, or not a `T`; the text says which.
+pub(crate) fn parse_text_argument<T: DeserializeOwned>(value: Option<&TextArgument>) -> Result<T, String> {
+    match value {
+        None => missing().ok_or_else(|| "is missing".to_owned()),
+        Some(value) => RawArgument::from_text_argument(value).decode(true).map_err(|error| error.message),
+    }
 }
 
 /// The value of one argument.

@@ -40,6 +40,22 @@ pub(crate) enum CompletionSource {
     Function(Arc<DynComplete>),
 }
 
+impl CompletionSource {
+    /// A function given at run time.
+    pub(crate) fn function<F, Fut, N>(complete: F) -> Self
+    where
+        F: Fn(Completion, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output: IntoOutput<Vec<String>, N>> + Send + 'static,
+    {
+        let complete = Arc::new(complete);
+        Self::Function(Arc::new(move |completion, context| {
+            let complete = complete.clone();
+            // called in the first poll, where panics are caught
+            Box::pin(async move { complete(completion, context).await.into_output() })
+        }))
+    }
+}
+
 impl ArgumentCompletion {
     pub(crate) fn of(arg: &'static dyn AnyArg) -> Self {
         let source = match arg.completer() {

@@ -14,6 +14,7 @@ mod text;
 
 pub use arg::{AnyArg, ArgDescriptor, HeaderArg, flatten, from_text, json, object, provided, shared, text};
 pub(crate) use arg::{has_flatten, is_always_object};
+pub(crate) use call::parse_text_argument;
 pub use call::{Call, HandlerResult, InvalidArgument, RawArguments, blocking, blocking_task, pending, ready};
 pub(crate) use call::{CallParts, Input, MaybeFuture, TextArgument, decode_member};
 pub(crate) use completion::{ArgumentCompletion, CompletionSource, DynComplete, choices_with_prefix};

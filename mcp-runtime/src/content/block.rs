@@ -57,6 +57,7 @@ pub struct Annotations {
 /// Implements the setters of annotations, for types with an `annotations_mut(&mut self) -> &mut Annotations`.
 macro_rules! impl_annotation_setters {
     ($($annotated:ident)*) => {$(
+        #[allow(clippy::double_must_use, reason = "a builder is `must_use` as a type")]
         impl $annotated {
             /// The intended audience: the wire's `annotations.audience`.
             #[must_use]

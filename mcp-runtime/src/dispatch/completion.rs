@@ -10,9 +10,7 @@ use super::{
     response::{Reply, Response, ResultBody},
 };
 use crate::{
-    arguments::{
-        ArgumentCompletion, Completion, CompletionSource, DynComplete, MaybeFuture, choices_with_prefix,
-    },
+    arguments::{Completion, CompletionSource, DynComplete, MaybeFuture, choices_with_prefix},
     context::Context,
     error::Failure,
     extensions::Extensions,
@@ -79,13 +77,13 @@ impl Server {
         };
         // official servers answer without values where there is nothing to complete
         let no_values = || Ok(completion_reply(Vec::new()).into());
-        let (name, completions, state) = match &reference {
+        let (name, source, state) = match &reference {
             Reference::Prompt { name } => {
                 let Some(entry) = registry.prompts.find(name, request.context) else {
                     let nearest = registry.prompts.nearest(name, request.access());
                     return Err(Reply::unknown_item("prompt", name, nearest));
                 };
-                (name, &entry.completions, &entry.state)
+                (name, entry.completion(&argument.name), &entry.state)
             }
             Reference::Resource { uri } => {
                 let template = registry.template(uri);
@@ -95,20 +93,16 @@ impl Server {
                     }
                     return Err(Reply::unknown_item("resource template", uri, None));
                 };
-                (uri, &entry.completions, &entry.state)
+                (uri, entry.completion(&argument.name), &entry.state)
             }
         };
-        let Some(ArgumentCompletion { source, .. }) =
-            completions.iter().find(|completion| completion.argument == argument.name)
-        else {
-            return no_values();
-        };
         let function = match source {
-            CompletionSource::Choices(choices) => {
+            None => return no_values(),
+            Some(CompletionSource::Choices(choices)) => {
                 let choices = choices.iter().map(String::as_str);
                 return Ok(completion_reply(choices_with_prefix(choices, &argument.value)).into());
             }
-            CompletionSource::Function(function) => function.clone(),
+            Some(CompletionSource::Function(function)) => function.clone(),
         };
         let Argument { name: argument, value } = argument;
         let completion = Completion { argument, value, arguments: context.arguments };

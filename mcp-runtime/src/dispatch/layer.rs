@@ -140,7 +140,7 @@ mod tests {
     fn builder(recorder: &Recorder) -> ServerBuilder {
         let mut builder = Server::builder("layers", "1").keys([crate::crypto::test_key(7)]);
         for name in ["plain", "replaced", "delayed"] {
-            builder = builder.add_tool(ToolDef::builder(name).handler(|_: ToolCall| async { "unchanged" }));
+            builder = builder.add(ToolDef::builder(name).handler(|_: ToolCall| async { "unchanged" }));
         }
         let refused = ToolDef::builder("refused").handler(|_: ToolCall| async {
             panic!("the function of a refused call has run");
@@ -155,9 +155,9 @@ mod tests {
             call.context.roots("roots").await.map_or("nothing", |_| "roots")
         });
         builder
-            .add_tool(refused)
-            .add_tool(task)
-            .add_tool(list_roots)
+            .add(refused)
+            .add(task)
+            .add(list_roots)
             .layers(Layers::new(vec![Arc::new(recorder.clone()), Arc::new(Interfere)]))
     }
 

@@ -11,14 +11,15 @@ use super::{
     response::{Reply, Response, ResultBody},
 };
 use crate::{
-    arguments::TextArgument,
+    arguments::{MaybeFuture, TextArgument},
     client_request::{CallBinding, InputRequired},
     context::{Context, Retry},
     error::Failure,
     extensions::Extensions,
-    invoke::{ClientError, ErrorContext, Invocation, Running, StartOptions},
+    invoke::{self, ClientError, ErrorContext, Invocation, Running, StartOptions},
+    item::ItemFunction,
     jsonrpc::ProtocolError,
-    prompt::{PromptEntry, PromptResult},
+    prompt::{PromptCall, PromptEntry, PromptResult},
     protocol::Revision,
     schema::{duplicate_keys, has_duplicate_keys},
     server::{Registry, Server},
@@ -82,7 +83,19 @@ impl ItemCall for GetPrompt<'_> {
         options: StartOptions,
         context: &dyn Fn() -> Context,
     ) -> Invocation<PromptResult, InputRequired> {
-        start_with_strings(&self.entry.item.name, &self.entry.function, &self.values, options, context)
+        match &self.entry.function {
+            ItemFunction::Annotated(function) => {
+                start_with_strings(&self.entry.item.name, function, &self.values, options, context)
+            }
+            ItemFunction::Runtime(handler) => {
+                let context = context();
+                let call = || {
+                    let arguments = self.declared_arguments()?;
+                    Ok(MaybeFuture::Pending(handler(PromptCall { arguments, context: context.clone() })))
+                };
+                invoke::start_with(call, &context, None)
+            }
+        }
     }
 
     fn reply(&self, server: &Server, revision: Revision, result: Result<PromptResult, Failure>) -> Reply {
@@ -113,6 +126,29 @@ impl ItemCall for GetPrompt<'_> {
     ) -> Response {
         let bound = CallBinding::new("prompts/get", &self.entry.item.name, &self.arguments);
         server.input_required(&bound, running.context(), input).into()
+    }
+}
+
+impl GetPrompt<'_> {
+    /// The arguments that a prompt made at run time declares.
+    ///
+    /// # Errors
+    /// One that is required is missing; the report names all of them.
+    fn declared_arguments(&self) -> Result<BTreeMap<String, String>, Failure> {
+        let mut declared = BTreeMap::new();
+        let mut missing = Vec::new();
+        for argument in &self.entry.arguments {
+            match self.values.iter().find(|(name, _)| name == argument.name()) {
+                Some((name, TextArgument::One(text))) => {
+                    declared.insert(name.clone(), text.clone());
+                }
+                _ if argument.required => {
+                    missing.push(format!("`{}`: is missing", argument.name()));
+                }
+                _ => {}
+            }
+        }
+        if missing.is_empty() { Ok(declared) } else { Err(Failure::Arguments(missing.join("; "))) }
     }
 }
 

@@ -26,10 +26,12 @@ use crate::{
     error::{Failure, ToolError},
     extensions::Extensions,
     invoke::{self, ClientError, ErrorContext, Invocation, Running, StartOptions, catch_panic},
+    item::ItemFunction,
     jsonrpc::ProtocolError,
     protocol::{self, Revision},
     resource::{
-        ListedPage, ListedResource, PageRequest, ResourceEntry, ResourceResult, Subscription, UriVariables,
+        ListedPage, ListedResource, PageRequest, ResourceCall, ResourceEntry, ResourceResult, Subscription,
+        UriVariables,
     },
     server::{ListKind, Page, Registry, Server, page_of},
 };
@@ -205,7 +207,20 @@ impl ItemCall for ReadResource<'_> {
         options: StartOptions,
         context: &dyn Fn() -> Context,
     ) -> Invocation<ResourceResult, InputRequired> {
-        start_with_strings(&self.entry.item.name, &self.entry.function, &self.variables, options, context)
+        match &self.entry.function {
+            ItemFunction::Annotated(function) => {
+                start_with_strings(&self.entry.item.name, function, &self.variables, options, context)
+            }
+            ItemFunction::Runtime(handler) => {
+                let context = context();
+                let call = || {
+                    let (uri, variables) = (self.uri.clone().into_owned(), self.variables.clone());
+                    let call = ResourceCall { uri, variables, context: context.clone() };
+                    Ok(MaybeFuture::Pending(handler(call)))
+                };
+                invoke::start_with(call, &context, None)
+            }
+        }
     }
 
     fn reply(&self, server: &Server, revision: Revision, result: Result<ResourceResult, Failure>) -> Reply {

@@ -19,11 +19,12 @@ use crate::{
     error::{Failure, ToolError},
     extensions::Extensions,
     invoke::{self, ClientError, ErrorContext, Invocation, Running, StartOptions, ToolInterruption},
+    item::DynHandler,
     jsonrpc::ProtocolError,
     protocol::Revision,
     schema::has_duplicate_keys,
     server::{Registry, Server},
-    tool::{DynHandler, TaskMode, ToolCall, ToolEntry, ToolHandler, ToolResult},
+    tool::{TaskMode, ToolCall, ToolEntry, ToolHandler, ToolResult},
 };
 
 /// One `tools/call`.
@@ -188,7 +189,11 @@ impl CallTool<'_> {
     }
 
     /// Calls the handler of a run-time tool with arguments that match the tool's schema.
-    fn call_runtime_handler(&self, handler: &DynHandler, context: &Context) -> HandlerResult<ToolResult> {
+    fn call_runtime_handler(
+        &self,
+        handler: &DynHandler<ToolCall, ToolResult>,
+        context: &Context,
+    ) -> HandlerResult<ToolResult> {
         let (entry, text) = (&self.entry, &*self.arguments);
         let mut arguments: Value = serde_json::from_str(text)
             .map_err(|e| Failure::Arguments(format!("invalid arguments for tool `{}`: {e}", entry.name())))?;

@@ -2,12 +2,12 @@
 
 use std::{any::Any, collections::HashMap, sync::Arc};
 
-use super::{PromptDescriptor, PromptResult};
+use super::{PromptArgument, PromptCall, PromptDef, PromptDescriptor, PromptResult};
 use crate::{
-    arguments::ArgumentCompletion,
+    arguments::CompletionSource,
     connection::{Access, RequestContext},
     extensions::Extensions,
-    item::{BuildError, Function, ItemSpec},
+    item::{BuildError, Function, ItemFunction, ItemSpec},
     jsonrpc::{Object, write_array},
     protocol::Revision,
     schema::nearest,
@@ -17,10 +17,9 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct PromptEntry {
     pub(crate) item: ItemSpec,
-    pub(crate) function: Function<PromptResult>,
+    pub(crate) function: ItemFunction<PromptResult, PromptCall>,
+    pub(crate) arguments: Vec<PromptArgument>,
     pub(crate) state: Arc<Extensions>,
-    /// Of each argument.
-    pub(crate) completions: Vec<ArgumentCompletion>,
 }
 
 /// The prompts of a server, by name.
@@ -54,7 +53,8 @@ impl PromptCatalog {
 }
 
 impl PromptEntry {
-    pub(crate) fn new(
+    /// The entry of an annotated prompt.
+    pub(crate) fn annotated(
         name: String,
         def: &'static PromptDescriptor,
         this: Option<Arc<dyn Any + Send + Sync>>,
@@ -68,30 +68,58 @@ impl PromptEntry {
                 return Err(item.build_error(text));
             }
         }
-        let completions = args.iter().map(|arg| ArgumentCompletion::of(*arg)).collect();
-        Ok(Self { item, function: Function::new(def.handler, args, this), state, completions })
+        let function = ItemFunction::Annotated(Function::new(def.handler, args, this));
+        let arguments = args.iter().map(|arg| PromptArgument::of(*arg)).collect();
+        Ok(Self { item, function, arguments, state })
+    }
+
+    /// The entry of a prompt made at run time.
+    pub(crate) fn runtime(name: String, def: &PromptDef, state: Arc<Extensions>) -> Result<Self, BuildError> {
+        let item = ItemSpec { name, ..def.item.clone() };
+        let error = |text: String| item.build_error(format_args!("prompt `{}`: {text}", item.name));
+        if item.name.is_empty() {
+            return Err(error("its name is empty\nwrite `PromptDef::builder(\"name\")`".into()));
+        }
+        if let Some(text) = item.icons.iter().find_map(|icon| icon.validate().err()) {
+            return Err(error(text));
+        }
+        for (index, argument) in def.arguments.iter().enumerate() {
+            let name = argument.name();
+            if name.is_empty() {
+                return Err(error("the name of an argument is empty\nwrite one".into()));
+            }
+            if def.arguments[..index].iter().any(|other| other.name() == name) {
+                return Err(error(format!("two arguments are named `{name}`\nrename one of them")));
+            }
+        }
+        let function = ItemFunction::Runtime(def.handler.clone());
+        Ok(Self { item, function, arguments: def.arguments.clone(), state })
     }
 
     pub(crate) fn completes(&self) -> bool {
-        self.completions.iter().any(ArgumentCompletion::completes)
+        self.arguments.iter().any(|argument| argument.completion.completes())
+    }
+
+    /// How an argument completes, if the prompt has one of that name.
+    pub(crate) fn completion(&self, argument: &str) -> Option<&CompletionSource> {
+        self.arguments.iter().find(|known| known.name() == argument).map(|known| &known.completion.source)
     }
 
     /// Appends its entry in `prompts/list`.
     pub(crate) fn write(&self, out: &mut Vec<u8>, revision: Revision) {
-        let args = self.function.args;
         let mut entry = Object::new(out);
         entry.str("name", &self.item.name);
         self.item.write_texts(&mut entry, revision);
-        if !args.is_empty() {
-            write_array(entry.key("arguments"), args, |out, arg| {
-                let mut argument = Object::new(out);
-                argument.str("name", arg.name());
+        if !self.arguments.is_empty() {
+            write_array(entry.key("arguments"), &self.arguments, |out, argument| {
+                let mut object = Object::new(out);
+                object.str("name", argument.name());
                 if revision >= Revision::V2025_06_18 {
-                    argument.opt_str("title", arg.title());
+                    object.opt_str("title", argument.title.as_deref());
                 }
-                argument.opt_str("description", arg.description());
-                argument.value("required", &arg.required());
-                argument.end();
+                object.opt_str("description", argument.description.as_deref());
+                object.value("required", &argument.required);
+                object.end();
             });
         }
         if let Some(meta) = self.item.meta.as_deref().filter(|_| revision >= Revision::V2025_06_18) {

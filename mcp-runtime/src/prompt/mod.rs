@@ -1,9 +1,11 @@
-//! Prompts: how an attribute describes one, what it may return, and its entry in `prompts/list`.
+//! Prompts: how an attribute or a builder describes one, what it may return, and its entry in `prompts/list`.
 
+mod builder;
 mod entry;
 pub(crate) mod output;
 pub(crate) mod spec;
 
+pub use builder::{PromptArgument, PromptBuilder, PromptCall, PromptDef};
 pub(crate) use entry::{PromptCatalog, PromptEntry};
 pub(crate) use output::write_prompt_result;
 pub use output::{IntoMessage, IntoPromptResult, PromptResult};

@@ -5,14 +5,14 @@ use std::{any::Any, fmt, sync::Arc};
 use serde_json::{Map, Value};
 
 use super::{
-    DynList, DynSubscribe, ListedResource, ResourceDescriptor, ResourceResult, UriVariables,
-    template::Template,
+    DynList, DynSubscribe, ListedResource, ResourceCall, ResourceDef, ResourceDescriptor, ResourceResult,
+    ResourceSpec, UriVariables, template::Template, template_syntax::parse_variables,
 };
 use crate::{
-    arguments::{ArgumentCompletion, is_always_object},
-    content::{Annotations, ContentWriter, Role},
+    arguments::{ArgumentCompletion, CompletionSource, is_always_object},
+    content::{Annotations, ContentWriter},
     extensions::Extensions,
-    item::{BuildError, Function, ItemSpec, write_texts},
+    item::{BuildError, Function, ItemFunction, ItemSpec, write_texts},
     jsonrpc::Object,
     protocol::Revision,
 };
@@ -22,7 +22,7 @@ pub(crate) struct ResourceEntry {
     pub(crate) item: ItemSpec,
     pub(crate) uri: String,
     pub(crate) template: Template,
-    pub(crate) function: Function<ResourceResult>,
+    pub(crate) function: ItemFunction<ResourceResult, ResourceCall>,
     /// Lists the instances of a template.
     pub(crate) list: Option<Arc<DynList>>,
     /// Decides who may subscribe.
@@ -38,8 +38,8 @@ pub(crate) struct ResourceEntry {
     pub(crate) state: Arc<Extensions>,
     /// The prefix of its service or mount; may be empty.
     prefix: String,
-    /// Of each variable.
-    pub(crate) completions: Vec<ArgumentCompletion>,
+    /// Of the variables that complete.
+    completions: Vec<ArgumentCompletion>,
 }
 
 impl fmt::Debug for ResourceEntry {
@@ -52,7 +52,8 @@ impl fmt::Debug for ResourceEntry {
 }
 
 impl ResourceEntry {
-    pub(crate) fn new(
+    /// The entry of an annotated resource.
+    pub(crate) fn annotated(
         name: String,
         prefix: &str,
         server: &str,
@@ -61,52 +62,106 @@ impl ResourceEntry {
         state: Arc<Extensions>,
     ) -> Result<Self, BuildError> {
         let uri = def.uri.map_or_else(|| default_uri(server, def), str::to_owned);
-        let uri = uri_with_prefix(&uri, prefix);
-        let item = ItemSpec::new(name, &def.item);
-        let error = |text: String| item.build_error(format_args!("resource `{}`: {text}", item.name));
-        let template =
-            Template::parse(&uri).map_err(|e| error(format!("`{uri}` is not a URI template: {e}")))?;
+        let spec = ResourceSpec::new(name, uri_with_prefix(&uri, prefix), def);
         let args = def.item.args;
+        let function = ItemFunction::Annotated(Function::new(def.handler, args, this));
+        let mut entry = Self::new(spec, prefix, function, state)?;
         for arg in args {
             let name = arg.name();
             if let Some(text) = arg.declaration_errors().into_iter().next() {
-                return Err(error(format!("`{name}`: {text}")));
+                return Err(build_error(&entry.item, &format!("`{name}`: {text}")));
             }
             if is_always_object(*arg) {
                 let text = format!(
                     "`{name}` is an object, and a variable of a URI is text\ntake each part as a parameter, or parse a `String`"
                 );
-                return Err(error(text));
+                return Err(build_error(&entry.item, &text));
             }
-            if template.is_in_path(name) && !arg.required() {
+            if entry.template.is_in_path(name) && !arg.required() {
                 let text = format!(
                     "`{name}` may be absent, and `{{{name}}}` in the path of a URI never is\nmake it required, or write `{{?{name}}}`"
                 );
-                return Err(error(text));
+                return Err(build_error(&entry.item, &text));
             }
         }
-        let role = |name: &&str| if *name == "assistant" { Role::Assistant } else { Role::User };
-        let annotations = Annotations {
-            audience: def.audience.iter().map(role).collect(),
-            // through text, since a cast to 64 bits would add digits
-            priority: def.priority.map(|p| p.to_string().parse().unwrap_or(f64::from(p))),
-            last_modified: None,
+        entry.list = def.list.map(|list| list().call);
+        entry.subscribe = def.subscribe.map(|check| check().call);
+        entry.completions = args.iter().map(|arg| ArgumentCompletion::of(*arg)).collect();
+        Ok(entry)
+    }
+
+    /// The entry of a resource made at run time.
+    pub(crate) fn runtime(
+        prefix: &str,
+        def: &ResourceDef,
+        state: Arc<Extensions>,
+    ) -> Result<Self, BuildError> {
+        let mut spec = def.spec.clone();
+        spec.uri = uri_with_prefix(&spec.uri, prefix);
+        spec.item.name = match spec.item.name.as_str() {
+            "" => spec.uri.clone(),
+            name if prefix.is_empty() => name.to_owned(),
+            name => format!("{prefix}_{name}"),
         };
+        let error = |text: &str| build_error(&spec.item, text);
+        let variables = parse_variables(&def.spec.uri)
+            .map_err(|text| error(&format!("`{}` is not a URI or a template: {text}", def.spec.uri)))?;
+        if let Some(text) = spec.item.icons.iter().find_map(|icon| icon.validate().err()) {
+            return Err(error(&text));
+        }
+        if let Some(mime) = spec.mime.as_deref().filter(|mime| !is_media_type(mime)) {
+            return Err(error(&format!("`{mime}` is not a media type\nwrite `type/subtype`")));
+        }
+        if spec.size.is_some() && !variables.is_empty() {
+            return Err(error("`size` is for a single resource, and this is a template\nremove it"));
+        }
+        if def.list.is_some() && variables.is_empty() {
+            return Err(error(
+                "`list` is for the instances of a template, and this is a single resource\nremove it, or add a variable to the URI",
+            ));
+        }
+        if let Some(name) = def.completions.keys().find(|name| !variables.contains(&name.as_str())) {
+            return Err(error(&format!(
+                "its URI has no variable `{name}`, which it completes\nadd `{{{name}}}` to it"
+            )));
+        }
+        let completion = |name: &&str| {
+            let source = def.completions.get(*name).cloned();
+            let source = source.unwrap_or_else(|| CompletionSource::Choices(Vec::new()));
+            ArgumentCompletion { argument: (*name).to_owned().into(), source }
+        };
+        let completions = variables.iter().map(completion).collect();
+        let mut entry = Self::new(spec, prefix, ItemFunction::Runtime(def.handler.clone()), state)?;
+        entry.list.clone_from(&def.list);
+        entry.subscribe.clone_from(&def.subscribe);
+        entry.completions = completions;
+        Ok(entry)
+    }
+
+    fn new(
+        spec: ResourceSpec,
+        prefix: &str,
+        function: ItemFunction<ResourceResult, ResourceCall>,
+        state: Arc<Extensions>,
+    ) -> Result<Self, BuildError> {
+        let template = Template::parse(&spec.uri)
+            .map_err(|e| build_error(&spec.item, &format!("`{}` is not a URI template: {e}", spec.uri)))?;
+        let ResourceSpec { item, uri, mime, annotations, size, cache, ui } = spec;
         Ok(Self {
+            item,
             uri,
             template,
-            function: Function::new(def.handler, args, this),
-            list: def.list.map(|list| list().call),
-            subscribe: def.subscribe.map(|check| check().call),
-            mime: def.mime_type().map(str::to_owned),
+            function,
+            list: None,
+            subscribe: None,
+            mime,
             annotations,
-            size: def.size,
-            cache: def.cache,
-            ui: def.ui.map(str::to_owned),
+            size,
+            cache,
+            ui,
             state,
             prefix: prefix.to_owned(),
-            completions: args.iter().map(|arg| ArgumentCompletion::of(*arg)).collect(),
-            item,
+            completions: Vec::new(),
         })
     }
 
@@ -114,9 +169,15 @@ impl ResourceEntry {
         !self.template.is_exact() && self.completions.iter().any(ArgumentCompletion::completes)
     }
 
+    /// How a variable completes, if the template has one of that name.
+    pub(crate) fn completion(&self, variable: &str) -> Option<&CompletionSource> {
+        let found = self.completions.iter().find(|completion| completion.argument == variable);
+        found.map(|completion| &completion.source)
+    }
+
     /// The variables of a URI that its template matches.
     pub(crate) fn bind(&self, uri: &str) -> Option<UriVariables> {
-        self.template.bind(uri, |name| self.function.args.iter().any(|a| a.is_raw() && a.name() == name))
+        self.template.bind(uri, |name| self.function.args().iter().any(|a| a.is_raw() && a.name() == name))
     }
 
     /// Appends `annotations`; those of an instance override the template's one by one.
@@ -126,7 +187,11 @@ impl ResourceEntry {
         let annotations = Annotations {
             audience: audience.clone(),
             priority: instance.priority.or(self.annotations.priority),
-            last_modified: instance.last_modified.clone().filter(|_| revision >= Revision::V2025_06_18),
+            last_modified: instance
+                .last_modified
+                .clone()
+                .or_else(|| self.annotations.last_modified.clone())
+                .filter(|_| revision >= Revision::V2025_06_18),
         };
         if annotations != Annotations::default() {
             ContentWriter(revision).write_annotations(entry, &annotations);
@@ -191,6 +256,20 @@ impl ResourceEntry {
         self.write_meta(&mut entry, revision, &instance.meta);
         entry.end();
     }
+}
+
+/// An error in a resource, at its location.
+fn build_error(item: &ItemSpec, text: &str) -> BuildError {
+    item.build_error(format_args!("resource `{}`: {text}", item.name))
+}
+
+/// Whether the text is `type/subtype`, with or without parameters.
+fn is_media_type(text: &str) -> bool {
+    let is_name = |part: &str| {
+        !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&b))
+    };
+    let essence = text.split(';').next().unwrap_or_default().trim_end();
+    essence.split_once('/').is_some_and(|(kind, subtype)| is_name(kind) && is_name(subtype))
 }
 
 /// `resource://<server>/<fn>{?params}`.

@@ -4,8 +4,9 @@ use std::fmt;
 
 use crate::{
     arguments::{Call, HandlerResult},
+    content::{Annotations, Role},
     error::{Failure, ToolError},
-    item::{Handler, ItemDescriptor},
+    item::{Handler, ItemDescriptor, ItemSpec},
     protocol,
     resource::{AnyResourceOutput, ListFn, ResourceResult, SubscribeFn},
 };
@@ -41,6 +42,49 @@ pub struct ResourceDescriptor {
 
 fn missing_handler(_: &mut Call<'_>) -> HandlerResult<ResourceResult> {
     Err(Failure::Body(ToolError::private("the resource has no handler")))
+}
+
+/// What the entry of a resource says, whether an attribute or a builder describes it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ResourceSpec {
+    pub(crate) item: ItemSpec,
+    /// The URI or template, with the prefix of its mount.
+    pub(crate) uri: String,
+    /// The wire's `mimeType`.
+    pub(crate) mime: Option<String>,
+    pub(crate) annotations: Annotations,
+    /// Bytes.
+    pub(crate) size: Option<u64>,
+    /// Milliseconds, and whether caches may share it.
+    pub(crate) cache: Option<(u64, bool)>,
+    /// JSON text of a page's `_meta.ui`.
+    pub(crate) ui: Option<String>,
+}
+
+impl ResourceSpec {
+    pub(crate) fn new(name: String, uri: String, def: &ResourceDescriptor) -> Self {
+        let role = |name: &&str| if *name == "assistant" { Role::Assistant } else { Role::User };
+        Self {
+            item: ItemSpec::new(name, &def.item),
+            uri,
+            mime: def.mime_type().map(str::to_owned),
+            annotations: Annotations {
+                audience: def.audience.iter().map(role).collect(),
+                // through text, since a cast to 64 bits would add digits
+                priority: def.priority.map(|p| p.to_string().parse().unwrap_or(f64::from(p))),
+                last_modified: None,
+            },
+            size: def.size,
+            cache: def.cache,
+            ui: def.ui.map(str::to_owned),
+        }
+    }
+
+    /// Sets the MIME type to that of a page, or of the return type, unless the builder has set one.
+    pub(crate) fn set_default_mime(&mut self, returned: Option<&str>) {
+        let default = if protocol::is_ui_uri(&self.uri) { Some(protocol::UI_MIME_TYPE) } else { returned };
+        self.mime = self.mime.take().or_else(|| default.map(str::to_owned));
+    }
 }
 
 impl ResourceDescriptor {

@@ -4,7 +4,7 @@ use std::{any::TypeId, collections::HashMap, sync::Arc};
 
 use super::{
     AnnotatedItem, Registry,
-    item::{ItemSource, RegisteredItem},
+    item::{ItemSource, RegisteredItem, RuntimeItem, comparable_uri},
     ui::Pages,
 };
 use crate::{
@@ -12,7 +12,6 @@ use crate::{
     connection::Access,
     item::{BuildError, Location},
     prompt::PromptEntry,
-    protocol::normalize_uri,
     resource::ResourceEntry,
     skill::SkillCatalog,
     tool::ToolEntry,
@@ -37,12 +36,28 @@ pub(crate) fn assemble(
         let name = item.name();
         let (this, state) = (item.this.clone(), item.state.clone());
         let linked = match &item.source {
-            ItemSource::Runtime(tool) => {
-                names.insert("tool", &name, &name, None, &mut errors);
-                match ToolEntry::runtime(name, tool, state) {
-                    Ok(entry) => tools.push((entry, &item.prefix)),
-                    Err(error) => errors.push(error),
+            ItemSource::Runtime(made) => {
+                if require_descriptions && made.spec().description.is_none() {
+                    let text = format!("{} has no description\nset one on its builder", made.key());
+                    errors.push(BuildError::new(text));
                 }
+                let added = match &**made {
+                    RuntimeItem::Tool(tool) => {
+                        names.insert("tool", &name, &name, None, &mut errors);
+                        ToolEntry::runtime(name, tool, state)
+                            .map(|entry| tools.push((item.with_permits(entry), &item.prefix)))
+                    }
+                    RuntimeItem::Resource(resource) => ResourceEntry::runtime(&item.prefix, resource, state)
+                        .map(|entry| {
+                            add_resource(entry, None, skills, &mut names, &mut resources, &mut errors);
+                        }),
+                    RuntimeItem::Prompt(prompt) => {
+                        names.insert("prompt", &name, &name, None, &mut errors);
+                        PromptEntry::runtime(name, prompt, state).map(|entry| prompts.push(Arc::new(entry)))
+                    }
+                };
+                resource_failed |= added.is_err() && matches!(**made, RuntimeItem::Resource(_));
+                errors.extend(added.err());
                 continue;
             }
             ItemSource::Annotated(linked) => *linked,
@@ -80,24 +95,18 @@ pub(crate) fn assemble(
         let added = match linked {
             AnnotatedItem::Tool(def) => {
                 names.insert("tool", &name, &name, Some(descriptor.location), &mut errors);
-                ToolEntry::annotated(name, def, this, state).map(|entry| tools.push((entry, &item.prefix)))
+                ToolEntry::annotated(name, def, this, state)
+                    .map(|entry| tools.push((item.with_permits(entry), &item.prefix)))
             }
-            AnnotatedItem::Resource(def) => ResourceEntry::new(name, &item.prefix, server, def, this, state)
-                .map(|entry| {
-                    let key = normalize_uri(&entry.uri).to_lowercase();
-                    names.insert("resource", &key, &entry.uri, Some(descriptor.location), &mut errors);
-                    if entry.template.is_exact()
-                        && let Some(found) = skills.find(&entry.uri, Access::TRUSTED)
-                    {
-                        let folder = found.skill().directory.display();
-                        let text = format!("`{}` is a URI of the skill in `{folder}`", entry.uri);
-                        errors.push(BuildError::at(descriptor.location, text));
-                    }
-                    resources.push(Arc::new(entry));
-                }),
+            AnnotatedItem::Resource(def) => {
+                ResourceEntry::annotated(name, &item.prefix, server, def, this, state).map(|entry| {
+                    let at = Some(descriptor.location);
+                    add_resource(entry, at, skills, &mut names, &mut resources, &mut errors);
+                })
+            }
             AnnotatedItem::Prompt(def) => {
                 names.insert("prompt", &name, &name, Some(descriptor.location), &mut errors);
-                PromptEntry::new(name, def, this, state).map(|entry| prompts.push(Arc::new(entry)))
+                PromptEntry::annotated(name, def, this, state).map(|entry| prompts.push(Arc::new(entry)))
             }
         };
         resource_failed |= added.is_err() && matches!(linked, AnnotatedItem::Resource(_));
@@ -117,6 +126,36 @@ pub(crate) fn assemble(
     }
     let tools = tools.into_iter().map(|(tool, _)| Arc::new(tool)).collect();
     Ok(Registry::new(tools, resources, prompts, skills.clone()))
+}
+
+/// Adds a resource, or reports that its URI is in use.
+fn add_resource(
+    entry: ResourceEntry,
+    at: Option<Location>,
+    skills: &SkillCatalog,
+    names: &mut NamesInUse,
+    resources: &mut Vec<Arc<ResourceEntry>>,
+    errors: &mut Vec<BuildError>,
+) {
+    names.insert("resource", &comparable_uri(&entry.uri), &entry.uri, at, errors);
+    if entry.template.is_exact()
+        && let Some(found) = skills.find(&entry.uri, Access::TRUSTED)
+    {
+        let folder = found.skill().directory.display();
+        let text = format!("`{}` is a URI of the skill in `{folder}`", entry.uri);
+        errors.push(entry.item.build_error(text));
+    }
+    resources.push(Arc::new(entry));
+}
+
+impl RegisteredItem {
+    /// The entry of its tool, with the permits that it had in registries before.
+    fn with_permits(&self, mut entry: ToolEntry) -> ToolEntry {
+        if let Some(permits) = entry.permits.take() {
+            entry.permits = Some(self.permits.get_or_init(|| permits).clone());
+        }
+        entry
+    }
 }
 
 /// Names and URIs that are in use, with the location of their items.

@@ -15,7 +15,7 @@ use std::{
 use super::{
     Error, Identity, Result, Server, ServerHandle, ServerInner,
     assemble::assemble,
-    item::{AnnotatedItem, BuilderItem, ItemSource},
+    item::{AnnotatedItem, BuilderItem, IntoRuntimeItem, ItemSource},
     service::{ServiceBlock, find_service},
 };
 #[cfg(feature = "http")]
@@ -34,7 +34,7 @@ use crate::{
     store::MemorySingleUse,
     sync::{Mutex, RwLock},
     task::{TaskOptions, Tasks},
-    tool::{Tool, ToolDef},
+    tool::Tool,
 };
 
 /// Purpose of the key that seals `requestState`.
@@ -223,9 +223,13 @@ impl ServerBuilder {
         self
     }
 
-    /// Offers a tool made at run time.
-    pub fn add_tool(mut self, tool: ToolDef) -> Self {
-        self.push(ItemSource::Runtime(Arc::new(tool)));
+    /// Offers a tool, resource or prompt made at run time: a [`ToolDef`](crate::tool::ToolDef), a
+    /// [`ResourceDef`](crate::resource::ResourceDef) or a [`PromptDef`](crate::prompt::PromptDef).
+    ///
+    /// [`ServerHandle::add`] adds one while the server runs.
+    #[expect(clippy::should_implement_trait, reason = "a server is not a sum")]
+    pub fn add(mut self, item: impl IntoRuntimeItem) -> Self {
+        self.push(ItemSource::Runtime(Arc::new(item.into_runtime_item())));
         self
     }
 
@@ -506,6 +510,7 @@ impl ServerBuilder {
                 cursors: Seal::new(&keys, CURSOR),
                 keys,
                 items: RwLock::new(items),
+                state,
                 registry: RwLock::new(Arc::new(registry)),
                 tasks,
                 hub,

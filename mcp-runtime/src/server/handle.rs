@@ -1,20 +1,24 @@
 //! Changes a running server and notifies its clients.
 
-use std::sync::{Arc, Weak, atomic::Ordering};
+use std::{
+    fmt,
+    sync::{Arc, Weak, atomic::Ordering},
+};
 
 use super::{
     Error, Result, Server, ServerInner,
     assemble::assemble,
-    item::{ItemSource, RegisteredItem},
+    item::{IntoRuntimeItem, ItemSource, RegisteredItem, RuntimeItem, RuntimeKey},
 };
 use crate::{
     connection::{Access, Principal},
     events::Change,
-    protocol::Revision,
-    tool::ToolDef,
+    extensions::Extensions,
+    item::BuildError,
 };
 
-/// Adds and removes tools while a server runs, and publishes changes to clients; clones are handles of the same server.
+/// Adds and removes tools, resources and prompts while a server runs, and publishes changes to clients; clones are
+/// handles of the same server.
 ///
 /// A function gets it as a parameter `&ServerHandle`, [`with_handle`](crate::ServerBuilder::with_handle) gives it to
 /// any other code before the server runs, and [`Server::handle`](crate::Server::handle) to a program that holds the server. It
@@ -61,64 +65,84 @@ impl ServerHandle {
         Self(Weak::new())
     }
 
-    /// Adds a tool, or replaces the one made at run time that has its name, and notifies clients.
+    /// Adds a tool, resource or prompt, or replaces the one made at run time that has its name or URI, and notifies clients.
     ///
     /// # Errors
-    /// An annotated tool has its name, or its schema cannot be enforced, or the server has been dropped. Nothing has changed then.
-    pub fn add_tool(&self, tool: ToolDef) -> Result<()> {
-        self.update(|tools| tools.add(tool))
+    /// Its definition is invalid, such as a schema that cannot be enforced, or an annotated item has its name, or the server
+    /// has been dropped. Nothing has changed then.
+    pub fn add(&self, item: impl IntoRuntimeItem) -> Result<()> {
+        self.update(|items| items.add(item))
     }
 
-    /// Removes a tool made at run time, and tells clients; whether there was one of that name.
+    /// Removes a tool made at run time, and notifies clients. Returns whether one of that name existed.
     ///
     /// # Errors
     /// The server has been dropped.
     pub fn remove_tool(&self, name: &str) -> Result<bool> {
         let mut found = false;
-        self.update(|tools| found = tools.remove(name))?;
+        self.update(|items| found = items.remove_tool(name))?;
         Ok(found)
     }
 
-    /// Adds and removes any number of tools as one change: all of it or nothing, with one notification.
+    /// Removes a resource or template made at run time, and notifies clients. Returns whether one of that URI existed.
     ///
-    /// Only clients that can see one of the added or removed tools are notified.
+    /// # Errors
+    /// It is the page of a tool, or the server has been dropped.
+    pub fn remove_resource(&self, uri: &str) -> Result<bool> {
+        let mut found = false;
+        self.update(|items| found = items.remove_resource(uri))?;
+        Ok(found)
+    }
+
+    /// Removes a prompt made at run time, and notifies clients. Returns whether one of that name existed.
+    ///
+    /// # Errors
+    /// The server has been dropped.
+    pub fn remove_prompt(&self, name: &str) -> Result<bool> {
+        let mut found = false;
+        self.update(|items| found = items.remove_prompt(name))?;
+        Ok(found)
+    }
+
+    /// Adds and removes any number of items as one change: all of it or nothing, with one notification for each list.
+    ///
+    /// The closure gets a value with the methods `add`, `remove_tool`, `remove_resource` and `remove_prompt`. Only clients
+    /// that can see one of the added or removed items are notified.
     ///
     /// ```
-    /// # use mcp_runtime::tool::{ToolCall, ToolDef};
+    /// # use mcp_runtime::{resource::{ResourceCall, ResourceDef}, tool::{ToolCall, ToolDef}};
     /// # fn main() -> mcp_runtime::Result<()> {
     /// let server = mcp_runtime::server!().build()?;
     /// let handle = server.handle();
-    /// handle.update(|tools| {
+    /// handle.update(|items| {
     ///     for name in ["one", "two"] {
-    ///         tools.add(ToolDef::builder(name).handler(|_: ToolCall| async { "done" }));
+    ///         items.add(ToolDef::builder(name).handler(|_: ToolCall| async { "done" }));
     ///     }
+    ///     items.add(ResourceDef::builder("notes://all").handler(|_: ResourceCall| async { "none yet" }));
+    ///     items.remove_prompt("old");
     /// })?;
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
-    /// As [`add_tool`](Self::add_tool), for any of them.
-    pub fn update(&self, edit: impl FnOnce(&mut Tools)) -> Result<()> {
+    /// As [`add`](Self::add), for any of them.
+    pub fn update(&self, edit: impl FnOnce(&mut RuntimeItems)) -> Result<()> {
         let shared = self.0.upgrade().ok_or_else(|| Error::from("the server has been dropped"))?;
         let mut items = shared.items.write();
-        let mut tools = Tools { items: items.clone(), scopes: Vec::new() };
-        edit(&mut tools);
-        let Tools { items: changed, scopes } = tools;
-        if scopes.is_empty() {
+        let mut edited =
+            RuntimeItems { items: items.clone(), state: shared.state.clone(), changes: Vec::new() };
+        edit(&mut edited);
+        let RuntimeItems { items: edited, changes, .. } = edited;
+        if changes.is_empty() {
             return Ok(());
         }
         // skills are read once, by `build`
         let skills = shared.registry.read().skills.clone();
         let own = &super::builder::server_types();
-        let registry = assemble(
-            shared.identity.name(),
-            &changed,
-            &skills,
-            own,
-            shared.options.lists.require_descriptions,
-        )
-        .map_err(|errors| super::builder::report(&errors))?;
+        let require_descriptions = shared.options.lists.require_descriptions;
+        let registry = assemble(shared.identity.name(), &edited, &skills, own, require_descriptions)
+            .map_err(|errors| update_error(&errors))?;
         let scoped = registry.scoped();
         if shared.without_callers.load(Ordering::Relaxed) && !scoped.is_empty() {
             return Err(Error::build(format!(
@@ -126,13 +150,24 @@ impl ServerHandle {
                 scoped.join(", ")
             )));
         }
-        *items = changed;
+        *items = edited;
         *shared.registry.write() = Arc::new(registry);
         drop(items);
-        let sees = |viewer: Access<'_>, scopes: &[String]| {
-            viewer.allows(&scopes.iter().map(String::as_str).collect::<Vec<_>>())
-        };
-        shared.hub.publish_to(Change::Tools, |viewer| scopes.iter().any(|scopes| sees(viewer, scopes)));
+        let lists = [Change::Tools, Change::Resources, Change::Prompts];
+        let replaced = changes.iter().filter_map(|change| change.replaced_uri.as_deref());
+        let updates = replaced.map(|uri| Change::Updated(uri.into()));
+        for published in lists.into_iter().chain(updates) {
+            let of_list = changes.iter().filter(|change| match &published {
+                Change::Updated(uri) => change.replaced_uri.as_deref() == Some(&**uri),
+                list => change.list == *list,
+            });
+            let scopes: Vec<Vec<&str>> =
+                of_list.map(|change| change.scopes.iter().map(String::as_str).collect()).collect();
+            if !scopes.is_empty() {
+                let sees = |viewer: Access<'_>| scopes.iter().any(|scopes| viewer.allows(scopes));
+                shared.hub.publish_to(published, sees);
+            }
+        }
         Ok(())
     }
 
@@ -187,16 +222,6 @@ impl ServerHandle {
     fn publish(&self, change: impl FnOnce() -> Change) {
         let Some(server) = self.0.upgrade().map(Server) else { return };
         let change = change();
-        let offers = server.offers(Revision::LATEST);
-        // the server did not declare the list
-        let offered = match &change {
-            Change::Prompts => offers.prompts,
-            Change::Resources => offers.resources,
-            _ => true,
-        };
-        if !offered {
-            return;
-        }
         let registry = server.registry();
         match &change {
             // a subscriber may have lost the scopes with which it subscribed
@@ -220,44 +245,94 @@ impl ServerHandle {
     }
 }
 
-/// The tools of a server during an [`update`](ServerHandle::update).
-pub struct Tools {
-    items: Vec<RegisteredItem>,
-    /// The scopes of each added or removed tool.
-    scopes: Vec<Vec<String>>,
+/// Why an update was not applied.
+fn update_error(errors: &[BuildError]) -> Error {
+    let list: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    Error::build(format!("the update was not applied:\n{}", list.join("\n")))
 }
 
-impl Tools {
-    /// Adds a tool, or replaces the one made at run time that has its name.
-    pub fn add(&mut self, tool: ToolDef) {
-        self.remove(tool.name());
-        self.scopes.push(tool.spec.item.scopes.clone());
+/// The items of a server during an [`update`](ServerHandle::update).
+pub struct RuntimeItems {
+    items: Vec<RegisteredItem>,
+    /// The server's.
+    state: Arc<Extensions>,
+    changes: Vec<ItemChange>,
+}
+
+/// An item that was added or removed.
+struct ItemChange {
+    /// The list that it is in.
+    list: Change,
+    scopes: Vec<String>,
+    /// The URI of a single resource that was replaced.
+    replaced_uri: Option<String>,
+}
+
+impl RuntimeItems {
+    /// Adds a tool, resource or prompt, or replaces the one made at run time that has its name or URI.
+    pub fn add(&mut self, item: impl IntoRuntimeItem) {
+        let item = item.into_runtime_item();
+        let replaced = self.remove(item.key());
+        let mut change = ItemChange::of(&item);
+        if let RuntimeItem::Resource(resource) = &item
+            && replaced
+            && !resource.uri().contains('{')
+        {
+            change.replaced_uri = Some(resource.uri().to_owned());
+        }
+        self.changes.push(change);
         self.items.push(RegisteredItem {
-            source: ItemSource::Runtime(Arc::new(tool)),
+            source: ItemSource::Runtime(Arc::new(item)),
             prefix: String::new(),
             this: None,
-            state: Arc::default(),
+            state: self.state.clone(),
             requested: Arc::from([]),
+            permits: Arc::default(),
         });
     }
 
-    /// Removes a tool made at run time. Returns whether a tool of that name existed.
-    pub fn remove(&mut self, name: &str) -> bool {
+    /// Removes a tool made at run time. Returns whether one of that name existed.
+    pub fn remove_tool(&mut self, name: &str) -> bool {
+        self.remove(RuntimeKey::Tool(name))
+    }
+
+    /// Removes a resource or template made at run time. Returns whether one of that URI existed.
+    pub fn remove_resource(&mut self, uri: &str) -> bool {
+        self.remove(RuntimeKey::Resource(uri))
+    }
+
+    /// Removes a prompt made at run time. Returns whether one of that name existed.
+    pub fn remove_prompt(&mut self, name: &str) -> bool {
+        self.remove(RuntimeKey::Prompt(name))
+    }
+
+    fn remove(&mut self, key: RuntimeKey<'_>) -> bool {
         let before = self.items.len();
-        let scopes = &mut self.scopes;
-        self.items.retain(|item| match &item.source {
-            ItemSource::Runtime(old) if old.name() == name => {
-                scopes.push(old.spec.item.scopes.clone());
+        let changes = &mut self.changes;
+        self.items.retain(|item| match item.runtime(key) {
+            Some(old) => {
+                changes.push(ItemChange::of(old));
                 false
             }
-            _ => true,
+            None => true,
         });
         self.items.len() < before
     }
 }
 
-impl std::fmt::Debug for Tools {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tools").field("changed", &self.scopes.len()).finish_non_exhaustive()
+impl ItemChange {
+    fn of(item: &RuntimeItem) -> Self {
+        let list = match item {
+            RuntimeItem::Tool(_) => Change::Tools,
+            RuntimeItem::Resource(_) => Change::Resources,
+            RuntimeItem::Prompt(_) => Change::Prompts,
+        };
+        Self { list, scopes: item.spec().scopes.clone(), replaced_uri: None }
+    }
+}
+
+impl fmt::Debug for RuntimeItems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RuntimeItems").field("changed", &self.changes.len()).finish_non_exhaustive()
     }
 }

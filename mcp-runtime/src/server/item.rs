@@ -2,16 +2,20 @@
 
 use std::{
     any::{Any, TypeId},
-    sync::Arc,
+    fmt,
+    sync::{Arc, OnceLock},
 };
+
+use tokio::sync::Semaphore;
 
 use super::service::ServiceInstance;
 use crate::{
     arguments::Inject,
     extensions::Extensions,
-    item::ItemDescriptor,
-    prompt::PromptDescriptor,
-    resource::ResourceDescriptor,
+    item::{ItemDescriptor, ItemSpec},
+    prompt::{PromptDef, PromptDescriptor},
+    protocol::normalize_uri,
+    resource::{ResourceDef, ResourceDescriptor, uri_with_prefix},
     tool::{ToolDef, ToolDescriptor},
 };
 
@@ -54,7 +58,14 @@ impl BuilderItem {
         match self {
             Self::Own { source, prefix, this, service } => {
                 let state = service.merge_over(state);
-                RegisteredItem { source, prefix, this, state, requested: requested.clone() }
+                RegisteredItem {
+                    source,
+                    prefix,
+                    this,
+                    state,
+                    requested: requested.clone(),
+                    permits: Arc::default(),
+                }
             }
             Self::Mounted(item) => item,
         }
@@ -62,6 +73,8 @@ impl BuilderItem {
 }
 
 /// A registered item, with the state of its builder.
+///
+/// A clone, in a registry that is assembled again, is the same item: it has the same permits.
 #[derive(Clone)]
 pub(crate) struct RegisteredItem {
     pub(crate) source: ItemSource,
@@ -71,13 +84,98 @@ pub(crate) struct RegisteredItem {
     /// Of the builder that it was registered with.
     pub(crate) state: Arc<Extensions>,
     pub(crate) requested: Arc<[TypeId]>,
+    /// The permits of `max_concurrency`, once its entry has been made.
+    pub(crate) permits: Arc<OnceLock<Arc<Semaphore>>>,
 }
 
 /// Where an item comes from.
 #[derive(Clone)]
 pub(crate) enum ItemSource {
     Annotated(AnnotatedItem),
-    Runtime(Arc<ToolDef>),
+    Runtime(Arc<RuntimeItem>),
+}
+
+/// An item that was made at run time.
+#[derive(Debug)]
+pub enum RuntimeItem {
+    /// A tool.
+    Tool(ToolDef),
+    /// A resource or template.
+    Resource(ResourceDef),
+    /// A prompt.
+    Prompt(PromptDef),
+}
+
+/// What identifies an item that was made at run time: a kind, and a name or URI.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RuntimeKey<'a> {
+    Tool(&'a str),
+    /// Compared as build errors compare them.
+    Resource(&'a str),
+    Prompt(&'a str),
+}
+
+impl fmt::Display for RuntimeKey<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tool(name) => write!(f, "tool `{name}`"),
+            Self::Resource(uri) => write!(f, "resource `{uri}`"),
+            Self::Prompt(name) => write!(f, "prompt `{name}`"),
+        }
+    }
+}
+
+impl RuntimeItem {
+    pub(super) fn key(&self) -> RuntimeKey<'_> {
+        match self {
+            Self::Tool(tool) => RuntimeKey::Tool(tool.name()),
+            Self::Resource(resource) => RuntimeKey::Resource(resource.uri()),
+            Self::Prompt(prompt) => RuntimeKey::Prompt(prompt.name()),
+        }
+    }
+
+    pub(super) fn spec(&self) -> &ItemSpec {
+        match self {
+            Self::Tool(tool) => &tool.spec.item,
+            Self::Resource(resource) => &resource.spec.item,
+            Self::Prompt(prompt) => &prompt.item,
+        }
+    }
+}
+
+/// A URI, such that two that differ only in case are equal.
+pub(super) fn comparable_uri(uri: &str) -> String {
+    normalize_uri(uri).to_lowercase()
+}
+
+/// What a program can add to a server: a [`ToolDef`], a [`ResourceDef`] or a [`PromptDef`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be added to a server",
+    label = "not a tool, resource or prompt made at run time",
+    note = "build one with `ToolDef::builder`, `ResourceDef::builder` or `PromptDef::builder`",
+    note = "for an annotated function, write `.tool::<name>()`, `.resource::<name>()` or `.prompt::<name>()`"
+)]
+pub trait IntoRuntimeItem {
+    #[doc(hidden)]
+    fn into_runtime_item(self) -> RuntimeItem;
+}
+
+impl IntoRuntimeItem for ToolDef {
+    fn into_runtime_item(self) -> RuntimeItem {
+        RuntimeItem::Tool(self)
+    }
+}
+
+impl IntoRuntimeItem for ResourceDef {
+    fn into_runtime_item(self) -> RuntimeItem {
+        RuntimeItem::Resource(self)
+    }
+}
+
+impl IntoRuntimeItem for PromptDef {
+    fn into_runtime_item(self) -> RuntimeItem {
+        RuntimeItem::Prompt(self)
+    }
 }
 
 impl RegisteredItem {
@@ -88,10 +186,24 @@ impl RegisteredItem {
         is_there(item.descriptor().injects) || item.named().iter().any(|(_, takes)| is_there(takes))
     }
 
+    /// The item, if it was made at run time and has this key, with the prefix of its mount.
+    pub(super) fn runtime(&self, key: RuntimeKey<'_>) -> Option<&RuntimeItem> {
+        let ItemSource::Runtime(item) = &self.source else { return None };
+        let found = match (&**item, key) {
+            (RuntimeItem::Tool(_), RuntimeKey::Tool(name))
+            | (RuntimeItem::Prompt(_), RuntimeKey::Prompt(name)) => self.name() == name,
+            (RuntimeItem::Resource(resource), RuntimeKey::Resource(uri)) => {
+                comparable_uri(&uri_with_prefix(resource.uri(), &self.prefix)) == comparable_uri(uri)
+            }
+            _ => false,
+        };
+        found.then_some(item)
+    }
+
     pub(super) fn name(&self) -> String {
         let own = match &self.source {
             ItemSource::Annotated(item) => item.descriptor().name,
-            ItemSource::Runtime(tool) => tool.name(),
+            ItemSource::Runtime(item) => &item.spec().name,
         };
         if self.prefix.is_empty() { own.to_owned() } else { format!("{}_{own}", self.prefix) }
     }

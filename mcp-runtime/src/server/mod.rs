@@ -37,6 +37,7 @@ use crate::{
     context::Settings,
     crypto::{KeyRing, Seal},
     events::{Hub, ListChanges},
+    extensions::Extensions,
     protocol::Revision,
     sync::RwLock,
     task::Tasks,
@@ -58,10 +59,12 @@ struct ServerInner {
     /// The layers around every call, as dispatch defines them.
     layers: Option<Arc<dyn Any + Send + Sync>>,
     items: RwLock<Vec<RegisteredItem>>,
+    /// The builder's, for items that are added later.
+    state: Arc<Extensions>,
     registry: RwLock<Arc<Registry>>,
     hub: Hub,
     tasks: Arc<Tasks>,
-    /// Whether a handle exists, so that tools may be added and changes published.
+    /// Whether a handle exists, so that items may be added and changes published.
     has_handle: AtomicBool,
     /// Whether the server is served to clients whose callers are not identified.
     without_callers: AtomicBool,
@@ -131,7 +134,7 @@ impl Server {
         self.registry().scoped()
     }
 
-    /// A handle that adds and removes tools while the server runs, and publishes changes.
+    /// A handle that adds and removes items while the server runs, and publishes changes.
     ///
     /// Get it before you serve: a server without a handle does not declare `listChanged`, and clients read that once.
     #[must_use]
@@ -199,19 +202,16 @@ impl Server {
         let has_handle = self.0.has_handle.load(Ordering::Relaxed);
         // legacy clients have neither skills nor their files
         let skills = revision.is_modern() && registry.has_skills;
-        let resources = registry.has_resources || skills;
-        let prompts = registry.has_prompts;
+        // clients read the capabilities once, and a handle may add anything later
+        let resources = registry.has_resources || skills || has_handle;
+        let prompts = registry.has_prompts || has_handle;
         Offers {
             tools: registry.has_tools || has_handle,
             resources,
             prompts,
             completions: registry.completes,
             pages: registry.has_pages,
-            changes: ListChanges {
-                tools: has_handle,
-                prompts: has_handle && prompts,
-                resources: has_handle && resources,
-            },
+            changes: ListChanges { tools: has_handle, prompts: has_handle, resources: has_handle },
             skills,
             tasks: registry.has_tasks,
         }

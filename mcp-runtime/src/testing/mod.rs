@@ -173,7 +173,7 @@ impl TestServer {
     ///     call.context.progress(1.0).total(2.0).send();
     ///     "done"
     /// });
-    /// let server = TestServer::new(Server::builder("docs", "1.0.0").add_tool(slow))?;
+    /// let server = TestServer::new(Server::builder("docs", "1.0.0").add(slow))?;
     ///
     /// let reply = server.call("slow", json!({})).await;
     /// reply.expect_text("done");

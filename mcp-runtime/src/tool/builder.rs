@@ -1,46 +1,17 @@
 //! Tools made at run time: a name, a schema and a closure.
 
-use std::{fmt, future::Future, sync::Arc, time::Duration};
+use std::{fmt, time::Duration};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{Hints, IntoToolResult, TaskMode, ToolResult, ToolSpec, schema::HandWrittenSchema};
 use crate::{
-    arguments::{BoxFuture, decode_member},
-    content::Icon,
-    context::{ClientFeature, Context},
-    error::{Failure, ToolError},
-    item::ItemSpec,
+    arguments::decode_member,
+    context::Context,
+    error::ToolError,
+    item::{DynHandler, HandlerFuture, ItemSpec, async_handler, blocking_handler, impl_item_setters},
 };
-
-pub(crate) type DynHandler = Arc<dyn Fn(ToolCall) -> BoxFuture<Result<ToolResult, Failure>> + Send + Sync>;
-
-/// What a handler returns.
-#[diagnostic::on_unimplemented(
-    message = "a handler returns a future, and this one returns `{Self}`",
-    label = "does not return a future",
-    note = "write `|call: ToolCall| async move {{ .. }}`"
-)]
-pub trait HandlerFuture {
-    /// What the future returns.
-    type Reply;
-    /// The reply, once the future is ready.
-    fn reply(self) -> impl Future<Output = Self::Reply> + Send
-    where
-        Self: Send;
-}
-#[diagnostic::do_not_recommend]
-impl<F: Future> HandlerFuture for F {
-    type Reply = F::Output;
-
-    fn reply(self) -> impl Future<Output = F::Output> + Send
-    where
-        F: Send,
-    {
-        self
-    }
-}
 
 /// One call of a tool made at run time.
 #[derive(Debug, Clone)]
@@ -77,7 +48,7 @@ impl ToolCall {
 #[derive(Clone)]
 pub struct ToolDef {
     pub(crate) spec: ToolSpec,
-    pub(crate) handler: DynHandler,
+    pub(crate) handler: DynHandler<ToolCall, ToolResult>,
 }
 
 impl ToolDef {
@@ -105,23 +76,11 @@ impl fmt::Debug for ToolDef {
 #[must_use = "a tool is complete with its handler"]
 pub struct ToolBuilder(ToolSpec);
 
+impl_item_setters!(ToolBuilder, "tool");
+
 impl ToolBuilder {
-    /// Sets the wire's `title`.
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.0.item.title = Some(title.into());
-        self
-    }
-
-    /// Sets the wire's `description`.
-    pub fn description(mut self, text: impl Into<String>) -> Self {
-        self.0.item.description = Some(text.into());
-        self
-    }
-
-    /// Adds an icon: a URL, or an [`Icon`]. One that clients would reject is an error when the tool is added.
-    pub fn icon(mut self, icon: impl Into<Icon>) -> Self {
-        self.0.item.icons.push(icon.into());
-        self
+    fn item_mut(&mut self) -> &mut ItemSpec {
+        &mut self.0.item
     }
 
     /// Sets the wire's `inputSchema`, in the dialect 2020-12. It must use keywords that are enforced, and its defaults
@@ -176,18 +135,6 @@ impl ToolBuilder {
         self
     }
 
-    /// Sets the scopes that a caller needs.
-    pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
-        self.0.item.scopes = scopes.into_iter().map(Into::into).collect();
-        self
-    }
-
-    /// Sets the capabilities that the client must declare; calls of other clients are refused.
-    pub fn requires(mut self, features: impl IntoIterator<Item = ClientFeature>) -> Self {
-        self.0.item.requires = features.into_iter().collect();
-        self
-    }
-
     /// Sets how long a call may take.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.0.timeout = Some(limit);
@@ -227,12 +174,15 @@ impl ToolBuilder {
         Fut: HandlerFuture + Send + 'static,
         Fut::Reply: IntoToolResult,
     {
-        let handler = Arc::new(handler);
-        let handler: DynHandler = Arc::new(move |call| {
-            let handler = handler.clone();
-            // called in the first poll, where panics are caught
-            Box::pin(async move { handler(call).reply().await.into_tool_result().map_err(Failure::Body) })
-        });
-        ToolDef { spec: self.0, handler }
+        ToolDef { spec: self.0, handler: async_handler(handler, Fut::Reply::into_tool_result) }
+    }
+
+    /// Sets a plain handler, which runs on the blocking pool, and builds the tool.
+    pub fn blocking_handler<F, R>(self, handler: F) -> ToolDef
+    where
+        F: Fn(ToolCall) -> R + Send + Sync + 'static,
+        R: IntoToolResult + 'static,
+    {
+        ToolDef { spec: self.0, handler: blocking_handler(handler, R::into_tool_result) }
     }
 }

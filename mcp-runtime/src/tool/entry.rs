@@ -1,12 +1,12 @@
 //! A tool of a server: its compiled schemas, and its entry in `tools/list` for each revision.
 
-use std::{any::Any, collections::HashMap, fmt, sync::Arc};
+use std::{any::Any, collections::HashMap, sync::Arc};
 
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
 use super::{
-    DynHandler, Hints, ToolDef, ToolDescriptor, ToolResult, ToolSpec,
+    Hints, ToolCall, ToolDef, ToolDescriptor, ToolResult, ToolSpec,
     header_param::header_params,
     schema::{HandWrittenSchema, OutputSchema, check_flatten, check_header, input_schema, output_schema},
 };
@@ -14,7 +14,7 @@ use crate::{
     arguments::{AnyArg, ToolInput, has_flatten},
     connection::{Access, HeaderParam, RequestContext},
     extensions::Extensions,
-    item::{BuildError, Function},
+    item::{BuildError, Function, ItemFunction},
     jsonrpc::Object,
     protocol::Revision,
     schema::{Validator, flat_root, nearest, needs_validation},
@@ -39,16 +39,7 @@ pub(crate) struct ToolEntry {
 }
 
 /// The function of a tool.
-pub(crate) enum ToolHandler {
-    Annotated(Function<ToolResult>),
-    Runtime(DynHandler),
-}
-
-impl fmt::Debug for ToolHandler {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolHandler").finish_non_exhaustive()
-    }
-}
+pub(crate) type ToolHandler = ItemFunction<ToolResult, ToolCall>;
 
 /// The tools of a server, by name.
 #[derive(Debug, Default)]
@@ -155,10 +146,7 @@ impl ToolEntry {
 
     /// Appends its entry in `tools/list`.
     pub(crate) fn write(&self, out: &mut Vec<u8>, revision: Revision) {
-        let args = match &self.handler {
-            ToolHandler::Annotated(function) => function.args,
-            ToolHandler::Runtime(_) => &[],
-        };
+        let args = self.handler.args();
         let mut entry = Object::new(out);
         entry.str("name", &self.spec.item.name);
         self.spec.item.write_texts(&mut entry, revision);

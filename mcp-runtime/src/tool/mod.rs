@@ -7,7 +7,6 @@ pub(crate) mod output;
 mod schema;
 pub(crate) mod spec;
 
-pub(crate) use builder::DynHandler;
 pub use builder::{ToolBuilder, ToolCall, ToolDef};
 pub(crate) use entry::{ToolCatalog, ToolEntry, ToolHandler};
 #[cfg(feature = "client")]

@@ -335,13 +335,13 @@ async fn tools_made_at_run_time_have_pages() {
         tool.handler(|_: ToolCall| async { "made" })
     };
     let server = builder().build().unwrap();
-    server.handle().add_tool(tool("ui://charts/page.html")).unwrap();
+    server.handle().add(tool("ui://charts/page.html")).unwrap();
     let tools = TestServer::of(&server).list_tools().await;
     assert_eq!(
         named(&tools, "made")["_meta"]["ui"],
         json!({ "resourceUri": "ui://charts/page.html", "visibility": ["app"] })
     );
-    let refused = builder().build().unwrap().handle().add_tool(tool("ui://charts/none.html"));
+    let refused = builder().build().unwrap().handle().add(tool("ui://charts/none.html"));
     let error = format!("{:?}", refused.unwrap_err());
     assert!(error.contains("tool `made` shows `ui://charts/none.html`"), "{error}");
 }

@@ -11,7 +11,7 @@ mod example;
 
 fn server() -> TestServer {
     let server = mcp_runtime::server!().discover_in(concat!(module_path!(), "::example"));
-    TestServer::new(server.add_tool(example::json_schema_tool())).unwrap()
+    TestServer::new(server.add(example::json_schema_tool())).unwrap()
 }
 
 #[tokio::test]

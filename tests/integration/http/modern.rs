@@ -174,7 +174,7 @@ async fn nested_arguments_are_compared_with_their_headers() {
         Ok::<_, ToolError>(format!("{:?}", call.arguments["place"]["region"].as_str()))
     });
     within(async {
-        let server = HttpServer::start(builder(&Probe::default()).tool::<nested>().add_tool(dynamic)).await;
+        let server = HttpServer::start(builder(&Probe::default()).tool::<nested>().add(dynamic)).await;
         for tool in ["nested", "dynamic"] {
             let send = async |place: Value, header: Option<&str>| {
                 let request = call(tool, &json!({ "place": place }));

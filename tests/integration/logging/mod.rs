@@ -81,7 +81,7 @@ fn builder() -> ServerBuilder {
         .tool::<late>()
         .resource::<read>()
         .prompt::<prompt>()
-        .add_tool(quiet)
+        .add(quiet)
 }
 
 fn on() -> TestServer {

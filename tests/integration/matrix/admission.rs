@@ -16,7 +16,7 @@ fn server() -> Server {
         GATE.acquire().await.expect("open").forget();
         "held"
     });
-    let builder = Server::builder("edge", "1").add_tool(hold);
+    let builder = Server::builder("edge", "1").add(hold);
     builder
         .limits(|limits| limits.max_in_flight(1).max_queued(0))
         .http(|http| http.max_requests(1))
@@ -129,7 +129,7 @@ async fn an_id_in_use_is_refused_within_a_connection_or_session() {
     within(async {
         let open = || {
             let hold = ToolDef::builder("wait").handler(|_: ToolCall| std::future::pending::<&'static str>());
-            Server::builder("ids", "1").add_tool(hold).build().expect("a server")
+            Server::builder("ids", "1").add(hold).build().expect("a server")
         };
         let call = legacy_call("same", "wait", &json!({}));
         let mut lines = LineConnection::serve(&open(), 1 << 16);

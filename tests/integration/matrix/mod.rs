@@ -7,6 +7,7 @@ mod client_requests;
 mod pagination;
 mod request_state;
 mod revisions;
+mod runtime_items;
 #[path = "../../conformance/sample_server.rs"]
 mod sample_server;
 mod shutdown;
@@ -56,6 +57,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("shutdown",            "-sh-sh", "only a process can be shut down"),
     ("list changes",        "mshmsh", ""),
     ("subscriptions",       "mshmsh", ""),
+    ("run-time items",      "mshmsh", ""),
     ("tasks",               "mshmsh", ""),
     ("task lifecycle",      "---msh", "legacy clients have no tasks: their calls return results"),
     ("completion",          "mshmsh", ""),
@@ -78,6 +80,7 @@ fn every_feature_of_the_table_is_tested() {
         include_str!("calls.rs"),
         include_str!("pagination.rs"),
         include_str!("revisions.rs"),
+        include_str!("runtime_items.rs"),
         include_str!("request_state.rs"),
         include_str!("shutdown.rs"),
         include_str!("subscriptions.rs"),

@@ -15,7 +15,7 @@ use super::{Protocol, Seen, builder, capable, cells, connect, connect_to, no_req
 async fn lists_are_paginated_with_sealed_cursors() {
     for cell in cells("pagination") {
         let seen = Arc::<Seen>::default();
-        let more = (0..4).fold(builder(&seen), |builder, n| builder.add_tool(tool(&format!("late_{n}"))));
+        let more = (0..4).fold(builder(&seen), |builder, n| builder.add(tool(&format!("late_{n}"))));
         let server = more.lists(|lists| lists.page_size(3)).build().unwrap();
         let mut client = connect_to(&server, cell, capable(), no_requests).await;
         let (tools, pages) = client.list("tools/list", "tools").await;

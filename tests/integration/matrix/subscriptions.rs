@@ -46,7 +46,7 @@ async fn a_batch_of_new_tools_sends_one_notification_to_subscribers() {
                 tools.add(tool("a"));
                 tools.add(tool("b"));
                 tools.add(tool("a"));
-                assert!(tools.remove("b") && !tools.remove("b"));
+                assert!(tools.remove_tool("b") && !tools.remove_tool("b"));
             })
             .unwrap();
         assert_eq!(next_notification(&mut all).await, list("tools"), "{cell:?}");

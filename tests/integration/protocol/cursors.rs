@@ -10,7 +10,7 @@ fn tools(builder: ServerBuilder) -> ServerBuilder {
     (0..5).fold(builder.lists(|lists| lists.page_size(2)), |builder, n| {
         let tool = ToolDef::builder(format!("tool_{n}")).handler(|_| async {});
         let hidden = ToolDef::builder(format!("hidden_{n}")).scopes(["admin"]).handler(|_| async {});
-        builder.add_tool(tool).add_tool(hidden)
+        builder.add(tool).add(hidden)
     })
 }
 

@@ -90,13 +90,13 @@ async fn a_tool_with_scopes_cannot_be_added_without_distinguished_callers() {
         let handle = server.handle();
         let served = HttpServer::of(&server).await;
         assert_eq!(text_of(&modern("open").send(served.address).await.json()), "open");
-        let error = handle.add_tool(scoped()).expect_err("it is refused");
+        let error = handle.add(scoped()).expect_err("it is refused");
         assert!(error.to_string().contains("`scoped`"), "{error}");
         let list = mcp_tests::support::HttpRequest::modern(1, "tools/list", json!({}));
         assert_eq!(super::names(&list.send(served.address).await.json()), ["open"]);
         // a server that is not served over HTTP trusts its client
         let server = mcp_runtime::server!().tool::<open>().build().expect("a server");
-        server.handle().add_tool(scoped()).expect("it is added");
+        server.handle().add(scoped()).expect("it is added");
         TestServer::of(&server).call("scoped", json!({})).await.expect_text("done");
         let mut lines = LineConnection::serve(&server, 1 << 16);
         assert_eq!(text_of(&lines.reply_to(&call(1, "scoped", &json!({}))).await), "done");

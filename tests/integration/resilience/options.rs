@@ -141,7 +141,7 @@ async fn a_server_that_trusts_all_callers_lists_everything() {
         let served = HttpServer::of(&server).await;
         assert_eq!(listed(served.address, "/mcp").await, ["here", "purge"]);
         let handler = |_: ToolCall| async { "done" };
-        server.handle().add_tool(tool.handler(handler)).expect("it is added");
+        server.handle().add(tool.handler(handler)).expect("it is added");
         assert_eq!(text_of(&modern("scoped").send(served.address).await.json()), "done");
     })
     .await;

@@ -44,14 +44,17 @@ async fn a_handle_declares_changes_of_everything_offered() {
 }
 
 #[tokio::test]
-async fn every_use_of_a_handle_counts_but_only_for_what_is_offered() {
+async fn every_use_of_a_handle_counts_for_items_of_every_kind_since_it_can_add_them() {
     /// May publish changes
     #[mcp_tool]
     fn perhaps(server: Option<&ServerHandle>) -> bool {
         server.is_some()
     }
-    let expected =
-        json!({ "resources": { "listChanged": true, "subscribe": true }, "tools": { "listChanged": true } });
+    let expected = json!({
+        "prompts": { "listChanged": true },
+        "resources": { "listChanged": true, "subscribe": true },
+        "tools": { "listChanged": true },
+    });
 
     let by_function = serve(silent().tool::<perhaps>());
     by_function.call("perhaps", json!({})).await.expect_text("true");
@@ -60,7 +63,7 @@ async fn every_use_of_a_handle_counts_but_only_for_what_is_offered() {
     let (sender, receiver) = std::sync::mpsc::channel();
     let given = serve(silent().with_handle(move |handle| sender.send(handle).unwrap()));
     assert_eq!(given.capabilities().await, expected);
-    receiver.recv().unwrap().add_tool(tool("late")).unwrap();
+    receiver.recv().unwrap().add(tool("late")).unwrap();
     assert_eq!(given.list_tools().await.len(), 1);
 
     let mounted = serve(mcp_runtime::server!().mount("inner", silent().with_handle(drop)));

@@ -195,5 +195,5 @@ async fn a_listen_request_that_accepts_only_json_is_refused() {
     let request = HttpRequest::modern("s", "subscriptions/listen", json!({ "notifications": 1 }));
     let refused = request.send(served.address).await;
     assert_eq!(refused.code(), -32602);
-    server.handle().add_tool(tool("after")).unwrap();
+    server.handle().add(tool("after")).unwrap();
 }

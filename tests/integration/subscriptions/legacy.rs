@@ -78,7 +78,7 @@ async fn a_session_is_notified_on_its_standalone_stream() {
             assert_eq!(events.next().await.unwrap(), updated, "{revision}");
             assert_eq!(send("resources/unsubscribe", "item://1").await["result"], json!({}), "{revision}");
             handle.resource_updated("item://1");
-            handle.add_tool(tool("late")).unwrap();
+            handle.add(tool("late")).unwrap();
             let listed = notification("tools/list_changed", &json!({}));
             assert_eq!(events.next().await.unwrap(), listed, "{revision}");
         }
@@ -87,18 +87,23 @@ async fn a_session_is_notified_on_its_standalone_stream() {
 }
 
 #[tokio::test]
-async fn undeclared_capabilities_send_no_notifications() {
+async fn clients_are_notified_of_kinds_of_items_that_the_server_may_get_later() {
     within(async {
-        // the server has only tools
-        let server = mcp_runtime::server!().add_tool(tool("one")).build().unwrap();
+        // the server has only tools, and a handle
+        let server = mcp_runtime::server!().add(tool("one")).build().unwrap();
         let handle = server.handle();
         let served = HttpServer::of(&server).await;
         let (_, capabilities, mut events) = standalone(&served, "2025-11-25").await;
-        assert_eq!(capabilities, json!({ "tools": { "listChanged": true } }));
+        let declared = json!({
+            "prompts": { "listChanged": true },
+            "resources": { "listChanged": true, "subscribe": true },
+            "tools": { "listChanged": true },
+        });
+        assert_eq!(capabilities, declared);
         handle.prompts_changed();
+        assert_eq!(events.next().await.unwrap()["method"], "notifications/prompts/list_changed");
         handle.resources_changed();
-        handle.tools_changed();
-        assert_eq!(events.next().await.unwrap()["method"], "notifications/tools/list_changed");
+        assert_eq!(events.next().await.unwrap()["method"], "notifications/resources/list_changed");
     })
     .await;
 }

@@ -19,7 +19,7 @@ async fn an_update_without_a_change_sends_no_notification() {
         let filter = json!({ "toolsListChanged": true, "promptsListChanged": true });
         let mut listener = Listener::open(&server, transport, filter).await;
         assert!(!handle.remove_tool("absent").unwrap());
-        assert!(handle.add_tool(tool("publish")).is_err(), "an annotated tool has this name");
+        assert!(handle.add(tool("publish")).is_err(), "an annotated tool has this name");
         assert!(handle.update(|_| {}).is_ok());
         handle.prompts_changed();
         listener.expect("prompts/list_changed").await;
@@ -45,14 +45,14 @@ async fn callers_without_its_scope_are_not_notified_of_a_tool() {
             streams.push(events);
         }
         let hidden = ToolDef::builder("hidden").scopes(["admin"]).handler(|_| async { "done" });
-        handle.add_tool(hidden).unwrap();
+        handle.add(hidden).unwrap();
         handle.prompts_changed();
         let method = |message: Option<serde_json::Value>| message.unwrap()["method"].clone();
         assert_eq!(method(streams[0].next().await), "notifications/tools/list_changed");
         assert_eq!(method(streams[0].next().await), "notifications/prompts/list_changed");
         assert_eq!(method(streams[1].next().await), "notifications/prompts/list_changed");
         handle.remove_tool("hidden").unwrap();
-        handle.add_tool(tool("open")).unwrap();
+        handle.add(tool("open")).unwrap();
         assert_eq!(method(streams[1].next().await), "notifications/tools/list_changed");
     })
     .await;
@@ -86,7 +86,7 @@ async fn a_handle_does_not_keep_its_server() {
     drop((server, client));
     assert_eq!(std::sync::Arc::strong_count(&kept), 1);
     handle.tools_changed();
-    assert!(handle.add_tool(tool("late")).unwrap_err().to_string().contains("dropped"));
+    assert!(handle.add(tool("late")).unwrap_err().to_string().contains("dropped"));
     both(&kept, &ServerHandle::for_test());
 }
 

@@ -140,7 +140,7 @@ async fn runtime_tools_can_run_as_tasks() {
             "made"
         }
     });
-    let server = mcp_runtime::server!().add_tool(tool).build().unwrap();
+    let server = mcp_runtime::server!().add(tool).build().unwrap();
     TestServer::of(&server).call("made", json!({})).await.expect_code(-32021);
     let mut client = connect_to(&server).await;
     let id = client.start_task("made", json!({})).await;

@@ -219,10 +219,10 @@ fn a_keyword_that_is_not_enforced_is_a_build_error() {
     let tool = ToolDef::builder("dynamic")
         .input_schema(json!({ "type": "object", "properties": { "a": { "$dynamicRef": "#x" } } }))
         .handler(|_| async {});
-    let error = build_error(mcp_runtime::server!().add_tool(tool));
+    let error = build_error(mcp_runtime::server!().add(tool));
     assert!(error.contains("tool `dynamic`") && error.contains("$dynamicRef"), "{error}");
     let bare = ToolDef::builder("bare").input_schema(json!({ "type": "array" })).handler(|_| async {});
-    let error = build_error(mcp_runtime::server!().add_tool(bare));
+    let error = build_error(mcp_runtime::server!().add(bare));
     assert!(error.contains("`\"type\": \"object\"` at its root"), "{error}");
     odd(Odd { a: 1 });
 }
@@ -256,8 +256,7 @@ async fn a_pattern_is_only_matched_against_texts_of_bounded_length() {
     let dynamic = ToolDef::builder("dynamic")
         .input_schema(json!({ "type": "object", "properties": { "v": { "type": "string", "pattern": "^(a?){64}a{64}$" } } }))
         .handler(|_| async { "" });
-    let server =
-        serve(mcp_runtime::server!().tool::<after>().tool::<capped>().tool::<nested>().add_tool(dynamic));
+    let server = serve(mcp_runtime::server!().tool::<after>().tool::<capped>().tool::<nested>().add(dynamic));
     let tools = server.list_tools().await;
     let schema = |at: usize| tools[at]["inputSchema"]["properties"]["v"].clone();
     assert_eq!(schema(0)["maxLength"], 254);

@@ -49,7 +49,7 @@ fn server() -> LineConnection {
     let dynamic = ToolDef::builder("dynamic")
         .input_schema(json!({ "type": "object", "properties": { "n": { "type": "integer" } } }))
         .handler(|call: ToolCall| async move { call.arguments.to_string() });
-    let builder = mcp_runtime::server!().tool::<find>().tool::<whole>().prompt::<greet>().add_tool(dynamic);
+    let builder = mcp_runtime::server!().tool::<find>().tool::<whole>().prompt::<greet>().add(dynamic);
     LineConnection::serve(&builder.build().expect("a server"), 1 << 16)
 }
 

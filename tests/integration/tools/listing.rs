@@ -136,10 +136,10 @@ async fn raw_identifiers_lose_their_prefix() {
 async fn names_of_128_characters_are_the_longest() {
     let longest = "n".repeat(128);
     let tool = |name: &str| ToolDef::builder(name).handler(|_| async {});
-    let server = serve(mcp_runtime::server!().add_tool(tool(&longest)));
+    let server = serve(mcp_runtime::server!().add(tool(&longest)));
     assert_eq!(only_tool(&server).await["name"], longest.as_str());
     for bad in ["", &"n".repeat(129), "a b", "ä", "a/b", "a\n"] {
-        let error = crate::common::build_error(mcp_runtime::server!().add_tool(tool(bad)));
+        let error = crate::common::build_error(mcp_runtime::server!().add(tool(bad)));
         assert!(error.contains("is not a tool name: 1 to 128 of"), "{bad:?}: {error}");
     }
 }

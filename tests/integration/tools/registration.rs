@@ -77,7 +77,7 @@ fn every_problem_is_reported_at_once() {
     let error = build_error(
         mcp_runtime::server!()
             .tool::<one::same>()
-            .add_tool(dynamic)
+            .add(dynamic)
             .tool::<needs>()
             .discover_from(["no-such-crate"]),
     );
@@ -177,7 +177,7 @@ fn a_service_registered_twice_without_prefix_is_a_build_error() {
     assert!(error.contains("Weather` is registered twice\ngive one of them a prefix"), "{error}");
     assert_eq!(error.matches("-->").count(), 1, "{error}");
     let clash = ToolDef::builder("eu_station").handler(|_| async {});
-    let clash = mcp_runtime::server!().service_as("eu", Weather { station: "a" }).add_tool(clash);
+    let clash = mcp_runtime::server!().service_as("eu", Weather { station: "a" }).add(clash);
     assert!(build_error(clash).contains("two tools are `eu_station`"));
 }
 

@@ -42,7 +42,7 @@ fn shout() -> ToolDef {
 
 #[tokio::test]
 async fn a_runtime_tool_is_listed_and_called() {
-    let server = serve(mcp_runtime::server!().add_tool(shout()));
+    let server = serve(mcp_runtime::server!().add(shout()));
     assert_eq!(
         only_tool(&server).await,
         json!({
@@ -91,12 +91,12 @@ async fn tools_can_be_added_and_removed_while_the_server_runs() {
         server.list_tools().await.iter().map(|tool| tool["name"].clone()).collect()
     };
     assert_eq!(names().await, ["fixed"]);
-    handle.add_tool(shout()).expect("added");
+    handle.add(shout()).expect("added");
     assert_eq!(names().await, ["fixed", "shout"]);
     server.call("shout", json!({ "text": "a" })).await.expect_ok();
 
     let replaced = ToolDef::builder("shout").handler(|_| async { "replaced" });
-    handle.clone().add_tool(replaced).expect("replaced");
+    handle.clone().add(replaced).expect("replaced");
     assert_eq!(names().await, ["fixed", "shout"]);
     server.call("shout", json!({})).await.expect_text("replaced");
 
@@ -108,15 +108,15 @@ async fn tools_can_be_added_and_removed_while_the_server_runs() {
 
 #[tokio::test]
 async fn adding_a_duplicate_changes_nothing() {
-    let built = mcp_runtime::server!().tool::<fixed>().add_tool(shout()).build().expect("a server");
+    let built = mcp_runtime::server!().tool::<fixed>().add(shout()).build().expect("a server");
     let handle = built.handle();
     let server = TestServer::of(&built);
     let clash = ToolDef::builder("fixed").handler(|_| async { "usurper" });
-    let error = handle.add_tool(clash).expect_err("a clash").to_string();
+    let error = handle.add(clash).expect_err("a clash").to_string();
     assert!(error.contains("two tools are `fixed`") && error.contains("runtime_tools.rs:"), "{error}");
     let bad =
         ToolDef::builder("shout").input_schema(json!({ "type": "string" })).handler(|_| async { "bad" });
-    assert!(handle.add_tool(bad).is_err());
+    assert!(handle.add(bad).is_err());
     assert!(!handle.remove_tool("fixed").expect("annotated tools stay"));
     server.call("fixed", json!({})).await.expect_text("annotated");
     server.call("shout", json!({ "text": "a" })).await.expect_ok();
@@ -131,7 +131,7 @@ async fn a_server_with_a_handle_declares_tools() {
     let handle = built.handle();
     assert!(server.capabilities().await.get("tools").is_some());
     assert_eq!(server.list_tools().await, [] as [Value; 0]);
-    handle.add_tool(shout()).expect("added");
+    handle.add(shout()).expect("added");
     assert_eq!(server.list_tools().await.len(), 1);
 }
 
@@ -156,14 +156,7 @@ async fn runtime_tools_have_the_same_limits_and_failures() {
     let promises = ToolDef::builder("promises")
         .output_schema(json!({ "type": "integer" }))
         .handler(|_| async { Json("x") });
-    let server = serve(
-        mcp_runtime::server!()
-            .add_tool(slow)
-            .add_tool(panics)
-            .add_tool(at_once)
-            .add_tool(strict)
-            .add_tool(promises),
-    );
+    let server = serve(mcp_runtime::server!().add(slow).add(panics).add(at_once).add(strict).add(promises));
     for _ in 0..2 {
         let text = failure(&server.call("slow", json!({})).await);
         assert_eq!(text, "tool 'slow' took longer than its limit of 20ms");
@@ -186,7 +179,7 @@ fn echo(schema: Value) -> ToolDef {
 
 #[tokio::test]
 async fn absent_arguments_have_the_defaults_of_their_schema() {
-    let server = serve(mcp_runtime::server!().add_tool(echo(json!({
+    let server = serve(mcp_runtime::server!().add(echo(json!({
         "type": "object",
         "properties": {
             "limit": { "type": "integer", "default": 10 },
@@ -229,7 +222,7 @@ fn a_published_default_conforms_to_its_schema() {
             "/items`",
         ),
     ] {
-        let error = build_error(mcp_runtime::server!().add_tool(echo(schema)));
+        let error = build_error(mcp_runtime::server!().add(echo(schema)));
         assert!(error.contains("does not conform to its schema") && error.contains(place), "{error}");
     }
 }
@@ -239,14 +232,13 @@ fn schemas_of_other_dialects_and_malformed_annotations_are_refused() {
     let with = |keyword: &str, value: Value| {
         let mut schema = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
         schema[keyword] = value.clone();
-        let root =
-            mcp_runtime::server!().add_tool(echo(schema.clone())).build().err().map(|e| format!("{e:?}"));
+        let root = mcp_runtime::server!().add(echo(schema.clone())).build().err().map(|e| format!("{e:?}"));
         let output = ToolDef::builder("out").output_schema(schema).handler(|_| async { "" });
-        let output = mcp_runtime::server!().add_tool(output).build().err().map(|e| format!("{e:?}"));
+        let output = mcp_runtime::server!().add(output).build().err().map(|e| format!("{e:?}"));
         assert_eq!(root.is_some(), output.is_some());
         let mut schema = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
         schema["properties"]["a"][keyword] = value;
-        let nested = mcp_runtime::server!().add_tool(echo(schema)).build().err().map(|e| format!("{e:?}"));
+        let nested = mcp_runtime::server!().add(echo(schema)).build().err().map(|e| format!("{e:?}"));
         assert_eq!(root.is_some(), nested.is_some(), "{keyword}");
         root
     };
@@ -294,7 +286,7 @@ async fn a_trusted_schema_is_published_as_it_is_and_enforced_as_far_as_possible(
         .trusted_input_schema(foreign.clone())
         .trusted_output_schema(json!({ "type": "object", "properties": { "ok": { "type": "boolean", "nullable": true } } }))
         .handler(|call: ToolCall| async move { Json(json!({ "ok": call.arguments["iban"] == "bad" || Value::Null == call.arguments["iban"], "all": call.arguments })) });
-    let server = serve(mcp_runtime::server!().add_tool(tool));
+    let server = serve(mcp_runtime::server!().add(tool));
     assert_eq!(only_tool(&server).await["inputSchema"], foreign);
     for good in [
         json!({ "amount": 1 }),
@@ -321,7 +313,7 @@ async fn a_trusted_schema_is_published_as_it_is_and_enforced_as_far_as_possible(
 async fn boolean_schemas_of_properties_are_published_as_objects() {
     let server = serve(
         mcp_runtime::server!()
-            .add_tool(echo(json!({ "type": "object", "properties": { "a": true, "b": false } }))),
+            .add(echo(json!({ "type": "object", "properties": { "a": true, "b": false } }))),
     );
     assert_eq!(only_tool(&server).await["inputSchema"]["properties"], json!({ "a": {}, "b": { "not": {} } }));
     server.call("echo", json!({ "a": [1] })).await.expect_ok();
@@ -334,7 +326,7 @@ async fn errors_of_an_argument_name_its_path_and_value() {
         let ids: Vec<uuid::Uuid> = call.arg("ids")?;
         Ok::<_, ToolError>(ids.len().to_string())
     });
-    let server = serve(mcp_runtime::server!().add_tool(tool));
+    let server = serve(mcp_runtime::server!().add(tool));
     let text =
         failure(&server.call("ids", json!({ "ids": ["67e55044-10b1-426f-9247-bb680e5fe0c8", "x"] })).await);
     assert!(text.starts_with("ids[1]: \"x\" is not accepted: "), "{text}");

@@ -20,7 +20,7 @@ fn handler(builder: ServerBuilder) -> Arc<HttpHandler> {
         }
         request_roots(&call.context).await
     });
-    HttpHandler::new(&builder.add_tool(roots).add_tool(chatty).build().unwrap())
+    HttpHandler::new(&builder.add(roots).add(chatty).build().unwrap())
 }
 
 #[tokio::test]
@@ -156,7 +156,7 @@ async fn a_call_whose_client_has_disconnected_cannot_send_requests() {
             "done"
         }
     });
-    let handler = handler(server().add_tool(late));
+    let handler = handler(server().add(late));
     let client = Client::with_session(&handler, "2025-11-25").await;
     {
         let mut call = std::pin::pin!(client.call(1, "late"));

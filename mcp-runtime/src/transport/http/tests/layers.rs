@@ -34,7 +34,7 @@ impl Layer for OnlyAda {
 async fn a_layer_knows_the_caller_and_replies_with_status_and_headers() {
     let callers = Arc::default();
     let hello = ToolDef::builder("hello").handler(|_: ToolCall| async { "hello" });
-    let builder = server().add_tool(hello).layers(Layers::new(vec![Arc::new(OnlyAda(Arc::clone(&callers)))]));
+    let builder = server().add(hello).layers(Layers::new(vec![Arc::new(OnlyAda(Arc::clone(&callers)))]));
     let handler = HttpHandler::new(
         &builder
             .http(|http| {

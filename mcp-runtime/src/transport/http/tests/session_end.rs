@@ -35,7 +35,7 @@ fn handler(client: &Arc<OnceLock<Client>>, dropped: &Arc<AtomicBool>) -> Arc<Htt
             std::future::pending::<&str>().await
         }
     });
-    HttpHandler::new(&server().add_tool(tool).build().expect("a server"))
+    HttpHandler::new(&server().add(tool).build().expect("a server"))
 }
 
 #[tokio::test]

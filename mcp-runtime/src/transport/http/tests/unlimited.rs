@@ -31,7 +31,7 @@ async fn a_server_with_maximal_limits_serves_and_stops() {
         .stdio(|stdio| stdio.max_line(usize::MAX))
         .lists(|lists| lists.page_size(usize::MAX))
         .http(|http| http.legacy_sse("/sse"))
-        .add_tool(tool)
+        .add(tool)
         .build()
         .expect("a server");
     let client = Client::with_session(&HttpHandler::new(&server), "2025-11-25").await;

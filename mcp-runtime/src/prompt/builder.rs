@@ -1,0 +1,216 @@
+//! Prompts made at run time: a name, arguments and a closure.
+
+use std::{collections::BTreeMap, fmt, future::Future};
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{IntoPromptResult, PromptResult};
+use crate::{
+    arguments::{
+        AnyArg, ArgumentCompletion, Completion, CompletionSource, attribute_fn::IntoOutput,
+        parse_text_argument,
+    },
+    context::Context,
+    error::ToolError,
+    item::{DynHandler, HandlerFuture, ItemSpec, async_handler, blocking_handler, impl_item_setters},
+    jsonrpc::ProtocolError,
+};
+
+/// One request for a prompt made at run time.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct PromptCall {
+    /// The arguments by name, among them all that are required.
+    pub arguments: BTreeMap<String, String>,
+    /// The context of the request.
+    pub context: Context,
+}
+
+impl PromptCall {
+    /// The argument `name` as a `T`, parsed like a parameter of that type; an absent one is `None` for an `Option`.
+    ///
+    /// # Errors
+    /// It is absent, or not a `T`: `-32602`, with a message that names it.
+    pub fn arg<T: DeserializeOwned>(&self, name: &str) -> Result<T, ToolError> {
+        let value = self.arguments.get(name).map(|text| text.clone().into());
+        parse_text_argument(value.as_ref())
+            .map_err(|error| ProtocolError::invalid_params(format!("`{name}`: {error}")).into())
+    }
+}
+
+/// An argument of a prompt made at run time.
+#[derive(Clone)]
+pub struct PromptArgument {
+    pub(crate) title: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) required: bool,
+    pub(crate) completion: ArgumentCompletion,
+}
+
+impl PromptArgument {
+    /// An optional argument of this name.
+    pub fn new(name: impl Into<String>) -> Self {
+        let source = CompletionSource::Choices(Vec::new());
+        let completion = ArgumentCompletion { argument: name.into().into(), source };
+        Self { title: None, description: None, required: false, completion }
+    }
+
+    /// An argument of an annotated prompt.
+    pub(crate) fn of(arg: &'static dyn AnyArg) -> Self {
+        Self {
+            title: arg.title().map(str::to_owned),
+            description: arg.description().map(str::to_owned),
+            required: arg.required(),
+            completion: ArgumentCompletion::of(arg),
+        }
+    }
+
+    /// The wire's `name`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.completion.argument
+    }
+
+    /// Sets the wire's `title`.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// Sets the wire's `description`.
+    #[must_use]
+    pub fn description(mut self, text: impl Into<String>) -> Self {
+        self.description = Some(text.into());
+        self
+    }
+
+    /// Makes it required: a request without it is an error, and the handler does not run.
+    #[must_use]
+    pub fn required(mut self) -> Self {
+        self.required = true;
+        self
+    }
+
+    /// Sets the values that completion offers; they match by prefix, ignoring case.
+    #[must_use]
+    pub fn complete<S: Into<String>>(mut self, values: impl IntoIterator<Item = S>) -> Self {
+        let values = values.into_iter().map(Into::into).collect();
+        self.completion.source = CompletionSource::Choices(values);
+        self
+    }
+
+    /// Sets the async function that completes it, and which does its own matching.
+    #[must_use]
+    pub fn complete_with<F, Fut, N>(mut self, complete: F) -> Self
+    where
+        F: Fn(Completion, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output: IntoOutput<Vec<String>, N>> + Send + 'static,
+    {
+        self.completion.source = CompletionSource::function(complete);
+        self
+    }
+}
+
+impl fmt::Debug for PromptArgument {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PromptArgument")
+            .field("name", &self.name())
+            .field("required", &self.required)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A prompt made at run time, to [add](crate::ServerBuilder::add) to a server.
+///
+/// ```
+/// use mcp_runtime::prompt::{PromptArgument, PromptCall, PromptDef};
+///
+/// let prompt = PromptDef::builder("review")
+///     .description("Reviews code.")
+///     .argument(PromptArgument::new("code").required())
+///     .argument(PromptArgument::new("tone").complete(["kind", "blunt"]))
+///     .handler(|call: PromptCall| async move { format!("Review this.\n\n{}", call.arguments["code"]) });
+/// assert_eq!(prompt.name(), "review");
+/// ```
+#[derive(Clone)]
+pub struct PromptDef {
+    pub(crate) item: ItemSpec,
+    pub(crate) arguments: Vec<PromptArgument>,
+    pub(crate) handler: DynHandler<PromptCall, PromptResult>,
+}
+
+impl PromptDef {
+    /// Starts building a prompt with this name.
+    pub fn builder(name: impl Into<String>) -> PromptBuilder {
+        let item = ItemSpec { name: name.into(), ..ItemSpec::default() };
+        PromptBuilder { item, arguments: Vec::new() }
+    }
+
+    /// The wire's `name`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.item.name
+    }
+}
+
+impl fmt::Debug for PromptDef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PromptDef")
+            .field("item", &self.item)
+            .field("arguments", &self.arguments)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Builds a [`PromptDef`](crate::prompt::PromptDef); its handler is the last step.
+#[derive(Debug, Clone)]
+#[must_use = "a prompt is complete with its handler"]
+pub struct PromptBuilder {
+    item: ItemSpec,
+    arguments: Vec<PromptArgument>,
+}
+
+impl_item_setters!(PromptBuilder, "prompt");
+
+impl PromptBuilder {
+    fn item_mut(&mut self) -> &mut ItemSpec {
+        &mut self.item
+    }
+
+    /// Adds a member to the entry's `_meta`.
+    pub fn meta(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.item.insert_meta(key.into(), value.into());
+        self
+    }
+
+    /// Adds an argument, after those before.
+    pub fn argument(mut self, argument: PromptArgument) -> Self {
+        self.arguments.push(argument);
+        self
+    }
+
+    /// Sets the handler and builds the prompt.
+    pub fn handler<F, Fut>(self, handler: F) -> PromptDef
+    where
+        F: Fn(PromptCall) -> Fut + Send + Sync + 'static,
+        Fut: HandlerFuture + Send + 'static,
+        Fut::Reply: IntoPromptResult,
+    {
+        self.build(async_handler(handler, Fut::Reply::into_prompt_result))
+    }
+
+    /// Sets a plain handler, which runs on the blocking pool, and builds the prompt.
+    pub fn blocking_handler<F, R>(self, handler: F) -> PromptDef
+    where
+        F: Fn(PromptCall) -> R + Send + Sync + 'static,
+        R: IntoPromptResult + 'static,
+    {
+        self.build(blocking_handler(handler, R::into_prompt_result))
+    }
+
+    fn build(self, handler: DynHandler<PromptCall, PromptResult>) -> PromptDef {
+        PromptDef { item: self.item, arguments: self.arguments, handler }
+    }
+}

@@ -85,7 +85,7 @@ fn routed(#[mcp(header = "Region")] region: String) -> String {
 
 /// Has a part that is compiled out
 #[mcp_tool]
-fn partly(a: u8, #[cfg(any())] _b: u8, c: u8) -> u8 {
+fn partly(a: u8, #[cfg(any())] b: u8, c: u8) -> u8 {
     a + c
 }
 

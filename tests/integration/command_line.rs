@@ -147,6 +147,12 @@ fn a_program_can_read_options_of_its_own_first() {
 }
 
 #[test]
+fn what_a_tool_prints_is_part_of_the_output_of_call() {
+    let printed = stdout(&["call", "prints"]);
+    assert!(printed.contains("a stray line\n") && printed.ends_with("printed\n"), "{printed}");
+}
+
+#[test]
 fn without_a_terminal_a_question_is_an_error_that_says_so() {
     let (code, message) = failure(&["call", "asks"]);
     assert_eq!(code, Some(1));

@@ -40,9 +40,14 @@ async fn wait(ctx: &Context, release: &Semaphore) -> &'static str {
 
 /// A server whose callers say in headers who they are, what they may do, and for how many milliseconds.
 fn builder() -> ServerBuilder {
+    builder_with(std::sync::Arc::new(Semaphore::new(0)))
+}
+
+/// The same, whose calls of `wait` this releases.
+fn builder_with(release: std::sync::Arc<Semaphore>) -> ServerBuilder {
     let builder =
         mcp_runtime::server!().resource::<secret>().resource::<news>().tool::<rule>().tool::<wait>();
-    builder.state(std::sync::Arc::new(Semaphore::new(0))).with_handle(drop).http(|http| {
+    builder.state(release).with_handle(drop).http(|http| {
         http.legacy_sse("/sse").caller(|parts| {
             let header = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok());
             let principal = Principal::new("test", header("x-user")?).with_scopes(header("x-scopes"));
@@ -133,7 +138,7 @@ async fn an_expired_caller_is_anonymous() {
 async fn the_call_of_an_expired_caller_goes_on_and_its_stream_is_resumed_by_the_same_principal() {
     within(async {
         let release = std::sync::Arc::new(Semaphore::new(0));
-        let (_server, served) = serve(builder().state(release.clone())).await;
+        let (_server, served) = serve(builder_with(release.clone())).await;
         let at = served.address;
         let session = session("ada", &served).await;
         let params = json!({ "name": "wait", "_meta": { "progressToken": 1 } });

@@ -71,6 +71,8 @@ mod docs {
     struct GracefulShutdown;
     #[doc = include_str!("../docs/behind-a-proxy.md")]
     struct BehindAProxy;
+    #[doc = include_str!("../docs/agents.md")]
+    struct Agents;
     #[doc = include_str!("../docs/from-rmcp.md")]
     struct FromRmcp;
     #[doc = include_str!("../docs/troubleshooting.md")]

@@ -37,6 +37,7 @@ pages! {
     logging = "logging.md";
     graceful_shutdown = "graceful-shutdown.md";
     behind_a_proxy = "behind-a-proxy.md";
+    agents = "agents.md";
     from_rmcp = "from-rmcp.md";
     troubleshooting = "troubleshooting.md";
     conformance = "conformance.md";

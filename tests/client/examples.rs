@@ -35,3 +35,19 @@ async fn the_client_example_lists_calls_and_reads_any_server() {
     let listed = tokio::task::spawn_blocking(move || run("client", &[fixture])).await.unwrap();
     assert!(listed.or_panic("the example").contains("tool echo\n"));
 }
+
+#[tokio::test]
+async fn the_agent_example_uses_two_servers_and_hides_the_third() {
+    let printed = tokio::task::spawn_blocking(|| run("agent", &[])).await.unwrap().or_panic("the example");
+    let lines: Vec<_> = printed.lines().collect();
+    assert_eq!(
+        lines[0],
+        "tools: shop__search shop__order shop__resources_list shop__resources_read \
+         shop__resources_templates_list prices__multiply"
+    );
+    assert_eq!(lines[1], "unavailable: away");
+    assert!(printed.contains("resource_link") && printed.contains("prices__multiply: 13.5\n"), "{printed}");
+    assert!(printed.contains("shop__order: not allowed"), "{printed}");
+    assert!(printed.contains("\"image/png\": 12000 bytes\n"), "{printed}");
+    assert!(printed.contains("calls: 4, failed_calls: 1, denied: 1"), "{printed}");
+}

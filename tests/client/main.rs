@@ -1,5 +1,6 @@
 //! The client: the same calls over every transport and in every revision, and what it does when servers misbehave.
 
+mod agent;
 mod examples;
 mod exchanges;
 mod http;

@@ -12,6 +12,7 @@ use super::{
         SampleRequest, UrlRequest, async_handler,
     },
     http_link::HeaderHook,
+    read_cache::ReadCacheBounds,
     target::{IntoTarget, Target},
 };
 use crate::{client_request::Root, protocol::Revision};
@@ -31,6 +32,7 @@ pub(super) struct ClientOptions {
     pub(super) hook: Option<HeaderHook>,
     #[cfg(feature = "client-oauth")]
     pub(super) oauth: Option<super::OAuth>,
+    pub(super) read_cache: ReadCacheBounds,
 }
 
 /// Connects to a server, with options; from [`Client::builder`].
@@ -65,6 +67,7 @@ impl ClientBuilder {
                 hook: None,
                 #[cfg(feature = "client-oauth")]
                 oauth: None,
+                read_cache: ReadCacheBounds::default(),
             },
             handlers: Handlers::default(),
             headers: Vec::new(),
@@ -102,6 +105,13 @@ impl ClientBuilder {
     /// Sets the largest message of the server in bytes; 64 MiB by default.
     pub fn max_message(mut self, bytes: usize) -> Self {
         self.options.max_message = bytes.max(1 << 10);
+        self
+    }
+
+    /// Sets how many contents of resources are kept, and how many bytes in all; 1,000 and 64 MiB by default. What was used
+    /// least recently is dropped first. Zero keeps nothing.
+    pub fn read_cache(mut self, entries: usize, bytes: usize) -> Self {
+        self.options.read_cache = ReadCacheBounds { entries, bytes };
         self
     }
 

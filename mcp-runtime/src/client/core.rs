@@ -17,6 +17,7 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use super::{
     Error,
@@ -32,6 +33,7 @@ use super::{
     negotiation::{self, Agreement, ServerFacts},
     outgoing::{OutgoingRequest, RawReply, RequestParams, notification_text},
     read_cache::ReadCache,
+    request_span::{RequestSpan, record_id},
     target::{BoxReader, BoxWriter, TargetKind},
 };
 use crate::{
@@ -157,6 +159,7 @@ impl Core {
             TargetKind::Invalid(error) => return Err(error),
         };
         let core = Arc::new(Self {
+            reads: ReadCache::new(options.read_cache),
             options,
             inbox: Arc::new(Inbox::new(handlers)),
             token: CancellationToken::new(),
@@ -166,7 +169,6 @@ impl Core {
             next_id: AtomicU64::new(1),
             log_level: Mutex::new(None),
             lists: ListCaches::default(),
-            reads: ReadCache::default(),
             tools: KnownTools::default(),
             subscriptions: SubscriptionState::default(),
         });
@@ -250,6 +252,14 @@ impl Core {
             LinkSource::Command(command) => Some(format!("{command:?}")),
             LinkSource::Url(url) => Some(url.clone()),
             LinkSource::Server(_) | LinkSource::Once => None,
+        }
+    }
+
+    /// The server's URL, if it has one.
+    pub(super) fn url(&self) -> Option<&str> {
+        match &self.source {
+            LinkSource::Url(url) => Some(url),
+            LinkSource::Command(_) | LinkSource::Server(_) | LinkSource::Once => None,
         }
     }
 
@@ -381,6 +391,18 @@ impl Core {
         params: RequestParams,
         options: &CallOptions,
     ) -> Result<String, Error> {
+        let span = RequestSpan::new(self, method, &params);
+        let result = self.send_request(method, params, options).instrument(span.0.clone()).await;
+        span.finish(method, &result);
+        result
+    }
+
+    async fn send_request(
+        &self,
+        method: &str,
+        params: RequestParams,
+        options: &CallOptions,
+    ) -> Result<String, Error> {
         let mut has_retried = false;
         loop {
             let connection = self.live_connection().await?;
@@ -433,6 +455,7 @@ impl Core {
             || options.progress_extends
             || (self.inbox.handlers.progress.is_some() && method == "tools/call");
         self.add_meta(&mut params, revision, wants_progress.then_some(id), &options.meta);
+        record_id(id);
         let mut request = OutgoingRequest::new(id, method, &params, revision);
         if link.is_http() && revision.is_modern() && method == "tools/call" {
             request.param_headers = self.tools.param_headers(&params.members)?;

@@ -87,6 +87,11 @@ pub enum Error {
         /// What is wrong with it.
         what: String,
     },
+    /// A rule of this program does not allow it; of the [`agent`](super::agent) module.
+    Denied {
+        /// What is not allowed; it names neither a URI nor an argument.
+        what: String,
+    },
     /// A function of this program that answers requests of the server failed.
     Handler {
         /// The method of the server's request.
@@ -107,6 +112,28 @@ impl Error {
 
     pub(super) fn unsupported(what: impl Into<String>) -> Self {
         Self::Unsupported { what: what.into() }
+    }
+
+    /// The kind of error, for telemetry: the code of a JSON-RPC error, a status of HTTP, or a word.
+    pub(super) fn kind(&self) -> String {
+        let word = match self {
+            Self::Protocol { code, .. } => return code.to_string(),
+            Self::Http { status, .. } => return status.to_string(),
+            Self::NotConnected { .. } => "not_connected",
+            Self::Unsupported { .. } => "unsupported",
+            Self::NotFound { .. } => "not_found",
+            Self::Unauthorized { .. } => "401",
+            Self::Forbidden { .. } => "403",
+            Self::Tool { .. } => "tool_error",
+            Self::Timeout { .. } => "timeout",
+            Self::Cancelled => "cancelled",
+            Self::Closed { .. } => "closed",
+            Self::TooLarge { .. } => "too_large",
+            Self::Invalid { .. } => "invalid",
+            Self::Denied { .. } => "denied",
+            Self::Handler { .. } => "handler",
+        };
+        word.to_owned()
     }
 
     /// The code of a JSON-RPC error.
@@ -176,6 +203,7 @@ impl fmt::Display for Error {
             Self::Http { status, body } if body.is_empty() => write!(f, "HTTP status {status}"),
             Self::Http { status, body } => write!(f, "HTTP status {status}: {body}"),
             Self::Invalid { what } => f.write_str(what),
+            Self::Denied { what } => write!(f, "not allowed: {what}"),
             Self::Handler { method, message } => write!(f, "the answer to `{method}` failed: {message}"),
         }
     }

@@ -111,6 +111,15 @@ pub(super) fn tls() -> Result<rustls::ClientConfig, Error> {
 }
 
 impl HttpLink {
+    /// How often the client has asked for authorization itself.
+    pub(super) fn authorizations(&self) -> u64 {
+        #[cfg(feature = "client-oauth")]
+        if let Some(authorizer) = &self.0.authorizer {
+            return authorizer.authorizations();
+        }
+        0
+    }
+
     pub(super) fn new(
         url: &str,
         options: &ClientOptions,

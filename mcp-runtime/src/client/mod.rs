@@ -19,6 +19,7 @@
 //! Clones of a [`Client`] share one connection, which ends with the last of them; with it ends the server's process, and
 //! what that has started.
 
+pub mod agent;
 mod builder;
 mod change_stream;
 mod child_process;
@@ -38,6 +39,7 @@ mod oauth;
 mod outgoing;
 mod pending_request;
 mod read_cache;
+mod request_span;
 mod result_types;
 mod rounds;
 mod target;
@@ -293,19 +295,8 @@ impl Client {
     pub fn read(&self, uri: impl Into<String>) -> PendingCall<ReadResult> {
         let uri = uri.into();
         self.request(move |core, options, refresh| async move {
-            let kept = if refresh { None } else { core.reads.get(&uri) };
-            if let Some(json) = kept {
-                return ReadResult::parse(&json);
-            }
-            require(&*core.connection()?, "resources")?;
-            let request = core.request_in_rounds("resources/read", params(json!({ "uri": uri })), &options);
-            let (json, in_rounds) = request.await.map_err(|error| error.of_resource(&uri))?;
-            let result = ReadResult::parse(&json)?;
-            // what depends on the user's answers is not the resource's
-            if !in_rounds {
-                core.reads.keep(&uri, &json);
-            }
-            Ok(result)
+            let (json, _) = core.read(&uri, refresh, None, &options).await?;
+            ReadResult::parse(&json)
         })
     }
 

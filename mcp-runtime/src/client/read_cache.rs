@@ -1,72 +1,194 @@
-//! Contents of resources that the server allows to keep, for as long as it says or until it reports a change.
+//! Contents of resources that the server allows to keep: for as long as it says, until it reports a change, and for the
+//! caller that received them. Readers of one URI at the same time share one request.
+//!
+//! See [caching](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching).
 
-use std::{collections::HashMap, time::Duration};
+use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
 
+use http::{HeaderMap, HeaderName};
 use serde::Deserialize;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-use super::inbox::Stale;
+use super::{
+    Error,
+    core::{CallOptions, Core, ServerLink, params},
+    inbox::Stale,
+    lists::require,
+};
 use crate::sync::Mutex;
 
-/// Bounds of what is kept.
-const MAX_KEPT: usize = 1000;
-const MAX_KEPT_BYTES: usize = 64 << 20;
+/// The longest time that a result is kept, so that its end can be computed: about a year.
+const LONGEST_TTL: Duration = Duration::from_millis(32_000_000_000);
+/// Headers that differ from request to request, and say nothing about the caller.
+const TRACE_HEADERS: [HeaderName; 3] = [
+    HeaderName::from_static("traceparent"),
+    HeaderName::from_static("tracestate"),
+    HeaderName::from_static("baggage"),
+];
 
-/// Results of `resources/read` by URI, as raw JSON.
-#[derive(Debug, Default)]
-pub(super) struct ReadCache(Mutex<KeptReads>);
+/// How much is kept.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReadCacheBounds {
+    pub(super) entries: usize,
+    pub(super) bytes: usize,
+}
+
+impl Default for ReadCacheBounds {
+    fn default() -> Self {
+        Self { entries: 1000, bytes: 64 << 20 }
+    }
+}
+
+/// For whom a result was made: a digest of what the client sends about its caller.
+type ReadCaller = [u8; 32];
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct ReadKey {
+    /// `None` for results that the server calls public.
+    principal: Option<ReadCaller>,
+    uri: String,
+}
+
+/// Where a result came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ReadFrom {
+    Cache,
+    /// From the request of another reader, which was in progress already.
+    OtherReader,
+    Server,
+}
+
+/// Results of `resources/read`, as raw JSON, and the requests for them that are in progress.
+#[derive(Debug)]
+pub(super) struct ReadCache {
+    bounds: ReadCacheBounds,
+    state: Mutex<ReadState>,
+}
 
 #[derive(Debug, Default)]
-struct KeptReads {
-    results: HashMap<String, KeptRead>,
+struct ReadState {
+    results: HashMap<ReadKey, KeptRead>,
+    flights: HashMap<ReadKey, Arc<ReadFlight>>,
     bytes: usize,
+    /// Counts uses, for finding what was used least recently.
+    uses: u64,
 }
 
 #[derive(Debug)]
 struct KeptRead {
-    json: String,
-    until: Instant,
+    json: Arc<str>,
+    received: Instant,
+    /// `None` if the server did not say.
+    ttl: Option<Duration>,
+    last_use: u64,
+}
+
+/// A request in progress: the reader that has the lock sends it, the others wait for the lock and find the result.
+#[derive(Debug, Default)]
+struct ReadFlight(tokio::sync::Mutex<Option<Result<Arc<str>, Error>>>);
+
+/// A reader's place in a flight. The last one to leave it without a result removes the flight.
+struct FlightSeat<'a> {
+    cache: &'a ReadCache,
+    key: ReadKey,
+    flight: Arc<ReadFlight>,
+}
+
+impl Drop for FlightSeat<'_> {
+    fn drop(&mut self) {
+        let mut state = self.cache.state.lock();
+        // the map's and this one
+        if state.is_current(&self.key, &self.flight) && Arc::strong_count(&self.flight) <= 2 {
+            state.flights.remove(&self.key);
+        }
+    }
+}
+
+/// The server's hints.
+#[derive(Deserialize)]
+struct ReadHints<'a> {
+    #[serde(rename = "ttlMs")]
+    ttl_ms: Option<f64>,
+    #[serde(rename = "cacheScope", borrow)]
+    scope: Option<Cow<'a, str>>,
 }
 
 impl ReadCache {
-    pub(super) fn get(&self, uri: &str) -> Option<String> {
-        let mut kept = self.0.lock();
-        let read = kept.results.get(uri)?;
-        if Instant::now() < read.until {
-            return Some(read.json.clone());
+    pub(super) fn new(bounds: ReadCacheBounds) -> Self {
+        Self { bounds, state: Mutex::default() }
+    }
+
+    /// What is kept for this caller, or for all; `fallback` is how long what has no lifetime of its own may be used.
+    fn get(&self, principal: ReadCaller, uri: &str, fallback: Option<Duration>) -> Option<Arc<str>> {
+        let mut state = self.state.lock();
+        state.uses += 1;
+        let now = state.uses;
+        for principal in [None, Some(principal)] {
+            let key = ReadKey { principal, uri: uri.to_owned() };
+            let Some(read) = state.results.get_mut(&key) else { continue };
+            // without a lifetime it is kept for those who have a fallback
+            let Some(ttl) = read.ttl.or(fallback) else { continue };
+            if read.received.elapsed() < ttl {
+                read.last_use = now;
+                return Some(read.json.clone());
+            }
+            state.remove(&key);
         }
-        kept.remove(uri);
         None
     }
 
-    /// Keeps a result that has a lifetime.
-    pub(super) fn keep(&self, uri: &str, json: &str) {
-        #[derive(Deserialize)]
-        struct Lifetime {
-            #[serde(rename = "ttlMs")]
-            ttl_ms: Option<f64>,
+    /// The flight for a URI: the one in progress, or a new one if there is none or it must be `new`.
+    fn join(&self, principal: ReadCaller, uri: &str, new: bool) -> FlightSeat<'_> {
+        let key = ReadKey { principal: Some(principal), uri: uri.to_owned() };
+        let mut state = self.state.lock();
+        if new {
+            state.flights.remove(&key);
         }
-        let lifetime = serde_json::from_str::<Lifetime>(json).ok().and_then(|lifetime| lifetime.ttl_ms);
-        let Some(millis) = lifetime.filter(|millis| *millis > 0.0) else { return };
-        if json.len() > MAX_KEPT_BYTES / 4 {
-            return;
-        }
-        let until = Instant::now() + Duration::from_millis(millis.min(3.2e10) as u64);
-        let mut kept = self.0.lock();
-        kept.remove(uri);
-        while kept.results.len() >= MAX_KEPT || kept.bytes + json.len() > MAX_KEPT_BYTES {
-            // what ends first
-            let first = kept.results.iter().min_by_key(|(_, read)| read.until).map(|(uri, _)| uri.clone());
-            let Some(first) = first else { return };
-            kept.remove(&first);
-        }
-        kept.bytes += json.len();
-        kept.results.insert(uri.to_owned(), KeptRead { json: json.to_owned(), until });
+        let flight = state.flights.entry(key.clone()).or_default().clone();
+        FlightSeat { cache: self, key, flight }
     }
 
+    /// Ends a flight, and keeps its result if the server allows and nothing was invalidated in between.
+    fn land(&self, seat: &FlightSeat<'_>, json: &Arc<str>, received: Instant, fallback: Option<Duration>) {
+        let mut state = self.state.lock();
+        if !state.is_current(&seat.key, &seat.flight) {
+            return;
+        }
+        state.flights.remove(&seat.key);
+        let Ok(hints) = serde_json::from_str::<ReadHints<'_>>(json) else { return };
+        let ttl = hints.ttl_ms.map(|millis| Duration::from_millis(millis.max(0.0) as u64).min(LONGEST_TTL));
+        let is_kept = ttl.or(fallback).is_some_and(|ttl| !ttl.is_zero());
+        // one that would displace most of the others is not worth it
+        if !is_kept || self.bounds.entries == 0 || json.len() > self.bounds.bytes / 4 {
+            return;
+        }
+        let is_public = hints.scope.as_deref() == Some("public");
+        let principal = seat.key.principal.filter(|_| !is_public);
+        let key = ReadKey { principal, uri: seat.key.uri.clone() };
+        state.remove(&key);
+        while state.results.len() >= self.bounds.entries || state.bytes + json.len() > self.bounds.bytes {
+            let oldest = state.results.iter().min_by_key(|(_, read)| read.last_use);
+            let Some(oldest) = oldest.map(|(key, _)| key.clone()) else { break };
+            state.remove(&oldest);
+        }
+        state.bytes += json.len();
+        state.uses += 1;
+        let read = KeptRead { json: json.clone(), received, ttl, last_use: state.uses };
+        state.results.insert(key, read);
+    }
+
+    /// Forgets what changed. Requests in progress may have an old answer: it is not kept, and later readers send their
+    /// own.
     pub(super) fn invalidate(&self, stale: Stale<'_>) {
         match stale {
-            Stale::Resource(uri) => self.0.lock().remove(uri),
+            Stale::Resource(uri) => {
+                let mut state = self.state.lock();
+                state.flights.retain(|key, _| key.uri != uri);
+                let keys: Vec<_> = state.results.keys().filter(|key| key.uri == uri).cloned().collect();
+                keys.iter().for_each(|key| state.remove(key));
+            }
             // a resource may be gone, or be another one
             Stale::Resources => self.clear(),
             Stale::Tools | Stale::Prompts => {}
@@ -74,14 +196,198 @@ impl ReadCache {
     }
 
     pub(super) fn clear(&self) {
-        *self.0.lock() = KeptReads::default();
+        *self.state.lock() = ReadState::default();
     }
 }
 
-impl KeptReads {
-    fn remove(&mut self, uri: &str) {
-        if let Some(read) = self.results.remove(uri) {
+impl ReadState {
+    fn remove(&mut self, key: &ReadKey) {
+        if let Some(read) = self.results.remove(key) {
             self.bytes -= read.json.len();
         }
+    }
+
+    fn is_current(&self, key: &ReadKey, flight: &Arc<ReadFlight>) -> bool {
+        self.flights.get(key).is_some_and(|current| Arc::ptr_eq(current, flight))
+    }
+}
+
+impl Core {
+    /// Reads a resource: what is kept, unless `refresh`, or else from the server. `fallback` is how long a result is kept
+    /// if the server says nothing about it; without it, such results are not kept.
+    pub(super) async fn read(
+        &self,
+        uri: &str,
+        refresh: bool,
+        fallback: Option<Duration>,
+        options: &CallOptions,
+    ) -> Result<(Arc<str>, ReadFrom), Error> {
+        require(&*self.connection()?, "resources")?;
+        // a result may depend on the request's own `_meta`
+        if !options.meta.is_empty() {
+            let (json, _) = self.read_from_server(uri, options).await?;
+            return Ok((json, ReadFrom::Server));
+        }
+        let principal = self.principal();
+        if !refresh && let Some(json) = self.reads.get(principal, uri, fallback) {
+            return Ok((json, ReadFrom::Cache));
+        }
+        // progress of another reader's request would not be reported
+        let seat = self.reads.join(principal, uri, refresh || options.on_progress.is_some());
+        let mut landed = seat.flight.0.lock().await;
+        if let Some(result) = &*landed {
+            return Ok((result.clone()?, ReadFrom::OtherReader));
+        }
+        let result = self.read_from_server(uri, options).await;
+        let received = Instant::now();
+        match &result {
+            // what depends on the user's answers is not the resource's
+            Ok((_, true)) => {}
+            Ok((json, false)) => {
+                *landed = Some(Ok(json.clone()));
+                // a caller that changed in between may be the one that the result is for
+                if self.principal() == principal {
+                    self.reads.land(&seat, json, received, fallback);
+                }
+            }
+            // other readers have limits of their own
+            Err(Error::Timeout { .. } | Error::Cancelled) => {}
+            Err(error) => *landed = Some(Err(error.clone())),
+        }
+        drop(landed);
+        Ok((result?.0, ReadFrom::Server))
+    }
+
+    async fn read_from_server(&self, uri: &str, options: &CallOptions) -> Result<(Arc<str>, bool), Error> {
+        let members = params(json!({ "uri": uri }));
+        let read = self.request_in_rounds("resources/read", members, options).await;
+        let (json, in_rounds) = read.map_err(|error| error.of_resource(uri))?;
+        Ok((json.into(), in_rounds))
+    }
+
+    /// The caller, as far as the server can tell callers apart: by the headers that the program sends, and by the user who
+    /// has authorized the client.
+    fn principal(&self) -> ReadCaller {
+        let authorizations = match self.connection().as_deref().map(|connection| &*connection.link) {
+            Ok(ServerLink::Http(link)) => link.authorizations(),
+            _ => 0,
+        };
+        let mut headers = HeaderMap::new();
+        match &self.options.hook {
+            Some(hook) => hook(&mut headers),
+            None if authorizations == 0 => return ReadCaller::default(),
+            None => {}
+        }
+        let mut pairs: Vec<_> = headers
+            .iter()
+            .filter(|(name, _)| !TRACE_HEADERS.contains(name))
+            .map(|(name, value)| (name.as_str(), value.as_bytes()))
+            .collect();
+        pairs.sort_unstable();
+        let mut digest = Sha256::new();
+        digest.update(authorizations.to_le_bytes());
+        for (name, value) in pairs {
+            for part in [name.as_bytes(), value] {
+                digest.update((part.len() as u64).to_le_bytes());
+                digest.update(part);
+            }
+        }
+        digest.finalize().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ADA: ReadCaller = [1; 32];
+    const BEN: ReadCaller = [2; 32];
+    const HOUR: Option<Duration> = Some(Duration::from_secs(3600));
+
+    fn cache(entries: usize, bytes: usize) -> ReadCache {
+        ReadCache::new(ReadCacheBounds { entries, bytes })
+    }
+
+    fn keep(cache: &ReadCache, principal: ReadCaller, uri: &str, json: &str) {
+        let seat = cache.join(principal, uri, false);
+        cache.land(&seat, &json.into(), Instant::now(), None);
+    }
+
+    #[test]
+    fn what_was_used_least_recently_goes_first() {
+        let cache = cache(3, 1 << 20);
+        for uri in ["a", "b", "c"] {
+            keep(&cache, ADA, uri, r#"{"ttlMs":60000}"#);
+        }
+        assert!(cache.get(ADA, "a", None).is_some());
+        keep(&cache, ADA, "d", r#"{"ttlMs":60000}"#);
+        let kept = ["a", "b", "c", "d"].map(|uri| cache.get(ADA, uri, None).is_some());
+        assert_eq!(kept, [true, false, true, true]);
+    }
+
+    #[test]
+    fn the_budget_in_bytes_holds() {
+        let cache = cache(1000, 1000);
+        let of = |length: usize| format!(r#"{{"ttlMs":60000,"x":"{}"}}"#, "x".repeat(length - 23));
+        for number in 0..20 {
+            keep(&cache, ADA, &number.to_string(), &of(200));
+            assert!(cache.state.lock().bytes <= 1000);
+        }
+        assert_eq!(cache.state.lock().results.len(), 5);
+        keep(&cache, ADA, "large", &of(300));
+        assert!(cache.get(ADA, "large", None).is_none());
+        assert_eq!(cache.state.lock().results.len(), 5);
+    }
+
+    #[test]
+    fn private_results_are_kept_for_their_caller_and_public_ones_for_all() {
+        let cache = cache(10, 1 << 20);
+        keep(&cache, ADA, "private", r#"{"ttlMs":60000,"cacheScope":"private"}"#);
+        keep(&cache, ADA, "silent", r#"{"ttlMs":60000}"#);
+        keep(&cache, ADA, "public", r#"{"ttlMs":60000,"cacheScope":"public"}"#);
+        assert!(["private", "silent", "public"].iter().all(|uri| cache.get(ADA, uri, None).is_some()));
+        let others = ["private", "silent", "public"].map(|uri| cache.get(BEN, uri, None).is_some());
+        assert_eq!(others, [false, false, true]);
+    }
+
+    #[test]
+    fn a_result_without_a_lifetime_is_kept_only_for_those_who_have_a_fallback() {
+        let cache = cache(10, 1 << 20);
+        let land = |uri: &str, json: &str, fallback| {
+            let seat = cache.join(ADA, uri, false);
+            cache.land(&seat, &json.into(), Instant::now(), fallback);
+        };
+        land("a", "{}", None);
+        assert!(cache.get(ADA, "a", HOUR).is_none());
+        land("b", "{}", HOUR);
+        assert!(cache.get(ADA, "b", None).is_none() && cache.get(ADA, "b", HOUR).is_some());
+        land("c", r#"{"ttlMs":0}"#, HOUR);
+        assert!(cache.get(ADA, "c", HOUR).is_none(), "the server says that it is stale");
+    }
+
+    #[test]
+    fn what_changes_while_it_is_read_is_not_kept() {
+        let cache = cache(10, 1 << 20);
+        for stale in [Stale::Resource("a"), Stale::Resources] {
+            let seat = cache.join(ADA, "a", false);
+            cache.invalidate(stale);
+            assert!(
+                !Arc::ptr_eq(&seat.flight, &cache.join(ADA, "a", false).flight),
+                "a new reader asks again"
+            );
+            cache.land(&seat, &r#"{"ttlMs":60000}"#.into(), Instant::now(), None);
+            assert!(cache.get(ADA, "a", None).is_none());
+        }
+    }
+
+    #[test]
+    fn a_flight_without_readers_is_forgotten() {
+        let cache = cache(10, 1 << 20);
+        let (first, second) = (cache.join(ADA, "a", false), cache.join(ADA, "a", false));
+        assert!(Arc::ptr_eq(&first.flight, &second.flight));
+        drop(first);
+        assert_eq!(cache.state.lock().flights.len(), 1);
+        drop(second);
+        assert_eq!(cache.state.lock().flights.len(), 0);
     }
 }

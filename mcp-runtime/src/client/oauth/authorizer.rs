@@ -3,6 +3,7 @@
 
 use std::{
     fmt,
+    sync::atomic::{AtomicU64, Ordering},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -105,6 +106,8 @@ pub(in crate::client) struct Authorizer {
     http: reqwest::Client,
     /// One flight.
     kept: tokio::sync::Mutex<KeptTokens>,
+    /// Counts authorizations, after each of which the user may be another one.
+    authorizations: AtomicU64,
 }
 
 impl fmt::Debug for Authorizer {
@@ -118,7 +121,13 @@ impl Authorizer {
         let server: Url = server.parse().map_err(|_| Error::invalid(format!("`{server}` is not a URL")))?;
         let kept = oauth.store.load(server.as_str()).map_err(|error| store_error(&error))?;
         let kept = kept.and_then(|kept| serde_json::from_value(kept).ok()).unwrap_or_default();
-        Ok(Self { oauth, server, http: http_client()?, kept: tokio::sync::Mutex::new(kept) })
+        Ok(Self {
+            oauth,
+            server,
+            http: http_client()?,
+            kept: tokio::sync::Mutex::new(kept),
+            authorizations: AtomicU64::new(0),
+        })
     }
 
     /// The token to send; one that is about to end is renewed first. `None`: the server has not been asked yet.
@@ -161,7 +170,12 @@ impl Authorizer {
                 return Ok(());
             }
         }
+        self.authorizations.fetch_add(1, Ordering::SeqCst);
         self.authorize(&mut kept, challenge, resource.as_ref(), &server).await
+    }
+
+    pub(in crate::client) fn authorizations(&self) -> u64 {
+        self.authorizations.load(Ordering::SeqCst)
     }
 
     async fn authorization_server(

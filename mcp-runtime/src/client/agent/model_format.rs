@@ -1,0 +1,136 @@
+//! Tools in the form that the APIs of models take: names of the characters that they allow, and schemas of objects.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Map, Value, json};
+
+use super::artifact::hex_digest;
+
+/// The longest name that all of these APIs take.
+const MAX_NAME: usize = 64;
+/// Names that are remembered; after so many, those that are not used any more are forgotten with the rest.
+const MAX_NAMES: usize = 100_000;
+/// Keywords that APIs refuse at the top of a schema.
+const COMBINATORS: [&str; 3] = ["anyOf", "oneOf", "allOf"];
+
+/// Which names stand for which tools. Once a name was given, it stays.
+#[derive(Debug, Default)]
+pub(super) struct ModelNames {
+    by_tool: HashMap<String, String>,
+    by_name: HashMap<String, String>,
+}
+
+impl ModelNames {
+    /// The tool that a name stands for.
+    pub(super) fn tool(&self, name: &str) -> Option<&str> {
+        self.by_name.get(name).map(String::as_str)
+    }
+
+    /// Names for these tools, in their order.
+    pub(super) fn names(&mut self, tools: &[&str]) -> Vec<String> {
+        if self.by_tool.len() > MAX_NAMES {
+            *self = Self::default();
+        }
+        // a tool whose own name is allowed has it
+        let own: HashSet<&str> = tools.iter().copied().filter(|tool| is_allowed(tool)).collect();
+        let mut name_of = |tool: &str| {
+            if own.contains(tool) {
+                return tool.to_owned();
+            }
+            if let Some(known) = self.by_tool.get(tool).filter(|known| !own.contains(known.as_str())) {
+                return known.clone();
+            }
+            let plain = allowed(tool, MAX_NAME);
+            let is_free = plain.len() <= MAX_NAME
+                && tool.chars().count() <= MAX_NAME
+                && !own.contains(plain.as_str())
+                && !self.by_name.contains_key(&plain);
+            let name = if is_free {
+                plain
+            } else {
+                format!("{}_{}", allowed(tool, MAX_NAME - 9), &hex_digest(tool.as_bytes())[..8])
+            };
+            self.by_tool.insert(tool.to_owned(), name.clone());
+            self.by_name.insert(name.clone(), tool.to_owned());
+            name
+        };
+        tools.iter().map(|tool| name_of(tool)).collect()
+    }
+}
+
+fn is_allowed_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '-'
+}
+
+fn is_allowed(name: &str) -> bool {
+    !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_allowed_char)
+}
+
+fn allowed(name: &str, length: usize) -> String {
+    name.chars().take(length).map(|c| if is_allowed_char(c) { c } else { '_' }).collect()
+}
+
+/// The schema of a tool's arguments as an object with properties, which is what these APIs require. Alternatives at the
+/// top, which they refuse, become optional properties: the server checks the arguments in any case.
+pub(super) fn model_schema(schema: &Value) -> Value {
+    let mut object = schema.as_object().cloned().unwrap_or_default();
+    object.remove("$schema");
+    let mut properties = match object.remove("properties") {
+        Some(Value::Object(properties)) => properties,
+        _ => Map::new(),
+    };
+    for combinator in COMBINATORS {
+        let Some(Value::Array(branches)) = object.remove(combinator) else { continue };
+        let of_branches =
+            branches.into_iter().filter_map(|mut branch| branch.get_mut("properties").map(Value::take));
+        for branch in of_branches {
+            let Value::Object(branch) = branch else { continue };
+            for (name, property) in branch {
+                properties.entry(name).or_insert(property);
+            }
+        }
+    }
+    object.insert("type".to_owned(), json!("object"));
+    object.insert("properties".to_owned(), Value::Object(properties));
+    Value::Object(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_allowed_distinct_and_stay() {
+        let mut names = ModelNames::default();
+        let long = format!("shop.{}", "x".repeat(100));
+        let tools = ["shop.buy", "shop_buy", "shop/buy", &long, "tee.größe"];
+        let first = names.names(&tools);
+        assert!(first.iter().all(|name| is_allowed(name)), "{first:?}");
+        assert_eq!(first.iter().collect::<HashSet<_>>().len(), tools.len(), "{first:?}");
+        assert_eq!(first[1], "shop_buy", "a name that is allowed stays as it is");
+        assert_eq!(names.names(&tools), first);
+        // also when the others are away
+        assert_eq!(names.names(&["shop/buy"]), [first[2].clone()]);
+        assert_eq!(names.tool(&first[3]), Some(&*long));
+        assert_eq!(ModelNames::default().names(&["files.read"]), ["files_read"]);
+    }
+
+    #[test]
+    fn schemas_become_objects_without_alternatives_at_the_top() {
+        assert_eq!(model_schema(&Value::Null), json!({ "type": "object", "properties": {} }));
+        assert_eq!(model_schema(&json!({ "type": "object" })), json!({ "type": "object", "properties": {} }));
+        let schema = json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "type": "object",
+            "properties": { "a": { "type": "string" } },
+            "required": ["a"],
+            "anyOf": [{ "properties": { "b": { "type": "integer" } } }, { "required": ["a"] }],
+        });
+        let expected = json!({
+            "type": "object",
+            "properties": { "a": { "type": "string" }, "b": { "type": "integer" } },
+            "required": ["a"],
+        });
+        assert_eq!(model_schema(&schema), expected);
+    }
+}

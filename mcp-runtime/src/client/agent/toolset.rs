@@ -1,0 +1,779 @@
+//! Servers as one set of tools: every server has a namespace, and one that is not there hides its own tools and no others.
+
+use std::{
+    fmt,
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use serde_json::{Map, Value, json};
+use tokio::{task::JoinSet, time::timeout};
+
+use super::{
+    Artifact, ArtifactRef, Artifacts, ToolsetResult,
+    artifact::{ArtifactSource, filename_of},
+    model_format::{ModelNames, model_schema},
+    resource_tools::{
+        RESOURCES_LIST, RESOURCES_READ, RESOURCES_TEMPLATES_LIST, page, resource_entry, template_entry,
+    },
+    tool_source::{SourceEntry, ToolSource},
+    toolset_result::Sieve,
+};
+use crate::{
+    client::{
+        Client, Error, ReadResult, ToolInfo, core::CallOptions, read_cache::ReadFrom,
+        request_span::uri_digest,
+    },
+    content::{Content, ResourceLink},
+    store::StoreFuture,
+    sync::Mutex,
+};
+
+/// Links of one result that are read.
+const MAX_READ_LINKS: usize = 16;
+
+type ToolFilter = Arc<dyn Fn(&ToolInfo) -> bool + Send + Sync>;
+type CallRule = Arc<dyn Fn(&str, &Value) -> bool + Send + Sync>;
+type UriRule = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+
+/// The tools of one or several servers under names with namespaces, such as `files.search`, with functions that make
+/// their resources usable; clones share connections and counters.
+///
+/// Made by [`Client::toolset`]; see the [module](super).
+#[derive(Clone)]
+pub struct Toolset {
+    members: Vec<Member>,
+    artifacts: Artifacts,
+    /// Whether the program chose the artifacts.
+    has_own_artifacts: bool,
+    list_timeout: Duration,
+    shared: Arc<SharedState>,
+}
+
+#[derive(Default)]
+struct SharedState {
+    names: Mutex<ModelNames>,
+    counters: CounterCells,
+}
+
+/// A server with what the program allows of it.
+#[derive(Clone)]
+struct Member {
+    source: Arc<ToolSource>,
+    separator: Arc<str>,
+    filters: Vec<ToolFilter>,
+    call_rules: Vec<CallRule>,
+    uri_rules: Vec<UriRule>,
+    read_ttl: Duration,
+    max_read_link: u64,
+}
+
+/// A tool in a toolset.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolsetTool {
+    name: String,
+    info: ToolInfo,
+}
+
+impl ToolsetTool {
+    /// Its name in the toolset, with the namespace.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The server's definition, with the server's name for it.
+    #[must_use]
+    pub fn info(&self) -> &ToolInfo {
+        &self.info
+    }
+}
+
+/// What a toolset has counted since it was made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ToolsetCounters {
+    /// Calls.
+    pub calls: u64,
+    /// Calls with an error, or a result that says so.
+    pub failed_calls: u64,
+    /// Calls and reads that a rule of the program refused.
+    pub denied: u64,
+    /// Reads that were answered from the cache, or by the request of another reader.
+    pub cache_hits: u64,
+    /// Reads that the server answered.
+    pub cache_misses: u64,
+    /// Artifacts that were stored.
+    pub artifacts: u64,
+    /// Their size.
+    pub artifact_bytes: u64,
+    /// Artifacts that were gone and fetched again.
+    pub artifacts_fetched_again: u64,
+}
+
+macro_rules! counter_cells {
+    ($($counter:ident => $event:literal),*) => {
+        #[derive(Default)]
+        pub(super) struct CounterCells {
+            $($counter: AtomicU64,)*
+        }
+
+        impl CounterCells {
+            $(fn $counter(&self, number: u64) {
+                self.$counter.fetch_add(number, Ordering::Relaxed);
+                // the prefix makes a metric of it where the subscriber is one of OpenTelemetry's
+                tracing::debug!({ concat!("monotonic_counter.", $event) } = number);
+            })*
+
+            fn read(&self) -> ToolsetCounters {
+                ToolsetCounters { $($counter: self.$counter.load(Ordering::Relaxed),)* }
+            }
+        }
+    };
+}
+
+counter_cells! {
+    calls => "mcp.client.toolset.calls",
+    failed_calls => "mcp.client.toolset.failed_calls",
+    denied => "mcp.client.toolset.denied",
+    cache_hits => "mcp.client.cache.hits",
+    cache_misses => "mcp.client.cache.misses",
+    artifacts => "mcp.client.artifacts",
+    artifact_bytes => "mcp.client.artifact.bytes",
+    artifacts_fetched_again => "mcp.client.artifacts.fetched_again"
+}
+
+impl CounterCells {
+    pub(super) fn stored_artifact(&self, bytes: u64) {
+        self.artifacts(1);
+        self.artifact_bytes(bytes);
+    }
+}
+
+impl fmt::Debug for Toolset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let namespaces: Vec<_> = self.members.iter().map(|member| &member.source.namespace).collect();
+        f.debug_struct("Toolset").field("namespaces", &namespaces).finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// The server's tools for a model, named `namespace.tool`. Where the server has resources, there are also
+    /// `namespace.resources_list`, `namespace.resources_read` and `namespace.resources_templates_list`.
+    pub fn toolset(&self, namespace: impl Into<String>) -> Toolset {
+        Toolset::of(ToolSource::new(namespace.into(), Some(self.clone()), None))
+    }
+}
+
+impl Toolset {
+    fn of(source: ToolSource) -> Self {
+        let member = Member {
+            source: Arc::new(source),
+            separator: ".".into(),
+            filters: Vec::new(),
+            call_rules: Vec::new(),
+            uri_rules: Vec::new(),
+            read_ttl: Duration::from_secs(3600),
+            max_read_link: 0,
+        };
+        Self {
+            members: vec![member],
+            artifacts: Artifacts::memory(),
+            has_own_artifacts: false,
+            list_timeout: Duration::from_secs(30),
+            shared: Arc::default(),
+        }
+    }
+
+    /// The tools of a server that is connected when it is first needed, and again when its connection has ended: after half
+    /// a second at first, after 30 seconds at most. Until then it has no tools.
+    pub fn connecting<F, Fut>(namespace: impl Into<String>, connect: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Client, Error>> + Send + 'static,
+    {
+        Self::of(ToolSource::new(namespace.into(), None, Some(Box::new(move || Box::pin(connect())))))
+    }
+
+    /// One toolset of several.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`]: a name could be of two servers, because they have one namespace, or one that begins with
+    /// another's; or two of the toolsets have artifacts of their own.
+    pub fn merge(toolsets: impl IntoIterator<Item = Self>) -> Result<Self, Error> {
+        let mut merged: Option<Self> = None;
+        for toolset in toolsets {
+            let Some(merged) = &mut merged else {
+                merged = Some(toolset);
+                continue;
+            };
+            if merged.has_own_artifacts && toolset.has_own_artifacts {
+                return Err(Error::invalid(
+                    "two toolsets have artifacts of their own\ncall `artifacts` on the merged toolset",
+                ));
+            }
+            if toolset.has_own_artifacts {
+                merged.artifacts = toolset.artifacts;
+                merged.has_own_artifacts = true;
+            }
+            merged.list_timeout = merged.list_timeout.max(toolset.list_timeout);
+            merged.members.extend(toolset.members);
+        }
+        let mut merged = merged.ok_or_else(|| Error::invalid("the list of toolsets to merge is empty"))?;
+        merged.shared = Arc::default();
+        merged.check_names()?;
+        Ok(merged)
+    }
+
+    /// Names must lead to one server.
+    fn check_names(&self) -> Result<(), Error> {
+        let prefixes: Vec<_> = self.members.iter().map(Member::prefix).collect();
+        for (number, prefix) in prefixes.iter().enumerate() {
+            if self.members[number].source.namespace.is_empty() {
+                return Err(Error::invalid("a namespace is empty"));
+            }
+            let other = prefixes
+                .iter()
+                .enumerate()
+                .find(|(other, with)| *other != number && with.starts_with(prefix));
+            if let Some((other, _)) = other {
+                let namespace = |number: usize| &self.members[number].source.namespace;
+                return Err(Error::invalid(format!(
+                    "the namespaces `{}` and `{}` collide\nchoose others, or another separator",
+                    namespace(number),
+                    namespace(other)
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn each(mut self, change: impl Fn(&mut Member)) -> Self {
+        self.members.iter_mut().for_each(change);
+        self
+    }
+
+    /// Sets what stands between a namespace and a name, of all servers in this toolset; `.` by default.
+    #[must_use]
+    pub fn separator(self, separator: &str) -> Self {
+        self.each(|member| member.separator = separator.into())
+    }
+
+    /// Leaves out the tools for which `keep` is false; they cannot be called either. The functions for resources are asked
+    /// for as well.
+    #[must_use]
+    pub fn filter(self, keep: impl Fn(&ToolInfo) -> bool + Send + Sync + 'static) -> Self {
+        let keep: ToolFilter = Arc::new(keep);
+        self.each(|member| member.filters.push(keep.clone()))
+    }
+
+    /// Leaves out all tools but those whose names, without the namespace, match a pattern: `*` is any text, `?` one
+    /// character.
+    #[must_use]
+    pub fn only<P: Into<String>>(self, patterns: impl IntoIterator<Item = P>) -> Self {
+        let patterns: Vec<String> = patterns.into_iter().map(Into::into).collect();
+        self.filter(move |tool| patterns.iter().any(|pattern| matches(pattern, tool.name())))
+    }
+
+    /// Leaves out the tools whose names, without the namespace, match a pattern; see [`only`](Self::only).
+    #[must_use]
+    pub fn except<P: Into<String>>(self, patterns: impl IntoIterator<Item = P>) -> Self {
+        let patterns: Vec<String> = patterns.into_iter().map(Into::into).collect();
+        self.filter(move |tool| !patterns.iter().any(|pattern| matches(pattern, tool.name())))
+    }
+
+    /// Refuses calls for which `allow` is false; it gets the tool's name in this toolset, and the arguments.
+    #[must_use]
+    pub fn allow_calls(self, allow: impl Fn(&str, &Value) -> bool + Send + Sync + 'static) -> Self {
+        let allow: CallRule = Arc::new(allow);
+        self.each(|member| member.call_rules.push(allow.clone()))
+    }
+
+    /// Refuses to read, and does not list, resources for whose URI `allow` is false.
+    #[must_use]
+    pub fn allow_resources(self, allow: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        let allow: UriRule = Arc::new(allow);
+        self.each(|member| member.uri_rules.push(allow.clone()))
+    }
+
+    /// Sets how long contents of resources are used if their server says nothing about it; an hour by default. Changes that
+    /// the server reports end it in any case.
+    #[must_use]
+    pub fn read_ttl(self, ttl: Duration) -> Self {
+        self.each(|member| member.read_ttl = ttl)
+    }
+
+    /// Reads the resources that results link to, if their links say that they have at most this size; by default none is
+    /// read.
+    #[must_use]
+    pub fn read_links(self, max_bytes: u64) -> Self {
+        self.each(|member| member.max_read_link = max_bytes)
+    }
+
+    /// Sets where artifacts are stored, with their scope and limits; in memory by default.
+    #[must_use]
+    pub fn artifacts(mut self, artifacts: Artifacts) -> Self {
+        self.artifacts = artifacts;
+        self.has_own_artifacts = true;
+        self
+    }
+
+    /// Sets how long a server may take to list its tools, and to be connected, before it counts as not there; 30 seconds by
+    /// default.
+    #[must_use]
+    pub fn list_timeout(mut self, limit: Duration) -> Self {
+        self.list_timeout = limit;
+        self
+    }
+
+    /// The tools of all servers that are there; see [`unavailable`](Self::unavailable) for those that are not.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`]: the separator makes namespaces collide.
+    pub async fn tools(&self) -> Result<Vec<ToolsetTool>, Error> {
+        self.check_names()?;
+        let mut listing = JoinSet::new();
+        for (number, member) in self.members.iter().enumerate() {
+            let (source, limit) = (member.source.clone(), self.list_timeout);
+            listing.spawn(async move {
+                let listed = timeout(limit, source.list()).await.unwrap_or_else(|_| {
+                    let late = Err(Error::Timeout { after: limit });
+                    source.note(&late);
+                    late
+                });
+                if let Err(error) = &listed {
+                    tracing::warn!(
+                        namespace = source.namespace,
+                        "error.type" = error.kind(),
+                        "a server is not available: its tools are left out"
+                    );
+                    *source.failure.lock() = Some(error.clone());
+                }
+                (number, listed)
+            });
+        }
+        let mut listed = vec![None; self.members.len()];
+        while let Some(joined) = listing.join_next().await {
+            // a task that panicked has listed nothing
+            if let Ok((number, Ok(entries))) = joined {
+                listed[number] = Some(entries);
+            }
+        }
+        let with_entries = self.members.iter().zip(listed);
+        let tools = with_entries.flat_map(|(member, entries)| {
+            let entries = entries.map(|entries| entries.to_vec()).unwrap_or_default();
+            let shown = entries.into_iter().filter(|entry| member.shows(&entry.info));
+            shown.map(|entry| ToolsetTool {
+                name: format!("{}{}", member.prefix(), entry.info.name()),
+                info: entry.info,
+            })
+        });
+        Ok(tools.collect())
+    }
+
+    /// The namespaces of the servers that were not there when they were last used, and why.
+    #[must_use]
+    pub fn unavailable(&self) -> Vec<(String, Error)> {
+        let failed = self.members.iter().filter_map(|member| {
+            let error = member.source.failure.lock().clone()?;
+            Some((member.source.namespace.clone(), error))
+        });
+        failed.collect()
+    }
+
+    /// The numbers that this toolset has counted.
+    #[must_use]
+    pub fn counters(&self) -> ToolsetCounters {
+        self.shared.counters.read()
+    }
+
+    /// The tools as the `tools` of Anthropic's Messages API. Names have only characters that it takes;
+    /// [`call`](Self::call) knows them.
+    ///
+    /// # Errors
+    /// As [`tools`](Self::tools).
+    pub async fn anthropic(&self) -> Result<Vec<Value>, Error> {
+        self.export(|name, description, schema| {
+            json!({ "name": name, "description": description, "input_schema": schema })
+        })
+        .await
+    }
+
+    /// The tools as the `tools` of OpenAI's Responses API. Names have only characters that it takes;
+    /// [`call`](Self::call) knows them.
+    ///
+    /// # Errors
+    /// As [`tools`](Self::tools).
+    pub async fn openai(&self) -> Result<Vec<Value>, Error> {
+        self.export(|name, description, schema| {
+            json!({
+                "type": "function",
+                "name": name,
+                "description": description,
+                "parameters": schema,
+                "strict": false,
+            })
+        })
+        .await
+    }
+
+    /// The tools as the `tools` of OpenAI's Chat Completions API; otherwise as [`openai`](Self::openai).
+    ///
+    /// # Errors
+    /// As [`tools`](Self::tools).
+    pub async fn openai_chat(&self) -> Result<Vec<Value>, Error> {
+        self.export(|name, description, schema| {
+            let function = json!({ "name": name, "description": description, "parameters": schema });
+            json!({ "type": "function", "function": function })
+        })
+        .await
+    }
+
+    async fn export(&self, write: impl Fn(&str, &str, Value) -> Value) -> Result<Vec<Value>, Error> {
+        let tools = self.tools().await?;
+        let own_names: Vec<&str> = tools.iter().map(ToolsetTool::name).collect();
+        let names = self.shared.names.lock().names(&own_names);
+        let exported = tools.iter().zip(&names).map(|(tool, name)| {
+            let description = tool.info.description().unwrap_or_else(|| tool.info.title());
+            write(name, description, model_schema(tool.info.input_schema()))
+        });
+        Ok(exported.collect())
+    }
+
+    /// Calls a tool by its name in this toolset, or by the name that a model got; the arguments are an object, or its JSON
+    /// as text.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`]: the toolset has no such tool, or the arguments are not an object. [`Error::Denied`]: a rule refuses the
+    /// call. Others as of [`Client::call`]. A tool that fails is not an error: its result has `is_error`.
+    pub async fn call(&self, name: &str, arguments: impl Into<Value>) -> Result<ToolsetResult, Error> {
+        let counters = &self.shared.counters;
+        counters.calls(1);
+        // boxed as an object: the types of callers' futures would become too deep for the compiler
+        let call: StoreFuture<'_, _> = Box::pin(self.call_uncounted(name, arguments.into()));
+        let result = call.await;
+        if result.as_ref().map_or(true, |result| result.is_error) {
+            counters.failed_calls(1);
+        }
+        if matches!(result, Err(Error::Denied { .. })) {
+            counters.denied(1);
+        }
+        result
+    }
+
+    async fn call_uncounted(&self, name: &str, arguments: Value) -> Result<ToolsetResult, Error> {
+        self.check_names()?;
+        let arguments = object_of(arguments)?;
+        let name = self.own_name(name).await?;
+        let (member, own_name) =
+            self.route(&name).ok_or_else(|| Error::invalid(format!("the toolset has no tool `{name}`")))?;
+        let entry = timeout(self.list_timeout, member.source.entry(own_name)).await;
+        let entry = entry.map_err(|_| Error::Timeout { after: self.list_timeout })??;
+        let entry = entry.filter(|entry| member.shows(&entry.info));
+        let SourceEntry { is_of_resources, .. } =
+            entry.ok_or_else(|| Error::invalid(format!("the toolset has no tool `{name}`")))?;
+        if !member.call_rules.iter().all(|allow| allow(&name, &arguments)) {
+            return Err(Error::Denied { what: format!("this call of `{name}`") });
+        }
+        let client = member.source.client().await?;
+        let result = match own_name {
+            RESOURCES_LIST if is_of_resources => self.list_resources(member, &client, &arguments).await,
+            RESOURCES_TEMPLATES_LIST if is_of_resources => self.list_templates(&client, &arguments).await,
+            RESOURCES_READ if is_of_resources => self.read_resource(member, &client, &arguments).await,
+            _ => self.call_tool(member, &client, own_name, arguments).await,
+        };
+        member.source.note(&result);
+        result
+    }
+
+    /// The name in this toolset, of one that a model may have got.
+    async fn own_name(&self, name: &str) -> Result<String, Error> {
+        if self.route(name).is_some() {
+            return Ok(name.to_owned());
+        }
+        let known = || self.shared.names.lock().tool(name).map(str::to_owned);
+        if let Some(known) = known() {
+            return Ok(known);
+        }
+        // a name of an earlier run of the program
+        let tools = self.tools().await?;
+        let own_names: Vec<&str> = tools.iter().map(ToolsetTool::name).collect();
+        self.shared.names.lock().names(&own_names);
+        Ok(known().unwrap_or_else(|| name.to_owned()))
+    }
+
+    /// The server that a name belongs to, and the server's name for it.
+    fn route<'a>(&self, name: &'a str) -> Option<(&Member, &'a str)> {
+        self.members.iter().find_map(|member| {
+            let rest = name.strip_prefix(&*member.source.namespace)?.strip_prefix(&*member.separator)?;
+            Some((member, rest))
+        })
+    }
+
+    async fn call_tool(
+        &self,
+        member: &Member,
+        client: &Client,
+        name: &str,
+        arguments: Value,
+    ) -> Result<ToolsetResult, Error> {
+        let result = client.call(name, arguments).await?;
+        let mut sieve = self.sieve();
+        let mut links_to_read = MAX_READ_LINKS;
+        for block in result.content {
+            match block {
+                Content::ResourceLink(link) if links_to_read > 0 && member.reads_link(&link) => {
+                    links_to_read -= 1;
+                    // one that cannot be read stays a link
+                    match self.read(member, client, &link.uri, false).await {
+                        Ok(read) => self.push_contents(&mut sieve, member, &link.uri, read).await,
+                        Err(_) => sieve.block(Content::ResourceLink(link)).await,
+                    }
+                }
+                block => sieve.block(block).await,
+            }
+        }
+        let structured = match result.structured {
+            Some(value) => sieve.structured(value).await,
+            None => None,
+        };
+        Ok(ToolsetResult { parts: sieve.parts, structured, is_error: result.is_error })
+    }
+
+    async fn list_resources(
+        &self,
+        member: &Member,
+        client: &Client,
+        arguments: &Value,
+    ) -> Result<ToolsetResult, Error> {
+        let resources = client.resources().await?;
+        let allowed = resources.iter().filter(|resource| member.allows_uri(resource.uri()));
+        let entries: Vec<Value> = allowed.map(resource_entry).collect();
+        self.page("resources", &entries, arguments).await
+    }
+
+    async fn list_templates(&self, client: &Client, arguments: &Value) -> Result<ToolsetResult, Error> {
+        let templates = client.templates().await?;
+        let entries: Vec<Value> = templates.iter().map(template_entry).collect();
+        self.page("resource_templates", &entries, arguments).await
+    }
+
+    async fn page(&self, member: &str, entries: &[Value], arguments: &Value) -> Result<ToolsetResult, Error> {
+        let offset = match arguments.get("offset") {
+            None | Some(Value::Null) => 0,
+            Some(offset) => offset
+                .as_u64()
+                .and_then(|offset| usize::try_from(offset).ok())
+                .ok_or_else(|| Error::invalid("`offset` is not a number of entries"))?,
+        };
+        let page = page(member, entries, offset, self.artifacts.inline_chars);
+        let mut sieve = self.sieve();
+        sieve.text(page.to_string(), Some("application/json"), None, None).await;
+        Ok(ToolsetResult { parts: sieve.parts, structured: None, is_error: false })
+    }
+
+    async fn read_resource(
+        &self,
+        member: &Member,
+        client: &Client,
+        arguments: &Value,
+    ) -> Result<ToolsetResult, Error> {
+        let uri = arguments.get("uri").and_then(Value::as_str);
+        let uri = uri.ok_or_else(|| Error::invalid("`uri` is missing, or not a string"))?;
+        if !member.allows_uri(uri) {
+            tracing::debug!("mcp.resource.uri.digest" = uri_digest(uri), "a resource is not allowed");
+            return Err(Error::Denied { what: "this resource".to_owned() });
+        }
+        let read = self.read(member, client, uri, false).await?;
+        let mut sieve = self.sieve();
+        self.push_contents(&mut sieve, member, uri, read).await;
+        Ok(ToolsetResult { parts: sieve.parts, structured: None, is_error: false })
+    }
+
+    async fn read(
+        &self,
+        member: &Member,
+        client: &Client,
+        uri: &str,
+        refresh: bool,
+    ) -> Result<ReadResult, Error> {
+        let fallback = Some(member.read_ttl).filter(|ttl| !ttl.is_zero());
+        let options = CallOptions::default();
+        let read: StoreFuture<'_, _> = Box::pin(client.core().read(uri, refresh, fallback, &options));
+        let (json, from) = read.await?;
+        match from {
+            ReadFrom::Cache | ReadFrom::OtherReader => self.shared.counters.cache_hits(1),
+            ReadFrom::Server => self.shared.counters.cache_misses(1),
+        }
+        ReadResult::parse(&json)
+    }
+
+    async fn push_contents(&self, sieve: &mut Sieve<'_>, member: &Member, uri: &str, read: ReadResult) {
+        for (item, contents) in read.contents.iter().enumerate() {
+            let source =
+                ArtifactSource { namespace: member.source.namespace.clone(), uri: uri.to_owned(), item };
+            sieve.resource(contents, Some(source)).await;
+        }
+    }
+
+    fn sieve(&self) -> Sieve<'_> {
+        Sieve::new(&self.artifacts, &self.shared.counters)
+    }
+
+    /// The content of an artifact. If it came from a resource and is gone, it is fetched again.
+    ///
+    /// # Errors
+    /// [`Error::Denied`]: the reference belongs to another scope, or a rule refuses the resource. [`Error::Invalid`]: the
+    /// artifact is gone, and cannot be fetched again.
+    pub async fn artifact(&self, reference: &ArtifactRef) -> Result<Artifact, Error> {
+        let loaded = self.artifacts.load(reference).await;
+        if matches!(loaded, Err(Error::Denied { .. })) {
+            self.shared.counters.denied(1);
+        }
+        if let Some(bytes) = loaded? {
+            return Ok(Artifact { reference: reference.clone(), bytes });
+        }
+        let gone = || Error::invalid("the artifact is gone\ncall the tool again that it came from");
+        let source = self.artifacts.source(&reference.id).ok_or_else(gone)?;
+        let member = self.members.iter().find(|member| member.source.namespace == source.namespace);
+        let member = member.ok_or_else(gone)?;
+        if !member.allows_uri(&source.uri) {
+            self.shared.counters.denied(1);
+            return Err(Error::Denied { what: "the resource of this artifact".to_owned() });
+        }
+        let client = member.source.client().await?;
+        let read = self.read(member, &client, &source.uri, false).await?;
+        let item = read.contents.get(source.item).ok_or_else(gone)?;
+        let bytes = match item.as_text() {
+            Some(text) => text.as_bytes().to_vec(),
+            None => item.to_bytes().ok_or_else(gone)?.into_owned(),
+        };
+        let mime = item.mime.clone().unwrap_or_else(|| reference.mime_type.clone());
+        let filename = filename_of(item.uri.as_deref().unwrap_or(&source.uri));
+        let kept = self.artifacts.keep(bytes.clone(), mime, filename, Some(source)).await;
+        let (reference, is_new) = kept.map_err(|reason| Error::invalid(format!("the artifact: {reason}")))?;
+        if is_new {
+            self.shared.counters.stored_artifact(reference.size_bytes);
+        }
+        self.shared.counters.artifacts_fetched_again(1);
+        Ok(Artifact { reference, bytes })
+    }
+
+    /// Stores a content of the program itself, so that a model can refer to it.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`]: it exceeds a limit, or the store failed.
+    pub async fn store_artifact(
+        &self,
+        bytes: Vec<u8>,
+        mime_type: &str,
+        filename: Option<&str>,
+    ) -> Result<ArtifactRef, Error> {
+        let filename = filename.and_then(filename_of);
+        let kept = self.artifacts.keep(bytes, mime_type.to_owned(), filename, None).await;
+        let (reference, is_new) = kept.map_err(|reason| Error::invalid(format!("the artifact: {reason}")))?;
+        if is_new {
+            self.shared.counters.stored_artifact(reference.size_bytes);
+        }
+        Ok(reference)
+    }
+}
+
+impl Member {
+    fn prefix(&self) -> String {
+        format!("{}{}", self.source.namespace, self.separator)
+    }
+
+    fn shows(&self, tool: &ToolInfo) -> bool {
+        self.filters.iter().all(|keep| keep(tool))
+    }
+
+    fn allows_uri(&self, uri: &str) -> bool {
+        self.uri_rules.iter().all(|allow| allow(uri))
+    }
+
+    fn reads_link(&self, link: &ResourceLink) -> bool {
+        let is_small = link.size.is_some_and(|size| size <= self.max_read_link);
+        self.max_read_link > 0 && is_small && self.allows_uri(&link.uri)
+    }
+}
+
+/// Arguments as an object; models send them as text, and send nothing for none.
+fn object_of(arguments: Value) -> Result<Value, Error> {
+    match arguments {
+        Value::Null => Ok(Map::new().into()),
+        Value::Object(_) => Ok(arguments),
+        Value::String(text) if text.trim().is_empty() => Ok(Map::new().into()),
+        Value::String(text) => match serde_json::from_str(&text) {
+            Ok(arguments @ Value::Object(_)) => Ok(arguments),
+            _ => Err(Error::invalid("the arguments are not a JSON object")),
+        },
+        _ => Err(Error::invalid("the arguments are not an object")),
+    }
+}
+
+/// Whether a name matches a pattern with `*` and `?`.
+fn matches(pattern: &str, name: &str) -> bool {
+    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
+    let (mut at, mut in_name) = (0, 0);
+    // where to go on if the text of the last `*` was too short
+    let mut star: Option<(usize, usize)> = None;
+    while in_name < name.len() {
+        match pattern.get(at) {
+            Some('*') => {
+                star = Some((at, in_name));
+                at += 1;
+            }
+            Some(&c) if c == '?' || c == name[in_name] => {
+                at += 1;
+                in_name += 1;
+            }
+            _ => match &mut star {
+                Some((star_at, taken)) => {
+                    *taken += 1;
+                    (at, in_name) = (*star_at + 1, *taken);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[at..].iter().all(|c| *c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_whole_names() {
+        for (pattern, name, expected) in [
+            ("read", "read", true),
+            ("read", "read_all", false),
+            ("read*", "read_all", true),
+            ("*read", "pread", true),
+            ("*_*_c", "a_b_b_c", true),
+            ("r?ad", "read", true),
+            ("r?ad", "rad", false),
+            ("*", "", true),
+            ("", "a", false),
+            ("**a", "ba", true),
+            ("a*b", "a", false),
+        ] {
+            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn arguments_are_an_object_or_its_text() {
+        assert_eq!(object_of(Value::Null).unwrap(), json!({}));
+        assert_eq!(object_of(json!("{\"a\":1}")).unwrap(), json!({ "a": 1 }));
+        assert_eq!(object_of(json!(" ")).unwrap(), json!({}));
+        for wrong in [json!([1]), json!("[1]"), json!("x"), json!(3)] {
+            assert!(object_of(wrong).is_err());
+        }
+    }
+}

@@ -43,36 +43,36 @@ pub(crate) enum ToolErrorRepr {
     note = "for an error whose message the model may read, write `.public()?` (`mcp_runtime::ResultExt`)",
     note = "for one that stays private, write `?`, or `ToolError::private(error)`"
 )]
-pub trait Message {
+pub trait ErrorText {
     /// The text.
     fn into_message(self) -> Cow<'static, str>;
 }
 
-impl Message for &str {
+impl ErrorText for &str {
     fn into_message(self) -> Cow<'static, str> {
         self.to_owned().into()
     }
 }
 
-impl Message for &String {
+impl ErrorText for &String {
     fn into_message(self) -> Cow<'static, str> {
         self.clone().into()
     }
 }
 
-impl Message for String {
+impl ErrorText for String {
     fn into_message(self) -> Cow<'static, str> {
         self.into()
     }
 }
 
-impl Message for Cow<'_, str> {
+impl ErrorText for Cow<'_, str> {
     fn into_message(self) -> Cow<'static, str> {
         self.into_owned().into()
     }
 }
 
-impl Message for Box<str> {
+impl ErrorText for Box<str> {
     fn into_message(self) -> Cow<'static, str> {
         String::from(self).into()
     }
@@ -80,7 +80,7 @@ impl Message for Box<str> {
 
 impl ToolError {
     /// A failure whose message is shown to the model.
-    pub fn new<M: Message>(message: M) -> Self {
+    pub fn new<M: ErrorText>(message: M) -> Self {
         Self(ToolErrorRepr::Public { message: message.into_message(), content: Vec::new() })
     }
 

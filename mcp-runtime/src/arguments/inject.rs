@@ -20,9 +20,9 @@ use crate::{
     label = "must be `Send + Sync`",
     note = "for `Rc` write `Arc`, for `Cell` and `RefCell` a `Mutex` or an atomic, for `dyn Repo` declare `trait Repo: Send + Sync`"
 )]
-pub trait State: Any + Send + Sync {}
+pub trait StateValue: Any + Send + Sync {}
 #[diagnostic::do_not_recommend]
-impl<T: Any + Send + Sync> State for T {}
+impl<T: Any + Send + Sync> StateValue for T {}
 
 /// An injected parameter, as generated code declares it.
 #[derive(Debug, Clone, Copy)]

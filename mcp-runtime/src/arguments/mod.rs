@@ -19,7 +19,7 @@ pub use call::{Call, HandlerResult, InvalidArgument, RawArguments, blocking, blo
 pub(crate) use call::{CallParts, Input, MaybeFuture, TextArgument, decode_member};
 pub(crate) use completion::{ArgumentCompletion, CompletionSource, DynComplete, choices_with_prefix};
 pub use completion::{Completion, complete, complete_blocking};
-pub(crate) use inject::State;
+pub(crate) use inject::StateValue;
 pub use inject::{FromContext, FromContextFn, Inject, Probe, ProbeDyn, from_context_fn};
 pub(crate) use report::{ToolInput, normalize_integers, repair_untyped};
 pub use rules::{NoBound, Pattern, Rules};

@@ -16,12 +16,12 @@ use super::{
     Error, Identity, Result, Server, ServerHandle, ServerInner,
     assemble::assemble,
     item::{AnnotatedItem, BuilderItem, IntoRuntimeItem, ItemSource},
-    service::{ServiceBlock, find_service},
+    service_block::{ServiceBlock, find_service},
 };
 #[cfg(feature = "http")]
 use crate::config::HttpOptions;
 use crate::{
-    arguments::State,
+    arguments::StateValue,
     config::{Limits, ListOptions, Options, ServerInfo, StdioOptions, Stores},
     context::Settings,
     crypto::{GENERATE, Key, KeyRing, Seal},
@@ -279,7 +279,7 @@ impl ServerBuilder {
     ///
     /// There is one value for each type: a second one is an error of [`build`](Self::build).
     #[track_caller]
-    pub fn state<T: State>(mut self, value: T) -> Self {
+    pub fn state<T: StateValue>(mut self, value: T) -> Self {
         if self.state.provides_like::<T>() {
             self.errors.push(BuildError::new(format!(
                 "two values of type `{}` are registered with `.state(..)`\n  --> {}\nregister one, or give each a type of its own",

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::sync::Semaphore;
 
-use super::service::ServiceInstance;
+use super::service_block::ServiceInstance;
 use crate::{
     arguments::Inject,
     extensions::Extensions,

@@ -8,7 +8,7 @@ mod identity;
 mod item;
 mod list_cache;
 mod registry;
-mod service;
+mod service_block;
 mod ui;
 
 use std::{
@@ -30,7 +30,7 @@ pub use item::AnnotatedItem;
 use item::RegisteredItem;
 pub(crate) use list_cache::{ListCache, ListKind, Page, page_of};
 pub(crate) use registry::Registry;
-pub use service::ServiceBlock;
+pub use service_block::ServiceBlock;
 
 use crate::{
     config::Options,

@@ -3,6 +3,7 @@
 mod agent;
 mod examples;
 mod exchanges;
+mod foreign;
 mod http;
 mod negotiation;
 mod oauth;

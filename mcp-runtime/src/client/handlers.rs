@@ -11,8 +11,8 @@ use crate::{
     protocol::{LogLevel, Revision, TASKS_EXTENSION},
 };
 
-pub(super) type HandlerFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-pub(super) type AsyncHandler<A, R> = Arc<dyn Fn(A) -> HandlerFuture<R> + Send + Sync>;
+pub(super) type AnswerFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+pub(super) type AsyncHandler<A, R> = Arc<dyn Fn(A) -> AnswerFuture<R> + Send + Sync>;
 pub(super) type Listener<A> = Arc<dyn Fn(A) + Send + Sync>;
 
 /// Boxes an async function.

@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::{
     Error,
     core::{CallOptions, Core},
-    handlers::{HandlerFuture, ProgressUpdate},
+    handlers::{AnswerFuture, ProgressUpdate},
 };
 
-type SendFn<T> = Box<dyn FnOnce(Arc<Core>, CallOptions, bool) -> HandlerFuture<Result<T, Error>> + Send>;
+type SendFn<T> = Box<dyn FnOnce(Arc<Core>, CallOptions, bool) -> AnswerFuture<Result<T, Error>> + Send>;
 
 /// A request to a server. Nothing is sent before `.await`; dropping the future cancels the request, in the way of its
 /// transport.
@@ -86,7 +86,7 @@ impl<T> PendingCall<T> {
 
 impl<T: 'static> IntoFuture for PendingCall<T> {
     type Output = Result<T, Error>;
-    type IntoFuture = HandlerFuture<Result<T, Error>>;
+    type IntoFuture = AnswerFuture<Result<T, Error>>;
 
     fn into_future(self) -> Self::IntoFuture {
         (self.send)(self.core, self.options, self.refresh)

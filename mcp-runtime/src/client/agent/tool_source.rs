@@ -13,14 +13,14 @@ use tokio::time::Instant;
 
 use super::resource_tools::resource_tools;
 use crate::{
-    client::{Client, Error, Refresh, ToolInfo, core::ServerLink, handlers::HandlerFuture},
+    client::{Client, Error, Refresh, ToolInfo, core::ServerLink, handlers::AnswerFuture},
     sync::Mutex,
 };
 
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-pub(super) type ConnectFn = Box<dyn Fn() -> HandlerFuture<Result<Client, Error>> + Send + Sync>;
+pub(super) type ConnectFn = Box<dyn Fn() -> AnswerFuture<Result<Client, Error>> + Send + Sync>;
 
 /// A tool of a server, or one of the functions that make its resources usable.
 #[derive(Debug, Clone)]

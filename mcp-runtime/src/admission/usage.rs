@@ -33,6 +33,7 @@ impl Quota {
     }
 
     /// What any owner may use.
+    #[cfg(any(feature = "http", test))]
     pub(super) fn share(self) -> usize {
         self.share
     }
@@ -88,6 +89,7 @@ impl Usage {
     }
 
     /// The owner that uses most.
+    #[cfg(any(feature = "http", test))]
     pub(crate) fn largest(&self) -> Option<&Owner> {
         self.by_owner.iter().max_by_key(|(_, used)| **used).map(|(owner, _)| owner)
     }

@@ -10,6 +10,7 @@ mod options;
 mod owners;
 mod permits;
 mod slow_clients;
+mod soak;
 mod stdio;
 mod subscriptions;
 mod tasks;

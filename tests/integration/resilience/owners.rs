@@ -343,3 +343,40 @@ async fn connections_of_one_address_leave_connections_for_others() {
     })
     .await;
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_process_that_may_open_few_files_accepts_fewer_connections() {
+    within(async {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port");
+        let mut command = tokio::process::Command::new("sh");
+        command.args(["-c", "ulimit -n 100 && exec \"$0\" --http \"$1\"", env!("CARGO_BIN_EXE_fixture")]);
+        let _child = command.arg(free.to_string()).kill_on_drop(true).spawn().expect("a process");
+        promptly(async {
+            while tokio::net::TcpStream::connect(free).await.is_err() {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        })
+        .await;
+        let streams = open_all(&listen(), free).await;
+        assert_eq!(streams.len(), 26, "half of three quarters of 68 connections");
+        let list = HttpRequest::modern(1, "tools/list", json!({}));
+        // far more connections than there are files
+        let mut open = Vec::new();
+        for _ in 0..200 {
+            open.push(HttpConnection::open(free).await);
+        }
+        drop(open);
+        promptly(async {
+            loop {
+                let mut connection = HttpConnection::open(free).await;
+                connection.try_write(&list.bytes()).await;
+                if !connection.is_closed().await {
+                    return;
+                }
+            }
+        })
+        .await;
+    })
+    .await;
+}

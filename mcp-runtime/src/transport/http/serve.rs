@@ -451,3 +451,19 @@ async fn shutdown_signal() {
         () = terminate.recv() => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_warning_that_repeats_is_logged_once_a_minute() {
+        let mut interval = LogInterval::default();
+        let mut logged = 0;
+        for _ in 0..1200 {
+            logged += usize::from(interval.may_log());
+            tokio::time::advance(Duration::from_millis(100)).await;
+        }
+        assert_eq!(logged, 2, "in two minutes");
+    }
+}

@@ -1,0 +1,275 @@
+//! The attacks of the other files at full size, which takes a while and much of a machine:
+//!
+//! ```sh
+//! cargo test --release -p mcp-tests --test integration -- --ignored soak --nocapture --test-threads 1
+//! ```
+
+use std::{net::IpAddr, net::SocketAddr, time::Duration, time::Instant};
+
+use mcp_runtime::{ServerBuilder, prelude::*};
+use mcp_tests::support::{EventStream, HttpConnection, HttpRequest, HttpServer, text_of};
+use serde_json::{Value, json};
+
+use super::{modern, promptly, with_progress};
+
+/// Returns at once
+#[mcp_tool]
+fn here() -> &'static str {
+    "here"
+}
+
+/// Ends as a task
+#[mcp_tool(task = required)]
+async fn report() -> &'static str {
+    "reported"
+}
+
+#[mcp_type]
+struct Answer {
+    yes: bool,
+}
+
+/// Asks, and uses the answer once
+#[mcp_tool]
+async fn confirm(ctx: &Context) -> Result<&'static str, ToolError> {
+    let Answer { yes } = ctx.elicit::<Answer>("sure", "Sure?").await?;
+    ctx.consume_once().await?;
+    Ok(if yes { "done" } else { "not done" })
+}
+
+/// Sends that many bytes of progress, and a result
+#[mcp_tool]
+async fn talk(bytes: usize, ctx: &Context) -> &'static str {
+    for n in 0..bytes.div_ceil(32 << 10) {
+        ctx.progress(n as f64).message("x".repeat(32 << 10)).send();
+        tokio::task::yield_now().await;
+    }
+    "said"
+}
+
+const ADA: &str = "192.0.2.1";
+const BOB: &str = "192.0.2.2";
+
+fn builder() -> ServerBuilder {
+    mcp_runtime::server!()
+        .tool::<here>()
+        .tool::<report>()
+        .tool::<confirm>()
+        .tool::<talk>()
+        .with_handle(drop)
+        .http(|http| {
+            http.client_address(|parts, _peer| {
+                let header = parts.headers.get("x-client")?;
+                header.to_str().ok()?.parse::<IpAddr>().ok()
+            })
+        })
+}
+
+async fn serve() -> HttpServer {
+    HttpServer::start(builder()).await
+}
+
+/// The process's memory in KiB, of this test's client as well.
+fn memory() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or_default()
+}
+
+/// How long a fresh client waits for its first answer.
+async fn first_answer(client: &str, at: SocketAddr) -> Duration {
+    let start = Instant::now();
+    let reply = promptly(modern("here").header("x-client", client).send(at)).await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    start.elapsed()
+}
+
+fn listen() -> HttpRequest {
+    HttpRequest::modern("s", "subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } }))
+}
+
+#[tokio::test]
+#[ignore = "soak"]
+async fn soak_listen_streams_of_one_address() {
+    // without names: all clients really have one address, and files are limited for both ends together
+    let served = HttpServer::start(mcp_runtime::server!().tool::<here>().with_handle(drop)).await;
+    let (mut open, mut refused) = (Vec::new(), 0);
+    for _ in 0..4096 {
+        match tokio::time::timeout(Duration::from_secs(8), EventStream::open(&listen(), served.address)).await
+        {
+            Ok(Ok(stream)) => open.push(stream),
+            Ok(Err(response)) => {
+                assert_eq!(response.status, 503);
+                refused += 1;
+            }
+            Err(_) => panic!("a connection is neither answered nor closed"),
+        }
+    }
+    let start = Instant::now();
+    let reply = promptly(modern("here").send(served.address)).await;
+    println!(
+        "4096 streams of one address: {} open, {refused} refused; a call of the same address: {:?}",
+        open.len(),
+        start.elapsed()
+    );
+    assert_eq!(reply.status, 200);
+    assert!(!open.is_empty() && refused > 0);
+}
+
+#[tokio::test]
+#[ignore = "soak"]
+async fn soak_sessions_that_are_started_and_ended() {
+    let served = serve().await;
+    let at = served.address;
+    let mut connection = HttpConnection::open(at).await;
+    let mut ended = [0; 2];
+    for _ in 0..10_001 {
+        connection.send(&HttpRequest::initialize("2025-11-25").header("x-client", ADA)).await;
+        let session = connection.response().await.session();
+        connection.send(&HttpRequest::new("DELETE").session(&session).header("x-client", ADA)).await;
+        ended[usize::from(connection.response().await.status == 204)] += 1;
+    }
+    connection.send(&HttpRequest::initialize("2025-11-25").header("x-client", BOB)).await;
+    let session = connection.response().await.session();
+    connection.send(&HttpRequest::new("DELETE").session(&session).header("x-client", BOB)).await;
+    assert_eq!(connection.response().await.status, 204);
+    println!("10001 sessions: {} ended, {} refused; memory {} KiB", ended[1], ended[0], memory());
+}
+
+#[tokio::test]
+#[ignore = "soak"]
+async fn soak_tasks_of_one_client() {
+    let served = serve().await;
+    let mut connection = HttpConnection::open(served.address).await;
+    let capabilities = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    let meta = json!({ "io.modelcontextprotocol/clientCapabilities": capabilities });
+    let start = HttpRequest::modern(1, "tools/call", json!({ "name": "report", "_meta": meta }));
+    let mut made = [0; 2];
+    for _ in 0..10_000 {
+        connection.send(&start.clone().header("x-client", ADA)).await;
+        let reply = connection.response().await.json();
+        made[usize::from(reply["result"]["resultType"] == "task")] += 1;
+    }
+    connection.send(&start.header("x-client", BOB)).await;
+    let his = connection.response().await.json();
+    println!("10000 tasks: {} kept, {} refused; memory {} KiB", made[1], made[0], memory());
+    assert_eq!((his["result"]["resultType"].as_str(), made[1]), (Some("task"), 5_000), "{his}");
+}
+
+#[tokio::test]
+#[ignore = "soak"]
+async fn soak_calls_that_are_used_once() {
+    let served = serve().await;
+    let mut connection = HttpConnection::open(served.address).await;
+    let call = |mut params: Value, client: &str| {
+        params["name"] = "confirm".into();
+        params["_meta"] = json!({ "io.modelcontextprotocol/clientCapabilities": { "elicitation": {} } });
+        HttpRequest::modern(1, "tools/call", params).header("x-client", client)
+    };
+    let mut confirm = async |client: &str| {
+        connection.send(&call(json!({}), client)).await;
+        let asked = connection.response().await.json();
+        let answer = json!({ "sure": { "action": "accept", "content": { "yes": true } } });
+        let params = json!({ "inputResponses": answer, "requestState": asked["result"]["requestState"] });
+        connection.send(&call(params, client)).await;
+        text_of(&connection.response().await.json()) == "done"
+    };
+    let mut done = [0; 2];
+    for _ in 0..10_000 {
+        done[usize::from(confirm(ADA).await)] += 1;
+    }
+    println!("10000 consumed calls: {} done, {} refused; memory {} KiB", done[1], done[0], memory());
+    assert_eq!(done[1], 5_000);
+    assert!(confirm(BOB).await);
+}
+
+#[tokio::test]
+#[ignore = "soak"]
+async fn soak_events_of_one_client() {
+    let served = serve().await;
+    let at = served.address;
+    let start = async |client: &str, bytes: usize| {
+        let session =
+            HttpRequest::initialize("2025-11-25").header("x-client", client).send(at).await.session();
+        let params =
+            json!({ "name": "talk", "arguments": { "bytes": bytes }, "_meta": { "progressToken": 1 } });
+        let call = HttpRequest::legacy(&session, 1, "tools/call", &params).header("x-client", client);
+        (session, EventStream::open(&call, at).await.expect("a stream"))
+    };
+    // the first event is delivered, and the result is not
+    let (his, mut stream) = start(BOB, 1).await;
+    let first = stream.next_event().await.expect("an event").id.expect("an id");
+    drop(stream);
+    for _ in 0..3 {
+        let (_, mut stream) = start(ADA, 9 << 20).await;
+        while stream.next_event().await.is_some() {}
+    }
+    let resume = HttpRequest::standalone_stream(&his).header("x-client", BOB).header("Last-Event-ID", &first);
+    let mut resumed = EventStream::open(&resume, at).await.expect("a stream");
+    let mut last = Value::Null;
+    while let Some(message) = resumed.next().await {
+        last = message;
+    }
+    println!("27 MiB of events of one client; memory {} KiB", memory());
+    assert_eq!(text_of(&last), "said");
+}
+
+#[tokio::test]
+#[ignore = "soak"]
+async fn soak_unfinished_bodies() {
+    let served = serve().await;
+    let at = served.address;
+    let before = memory();
+    let text = "x".repeat(3 << 20);
+    let bytes = HttpRequest::modern(1, "tools/call", json!({ "name": "here", "_meta": { "note": text } }));
+    let bytes = bytes.header("x-client", ADA).bytes();
+    let (_, most) = bytes.split_last().expect("a request");
+    let mut open = Vec::new();
+    for _ in 0..500 {
+        let mut connection = HttpConnection::open(at).await;
+        let _refused = tokio::time::timeout(Duration::from_millis(50), connection.try_write(most)).await;
+        open.push(connection);
+    }
+    let grown = memory().saturating_sub(before) / 1024;
+    let answer = first_answer(BOB, at).await;
+    println!(
+        "500 unfinished bodies of 3 MiB: {grown} MiB more; the first answer to another client after {answer:?}"
+    );
+    assert!(grown < 400, "{grown} MiB");
+}
+
+#[tokio::test]
+#[ignore = "soak"]
+async fn soak_clients_that_do_not_read() {
+    let served = serve().await;
+    let before = memory();
+    let mut open = Vec::new();
+    for _ in 0..20 {
+        let params =
+            json!({ "name": "talk", "arguments": { "bytes": 64 << 20 }, "_meta": { "progressToken": 1 } });
+        let call = HttpRequest::modern(1, "tools/call", params).header("x-client", ADA);
+        let mut connection = HttpConnection::open(served.address).await;
+        connection.send(&call).await;
+        open.push(connection);
+    }
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let grown = memory().saturating_sub(before) / 1024;
+    let mut other = EventStream::open(
+        &with_progress("talk")
+            .map_body(|body| {
+                body["params"]["arguments"] = json!({ "bytes": 1 });
+            })
+            .header("x-client", BOB),
+        served.address,
+    )
+    .await
+    .expect("a stream");
+    let mut last = Value::Null;
+    while let Some(message) = promptly(other.next()).await {
+        last = message;
+    }
+    println!("20 clients that do not read: {grown} MiB more; another client is answered");
+    assert_eq!(text_of(&last), "said");
+    assert!(grown < 200, "{grown} MiB");
+    drop(open);
+}

@@ -10,7 +10,7 @@ use mcp_runtime::{ServerBuilder, prelude::*};
 use mcp_tests::support::{EventStream, HttpConnection, HttpRequest, HttpServer, text_of};
 use serde_json::{Value, json};
 
-use super::{modern, promptly, with_progress};
+use super::{modern, promptly};
 
 /// Returns at once
 #[mcp_tool]
@@ -37,32 +37,16 @@ async fn confirm(ctx: &Context) -> Result<&'static str, ToolError> {
     Ok(if yes { "done" } else { "not done" })
 }
 
-/// Sends that many bytes of progress, and a result
-#[mcp_tool]
-async fn talk(bytes: usize, ctx: &Context) -> &'static str {
-    for n in 0..bytes.div_ceil(32 << 10) {
-        ctx.progress(n as f64).message("x".repeat(32 << 10)).send();
-        tokio::task::yield_now().await;
-    }
-    "said"
-}
-
 const ADA: &str = "192.0.2.1";
 const BOB: &str = "192.0.2.2";
 
 fn builder() -> ServerBuilder {
-    mcp_runtime::server!()
-        .tool::<here>()
-        .tool::<report>()
-        .tool::<confirm>()
-        .tool::<talk>()
-        .with_handle(drop)
-        .http(|http| {
-            http.client_address(|parts, _peer| {
-                let header = parts.headers.get("x-client")?;
-                header.to_str().ok()?.parse::<IpAddr>().ok()
-            })
+    mcp_runtime::server!().tool::<here>().tool::<report>().tool::<confirm>().with_handle(drop).http(|http| {
+        http.client_address(|parts, _peer| {
+            let header = parts.headers.get("x-client")?;
+            header.to_str().ok()?.parse::<IpAddr>().ok()
         })
+    })
 }
 
 async fn serve() -> HttpServer {
@@ -185,37 +169,6 @@ async fn soak_calls_that_are_used_once() {
 
 #[tokio::test]
 #[ignore = "soak"]
-async fn soak_events_of_one_client() {
-    let served = serve().await;
-    let at = served.address;
-    let start = async |client: &str, bytes: usize| {
-        let session =
-            HttpRequest::initialize("2025-11-25").header("x-client", client).send(at).await.session();
-        let params =
-            json!({ "name": "talk", "arguments": { "bytes": bytes }, "_meta": { "progressToken": 1 } });
-        let call = HttpRequest::legacy(&session, 1, "tools/call", &params).header("x-client", client);
-        (session, EventStream::open(&call, at).await.expect("a stream"))
-    };
-    // the first event is delivered, and the result is not
-    let (his, mut stream) = start(BOB, 1).await;
-    let first = stream.next_event().await.expect("an event").id.expect("an id");
-    drop(stream);
-    for _ in 0..3 {
-        let (_, mut stream) = start(ADA, 9 << 20).await;
-        while stream.next_event().await.is_some() {}
-    }
-    let resume = HttpRequest::standalone_stream(&his).header("x-client", BOB).header("Last-Event-ID", &first);
-    let mut resumed = EventStream::open(&resume, at).await.expect("a stream");
-    let mut last = Value::Null;
-    while let Some(message) = resumed.next().await {
-        last = message;
-    }
-    println!("27 MiB of events of one client; memory {} KiB", memory());
-    assert_eq!(text_of(&last), "said");
-}
-
-#[tokio::test]
-#[ignore = "soak"]
 async fn soak_unfinished_bodies() {
     let served = serve().await;
     let at = served.address;
@@ -236,40 +189,4 @@ async fn soak_unfinished_bodies() {
         "500 unfinished bodies of 3 MiB: {grown} MiB more; the first answer to another client after {answer:?}"
     );
     assert!(grown < 400, "{grown} MiB");
-}
-
-#[tokio::test]
-#[ignore = "soak"]
-async fn soak_clients_that_do_not_read() {
-    let served = serve().await;
-    let before = memory();
-    let mut open = Vec::new();
-    for _ in 0..20 {
-        let params =
-            json!({ "name": "talk", "arguments": { "bytes": 64 << 20 }, "_meta": { "progressToken": 1 } });
-        let call = HttpRequest::modern(1, "tools/call", params).header("x-client", ADA);
-        let mut connection = HttpConnection::open(served.address).await;
-        connection.send(&call).await;
-        open.push(connection);
-    }
-    tokio::time::sleep(Duration::from_secs(5)).await;
-    let grown = memory().saturating_sub(before) / 1024;
-    let mut other = EventStream::open(
-        &with_progress("talk")
-            .map_body(|body| {
-                body["params"]["arguments"] = json!({ "bytes": 1 });
-            })
-            .header("x-client", BOB),
-        served.address,
-    )
-    .await
-    .expect("a stream");
-    let mut last = Value::Null;
-    while let Some(message) = promptly(other.next()).await {
-        last = message;
-    }
-    println!("20 clients that do not read: {grown} MiB more; another client is answered");
-    assert_eq!(text_of(&last), "said");
-    assert!(grown < 200, "{grown} MiB");
-    drop(open);
 }

@@ -10,7 +10,7 @@ use crate::{
     error::Failure,
     schema::{
         ValidationError, Validator, coerce, duplicate_keys, fill_defaults, has_defaults, member_path,
-        nearest, signature, truncate, without_position,
+        nearest, rewrite, signature, truncate, without_position,
     },
 };
 
@@ -98,7 +98,7 @@ pub(super) fn repair(
     let mut value: Value = serde_json::from_str(text)?;
     let changed = coerce(&tool.schema, &tool.schema, &mut value, strict);
     let errors = tool.validator().map_or_else(Vec::new, |validator| validator.validate(&value));
-    Ok((if changed { value.to_string() } else { text.to_owned() }, errors))
+    Ok((if changed { rewrite(text, &value) } else { text.to_owned() }, errors))
 }
 
 /// The line of a report for arguments that cannot be parsed.

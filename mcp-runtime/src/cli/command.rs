@@ -23,10 +23,19 @@ pub(super) enum Command {
 /// A command that calls the server.
 #[derive(Debug, PartialEq)]
 pub(super) enum Action {
-    List { json: bool },
-    Call { name: String, arguments: Value },
+    List {
+        json: bool,
+    },
+    /// `arguments` is the JSON text of an object.
+    Call {
+        name: String,
+        arguments: String,
+    },
     Read(String),
-    Prompt { name: String, arguments: Value },
+    Prompt {
+        name: String,
+        arguments: Value,
+    },
     Schema,
 }
 
@@ -53,6 +62,7 @@ impl Command {
             "read" => Self::Action(Action::Read(arguments.next().ok_or("`read` needs a URI: `read URI`")?)),
             "prompt" => {
                 let (name, arguments) = parse_call(&mut arguments, "prompt NAME [JSON]")?;
+                let arguments = serde_json::from_str(&arguments).map_err(|error| error.to_string())?;
                 Self::Action(Action::Prompt { name, arguments })
             }
             "schema" => Self::Action(Action::Schema),
@@ -95,11 +105,12 @@ fn parse_flag(arguments: &mut impl Iterator<Item = String>, name: &str) -> Resul
     }
 }
 
-fn parse_call(arguments: &mut impl Iterator<Item = String>, usage: &str) -> Result<(String, Value), String> {
+/// The name, and the JSON text of an object.
+fn parse_call(arguments: &mut impl Iterator<Item = String>, usage: &str) -> Result<(String, String), String> {
     let name = arguments.next().ok_or_else(|| format!("a name is missing: `{usage}`"))?;
-    let Some(text) = arguments.next() else { return Ok((name, Value::Null)) };
+    let Some(text) = arguments.next() else { return Ok((name, "{}".to_owned())) };
     match serde_json::from_str(&text) {
-        Ok(value @ Value::Object(_)) => Ok((name, value)),
+        Ok(Value::Object(_)) => Ok((name, text)),
         Ok(_) => Err(format!("the arguments are not a JSON object: {text}")),
         Err(error) => {
             Err(format!("the arguments are not JSON: {error}\nquote them for the shell: '{{\"key\": 1}}'"))
@@ -124,10 +135,14 @@ mod tests {
         assert_eq!(parse("--http 9000"), Ok(Command::Http("127.0.0.1:9000".into())));
         assert_eq!(parse("--http=[::1]:80"), Ok(Command::Http("[::1]:80".into())));
         assert_eq!(parse("list --json"), Ok(Command::Action(Action::List { json: true })));
-        let arguments = json!({ "a": 1 });
+        let text = r#"{"a":340282366920938463463374607431768211455}"#;
         assert_eq!(
-            parse(r#"call x {"a":1}"#),
-            Ok(Command::Action(Action::Call { name: "x".into(), arguments }))
+            parse(&format!("call x {text}")),
+            Ok(Command::Action(Action::Call { name: "x".into(), arguments: text.into() }))
+        );
+        assert_eq!(
+            parse(r#"prompt x {"a":1}"#),
+            Ok(Command::Action(Action::Prompt { name: "x".into(), arguments: json!({ "a": 1 }) }))
         );
     }
 

@@ -100,18 +100,13 @@ pub(super) async fn run_action(server: Server, action: &Action) -> Result<()> {
         Action::List { json: false } => print_lists(&client).await,
         Action::Schema => print_schema(&client).await,
         Action::Call { name, arguments } => {
-            let arguments = if arguments.is_null() { json!({}) } else { arguments.clone() };
-            print_reply(
-                &client.request("tools/call", json!({ "name": name, "arguments": arguments })).await,
-                "content",
-            )
+            print_reply(&client.call_with_text(name, arguments).await, "content")
         }
         Action::Read(uri) => {
             print_reply(&client.request("resources/read", json!({ "uri": uri })).await, "contents")
         }
         Action::Prompt { name, arguments } => {
-            let arguments = if arguments.is_null() { json!({}) } else { arguments.clone() };
-            let arguments = prompt_arguments(arguments);
+            let arguments = prompt_arguments(arguments.clone());
             print_reply(
                 &client.request("prompts/get", json!({ "name": name, "arguments": arguments })).await,
                 "messages",

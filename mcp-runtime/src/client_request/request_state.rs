@@ -5,11 +5,10 @@
 
 use std::{
     borrow::Cow,
-    collections::BTreeMap,
+    ops::Range,
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use crate::{
@@ -17,6 +16,7 @@ use crate::{
     context::{InputResponse, RawJson, RequestState, Retry},
     crypto::{Seal, random_id},
     jsonrpc::{ProtocolError, write_string},
+    schema::{Token, Tokens},
 };
 
 /// How often one call may end with `input_required`.
@@ -27,8 +27,8 @@ const MAX_STATE: usize = 64 << 10;
 const LIFETIME: u64 = 15 * 60;
 /// Seconds by which replicas' clocks may differ.
 const SKEW: u64 = 60;
-/// Levels of nested arguments that are canonicalised.
-const MAX_DEPTH: usize = 64;
+/// Levels of nested arguments that are canonicalised; what is deeper counts as it is written.
+const MAX_DEPTH: usize = 32;
 
 /// What a retry brought for one client request.
 #[derive(Debug, Default)]
@@ -113,7 +113,7 @@ impl StateSealer<'_> {
         part(call.method.as_bytes());
         part(call.name.as_bytes());
         let mut canonical = Vec::with_capacity(call.arguments.len());
-        canonicalise(call.arguments, MAX_DEPTH, &mut canonical);
+        canonicalise(call.arguments, &mut canonical);
         part(&Sha256::digest(&canonical));
         if let Some(caller) = self.caller {
             part(caller.issuer.as_bytes());
@@ -179,37 +179,96 @@ fn find_largest(state: &RequestState) -> &str {
     responses.chain(saved).max_by_key(|(_, bytes)| *bytes).map_or("", |(key, _)| key)
 }
 
-/// Writes equal JSON values as equal bytes: keys sorted, no whitespace, numbers by value.
-fn canonicalise(json: &str, depth: usize, out: &mut Vec<u8>) {
-    let json = json.trim();
-    match (depth.checked_sub(1), json.as_bytes().first()) {
-        (Some(depth), Some(b'{')) => {
-            let members: BTreeMap<String, &RawValue> = serde_json::from_str(json).unwrap_or_default();
-            out.push(b'{');
-            for (key, value) in members {
-                write_string(out, &key);
-                out.push(b':');
-                canonicalise(value.get(), depth, out);
-                out.push(b',');
+/// An array or an object that is being written: where it begins in the output, and for an object its members by key, as
+/// ranges of the output.
+type OpenValue = (usize, Option<Vec<(String, Range<usize>)>>);
+
+/// Writes equal JSON values as equal bytes: keys sorted, no whitespace, numbers by value. Takes one pass over the text,
+/// since a client may send any text with any state.
+fn canonicalise(json: &str, out: &mut Vec<u8>) {
+    let mut open: Vec<OpenValue> = Vec::new();
+    let end_value = |open: &mut Vec<OpenValue>, out: &mut Vec<u8>| match open.last_mut() {
+        Some((_, Some(members))) => {
+            if let Some((_, range)) = members.last_mut() {
+                range.end = out.len();
             }
-            out.push(b'}');
         }
-        (Some(depth), Some(b'[')) => {
-            let items: Vec<&RawValue> = serde_json::from_str(json).unwrap_or_default();
-            out.push(b'[');
-            for item in items {
-                canonicalise(item.get(), depth, out);
-                out.push(b',');
+        Some((_, None)) => out.push(b','),
+        None => {}
+    };
+    let mut tokens = Tokens::new(json);
+    while let Some(token) = tokens.next() {
+        match token {
+            Token::Open { at, .. } if open.len() == MAX_DEPTH => {
+                let end = skip_value(&mut tokens);
+                out.extend_from_slice(json.as_bytes().get(at..end).unwrap_or_default());
+                end_value(&mut open, out);
             }
-            out.push(b']');
+            Token::Open { is_object: true, .. } => open.push((out.len(), Some(Vec::new()))),
+            Token::Open { is_object: false, .. } => {
+                open.push((out.len(), None));
+                out.push(b'[');
+            }
+            Token::Key { range, .. } => {
+                let raw = json.get(range).unwrap_or_default();
+                let key = serde_json::from_str(raw).unwrap_or_else(|_| raw.to_owned());
+                if let Some((_, Some(members))) = open.last_mut() {
+                    members.push((key, out.len()..out.len()));
+                }
+            }
+            Token::Close { .. } => {
+                match open.pop() {
+                    Some((start, Some(mut members))) => {
+                        // of equal keys the last counts
+                        members.sort_by(|(one, _), (other, _)| one.cmp(other));
+                        let values = out.split_off(start);
+                        out.push(b'{');
+                        for (key, range) in members {
+                            write_string(out, &key);
+                            out.push(b':');
+                            let value = values.get(range.start - start..range.end - start);
+                            out.extend_from_slice(value.unwrap_or_default());
+                            out.push(b',');
+                        }
+                        out.push(b'}');
+                    }
+                    _ => out.push(b']'),
+                }
+                end_value(&mut open, out);
+            }
+            Token::Scalar(range) => {
+                let raw = json.get(range).unwrap_or_default();
+                match raw.as_bytes().first() {
+                    Some(b'"') => match serde_json::from_str::<String>(raw) {
+                        Ok(text) => write_string(out, &text),
+                        Err(_) => out.extend_from_slice(raw.as_bytes()),
+                    },
+                    Some(b'-' | b'0'..=b'9') => out.extend_from_slice(number(raw).as_bytes()),
+                    _ => out.extend_from_slice(raw.as_bytes()),
+                }
+                end_value(&mut open, out);
+            }
+            Token::Comma => {}
         }
-        (Some(_), Some(b'"')) => match serde_json::from_str::<String>(json) {
-            Ok(text) => write_string(out, &text),
-            Err(_) => out.extend_from_slice(json.as_bytes()),
-        },
-        (Some(_), Some(b'-' | b'0'..=b'9')) => out.extend_from_slice(number(json).as_bytes()),
-        _ => out.extend_from_slice(json.as_bytes()),
     }
+}
+
+/// Where the array or object ends whose opening token was the last one.
+fn skip_value(tokens: &mut Tokens<'_>) -> usize {
+    let mut depth = 1;
+    for token in tokens {
+        match token {
+            Token::Open { .. } => depth += 1,
+            Token::Close { end, .. } => {
+                depth -= 1;
+                if depth == 0 {
+                    return end;
+                }
+            }
+            _ => {}
+        }
+    }
+    0
 }
 
 /// `1`, `1.0` and `1e0` are equal; a number beyond the precision of a double stays as it is written.
@@ -230,7 +289,7 @@ mod tests {
 
     fn canonical(json: &str) -> String {
         let mut out = Vec::new();
-        canonicalise(json, MAX_DEPTH, &mut out);
+        canonicalise(json, &mut out);
         String::from_utf8(out).unwrap()
     }
 
@@ -242,6 +301,7 @@ mod tests {
             ("[0]", "[-0]"),
             ("[100]", "[1e2]"),
             ("{}", " {} "),
+            (r#"{"b":[{"d":{},"c":[]}],"a":0}"#, r#"{"a":0,"b":[{"c":[],"d":{}}]}"#),
         ];
         for (one, other) in same {
             assert_eq!(canonical(one), canonical(other));
@@ -254,7 +314,9 @@ mod tests {
         let (one, other) = ("[100000000000000000000000001]", "[100000000000000000000000002]");
         assert_ne!(canonical(one), canonical(other));
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-        assert!(!canonical(&deep).is_empty());
+        assert_eq!(canonical(&deep).matches('[').count(), 100_000);
+        let objects = format!("{}1{}", "{\"b\":0,\"a\":".repeat(100_000), "}".repeat(100_000));
+        assert_eq!(canonical(&objects).matches('{').count(), 100_000);
     }
 
     #[test]

@@ -116,7 +116,7 @@ impl Server {
 
     pub(super) fn subscribe(&self, request: Request<'_>, registry: &Registry) -> Result<Reply, Reply> {
         let uri = request.uri()?;
-        self.may_subscribe(&request, registry, &uri)?;
+        self.may_subscribe(&request, registry, &uri, &mut Vec::new())?;
         let subscribed = request.context.session().is_some_and(|session| session.subscribe(&uri));
         if !subscribed {
             let text = "too many subscriptions\nend one with `resources/unsubscribe`";
@@ -133,7 +133,8 @@ impl Server {
         Ok(ResultBody::Empty.into())
     }
 
-    /// Checks that this client may be notified of changes to a resource.
+    /// Checks that this client may be notified of changes to a resource. The contexts of one request, by the state of
+    /// the resources, are made once: each copies the request's `_meta`.
     ///
     /// # Errors
     /// The resource does not exist for this client, or its own check refuses.
@@ -142,6 +143,7 @@ impl Server {
         request: &Request<'_>,
         registry: &Registry,
         uri: &str,
+        contexts: &mut Vec<(Arc<Extensions>, Context)>,
     ) -> Result<(), ProtocolError> {
         let revision = request.revision;
         let Some((entry, variables)) = registry.resource(uri, request.context.access()) else {
@@ -154,7 +156,15 @@ impl Server {
         };
         let variables = variables.into_iter().map(|(name, value)| (name, text(value))).collect();
         let subscription = Subscription { uri: uri.to_owned(), variables };
-        let context = request.make_context(self, &entry.state, ClientRequestPolicy::Forbidden);
+        let known = contexts.iter().find(|(state, _)| Arc::ptr_eq(state, &entry.state));
+        let context = match known {
+            Some((_, context)) => context.clone(),
+            None => {
+                let context = request.make_context(self, &entry.state, ClientRequestPolicy::Forbidden);
+                contexts.push((entry.state.clone(), context.clone()));
+                context
+            }
+        };
         let failure = match catch_panic(|| check(subscription, context)) {
             Ok(true) => return Ok(()),
             Ok(false) => {

@@ -67,13 +67,14 @@ impl Server {
         };
         let filter = self.hub().filter(lists);
         let mut uris = BTreeSet::new();
+        let mut contexts = Vec::new();
         let mut accepted_uris = resource_subscriptions.unwrap_or_default();
         // bounds the number of checks
         accepted_uris.truncate(self.hub().max_uris());
         accepted_uris.retain(|uri| {
             let accepted = changes.resources
                 && uris.insert(uri.clone())
-                && self.may_subscribe(&request, &registry, uri).is_ok()
+                && self.may_subscribe(&request, &registry, uri, &mut contexts).is_ok()
                 && filter.subscribe(uri);
             if !accepted {
                 tracing::debug!(uri, "a resource subscription was not accepted");

@@ -8,6 +8,7 @@ use serde_json::{Map, Number, Value};
 use super::check::MAX_PATTERN_NAME;
 use super::duplicate_keys::has_duplicate_keys;
 use super::node::TypeSet;
+use super::rewrite::wide_digits;
 use super::{order, walk};
 
 /// How deep references and alternatives are followed; deeper values are left unchanged.
@@ -129,6 +130,8 @@ impl<'s> Coercion<'s> {
         let converted = if expected == TypeSet::INTEGER {
             parse_number(text)
                 .and_then(|number| match number.as_f64() {
+                    // the digits stay in the text
+                    Some(_) if wide_digits(text).is_some() => Some(number),
                     Some(float) if number.is_f64() => integer_of(float),
                     _ => Some(number),
                 })

@@ -7,7 +7,7 @@ use super::error::push_key;
 
 /// A token, with its place in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Token {
+pub(crate) enum Token {
     /// `{` or `[`
     Open {
         at: usize,
@@ -29,13 +29,13 @@ pub(super) enum Token {
 }
 
 /// Iterates over the tokens of a text.
-pub(super) struct Tokens<'a> {
+pub(crate) struct Tokens<'a> {
     text: &'a [u8],
     at: usize,
 }
 
 impl<'a> Tokens<'a> {
-    pub(super) fn new(json: &'a str) -> Self {
+    pub(crate) fn new(json: &'a str) -> Self {
         Self { text: json.as_bytes(), at: 0 }
     }
 

@@ -3,6 +3,8 @@
 
 mod bounds;
 mod callers;
+#[cfg(unix)]
+mod costs;
 mod expiry;
 mod framing;
 mod legacy;

@@ -394,3 +394,51 @@ fn types_behave_as_if_they_had_the_derives_of_serde_and_schemars() {
     compare!(Filter Pair Wrapped Unit Color Step Any Named Optional);
     assert_ne!(describe::<attributed::Filter>(&texts), describe::<attributed::Pair>(&texts));
 }
+
+#[tokio::test]
+async fn integers_of_128_bits_are_exact_everywhere() {
+    use mcp_tests::support::LineConnection;
+
+    #[mcp_type]
+    #[derive(Debug)]
+    struct Wide {
+        big: u128,
+        list: Vec<i128>,
+    }
+    #[mcp_tool]
+    fn show(n: u128, wide: Option<Wide>, small: Option<u8>) -> String {
+        format!("{n} {wide:?} {small:?}")
+    }
+    #[mcp_tool]
+    fn give() -> Json<Wide> {
+        Json(Wide { big: u128::MAX, list: vec![i128::MIN] })
+    }
+    let built = mcp_runtime::server!().tool::<show>().tool::<give>().build().expect("a server");
+    let mut server = LineConnection::serve(&built, 1 << 16);
+    let (max, min) = (u128::MAX.to_string(), i128::MIN.to_string());
+    let mut call = async |tool: &str, arguments: String| -> String {
+        let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"}}"#;
+        let line = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments},"_meta":{meta}}}}}"#
+        );
+        server.write(line.as_bytes()).await;
+        server.write(b"\n").await;
+        server.message().await["result"]["content"][0]["text"].as_str().unwrap_or_default().to_owned()
+    };
+    assert_eq!(call("show", format!(r#"{{"n":{max}}}"#)).await, format!("{max} None None"));
+    let nested = format!("{max} Some(Wide {{ big: {max}, list: [{min}] }}) Some(5)");
+    for small in ["5", "\"5\"", "5.0"] {
+        let sent = format!(r#"{{"n":{max},"wide":{{"big":{max},"list":[{min}]}},"small":{small}}}"#);
+        assert_eq!(call("show", sent).await, nested, "a repair of another argument keeps every digit");
+    }
+    assert_eq!(call("show", format!(r#"{{"n":"{max}"}}"#)).await, format!("{max} None None"));
+    assert!(call("show", r#"{"n":340282366920938463463374607431768211456}"#.into()).await.contains("- n: "));
+    assert_eq!(call("give", "{}".into()).await, format!(r#"{{"big":{max},"list":[{min}]}}"#));
+
+    #[mcp_tool]
+    fn wide_default(#[mcp(default = u128::MAX)] n: u128) -> String {
+        n.to_string()
+    }
+    let error = crate::common::build_error(mcp_runtime::server!().tool::<wide_default>());
+    assert!(error.contains("`n`: its default cannot be published"), "{error}");
+}

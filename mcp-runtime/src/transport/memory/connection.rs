@@ -110,9 +110,10 @@ impl MemoryConnection {
         OpenRequests { client: THE_CLIENT, in_flight: &self.state.in_flight, pending: &self.state.pending }
     }
 
-    fn encode_request(&self, method: &str, params: &Value) -> String {
+    fn encode_request(&self, method: &str, params: &str) -> String {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
+        let method = Value::from(method);
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{method},"params":{params}}}"#)
     }
 
     fn encode_reply(&self, reply: &Reply, id: &str, revision: Revision) -> Value {
@@ -123,7 +124,7 @@ impl MemoryConnection {
 
     /// Sends `initialize`; the reply, and the negotiated revision.
     pub(crate) fn initialize(&mut self, params: &Value) -> (Value, Option<Revision>) {
-        let text = self.encode_request("initialize", params);
+        let text = self.encode_request("initialize", &params.to_string());
         let message = match parse(text.as_bytes()) {
             Ok(message) => message,
             Err(malformed) => return (error_value(&malformed.error), None),
@@ -142,6 +143,11 @@ impl MemoryConnection {
     /// Sends one request; its reply, and the messages that the client was sent before. Dropping the future cancels the
     /// request.
     pub(crate) async fn request(&self, method: &str, params: &Value) -> (Value, Vec<Value>) {
+        self.request_text(method, &params.to_string()).await
+    }
+
+    /// The same with the text of the params.
+    pub(crate) async fn request_text(&self, method: &str, params: &str) -> (Value, Vec<Value>) {
         let client = Arc::new(MemoryRequestClient {
             messages: Mutex::default(),
             answers: self.answers.clone(),
@@ -197,7 +203,7 @@ impl MemoryConnection {
     /// # Errors
     /// The error reply.
     pub(crate) fn listen(&self, params: &Value) -> Result<ListenStream, Value> {
-        let text = self.encode_request("subscriptions/listen", params);
+        let text = self.encode_request("subscriptions/listen", &params.to_string());
         let message = parse(text.as_bytes()).map_err(|malformed| error_value(&malformed.error))?;
         let Some(request) = Request::from_message(&message, Revision::LATEST, &self.context) else {
             return Err(Value::Null);

@@ -24,6 +24,9 @@ pub trait StateValue: Any + Send + Sync {}
 #[diagnostic::do_not_recommend]
 impl<T: Any + Send + Sync> StateValue for T {}
 
+/// The keys of [`Extensions`] under which the values for one type are.
+type KeysFn = fn() -> [TypeId; 2];
+
 /// An injected parameter, as generated code declares it.
 #[derive(Debug, Clone, Copy)]
 pub struct Inject {
@@ -32,9 +35,9 @@ pub struct Inject {
     type_name: fn() -> &'static str,
     optional: bool,
     /// For an `Arc<U>`, the name of `U`, and the keys that would provide it.
-    pointee: Option<(&'static str, fn() -> [TypeId; 2])>,
+    pointee: Option<(&'static str, KeysFn)>,
     /// The keys of [`Extensions`] that provide it.
-    keys: fn() -> [TypeId; 2],
+    keys: KeysFn,
     target: fn() -> TypeId,
 }
 
@@ -71,7 +74,7 @@ impl Inject {
     /// The `U` of a parameter `&Arc<U>`, for messages.
     #[must_use]
     pub const fn pointing_to<U: ?Sized + 'static>(self, name: &'static str) -> Self {
-        let keys: fn() -> [TypeId; 2] = || [TypeId::of::<Arc<U>>(), TypeId::of::<Arc<Arc<U>>>()];
+        let keys: KeysFn = || [TypeId::of::<Arc<U>>(), TypeId::of::<Arc<Arc<U>>>()];
         Self { pointee: Some((name, keys)), ..self }
     }
 

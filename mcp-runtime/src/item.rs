@@ -242,7 +242,7 @@ impl<R, C> fmt::Debug for ItemFunction<R, C> {
     label = "does not return a future",
     note = "write `|call| async move {{ .. }}`; a plain closure goes to `blocking_handler`"
 )]
-pub trait ReplyFuture {
+pub trait AsyncReply {
     /// What the future returns.
     type Reply;
     /// The reply, once the future is ready.
@@ -251,7 +251,7 @@ pub trait ReplyFuture {
         Self: Send;
 }
 #[diagnostic::do_not_recommend]
-impl<F: Future> ReplyFuture for F {
+impl<F: Future> AsyncReply for F {
     type Reply = F::Output;
 
     fn reply(self) -> impl Future<Output = F::Output> + Send
@@ -271,7 +271,7 @@ where
     C: Send + 'static,
     R: 'static,
     F: Fn(C) -> Fut + Send + Sync + 'static,
-    Fut: ReplyFuture + Send + 'static,
+    Fut: AsyncReply + Send + 'static,
 {
     let handler = Arc::new(handler);
     Arc::new(move |call| {

@@ -13,7 +13,7 @@ use crate::{
     },
     context::Context,
     error::ToolError,
-    item::{DynHandler, ItemSpec, ReplyFuture, async_handler, blocking_handler, impl_item_setters},
+    item::{AsyncReply, DynHandler, ItemSpec, async_handler, blocking_handler, impl_item_setters},
     jsonrpc::ProtocolError,
 };
 
@@ -195,7 +195,7 @@ impl PromptBuilder {
     pub fn handler<F, Fut>(self, handler: F) -> PromptDef
     where
         F: Fn(PromptCall) -> Fut + Send + Sync + 'static,
-        Fut: ReplyFuture + Send + 'static,
+        Fut: AsyncReply + Send + 'static,
         Fut::Reply: IntoPromptResult,
     {
         self.build(async_handler(handler, Fut::Reply::into_prompt_result))

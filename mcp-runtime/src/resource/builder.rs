@@ -14,7 +14,7 @@ use crate::{
     content::{Annotations, impl_annotation_setters},
     context::Context,
     error::ToolError,
-    item::{DynHandler, ItemSpec, ReplyFuture, async_handler, blocking_handler, impl_item_setters},
+    item::{AsyncReply, DynHandler, ItemSpec, async_handler, blocking_handler, impl_item_setters},
     jsonrpc::ProtocolError,
 };
 
@@ -189,7 +189,7 @@ impl ResourceBuilder {
     pub fn handler<F, Fut>(self, handler: F) -> ResourceDef
     where
         F: Fn(ResourceCall) -> Fut + Send + Sync + 'static,
-        Fut: ReplyFuture + Send + 'static,
+        Fut: AsyncReply + Send + 'static,
         Fut::Reply: IntoResourceResult,
     {
         self.build(async_handler(handler, Fut::Reply::into_resource_result), Fut::Reply::MIME)

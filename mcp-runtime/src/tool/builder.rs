@@ -10,7 +10,7 @@ use crate::{
     arguments::decode_member,
     context::Context,
     error::ToolError,
-    item::{DynHandler, ItemSpec, ReplyFuture, async_handler, blocking_handler, impl_item_setters},
+    item::{AsyncReply, DynHandler, ItemSpec, async_handler, blocking_handler, impl_item_setters},
 };
 
 /// One call of a tool made at run time.
@@ -171,7 +171,7 @@ impl ToolBuilder {
     pub fn handler<F, Fut>(self, handler: F) -> ToolDef
     where
         F: Fn(ToolCall) -> Fut + Send + Sync + 'static,
-        Fut: ReplyFuture + Send + 'static,
+        Fut: AsyncReply + Send + 'static,
         Fut::Reply: IntoToolResult,
     {
         ToolDef { spec: self.0, handler: async_handler(handler, Fut::Reply::into_tool_result) }

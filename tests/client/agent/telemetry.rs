@@ -20,9 +20,12 @@ use crate::{Way, builder, connect, pinned, within};
 
 type Fields = BTreeMap<String, String>;
 
-/// What the client logs on this thread: the fields of spans and of events.
+/// The fields of a span, with its id, or of an event.
+type Entry = (Option<u64>, Fields);
+
+/// What the client logs on this thread.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<(Option<u64>, Fields)>>>);
+struct Log(Arc<Mutex<Vec<Entry>>>);
 
 struct IntoFields<'a>(&'a mut Fields);
 

@@ -56,7 +56,7 @@ fn nothing() {}
 /// Finds one
 #[mcp_tool]
 fn find(name: String) -> Option<Json<Hit>> {
-    (name == "tea").then(|| Json(Hit { name, price: None }))
+    (name == "tea").then_some(Json(Hit { name, price: None }))
 }
 
 /// Says something, or not

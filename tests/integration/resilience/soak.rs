@@ -4,6 +4,9 @@
 //! cargo test --release -p mcp-tests --test integration -- --ignored soak --nocapture --test-threads 1
 //! ```
 
+// the figures are what these tests are run for
+#![allow(clippy::print_stdout)]
+
 use std::{net::IpAddr, net::SocketAddr, time::Duration, time::Instant};
 
 use mcp_runtime::{ServerBuilder, prelude::*};

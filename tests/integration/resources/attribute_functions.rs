@@ -204,7 +204,7 @@ impl Pending {
         }
         let _inside = Inside(self);
         self.entered.fetch_add(1, Ordering::SeqCst);
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 

@@ -95,18 +95,23 @@ impl MemoryClient {
         }
     }
 
-    /// Calls a tool with arguments as they are written: a `Value` has no integers beyond 64 bits.
+    /// Calls a tool like [`request`](Self::request), with arguments as they are written: a `Value` has no integers beyond
+    /// 64 bits.
     #[cfg(feature = "cli")]
     pub(crate) async fn call_with_text(&self, name: &str, arguments: &str) -> MemoryReply {
         let mut params = json!({ "name": name });
         self.add_meta(&mut params);
-        let mut text = params.to_string();
-        text.pop();
-        text.push_str(",\"arguments\":");
-        text.push_str(arguments);
-        text.push('}');
-        let (message, notifications) = self.connection.request_text("tools/call", &text).await;
-        MemoryReply { message, notifications }
+        loop {
+            let mut text = params.to_string();
+            text.pop();
+            text.push_str(",\"arguments\":");
+            text.push_str(arguments);
+            text.push('}');
+            let (message, notifications) = self.connection.request_text("tools/call", &text).await;
+            let reply = MemoryReply { message, notifications };
+            let Some(retry) = self.retry_params(&params, &reply) else { return reply };
+            params = retry;
+        }
     }
 
     /// Adds the `_meta` that every request of the revision carries.

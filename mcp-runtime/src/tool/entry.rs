@@ -83,11 +83,14 @@ impl ToolEntry {
         let args = def.item.args;
         let error = |text: String| spec.build_error(text);
         check_flatten(args).map_err(error)?;
-        let (schema, unenforced) = input_schema(&def.item, spec.strict).map_err(error)?;
+        // before the schema, whose errors name the parameter less plainly
         for arg in args {
             if let Some(text) = arg.declaration_errors().into_iter().next() {
                 return Err(error(format!("`{}`: {text}", arg.name())));
             }
+        }
+        let (schema, unenforced) = input_schema(&def.item, spec.strict).map_err(error)?;
+        for arg in args {
             check_header(*arg, &schema).map_err(error)?;
         }
         // decoding a struct that is the whole object ignores members that `strict` refuses

@@ -83,6 +83,8 @@ pub(crate) fn refusal(reply: &Reply) -> (i64, String) {
 pub(crate) struct ThreadLog {
     lines: Lines,
     _subscribed: DefaultGuard,
+    /// With a single dispatcher, `tracing` would ask the threads of other tests, which have none, whether to log.
+    _other: tracing::Dispatch,
 }
 
 #[derive(Clone, Default)]
@@ -91,8 +93,9 @@ struct Lines(Arc<Mutex<Vec<String>>>);
 impl ThreadLog {
     pub(crate) fn capture() -> Self {
         let lines = Lines::default();
+        let other = tracing::Dispatch::new(tracing_subscriber::registry());
         let subscriber = tracing_subscriber::registry().with(lines.clone());
-        Self { lines, _subscribed: tracing::subscriber::set_default(subscriber) }
+        Self { lines, _subscribed: tracing::subscriber::set_default(subscriber), _other: other }
     }
 
     /// The entries that contain a text, each as `LEVEL name=value ..`.

@@ -139,7 +139,7 @@ impl ReadCache {
         None
     }
 
-    /// The flight for a URI: the one in progress, or a new one if there is none or it must be `new`.
+    /// The read of a URI that is in progress, or a new one if there is none or it must be `new`.
     fn join(&self, principal: ReadCaller, uri: &str, new: bool) -> FlightSeat<'_> {
         let key = ReadKey { principal: Some(principal), uri: uri.to_owned() };
         let mut state = self.state.lock();

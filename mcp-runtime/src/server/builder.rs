@@ -237,7 +237,8 @@ impl ServerBuilder {
     ///
     /// A relative path starts at the working directory. The files are read once, by [`build`](Self::build), which
     /// refuses what the extension does not allow; what changes later is not seen. Called again, it adds another
-    /// directory. A [`SkillsDir`](crate::skill::SkillsDir) can have scopes. Clients of 2026-07-28 find the skills with `skills/list`, and read `skill://<name>/<path>`.
+    /// directory. A [`SkillsDir`](crate::skill::SkillsDir) can have scopes. Clients of 2026-07-28 find the skills with
+    /// `skills/list`, and read `skill://<name>/<path>`.
     ///
     /// Needs the feature `skills`. See the
     /// [extension](https://github.com/modelcontextprotocol/ext-skills).

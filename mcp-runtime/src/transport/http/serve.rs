@@ -205,18 +205,14 @@ impl HttpService {
     /// another path, mount the service itself.
     pub fn into_router(self) -> axum::Router {
         let handler = self.0;
-        let options = handler.endpoint.options.clone();
         let handle = |route| {
             let handler = handler.clone();
             axum::routing::any(move |request: axum::extract::Request| async move {
                 handler.handle(request, route, None).await.map(axum::body::Body::new)
             })
         };
-        let router = axum::Router::new().route(&options.path, handle(Route::Mcp));
-        match &options.sse_path {
-            Some(path) => router.route(path, handle(Route::HttpSse)),
-            None => router,
-        }
+        let add = |router: axum::Router, (path, route): (&str, Route)| router.route(path, handle(route));
+        handler.routes.iter().fold(axum::Router::new(), add)
     }
 }
 
@@ -425,17 +421,14 @@ async fn route(
     peer: Peer,
     is_sse: &AtomicBool,
 ) -> Response<ResponseBody> {
-    let path = request.uri().path();
-    let options = &handler.endpoint.options;
-    if path == options.path {
-        handler.handle(request, Route::Mcp, Some(peer)).await
-    } else if options.sse_path.as_deref() == Some(path) {
+    let Some(route) = handler.routes.find(request.uri().path()) else {
+        return empty_response(StatusCode::NOT_FOUND);
+    };
+    if matches!(route, Route::HttpSse) {
         // from then on the connection carries nothing but the stream
         is_sse.fetch_or(request.method() == Method::GET, Ordering::Relaxed);
-        handler.handle(request, Route::HttpSse, Some(peer)).await
-    } else {
-        empty_response(StatusCode::NOT_FOUND)
     }
+    handler.handle(request, route, Some(peer)).await
 }
 
 /// Completes when the process receives SIGTERM or Ctrl-C.

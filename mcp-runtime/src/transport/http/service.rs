@@ -25,6 +25,7 @@ use super::{
 };
 use crate::{
     blocking,
+    config::HttpOptions,
     connection::ClientData,
     dispatch::{Calls, Request, StartedRequest, declared_version},
     jsonrpc::{JsonRpcMessage, MalformedMessage, ProtocolError, parse},
@@ -36,18 +37,45 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct HttpHandler {
     pub(super) endpoint: Arc<Endpoint>,
+    pub(super) routes: Routes,
     guard: Guard,
     /// Serves revisions before 2026-07-28.
     pub(super) legacy: Legacy,
 }
 
-/// The two paths of a server.
+/// What a path of a server answers.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Route {
     /// The MCP endpoint.
     Mcp,
     /// The event stream of HTTP+SSE, and the messages of its clients.
     HttpSse,
+}
+
+/// The paths of a server. A mounted [`HttpService`] is the MCP endpoint only.
+#[derive(Debug)]
+pub(super) struct Routes(Vec<(String, Route)>);
+
+impl Routes {
+    fn new(options: &HttpOptions) -> Self {
+        // by far the most requests are for the endpoint
+        let mut routes = vec![(options.path.clone(), Route::Mcp)];
+        if let Some(path) = &options.sse_path {
+            routes.push((path.clone(), Route::HttpSse));
+        }
+        Self(routes)
+    }
+
+    /// What a path answers, if anything.
+    pub(super) fn find(&self, path: &str) -> Option<Route> {
+        self.0.iter().find(|(known, _)| known == path).map(|(_, route)| *route)
+    }
+
+    /// Every path, with what it answers.
+    #[cfg(feature = "axum")]
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, Route)> {
+        self.0.iter().map(|(path, route)| (path.as_str(), *route))
+    }
 }
 
 impl HttpHandler {
@@ -64,7 +92,8 @@ impl HttpHandler {
     fn of(server: &Server, connections: Option<usize>) -> Arc<Self> {
         let endpoint = Endpoint::new(server, connections);
         let (guard, legacy) = (Guard::new(&endpoint.options), Legacy::new(server, &endpoint.options));
-        Arc::new(Self { endpoint, guard, legacy })
+        let routes = Routes::new(&endpoint.options);
+        Arc::new(Self { endpoint, routes, guard, legacy })
     }
 
     /// Answers one request; `peer` is the other end of its TCP connection, where the server accepted that.

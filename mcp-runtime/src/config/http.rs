@@ -11,7 +11,7 @@ use std::{
 use http::{request::Parts, uri::Authority};
 
 use super::LONGEST;
-use crate::{connection::Principal, extensions::Extensions, store::EventBounds};
+use crate::{arguments::BoxFuture, connection::Principal, extensions::Extensions, store::EventBounds};
 
 /// Copies one type from the request extensions of `http` into those of a request.
 type Extract = Arc<dyn Fn(&dyn Any, &mut Extensions) + Send + Sync>;
@@ -21,6 +21,31 @@ type Extract = Arc<dyn Fn(&dyn Any, &mut Extensions) + Send + Sync>;
 pub(crate) struct RequestType {
     pub(crate) id: TypeId,
     pub(crate) extract: Extract,
+}
+
+/// A user's check of whether the server can do its work.
+#[derive(Clone)]
+pub(crate) struct ReadinessCheck {
+    /// For the log.
+    pub(crate) name: &'static str,
+    pub(crate) run: Arc<dyn Fn() -> BoxFuture<bool> + Send + Sync>,
+}
+
+/// What probes find.
+#[derive(Clone)]
+pub(crate) struct HealthOptions {
+    /// Of liveness and readiness; `None` if neither is served.
+    pub(crate) paths: Option<(String, String)>,
+    pub(crate) checks: Vec<ReadinessCheck>,
+    /// How long all checks together may take.
+    pub(crate) timeout: Duration,
+}
+
+impl Default for HealthOptions {
+    fn default() -> Self {
+        let paths = Some(("/healthz".into(), "/readyz".into()));
+        Self { paths, checks: Vec::new(), timeout: Duration::from_secs(1) }
+    }
 }
 
 type FindCaller = Arc<dyn Fn(&Parts) -> Option<Principal> + Send + Sync>;
@@ -77,6 +102,11 @@ pub struct HttpOptions {
     pub(crate) request_types: Vec<RequestType>,
     /// Types of middleware that look like callers, but are not declared as such.
     pub(crate) suspects: Vec<&'static str>,
+    pub(crate) health: HealthOptions,
+    /// How long requests are still accepted after the signal to stop.
+    pub(crate) shutdown_delay: Duration,
+    /// Clients reach the server only through a proxy, which terminates TLS.
+    pub(crate) behind_proxy: bool,
 }
 
 impl Default for HttpOptions {
@@ -109,6 +139,9 @@ impl Default for HttpOptions {
             trusts_all: false,
             request_types: Vec::new(),
             suspects: Vec::new(),
+            health: HealthOptions::default(),
+            shutdown_delay: Duration::ZERO,
+            behind_proxy: false,
         }
     }
 }
@@ -129,7 +162,9 @@ impl HttpOptions {
     /// Everything that cannot be served. The builder calls it once.
     pub(crate) fn check(&self) -> Vec<String> {
         let mut problems = Vec::new();
-        for path in [Some(&self.path), self.sse_path.as_ref()].into_iter().flatten() {
+        let health = self.health.paths.iter().flat_map(|(live, ready)| [live, ready]);
+        let paths: Vec<&String> = [&self.path].into_iter().chain(&self.sse_path).chain(health).collect();
+        for path in &paths {
             if !path.starts_with('/') || path.contains(['{', '}', '*', '?', '#']) {
                 problems.push(format!("`{path}` is not a path for an endpoint\nwrite one such as `/mcp`"));
             }
@@ -137,6 +172,15 @@ impl HttpOptions {
         if self.sse_path.as_ref() == Some(&self.path) {
             problems
                 .push(format!("`{}` is the path of both transports\nserve HTTP+SSE at `/sse`", self.path));
+        }
+        if let Some((live, ready)) = &self.health.paths
+            && let Some(path) =
+                [live, ready].into_iter().find(|path| paths.iter().filter(|other| *other == path).count() > 1)
+        {
+            problems.push(format!(
+                "`{path}` is the path of a probe and of something else\n\
+                 write `.http(|http| http.health_paths(\"/live\", \"/ready\"))`, or `.without_health()`"
+            ));
         }
         for host in &self.allowed_hosts {
             if !is_authority(host) {
@@ -155,6 +199,13 @@ impl HttpOptions {
             }
         }
         problems
+    }
+}
+
+impl HttpOptions {
+    /// Whether something says that clients reach the server through a proxy.
+    pub(crate) fn is_behind_proxy(&self) -> bool {
+        self.behind_proxy || self.client_address.is_some()
     }
 }
 
@@ -443,6 +494,75 @@ impl HttpOptions {
     /// ```
     pub fn legacy_sse(mut self, path: impl Into<String>) -> Self {
         self.sse_path = Some(path.into());
+        self
+    }
+
+    /// Sets the paths that answer probes: whether the process is alive, and whether it should get requests; `/healthz` and
+    /// `/readyz` by default.
+    ///
+    /// A `GET` or `HEAD` is answered `200`, or `503` if the server is not [ready](Self::readiness) or has been told to
+    /// stop. Probes name the server by its address, so that neither hosts nor callers are checked. They are part of
+    /// [`run`](crate::ServerBuilder::run), of `serve_http` and of [`into_router`](crate::Server::into_router), but not of
+    /// [`into_service`](crate::Server::into_service).
+    pub fn health_paths(mut self, live: impl Into<String>, ready: impl Into<String>) -> Self {
+        self.health.paths = Some((live.into(), ready.into()));
+        self
+    }
+
+    /// Leaves out the paths for [probes](Self::health_paths), such as in a router whose application has its own.
+    pub fn without_health(mut self) -> Self {
+        self.health.paths = None;
+        self
+    }
+
+    /// Adds a check without which the server is not ready, such as whether its database answers. `name` is for the log.
+    ///
+    /// Checks run when a probe asks for `/readyz`, one after the other and at most once a second. All of them together
+    /// have [a second](Self::readiness_timeout).
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicBool, Ordering};
+    ///
+    /// static CONNECTED: AtomicBool = AtomicBool::new(true);
+    ///
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// let server = mcp_runtime::server!()
+    ///     .http(|http| http.readiness("database", async || CONNECTED.load(Ordering::Relaxed)))
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn readiness<F, Fut>(mut self, name: &'static str, check: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = bool> + Send + 'static,
+    {
+        let run = Arc::new(move || -> BoxFuture<bool> { Box::pin(check()) });
+        self.health.checks.push(ReadinessCheck { name, run });
+        self
+    }
+
+    /// Sets how long the [checks](Self::readiness) may take; 1 second by default, a year at most. A server whose checks
+    /// take longer is not ready.
+    pub fn readiness_timeout(mut self, limit: Duration) -> Self {
+        self.health.timeout = limit.min(LONGEST);
+        self
+    }
+
+    /// Sets how long the server goes on as before when it is told to stop, except that `/readyz` is `503`; not at all by
+    /// default, a year at most. The [shutdown timeout](super::Limits::shutdown_timeout) begins after it.
+    ///
+    /// For load balancers that send requests until a probe fails, or until they have heard of it: Kubernetes removes an
+    /// endpoint while it stops its container. Some seconds are usual.
+    pub fn shutdown_delay(mut self, delay: Duration) -> Self {
+        self.shutdown_delay = delay.min(LONGEST);
+        self
+    }
+
+    /// States that clients reach the server only through a proxy, which terminates TLS. Without it, and without
+    /// [`client_address`](Self::client_address), a server warns when it starts to serve plain HTTP on a public address.
+    pub fn behind_proxy(mut self) -> Self {
+        self.behind_proxy = true;
         self
     }
 

@@ -20,6 +20,8 @@ mod info;
 use std::{any::TypeId, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 #[cfg(feature = "http")]
+pub(crate) use http::{HealthOptions, ReadinessCheck};
+#[cfg(feature = "http")]
 pub use http::{HttpOptions, IntoPrincipal};
 pub use info::ServerInfo;
 

@@ -4,6 +4,7 @@ mod batch;
 mod event_streams;
 pub(crate) mod fixture;
 mod guard;
+mod health;
 mod http_sse;
 pub(crate) mod legacy;
 mod modern;

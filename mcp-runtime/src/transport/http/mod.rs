@@ -8,6 +8,7 @@ mod endpoint;
 mod guard;
 mod header_params;
 mod headers;
+mod health;
 mod http_error;
 mod legacy;
 mod open_files;

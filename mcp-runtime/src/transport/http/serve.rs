@@ -113,6 +113,9 @@ impl Server {
         let connections = max_connections(self.options().http.max_connections.min(Semaphore::MAX_PERMITS));
         let handler = HttpHandler::accepting(&self, connections);
         crate::server::warn_of_unregistered_items();
+        for warning in self.warnings_of_address(address) {
+            tracing::warn!(%address, "{warning}");
+        }
         tracing::info!(%address, path = self.path(), "serving over HTTP");
         if self.keys().is_random() {
             tracing::info!(
@@ -120,6 +123,15 @@ impl Server {
                  set them with `.keys(..)` or `.keys_from_env()` so that they survive restarts and replicas share them"
             );
         }
+        let delay = self.options().http.shutdown_delay;
+        let health = handler.clone();
+        let stop = async move {
+            stop.await;
+            health.health.stop();
+            if !delay.is_zero() {
+                sleep(delay).await;
+            }
+        };
         accept(handler, listener, connections, stop).await;
         Ok(())
     }
@@ -140,6 +152,28 @@ impl Server {
 }
 
 impl Server {
+    /// What other machines can do with a server on that address, unless the options say that it is intended.
+    fn warnings_of_address(&self, address: SocketAddr) -> Vec<&'static str> {
+        let options = &self.options().http;
+        let mut warnings = Vec::new();
+        if address.ip().is_loopback() {
+            return warnings;
+        }
+        if !options.is_behind_proxy() {
+            warnings.push(
+                "serving plain HTTP to other machines: requests and tokens can be read on the way\n\
+                 put a proxy with TLS in front, and write `.http(|http| http.behind_proxy())`",
+            );
+        }
+        if options.caller.is_none() && !options.trusts_all {
+            warnings.push(
+                "serving other machines without knowing who calls: every client may call everything\n\
+                 identify callers with `.http(|http| http.caller(..))`, or write `.http(|http| http.trust_all_callers())`",
+            );
+        }
+        warnings
+    }
+
     /// Refuses to serve items with `scopes` to callers that are not identified, and warns about types of `from_request`
     /// that seem to identify callers.
     fn check_callers(&self) -> Result<()> {
@@ -199,7 +233,8 @@ impl ServerBuilder {
 #[cfg(feature = "axum")]
 impl HttpService {
     /// A router with everything that the server serves over HTTP: the endpoint at `/mcp`, unless
-    /// [`path`](crate::config::HttpOptions::path) sets another path, and HTTP+SSE if it is enabled.
+    /// [`path`](crate::config::HttpOptions::path) sets another path, HTTP+SSE if it is enabled, and the paths for
+    /// [probes](crate::config::HttpOptions::health_paths).
     ///
     /// Its paths are absolute: merge it into a router with your own routes. To mount only the endpoint, or under
     /// another path, mount the service itself.
@@ -448,6 +483,7 @@ async fn shutdown_signal() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::HttpOptions;
 
     #[tokio::test(start_paused = true)]
     async fn a_warning_that_repeats_is_logged_once_a_minute() {
@@ -458,5 +494,27 @@ mod tests {
             tokio::time::advance(Duration::from_millis(100)).await;
         }
         assert_eq!(logged, 2, "in two minutes");
+    }
+
+    #[test]
+    fn a_public_address_is_served_with_a_warning_for_each_thing_that_nothing_says_is_intended() {
+        let warnings = |set: fn(HttpOptions) -> HttpOptions, address: &str| {
+            let server = Server::builder("public", "1").http(set).build().unwrap();
+            let warnings = server.warnings_of_address(address.parse().unwrap());
+            warnings
+                .iter()
+                .map(|warning| warning.split([' ', ':']).take(3).collect::<Vec<_>>().join(" "))
+                .collect::<Vec<_>>()
+        };
+        let (plain, unknown) = ("serving plain HTTP", "serving other machines");
+        assert_eq!(warnings(|http| http, "0.0.0.0:80"), [plain, unknown]);
+        assert_eq!(warnings(|http| http, "[::]:80"), [plain, unknown]);
+        for address in ["127.0.0.1:80", "127.1.2.3:80", "[::1]:80"] {
+            assert!(warnings(|http| http, address).is_empty(), "{address}");
+        }
+        assert_eq!(warnings(HttpOptions::behind_proxy, "10.0.0.1:80"), [unknown]);
+        assert_eq!(warnings(|http| http.client_address(|_, _| None), "10.0.0.1:80"), [unknown]);
+        assert_eq!(warnings(|http| http.caller(|_| None), "10.0.0.1:80"), [plain]);
+        assert!(warnings(|http| http.behind_proxy().trust_all_callers(), "10.0.0.1:80").is_empty());
     }
 }

@@ -18,6 +18,7 @@ use super::{
     endpoint::{Endpoint, PostRequest},
     guard::Guard,
     headers::{HeaderField, ProtocolHeaders, check_headers},
+    health::Health,
     http_error::{HttpError, method_not_allowed},
     legacy::Legacy,
     request_body::read_body,
@@ -41,6 +42,7 @@ pub(super) struct HttpHandler {
     guard: Guard,
     /// Serves revisions before 2026-07-28.
     pub(super) legacy: Legacy,
+    pub(super) health: Health,
 }
 
 /// What a path of a server answers.
@@ -50,6 +52,10 @@ pub(super) enum Route {
     Mcp,
     /// The event stream of HTTP+SSE, and the messages of its clients.
     HttpSse,
+    /// Whether the process is alive.
+    Live,
+    /// Whether the server should get requests.
+    Ready,
 }
 
 /// The paths of a server. A mounted [`HttpService`] is the MCP endpoint only.
@@ -62,6 +68,9 @@ impl Routes {
         let mut routes = vec![(options.path.clone(), Route::Mcp)];
         if let Some(path) = &options.sse_path {
             routes.push((path.clone(), Route::HttpSse));
+        }
+        if let Some((live, ready)) = &options.health.paths {
+            routes.extend([(live.clone(), Route::Live), (ready.clone(), Route::Ready)]);
         }
         Self(routes)
     }
@@ -93,7 +102,8 @@ impl HttpHandler {
         let endpoint = Endpoint::new(server, connections);
         let (guard, legacy) = (Guard::new(&endpoint.options), Legacy::new(server, &endpoint.options));
         let routes = Routes::new(&endpoint.options);
-        Arc::new(Self { endpoint, routes, guard, legacy })
+        let health = Health::new(&endpoint.options.health);
+        Arc::new(Self { endpoint, routes, guard, legacy, health })
     }
 
     /// Answers one request; `peer` is the other end of its TCP connection, where the server accepted that.
@@ -106,6 +116,12 @@ impl HttpHandler {
     where
         B: Body<Data = Bytes> + Unpin,
     {
+        // probes know neither the name of the server nor a token
+        match route {
+            Route::Live => return Health::answer_live(request.method()),
+            Route::Ready => return self.health.answer_ready(request.method()).await,
+            Route::Mcp | Route::HttpSse => {}
+        }
         let (parts, body) = request.into_parts();
         let endpoint = &self.endpoint;
         let connection = endpoint.connection(parts, peer);
@@ -117,7 +133,7 @@ impl HttpHandler {
         let allow = || match route {
             Route::Mcp if headers.is_modern() => "POST",
             Route::Mcp => self.legacy.allow(),
-            Route::HttpSse => "GET, POST",
+            _ => "GET, POST",
         };
         let mut response = match (route, &parts.method) {
             (_, &Method::OPTIONS) => cors::preflight_response(&parts.headers, allow()),
@@ -142,6 +158,7 @@ impl HttpHandler {
 
     /// Ends every open stream and refuses new ones; other requests are still answered.
     pub(super) fn stop(&self) {
+        self.health.stop();
         self.endpoint.shutdown.cancel();
         self.legacy.stop();
     }

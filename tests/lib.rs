@@ -49,6 +49,8 @@ mod docs {
     struct State;
     #[doc = include_str!("../docs/apps.md")]
     struct Apps;
+    #[doc = include_str!("../docs/layers.md")]
+    struct Layers;
     #[doc = include_str!("../docs/context.md")]
     struct Request;
     #[doc = include_str!("../docs/transports.md")]

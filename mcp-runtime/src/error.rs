@@ -1,6 +1,6 @@
 //! Errors of user functions: text that a function writes is public, an error that it propagates is private.
 
-use std::{any::TypeId, borrow::Cow, error::Error, fmt, sync::Arc};
+use std::{any::TypeId, borrow::Cow, error::Error, fmt, sync::Arc, time::Duration};
 
 use crate::{content::Content, context::ClientRequestError, jsonrpc::ProtocolError};
 
@@ -30,10 +30,17 @@ pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 pub struct ToolError(pub(crate) ToolErrorRepr);
 
 pub(crate) enum ToolErrorRepr {
-    Public { message: Cow<'static, str>, content: Vec<Content> },
+    Public {
+        message: Cow<'static, str>,
+        content: Vec<Content>,
+    },
     Private(BoxError),
     Protocol(ProtocolError),
     NotFound,
+    /// The report of invalid arguments.
+    Arguments(String),
+    /// The function took longer than its limit.
+    TimedOut(Duration),
 }
 
 /// Text that can be the message of a [`ToolError`].
@@ -110,6 +117,60 @@ impl ToolError {
         if is_public { Self::new(error.to_string()) } else { Self(ToolErrorRepr::Private(error)) }
     }
 
+    /// The text that the client sees, if the failure is public or its arguments are invalid.
+    #[must_use]
+    pub fn message(&self) -> Option<&str> {
+        match &self.0 {
+            ToolErrorRepr::Public { message, .. } => Some(message),
+            ToolErrorRepr::Arguments(report) => Some(report),
+            _ => None,
+        }
+    }
+
+    /// The error that is hidden from the client, if the failure is private.
+    ///
+    /// ```
+    /// use mcp_runtime::ToolError;
+    ///
+    /// let error: ToolError = std::io::Error::from(std::io::ErrorKind::TimedOut).into();
+    /// let cause = error.cause().and_then(|cause| cause.downcast_ref::<std::io::Error>());
+    /// assert!(cause.is_some_and(|cause| cause.kind() == std::io::ErrorKind::TimedOut));
+    /// ```
+    #[must_use]
+    pub fn cause(&self) -> Option<&(dyn Error + 'static)> {
+        match &self.0 {
+            ToolErrorRepr::Private(cause) => Some(&**cause),
+            _ => None,
+        }
+    }
+
+    /// The JSON-RPC error, if it is one.
+    #[must_use]
+    pub fn protocol_error(&self) -> Option<&ProtocolError> {
+        match &self.0 {
+            ToolErrorRepr::Protocol(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Whether the arguments are invalid: the function has not run.
+    #[must_use]
+    pub fn is_invalid_arguments(&self) -> bool {
+        matches!(self.0, ToolErrorRepr::Arguments(_))
+    }
+
+    /// Whether the function took longer than its limit.
+    #[must_use]
+    pub fn is_timeout(&self) -> bool {
+        matches!(self.0, ToolErrorRepr::TimedOut(_))
+    }
+
+    /// Whether the resource does not exist.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        matches!(self.0, ToolErrorRepr::NotFound)
+    }
+
     /// Adds a block after the message.
     ///
     /// Only public failures carry blocks; on any other this does nothing.
@@ -144,6 +205,8 @@ impl fmt::Debug for ToolError {
             ToolErrorRepr::Private(cause) => f.debug_tuple("Private").field(cause).finish(),
             ToolErrorRepr::Protocol(error) => f.debug_tuple("Protocol").field(error).finish(),
             ToolErrorRepr::NotFound => f.write_str("NotFound"),
+            ToolErrorRepr::Arguments(report) => f.debug_tuple("Arguments").field(report).finish(),
+            ToolErrorRepr::TimedOut(limit) => f.debug_tuple("TimedOut").field(limit).finish(),
         }
     }
 }
@@ -155,6 +218,8 @@ impl fmt::Display for ToolError {
             ToolErrorRepr::Private(cause) => cause.fmt(f),
             ToolErrorRepr::Protocol(error) => error.fmt(f),
             ToolErrorRepr::NotFound => f.write_str("not found"),
+            ToolErrorRepr::Arguments(report) => f.write_str(report),
+            ToolErrorRepr::TimedOut(limit) => write!(f, "took longer than its limit of {limit:?}"),
         }
     }
 }
@@ -248,10 +313,20 @@ pub enum Failure {
     /// A JSON-RPC error.
     Protocol(ProtocolError),
     /// The function took longer than its limit.
-    TimedOut(std::time::Duration),
+    TimedOut(Duration),
 }
 
 impl Failure {
+    /// The failure as layers see it.
+    pub(crate) fn into_tool_error(self) -> ToolError {
+        ToolError(match self {
+            Self::Body(error) => return error,
+            Self::Arguments(report) => ToolErrorRepr::Arguments(report),
+            Self::Protocol(error) => ToolErrorRepr::Protocol(error),
+            Self::TimedOut(limit) => ToolErrorRepr::TimedOut(limit),
+        })
+    }
+
     /// The JSON-RPC error that the function chose.
     pub(crate) fn protocol(&self) -> Option<&ProtocolError> {
         match self {

@@ -24,6 +24,7 @@ pages! {
     tasks = "tasks.md";
     state = "state.md";
     apps = "apps.md";
+    layers = "layers.md";
     context = "context.md";
     transports = "transports.md";
     versions = "versions.md";

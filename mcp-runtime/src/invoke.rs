@@ -58,7 +58,7 @@ impl Interruption for Infallible {
 
 impl Interruption for InputRequired {
     fn detect(context: &Context) -> Option<Self> {
-        context.inner().client_requests.take_input_required()
+        context.client_requests().take_input_required()
     }
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct MissingFeatures(pub(crate) Vec<ClientFeature>);
 
 impl Interruption for MissingFeatures {
     fn detect(context: &Context) -> Option<Self> {
-        context.inner().client_requests.take_missing().map(Self)
+        context.client_requests().take_missing().map(Self)
     }
 }
 
@@ -113,8 +113,10 @@ impl Failure {
     pub(crate) fn into_client_error(self, context: ErrorContext<'_>, revision: Revision) -> ClientError {
         let ErrorContext { kind, name, detailed } = context;
         match self {
-            Self::Arguments(report) => ClientError::Arguments(report),
-            Self::TimedOut(limit) => {
+            Self::Arguments(report) | Self::Body(ToolError(ToolErrorRepr::Arguments(report))) => {
+                ClientError::Arguments(report)
+            }
+            Self::TimedOut(limit) | Self::Body(ToolError(ToolErrorRepr::TimedOut(limit))) => {
                 let text = format!("{kind} '{name}' took longer than its limit of {limit:?}");
                 ClientError::Message(text, Vec::new())
             }
@@ -346,6 +348,14 @@ impl<R> Drop for CatchPanic<R> {
     }
 }
 
+/// Runs a layer of a call: a panic in it becomes a private failure of the call.
+pub(crate) fn contain<R: 'static>(
+    future: BoxFuture<Result<R, Failure>>,
+    context: &Context,
+) -> impl Future<Output = Result<R, Failure>> + Send + use<R> {
+    CatchPanic { future: Some(future), context: Some(context.clone()) }
+}
+
 /// A function that has been polled and is pending.
 pub(crate) struct Running<R> {
     future: WithPermits<CatchPanic<R>>,
@@ -381,7 +391,7 @@ impl<R> Running<R> {
                 return Poll::Ready(Err(interruption));
             }
             let Some(mut timer) = timer.as_mut().as_pin_mut() else { return Poll::Pending };
-            if self.context.inner().client_requests.is_waiting() {
+            if self.context.client_requests().is_waiting() {
                 waiting_since.get_or_insert_with(Instant::now);
                 return Poll::Pending;
             }

@@ -82,6 +82,8 @@ pub struct ItemDescriptor {
     pub location: Location,
     /// Whether it is left out of the warning about items that no builder registers.
     pub unregistered: bool,
+    /// Makes its own layers, outermost first.
+    pub layers: &'static [fn() -> ItemLayer],
 }
 
 impl ItemDescriptor {
@@ -98,6 +100,7 @@ impl ItemDescriptor {
         args: &[],
         injects: &[],
         unregistered: false,
+        layers: &[],
     };
 }
 
@@ -127,6 +130,20 @@ pub(crate) struct ItemSpec {
     pub(crate) requires: Vec<ClientFeature>,
     /// `None` for items made at run time.
     pub(crate) location: Option<Location>,
+    /// Outermost first. Of an item that is being built, its own; of one that is registered, also those of the server and
+    /// its mounts.
+    pub(crate) layers: Arc<[ItemLayer]>,
+}
+
+/// A layer around the calls of an item, as the module `layer` defines it, which comes after this one, since layers see what
+/// items return.
+#[derive(Clone)]
+pub struct ItemLayer(pub(crate) Arc<dyn Any + Send + Sync>);
+
+impl fmt::Debug for ItemLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ItemLayer")
+    }
 }
 
 impl ItemSpec {
@@ -140,6 +157,7 @@ impl ItemSpec {
             scopes: descriptor.scopes.iter().map(|&scope| scope.to_owned()).collect(),
             requires: descriptor.requires.to_vec(),
             location: Some(descriptor.location),
+            layers: Arc::default(),
         }
     }
 

@@ -24,6 +24,7 @@ pub mod guide;
 mod invoke;
 mod item;
 mod jsonrpc;
+pub mod layer;
 pub mod prelude;
 pub mod prompt;
 mod protocol;

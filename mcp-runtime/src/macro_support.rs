@@ -25,6 +25,7 @@ pub use crate::{
     content::{Theme, icon::icon},
     error::{ErrorVisibility, Failure, PublicError},
     item::{ItemDescriptor, Location, Signature},
+    layer::item_layer as layer,
     prompt::{
         Prompt, PromptResult,
         output::{PromptOutput, prompt_output},

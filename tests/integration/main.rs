@@ -9,6 +9,7 @@ mod common;
 mod error_types;
 mod examples;
 mod http;
+mod layers;
 mod logging;
 mod matrix;
 mod metadata;

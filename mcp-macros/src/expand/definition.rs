@@ -478,6 +478,14 @@ impl Fields for CommonOptions {
             let features = self.requires.iter().map(|word| variant(word));
             fields.extend(quote!(requires: &[#(__rt::ClientFeature::#features),*],));
         }
+        if !self.layers.is_empty() {
+            // each is bound at its own expression, so that a trait error points there
+            let makers = self.layers.iter().map(|layer| {
+                let span = hygienic_at(layer.span());
+                quote_spanned!(span=> || __rt::layer(#layer))
+            });
+            fields.extend(quote!(layers: &[#(#makers),*],));
+        }
         fields
     }
 }

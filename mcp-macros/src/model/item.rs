@@ -2,7 +2,7 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
-use syn::{FnArg, GenericParam, LitStr, Path, ReturnType, Safety, Type};
+use syn::{Expr, FnArg, GenericParam, LitStr, Path, ReturnType, Safety, Type};
 
 use crate::diagnostics::Errors;
 use crate::model::icon::{self, Icon};
@@ -53,6 +53,8 @@ pub(crate) struct CommonOptions {
     pub(crate) scopes: Vec<LitStr>,
     /// The features that the client must support, of [`known::FEATURES`].
     pub(crate) requires: Vec<&'static str>,
+    /// What makes each of its layers, outermost first.
+    pub(crate) layers: Vec<Expr>,
     /// Whether the function runs on a blocking thread.
     pub(crate) blocking: Option<Ident>,
 }
@@ -68,6 +70,7 @@ impl CommonOptions {
             "icon" => self.icons.extend(icon::read(entry, errors)),
             "meta" => self.meta = meta::read(entry, errors),
             "scopes" => self.scopes = read_scopes(entry, errors),
+            "layers" => self.layers = entry.expressions("layers", errors),
             "requires" => self.requires = entry.words(known::FEATURES, errors),
             "blocking" => {
                 self.blocking = entry.flag(errors).filter(|&on| on).map(|_| entry.key.clone());

@@ -228,6 +228,36 @@ impl Entry {
         found.filter(|found| !found.is_empty())
     }
 
+    /// `key(a, f(b))`: expressions that are not literals, which the compiler type-checks.
+    pub(crate) fn expressions(&self, expected: &str, errors: &Errors) -> Vec<Expr> {
+        let list = match &self.form {
+            Form::List(list) if !list.is_empty() => {
+                Punctuated::<Expr, Token![,]>::parse_terminated.parse2(list.clone())
+            }
+            _ => {
+                self.report_value(&format!("a list of {expected}"), errors);
+                return Vec::new();
+            }
+        };
+        match list {
+            Ok(list) => {
+                let list: Vec<Expr> = list.into_iter().map(ungroup).collect();
+                for literal in list.iter().filter(|expr| matches!(expr, Expr::Lit(_))) {
+                    let usage = known::usage(&self.name);
+                    errors.at(
+                        literal,
+                        format_args!("`{}` takes {expected}, not a literal\n{usage}", self.name),
+                    );
+                }
+                list
+            }
+            Err(error) => {
+                errors.add(error);
+                Vec::new()
+            }
+        }
+    }
+
     /// `key(a, b)` or `key("a", "b")`, where each word is one of `known`.
     pub(crate) fn words(&self, known: &'static [&'static str], errors: &Errors) -> Vec<&'static str> {
         let parser = Punctuated::<Word, Token![,]>::parse_terminated;

@@ -21,6 +21,7 @@ pub(crate) const TOOL: &[&str] = &[
     "unregistered",
     "ui",
     "task",
+    "layers",
     "marker",
     "crate",
 ];
@@ -42,11 +43,23 @@ pub(crate) const RESOURCE: &[&str] = &[
     "requires",
     "meta",
     "ui",
+    "layers",
     "marker",
     "crate",
 ];
-pub(crate) const PROMPT: &[&str] =
-    &["name", "title", "description", "icon", "meta", "blocking", "scopes", "requires", "marker", "crate"];
+pub(crate) const PROMPT: &[&str] = &[
+    "name",
+    "title",
+    "description",
+    "icon",
+    "meta",
+    "blocking",
+    "scopes",
+    "requires",
+    "layers",
+    "marker",
+    "crate",
+];
 /// Options that may be repeated.
 pub(crate) const REPEATABLE: &[&str] = &["icon"];
 pub(crate) const ICON: &[&str] = &["src", "mime", "sizes", "theme"];
@@ -94,6 +107,8 @@ const ALIASES: &[(&str, &str)] = &[
     ("template", "uri"),
     ("state", "inject"),
     ("concurrency", "max_concurrency"),
+    ("middleware", "layers"),
+    ("wrap", "layers"),
     ("require", "requires"),
     ("needs", "requires"),
     ("elicit", "elicitation"),
@@ -208,6 +223,7 @@ pub(crate) fn usage(option: &str) -> String {
         "max_concurrency" => "max_concurrency = 2",
         "output" => "output = Report",
         "task" => "task = required",
+        "layers" => "layers(timing, Retry::times(3))",
         "uri" => "uri = \"docs://pages/{id}\"",
         "mime" => "mime = \"application/json\"",
         "audience" => "audience(\"user\", \"assistant\")",

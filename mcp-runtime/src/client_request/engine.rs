@@ -174,7 +174,7 @@ impl ClientRequests {
 
 impl Context {
     fn register(&self, request: &PendingRequest) -> Result<Disposition, ClientRequestError> {
-        self.inner().client_requests.register(request, self.supports(request.requires))
+        self.client_requests().register(request, self.supports(request.requires))
     }
 
     /// Sends a request and awaits the client's raw result; `decode` reads it, or says what is wrong with it.
@@ -183,7 +183,7 @@ impl Context {
         request: PendingRequest,
         decode: impl Fn(&str) -> Result<T, String> + Send,
     ) -> Result<T, ClientRequestError> {
-        if let Delivery::Unavailable(why) = self.inner().client_requests.lock().delivery {
+        if let Delivery::Unavailable(why) = self.client_requests().lock().delivery {
             return Err(ClientRequestError::Unavailable { why });
         }
         // in a task of its own it could neither end the call nor be dropped with it
@@ -195,18 +195,18 @@ impl Context {
             Disposition::Returned(raw, attempts) => match decode(raw.get()) {
                 Ok(value) => {
                     let response = InputResponse { digest: request.digest(), value: raw };
-                    self.inner().client_requests.lock().responses.insert(request.key.into(), response);
+                    self.client_requests().lock().responses.insert(request.key.into(), response);
                     Ok(value)
                 }
                 Err(reason) => {
                     let attempts = next_attempt(&request, attempts, reason)?;
-                    self.inner().client_requests.lock().suspend(&request, attempts);
+                    self.client_requests().lock().suspend(&request, attempts);
                     pending().await
                 }
             },
             Disposition::Send => {
                 let mut sent = SentRequest::send(self, request)?;
-                let _wait = self.inner().client_requests.begin_wait();
+                let _wait = self.client_requests().begin_wait();
                 let limit = self.inner().settings.client_request_timeout;
                 timeout(limit, sent.receive(decode)).await.unwrap_or_else(|_elapsed| {
                     sent.cancel("no answer came in time");
@@ -214,7 +214,7 @@ impl Context {
                 })
             }
             Disposition::AddToTask(task) => {
-                let _wait = self.inner().client_requests.begin_wait();
+                let _wait = self.client_requests().begin_wait();
                 let mut attempts = 0;
                 loop {
                     let Ok(raw) = task.request_input(&request).await else {
@@ -247,7 +247,7 @@ impl Context {
                 Err(reason) => next_attempt(request, attempts, reason)?,
             },
         };
-        self.inner().client_requests.lock().suspend(request, attempts);
+        self.client_requests().lock().suspend(request, attempts);
         Ok(())
     }
 }

@@ -57,10 +57,10 @@ impl Context {
             return Ok(value);
         }
         let value = work().await?;
-        let may_be_retried = matches!(self.inner().client_requests.lock().delivery, Delivery::InputRequired);
+        let may_be_retried = matches!(self.client_requests().lock().delivery, Delivery::InputRequired);
         if may_be_retried {
             let saved = serde_json::value::to_raw_value(&value)?;
-            self.inner().client_requests.lock().saved.insert(key.to_owned(), saved);
+            self.client_requests().lock().saved.insert(key.to_owned(), saved);
         }
         Ok(value)
     }
@@ -99,14 +99,14 @@ impl Context {
 
     /// The result that an earlier run of this call has saved under a key.
     fn claim_saved(&self, key: &str) -> Result<Option<RawJson>, ClientRequestError> {
-        let mut state = self.inner().client_requests.lock();
+        let mut state = self.client_requests().lock();
         state.claim_key(key)?;
         let earlier = state.retry.as_ref().and_then(|retry| retry.state.as_ref());
         Ok(earlier.and_then(|earlier| earlier.saved.get(key)).cloned())
     }
 
     fn call_identity(&self) -> CallIdentity {
-        match &self.inner().client_requests.lock().retry {
+        match &self.client_requests().lock().retry {
             None => CallIdentity::Initial,
             Some(retry) => match &retry.state {
                 Some(state) => CallIdentity::Known {

@@ -18,6 +18,11 @@ pub(crate) struct CallCancellation {
 }
 
 impl CallCancellation {
+    /// A cancellation that this one triggers too, and which does not trigger this one.
+    pub(crate) fn child(&self) -> Self {
+        Self { token: self.token.child_token(), over: AtomicBool::new(false) }
+    }
+
     pub(crate) fn cancel(&self) {
         self.token.cancel();
     }

@@ -145,6 +145,11 @@ impl ClientRequests {
         Self { state: Mutex::new(state), awaited: AtomicUsize::new(0) }
     }
 
+    /// Forgets the keys that were used since they were these: the function runs again.
+    pub(crate) fn reset_keys(&self, keys: &BTreeSet<Box<str>>) {
+        self.lock().keys.clone_from(keys);
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, ClientRequestState> {
         self.state.lock()
     }

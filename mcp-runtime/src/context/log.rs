@@ -116,7 +116,7 @@ impl Context {
             return;
         };
         // the reply to the call was sent already, and MCP defines no log for tasks
-        if inner.client_requests.task().is_some() {
+        if self.client_requests().task().is_some() {
             return;
         }
         connection.notify(notification("notifications/message", |params| {

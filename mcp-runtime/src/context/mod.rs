@@ -78,6 +78,8 @@ pub(crate) struct ContextInner {
     pub(crate) client_requests: ClientRequests,
     pub(crate) task_start: TaskStart,
     pub(crate) settings: Arc<Settings>,
+    /// The call whose function runs in this context, if layers may run it several times.
+    pub(crate) parent: Option<Context>,
 }
 
 /// Settings of a server that apply to all of its calls.
@@ -138,7 +140,41 @@ impl Context {
             client_requests: ClientRequests::new(Delivery::Unavailable(UNIT_TEST), None),
             task_start: TaskStart::default(),
             settings: Arc::default(),
+            parent: None,
         })
+    }
+
+    /// The context of one run of the call's function, which layers may run several times. It is cancelled with the call,
+    /// and ends without ending it; client requests, progress and a task are the call's.
+    pub(crate) fn for_run(&self) -> Self {
+        let call = self.call();
+        Self::new(ContextInner {
+            revision: call.revision,
+            state: call.state.clone(),
+            request: call.request.clone(),
+            client: call.client.clone(),
+            meta: None,
+            progress: None,
+            log_level: call.log_level,
+            cancel: call.cancel.child(),
+            client_requests: ClientRequests::new(Delivery::Unavailable("they are the call's"), None),
+            task_start: TaskStart::default(),
+            settings: call.settings.clone(),
+            parent: Some(self.clone()),
+        })
+    }
+
+    /// What all runs of the call's function share.
+    fn call(&self) -> &ContextInner {
+        match &self.0.parent {
+            None => &self.0,
+            Some(call) => call.call(),
+        }
+    }
+
+    /// The client requests of the call.
+    pub(crate) fn client_requests(&self) -> &ClientRequests {
+        &self.call().client_requests
     }
 
     /// The value of the first HTTP header of that name, in any case; `None` over other transports, or if it is not
@@ -209,7 +245,7 @@ impl Context {
     /// The member `key` of the request's `_meta`.
     #[must_use]
     pub fn meta(&self, key: &str) -> Option<Value> {
-        let meta: Value = serde_json::from_str(self.0.meta.as_deref()?).ok()?;
+        let meta: Value = serde_json::from_str(self.call().meta.as_deref()?).ok()?;
         meta.get(key).cloned()
     }
 

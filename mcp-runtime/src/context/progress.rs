@@ -83,13 +83,16 @@ impl<'a> Progress<'a> {
     /// requested progress: the message, or else the values.
     pub fn send(self) {
         let inner = self.context.inner();
-        if let Some(task) = inner.client_requests.task() {
+        if let Some(task) = self.context.client_requests().task() {
             if self.progress.is_finite() && inner.cancel.is_running() {
                 task.report_progress(self.progress, self.total, self.message);
             }
             return;
         }
-        let (Some(token), Some(connection)) = (&inner.progress, &inner.request.connection) else { return };
+        let (Some(token), Some(connection)) = (&self.context.call().progress, &inner.request.connection)
+        else {
+            return;
+        };
         // a spawned task may outlive the call
         if !self.progress.is_finite() || !inner.cancel.is_running() {
             return;

@@ -48,7 +48,7 @@ impl Context {
     /// ```
     pub async fn start_task(&self) -> bool {
         poll_fn(|cx| {
-            let ContextInner { client_requests, task_start, .. } = self.inner();
+            let ContextInner { client_requests, task_start, .. } = self.call();
             if client_requests.task().is_some() {
                 return Poll::Ready(true);
             }
@@ -66,16 +66,16 @@ impl Context {
     /// Allows the call to become a task; its function then waits for a permit of that semaphore before it starts.
     pub(crate) fn allow_task_start(&self, semaphore: Option<Arc<Semaphore>>) {
         // set once: a context belongs to one call
-        let _result = self.inner().task_start.semaphore.set(semaphore);
+        let _result = self.call().task_start.semaphore.set(semaphore);
     }
 
     /// The semaphore that the task acquires a permit of before its function starts.
     pub(crate) fn task_semaphore(&self) -> Option<Arc<Semaphore>> {
-        self.inner().task_start.semaphore.get().cloned().flatten()
+        self.call().task_start.semaphore.get().cloned().flatten()
     }
 
     /// Whether the function has requested to become a task since the last call of this.
     pub(crate) fn take_task_request(&self) -> bool {
-        self.inner().task_start.is_requested.swap(false, Ordering::Relaxed)
+        self.call().task_start.is_requested.swap(false, Ordering::Relaxed)
     }
 }

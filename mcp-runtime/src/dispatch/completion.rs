@@ -14,7 +14,7 @@ use crate::{
     context::Context,
     error::Failure,
     extensions::Extensions,
-    invoke::{self, ErrorContext, Invocation, Running, StartOptions},
+    invoke::{self, ErrorContext, Interruption, Invocation, Running, StartOptions},
     jsonrpc::ProtocolError,
     protocol::Revision,
     server::{Registry, Server},
@@ -127,15 +127,15 @@ impl ItemCall for CompleteArgument {
         self
     }
 
-    fn name(&self) -> &str {
-        &self.name
-    }
-
     fn state(&self) -> &Arc<Extensions> {
         &self.state
     }
 
-    fn start(&self, _: StartOptions, context: &dyn Fn() -> Context) -> Invocation<Vec<String>, Infallible> {
+    fn start<I: Interruption>(
+        &self,
+        _: StartOptions,
+        context: &dyn Fn() -> Context,
+    ) -> Invocation<Vec<String>, I> {
         let context = context();
         let complete = || Ok(MaybeFuture::Pending((self.function)(self.completion.clone(), context.clone())));
         invoke::start_with(complete, &context, None)

@@ -1,5 +1,5 @@
 //! One call of a user's function, from the item that was looked up to the reply. The order is the same for every kind
-//! of item: layers, then the permit of `max_concurrency`, then the function.
+//! of item: the permit of `max_concurrency`, then the function. What has layers is a call of the outermost one.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,14 +7,12 @@ use tokio::sync::Semaphore;
 
 use super::{
     Request,
-    layer::{LayeredCall, Layers},
     request::ClientRequestPolicy,
     response::{PendingReply, Reply, Response},
 };
 use crate::{
     arguments::{BoxFuture, CallParts, Input, TextArgument},
     blocking::{CallPermit, WithPermits},
-    client_request::InputRequired,
     context::Context,
     error::Failure,
     extensions::Extensions,
@@ -39,14 +37,6 @@ pub(super) trait ItemCall: Send + Sync + Sized {
 
     fn into_owned(self) -> Self::Owned;
 
-    /// The item's name or URI.
-    fn name(&self) -> &str;
-
-    /// Raw JSON of the arguments.
-    fn arguments(&self) -> &str {
-        "{}"
-    }
-
     /// The state of the item's builder.
     fn state(&self) -> &Arc<Extensions>;
 
@@ -68,12 +58,12 @@ pub(super) trait ItemCall: Send + Sync + Sized {
         None
     }
 
-    /// Starts the function.
-    fn start(
+    /// Starts the function, which may leave its request for the reason `I`.
+    fn start<I: Interruption>(
         &self,
         options: StartOptions,
         context: &dyn Fn() -> Context,
-    ) -> Invocation<Self::Output, Self::Interruption>;
+    ) -> Invocation<Self::Output, I>;
 
     /// The reply for what the function has returned.
     fn reply(&self, server: &Server, revision: Revision, result: Result<Self::Output, Failure>) -> Reply;
@@ -91,9 +81,6 @@ pub(super) trait ItemCall: Send + Sync + Sized {
 impl Server {
     /// Calls an item.
     pub(super) fn call_item<C: ItemCall>(&self, request: Request<'_>, call: C) -> Response {
-        if self.layers_as::<Layers>().is_some() {
-            return self.call_item_later(request, call);
-        }
         let permit = match call.semaphore() {
             None => None,
             Some(semaphore) => match semaphore.clone().try_acquire_owned() {
@@ -102,7 +89,7 @@ impl Server {
             },
         };
         let (revision, options) = (request.revision, request.start_options(self));
-        match call.start(options, &|| make_context(self, request, &call)) {
+        match call.start::<C::Interruption>(options, &|| make_context(self, request, &call)) {
             Invocation::Done(InvokeOutcome::Returned(result)) => call.reply(self, revision, result).into(),
             Invocation::Done(InvokeOutcome::Interrupted(interruption, mut running)) => {
                 running.hold_permits(permit);
@@ -121,11 +108,10 @@ impl Server {
         }
     }
 
-    /// Calls an item that must wait for a permit, or whose call passes layers.
+    /// Calls an item that must wait for a permit.
     fn call_item_later<C: ItemCall>(&self, request: Request<'_>, call: C) -> Response {
         let (revision, options) = (request.revision, request.start_options(self));
         let context = make_context(self, request, &call);
-        let layers = self.layers_as::<Layers>().map(|layers| (layers, layered_call(request, &call)));
         let (server, call) = (self.clone(), call.into_owned());
         let call_context = context.clone();
         let reply = async move {
@@ -139,7 +125,7 @@ impl Server {
                     }
                 }
             };
-            match call.start(options, &|| call_context.clone()) {
+            match call.start::<C::Interruption>(options, &|| call_context.clone()) {
                 Invocation::Done(InvokeOutcome::Returned(result)) => call.reply(&server, revision, result),
                 Invocation::Done(InvokeOutcome::Interrupted(interruption, mut running)) => {
                     running.hold_permits(permit);
@@ -151,10 +137,7 @@ impl Server {
                 }
             }
         };
-        let reply = match layers {
-            None => Box::pin(reply),
-            Some((layers, call)) => layers.wrap(&call, Box::pin(reply)),
-        };
+        let reply: BoxFuture<Reply> = Box::pin(reply);
         Response::Pending(PendingReply::new(&context, WithPermits::new(reply, Vec::new())))
     }
 }
@@ -163,15 +146,6 @@ fn make_context<C: ItemCall>(server: &Server, request: Request<'_>, call: &C) ->
     let context = request.make_context(server, call.state(), call.client_request_policy());
     call.prepare_context(&context);
     context
-}
-
-fn layered_call<C: ItemCall>(request: Request<'_>, call: &C) -> LayeredCall {
-    LayeredCall {
-        method: request.method.into(),
-        item: call.name().into(),
-        arguments: call.arguments().into(),
-        caller: request.context.caller.clone(),
-    }
 }
 
 /// Runs a pending function to its end; returns the reply.
@@ -190,13 +164,13 @@ async fn finish_call<C: ItemCall>(
 }
 
 /// Starts a function whose arguments are strings: that of a prompt or a resource.
-pub(super) fn start_with_strings<R>(
+pub(super) fn start_with_strings<R, I: Interruption>(
     name: &str,
     function: &Function<R>,
     values: &[(String, TextArgument)],
     options: StartOptions,
     context: &dyn Fn() -> Context,
-) -> Invocation<R, InputRequired> {
+) -> Invocation<R, I> {
     let parts = CallParts {
         input: Input::Text(values),
         args: function.args,

@@ -6,7 +6,7 @@ mod connection_state;
 mod inbound;
 mod input_required;
 mod item_call;
-mod layer;
+mod layered_item;
 mod lifecycle;
 mod logging;
 mod pagination;
@@ -27,8 +27,6 @@ pub(crate) use inbound::{
 };
 #[cfg(feature = "http")]
 pub(crate) use inbound::{declared_version, unsupported_version};
-#[cfg(all(test, feature = "http"))]
-pub(crate) use layer::{Layer, LayeredCall, Layers, ReplyFuture};
 #[cfg(feature = "http")]
 pub(crate) use lifecycle::Handshake;
 pub(crate) use request::Request;

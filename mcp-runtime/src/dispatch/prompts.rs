@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{
     Request,
     item_call::{ItemCall, into_protocol_error, start_with_strings},
+    layered_item::LayeredItemCall,
     request::ClientRequestPolicy,
     response::{Reply, Response, ResultBody},
 };
@@ -16,9 +17,10 @@ use crate::{
     context::{Context, Retry},
     error::Failure,
     extensions::Extensions,
-    invoke::{self, ClientError, ErrorContext, Invocation, Running, StartOptions},
-    item::ItemFunction,
+    invoke::{self, ClientError, ErrorContext, Interruption, Invocation, Running, StartOptions},
+    item::{ItemFunction, ItemLayer},
     jsonrpc::ProtocolError,
+    layer::{CallOutput, ItemKind},
     prompt::{PromptCall, PromptEntry, PromptResult},
     protocol::Revision,
     schema::{duplicate_keys, has_duplicate_keys},
@@ -48,7 +50,7 @@ impl Server {
         }
         let retry = request.retry(self, || CallBinding::new("prompts/get", &name, arguments))?;
         let (entry, arguments) = (entry.clone(), Cow::Borrowed(arguments));
-        Ok(self.call_item(request, GetPrompt { entry, values, arguments, retry }))
+        Ok(self.call_through_layers(request, GetPrompt { entry, values, arguments, retry }))
     }
 }
 
@@ -62,14 +64,6 @@ impl ItemCall for GetPrompt<'_> {
         GetPrompt { entry, values, arguments: Cow::Owned(arguments.into_owned()), retry }
     }
 
-    fn name(&self) -> &str {
-        &self.entry.item.name
-    }
-
-    fn arguments(&self) -> &str {
-        &self.arguments
-    }
-
     fn state(&self) -> &Arc<Extensions> {
         &self.entry.state
     }
@@ -78,11 +72,11 @@ impl ItemCall for GetPrompt<'_> {
         ClientRequestPolicy::Allowed(self.retry.clone())
     }
 
-    fn start(
+    fn start<I: Interruption>(
         &self,
         options: StartOptions,
         context: &dyn Fn() -> Context,
-    ) -> Invocation<PromptResult, InputRequired> {
+    ) -> Invocation<PromptResult, I> {
         match &self.entry.function {
             ItemFunction::Annotated(function) => {
                 start_with_strings(&self.entry.item.name, function, &self.values, options, context)
@@ -124,8 +118,40 @@ impl ItemCall for GetPrompt<'_> {
         input: InputRequired,
         running: Running<PromptResult>,
     ) -> Response {
-        let bound = CallBinding::new("prompts/get", &self.entry.item.name, &self.arguments);
-        server.input_required(&bound, running.context(), input).into()
+        server.input_required(&self.binding(), running.context(), input).into()
+    }
+}
+
+impl LayeredItemCall for GetPrompt<'_> {
+    const KIND: ItemKind = ItemKind::Prompt;
+
+    fn layers(&self) -> &Arc<[ItemLayer]> {
+        &self.entry.item.layers
+    }
+
+    fn item_name(&self) -> &str {
+        &self.entry.item.name
+    }
+
+    fn arguments(&self) -> &str {
+        &self.arguments
+    }
+
+    fn binding(&self) -> CallBinding<'_> {
+        CallBinding::new("prompts/get", &self.entry.item.name, &self.arguments)
+    }
+
+    fn with_arguments(&self, json: &str) -> Result<GetPrompt<'static>, Failure> {
+        let values = parse_arguments(json).map_err(Failure::Protocol)?;
+        let (entry, retry) = (self.entry.clone(), self.retry.clone());
+        Ok(GetPrompt { entry, values, arguments: Cow::Owned(json.to_owned()), retry })
+    }
+
+    fn output(output: CallOutput) -> Option<PromptResult> {
+        match output {
+            CallOutput::Prompt(result) => Some(result),
+            _ => None,
+        }
     }
 }
 

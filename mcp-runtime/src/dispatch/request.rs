@@ -102,6 +102,7 @@ impl<'a> Request<'a> {
             client_requests: ClientRequests::new(delivery, retry),
             task_start: TaskStart::default(),
             settings: server.settings().clone(),
+            parent: None,
         })
     }
 

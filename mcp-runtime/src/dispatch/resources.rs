@@ -15,6 +15,7 @@ use serde_json::json;
 use super::{
     Request,
     item_call::{ItemCall, into_protocol_error, start_with_strings},
+    layered_item::LayeredItemCall,
     pagination::{CursorScope, invalid_cursor},
     request::ClientRequestPolicy,
     response::{CacheHints, ReadSource, Reply, Response, ResultBody},
@@ -25,9 +26,10 @@ use crate::{
     context::{Context, Retry},
     error::{Failure, ToolError},
     extensions::Extensions,
-    invoke::{self, ClientError, ErrorContext, Invocation, Running, StartOptions, catch_panic},
-    item::ItemFunction,
+    invoke::{self, ClientError, ErrorContext, Interruption, Invocation, Running, StartOptions, catch_panic},
+    item::{ItemFunction, ItemLayer},
     jsonrpc::ProtocolError,
+    layer::{CallOutput, ItemKind},
     protocol::{self, Revision},
     resource::{
         ListedPage, ListedResource, PageRequest, ResourceCall, ResourceEntry, ResourceResult, Subscription,
@@ -105,7 +107,7 @@ impl Server {
             request.check_features(&entry.item.requires)?;
         }
         let retry = request.retry(self, || CallBinding::new("resources/read", &uri, "{}"))?;
-        Ok(self.call_item(request, ReadResource { entry: entry.clone(), variables, uri, retry }))
+        Ok(self.call_through_layers(request, ReadResource { entry: entry.clone(), variables, uri, retry }))
     }
 
     /// Whether this client can read a resource with that URI.
@@ -200,10 +202,6 @@ impl ItemCall for ReadResource<'_> {
         ReadResource { entry, variables, uri: Cow::Owned(uri.into_owned()), retry }
     }
 
-    fn name(&self) -> &str {
-        &self.uri
-    }
-
     fn state(&self) -> &Arc<Extensions> {
         &self.entry.state
     }
@@ -212,11 +210,11 @@ impl ItemCall for ReadResource<'_> {
         ClientRequestPolicy::Allowed(self.retry.clone())
     }
 
-    fn start(
+    fn start<I: Interruption>(
         &self,
         options: StartOptions,
         context: &dyn Fn() -> Context,
-    ) -> Invocation<ResourceResult, InputRequired> {
+    ) -> Invocation<ResourceResult, I> {
         match &self.entry.function {
             ItemFunction::Annotated(function) => {
                 start_with_strings(&self.entry.item.name, function, &self.variables, options, context)
@@ -268,8 +266,41 @@ impl ItemCall for ReadResource<'_> {
         input: InputRequired,
         running: Running<ResourceResult>,
     ) -> Response {
-        let bound = CallBinding::new("resources/read", &self.uri, "{}");
-        server.input_required(&bound, running.context(), input).into()
+        server.input_required(&self.binding(), running.context(), input).into()
+    }
+}
+
+impl LayeredItemCall for ReadResource<'_> {
+    const KIND: ItemKind = ItemKind::Resource;
+
+    fn layers(&self) -> &Arc<[ItemLayer]> {
+        &self.entry.item.layers
+    }
+
+    fn item_name(&self) -> &str {
+        &self.entry.item.name
+    }
+
+    fn uri(&self) -> Option<&str> {
+        Some(&self.uri)
+    }
+
+    fn binding(&self) -> CallBinding<'_> {
+        CallBinding::new("resources/read", &self.uri, "{}")
+    }
+
+    /// A resource has no arguments.
+    fn with_arguments(&self, _: &str) -> Result<ReadResource<'static>, Failure> {
+        let Self { entry, variables, uri, retry } = self;
+        let (uri, retry) = (Cow::Owned(uri.clone().into_owned()), retry.clone());
+        Ok(ReadResource { entry: entry.clone(), variables: variables.clone(), uri, retry })
+    }
+
+    fn output(output: CallOutput) -> Option<ResourceResult> {
+        match output {
+            CallOutput::Resource(result) => Some(result),
+            _ => None,
+        }
     }
 }
 
@@ -410,15 +441,15 @@ impl ItemCall for ListInstances {
         self
     }
 
-    fn name(&self) -> &str {
-        "resources"
-    }
-
     fn state(&self) -> &Arc<Extensions> {
         &self.state
     }
 
-    fn start(&self, _: StartOptions, context: &dyn Fn() -> Context) -> Invocation<InstancesPage, Infallible> {
+    fn start<I: Interruption>(
+        &self,
+        _: StartOptions,
+        context: &dyn Fn() -> Context,
+    ) -> Invocation<InstancesPage, I> {
         let page = list_page(self.templates.clone(), self.first.clone(), self.room, self.running.clone());
         invoke::start_with(|| Ok(MaybeFuture::Pending(Box::pin(page))), &context(), None)
     }

@@ -25,7 +25,6 @@ use crate::{
     server::{Identity, Server, WeakServer},
     spawn::spawn,
     task::{FinalReply, KnownTask, TaskEnd, TaskPermit},
-    tool::ToolResult,
 };
 
 /// Whether the client declares the extension, which it does in each request.
@@ -73,10 +72,10 @@ impl Server {
         &self,
         call: C,
         revision: Revision,
-        running: Running<ToolResult>,
+        running: Running<C::Output>,
     ) -> PendingReply
     where
-        C: ItemCall<Output = ToolResult> + 'static,
+        C: ItemCall + 'static,
     {
         let (server, context) = (self.clone(), running.context().clone());
         let cancel = context.clone();
@@ -101,7 +100,7 @@ impl Server {
         let permit =
             self.tasks().start(principal_digest(context.caller()), context.inner().request.owner())?;
         permit.save().await?;
-        context.inner().client_requests.become_task(permit.task.clone());
+        context.client_requests().become_task(permit.task.clone());
         Ok(Arc::new(permit))
     }
 }
@@ -112,9 +111,9 @@ async fn run_task<C>(
     permit: Arc<TaskPermit>,
     call: C,
     revision: Revision,
-    mut running: Running<ToolResult>,
+    mut running: Running<C::Output>,
 ) where
-    C: ItemCall<Output = ToolResult> + 'static,
+    C: ItemCall + 'static,
 {
     let task = permit.task.clone();
     let context = running.context().clone();

@@ -8,6 +8,7 @@ use tokio::sync::Semaphore;
 use super::{
     Request,
     item_call::ItemCall,
+    layered_item::LayeredItemCall,
     request::ClientRequestPolicy,
     response::{Reply, Response, ResultBody},
     tasks::{declares_tasks, tasks_not_declared},
@@ -18,9 +19,12 @@ use crate::{
     context::{Context, Retry},
     error::{Failure, ToolError},
     extensions::Extensions,
-    invoke::{self, ClientError, ErrorContext, Invocation, Running, StartOptions, ToolInterruption},
-    item::DynHandler,
+    invoke::{
+        self, ClientError, ErrorContext, Interruption, Invocation, Running, StartOptions, ToolInterruption,
+    },
+    item::{DynHandler, ItemLayer},
     jsonrpc::ProtocolError,
+    layer::{CallOutput, ItemKind},
     protocol::Revision,
     schema::has_duplicate_keys,
     server::{Registry, Server},
@@ -70,7 +74,7 @@ impl Server {
         let task = task_mode(entry, &request)?;
         let retry = request.retry(self, || CallBinding::new("tools/call", &name, arguments))?;
         let (entry, arguments) = (entry.clone(), Cow::Borrowed(arguments));
-        Ok(self.call_item(request, CallTool { entry, arguments, retry, task }))
+        Ok(self.call_through_layers(request, CallTool { entry, arguments, retry, task }))
     }
 }
 
@@ -82,14 +86,6 @@ impl ItemCall for CallTool<'_> {
     fn into_owned(self) -> CallTool<'static> {
         let Self { entry, arguments, retry, task } = self;
         CallTool { entry, arguments: Cow::Owned(arguments.into_owned()), retry, task }
-    }
-
-    fn name(&self) -> &str {
-        self.entry.name()
-    }
-
-    fn arguments(&self) -> &str {
-        &self.arguments
     }
 
     fn state(&self) -> &Arc<Extensions> {
@@ -116,11 +112,11 @@ impl ItemCall for CallTool<'_> {
         self.entry.spec.timeout
     }
 
-    fn start(
+    fn start<I: Interruption>(
         &self,
         options: StartOptions,
         context: &dyn Fn() -> Context,
-    ) -> Invocation<ToolResult, ToolInterruption> {
+    ) -> Invocation<ToolResult, I> {
         let timeout = self.entry.spec.timeout;
         match &self.entry.handler {
             ToolHandler::Annotated(function) => {
@@ -172,12 +168,43 @@ impl ItemCall for CallTool<'_> {
     ) -> Response {
         match interruption {
             ToolInterruption::Input(input) => {
-                let bound = CallBinding::new("tools/call", self.entry.name(), &self.arguments);
-                server.input_required(&bound, running.context(), input).into()
+                server.input_required(&self.binding(), running.context(), input).into()
             }
             ToolInterruption::Task => {
                 Response::Pending(server.continue_as_task(self.into_owned(), revision, running))
             }
+        }
+    }
+}
+
+impl LayeredItemCall for CallTool<'_> {
+    const KIND: ItemKind = ItemKind::Tool;
+
+    fn layers(&self) -> &Arc<[ItemLayer]> {
+        &self.entry.spec.item.layers
+    }
+
+    fn item_name(&self) -> &str {
+        self.entry.name()
+    }
+
+    fn arguments(&self) -> &str {
+        &self.arguments
+    }
+
+    fn binding(&self) -> CallBinding<'_> {
+        CallBinding::new("tools/call", self.entry.name(), &self.arguments)
+    }
+
+    fn with_arguments(&self, json: &str) -> Result<CallTool<'static>, Failure> {
+        let arguments = Cow::Owned(json.to_owned());
+        Ok(CallTool { entry: self.entry.clone(), arguments, retry: self.retry.clone(), task: self.task })
+    }
+
+    fn output(output: CallOutput) -> Option<ToolResult> {
+        match output {
+            CallOutput::Tool(result) => Some(result),
+            _ => None,
         }
     }
 }

@@ -175,7 +175,7 @@ pub struct PromptBuilder {
 impl_item_setters!(PromptBuilder, "prompt");
 
 impl PromptBuilder {
-    fn item_mut(&mut self) -> &mut ItemSpec {
+    pub(crate) fn item_mut(&mut self) -> &mut ItemSpec {
         &mut self.item
     }
 

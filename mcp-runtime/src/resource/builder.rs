@@ -102,7 +102,7 @@ impl_item_setters!(ResourceBuilder, "resource");
 impl_annotation_setters!(ResourceBuilder);
 
 impl ResourceBuilder {
-    fn item_mut(&mut self) -> &mut ItemSpec {
+    pub(crate) fn item_mut(&mut self) -> &mut ItemSpec {
         &mut self.spec.item
     }
 

@@ -45,15 +45,17 @@ pub(crate) fn assemble(
                     RuntimeItem::Tool(tool) => {
                         names.insert("tool", &name, &name, None, &mut errors);
                         ToolEntry::runtime(name, tool, state)
-                            .map(|entry| tools.push((item.with_permits(entry), &item.prefix)))
+                            .map(|entry| tools.push((item.complete_tool(entry), &item.prefix)))
                     }
                     RuntimeItem::Resource(resource) => ResourceEntry::runtime(&item.prefix, resource, state)
-                        .map(|entry| {
+                        .map(|mut entry| {
+                            entry.item.layers = item.layers.clone();
                             add_resource(entry, None, skills, &mut names, &mut resources, &mut errors);
                         }),
                     RuntimeItem::Prompt(prompt) => {
                         names.insert("prompt", &name, &name, None, &mut errors);
-                        PromptEntry::runtime(name, prompt, state).map(|entry| prompts.push(Arc::new(entry)))
+                        PromptEntry::runtime(name, prompt, state)
+                            .map(|entry| prompts.push(Arc::new(item.complete_prompt(entry))))
                     }
                 };
                 resource_failed |= added.is_err() && matches!(**made, RuntimeItem::Resource(_));
@@ -96,17 +98,19 @@ pub(crate) fn assemble(
             AnnotatedItem::Tool(def) => {
                 names.insert("tool", &name, &name, Some(descriptor.location), &mut errors);
                 ToolEntry::annotated(name, def, this, state)
-                    .map(|entry| tools.push((item.with_permits(entry), &item.prefix)))
+                    .map(|entry| tools.push((item.complete_tool(entry), &item.prefix)))
             }
             AnnotatedItem::Resource(def) => {
-                ResourceEntry::annotated(name, &item.prefix, server, def, this, state).map(|entry| {
+                ResourceEntry::annotated(name, &item.prefix, server, def, this, state).map(|mut entry| {
+                    entry.item.layers = item.layers.clone();
                     let at = Some(descriptor.location);
                     add_resource(entry, at, skills, &mut names, &mut resources, &mut errors);
                 })
             }
             AnnotatedItem::Prompt(def) => {
                 names.insert("prompt", &name, &name, Some(descriptor.location), &mut errors);
-                PromptEntry::annotated(name, def, this, state).map(|entry| prompts.push(Arc::new(entry)))
+                PromptEntry::annotated(name, def, this, state)
+                    .map(|entry| prompts.push(Arc::new(item.complete_prompt(entry))))
             }
         };
         resource_failed |= added.is_err() && matches!(linked, AnnotatedItem::Resource(_));
@@ -149,11 +153,18 @@ fn add_resource(
 }
 
 impl RegisteredItem {
-    /// The entry of its tool, with the permits that it had in registries before.
-    fn with_permits(&self, mut entry: ToolEntry) -> ToolEntry {
+    /// The entry of its tool, with its layers and the permits that it had in registries before.
+    fn complete_tool(&self, mut entry: ToolEntry) -> ToolEntry {
+        entry.spec.item.layers = self.layers.clone();
         if let Some(permits) = entry.permits.take() {
             entry.permits = Some(self.permits.get_or_init(|| permits).clone());
         }
+        entry
+    }
+
+    /// The entry of its prompt, with its layers.
+    fn complete_prompt(&self, mut entry: PromptEntry) -> PromptEntry {
+        entry.item.layers = self.layers.clone();
         entry
     }
 }

@@ -27,7 +27,8 @@ use crate::{
     crypto::{GENERATE, Key, KeyRing, Seal},
     events::Hub,
     extensions::Extensions,
-    item::{BuildError, ItemDescriptor, Location},
+    item::{BuildError, ItemDescriptor, ItemLayer, Location},
+    layer::{Layer, item_layer},
     prompt::Prompt,
     resource::Resource,
     skill::{SkillCatalog, SkillsDir},
@@ -73,7 +74,8 @@ pub struct ServerBuilder {
     skills_dirs: Vec<SkillsDir>,
     errors: Vec<BuildError>,
     handle_receivers: Vec<HandleReceiver>,
-    layers: Option<Arc<dyn Any + Send + Sync>>,
+    /// Outermost first.
+    layers: Vec<ItemLayer>,
 }
 
 /// The types that the server itself provides to functions.
@@ -97,7 +99,7 @@ impl ServerBuilder {
             skills_dirs: Vec::new(),
             errors: Vec::new(),
             handle_receivers: Vec::new(),
-            layers: None,
+            layers: Vec::new(),
         }
     }
 
@@ -262,7 +264,7 @@ impl ServerBuilder {
         let state = Arc::new(other.state);
         let requested = other.options.request_type_ids();
         for item in other.items {
-            let mut item = item.registered(&state, &requested);
+            let mut item = item.registered(&state, &requested, &other.layers);
             item.prefix = joined(&item.prefix);
             self.items.push(BuilderItem::Mounted(item));
         }
@@ -434,10 +436,27 @@ impl ServerBuilder {
         self
     }
 
-    /// Puts something around every call.
-    #[cfg(test)]
-    pub(crate) fn layers<T: Any + Send + Sync>(mut self, layers: T) -> Self {
-        self.layers = Some(Arc::new(layers));
+    /// Puts a [layer](crate::layer) around every call of a tool, resource or prompt. The first is outermost.
+    ///
+    /// The layers of a [mounted](Self::mount) builder are inside those of the builder that it is mounted in, and those of
+    /// an item inside all of them.
+    ///
+    /// ```
+    /// use std::time::Instant;
+    ///
+    /// use mcp_runtime::layer::{LayeredCall, Next, Outcome};
+    ///
+    /// async fn timing(call: LayeredCall, next: Next) -> Outcome {
+    ///     let started = Instant::now();
+    ///     let outcome = next.run(&call).await;
+    ///     eprintln!("{} took {:?}", call.name(), started.elapsed());
+    ///     outcome
+    /// }
+    ///
+    /// let server = mcp_runtime::server!().discover().layer(timing);
+    /// ```
+    pub fn layer(mut self, layer: impl Layer) -> Self {
+        self.layers.push(item_layer(layer));
         self
     }
 
@@ -449,7 +468,9 @@ impl ServerBuilder {
     pub fn build(self) -> Result<Server> {
         let options = self.options;
         let (state, requested) = (Arc::new(self.state), options.request_type_ids());
-        let items: Vec<_> = self.items.into_iter().map(|item| item.registered(&state, &requested)).collect();
+        let layers: Arc<[ItemLayer]> = self.layers.into();
+        let items = self.items.into_iter().map(|item| item.registered(&state, &requested, &layers));
+        let items: Vec<_> = items.collect();
         let mut errors = self.errors;
         errors.extend(
             self.info
@@ -505,7 +526,7 @@ impl ServerBuilder {
             }
             ServerInner {
                 identity: Arc::new(Identity::new(self.info, self.instructions)),
-                layers: self.layers,
+                layers,
                 settings: Arc::new(settings),
                 states: Seal::new(&keys, REQUEST_STATE),
                 cursors: Seal::new(&keys, CURSOR),

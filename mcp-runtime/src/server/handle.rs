@@ -8,13 +8,13 @@ use std::{
 use super::{
     Error, Result, Server, ServerInner,
     assemble::assemble,
-    item::{IntoRuntimeItem, ItemSource, RegisteredItem, RuntimeItem, RuntimeKey},
+    item::{BuilderItem, IntoRuntimeItem, ItemSource, RegisteredItem, RuntimeItem, RuntimeKey},
 };
 use crate::{
     connection::{Access, Principal},
     events::Change,
     extensions::Extensions,
-    item::BuildError,
+    item::{BuildError, ItemLayer},
 };
 
 /// Adds and removes tools, resources and prompts while a server runs, and publishes changes to clients; clones are
@@ -130,8 +130,12 @@ impl ServerHandle {
     pub fn update(&self, edit: impl FnOnce(&mut RuntimeItems)) -> Result<()> {
         let shared = self.0.upgrade().ok_or_else(|| Error::from("the server has been dropped"))?;
         let mut items = shared.items.write();
-        let mut edited =
-            RuntimeItems { items: items.clone(), state: shared.state.clone(), changes: Vec::new() };
+        let mut edited = RuntimeItems {
+            items: items.clone(),
+            state: shared.state.clone(),
+            layers: shared.layers.clone(),
+            changes: Vec::new(),
+        };
         edit(&mut edited);
         let RuntimeItems { items: edited, changes, .. } = edited;
         if changes.is_empty() {
@@ -256,6 +260,7 @@ pub struct RuntimeItems {
     items: Vec<RegisteredItem>,
     /// The server's.
     state: Arc<Extensions>,
+    layers: Arc<[ItemLayer]>,
     changes: Vec<ItemChange>,
 }
 
@@ -281,14 +286,8 @@ impl RuntimeItems {
             change.replaced_uri = Some(resource.uri().to_owned());
         }
         self.changes.push(change);
-        self.items.push(RegisteredItem {
-            source: ItemSource::Runtime(Arc::new(item)),
-            prefix: String::new(),
-            this: None,
-            state: self.state.clone(),
-            requested: Arc::from([]),
-            permits: Arc::default(),
-        });
+        let item = BuilderItem::new(ItemSource::Runtime(Arc::new(item)));
+        self.items.push(item.registered(&self.state, &Arc::from([]), &self.layers));
     }
 
     /// Removes a tool made at run time. Returns whether one of that name existed.

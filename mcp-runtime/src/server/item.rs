@@ -12,7 +12,7 @@ use super::service_block::ServiceInstance;
 use crate::{
     arguments::Inject,
     extensions::Extensions,
-    item::{ItemDescriptor, ItemSpec},
+    item::{ItemDescriptor, ItemLayer, ItemSpec},
     prompt::{PromptDef, PromptDescriptor},
     protocol::normalize_uri,
     resource::{ResourceDef, ResourceDescriptor, uri_with_prefix},
@@ -54,10 +54,17 @@ impl BuilderItem {
         }
     }
 
-    pub(super) fn registered(self, state: &Arc<Extensions>, requested: &Arc<[TypeId]>) -> RegisteredItem {
+    /// The item with the state and the layers of its builder.
+    pub(super) fn registered(
+        self,
+        state: &Arc<Extensions>,
+        requested: &Arc<[TypeId]>,
+        layers: &[ItemLayer],
+    ) -> RegisteredItem {
         match self {
             Self::Own { source, prefix, this, service } => {
                 let state = service.merge_over(state);
+                let layers = layers.iter().cloned().chain(source.layers()).collect();
                 RegisteredItem {
                     source,
                     prefix,
@@ -65,9 +72,13 @@ impl BuilderItem {
                     state,
                     requested: requested.clone(),
                     permits: Arc::default(),
+                    layers,
                 }
             }
-            Self::Mounted(item) => item,
+            Self::Mounted(item) => {
+                let layers = layers.iter().chain(&*item.layers).cloned().collect();
+                RegisteredItem { layers, ..item }
+            }
         }
     }
 }
@@ -86,6 +97,8 @@ pub(crate) struct RegisteredItem {
     pub(crate) requested: Arc<[TypeId]>,
     /// The permits of `max_concurrency`, once its entry has been made.
     pub(crate) permits: Arc<OnceLock<Arc<Semaphore>>>,
+    /// Those of the builders that it was registered with and its own, outermost first.
+    pub(crate) layers: Arc<[ItemLayer]>,
 }
 
 /// Where an item comes from.
@@ -93,6 +106,16 @@ pub(crate) struct RegisteredItem {
 pub(crate) enum ItemSource {
     Annotated(AnnotatedItem),
     Runtime(Arc<RuntimeItem>),
+}
+
+impl ItemSource {
+    /// The layers of the item itself.
+    pub(super) fn layers(&self) -> Vec<ItemLayer> {
+        match self {
+            Self::Annotated(item) => item.descriptor().layers.iter().map(|make| make()).collect(),
+            Self::Runtime(item) => item.spec().layers.to_vec(),
+        }
+    }
 }
 
 /// An item that was made at run time.

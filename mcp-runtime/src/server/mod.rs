@@ -11,12 +11,9 @@ mod registry;
 mod service_block;
 mod ui;
 
-use std::{
-    any::Any,
-    sync::{
-        Arc, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
+use std::sync::{
+    Arc, Weak,
+    atomic::{AtomicBool, Ordering},
 };
 
 pub use builder::ServerBuilder;
@@ -38,6 +35,7 @@ use crate::{
     crypto::{KeyRing, Seal},
     events::{Hub, ListChanges},
     extensions::Extensions,
+    item::ItemLayer,
     protocol::Revision,
     sync::RwLock,
     task::Tasks,
@@ -56,8 +54,8 @@ struct ServerInner {
     states: Seal,
     /// Seals cursors of lists.
     cursors: Seal,
-    /// The layers around every call, as dispatch defines them.
-    layers: Option<Arc<dyn Any + Send + Sync>>,
+    /// The builder's, for items that are added later.
+    layers: Arc<[ItemLayer]>,
     items: RwLock<Vec<RegisteredItem>>,
     /// The builder's, for items that are added later.
     state: Arc<Extensions>,
@@ -186,11 +184,6 @@ impl Server {
 
     pub(crate) fn identity(&self) -> &Arc<Identity> {
         &self.0.identity
-    }
-
-    /// The layers around every call, as dispatch defines them.
-    pub(crate) fn layers_as<T: Any>(&self) -> Option<&T> {
-        self.0.layers.as_ref()?.downcast_ref()
     }
 
     pub(crate) fn offers(&self, revision: Revision) -> Offers {

@@ -79,7 +79,7 @@ pub struct ToolBuilder(ToolSpec);
 impl_item_setters!(ToolBuilder, "tool");
 
 impl ToolBuilder {
-    fn item_mut(&mut self) -> &mut ItemSpec {
+    pub(crate) fn item_mut(&mut self) -> &mut ItemSpec {
         &mut self.0.item
     }
 

@@ -74,6 +74,11 @@ impl ToolResult {
         &self.content
     }
 
+    /// The blocks, to change them.
+    pub fn content_mut(&mut self) -> &mut Vec<Content> {
+        &mut self.content
+    }
+
     /// The wire's `structuredContent`, if it was set.
     #[must_use]
     pub fn structured_content(&self) -> Option<Value> {

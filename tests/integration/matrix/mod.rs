@@ -4,6 +4,7 @@
 mod admission;
 mod calls;
 mod client_requests;
+mod layers;
 mod pagination;
 mod request_state;
 mod revisions;
@@ -62,6 +63,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("task lifecycle",      "---msh", "legacy clients have no tasks: their calls return results"),
     ("completion",          "mshmsh", ""),
     ("pagination",          "mshmsh", ""),
+    ("layers",              "mshmsh", ""),
 ];
 
 /// The combinations that a feature is tested in.
@@ -78,6 +80,7 @@ fn every_feature_of_the_table_is_tested() {
     let driven = [
         include_str!("client_requests.rs"),
         include_str!("calls.rs"),
+        include_str!("layers.rs"),
         include_str!("pagination.rs"),
         include_str!("revisions.rs"),
         include_str!("runtime_items.rs"),

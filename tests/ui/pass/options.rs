@@ -10,7 +10,12 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use mcp_runtime::{Completion, FromContext, prelude::*, resource::{ListedResource, Subscription}};
+use mcp_runtime::{
+    Completion, FromContext,
+    layer::{Layer, LayeredCall, Next, Outcome},
+    prelude::*,
+    resource::{ListedResource, Subscription},
+};
 
 const DESCRIPTION: &str = "Described elsewhere.";
 const TITLE: &str = "What to look for";
@@ -75,6 +80,26 @@ pub struct Report {
     pub count: u32,
 }
 
+async fn pass_on(call: LayeredCall, next: Next) -> Outcome {
+    next.run(&call).await
+}
+
+struct Pass {
+    on: bool,
+}
+
+impl Pass {
+    const fn new(on: bool) -> Self {
+        Self { on }
+    }
+}
+
+impl Layer for Pass {
+    async fn call(&self, call: LayeredCall, next: Next) -> Outcome {
+        if self.on { next.run(&call).await } else { Err("off".into()) }
+    }
+}
+
 /// Not the description that is published.
 #[mcp_tool(
     name = "x.y-z_1",
@@ -95,6 +120,7 @@ pub struct Report {
     strict,
     output = BTreeMap<String, Report>,
     unregistered,
+    layers(pass_on, Pass { on: true }, Pass::new(true),),
     crate = ::mcp_runtime,
 )]
 pub async fn search(

@@ -1,7 +1,6 @@
 //! Tests of the HTTP transport in one process, without sockets.
 
 mod client_requests;
-mod layers;
 mod session_end;
 mod session_flood;
 mod session_streams;

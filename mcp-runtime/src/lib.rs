@@ -9,6 +9,9 @@ mod blocking;
 mod cli;
 #[cfg(feature = "client")]
 pub mod client;
+// the command line and the test kit use its core
+#[cfg(all(not(feature = "client"), any(feature = "cli", feature = "testing", test)))]
+mod client;
 pub mod client_request;
 pub mod config;
 mod connection;

@@ -89,6 +89,49 @@ fn partly(a: u8, #[cfg(any())] b: u8, c: u8) -> u8 {
     a + c
 }
 
+/// A page of the handbook
+#[mcp_resource(uri = "handbook://{chapter}/{+path}{?lines,words*}")]
+fn page(chapter: u8, path: String, lines: Option<u32>, words: Option<Vec<String>>) -> Option<String> {
+    (chapter < 9).then(|| format!("{chapter} {path} {lines:?} {words:?}"))
+}
+
+/// A price
+#[mcp_resource(uri = "price://{name}")]
+fn price(#[mcp(min_length = 2)] name: String) -> Result<f64, ToolError> {
+    Ok(name.len() as f64 + 0.5)
+}
+
+/// A hit
+#[mcp_resource(uri = "hit://one")]
+fn hit() -> Json<Hit> {
+    Json(Hit { name: "tea".into(), price: None })
+}
+
+/// Bytes
+#[mcp_resource(uri = "bytes://all")]
+fn bytes() -> Vec<u8> {
+    vec![0, 159, 146, 150]
+}
+
+/// How loud
+#[mcp_type]
+#[derive(Debug, Clone, Copy)]
+enum Volume {
+    Quiet,
+    Loud,
+}
+
+/// Announces
+#[mcp_prompt]
+fn announce(
+    what: String,
+    #[mcp(range(1..=3))] times: u8,
+    volume: Volume,
+    tags: Option<Vec<String>>,
+) -> String {
+    format!("{what} {times} {volume:?} {tags:?}")
+}
+
 fn server() -> mcp_runtime::Server {
     let shelf = ["tea", "oat"].map(|name| Hit { name: name.into(), price: Some(name.len() as f64 + 0.5) });
     mcp_runtime::server!()
@@ -102,6 +145,11 @@ fn server() -> mcp_runtime::Server {
         .tool::<routed>()
         .tool::<partly>()
         .tool::<shout>()
+        .resource::<page>()
+        .resource::<price>()
+        .resource::<hit>()
+        .resource::<bytes>()
+        .prompt::<announce>()
         .state(Shelf(shelf.to_vec()))
         .build()
         .unwrap()
@@ -168,4 +216,56 @@ async fn a_mounted_tool_is_called_by_its_name() {
     assert_ne!(name, "nothing");
     client.typed::<nothing>().named(name).call(()).await.unwrap();
     assert_eq!(client.call("shop", json!({})).await.unwrap_err().code(), Some(-32602));
+}
+
+#[tokio::test]
+async fn variables_of_a_resource_are_typed_and_its_contents_read_back() {
+    let server = server();
+    for way in WAYS {
+        for revision in [Revision::V2024_11_05, Revision::V2026_07_28] {
+            let connected = connect(&server, way, Client::builder().revision(revision)).await.unwrap();
+            let client = &connected.client;
+            let words = Some(vec!["a&b".to_owned(), "ü".to_owned()]);
+            let read = client.typed::<page>().read((3, "tea/cup one".into(), Some(7), words.clone())).await;
+            assert_eq!(read.unwrap(), Some(format!("3 tea/cup one Some(7) {words:?}")), "{way:?} {revision}");
+            let missing = client.typed::<page>().read((9, "x".into(), None, None)).await;
+            assert_eq!(missing.unwrap(), None, "{way:?} {revision}");
+            assert_eq!(client.typed::<price>().read(("tea".into(),)).await.unwrap(), 3.5);
+            let found: Hit = client.typed::<hit>().read(()).await.unwrap();
+            assert_eq!(found.name, "tea");
+            let raw: Vec<u8> = client.typed::<bytes>().read(()).await.unwrap();
+            assert_eq!(raw, [0, 159, 146, 150]);
+            let whole = client.typed::<bytes>().read_for_result(()).await.unwrap();
+            assert_eq!(whole.contents.len(), 1);
+        }
+    }
+    let client = within(Client::connect(&server)).await.unwrap();
+    let uri = client.typed::<page>().uri((3, "a".into(), None, None)).unwrap();
+    assert_eq!(uri, "handbook://3/a");
+    // a rule of the function, and what no template takes
+    for (uri, part) in [
+        (client.typed::<price>().uri(("t".into(),)), "name"),
+        (client.typed::<page>().uri((3, "../up".into(), None, None)), "does not fit"),
+    ] {
+        let error = uri.unwrap_err();
+        assert!(matches!(&error, Error::Invalid { what } if what.contains(part)), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn arguments_of_a_prompt_are_typed_and_sent_as_text() {
+    let server = server();
+    for way in WAYS {
+        let connected = connect(&server, way, Client::builder()).await.unwrap();
+        let client = &connected.client;
+        let tags = Some(vec!["a, b".to_owned()]);
+        let prompt = client.typed::<announce>().prompt(("tea".into(), 2, Volume::Loud, tags)).await.unwrap();
+        let text = prompt.messages[0].content.as_text();
+        assert_eq!(text, Some("tea 2 Loud Some([\"a, b\"])"), "{way:?}");
+        let quiet = client.typed::<announce>().prompt(("tea".into(), 1, Volume::Quiet, None)).await.unwrap();
+        assert_eq!(quiet.messages[0].content.as_text(), Some("tea 1 Quiet None"));
+        let error =
+            client.typed::<announce>().prompt(("tea".into(), 4, Volume::Quiet, None)).await.unwrap_err();
+        assert!(matches!(&error, Error::Invalid { what } if what.contains("times")), "{error:?}");
+    }
 }

@@ -88,18 +88,13 @@ pub(crate) fn registration<O: ItemOptions + Fields>(function: &Function, item: &
 
 /// The types that typed calls need. They are in a trait's parameter, where types may be private, and inside of a function
 /// pointer, where lifetimes may be elided; an associated type allows neither.
-fn signature<O: ItemOptions>(item: &Item<O>) -> Option<TokenStream> {
-    if O::KIND != Kind::Tool {
-        return None;
-    }
+fn signature<O: ItemOptions>(item: &Item<O>) -> TokenStream {
     let arguments = item.params.iter().filter(|param| param.argument().is_some()).map(|param| {
         let (cfg, ty) = (param.cfg_attr(), &param.ty);
         quote!(#cfg #ty)
     });
     let output = item.output.clone().unwrap_or_else(|| unit(item.ident.span()));
-    Some(
-        quote_spanned!(Span::mixed_site()=> impl __rt::Signature<fn(#(#arguments),*) -> #output> for __Marker {}),
-    )
+    quote_spanned!(Span::mixed_site()=> impl __rt::Signature<fn(#(#arguments),*) -> #output> for __Marker {})
 }
 
 /// Implements the runtime's trait for the marker of an item with errors, so that naming it is not another error.
@@ -115,11 +110,11 @@ fn link<O: ItemOptions>(
     function: &Function,
     item: &Item<O>,
     definition: &TokenStream,
-    valid: Option<(&Option<TokenStream>, &TokenStream)>,
+    valid: Option<(&TokenStream, &TokenStream)>,
 ) -> TokenStream {
     let prefix = type_prefix(O::KIND);
     let def = format_ident!("{}Descriptor", prefix);
-    let signature = valid.and_then(|(signature, _)| signature.as_ref());
+    let signature = valid.map(|(signature, _)| signature);
     let submit = valid.map(|(_, submit)| submit);
     let marker = import_marker(function, &item.common.marker).map(|import| {
         quote_spanned! {Span::mixed_site()=>

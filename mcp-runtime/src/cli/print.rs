@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::{command::Action, terminal};
 use crate::{
+    client::core::{ListedKind, MemoryClient, MemoryReply, prompt_arguments},
     schema::signature,
     server::{Error, Result, Server},
-    transport::memory::{MemoryClient, MemoryReply, prompt_arguments},
 };
 
 const USAGE: &str = "\
@@ -29,14 +29,6 @@ trying it out
   --help, --version
 
 Logs go to stderr; MCP_LOG=debug shows more of them.";
-
-/// The lists of a server: method, member of the result, heading.
-const LISTS: [(&str, &str, &str); 4] = [
-    ("tools/list", "tools", "tools"),
-    ("resources/list", "resources", "resources"),
-    ("resources/templates/list", "resourceTemplates", "resource templates"),
-    ("prompts/list", "prompts", "prompts"),
-];
 
 /// Prints text and a line end to stdout.
 pub(super) fn print_line(text: &str) -> Result<()> {
@@ -92,10 +84,7 @@ pub(super) async fn run_action(server: Server, action: &Action) -> Result<()> {
     match action {
         Action::List { json: true } => {
             let lists = fetch_lists(&client).await?;
-            print_line(&format!(
-                "{:#}",
-                Value::Object(lists.into_iter().map(|(_, key, list)| (key.into(), list)).collect())
-            ))
+            print_line(&format!("{:#}", Value::Object(as_members(lists).collect())))
         }
         Action::List { json: false } => print_lists(&client).await,
         Action::Schema => print_schema(&client).await,
@@ -115,34 +104,44 @@ pub(super) async fn run_action(server: Server, action: &Action) -> Result<()> {
     }
 }
 
-/// Heading, member and entries of every list that the server has.
-async fn fetch_lists(client: &MemoryClient) -> Result<Vec<(&'static str, &'static str, Value)>> {
+/// Kind and entries of every list that the server has.
+async fn fetch_lists(client: &MemoryClient) -> Result<Vec<(ListedKind, Vec<Value>)>> {
     let capabilities = client.discover().await["capabilities"].take();
     let mut all = Vec::new();
-    for (method, member, heading) in LISTS {
-        let capability = method.split('/').next().unwrap_or_default();
-        if capabilities.get(capability).is_some() {
+    for kind in ListedKind::ALL {
+        if capabilities.get(kind.capability()).is_some() {
             let entries = client
-                .list(method, member)
+                .list(kind)
                 .await
-                .map_err(|reply| Error::call(format!("`{method}` failed: {:#}", reply.message)))?;
-            all.push((heading, member, Value::Array(entries)));
+                .map_err(|reply| Error::call(format!("`{}` failed: {:#}", kind.method(), reply.message)))?;
+            all.push((kind, entries));
         }
     }
     Ok(all)
 }
 
+/// Lists by their members in results.
+fn as_members(lists: Vec<(ListedKind, Vec<Value>)>) -> impl Iterator<Item = (String, Value)> {
+    lists.into_iter().map(|(kind, entries)| (kind.member().to_owned(), entries.into()))
+}
+
+fn heading(kind: ListedKind) -> &'static str {
+    match kind {
+        ListedKind::Templates => "resource templates",
+        other => other.member(),
+    }
+}
+
 async fn print_lists(client: &MemoryClient) -> Result<()> {
     let mut text = String::new();
-    for (heading, _, entries) in fetch_lists(client).await? {
-        let rows: Vec<(&str, &str)> =
-            entries.as_array().into_iter().flatten().map(name_and_description).collect();
+    for (kind, entries) in fetch_lists(client).await? {
+        let rows: Vec<(&str, &str)> = entries.iter().map(name_and_description).collect();
         let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
         if rows.is_empty() {
             continue;
         }
-        text.push_str(&format!("{heading}\n"));
-        for (entry, (name, description)) in entries.as_array().into_iter().flatten().zip(rows) {
+        text.push_str(&format!("{}\n", heading(kind)));
+        for (entry, (name, description)) in entries.iter().zip(rows) {
             text.push_str(format!("  {name:width$}  {description}").trim_end());
             text.push('\n');
             if let Some(signature) = signature_of(entry) {
@@ -189,7 +188,7 @@ async fn print_schema(client: &MemoryClient) -> Result<()> {
             all.insert(key.into(), value.take());
         }
     }
-    all.extend(fetch_lists(client).await?.into_iter().map(|(_, member, entries)| (member.into(), entries)));
+    all.extend(as_members(fetch_lists(client).await?));
     print_line(&format!("{:#}", Value::Object(all)))
 }
 

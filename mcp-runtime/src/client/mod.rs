@@ -19,444 +19,47 @@
 //! Clones of a [`Client`] share one connection, which ends with the last of them; with it ends the server's process, and
 //! what that has started.
 
+#[cfg(feature = "client")]
 pub mod agent;
-mod builder;
-mod change_stream;
-mod child_process;
-mod core;
+#[cfg(feature = "client")]
+mod connect;
+pub(crate) mod core;
+#[cfg(feature = "client")]
 mod error;
-mod event_stream;
-mod handlers;
-mod http_link;
-mod inbox;
-mod known_tools;
-mod line_link;
-mod listed_items;
-mod lists;
-mod negotiation;
+#[cfg(feature = "client")]
+mod link;
 #[cfg(feature = "client-oauth")]
 mod oauth;
-mod outgoing;
-mod pending_request;
-mod read_cache;
-mod request_span;
-mod result_types;
-mod rounds;
-mod target;
-mod task_handle;
-mod typed_call;
+#[cfg(feature = "client")]
+mod receive;
+#[cfg(feature = "client")]
+mod requests;
 
-use std::{fmt, sync::Arc};
-
-use serde_json::{Map, Value, json};
-
-pub(crate) use self::child_process::manage_main;
+#[cfg(feature = "client")]
+pub(crate) use self::link::child_process::manage_main;
 #[cfg(feature = "client-oauth")]
 pub use self::oauth::{FileTokens, MemoryTokens, OAuth, TokenStore};
+#[cfg(feature = "client")]
 pub use self::{
-    builder::ClientBuilder,
-    change_stream::ResourceSubscription,
-    child_process::{end_children, end_children_on_signal},
-    error::Error,
-    handlers::{
-        ChangeEvent, ElicitAnswer, FormRequest, LogMessage, ProgressUpdate, SampleAnswer, SampleRequest,
-        UrlRequest,
+    connect::{
+        client_builder::ClientBuilder,
+        target::{IntoTarget, Target},
     },
-    listed_items::{PromptInfo, ResourceInfo, TemplateInfo, ToolInfo},
-    pending_request::{PendingCall, Refresh},
-    result_types::{CallResult, ReadResult, RenderedPrompt, Suggestions},
-    target::{IntoTarget, Target},
-    task_handle::{RunningToolTask, TaskProgress},
-    typed_call::{TypedOutput, TypedSignature, TypedTool},
+    error::Error,
+    link::child_process::{end_children, end_children_on_signal},
+    receive::{
+        change_stream::ResourceSubscription,
+        handlers::{
+            ChangeEvent, ElicitAnswer, FormRequest, LogMessage, ProgressUpdate, SampleAnswer, SampleRequest,
+            UrlRequest,
+        },
+    },
+    requests::{
+        client_handle::{Client, CompletionOf},
+        listed_items::{PromptInfo, ResourceInfo, TemplateInfo, ToolInfo},
+        pending_request::{PendingCall, Refresh},
+        result_types::{CallResult, ReadResult, RenderedPrompt, Suggestions},
+        task_handle::{RunningToolTask, TaskProgress},
+        typed_item::{TypedContents, TypedItem, TypedOutput, TypedSignature},
+    },
 };
-use self::{
-    core::{CallOptions, Core, ServerLink, params},
-    lists::{ListedKind, require},
-    rounds::ResultHead,
-    task_handle::created_task,
-};
-use crate::{
-    protocol::{HEADER_MISMATCH, LogLevel, Revision},
-    tool::Tool,
-};
-
-/// A connection to a server; clones share it.
-#[derive(Clone)]
-pub struct Client(Arc<OpenClient>);
-
-struct OpenClient {
-    core: Arc<Core>,
-}
-
-impl Drop for OpenClient {
-    fn drop(&mut self) {
-        // the process of a server ends in the background, gracefully where the runtime goes on
-        self.core.token.cancel();
-    }
-}
-
-impl fmt::Debug for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let connection = self.core().connection().ok();
-        let server = connection.as_ref().map(|connection| connection.server.name.as_str());
-        f.debug_struct("Client").field("server", &server).finish_non_exhaustive()
-    }
-}
-
-/// What completes an argument: a prompt's, or a variable of a template.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CompletionOf<'a> {
-    /// An argument of the prompt with this name.
-    Prompt(&'a str),
-    /// A variable of the template with this URI.
-    Template(&'a str),
-}
-
-impl Client {
-    /// Connects to a server: a command line, a URL, a `Command`, `(reader, writer)`, or `&Server` in this process.
-    ///
-    /// It finds out which revision the server has, and lists nothing.
-    ///
-    /// # Errors
-    /// The server cannot be reached or started, or has no revision that this client has.
-    pub async fn connect(target: impl IntoTarget) -> Result<Self, Error> {
-        ClientBuilder::new().connect(target).await
-    }
-
-    /// Options, and functions that answer the server's requests.
-    pub fn builder() -> ClientBuilder {
-        ClientBuilder::new()
-    }
-
-    fn new(core: Arc<Core>) -> Self {
-        Self(Arc::new(OpenClient { core }))
-    }
-
-    fn core(&self) -> &Arc<Core> {
-        &self.0.core
-    }
-
-    fn request<T, F, Fut>(&self, send: F) -> PendingCall<T>
-    where
-        F: FnOnce(Arc<Core>, CallOptions, bool) -> Fut + Send + 'static,
-        Fut: Future<Output = Result<T, Error>> + Send + 'static,
-    {
-        PendingCall::new(self.core(), send)
-    }
-
-    /// Ends the connection for all clones. A child process has ended when this returns, after four seconds at most.
-    pub async fn close(&self) {
-        self.core().close().await;
-    }
-
-    /// The revision that is used.
-    #[must_use]
-    pub fn revision(&self) -> Option<Revision> {
-        self.core().connection().ok().map(|connection| connection.revision)
-    }
-
-    /// The name and version of the server, as it says itself.
-    #[must_use]
-    pub fn server_info(&self) -> (String, String) {
-        let connection = self.core().connection();
-        connection.map_or_else(
-            |_| Default::default(),
-            |connection| (connection.server.name.clone(), connection.server.version.clone()),
-        )
-    }
-
-    /// The server's instructions for models.
-    #[must_use]
-    pub fn instructions(&self) -> Option<String> {
-        self.core().connection().ok()?.server.instructions.clone()
-    }
-
-    /// The server's capabilities, as it declared them.
-    #[must_use]
-    pub fn capabilities(&self) -> Value {
-        self.core().connection().map_or(Value::Null, |connection| connection.server.capabilities.clone())
-    }
-
-    /// Whether the server declares a capability: `tools`, `resources.subscribe`, or an extension's name.
-    #[must_use]
-    pub fn supports(&self, capability: &str) -> bool {
-        let capabilities = self.capabilities();
-        let extension = capabilities.get("extensions").and_then(|extensions| extensions.get(capability));
-        let found = capability.split('.').try_fold(&capabilities, |at, key| at.get(key));
-        [extension, found]
-            .into_iter()
-            .flatten()
-            .any(|value| !matches!(value, Value::Null | Value::Bool(false)))
-    }
-
-    /// The id of the server's process, if it has one.
-    #[must_use]
-    pub fn process_id(&self) -> Option<u32> {
-        match &*self.core().connection().ok()?.link {
-            ServerLink::Lines(link) => link.process.as_ref()?.id,
-            ServerLink::Http(_) => None,
-        }
-    }
-
-    /// The end of what the server's process has written to stderr, at most 64 KiB.
-    #[must_use]
-    pub fn stderr(&self) -> String {
-        let Ok(connection) = self.core().connection() else { return String::new() };
-        match &*connection.link {
-            ServerLink::Lines(link) => {
-                link.process.as_ref().map(|process| process.stderr()).unwrap_or_default()
-            }
-            ServerLink::Http(_) => String::new(),
-        }
-    }
-
-    /// The server's tools, of all pages. Over HTTP those are left out that clients must not call.
-    pub fn tools(&self) -> PendingCall<Vec<ToolInfo>> {
-        self.list(ListedKind::Tools, ToolInfo::new)
-    }
-
-    /// The server's resources, of all pages.
-    pub fn resources(&self) -> PendingCall<Vec<ResourceInfo>> {
-        self.list(ListedKind::Resources, ResourceInfo::new)
-    }
-
-    /// The server's templates of resources, of all pages.
-    pub fn templates(&self) -> PendingCall<Vec<TemplateInfo>> {
-        self.list(ListedKind::Templates, TemplateInfo::new)
-    }
-
-    /// The server's prompts, of all pages.
-    pub fn prompts(&self) -> PendingCall<Vec<PromptInfo>> {
-        self.list(ListedKind::Prompts, PromptInfo::new)
-    }
-
-    fn list<T: Send + 'static>(
-        &self,
-        kind: ListedKind,
-        parse: fn(Value) -> Option<T>,
-    ) -> PendingCall<Vec<T>> {
-        self.request(move |core, options, refresh| async move {
-            let entries = core.list(kind, refresh, &options).await?;
-            Ok(entries.into_iter().filter_map(parse).collect())
-        })
-    }
-
-    /// Calls a tool with these arguments, an object, or null for none. A call that the server goes on with as a task is
-    /// driven to its end; dropping the future cancels the task.
-    pub fn call(&self, tool: impl Into<String>, arguments: Value) -> PendingCall<CallResult> {
-        let tool = tool.into();
-        self.request(move |core, options, _| async move {
-            let reply = call_tool(&core, &tool, &arguments, None, &options).await?;
-            if let Some(task) = reply.task {
-                return task.result().await;
-            }
-            CallResult::parse(&reply.json, core.tools.output_schema(&tool))
-        })
-    }
-
-    /// A tool of this program's own code, wherever it runs: calls of it are checked by the compiler.
-    ///
-    /// ```
-    /// use mcp_runtime::{client::Client, prelude::*};
-    ///
-    /// /// Adds two numbers.
-    /// #[mcp_tool]
-    /// fn add(a: i64, b: i64) -> i64 {
-    ///     a + b
-    /// }
-    ///
-    /// #[mcp_runtime::main]
-    /// async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    ///     let server = mcp_runtime::server!().tool::<add>().build()?;
-    ///     let client = Client::connect(&server).await?;
-    ///     let sum: i64 = client.typed::<add>().call((1, 2)).await?;
-    ///     assert_eq!(sum, 3);
-    ///     Ok(())
-    /// }
-    /// ```
-    pub fn typed<T: Tool>(&self) -> TypedTool<T> {
-        TypedTool::new(self.clone())
-    }
-
-    /// Calls a tool as a task, and returns when the server has begun it.
-    ///
-    /// The error [`Error::Unsupported`] says that the server did not make a task of it; its result is lost.
-    pub fn call_task(&self, tool: impl Into<String>, arguments: Value) -> PendingCall<RunningToolTask> {
-        let tool = tool.into();
-        self.request(move |core, options, _| async move {
-            let legacy = !core.connection()?.revision.is_modern();
-            let task = legacy.then(|| json!({}));
-            let reply = call_tool(&core, &tool, &arguments, task, &options).await?;
-            reply.task.ok_or_else(|| Error::unsupported(format!("`{tool}` as a task")))
-        })
-    }
-
-    /// Reads a resource, which may be kept for as long as the server allows.
-    pub fn read(&self, uri: impl Into<String>) -> PendingCall<ReadResult> {
-        let uri = uri.into();
-        self.request(move |core, options, refresh| async move {
-            let (json, _) = core.read(&uri, refresh, None, &options).await?;
-            ReadResult::parse(&json)
-        })
-    }
-
-    /// Reads a resource from the server, whatever is kept.
-    pub fn read_fresh(&self, uri: impl Into<String>) -> PendingCall<ReadResult> {
-        self.read(uri).refresh(Refresh::Yes)
-    }
-
-    /// Fills in a prompt. Arguments are text; other values become their JSON.
-    pub fn prompt(&self, name: impl Into<String>, arguments: Value) -> PendingCall<RenderedPrompt> {
-        let name = name.into();
-        self.request(move |core, options, _| async move {
-            require(&*core.connection()?, "prompts")?;
-            let mut members = json!({ "name": name });
-            if let Value::Object(arguments) = arguments {
-                let text = |value: Value| match value {
-                    Value::String(text) => text,
-                    other => other.to_string(),
-                };
-                let arguments: Map<_, _> =
-                    arguments.into_iter().map(|(key, value)| (key, text(value).into())).collect();
-                members["arguments"] = arguments.into();
-            }
-            let (json, _) = core.request_in_rounds("prompts/get", params(members), &options).await?;
-            RenderedPrompt::parse(&json)
-        })
-    }
-
-    /// Values for an argument that begins with `text`.
-    pub fn complete(
-        &self,
-        of: &CompletionOf<'_>,
-        argument: impl Into<String>,
-        text: impl Into<String>,
-    ) -> PendingCall<Suggestions> {
-        let reference = match of {
-            CompletionOf::Prompt(name) => json!({ "type": "ref/prompt", "name": name }),
-            CompletionOf::Template(uri) => json!({ "type": "ref/resource", "uri": uri }),
-        };
-        let argument = json!({ "name": argument.into(), "value": text.into() });
-        self.request(move |core, options, _| async move {
-            require(&*core.connection()?, "completions")?;
-            let members = json!({ "ref": reference, "argument": argument });
-            Suggestions::parse(&core.request("completion/complete", params(members), &options).await?)
-        })
-    }
-
-    /// Finds out whether the server answers.
-    pub fn ping(&self) -> PendingCall<()> {
-        self.request(move |core, options, _| async move {
-            // 2026-07-28 has no `ping`, and every server answers this
-            let method = if core.connection()?.revision.is_modern() { "server/discover" } else { "ping" };
-            core.request(method, params(json!({})), &options).await.map(drop)
-        })
-    }
-
-    /// Sets which log messages the server sends: those of this level, and more severe ones.
-    pub fn set_level(&self, level: LogLevel) -> PendingCall<()> {
-        self.request(move |core, options, _| async move {
-            let connection = core.connection()?;
-            if !connection.revision.is_modern() {
-                require(&connection, "logging")?;
-                let members = json!({ "level": level.as_str() });
-                core.request("logging/setLevel", params(members), &options).await?;
-            }
-            core.set_log_level(level);
-            Ok(())
-        })
-    }
-
-    /// Sends any request, of the protocol or of an extension, and returns its result; input that the server requires is
-    /// given.
-    pub fn send(&self, method: impl Into<String>, members: Value) -> PendingCall<Value> {
-        let method = method.into();
-        self.request(move |core, options, _| async move {
-            let (json, _) = core.request_in_rounds(&method, params(members), &options).await?;
-            result_types::parse(&json, &method)
-        })
-    }
-
-    /// Calls `f` whenever the resource changes, until the subscription is dropped. The function must not block.
-    ///
-    /// # Errors
-    /// The server does not support subscriptions, or not to this resource.
-    pub async fn subscribe(
-        &self,
-        uri: &str,
-        f: impl Fn(ChangeEvent) + Send + Sync + 'static,
-    ) -> Result<ResourceSubscription, Error> {
-        self.core().subscribe(uri, Arc::new(f)).await
-    }
-
-    /// Notifies a legacy server that the folders of `on_roots` have changed; later ones ask when they need them.
-    ///
-    /// # Errors
-    /// The server cannot be reached.
-    pub async fn roots_changed(&self) -> Result<(), Error> {
-        if self.core().connection()?.revision.is_modern() {
-            return Ok(());
-        }
-        self.core().notify("notifications/roots/list_changed", &Map::new()).await
-    }
-
-    /// Adds definitions of tools, as `tools/list` has them, so that calls over HTTP have the headers that the tools
-    /// require without a list. The server's own definitions replace them.
-    ///
-    /// # Errors
-    /// A definition is not valid; then none is added.
-    pub fn add_known_tools(&self, definitions: impl IntoIterator<Item = Value>) -> Result<(), Error> {
-        self.core().tools.add(definitions)
-    }
-
-    /// Forgets the definitions of these tools.
-    pub fn remove_known_tools(&self, names: &[&str]) {
-        self.core().tools.remove(names);
-    }
-
-    /// Forgets the definitions of all tools.
-    pub fn clear_known_tools(&self) {
-        self.core().tools.clear();
-    }
-}
-
-/// The reply to `tools/call`: a result, or a task that goes on.
-struct ToolReply {
-    json: String,
-    task: Option<RunningToolTask>,
-}
-
-/// Calls a tool, once more with new headers if the server finds that some are missing.
-async fn call_tool(
-    core: &Arc<Core>,
-    tool: &str,
-    arguments: &Value,
-    task: Option<Value>,
-    options: &CallOptions,
-) -> Result<ToolReply, Error> {
-    let connection = core.connection()?;
-    require(&connection, "tools")?;
-    let mut members = json!({ "name": tool });
-    match arguments {
-        Value::Null => {}
-        Value::Object(_) => members["arguments"] = arguments.clone(),
-        other => return Err(Error::invalid(format!("the arguments of `{tool}` are not an object: {other}"))),
-    }
-    // a legacy tool may be one that must be called as a task
-    let required =
-        !connection.revision.is_modern() && core.tools.task_support(tool).as_deref() == Some("required");
-    if let Some(task) = task.or_else(|| required.then(|| json!({}))) {
-        members["task"] = task;
-    }
-    let mut result = core.request_in_rounds("tools/call", params(members.clone()), options).await;
-    if connection.link.is_http() && result.as_ref().err().and_then(Error::code) == Some(HEADER_MISMATCH) {
-        core.list(ListedKind::Tools, true, &CallOptions::default()).await?;
-        result = core.request_in_rounds("tools/call", params(members.clone()), options).await;
-    }
-    let (json, _) = result?;
-    let head: ResultHead<'_> = result_types::parse(&json, "tools/call")?;
-    let is_task = head.result_type.as_deref() == Some("task") || members.get("task").is_some();
-    drop(head);
-    let task = if is_task { created_task(core, tool, &json) } else { None };
-    Ok(ToolReply { json, task })
-}

@@ -20,6 +20,8 @@ pub use output::{IntoResourceResult, ResourceResult};
 pub(crate) use spec::{ResourceDescriptor, ResourceSpec};
 pub use subscribe::Subscription;
 pub(crate) use subscribe::{DynSubscribe, SubscribeFn};
+#[cfg(feature = "client")]
+pub(crate) use template::Template;
 pub(crate) use template::{UriVariables, percent_decode};
 
 /// The marker of an annotated resource; name it in `.resource::<name>()`.

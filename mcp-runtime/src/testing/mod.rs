@@ -12,12 +12,12 @@ pub use changes::Changes;
 pub use reply::Reply;
 
 use crate::{
+    client::core::{ListedKind, MemoryClient, MemoryReply, answer_input_requests, prompt_arguments},
     connection::Principal,
     events::ListChanges,
     invoke::private_causes,
     protocol::{META_CLIENT_CAPABILITIES, Revision, TASKS_EXTENSION},
     server::{Result, Server, ServerBuilder},
-    transport::memory::{MemoryClient, MemoryReply, answer_input_requests, prompt_arguments},
 };
 
 /// How long to wait between two `tasks/get`.
@@ -251,28 +251,28 @@ impl TestServer {
     /// # Panics
     /// The server refuses the request; so do the other lists.
     pub async fn list_tools(&self) -> Vec<Value> {
-        self.list("tools/list", "tools").await
+        self.list(ListedKind::Tools).await
     }
 
     /// Every entry of `resources/list`, from all of its pages.
     pub async fn list_resources(&self) -> Vec<Value> {
-        self.list("resources/list", "resources").await
+        self.list(ListedKind::Resources).await
     }
 
     /// Every entry of `resources/templates/list`, from all of its pages.
     pub async fn list_templates(&self) -> Vec<Value> {
-        self.list("resources/templates/list", "resourceTemplates").await
+        self.list(ListedKind::Templates).await
     }
 
     /// Every entry of `prompts/list`, from all of its pages.
     pub async fn list_prompts(&self) -> Vec<Value> {
-        self.list("prompts/list", "prompts").await
+        self.list(ListedKind::Prompts).await
     }
 
-    async fn list(&self, method: &str, member: &str) -> Vec<Value> {
-        match self.client.list(method, member).await {
+    async fn list(&self, kind: ListedKind) -> Vec<Value> {
+        match self.client.list(kind).await {
             Ok(entries) => entries,
-            Err(reply) => panic!("`{method}` was refused: {}", Reply::from(reply)),
+            Err(reply) => panic!("`{}` was refused: {}", kind.method(), Reply::from(reply)),
         }
     }
 
@@ -336,13 +336,7 @@ impl TestServer {
         if !self.client.revision().is_modern() {
             return Ok(self.subscribe_legacy(&filter).await);
         }
-        let mut params = json!({ "notifications": filter });
-        self.client.add_meta(&mut params);
-        let subscription = self
-            .client
-            .connection
-            .listen(&params)
-            .map_err(|reply| Reply::from(MemoryReply { message: reply, notifications: Vec::new() }))?;
+        let subscription = self.client.listen(filter).map_err(Reply::from)?;
         let mut changes = Changes::new(ChangeSource::Stream(Box::new(subscription)), Value::Null);
         changes.receive_acknowledgement();
         Ok(changes)

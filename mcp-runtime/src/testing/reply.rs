@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{jsonrpc::ProtocolError, protocol, transport::memory::MemoryReply};
+use crate::{client::core::MemoryReply, jsonrpc::ProtocolError, protocol};
 
 /// The reply to one request, and the notifications that came before it.
 ///

@@ -5,10 +5,6 @@ mod connection;
 #[cfg(feature = "http")]
 pub(crate) mod http;
 #[cfg(any(feature = "cli", feature = "testing", test))]
-#[cfg_attr(
-    not(any(feature = "testing", test)),
-    expect(dead_code, reason = "the command line needs only a part")
-)]
 pub(crate) mod memory;
 #[cfg(any(feature = "stdio", feature = "http"))]
 mod signal;

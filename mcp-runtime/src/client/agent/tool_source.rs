@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::resource_tools::resource_tools;
 use crate::{
-    client::{Client, Error, Refresh, ToolInfo, core::ServerLink, handlers::AnswerFuture},
+    client::{Client, Error, Refresh, ToolInfo, link::ServerLink, receive::handlers::AnswerFuture},
     sync::Mutex,
 };
 
@@ -161,7 +161,7 @@ impl ToolSource {
 
 /// Whether the connection has ended.
 fn is_closed(client: &Client) -> bool {
-    match client.core().connection() {
+    match client.shared().connection() {
         Ok(connection) => matches!(&*connection.link, ServerLink::Lines(link) if link.is_closed()),
         Err(_) => true,
     }

@@ -25,8 +25,9 @@ use super::{
 };
 use crate::{
     client::{
-        Client, Error, ReadResult, ToolInfo, core::CallOptions, read_cache::ReadFrom,
-        request_span::uri_digest,
+        Client, Error, ReadResult, ToolInfo,
+        connect::shared_client::CallOptions,
+        requests::{read_cache::ReadFrom, request_span::uri_digest},
     },
     content::{Content, ResourceLink},
     store::StoreFuture,
@@ -603,7 +604,7 @@ impl Toolset {
     ) -> Result<ReadResult, Error> {
         let fallback = Some(member.read_ttl).filter(|ttl| !ttl.is_zero());
         let options = CallOptions::default();
-        let read: StoreFuture<'_, _> = Box::pin(client.core().read(uri, refresh, fallback, &options));
+        let read: StoreFuture<'_, _> = Box::pin(client.shared().read(uri, refresh, fallback, &options));
         let (json, from) = read.await?;
         match from {
             ReadFrom::Cache | ReadFrom::OtherReader => self.shared.counters.cache_hits(1),

@@ -392,7 +392,7 @@ impl Authorizer {
     /// Sends the user to the authorization server, and checks the answer before its code is used.
     async fn authorization_code(
         &self,
-        visit: &crate::client::handlers::AsyncHandler<String, Result<String, String>>,
+        visit: &crate::client::receive::handlers::AsyncHandler<String, Result<String, String>>,
         server: &ServerMetadata,
         client: &KeptClient,
         resource: &str,

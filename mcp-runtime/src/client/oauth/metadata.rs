@@ -45,7 +45,7 @@ fn published() -> bool {
 /// The client for requests to authorization servers.
 pub(super) fn http_client() -> Result<reqwest::Client, Error> {
     let builder = reqwest::Client::builder()
-        .tls_backend_preconfigured(crate::client::http_link::tls()?)
+        .tls_backend_preconfigured(crate::client::link::http_link::tls()?)
         .redirect(reqwest::redirect::Policy::none())
         .timeout(std::time::Duration::from_secs(30));
     builder.build().map_err(Error::not_connected)
@@ -54,8 +54,8 @@ pub(super) fn http_client() -> Result<reqwest::Client, Error> {
 /// Checks that credentials may be sent there.
 pub(super) fn safe_url(text: &str) -> Result<Url, Error> {
     let url: Url = text.parse().map_err(|_| Error::invalid(format!("`{text}` is not a URL")))?;
-    let is_safe =
-        url.scheme() == "https" || (url.scheme() == "http" && crate::client::http_link::is_loopback(&url));
+    let is_safe = url.scheme() == "https"
+        || (url.scheme() == "http" && crate::client::link::http_link::is_loopback(&url));
     if is_safe { Ok(url) } else { Err(Error::invalid(format!("`{text}` is not an `https:` URL"))) }
 }
 

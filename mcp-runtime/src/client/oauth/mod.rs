@@ -16,7 +16,7 @@ use std::{fmt, future::Future, sync::Arc};
 pub(super) use authorizer::{Authorizer, Challenge};
 pub use token_store::{FileTokens, MemoryTokens, TokenStore};
 
-use super::handlers::{AsyncHandler, async_handler};
+use super::receive::handlers::{AsyncHandler, async_handler};
 
 /// How a client authorizes itself.
 #[derive(Clone)]

@@ -11,8 +11,8 @@ use crate::sync::Mutex;
 use crate::{
     connection::{ClientConnection, ClientData, PendingResponse, RequestContext, SessionState},
     dispatch::{
-        ConnectionState, ListenStream, OpenRequests, Reply, Request, RequestRevision, RunningRequest,
-        StartedRequest, THE_CLIENT, encode, resolve_revision,
+        ConnectionState, OpenRequests, Reply, Request, RequestRevision, RunningRequest, StartedRequest,
+        THE_CLIENT, encode, resolve_revision,
     },
     events::ListChanges,
     jsonrpc::{ProtocolError, parse, write_error_response},
@@ -25,6 +25,9 @@ pub(crate) type AnswerClientRequest = Arc<dyn Fn(&str, &Value) -> Result<Value, 
 
 /// Names and values.
 pub(crate) type Headers = Arc<Vec<(String, String)>>;
+
+/// What stands for the reply to a message that gets none.
+const NO_REPLY: &[u8] = b"null";
 
 /// A connection in memory.
 pub(crate) struct MemoryConnection {
@@ -116,18 +119,18 @@ impl MemoryConnection {
         format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{method},"params":{params}}}"#)
     }
 
-    fn encode_reply(&self, reply: &Reply, id: &str, revision: Revision) -> Value {
+    fn encode_reply(&self, reply: &Reply, id: &str, revision: Revision) -> Vec<u8> {
         let mut out = Vec::new();
         encode(&mut out, reply, id, revision, self.server.identity());
-        parse_message(&out)
+        out
     }
 
     /// Sends `initialize`; the reply, and the negotiated revision.
-    pub(crate) fn initialize(&mut self, params: &Value) -> (Value, Option<Revision>) {
+    pub(crate) fn initialize(&mut self, params: &Value) -> (Vec<u8>, Option<Revision>) {
         let text = self.encode_request("initialize", &params.to_string());
         let message = match parse(text.as_bytes()) {
             Ok(message) => message,
-            Err(malformed) => return (error_value(&malformed.error), None),
+            Err(malformed) => return (error_reply(&malformed.error), None),
         };
         let (reply, handshake) = self.server.initialize(message.params(), true);
         if let Some(handshake) = handshake {
@@ -140,14 +143,9 @@ impl MemoryConnection {
         (self.encode_reply(&reply, id, Revision::LATEST_LEGACY), self.handshake)
     }
 
-    /// Sends one request; its reply, and the messages that the client was sent before. Dropping the future cancels the
-    /// request.
-    pub(crate) async fn request(&self, method: &str, params: &Value) -> (Value, Vec<Value>) {
-        self.request_text(method, &params.to_string()).await
-    }
-
-    /// The same with the text of the params.
-    pub(crate) async fn request_text(&self, method: &str, params: &str) -> (Value, Vec<Value>) {
+    /// Sends one request, whose params are raw JSON; its reply, and the messages that the client was sent before. Dropping
+    /// the future cancels the request.
+    pub(crate) async fn request(&self, method: &str, params: &str) -> (Vec<u8>, Vec<Value>) {
         let client = Arc::new(MemoryRequestClient {
             messages: Mutex::default(),
             answers: self.answers.clone(),
@@ -163,7 +161,7 @@ impl MemoryConnection {
         let id = running.id.clone();
         let reply = match running.await {
             Some(reply) => self.encode_reply(&reply, &id, revision),
-            None => Value::Null,
+            None => NO_REPLY.to_vec(),
         };
         (reply, client.take_messages())
     }
@@ -171,11 +169,11 @@ impl MemoryConnection {
     fn start(&self, text: &str, context: &RequestContext) -> Begun {
         let message = match parse(text.as_bytes()) {
             Ok(message) => message,
-            Err(malformed) => return Begun::Reply(error_value(&malformed.error)),
+            Err(malformed) => return Begun::Reply(error_reply(&malformed.error)),
         };
         let revision = match resolve_revision(&message, self.handshake) {
             RequestRevision::Known(revision) => revision,
-            RequestRevision::Unsupported(error) => return Begun::Reply(error_value(&error)),
+            RequestRevision::Unsupported(error) => return Begun::Reply(error_reply(&error)),
             RequestRevision::Initialize => {
                 let (reply, _) = self.server.initialize(message.params(), true);
                 let id = message.id().unwrap_or_default();
@@ -183,12 +181,12 @@ impl MemoryConnection {
             }
         };
         let Some(request) = Request::from_message(&message, revision, context) else {
-            return Begun::Reply(Value::Null);
+            return Begun::Reply(NO_REPLY.to_vec());
         };
         if request.is_listen() {
             // only `listen` returns a subscription
             return Begun::Reply(match self.server.start_listen(request, Some(self.open_requests())) {
-                Ok((subscription, _)) => parse_message(&subscription.result()),
+                Ok((subscription, _)) => subscription.result(),
                 Err(reply) => self.encode_reply(&reply, request.id, revision),
             });
         }
@@ -202,11 +200,12 @@ impl MemoryConnection {
     ///
     /// # Errors
     /// The error reply.
-    pub(crate) fn listen(&self, params: &Value) -> Result<ListenStream, Value> {
-        let text = self.encode_request("subscriptions/listen", &params.to_string());
-        let message = parse(text.as_bytes()).map_err(|malformed| error_value(&malformed.error))?;
+    #[cfg(any(feature = "testing", test))]
+    pub(crate) fn listen(&self, params: &str) -> Result<crate::dispatch::ListenStream, Vec<u8>> {
+        let text = self.encode_request("subscriptions/listen", params);
+        let message = parse(text.as_bytes()).map_err(|malformed| error_reply(&malformed.error))?;
         let Some(request) = Request::from_message(&message, Revision::LATEST, &self.context) else {
-            return Err(Value::Null);
+            return Err(NO_REPLY.to_vec());
         };
         match self.server.start_listen(request, Some(self.open_requests())) {
             Ok((subscription, _)) => Ok(subscription),
@@ -217,7 +216,7 @@ impl MemoryConnection {
 
 /// A request after its start: its reply, or the call that is running.
 enum Begun {
-    Reply(Value),
+    Reply(Vec<u8>),
     Running(RunningRequest, Revision),
 }
 
@@ -228,8 +227,8 @@ impl MemoryRequestClient {
 }
 
 /// The error reply to a message that cannot be read.
-fn error_value(error: &ProtocolError) -> Value {
+fn error_reply(error: &ProtocolError) -> Vec<u8> {
     let mut out = Vec::new();
     write_error_response(&mut out, None, error);
-    parse_message(&out)
+    out
 }

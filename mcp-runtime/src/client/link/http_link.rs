@@ -14,17 +14,20 @@ use reqwest::{Method, Response, Url, redirect::Policy};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-#[cfg(feature = "client-oauth")]
-use super::oauth::{Authorizer, Challenge};
 use super::{
-    Error,
-    builder::ClientOptions,
+    LinkError,
     event_stream::EventStreamParser,
-    inbox::{Inbox, Responder},
     line_link::parse_error,
     outgoing::{OutgoingRequest, RawReply, cancelled_text},
 };
+#[cfg(feature = "client-oauth")]
+use crate::client::oauth::{Authorizer, Challenge};
 use crate::{
+    client::{
+        Error,
+        connect::client_builder::ClientOptions,
+        receive::inbox::{Inbox, Responder},
+    },
     jsonrpc::{parse, parse_batch},
     protocol::Revision,
     sync::RwLock,
@@ -55,25 +58,11 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// Changes the headers of every HTTP request.
-pub(super) type HeaderHook = Arc<dyn Fn(&mut HeaderMap) + Send + Sync>;
-
-/// How an HTTP request failed, where the client may do something about it.
-#[derive(Debug)]
-pub(super) enum LinkError {
-    /// The server does not know the session any more.
-    SessionLost,
-    Failed(Error),
-}
-
-impl From<Error> for LinkError {
-    fn from(error: Error) -> Self {
-        Self::Failed(error)
-    }
-}
+pub(in crate::client) type HeaderHook = Arc<dyn Fn(&mut HeaderMap) + Send + Sync>;
 
 /// A connection over HTTP.
 #[derive(Clone)]
-pub(super) struct HttpLink(Arc<HttpShared>);
+pub(in crate::client) struct HttpLink(Arc<HttpShared>);
 
 struct HttpShared {
     http: reqwest::Client,
@@ -96,7 +85,7 @@ impl std::fmt::Debug for HttpLink {
 }
 
 /// The TLS configuration of all clients: roots of the operating system, which takes a while to read.
-pub(super) fn tls() -> Result<rustls::ClientConfig, Error> {
+pub(in crate::client) fn tls() -> Result<rustls::ClientConfig, Error> {
     use rustls_platform_verifier::BuilderVerifierExt as _;
     static TLS: OnceLock<Result<rustls::ClientConfig, String>> = OnceLock::new();
     let config = TLS.get_or_init(|| {
@@ -112,7 +101,7 @@ pub(super) fn tls() -> Result<rustls::ClientConfig, Error> {
 
 impl HttpLink {
     /// How often the client has asked for authorization itself.
-    pub(super) fn authorizations(&self) -> u64 {
+    pub(in crate::client) fn authorizations(&self) -> u64 {
         #[cfg(feature = "client-oauth")]
         if let Some(authorizer) = &self.0.authorizer {
             return authorizer.authorizations();
@@ -120,7 +109,7 @@ impl HttpLink {
         0
     }
 
-    pub(super) fn new(
+    pub(in crate::client) fn new(
         url: &str,
         options: &ClientOptions,
         inbox: Arc<Inbox>,
@@ -169,7 +158,7 @@ impl HttpLink {
 
     /// Sends a request and waits for its response. Dropping the future closes the reply, which cancels a request of
     /// 2026-07-28; legacy servers get a notification.
-    pub(super) async fn request(&self, request: OutgoingRequest) -> Result<RawReply, LinkError> {
+    pub(in crate::client) async fn request(&self, request: OutgoingRequest) -> Result<RawReply, LinkError> {
         let headers = self.0.request_headers(&request)?;
         let is_legacy = !request.revision.is_modern();
         let mut guard = CancelLegacy {
@@ -185,23 +174,23 @@ impl HttpLink {
         reply
     }
 
-    pub(super) async fn notify(&self, text: Vec<u8>) -> Result<(), Error> {
+    pub(in crate::client) async fn notify(&self, text: Vec<u8>) -> Result<(), Error> {
         self.0.post_message(text).await
     }
 
     /// Uses a legacy revision from now on.
-    pub(super) fn set_legacy_revision(&self, revision: Revision) {
+    pub(in crate::client) fn set_legacy_revision(&self, revision: Revision) {
         *self.0.legacy_revision.write() = Some(revision);
     }
 
     /// Begins anew, as if nothing had been agreed.
-    pub(super) fn forget_session(&self) {
+    pub(in crate::client) fn forget_session(&self) {
         *self.0.session.write() = None;
         *self.0.legacy_revision.write() = None;
     }
 
     /// Opens the standalone stream of a legacy server, and again whenever it ends, until the client is closed.
-    pub(super) fn listen(&self) {
+    pub(in crate::client) fn listen(&self) {
         let shared = self.0.clone();
         tokio::spawn(async move {
             tokio::select! {
@@ -212,7 +201,7 @@ impl HttpLink {
     }
 
     /// Ends the session.
-    pub(super) async fn close(&self) {
+    pub(in crate::client) async fn close(&self) {
         let shared = &self.0;
         shared.token.cancel();
         shared.inbox.abort_requests();
@@ -460,12 +449,7 @@ impl HttpShared {
         if let Some(id) = last_event_id.and_then(|id| HeaderValue::from_str(id).ok()) {
             headers.insert(LAST_EVENT_ID, id);
         }
-        self.http
-            .request(Method::GET, self.url.clone())
-            .headers(headers)
-            .send()
-            .await
-            .map_err(transport_error)
+        self.send(self.http.request(Method::GET, self.url.clone()).headers(headers)).await
     }
 
     /// The stream on which a legacy server sends what belongs to no request.
@@ -590,7 +574,7 @@ fn is_type(response: &Response, media_type: &str) -> bool {
     })
 }
 
-pub(super) fn is_loopback(url: &Url) -> bool {
+pub(in crate::client) fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }

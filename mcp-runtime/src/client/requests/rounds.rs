@@ -3,87 +3,66 @@
 //!
 //! See [multi round-trip requests](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr).
 
-use std::{borrow::Cow, time::Duration};
+use std::time::Duration;
 
-use serde::Deserialize;
-use serde_json::{Map, Value, json, value::RawValue};
+use serde_json::{Map, Value, json};
 use tokio::time::{sleep, timeout};
 
-use super::{
-    Error,
-    core::{CallOptions, Core},
-    handlers::{ElicitAnswer, UrlRequest},
-    outgoing::RequestParams,
-    result_types::parse,
+use crate::{
+    client::{
+        Error,
+        connect::shared_client::{CallOptions, SharedClient},
+        core::{InputRounds, RequestParams, RequiredInput},
+        receive::handlers::{ElicitAnswer, UrlRequest},
+    },
+    protocol::URL_ELICITATION_REQUIRED,
 };
-use crate::protocol::URL_ELICITATION_REQUIRED;
 
-/// Rounds of one request.
-const MAX_ROUNDS: u32 = 16;
+/// How often one request may lead the user to URLs.
+const MAX_VISITS: u32 = 16;
 /// How long a user may take at a URL.
 const VISIT_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 /// The pause before a request is repeated without new answers, doubled each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// What all results have in common.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct ResultHead<'a> {
-    #[serde(borrow)]
-    pub(super) result_type: Option<Cow<'a, str>>,
-    pub(super) input_requests: Option<Map<String, Value>>,
-    #[serde(borrow)]
-    request_state: Option<&'a RawValue>,
-}
-
-impl Core {
+impl SharedClient {
     /// Sends a request, and answers what the server asks for until it is complete. Whether there was more than one
     /// round, so that the result must not be kept, is the second value.
-    pub(super) async fn request_in_rounds(
+    pub(in crate::client) async fn request_in_rounds(
         &self,
         method: &str,
-        mut params: RequestParams,
+        params: RequestParams,
         options: &CallOptions,
     ) -> Result<(String, bool), Error> {
-        let mut answers = Map::new();
+        let mut rounds = InputRounds::new(params);
+        let mut visits = 0;
         let mut pause = FIRST_PAUSE;
-        for round in 0..MAX_ROUNDS {
-            let json = match self.request(method, params.clone(), options).await {
+        loop {
+            let json = match self.request(method, rounds.params().clone(), options).await {
                 Err(Error::Protocol { code: URL_ELICITATION_REQUIRED, message, data })
-                    if self.inbox.handlers.elicit_url.is_some() =>
+                    if self.inbox.handlers.elicit_url.is_some() && visits < MAX_VISITS =>
                 {
+                    visits += 1;
                     self.visit(Error::Protocol { code: URL_ELICITATION_REQUIRED, message, data }).await?;
                     continue;
                 }
                 reply => reply?,
             };
-            let head: ResultHead<'_> = parse(&json, method)?;
-            if head.result_type.as_deref() != Some("input_required") {
-                return Ok((json, round > 0));
+            let required = rounds.take(&json);
+            match required.map_err(|what| Error::invalid(format!("the result of `{method}`: {what}")))? {
+                RequiredInput::None => return Ok((json, rounds.has_repeated())),
+                RequiredInput::Requests(requests) if requests.is_empty() => {
+                    sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+                RequiredInput::Requests(requests) => rounds.answer(self.answer_all(&requests).await?),
             }
-            let asked = head.input_requests.unwrap_or_default();
-            if asked.is_empty() && head.request_state.is_none() {
-                return Err(Error::invalid("the server requires input, but names none"));
-            }
-            if asked.is_empty() {
-                sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
-            }
-            // a server without state needs the answers of earlier rounds as well
-            for (key, answer) in self.answer_all(&asked).await? {
-                answers.insert(key, answer);
-            }
-            if !answers.is_empty() {
-                params.members.insert("inputResponses".to_owned(), Value::Object(answers.clone()));
-            }
-            params.request_state = head.request_state.map(|state| state.get().to_owned());
         }
-        Err(Error::invalid(format!("the server requires input in more than {MAX_ROUNDS} rounds")))
     }
 
     /// Answers requests of the server, all at once.
-    pub(super) async fn answer_all(
+    pub(in crate::client) async fn answer_all(
         &self,
         requests: &Map<String, Value>,
     ) -> Result<Map<String, Value>, Error> {

@@ -20,26 +20,35 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::{
-    Error,
-    builder::ClientOptions,
-    change_stream::SubscriptionState,
-    child_process,
-    handlers::{Handlers, Listener, ProgressUpdate},
-    http_link::{HttpLink, LinkError},
-    inbox::Inbox,
-    known_tools::KnownTools,
-    line_link::LineLink,
-    lists::ListCaches,
+    client_builder::ClientOptions,
     negotiation::{self, Agreement, ServerFacts},
-    outgoing::{OutgoingRequest, RawReply, RequestParams, notification_text},
-    read_cache::ReadCache,
-    request_span::{RequestSpan, record_id},
     target::{BoxReader, BoxWriter, TargetKind},
 };
 use crate::{
+    client::{
+        Error,
+        core::{RequestParams, protocol_meta},
+        link::{
+            LinkError, ServerLink, child_process,
+            http_link::HttpLink,
+            line_link::LineLink,
+            outgoing::{OutgoingRequest, RawReply, notification_text},
+        },
+        receive::{
+            change_stream::SubscriptionState,
+            handlers::{Handlers, Listener, ProgressUpdate},
+            inbox::Inbox,
+        },
+        requests::{
+            known_tools::KnownTools,
+            lists::ListCaches,
+            read_cache::ReadCache,
+            request_span::{RequestSpan, record_id},
+        },
+    },
     protocol::{
-        LogLevel, META_CLIENT_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_PROGRESS_TOKEN,
-        META_PROTOCOL_VERSION, Revision, UNSUPPORTED_PROTOCOL_VERSION,
+        LogLevel, META_CLIENT_INFO, META_LOG_LEVEL, META_PROGRESS_TOKEN, Revision,
+        UNSUPPORTED_PROTOCOL_VERSION,
     },
     server::Server,
     sync::{Mutex, RwLock},
@@ -52,48 +61,14 @@ const LONGEST_RESPAWN_PAUSE: Duration = Duration::from_secs(30);
 /// The buffer of a connection to a server in this process.
 const IN_PROCESS_BUFFER: usize = 256 << 10;
 
-/// The transport of a connection.
-#[derive(Debug)]
-pub(super) enum ServerLink {
-    Lines(LineLink),
-    Http(HttpLink),
-}
-
-impl ServerLink {
-    async fn request(&self, request: OutgoingRequest) -> Result<RawReply, LinkError> {
-        match self {
-            Self::Lines(link) => Ok(link.request(request).await?),
-            Self::Http(link) => link.request(request).await,
-        }
-    }
-
-    pub(super) async fn notify(&self, text: Vec<u8>) -> Result<(), Error> {
-        match self {
-            Self::Lines(link) => link.notify(text).await,
-            Self::Http(link) => link.notify(text).await,
-        }
-    }
-
-    pub(super) async fn close(&self) {
-        match self {
-            Self::Lines(link) => link.close().await,
-            Self::Http(link) => link.close().await,
-        }
-    }
-
-    pub(super) fn is_http(&self) -> bool {
-        matches!(self, Self::Http(_))
-    }
-}
-
 /// A transport with what was agreed on it.
 #[derive(Debug)]
-pub(super) struct Connection {
-    pub(super) link: Arc<ServerLink>,
-    pub(super) revision: Revision,
-    pub(super) server: ServerFacts,
+pub(in crate::client) struct Connection {
+    pub(in crate::client) link: Arc<ServerLink>,
+    pub(in crate::client) revision: Revision,
+    pub(in crate::client) server: ServerFacts,
     /// Grows with every handshake.
-    pub(super) generation: u64,
+    pub(in crate::client) generation: u64,
 }
 
 /// How a link is opened, also again.
@@ -107,29 +82,29 @@ enum LinkSource {
 
 /// Options of one request.
 #[derive(Clone, Default)]
-pub(super) struct CallOptions {
-    pub(super) timeout: Option<Duration>,
+pub(in crate::client) struct CallOptions {
+    pub(in crate::client) timeout: Option<Duration>,
     /// Whether progress begins the time limit anew.
-    pub(super) progress_extends: bool,
-    pub(super) on_progress: Option<Listener<ProgressUpdate>>,
-    pub(super) meta: Map<String, Value>,
+    pub(in crate::client) progress_extends: bool,
+    pub(in crate::client) on_progress: Option<Listener<ProgressUpdate>>,
+    pub(in crate::client) meta: Map<String, Value>,
 }
 
 /// Everything that clones of a client share.
-pub(super) struct Core {
-    pub(super) options: ClientOptions,
-    pub(super) inbox: Arc<Inbox>,
+pub(in crate::client) struct SharedClient {
+    pub(in crate::client) options: ClientOptions,
+    pub(in crate::client) inbox: Arc<Inbox>,
     /// Ends everything.
-    pub(super) token: CancellationToken,
+    pub(in crate::client) token: CancellationToken,
     source: LinkSource,
     connection: RwLock<Option<Arc<Connection>>>,
     reconnecting: tokio::sync::Mutex<RespawnState>,
     next_id: AtomicU64,
     log_level: Mutex<Option<LogLevel>>,
-    pub(super) lists: ListCaches,
-    pub(super) reads: ReadCache,
-    pub(super) tools: KnownTools,
-    pub(super) subscriptions: SubscriptionState,
+    pub(in crate::client) lists: ListCaches,
+    pub(in crate::client) reads: ReadCache,
+    pub(in crate::client) tools: KnownTools,
+    pub(in crate::client) subscriptions: SubscriptionState,
 }
 
 #[derive(Default)]
@@ -138,8 +113,8 @@ struct RespawnState {
     pause: Duration,
 }
 
-impl Core {
-    pub(super) async fn connect(
+impl SharedClient {
+    pub(in crate::client) async fn connect(
         options: ClientOptions,
         handlers: Handlers,
         target: TargetKind,
@@ -158,7 +133,7 @@ impl Core {
             }
             TargetKind::Invalid(error) => return Err(error),
         };
-        let core = Arc::new(Self {
+        let shared = Arc::new(Self {
             reads: ReadCache::new(options.read_cache),
             options,
             inbox: Arc::new(Inbox::new(handlers)),
@@ -173,37 +148,37 @@ impl Core {
             subscriptions: SubscriptionState::default(),
         });
         // a failure, or dropping the future, ends what was started
-        let guard = core.token.clone().drop_guard();
-        let weak = Arc::downgrade(&core);
-        core.inbox.on_stale(Arc::new(move |stale| {
-            if let Some(core) = weak.upgrade() {
-                core.lists.invalidate(stale);
-                core.reads.invalidate(stale);
+        let guard = shared.token.clone().drop_guard();
+        let weak = Arc::downgrade(&shared);
+        shared.inbox.on_stale(Arc::new(move |stale| {
+            if let Some(shared) = weak.upgrade() {
+                shared.lists.invalidate(stale);
+                shared.reads.invalidate(stale);
             }
         }));
-        core.reconnecting.lock().await.started = Some(Instant::now());
-        let connection = core.open(streams, 0).await?;
-        *core.connection.write() = Some(Arc::new(connection));
+        shared.reconnecting.lock().await.started = Some(Instant::now());
+        let connection = shared.open(streams, 0).await?;
+        *shared.connection.write() = Some(Arc::new(connection));
         guard.disarm();
-        core.subscribe_to_lists();
-        Ok(core)
+        shared.subscribe_to_lists();
+        Ok(shared)
     }
 
     /// The connection as it is, also if it is closed.
-    pub(super) fn connection(&self) -> Result<Arc<Connection>, Error> {
+    pub(in crate::client) fn connection(&self) -> Result<Arc<Connection>, Error> {
         self.connection.read().clone().ok_or_else(|| Error::not_connected("the client was closed"))
     }
 
-    pub(super) fn next_id(&self) -> u64 {
+    pub(in crate::client) fn next_id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    pub(super) fn set_log_level(&self, level: LogLevel) {
+    pub(in crate::client) fn set_log_level(&self, level: LogLevel) {
         *self.log_level.lock() = Some(level);
     }
 
     /// Ends the connection, and the server's process with it.
-    pub(super) async fn close(&self) {
+    pub(in crate::client) async fn close(&self) {
         let connection = self.connection.write().take();
         if let Some(connection) = connection {
             connection.link.close().await;
@@ -256,7 +231,7 @@ impl Core {
     }
 
     /// The server's URL, if it has one.
-    pub(super) fn url(&self) -> Option<&str> {
+    pub(in crate::client) fn url(&self) -> Option<&str> {
         match &self.source {
             LinkSource::Url(url) => Some(url),
             LinkSource::Command(_) | LinkSource::Server(_) | LinkSource::Once => None,
@@ -295,7 +270,7 @@ impl Core {
     }
 
     /// The connection, after its process was started again if it is dead and that is wanted.
-    pub(super) async fn live_connection(&self) -> Result<Arc<Connection>, Error> {
+    pub(in crate::client) async fn live_connection(&self) -> Result<Arc<Connection>, Error> {
         let connection = self.connection()?;
         let is_dead = matches!(&*connection.link, ServerLink::Lines(link) if link.is_closed());
         if is_dead && self.options.respawn && matches!(self.source, LinkSource::Command(_)) {
@@ -385,7 +360,7 @@ impl Core {
     }
 
     /// Sends a request, after a new handshake if the server has forgotten the session; the raw JSON of the result.
-    pub(super) async fn request(
+    pub(in crate::client) async fn request(
         &self,
         method: &str,
         params: RequestParams,
@@ -425,12 +400,16 @@ impl Core {
         }
     }
 
-    pub(super) async fn notify(&self, method: &str, params: &Map<String, Value>) -> Result<(), Error> {
+    pub(in crate::client) async fn notify(
+        &self,
+        method: &str,
+        params: &Map<String, Value>,
+    ) -> Result<(), Error> {
         self.connection()?.link.notify(notification_text(method, params)).await
     }
 
     /// One request and its response, within the time limit.
-    pub(super) async fn exchange(
+    pub(in crate::client) async fn exchange(
         &self,
         link: &ServerLink,
         revision: Revision,
@@ -442,7 +421,7 @@ impl Core {
     }
 
     /// The same with this id.
-    pub(super) async fn exchange_as(
+    pub(in crate::client) async fn exchange_as(
         &self,
         id: u64,
         link: &ServerLink,
@@ -497,23 +476,23 @@ impl Core {
         if let Some(token) = progress_token {
             meta.insert(META_PROGRESS_TOKEN.to_owned(), token.into());
         }
-        if revision.is_modern() {
-            meta.insert(META_PROTOCOL_VERSION.to_owned(), revision.as_str().into());
-            meta.insert(META_CLIENT_INFO.to_owned(), self.client_info());
-            meta.insert(META_CLIENT_CAPABILITIES.to_owned(), self.inbox.handlers.capabilities(revision));
-            if let Some(level) = level {
-                meta.insert(META_LOG_LEVEL.to_owned(), level.as_str().into());
-            }
+        let Some(required) = protocol_meta(revision, || self.inbox.handlers.capabilities(revision)) else {
+            return;
+        };
+        meta.extend(required.map(|(key, value)| (key.to_owned(), value)));
+        meta.insert(META_CLIENT_INFO.to_owned(), self.client_info());
+        if let Some(level) = level {
+            meta.insert(META_LOG_LEVEL.to_owned(), level.as_str().into());
         }
     }
 
-    pub(super) fn client_info(&self) -> Value {
+    pub(in crate::client) fn client_info(&self) -> Value {
         json!({ "name": self.options.name, "version": self.options.version })
     }
 }
 
 /// Params of these members.
-pub(super) fn params(members: Value) -> RequestParams {
+pub(in crate::client) fn params(members: Value) -> RequestParams {
     match members {
         Value::Object(members) => members.into(),
         _ => RequestParams::default(),
@@ -521,4 +500,4 @@ pub(super) fn params(members: Value) -> RequestParams {
 }
 
 /// Revisions that servers were found to have, by command line or URL.
-pub(super) type RememberedRevisions = HashMap<String, Revision>;
+pub(in crate::client) type RememberedRevisions = HashMap<String, Revision>;

@@ -13,13 +13,13 @@ use serde::Deserialize;
 use serde_json::Value;
 use tracing::{Span, field::Empty};
 
-use super::{Error, core::Core, outgoing::RequestParams};
+use crate::client::{Error, connect::shared_client::SharedClient, core::RequestParams};
 
 /// The span of a request, until its result is there.
-pub(super) struct RequestSpan(pub(super) Span);
+pub(in crate::client) struct RequestSpan(pub(in crate::client) Span);
 
 impl RequestSpan {
-    pub(super) fn new(core: &Core, method: &str, params: &RequestParams) -> Self {
+    pub(in crate::client) fn new(shared: &SharedClient, method: &str, params: &RequestParams) -> Self {
         let span = tracing::info_span!(
             "mcp.client.request",
             "otel.kind" = "client",
@@ -40,13 +40,13 @@ impl RequestSpan {
             "server.port" = Empty,
         );
         if !span.is_disabled() {
-            describe(&span, core, method, params);
+            describe(&span, shared, method, params);
         }
         Self(span)
     }
 
     /// Records how it ended.
-    pub(super) fn finish(&self, method: &str, result: &Result<String, Error>) {
+    pub(in crate::client) fn finish(&self, method: &str, result: &Result<String, Error>) {
         #[derive(Deserialize)]
         struct ToolHead {
             #[serde(default, rename = "isError")]
@@ -73,7 +73,7 @@ impl RequestSpan {
 }
 
 /// Records the id that a request was sent with.
-pub(super) fn record_id(id: u64) {
+pub(in crate::client) fn record_id(id: u64) {
     let span = Span::current();
     if !span.is_disabled() {
         span.record("jsonrpc.request.id", &*id.to_string());
@@ -82,12 +82,12 @@ pub(super) fn record_id(id: u64) {
 
 /// A digest of a URI under a key of this process: requests for one resource can be told to be that, and short URIs cannot
 /// be guessed from it.
-pub(super) fn uri_digest(uri: &str) -> String {
+pub(in crate::client) fn uri_digest(uri: &str) -> String {
     static KEY: OnceLock<RandomState> = OnceLock::new();
     format!("{:016x}", KEY.get_or_init(RandomState::new).hash_one(uri))
 }
 
-fn describe(span: &Span, core: &Core, method: &str, params: &RequestParams) {
+fn describe(span: &Span, shared: &SharedClient, method: &str, params: &RequestParams) {
     let text = |key: &str| params.members.get(key).and_then(Value::as_str);
     let mut target = None;
     match method {
@@ -108,10 +108,10 @@ fn describe(span: &Span, core: &Core, method: &str, params: &RequestParams) {
     if let Some(uri) = text("uri") {
         span.record("mcp.resource.uri.digest", &*uri_digest(uri));
     }
-    if let Ok(connection) = core.connection() {
+    if let Ok(connection) = shared.connection() {
         span.record("mcp.protocol.version", connection.revision.as_str());
     }
-    let Some(url) = core.url() else {
+    let Some(url) = shared.url() else {
         span.record("network.transport", "pipe");
         return;
     };

@@ -11,13 +11,16 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-use super::{
-    Error,
-    core::{CallOptions, Core, ServerLink, params},
-    inbox::Stale,
-    lists::require,
+use super::lists::require;
+use crate::{
+    client::{
+        Error,
+        connect::shared_client::{CallOptions, SharedClient, params},
+        link::ServerLink,
+        receive::inbox::Stale,
+    },
+    sync::Mutex,
 };
-use crate::sync::Mutex;
 
 /// The longest time that a result is kept, so that its end can be computed: about a year.
 const LONGEST_TTL: Duration = Duration::from_millis(32_000_000_000);
@@ -30,9 +33,9 @@ const TRACE_HEADERS: [HeaderName; 3] = [
 
 /// How much is kept.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ReadCacheBounds {
-    pub(super) entries: usize,
-    pub(super) bytes: usize,
+pub(in crate::client) struct ReadCacheBounds {
+    pub(in crate::client) entries: usize,
+    pub(in crate::client) bytes: usize,
 }
 
 impl Default for ReadCacheBounds {
@@ -53,7 +56,7 @@ struct ReadKey {
 
 /// Where a result came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ReadFrom {
+pub(in crate::client) enum ReadFrom {
     Cache,
     /// From the request of another reader, which was in progress already.
     OtherReader,
@@ -62,7 +65,7 @@ pub(super) enum ReadFrom {
 
 /// Results of `resources/read`, as raw JSON, and the requests for them that are in progress.
 #[derive(Debug)]
-pub(super) struct ReadCache {
+pub(in crate::client) struct ReadCache {
     bounds: ReadCacheBounds,
     state: Mutex<ReadState>,
 }
@@ -116,7 +119,7 @@ struct ReadHints<'a> {
 }
 
 impl ReadCache {
-    pub(super) fn new(bounds: ReadCacheBounds) -> Self {
+    pub(in crate::client) fn new(bounds: ReadCacheBounds) -> Self {
         Self { bounds, state: Mutex::default() }
     }
 
@@ -181,7 +184,7 @@ impl ReadCache {
 
     /// Forgets what changed. Requests in progress may have an old answer: it is not kept, and later readers send their
     /// own.
-    pub(super) fn invalidate(&self, stale: Stale<'_>) {
+    pub(in crate::client) fn invalidate(&self, stale: Stale<'_>) {
         match stale {
             Stale::Resource(uri) => {
                 let mut state = self.state.lock();
@@ -195,7 +198,7 @@ impl ReadCache {
         }
     }
 
-    pub(super) fn clear(&self) {
+    pub(in crate::client) fn clear(&self) {
         *self.state.lock() = ReadState::default();
     }
 }
@@ -212,10 +215,10 @@ impl ReadState {
     }
 }
 
-impl Core {
+impl SharedClient {
     /// Reads a resource: what is kept, unless `refresh`, or else from the server. `fallback` is how long a result is kept
     /// if the server says nothing about it; without it, such results are not kept.
-    pub(super) async fn read(
+    pub(in crate::client) async fn read(
         &self,
         uri: &str,
         refresh: bool,

@@ -7,12 +7,12 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
 use tokio::{sync::Notify, time::sleep};
 
-use super::{
+use super::result_types::parse;
+use crate::client::{
     CallResult, Error,
-    core::{CallOptions, Core, params},
-    line_link::parse_error,
-    outgoing::RequestParams,
-    result_types::parse,
+    connect::shared_client::{CallOptions, SharedClient, params},
+    core::RequestParams,
+    link::line_link::parse_error,
 };
 
 const DEFAULT_POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -31,7 +31,7 @@ pub struct TaskProgress {
 
 /// A call that runs on the server as a task. Dropping it cancels the task, unless it has ended.
 pub struct RunningToolTask {
-    core: Arc<Core>,
+    shared: Arc<SharedClient>,
     tool: String,
     id: String,
     poll: Duration,
@@ -72,7 +72,11 @@ impl WireTask<'_> {
 }
 
 /// The task in the result of `tools/call`, if it is one.
-pub(super) fn created_task(core: &Arc<Core>, tool: &str, json: &str) -> Option<RunningToolTask> {
+pub(in crate::client) fn created_task(
+    shared: &Arc<SharedClient>,
+    tool: &str,
+    json: &str,
+) -> Option<RunningToolTask> {
     #[derive(Deserialize)]
     struct Created<'a> {
         #[serde(borrow)]
@@ -84,7 +88,7 @@ pub(super) fn created_task(core: &Arc<Core>, tool: &str, json: &str) -> Option<R
         None => (serde_json::from_str::<WireTask<'_>>(json).ok()?, false),
     };
     Some(RunningToolTask {
-        core: core.clone(),
+        shared: shared.clone(),
         tool: tool.to_owned(),
         poll: task.poll().unwrap_or(DEFAULT_POLL_INTERVAL),
         id: task.task_id?,
@@ -139,13 +143,13 @@ impl RunningToolTask {
 
     async fn send(&self, method: &str, mut members: Map<String, Value>) -> Result<String, Error> {
         members.insert("taskId".to_owned(), self.id.clone().into());
-        self.core.request(method, RequestParams::from(members), &CallOptions::default()).await
+        self.shared.request(method, RequestParams::from(members), &CallOptions::default()).await
     }
 
     async fn drive(&self) -> Result<CallResult, Error> {
         let changed = Arc::new(Notify::new());
-        let _registered = self.core.inbox.expect_task(&self.id, changed.clone());
-        let output_schema = self.core.tools.output_schema(&self.tool);
+        let _registered = self.shared.inbox.expect_task(&self.id, changed.clone());
+        let output_schema = self.shared.tools.output_schema(&self.tool);
         let mut poll = self.poll;
         loop {
             let json = self.send("tasks/get", Map::new()).await?;
@@ -175,7 +179,7 @@ impl RunningToolTask {
                 Some("cancelled") => return Err(Error::Cancelled),
                 Some("input_required") => {
                     let asked = task.input_requests.unwrap_or_default();
-                    let answers = self.core.answer_all(&asked).await?;
+                    let answers = self.shared.answer_all(&asked).await?;
                     if !answers.is_empty() {
                         let members = Map::from_iter([("inputResponses".to_owned(), Value::Object(answers))]);
                         self.send("tasks/update", members).await?;
@@ -200,11 +204,12 @@ impl Drop for RunningToolTask {
             return;
         }
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let (core, id) = (self.core.clone(), self.id.clone());
+        let (shared, id) = (self.shared.clone(), self.id.clone());
         runtime.spawn(async move {
             // the server may have ended it
-            let _ended =
-                core.request("tasks/cancel", params(json!({ "taskId": id })), &CallOptions::default()).await;
+            let _ended = shared
+                .request("tasks/cancel", params(json!({ "taskId": id })), &CallOptions::default())
+                .await;
         });
     }
 }

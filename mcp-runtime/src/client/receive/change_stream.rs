@@ -20,11 +20,11 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{
+use super::handlers::{ChangeEvent, Listener};
+use crate::client::{
     Error,
-    core::{CallOptions, Connection, Core, params},
-    handlers::{ChangeEvent, Listener},
-    http_link::LinkError,
+    connect::shared_client::{CallOptions, Connection, SharedClient, params},
+    link::LinkError,
 };
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -34,7 +34,7 @@ const ACKNOWLEDGE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The subscriptions of a client of 2026-07-28.
 #[derive(Default)]
-pub(super) struct SubscriptionState {
+pub(in crate::client) struct SubscriptionState {
     is_driven: AtomicBool,
     /// What is wanted has changed.
     changed: Notify,
@@ -58,7 +58,7 @@ enum StreamEnd {
 /// A subscription to a resource; dropping it ends the subscription.
 #[must_use = "dropping it ends the subscription"]
 pub struct ResourceSubscription {
-    core: Arc<Core>,
+    shared: Arc<SharedClient>,
     watch: u64,
 }
 
@@ -70,24 +70,24 @@ impl fmt::Debug for ResourceSubscription {
 
 impl Drop for ResourceSubscription {
     fn drop(&mut self) {
-        let Some(uri) = self.core.inbox.unwatch(self.watch) else { return };
-        let Ok(connection) = self.core.connection() else { return };
+        let Some(uri) = self.shared.inbox.unwatch(self.watch) else { return };
+        let Ok(connection) = self.shared.connection() else { return };
         if connection.revision.is_modern() {
-            return self.core.subscriptions.changed.notify_one();
+            return self.shared.subscriptions.changed.notify_one();
         }
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let core = self.core.clone();
+        let shared = self.shared.clone();
         runtime.spawn(async move {
             let (members, options) = (params(json!({ "uri": uri })), CallOptions::default());
             // the subscription ends with the connection in any case
-            let _ended = core.request("resources/unsubscribe", members, &options).await;
+            let _ended = shared.request("resources/unsubscribe", members, &options).await;
         });
     }
 }
 
-impl Core {
+impl SharedClient {
     /// Subscribes to a resource.
-    pub(super) async fn subscribe(
+    pub(in crate::client) async fn subscribe(
         self: &Arc<Self>,
         uri: &str,
         listener: Listener<ChangeEvent>,
@@ -99,7 +99,7 @@ impl Core {
         }
         // first, so that no update is missed; dropped on failure
         let subscription =
-            ResourceSubscription { core: self.clone(), watch: self.inbox.watch(uri, listener) };
+            ResourceSubscription { shared: self.clone(), watch: self.inbox.watch(uri, listener) };
         if connection.revision.is_modern() {
             self.wait_for_acknowledgement(&connection, uri).await?;
         } else {
@@ -139,7 +139,7 @@ impl Core {
     }
 
     /// Subscribes to changes of lists, if the program receives any.
-    pub(super) fn subscribe_to_lists(self: &Arc<Self>) {
+    pub(in crate::client) fn subscribe_to_lists(self: &Arc<Self>) {
         if self.inbox.handlers.change.is_some()
             && self.connection().is_ok_and(|connection| connection.revision.is_modern())
         {
@@ -152,11 +152,11 @@ impl Core {
         if self.subscriptions.is_driven.swap(true, Ordering::SeqCst) {
             return;
         }
-        let core = self.clone();
+        let shared = self.clone();
         tokio::spawn(async move {
             tokio::select! {
-                () = core.drive() => {}
-                () = core.token.cancelled() => {}
+                () = shared.drive() => {}
+                () = shared.token.cancelled() => {}
             }
         });
     }
@@ -256,10 +256,10 @@ impl Core {
         self.subscriptions
             .acknowledged
             .send_replace(Acknowledged { requested: filter.clone(), answer: None });
-        let (core, cancelled) = (self.clone(), token.clone());
+        let (shared, cancelled) = (self.clone(), token.clone());
         tokio::spawn(async move {
             let end = tokio::select! {
-                end = core.read_stream(id, &filter) => end,
+                end = shared.read_stream(id, &filter) => end,
                 () = cancelled.cancelled() => return,
             };
             // a server that refuses has answered as well
@@ -267,7 +267,7 @@ impl Core {
                 StreamEnd::Broken(error) => Err(error.clone()),
                 StreamEnd::Graceful => Ok(json!({})),
             };
-            core.subscriptions.answer(&filter, refusal);
+            shared.subscriptions.answer(&filter, refusal);
             // fails if the client was closed
             let _closed = ends.send((id, end));
         });

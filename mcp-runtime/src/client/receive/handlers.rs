@@ -11,12 +11,12 @@ use crate::{
     protocol::{LogLevel, Revision, TASKS_EXTENSION},
 };
 
-pub(super) type AnswerFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-pub(super) type AsyncHandler<A, R> = Arc<dyn Fn(A) -> AnswerFuture<R> + Send + Sync>;
-pub(super) type Listener<A> = Arc<dyn Fn(A) + Send + Sync>;
+pub(in crate::client) type AnswerFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+pub(in crate::client) type AsyncHandler<A, R> = Arc<dyn Fn(A) -> AnswerFuture<R> + Send + Sync>;
+pub(in crate::client) type Listener<A> = Arc<dyn Fn(A) + Send + Sync>;
 
 /// Boxes an async function.
-pub(super) fn async_handler<A, R, F, Fut>(f: F) -> AsyncHandler<A, R>
+pub(in crate::client) fn async_handler<A, R, F, Fut>(f: F) -> AsyncHandler<A, R>
 where
     F: Fn(A) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = R> + Send + 'static,
@@ -59,7 +59,7 @@ pub enum ElicitAnswer {
 
 impl ElicitAnswer {
     /// The wire's result; defaults of the schema are filled in.
-    pub(super) fn into_result(self, schema: Option<&Value>) -> Value {
+    pub(in crate::client) fn into_result(self, schema: Option<&Value>) -> Value {
         match self {
             Self::Accept(mut content) => {
                 let Some(schema) = schema else { return json!({ "action": "accept" }) };
@@ -95,7 +95,7 @@ pub struct SampleRequest {
 
 /// What the model answered.
 #[derive(Debug, Clone)]
-pub struct SampleAnswer(pub(super) Value);
+pub struct SampleAnswer(pub(in crate::client) Value);
 
 impl SampleAnswer {
     /// A text that the model ended itself.
@@ -171,15 +171,15 @@ pub enum ChangeEvent {
 
 /// Every function that a client has.
 #[derive(Clone, Default)]
-pub(super) struct Handlers {
-    pub(super) elicit: Option<AsyncHandler<FormRequest, ElicitAnswer>>,
-    pub(super) elicit_url: Option<AsyncHandler<UrlRequest, ElicitAnswer>>,
-    pub(super) sample: Option<AsyncHandler<SampleRequest, Result<SampleAnswer, String>>>,
-    pub(super) sample_tools: bool,
-    pub(super) roots: Option<AsyncHandler<(), Vec<Root>>>,
-    pub(super) log: Option<Listener<LogMessage>>,
-    pub(super) progress: Option<Listener<ProgressUpdate>>,
-    pub(super) change: Option<Listener<ChangeEvent>>,
+pub(in crate::client) struct Handlers {
+    pub(in crate::client) elicit: Option<AsyncHandler<FormRequest, ElicitAnswer>>,
+    pub(in crate::client) elicit_url: Option<AsyncHandler<UrlRequest, ElicitAnswer>>,
+    pub(in crate::client) sample: Option<AsyncHandler<SampleRequest, Result<SampleAnswer, String>>>,
+    pub(in crate::client) sample_tools: bool,
+    pub(in crate::client) roots: Option<AsyncHandler<(), Vec<Root>>>,
+    pub(in crate::client) log: Option<Listener<LogMessage>>,
+    pub(in crate::client) progress: Option<Listener<ProgressUpdate>>,
+    pub(in crate::client) change: Option<Listener<ChangeEvent>>,
 }
 
 impl fmt::Debug for Handlers {
@@ -190,7 +190,7 @@ impl fmt::Debug for Handlers {
 
 impl Handlers {
     /// The wire's capabilities of a client with these functions.
-    pub(super) fn capabilities(&self, revision: Revision) -> Value {
+    pub(in crate::client) fn capabilities(&self, revision: Revision) -> Value {
         let mut capabilities = json!({});
         if self.elicit.is_some() || self.elicit_url.is_some() {
             let mut modes = json!({});
@@ -220,7 +220,11 @@ impl Handlers {
     ///
     /// # Errors
     /// The function failed.
-    pub(super) async fn answer(&self, method: &str, params: &Value) -> Option<Result<Value, String>> {
+    pub(in crate::client) async fn answer(
+        &self,
+        method: &str,
+        params: &Value,
+    ) -> Option<Result<Value, String>> {
         let text = |key: &str| params.get(key).and_then(Value::as_str).map(str::to_owned);
         match method {
             "elicitation/create" if params.get("mode").and_then(Value::as_str) == Some("url") => {
@@ -255,7 +259,7 @@ impl Handlers {
         }
     }
 
-    pub(super) fn notify_change(&self, event: ChangeEvent) {
+    pub(in crate::client) fn notify_change(&self, event: ChangeEvent) {
         if let Some(listener) = &self.change {
             listener(event);
         }

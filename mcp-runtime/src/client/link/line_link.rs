@@ -10,12 +10,14 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Error,
     child_process::ChildHandle,
-    inbox::{Inbox, Responder},
     outgoing::{OutgoingRequest, RawReply, cancelled_text},
 };
 use crate::{
+    client::{
+        Error,
+        receive::inbox::{Inbox, Responder},
+    },
     jsonrpc::{ProtocolError, parse, replace_line_breaks},
     sync::Mutex,
     transport::{Line, LineBuffer},
@@ -26,10 +28,10 @@ const WRITE_QUEUE: usize = 256;
 
 /// A connection over byte streams; its tasks end with `token`.
 #[derive(Debug)]
-pub(super) struct LineLink {
+pub(in crate::client) struct LineLink {
     shared: Arc<LineShared>,
     token: CancellationToken,
-    pub(super) process: Option<ChildHandle>,
+    pub(in crate::client) process: Option<ChildHandle>,
 }
 
 #[derive(Debug)]
@@ -46,7 +48,7 @@ struct RequestTable {
 }
 
 impl LineLink {
-    pub(super) fn new<R, W>(
+    pub(in crate::client) fn new<R, W>(
         reader: R,
         writer: W,
         process: Option<ChildHandle>,
@@ -78,12 +80,12 @@ impl LineLink {
         Self { shared, token, process }
     }
 
-    pub(super) fn is_closed(&self) -> bool {
+    pub(in crate::client) fn is_closed(&self) -> bool {
         self.token.is_cancelled() || self.shared.requests.lock().closed.is_some()
     }
 
     /// Sends a request and waits for its response; dropping the future cancels it.
-    pub(super) async fn request(&self, request: OutgoingRequest) -> Result<RawReply, Error> {
+    pub(in crate::client) async fn request(&self, request: OutgoingRequest) -> Result<RawReply, Error> {
         let (sender, mut response) = oneshot::channel();
         {
             let mut requests = self.shared.requests.lock();
@@ -111,7 +113,7 @@ impl LineLink {
         reply
     }
 
-    pub(super) async fn notify(&self, text: Vec<u8>) -> Result<(), Error> {
+    pub(in crate::client) async fn notify(&self, text: Vec<u8>) -> Result<(), Error> {
         if let Some(error) = &self.shared.requests.lock().closed {
             return Err(error.clone());
         }
@@ -119,7 +121,7 @@ impl LineLink {
     }
 
     /// Closes the streams, and waits until the server's process has ended.
-    pub(super) async fn close(&self) {
+    pub(in crate::client) async fn close(&self) {
         self.token.cancel();
         if let Some(process) = &self.process {
             process.ended().await;
@@ -257,7 +259,7 @@ fn receive(text: &[u8], shared: &Arc<LineShared>, inbox: &Arc<Inbox>) {
 }
 
 /// Parses the `error` of a response.
-pub(super) fn parse_error(json: &str) -> ProtocolError {
+pub(in crate::client) fn parse_error(json: &str) -> ProtocolError {
     let error: serde_json::Value = serde_json::from_str(json).unwrap_or_default();
     ProtocolError {
         code: error["code"].as_i64().unwrap_or(crate::protocol::INTERNAL_ERROR),

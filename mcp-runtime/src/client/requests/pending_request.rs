@@ -4,19 +4,20 @@ use std::{fmt, future::IntoFuture, sync::Arc, time::Duration};
 
 use serde_json::Value;
 
-use super::{
+use crate::client::{
     Error,
-    core::{CallOptions, Core},
-    handlers::{AnswerFuture, ProgressUpdate},
+    connect::shared_client::{CallOptions, SharedClient},
+    receive::handlers::{AnswerFuture, ProgressUpdate},
 };
 
-type SendFn<T> = Box<dyn FnOnce(Arc<Core>, CallOptions, bool) -> AnswerFuture<Result<T, Error>> + Send>;
+type SendFn<T> =
+    Box<dyn FnOnce(Arc<SharedClient>, CallOptions, bool) -> AnswerFuture<Result<T, Error>> + Send>;
 
 /// A request to a server. Nothing is sent before `.await`; dropping the future cancels the request, in the way of its
 /// transport.
 #[must_use = "nothing is sent before `.await`"]
 pub struct PendingCall<T> {
-    core: Arc<Core>,
+    shared: Arc<SharedClient>,
     options: CallOptions,
     refresh: bool,
     send: SendFn<T>,
@@ -38,17 +39,17 @@ pub enum Refresh {
 }
 
 impl<T> PendingCall<T> {
-    pub(super) fn new<F, Fut>(core: &Arc<Core>, send: F) -> Self
+    pub(in crate::client) fn new<F, Fut>(shared: &Arc<SharedClient>, send: F) -> Self
     where
-        F: FnOnce(Arc<Core>, CallOptions, bool) -> Fut + Send + 'static,
+        F: FnOnce(Arc<SharedClient>, CallOptions, bool) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, Error>> + Send + 'static,
     {
-        let send: SendFn<T> = Box::new(|core, options, refresh| Box::pin(send(core, options, refresh)));
-        Self { core: core.clone(), options: CallOptions::default(), refresh: false, send }
+        let send: SendFn<T> = Box::new(|shared, options, refresh| Box::pin(send(shared, options, refresh)));
+        Self { shared: shared.clone(), options: CallOptions::default(), refresh: false, send }
     }
 
     /// The same request with the options of another one.
-    pub(super) fn with_options(mut self, options: CallOptions) -> Self {
+    pub(in crate::client) fn with_options(mut self, options: CallOptions) -> Self {
         self.options = options;
         self
     }
@@ -89,6 +90,6 @@ impl<T: 'static> IntoFuture for PendingCall<T> {
     type IntoFuture = AnswerFuture<Result<T, Error>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        (self.send)(self.core, self.options, self.refresh)
+        (self.send)(self.shared, self.options, self.refresh)
     }
 }

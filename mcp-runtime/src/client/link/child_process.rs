@@ -26,8 +26,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::Error;
-use crate::sync::Mutex;
+use crate::{client::Error, sync::Mutex};
 
 /// How much of stderr is kept.
 const STDERR_KEPT: usize = 64 << 10;
@@ -73,10 +72,10 @@ const ENVIRONMENT: &[&str] = &[
 
 /// A child process; clones are the same one.
 #[derive(Debug, Clone)]
-pub(super) struct ChildHandle {
+pub(in crate::client) struct ChildHandle {
     exit: watch::Receiver<Exit>,
     stderr: Arc<Mutex<VecDeque<u8>>>,
-    pub(super) id: Option<u32>,
+    pub(in crate::client) id: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -106,7 +105,7 @@ impl Drop for GroupGuard {
 }
 
 /// Starts a process in a group of its own. `token` ends it; it is cancelled when the process has exited by itself.
-pub(super) fn spawn(
+pub(in crate::client) fn spawn(
     command: &Command,
     inherit_environment: bool,
     token: &CancellationToken,
@@ -221,20 +220,20 @@ async fn keep_stderr(mut stderr: ChildStderr, kept: Arc<Mutex<VecDeque<u8>>>) {
 
 impl ChildHandle {
     /// The end of what the process wrote to stderr.
-    pub(super) fn stderr(&self) -> String {
+    pub(in crate::client) fn stderr(&self) -> String {
         let kept: Vec<u8> = self.stderr.lock().iter().copied().collect();
         String::from_utf8_lossy(&kept).into_owned()
     }
 
     /// Waits until the process and its group have ended.
-    pub(super) async fn ended(&self) {
+    pub(in crate::client) async fn ended(&self) {
         // the sender is dropped with the task that ends the process
         let mut exit = self.exit.clone();
         let _closed = exit.wait_for(|exit| matches!(exit, Exit::Ended(_))).await;
     }
 
     /// The error of requests to the process, whose output has ended.
-    pub(super) async fn closed_error(&self) -> Error {
+    pub(in crate::client) async fn closed_error(&self) -> Error {
         let mut exit = self.exit.clone();
         let status = match timeout(LAST_STATUS, exit.wait_for(|exit| *exit != Exit::Running)).await {
             Ok(Ok(exit)) => match *exit {

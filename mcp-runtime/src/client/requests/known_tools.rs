@@ -8,8 +8,8 @@ use std::{
 
 use serde_json::{Map, Value};
 
-use super::{Error, listed_items::ToolInfo};
-use crate::{connection::HeaderParam, schema::Validator, sync::RwLock, tool::header_params};
+use super::listed_items::ToolInfo;
+use crate::{client::Error, connection::HeaderParam, schema::Validator, sync::RwLock, tool::header_params};
 
 /// The largest integer that a header may repeat, by which JavaScript is exact.
 const MAX_INTEGER: i64 = (1 << 53) - 1;
@@ -32,12 +32,12 @@ impl KnownTool {
 
 /// The known tools of a server.
 #[derive(Debug, Default)]
-pub(super) struct KnownTools(RwLock<HashMap<String, Arc<KnownTool>>>);
+pub(in crate::client) struct KnownTools(RwLock<HashMap<String, Arc<KnownTool>>>);
 
 impl KnownTools {
     /// Replaces what earlier lists contained; tools that the program added stay until the server's list has them. The
     /// names of tools that HTTP clients must not call, with the reasons.
-    pub(super) fn replace(&self, listed: &[ToolInfo]) -> Vec<(String, String)> {
+    pub(in crate::client) fn replace(&self, listed: &[ToolInfo]) -> Vec<(String, String)> {
         let mut invalid = Vec::new();
         let mut tools = self.0.write();
         tools.retain(|_, tool| tool.is_added);
@@ -56,7 +56,7 @@ impl KnownTools {
     }
 
     /// Adds definitions, all or none.
-    pub(super) fn add(&self, definitions: impl IntoIterator<Item = Value>) -> Result<(), Error> {
+    pub(in crate::client) fn add(&self, definitions: impl IntoIterator<Item = Value>) -> Result<(), Error> {
         let mut added = Vec::new();
         for definition in definitions {
             let info = ToolInfo::new(definition)
@@ -80,11 +80,11 @@ impl KnownTools {
         Ok(())
     }
 
-    pub(super) fn remove(&self, names: &[&str]) {
+    pub(in crate::client) fn remove(&self, names: &[&str]) {
         self.0.write().retain(|name, _| !names.contains(&name.as_str()));
     }
 
-    pub(super) fn clear(&self) {
+    pub(in crate::client) fn clear(&self) {
         self.0.write().clear();
     }
 
@@ -92,12 +92,12 @@ impl KnownTools {
         self.0.read().get(name).cloned()
     }
 
-    pub(super) fn task_support(&self, name: &str) -> Option<String> {
+    pub(in crate::client) fn task_support(&self, name: &str) -> Option<String> {
         self.get(name)?.info.task_support().map(str::to_owned)
     }
 
     /// The schema of a tool's structured content.
-    pub(super) fn output_schema(&self, name: &str) -> Option<Arc<Validator>> {
+    pub(in crate::client) fn output_schema(&self, name: &str) -> Option<Arc<Validator>> {
         let tool = self.get(name)?;
         let compile = || {
             let schema = tool.info.output_schema()?;
@@ -116,7 +116,10 @@ impl KnownTools {
     ///
     /// # Errors
     /// An integer is too large for a header.
-    pub(super) fn param_headers(&self, params: &Map<String, Value>) -> Result<Vec<(String, String)>, Error> {
+    pub(in crate::client) fn param_headers(
+        &self,
+        params: &Map<String, Value>,
+    ) -> Result<Vec<(String, String)>, Error> {
         let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
         let Some(tool) = self.get(name) else { return Ok(Vec::new()) };
         let mut headers = Vec::new();

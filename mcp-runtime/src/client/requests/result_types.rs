@@ -5,8 +5,8 @@ use std::{borrow::Cow, sync::Arc};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-use super::Error;
 use crate::{
+    client::Error,
     content::{Content, Message, ResourceContents, parse_content, parse_message, parse_resource},
     schema::Validator,
 };
@@ -24,7 +24,7 @@ pub struct CallResult {
     /// The wire's `_meta`.
     pub meta: Map<String, Value>,
     /// The tool's output schema, if the client has listed the tool.
-    pub(super) output_schema: Option<Arc<Validator>>,
+    pub(in crate::client) output_schema: Option<Arc<Validator>>,
 }
 
 #[derive(Deserialize)]
@@ -40,7 +40,7 @@ struct WireCallResult {
 }
 
 impl CallResult {
-    pub(super) fn parse(json: &str, output_schema: Option<Arc<Validator>>) -> Result<Self, Error> {
+    pub(in crate::client) fn parse(json: &str, output_schema: Option<Arc<Validator>>) -> Result<Self, Error> {
         let wire: WireCallResult = parse(json, "tools/call")?;
         Ok(Self {
             content: wire.content.into_iter().map(parse_content).collect(),
@@ -115,7 +115,7 @@ struct WireReadResult {
 }
 
 impl ReadResult {
-    pub(super) fn parse(json: &str) -> Result<Self, Error> {
+    pub(in crate::client) fn parse(json: &str) -> Result<Self, Error> {
         let wire: WireReadResult = parse(json, "resources/read")?;
         let items = wire.contents.iter().map(|item| {
             parse_resource(item)
@@ -174,7 +174,7 @@ struct WirePrompt {
 }
 
 impl RenderedPrompt {
-    pub(super) fn parse(json: &str) -> Result<Self, Error> {
+    pub(in crate::client) fn parse(json: &str) -> Result<Self, Error> {
         let wire: WirePrompt = parse(json, "prompts/get")?;
         let messages = wire.messages.iter().map(|message| {
             parse_message(message)
@@ -204,7 +204,7 @@ pub struct Suggestions {
 }
 
 impl Suggestions {
-    pub(super) fn parse(json: &str) -> Result<Self, Error> {
+    pub(in crate::client) fn parse(json: &str) -> Result<Self, Error> {
         #[derive(Deserialize)]
         struct WireCompletion {
             completion: Suggestions,
@@ -214,6 +214,6 @@ impl Suggestions {
 }
 
 /// Decodes a result.
-pub(super) fn parse<'a, T: Deserialize<'a>>(json: &'a str, method: &str) -> Result<T, Error> {
+pub(in crate::client) fn parse<'a, T: Deserialize<'a>>(json: &'a str, method: &str) -> Result<T, Error> {
     serde_json::from_str(json).map_err(|error| Error::invalid(format!("the result of `{method}`: {error}")))
 }

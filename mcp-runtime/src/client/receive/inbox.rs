@@ -29,14 +29,14 @@ const MAX_SERVER_REQUESTS: usize = 64;
 const MAX_COMPLETED: usize = 256;
 
 /// Sends the response to a request of the server.
-pub(super) trait Responder: Send + Sync {
+pub(in crate::client) trait Responder: Send + Sync {
     /// Sends one message: JSON without a line end.
     fn respond(self: Arc<Self>, message: Vec<u8>);
 }
 
 /// Which cached lists a notification makes stale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stale<'a> {
+pub(in crate::client) enum Stale<'a> {
     Tools,
     Resources,
     Prompts,
@@ -47,8 +47,8 @@ type StaleListener = Arc<dyn Fn(Stale<'_>) + Send + Sync>;
 
 /// Messages of the server that are not responses.
 #[derive(Default)]
-pub(super) struct Inbox {
-    pub(super) handlers: Handlers,
+pub(in crate::client) struct Inbox {
+    pub(in crate::client) handlers: Handlers,
     waiting: Mutex<Waiting>,
     next_watch: AtomicU64,
     /// Set once, by the client that owns the caches.
@@ -77,7 +77,7 @@ struct ProgressEntry {
 }
 
 /// Removes its entry when it is dropped.
-pub(super) struct Registered<F: FnMut(&Inbox)>(Arc<Inbox>, F);
+pub(in crate::client) struct Registered<F: FnMut(&Inbox)>(Arc<Inbox>, F);
 
 impl<F: FnMut(&Inbox)> Drop for Registered<F> {
     fn drop(&mut self) {
@@ -86,16 +86,16 @@ impl<F: FnMut(&Inbox)> Drop for Registered<F> {
 }
 
 impl Inbox {
-    pub(super) fn new(handlers: Handlers) -> Self {
+    pub(in crate::client) fn new(handlers: Handlers) -> Self {
         Self { handlers, ..Self::default() }
     }
 
-    pub(super) fn on_stale(&self, listener: StaleListener) {
+    pub(in crate::client) fn on_stale(&self, listener: StaleListener) {
         *self.stale.lock() = Some(listener);
     }
 
     /// Receives the progress of the request with this token; `activity` is notified of each update.
-    pub(super) fn expect_progress(
+    pub(in crate::client) fn expect_progress(
         self: &Arc<Self>,
         token: u64,
         listener: Option<Listener<ProgressUpdate>>,
@@ -108,21 +108,21 @@ impl Inbox {
     }
 
     /// Calls `listener` for each change of that resource.
-    pub(super) fn watch(self: &Arc<Self>, uri: &str, listener: Listener<ChangeEvent>) -> u64 {
+    pub(in crate::client) fn watch(self: &Arc<Self>, uri: &str, listener: Listener<ChangeEvent>) -> u64 {
         let id = self.next_watch.fetch_add(1, Ordering::Relaxed);
         self.waiting.lock().watches.insert(id, (uri.to_owned(), listener));
         id
     }
 
     /// Ends a watch; the URI, if no other watch has it.
-    pub(super) fn unwatch(&self, id: u64) -> Option<String> {
+    pub(in crate::client) fn unwatch(&self, id: u64) -> Option<String> {
         let mut waiting = self.waiting.lock();
         let (uri, _) = waiting.watches.remove(&id)?;
         (!waiting.watches.values().any(|(other, _)| *other == uri)).then_some(uri)
     }
 
     /// The URIs that are watched, each once.
-    pub(super) fn watched(&self) -> Vec<String> {
+    pub(in crate::client) fn watched(&self) -> Vec<String> {
         let mut uris: Vec<_> = self.waiting.lock().watches.values().map(|(uri, _)| uri.clone()).collect();
         uris.sort();
         uris.dedup();
@@ -130,7 +130,7 @@ impl Inbox {
     }
 
     /// Receives the acknowledgement and the notifications of a `subscriptions/listen` request.
-    pub(super) fn open_stream(
+    pub(in crate::client) fn open_stream(
         self: &Arc<Self>,
         id: u64,
     ) -> (mpsc::UnboundedReceiver<Value>, impl Drop + use<>) {
@@ -143,7 +143,11 @@ impl Inbox {
     }
 
     /// Is notified when the server reports a change of the task.
-    pub(super) fn expect_task(self: &Arc<Self>, id: &str, changed: Arc<Notify>) -> impl Drop + use<> {
+    pub(in crate::client) fn expect_task(
+        self: &Arc<Self>,
+        id: &str,
+        changed: Arc<Notify>,
+    ) -> impl Drop + use<> {
         self.waiting.lock().tasks.insert(id.to_owned(), changed);
         let id = id.to_owned();
         Registered(self.clone(), move |inbox| {
@@ -152,7 +156,7 @@ impl Inbox {
     }
 
     /// Waits until the server reports that a URL elicitation is complete.
-    pub(super) async fn elicitation_completed(&self, id: &str) {
+    pub(in crate::client) async fn elicitation_completed(&self, id: &str) {
         let receiver = {
             let mut waiting = self.waiting.lock();
             if waiting.completed_elicitations.iter().any(|done| done == id) {
@@ -167,13 +171,17 @@ impl Inbox {
     }
 
     /// Stops answering requests of the server.
-    pub(super) fn abort_requests(&self) {
+    pub(in crate::client) fn abort_requests(&self) {
         let running = std::mem::take(&mut self.waiting.lock().running);
         running.values().for_each(AbortHandle::abort);
     }
 
     /// Takes a request or a notification of the server; its responses are not for the inbox.
-    pub(super) fn receive<R: Responder + 'static>(self: &Arc<Self>, text: &str, responder: &Arc<R>) {
+    pub(in crate::client) fn receive<R: Responder + 'static>(
+        self: &Arc<Self>,
+        text: &str,
+        responder: &Arc<R>,
+    ) {
         let Ok(message) = crate::jsonrpc::parse(text.as_bytes()) else { return };
         let Some(method) = message.method() else { return };
         let params = raw_params(text);

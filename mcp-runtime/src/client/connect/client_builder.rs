@@ -5,34 +5,39 @@ use std::{fmt, future::Future, sync::Arc, time::Duration};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::{
-    Client, Error,
-    core::Core,
-    handlers::{
-        ChangeEvent, ElicitAnswer, FormRequest, Handlers, LogMessage, ProgressUpdate, SampleAnswer,
-        SampleRequest, UrlRequest, async_handler,
-    },
-    http_link::HeaderHook,
-    read_cache::ReadCacheBounds,
+    shared_client::SharedClient,
     target::{IntoTarget, Target},
 };
-use crate::{client_request::Root, protocol::Revision};
+use crate::{
+    client::{
+        Client, Error,
+        link::http_link::HeaderHook,
+        receive::handlers::{
+            ChangeEvent, ElicitAnswer, FormRequest, Handlers, LogMessage, ProgressUpdate, SampleAnswer,
+            SampleRequest, UrlRequest, async_handler,
+        },
+        requests::read_cache::ReadCacheBounds,
+    },
+    client_request::Root,
+    protocol::Revision,
+};
 
 /// Options that a connection needs.
 #[derive(Clone)]
-pub(super) struct ClientOptions {
-    pub(super) name: String,
-    pub(super) version: String,
-    pub(super) revision: Option<Revision>,
-    pub(super) timeout: Duration,
-    pub(super) probe_timeout: Duration,
-    pub(super) max_message: usize,
-    pub(super) respawn: bool,
-    pub(super) inherit_environment: bool,
-    pub(super) environment: Vec<(String, String)>,
-    pub(super) hook: Option<HeaderHook>,
+pub(in crate::client) struct ClientOptions {
+    pub(in crate::client) name: String,
+    pub(in crate::client) version: String,
+    pub(in crate::client) revision: Option<Revision>,
+    pub(in crate::client) timeout: Duration,
+    pub(in crate::client) probe_timeout: Duration,
+    pub(in crate::client) max_message: usize,
+    pub(in crate::client) respawn: bool,
+    pub(in crate::client) inherit_environment: bool,
+    pub(in crate::client) environment: Vec<(String, String)>,
+    pub(in crate::client) hook: Option<HeaderHook>,
     #[cfg(feature = "client-oauth")]
-    pub(super) oauth: Option<super::OAuth>,
-    pub(super) read_cache: ReadCacheBounds,
+    pub(in crate::client) oauth: Option<crate::client::OAuth>,
+    pub(in crate::client) read_cache: ReadCacheBounds,
 }
 
 /// Connects to a server, with options; from [`Client::builder`].
@@ -52,7 +57,7 @@ impl fmt::Debug for ClientBuilder {
 }
 
 impl ClientBuilder {
-    pub(super) fn new() -> Self {
+    pub(in crate::client) fn new() -> Self {
         Self {
             options: ClientOptions {
                 name: env!("CARGO_PKG_NAME").to_owned(),
@@ -161,7 +166,7 @@ impl ClientBuilder {
 
     /// Gets access tokens from the server's authorization server when the server requires them.
     #[cfg(feature = "client-oauth")]
-    pub fn oauth(mut self, oauth: super::OAuth) -> Self {
+    pub fn oauth(mut self, oauth: crate::client::OAuth) -> Self {
         self.options.oauth = Some(oauth);
         self
     }
@@ -250,6 +255,6 @@ impl ClientBuilder {
             }));
         }
         let Target(target) = target.into_target();
-        Core::connect(self.options, self.handlers, target).await.map(Client::new)
+        SharedClient::connect(self.options, self.handlers, target).await.map(Client::new)
     }
 }

@@ -4,16 +4,15 @@ use std::{fmt, process::Command};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::Error;
-use crate::server::Server;
+use crate::{client::Error, server::Server};
 
-pub(super) type BoxReader = Box<dyn AsyncRead + Send + Unpin>;
-pub(super) type BoxWriter = Box<dyn AsyncWrite + Send + Unpin>;
+pub(in crate::client) type BoxReader = Box<dyn AsyncRead + Send + Unpin>;
+pub(in crate::client) type BoxWriter = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// A server to connect to; made by [`IntoTarget`].
-pub struct Target(pub(super) TargetKind);
+pub struct Target(pub(in crate::client) TargetKind);
 
-pub(super) enum TargetKind {
+pub(in crate::client) enum TargetKind {
     Command(Command),
     Url(String),
     Streams(BoxReader, BoxWriter),
@@ -85,7 +84,7 @@ impl IntoTarget for &String {
 }
 
 /// Of its environment only what was set on it counts, besides the variables that every server gets; see
-/// [`inherit_environment`](super::ClientBuilder::inherit_environment).
+/// [`inherit_environment`](crate::client::ClientBuilder::inherit_environment).
 impl IntoTarget for Command {
     fn into_target(self) -> Target {
         Target(TargetKind::Command(self))

@@ -2,63 +2,21 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::time::{Duration, Instant};
 
-use super::{
+use super::listed_items::ToolInfo;
+use crate::client::{
     Error,
-    core::{CallOptions, Connection, Core, ServerLink},
-    handlers::ChangeEvent,
-    inbox::Stale,
-    listed_items::ToolInfo,
-    result_types::parse,
+    connect::shared_client::{CallOptions, Connection, SharedClient},
+    core::{ListPages, ListedKind},
+    link::ServerLink,
+    receive::{handlers::ChangeEvent, inbox::Stale},
 };
-
-/// Bounds of one list, of a server that does not end it.
-const MAX_PAGES: usize = 1000;
-const MAX_ENTRIES: usize = 100_000;
-
-/// A list that servers have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ListedKind {
-    Tools,
-    Resources,
-    Templates,
-    Prompts,
-}
-
-impl ListedKind {
-    const fn method(self) -> &'static str {
-        match self {
-            Self::Tools => "tools/list",
-            Self::Resources => "resources/list",
-            Self::Templates => "resources/templates/list",
-            Self::Prompts => "prompts/list",
-        }
-    }
-
-    const fn member(self) -> &'static str {
-        match self {
-            Self::Tools => "tools",
-            Self::Resources => "resources",
-            Self::Templates => "resourceTemplates",
-            Self::Prompts => "prompts",
-        }
-    }
-
-    pub(super) const fn capability(self) -> &'static str {
-        match self {
-            Self::Tools => "tools",
-            Self::Resources | Self::Templates => "resources",
-            Self::Prompts => "prompts",
-        }
-    }
-}
 
 /// The lists that are kept.
 #[derive(Default)]
-pub(super) struct ListCaches {
+pub(in crate::client) struct ListCaches {
     /// One flight for each list.
     slots: [tokio::sync::Mutex<Option<KeptList>>; 4],
     /// Count the changes that the server has reported.
@@ -73,7 +31,7 @@ struct KeptList {
 }
 
 impl ListCaches {
-    pub(super) fn invalidate(&self, stale: Stale<'_>) {
+    pub(in crate::client) fn invalidate(&self, stale: Stale<'_>) {
         match stale {
             Stale::Tools => self.next_epoch(ListedKind::Tools),
             Stale::Prompts => self.next_epoch(ListedKind::Prompts),
@@ -85,7 +43,7 @@ impl ListCaches {
         }
     }
 
-    pub(super) fn invalidate_all(&self) {
+    pub(in crate::client) fn invalidate_all(&self) {
         for stale in [Stale::Tools, Stale::Prompts, Stale::Resources] {
             self.invalidate(stale);
         }
@@ -96,19 +54,9 @@ impl ListCaches {
     }
 }
 
-#[derive(Deserialize)]
-struct ListPage {
-    #[serde(rename = "nextCursor")]
-    next_cursor: Option<Value>,
-    #[serde(rename = "ttlMs")]
-    ttl_ms: Option<f64>,
-    #[serde(flatten)]
-    rest: Map<String, Value>,
-}
-
-impl Core {
+impl SharedClient {
     /// The entries of a list; from the server if `refresh`, or if what is kept may be stale.
-    pub(super) async fn list(
+    pub(in crate::client) async fn list(
         &self,
         kind: ListedKind,
         refresh: bool,
@@ -142,44 +90,13 @@ impl Core {
         kind: ListedKind,
         options: &CallOptions,
     ) -> Result<(Vec<Value>, Option<Duration>), Error> {
-        let mut entries = Vec::new();
-        let mut ttl = None::<Duration>;
-        let mut cursor = Value::Null;
-        for _ in 0..MAX_PAGES {
-            let mut members = Map::new();
-            if !cursor.is_null() {
-                members.insert("cursor".to_owned(), cursor.clone());
-            }
-            let json = self.request(kind.method(), members.into(), options).await?;
-            let mut page: ListPage = parse(&json, kind.method())?;
-            let Some(Value::Array(mut page_entries)) = page.rest.remove(kind.member()) else {
-                return Err(Error::invalid(format!(
-                    "the result of `{}` has no `{}`",
-                    kind.method(),
-                    kind.member()
-                )));
-            };
-            entries.append(&mut page_entries);
-            if let Some(millis) = page.ttl_ms {
-                // at most a year, so that its end can be computed
-                let page_ttl = Duration::from_millis(millis.clamp(0.0, 3.2e10) as u64);
-                ttl = Some(ttl.map_or(page_ttl, |ttl| ttl.min(page_ttl)));
-            }
-            match page.next_cursor {
-                None | Some(Value::Null) => return Ok((entries, ttl)),
-                Some(next) if next == cursor => {
-                    return Err(Error::invalid(format!("`{}` repeats the cursor {next}", kind.method())));
-                }
-                Some(next) => cursor = next,
-            }
-            if entries.len() > MAX_ENTRIES {
-                break;
+        let mut pages = ListPages::new(kind);
+        loop {
+            let json = self.request(kind.method(), pages.params().into(), options).await?;
+            if pages.take(&json).map_err(Error::invalid)? {
+                return Ok((pages.entries, pages.ttl));
             }
         }
-        Err(Error::invalid(format!(
-            "`{}` has more than {MAX_ENTRIES} entries or {MAX_PAGES} pages",
-            kind.method()
-        )))
     }
 
     /// Remembers tools for calls. Those that HTTP clients must not call are removed.
@@ -209,7 +126,7 @@ fn reports_changes(connection: &Connection, kind: ListedKind) -> bool {
 }
 
 /// Checks that the server declares a capability.
-pub(super) fn require(connection: &Connection, capability: &str) -> Result<(), Error> {
+pub(in crate::client) fn require(connection: &Connection, capability: &str) -> Result<(), Error> {
     match connection.server.capabilities.get(capability) {
         Some(Value::Object(_)) => Ok(()),
         _ => Err(Error::unsupported(format!("`{capability}`"))),

@@ -9,14 +9,17 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::{
-    Error,
-    core::{CallOptions, Core, RememberedRevisions, ServerLink, params},
-    http_link::LinkError,
-    outgoing::{RawReply, notification_text},
-    result_types::parse,
-};
+use super::shared_client::{CallOptions, RememberedRevisions, SharedClient, params};
 use crate::{
+    client::{
+        Error,
+        core::initialize_params,
+        link::{
+            LinkError, ServerLink,
+            outgoing::{RawReply, notification_text},
+        },
+        requests::result_types::parse,
+    },
     protocol::{
         HEADER_MISMATCH, META_SERVER_INFO, MISSING_CLIENT_CAPABILITY, Revision, UNSUPPORTED_PROTOCOL_VERSION,
     },
@@ -29,11 +32,11 @@ const MAX_REMEMBERED: usize = 256;
 static REMEMBERED: Mutex<Option<RememberedRevisions>> = Mutex::new(None);
 
 /// The revision that a server had the last time in this process.
-pub(super) fn remembered(key: &str) -> Option<Revision> {
+pub(in crate::client) fn remembered(key: &str) -> Option<Revision> {
     REMEMBERED.lock().as_ref()?.get(key).copied()
 }
 
-pub(super) fn remember(key: String, revision: Revision) {
+pub(in crate::client) fn remember(key: String, revision: Revision) {
     let mut remembered = REMEMBERED.lock();
     let remembered = remembered.get_or_insert_with(RememberedRevisions::new);
     if remembered.len() >= MAX_REMEMBERED {
@@ -44,18 +47,18 @@ pub(super) fn remember(key: String, revision: Revision) {
 
 /// What the server says of itself.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ServerFacts {
-    pub(super) name: String,
-    pub(super) version: String,
-    pub(super) instructions: Option<String>,
-    pub(super) capabilities: Value,
+pub(in crate::client) struct ServerFacts {
+    pub(in crate::client) name: String,
+    pub(in crate::client) version: String,
+    pub(in crate::client) instructions: Option<String>,
+    pub(in crate::client) capabilities: Value,
 }
 
 /// The revision to use.
 #[derive(Debug)]
-pub(super) struct Agreement {
-    pub(super) revision: Revision,
-    pub(super) server: ServerFacts,
+pub(in crate::client) struct Agreement {
+    pub(in crate::client) revision: Revision,
+    pub(in crate::client) server: ServerFacts,
 }
 
 /// What `server/discover` showed.
@@ -90,40 +93,40 @@ struct InitializeResult {
 }
 
 /// Agrees on a revision; `remembered` is the one of an earlier connection to the same server.
-pub(super) async fn negotiate(
-    core: &Core,
+pub(in crate::client) async fn negotiate(
+    shared: &SharedClient,
     link: &ServerLink,
     remembered: Option<Revision>,
 ) -> Result<Agreement, Error> {
-    match core.options.revision {
-        Some(Revision::V2026_07_28) => match probe(core, link).await? {
+    match shared.options.revision {
+        Some(Revision::V2026_07_28) => match probe(shared, link).await? {
             Discovery::Modern(agreement) => Ok(agreement),
             _ => Err(Error::unsupported(format!("the revision `{}`", Revision::LATEST))),
         },
-        Some(revision) => initialize(core, link, revision).await,
+        Some(revision) => initialize(shared, link, revision).await,
         None => {
             // a legacy server need not be probed again; if it is another one now, the probe finds out
             if remembered.is_some_and(|revision| !revision.is_modern()) {
-                match initialize(core, link, Revision::LATEST_LEGACY).await {
+                match initialize(shared, link, Revision::LATEST_LEGACY).await {
                     Err(Error::Protocol { .. } | Error::Http { .. } | Error::Unsupported { .. }) => {}
                     agreed => return agreed,
                 }
             }
-            negotiate_any(core, link).await
+            negotiate_any(shared, link).await
         }
     }
 }
 
-async fn negotiate_any(core: &Core, link: &ServerLink) -> Result<Agreement, Error> {
-    let mut probing = pin!(probe(core, link));
+async fn negotiate_any(shared: &SharedClient, link: &ServerLink) -> Result<Agreement, Error> {
+    let mut probing = pin!(probe(shared, link));
     let probed = if link.is_http() {
         probing.await?
     } else {
         tokio::select! {
             probed = &mut probing => probed?,
-            () = sleep(core.options.probe_timeout) => {
+            () = sleep(shared.options.probe_timeout) => {
                 // a legacy server that ignores the request, or one that is slow to start: whichever response comes first
-                let mut initializing = pin!(initialize(core, link, Revision::LATEST_LEGACY));
+                let mut initializing = pin!(initialize(shared, link, Revision::LATEST_LEGACY));
                 let initialized = tokio::select! {
                     // a server that answers both answers this one first
                     biased;
@@ -139,16 +142,16 @@ async fn negotiate_any(core: &Core, link: &ServerLink) -> Result<Agreement, Erro
     };
     match probed {
         Discovery::Modern(agreement) => Ok(agreement),
-        Discovery::Legacy(revision) => initialize(core, link, revision).await,
-        Discovery::Unknown => initialize(core, link, Revision::LATEST_LEGACY).await,
+        Discovery::Legacy(revision) => initialize(shared, link, revision).await,
+        Discovery::Unknown => initialize(shared, link, Revision::LATEST_LEGACY).await,
     }
 }
 
 /// Sends `server/discover`, again if the server asks for another version.
-async fn probe(core: &Core, link: &ServerLink) -> Result<Discovery, Error> {
+async fn probe(shared: &SharedClient, link: &ServerLink) -> Result<Discovery, Error> {
     let mut is_retry = false;
     loop {
-        let error = match send(core, link, Revision::LATEST, "server/discover", json!({})).await {
+        let error = match send(shared, link, Revision::LATEST, "server/discover", json!({})).await {
             Ok(Ok(json)) => return discovered(&json),
             Ok(Err(error)) => error,
             Err(Error::Timeout { .. } | Error::Http { .. } | Error::Invalid { .. }) => {
@@ -197,17 +200,14 @@ fn newest<'a>(names: impl Iterator<Item = &'a str>) -> Option<Revision> {
 }
 
 /// The handshake of legacy revisions.
-pub(super) async fn initialize(
-    core: &Core,
+pub(in crate::client) async fn initialize(
+    shared: &SharedClient,
     link: &ServerLink,
     revision: Revision,
 ) -> Result<Agreement, Error> {
-    let offer = json!({
-        "protocolVersion": revision.as_str(),
-        "capabilities": core.inbox.handlers.capabilities(revision),
-        "clientInfo": core.client_info(),
-    });
-    let json = match send(core, link, revision, "initialize", offer).await? {
+    let offer =
+        initialize_params(revision, shared.inbox.handlers.capabilities(revision), shared.client_info());
+    let json = match send(shared, link, revision, "initialize", offer).await? {
         Ok(json) => json,
         Err(error) if error.code == UNSUPPORTED_PROTOCOL_VERSION => {
             return Err(Error::unsupported(format!("the revision `{revision}`: {}", error.message)));
@@ -216,7 +216,7 @@ pub(super) async fn initialize(
     };
     let result: InitializeResult = parse(&json, "initialize")?;
     let agreed = result.protocol_version.parse().ok().filter(|agreed: &Revision| {
-        !agreed.is_modern() && core.options.revision.is_none_or(|pinned| pinned == *agreed)
+        !agreed.is_modern() && shared.options.revision.is_none_or(|pinned| pinned == *agreed)
     });
     let Some(agreed) = agreed else {
         return Err(Error::unsupported(format!(
@@ -236,13 +236,13 @@ pub(super) async fn initialize(
 }
 
 async fn send(
-    core: &Core,
+    shared: &SharedClient,
     link: &ServerLink,
     revision: Revision,
     method: &str,
     members: Value,
 ) -> Result<RawReply, Error> {
-    match core.exchange(link, revision, method, params(members), &CallOptions::default()).await {
+    match shared.exchange(link, revision, method, params(members), &CallOptions::default()).await {
         Ok(reply) => Ok(reply),
         Err(LinkError::SessionLost) => Err(Error::not_connected("the server refused the session at once")),
         Err(LinkError::Failed(error)) => Err(error),

@@ -6,23 +6,23 @@ use std::time::Duration;
 
 /// One event with data, or with nothing but an id.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct StreamEvent {
+pub(in crate::client) struct StreamEvent {
     /// `message` if empty.
-    pub(super) kind: String,
-    pub(super) data: String,
+    pub(in crate::client) kind: String,
+    pub(in crate::client) data: String,
 }
 
 /// A parser of one stream.
 #[derive(Debug)]
-pub(super) struct EventStreamParser {
+pub(in crate::client) struct EventStreamParser {
     /// What is left of an incomplete line.
     rest: Vec<u8>,
     event: StreamEvent,
     has_data: bool,
     /// The id of the last event, for `Last-Event-ID`.
-    pub(super) last_id: Option<String>,
+    pub(in crate::client) last_id: Option<String>,
     /// How long to wait before reconnecting, if the server has said so.
-    pub(super) retry: Option<Duration>,
+    pub(in crate::client) retry: Option<Duration>,
     is_first: bool,
     after_carriage_return: bool,
     limit: usize,
@@ -30,10 +30,10 @@ pub(super) struct EventStreamParser {
 
 /// An event exceeds the limit.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct EventTooLarge;
+pub(in crate::client) struct EventTooLarge;
 
 impl EventStreamParser {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(in crate::client) fn new(limit: usize) -> Self {
         Self {
             rest: Vec::new(),
             event: StreamEvent::default(),
@@ -50,7 +50,7 @@ impl EventStreamParser {
     ///
     /// # Errors
     /// An event exceeds the limit.
-    pub(super) fn feed(
+    pub(in crate::client) fn feed(
         &mut self,
         mut chunk: &[u8],
         events: &mut Vec<StreamEvent>,

@@ -12,7 +12,7 @@ macro_rules! entries {
 
         impl $entry {
             /// `None` if the entry lacks what identifies it.
-            pub(super) fn new(entry: Value) -> Option<Self> {
+            pub(in crate::client) fn new(entry: Value) -> Option<Self> {
                 entry.get($key)?.as_str()?;
                 Some(Self(Arc::new(entry)))
             }
@@ -86,7 +86,7 @@ impl ToolInfo {
     }
 
     /// Whether legacy clients must, may or must not call it as a task: the wire's `execution.taskSupport`.
-    pub(super) fn task_support(&self) -> Option<&str> {
+    pub(in crate::client) fn task_support(&self) -> Option<&str> {
         self.0.get("execution")?.get("taskSupport")?.as_str()
     }
 }

@@ -1,0 +1,6 @@
+//! How a connection comes about and stays: options, targets, the revision, and what clones of a client share.
+
+pub(super) mod client_builder;
+pub(super) mod negotiation;
+pub(super) mod shared_client;
+pub(super) mod target;

@@ -1,0 +1,20 @@
+//! What every client writes and reads, whatever carries it: the params of requests, rounds of input, and pages of lists.
+//! It needs no crate; the command line and the test kit use it with a server in memory.
+
+mod input_rounds;
+mod list_pages;
+#[cfg(any(feature = "cli", feature = "testing", test))]
+mod memory_client;
+mod request_params;
+
+#[cfg(any(feature = "testing", test))]
+pub(crate) use self::memory_client::answer_input_requests;
+#[cfg(any(feature = "cli", feature = "testing", test))]
+pub(crate) use self::memory_client::{MemoryClient, MemoryReply};
+#[cfg(feature = "client")]
+pub(crate) use self::{
+    input_rounds::{InputRounds, RequiredInput, ResultHead},
+    list_pages::ListPages,
+    request_params::{RequestParams, initialize_params, protocol_meta},
+};
+pub(crate) use self::{list_pages::ListedKind, request_params::prompt_arguments};

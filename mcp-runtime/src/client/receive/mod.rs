@@ -1,0 +1,5 @@
+//! What the server sends on its own: requests, which functions of the program answer, and notifications.
+
+pub(super) mod change_stream;
+pub(super) mod handlers;
+pub(super) mod inbox;

@@ -1,0 +1,404 @@
+//! The client as a program sees it: one method for each request of the protocol.
+
+use std::{fmt, sync::Arc};
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    listed_items::{PromptInfo, ResourceInfo, TemplateInfo, ToolInfo},
+    lists::require,
+    pending_request::{PendingCall, Refresh},
+    result_types::{self, CallResult, ReadResult, RenderedPrompt, Suggestions},
+    task_handle::{RunningToolTask, created_task},
+    typed_item::TypedItem,
+};
+use crate::{
+    client::{
+        Error,
+        connect::{
+            client_builder::ClientBuilder,
+            shared_client::{CallOptions, SharedClient, params},
+            target::IntoTarget,
+        },
+        core::{ListedKind, ResultHead, prompt_arguments},
+        link::ServerLink,
+        receive::{change_stream::ResourceSubscription, handlers::ChangeEvent},
+    },
+    protocol::{HEADER_MISMATCH, LogLevel, Revision},
+};
+
+/// A connection to a server; clones share it.
+#[derive(Clone)]
+pub struct Client(Arc<OpenClient>);
+
+struct OpenClient {
+    shared: Arc<SharedClient>,
+}
+
+impl Drop for OpenClient {
+    fn drop(&mut self) {
+        // the process of a server ends in the background, gracefully where the runtime goes on
+        self.shared.token.cancel();
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let connection = self.shared().connection().ok();
+        let server = connection.as_ref().map(|connection| connection.server.name.as_str());
+        f.debug_struct("Client").field("server", &server).finish_non_exhaustive()
+    }
+}
+
+/// What completes an argument: a prompt's, or a variable of a template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CompletionOf<'a> {
+    /// An argument of the prompt with this name.
+    Prompt(&'a str),
+    /// A variable of the template with this URI.
+    Template(&'a str),
+}
+
+impl Client {
+    /// Connects to a server: a command line, a URL, a `Command`, `(reader, writer)`, or `&Server` in this process.
+    ///
+    /// It finds out which revision the server has, and lists nothing.
+    ///
+    /// # Errors
+    /// The server cannot be reached or started, or has no revision that this client has.
+    pub async fn connect(target: impl IntoTarget) -> Result<Self, Error> {
+        ClientBuilder::new().connect(target).await
+    }
+
+    /// Options, and functions that answer the server's requests.
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::new()
+    }
+
+    pub(in crate::client) fn new(shared: Arc<SharedClient>) -> Self {
+        Self(Arc::new(OpenClient { shared }))
+    }
+
+    pub(in crate::client) fn shared(&self) -> &Arc<SharedClient> {
+        &self.0.shared
+    }
+
+    fn request<T, F, Fut>(&self, send: F) -> PendingCall<T>
+    where
+        F: FnOnce(Arc<SharedClient>, CallOptions, bool) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        PendingCall::new(self.shared(), send)
+    }
+
+    /// Ends the connection for all clones. A child process has ended when this returns, after four seconds at most.
+    pub async fn close(&self) {
+        self.shared().close().await;
+    }
+
+    /// The revision that is used.
+    #[must_use]
+    pub fn revision(&self) -> Option<Revision> {
+        self.shared().connection().ok().map(|connection| connection.revision)
+    }
+
+    /// The name and version of the server, as it says itself.
+    #[must_use]
+    pub fn server_info(&self) -> (String, String) {
+        let connection = self.shared().connection();
+        connection.map_or_else(
+            |_| Default::default(),
+            |connection| (connection.server.name.clone(), connection.server.version.clone()),
+        )
+    }
+
+    /// The server's instructions for models.
+    #[must_use]
+    pub fn instructions(&self) -> Option<String> {
+        self.shared().connection().ok()?.server.instructions.clone()
+    }
+
+    /// The server's capabilities, as it declared them.
+    #[must_use]
+    pub fn capabilities(&self) -> Value {
+        self.shared().connection().map_or(Value::Null, |connection| connection.server.capabilities.clone())
+    }
+
+    /// Whether the server declares a capability: `tools`, `resources.subscribe`, or an extension's name.
+    #[must_use]
+    pub fn supports(&self, capability: &str) -> bool {
+        let capabilities = self.capabilities();
+        let extension = capabilities.get("extensions").and_then(|extensions| extensions.get(capability));
+        let found = capability.split('.').try_fold(&capabilities, |at, key| at.get(key));
+        [extension, found]
+            .into_iter()
+            .flatten()
+            .any(|value| !matches!(value, Value::Null | Value::Bool(false)))
+    }
+
+    /// The id of the server's process, if it has one.
+    #[must_use]
+    pub fn process_id(&self) -> Option<u32> {
+        match &*self.shared().connection().ok()?.link {
+            ServerLink::Lines(link) => link.process.as_ref()?.id,
+            ServerLink::Http(_) => None,
+        }
+    }
+
+    /// The end of what the server's process has written to stderr, at most 64 KiB.
+    #[must_use]
+    pub fn stderr(&self) -> String {
+        let Ok(connection) = self.shared().connection() else { return String::new() };
+        match &*connection.link {
+            ServerLink::Lines(link) => {
+                link.process.as_ref().map(|process| process.stderr()).unwrap_or_default()
+            }
+            ServerLink::Http(_) => String::new(),
+        }
+    }
+
+    /// The server's tools, of all pages. Over HTTP those are left out that clients must not call.
+    pub fn tools(&self) -> PendingCall<Vec<ToolInfo>> {
+        self.list(ListedKind::Tools, ToolInfo::new)
+    }
+
+    /// The server's resources, of all pages.
+    pub fn resources(&self) -> PendingCall<Vec<ResourceInfo>> {
+        self.list(ListedKind::Resources, ResourceInfo::new)
+    }
+
+    /// The server's templates of resources, of all pages.
+    pub fn templates(&self) -> PendingCall<Vec<TemplateInfo>> {
+        self.list(ListedKind::Templates, TemplateInfo::new)
+    }
+
+    /// The server's prompts, of all pages.
+    pub fn prompts(&self) -> PendingCall<Vec<PromptInfo>> {
+        self.list(ListedKind::Prompts, PromptInfo::new)
+    }
+
+    fn list<T: Send + 'static>(
+        &self,
+        kind: ListedKind,
+        parse: fn(Value) -> Option<T>,
+    ) -> PendingCall<Vec<T>> {
+        self.request(move |shared, options, refresh| async move {
+            let entries = shared.list(kind, refresh, &options).await?;
+            Ok(entries.into_iter().filter_map(parse).collect())
+        })
+    }
+
+    /// Calls a tool with these arguments, an object, or null for none. A call that the server goes on with as a task is
+    /// driven to its end; dropping the future cancels the task.
+    pub fn call(&self, tool: impl Into<String>, arguments: Value) -> PendingCall<CallResult> {
+        let tool = tool.into();
+        self.request(move |shared, options, _| async move {
+            let reply = call_tool(&shared, &tool, &arguments, None, &options).await?;
+            if let Some(task) = reply.task {
+                return task.result().await;
+            }
+            CallResult::parse(&reply.json, shared.tools.output_schema(&tool))
+        })
+    }
+
+    /// A tool, resource or prompt of this program's own code, wherever it runs: its arguments and results are checked by
+    /// the compiler.
+    ///
+    /// ```
+    /// use mcp_runtime::{client::Client, prelude::*};
+    ///
+    /// /// Adds two numbers.
+    /// #[mcp_tool]
+    /// fn add(a: i64, b: i64) -> i64 {
+    ///     a + b
+    /// }
+    ///
+    /// #[mcp_runtime::main]
+    /// async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    ///     let server = mcp_runtime::server!().tool::<add>().build()?;
+    ///     let client = Client::connect(&server).await?;
+    ///     let sum: i64 = client.typed::<add>().call((1, 2)).await?;
+    ///     assert_eq!(sum, 3);
+    ///     Ok(())
+    /// }
+    /// ```
+    pub fn typed<T>(&self) -> TypedItem<T> {
+        TypedItem::new(self.clone())
+    }
+
+    /// Calls a tool as a task, and returns when the server has begun it.
+    ///
+    /// The error [`Error::Unsupported`] says that the server did not make a task of it; its result is lost.
+    pub fn call_task(&self, tool: impl Into<String>, arguments: Value) -> PendingCall<RunningToolTask> {
+        let tool = tool.into();
+        self.request(move |shared, options, _| async move {
+            let legacy = !shared.connection()?.revision.is_modern();
+            let task = legacy.then(|| json!({}));
+            let reply = call_tool(&shared, &tool, &arguments, task, &options).await?;
+            reply.task.ok_or_else(|| Error::unsupported(format!("`{tool}` as a task")))
+        })
+    }
+
+    /// Reads a resource, which may be kept for as long as the server allows.
+    pub fn read(&self, uri: impl Into<String>) -> PendingCall<ReadResult> {
+        let uri = uri.into();
+        self.request(move |shared, options, refresh| async move {
+            let (json, _) = shared.read(&uri, refresh, None, &options).await?;
+            ReadResult::parse(&json)
+        })
+    }
+
+    /// Reads a resource from the server, whatever is kept.
+    pub fn read_fresh(&self, uri: impl Into<String>) -> PendingCall<ReadResult> {
+        self.read(uri).refresh(Refresh::Yes)
+    }
+
+    /// Fills in a prompt. Arguments are text; other values become their JSON.
+    pub fn prompt(&self, name: impl Into<String>, arguments: Value) -> PendingCall<RenderedPrompt> {
+        let name = name.into();
+        self.request(move |shared, options, _| async move {
+            require(&*shared.connection()?, "prompts")?;
+            let mut members = json!({ "name": name });
+            if arguments.is_object() {
+                members["arguments"] = prompt_arguments(arguments);
+            }
+            let (json, _) = shared.request_in_rounds("prompts/get", params(members), &options).await?;
+            RenderedPrompt::parse(&json)
+        })
+    }
+
+    /// Values for an argument that begins with `text`.
+    pub fn complete(
+        &self,
+        of: &CompletionOf<'_>,
+        argument: impl Into<String>,
+        text: impl Into<String>,
+    ) -> PendingCall<Suggestions> {
+        let reference = match of {
+            CompletionOf::Prompt(name) => json!({ "type": "ref/prompt", "name": name }),
+            CompletionOf::Template(uri) => json!({ "type": "ref/resource", "uri": uri }),
+        };
+        let argument = json!({ "name": argument.into(), "value": text.into() });
+        self.request(move |shared, options, _| async move {
+            require(&*shared.connection()?, "completions")?;
+            let members = json!({ "ref": reference, "argument": argument });
+            Suggestions::parse(&shared.request("completion/complete", params(members), &options).await?)
+        })
+    }
+
+    /// Finds out whether the server answers.
+    pub fn ping(&self) -> PendingCall<()> {
+        self.request(move |shared, options, _| async move {
+            // 2026-07-28 has no `ping`, and every server answers this
+            let method = if shared.connection()?.revision.is_modern() { "server/discover" } else { "ping" };
+            shared.request(method, params(json!({})), &options).await.map(drop)
+        })
+    }
+
+    /// Sets which log messages the server sends: those of this level, and more severe ones.
+    pub fn set_level(&self, level: LogLevel) -> PendingCall<()> {
+        self.request(move |shared, options, _| async move {
+            let connection = shared.connection()?;
+            if !connection.revision.is_modern() {
+                require(&connection, "logging")?;
+                let members = json!({ "level": level.as_str() });
+                shared.request("logging/setLevel", params(members), &options).await?;
+            }
+            shared.set_log_level(level);
+            Ok(())
+        })
+    }
+
+    /// Sends any request, of the protocol or of an extension, and returns its result; input that the server requires is
+    /// given.
+    pub fn send(&self, method: impl Into<String>, members: Value) -> PendingCall<Value> {
+        let method = method.into();
+        self.request(move |shared, options, _| async move {
+            let (json, _) = shared.request_in_rounds(&method, params(members), &options).await?;
+            result_types::parse(&json, &method)
+        })
+    }
+
+    /// Calls `f` whenever the resource changes, until the subscription is dropped. The function must not block.
+    ///
+    /// # Errors
+    /// The server does not support subscriptions, or not to this resource.
+    pub async fn subscribe(
+        &self,
+        uri: &str,
+        f: impl Fn(ChangeEvent) + Send + Sync + 'static,
+    ) -> Result<ResourceSubscription, Error> {
+        self.shared().subscribe(uri, Arc::new(f)).await
+    }
+
+    /// Notifies a legacy server that the folders of `on_roots` have changed; later ones ask when they need them.
+    ///
+    /// # Errors
+    /// The server cannot be reached.
+    pub async fn roots_changed(&self) -> Result<(), Error> {
+        if self.shared().connection()?.revision.is_modern() {
+            return Ok(());
+        }
+        self.shared().notify("notifications/roots/list_changed", &Map::new()).await
+    }
+
+    /// Adds definitions of tools, as `tools/list` has them, so that calls over HTTP have the headers that the tools
+    /// require without a list. The server's own definitions replace them.
+    ///
+    /// # Errors
+    /// A definition is not valid; then none is added.
+    pub fn add_known_tools(&self, definitions: impl IntoIterator<Item = Value>) -> Result<(), Error> {
+        self.shared().tools.add(definitions)
+    }
+
+    /// Forgets the definitions of these tools.
+    pub fn remove_known_tools(&self, names: &[&str]) {
+        self.shared().tools.remove(names);
+    }
+
+    /// Forgets the definitions of all tools.
+    pub fn clear_known_tools(&self) {
+        self.shared().tools.clear();
+    }
+}
+
+/// The reply to `tools/call`: a result, or a task that goes on.
+struct ToolReply {
+    json: String,
+    task: Option<RunningToolTask>,
+}
+
+/// Calls a tool, once more with new headers if the server finds that some are missing.
+async fn call_tool(
+    shared: &Arc<SharedClient>,
+    tool: &str,
+    arguments: &Value,
+    task: Option<Value>,
+    options: &CallOptions,
+) -> Result<ToolReply, Error> {
+    let connection = shared.connection()?;
+    require(&connection, "tools")?;
+    let mut members = json!({ "name": tool });
+    match arguments {
+        Value::Null => {}
+        Value::Object(_) => members["arguments"] = arguments.clone(),
+        other => return Err(Error::invalid(format!("the arguments of `{tool}` are not an object: {other}"))),
+    }
+    // a legacy tool may be one that must be called as a task
+    let required =
+        !connection.revision.is_modern() && shared.tools.task_support(tool).as_deref() == Some("required");
+    if let Some(task) = task.or_else(|| required.then(|| json!({}))) {
+        members["task"] = task;
+    }
+    let mut result = shared.request_in_rounds("tools/call", params(members.clone()), options).await;
+    if connection.link.is_http() && result.as_ref().err().and_then(Error::code) == Some(HEADER_MISMATCH) {
+        shared.list(ListedKind::Tools, true, &CallOptions::default()).await?;
+        result = shared.request_in_rounds("tools/call", params(members.clone()), options).await;
+    }
+    let (json, _) = result?;
+    let head: ResultHead<'_> = result_types::parse(&json, "tools/call")?;
+    let is_task = head.result_type.as_deref() == Some("task") || members.get("task").is_some();
+    drop(head);
+    let task = if is_task { created_task(shared, tool, &json) } else { None };
+    Ok(ToolReply { json, task })
+}

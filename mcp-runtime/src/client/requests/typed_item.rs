@@ -1,0 +1,454 @@
+//! Uses of annotated functions through a client: the compiler checks the types of the arguments, the function's own
+//! schema their values before they are sent, and the result is the function's `Ok` type.
+
+use std::{any::type_name, fmt, marker::PhantomData};
+
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
+
+use super::uri_expansion::expand;
+use crate::{
+    arguments::AnyArg,
+    client::{
+        CallResult, Client, Error, PendingCall, ReadResult, Refresh, RenderedPrompt,
+        connect::shared_client::CallOptions,
+    },
+    content::{Bytes, Content, Json},
+    item::{ItemDescriptor, Signature},
+    prompt::Prompt,
+    resource::Resource,
+    schema::Validator,
+    tool::{Tool, input_schema},
+};
+
+/// A tool, resource or prompt that is an annotated function of this program, or of a crate that it depends on; see
+/// [`Client::typed`](crate::client::Client::typed).
+///
+/// Arguments are a tuple of what the client sends, `(a,)` for one and `()` for none: injected references are left out, and
+/// a parameter that `#[cfg]` removes is not there. All of them are given: a `default` of the server counts for `None` of an
+/// `Option` only. Arguments with `header` are sent as headers, an argument with `flatten` as the whole object; variables
+/// of a resource's template go into its URI, and the arguments of a prompt are sent as text. Functions with more than 16
+/// arguments, methods of services and functions without a marker have no typed calls.
+///
+/// Arguments of another type do not compile, nor does reading a result back that has no such value:
+///
+/// ```compile_fail,E0271
+/// # use mcp_runtime::{client::Client, prelude::*};
+/// /// Adds two numbers.
+/// #[mcp_tool]
+/// fn add(a: i64, b: i64) -> i64 {
+///     a + b
+/// }
+///
+/// async fn call(client: Client) {
+///     let _ = client.typed::<add>().call(("one", 2)).await;
+/// }
+/// # fn main() {}
+/// ```
+pub struct TypedItem<T> {
+    client: Client,
+    name: Option<String>,
+    item: PhantomData<fn() -> T>,
+}
+
+impl<T> fmt::Debug for TypedItem<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TypedItem").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl<T> TypedItem<T> {
+    pub(super) fn new(client: Client) -> Self {
+        Self { client, name: None, item: PhantomData }
+    }
+
+    /// Uses a tool or a prompt by another name, or a resource by another URI or template, such as those that they are
+    /// mounted under.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    fn name_or(&self, name: &str) -> String {
+        self.name.clone().unwrap_or_else(|| name.to_owned())
+    }
+
+    /// Continues with what an async function makes of the prepared request.
+    fn request<P, R, F, Fut>(&self, prepared: Result<P, Error>, send: F) -> PendingCall<R>
+    where
+        P: Send + 'static,
+        F: FnOnce(Client, P, CallOptions, Refresh) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<R, Error>> + Send + 'static,
+    {
+        let client = self.client.clone();
+        PendingCall::new(self.client.shared(), move |_, options, refresh| async move {
+            let refresh = if refresh { Refresh::Yes } else { Refresh::No };
+            send(client, prepared?, options, refresh).await
+        })
+    }
+}
+
+impl<T: Tool> TypedItem<T> {
+    /// Calls a tool. The result is what the function returns: of `Json<T>` the `T`, of `Result<T, E>` the `T`.
+    pub fn call<S: TypedSignature>(
+        &self,
+        arguments: S::Arguments,
+    ) -> PendingCall<<S::Output as TypedOutput>::Value>
+    where
+        T: Signature<S>,
+        S::Output: TypedOutput,
+    {
+        let prepared = self.prepare_call::<S>(arguments);
+        self.request(prepared, |client, (name, arguments), options, _| async move {
+            S::Output::read(client.call(name, arguments).with_options(options).await?.ok()?)
+        })
+    }
+
+    /// Calls a tool whose result cannot be read back as a value.
+    pub fn call_for_result<S: TypedSignature>(&self, arguments: S::Arguments) -> PendingCall<CallResult>
+    where
+        T: Signature<S>,
+    {
+        let prepared = self.prepare_call::<S>(arguments);
+        self.request(prepared, |client, (name, arguments), options, _| async move {
+            client.call(name, arguments).with_options(options).await
+        })
+    }
+
+    fn prepare_call<S: TypedSignature>(&self, arguments: S::Arguments) -> Result<(String, Value), Error> {
+        let item = &T::DESCRIPTOR.item;
+        let name = self.name_or(item.name);
+        let (arguments, schema) = check(&name, item, S::write(arguments, item.args)?)?;
+        // for its headers; the server's own definition is better
+        self.client.add_known_tools([serde_json::json!({ "name": name, "inputSchema": schema })])?;
+        Ok((name, arguments.into()))
+    }
+}
+
+impl<T: Resource> TypedItem<T> {
+    /// Reads a resource, with values for the variables of its template. The result is what the function returns: of
+    /// `Json<T>` the `T`, and of an `Option` `None` for a resource that does not exist.
+    pub fn read<S: TypedSignature>(
+        &self,
+        variables: S::Arguments,
+    ) -> PendingCall<<S::Output as TypedContents>::Value>
+    where
+        T: Signature<S>,
+        S::Output: TypedContents,
+    {
+        self.request(self.uri(variables), |client, uri, options, refresh| async move {
+            S::Output::read(client.read(uri).refresh(refresh).with_options(options).await)
+        })
+    }
+
+    /// Reads a resource whose contents cannot be read back as a value.
+    pub fn read_for_result<S: TypedSignature>(&self, variables: S::Arguments) -> PendingCall<ReadResult>
+    where
+        T: Signature<S>,
+    {
+        self.request(self.uri(variables), |client, uri, options, refresh| async move {
+            client.read(uri).refresh(refresh).with_options(options).await
+        })
+    }
+
+    /// The URI of a resource with these values for its variables, for subscriptions and links.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`]: a value breaks the function's rules, or does not fit into the template.
+    pub fn uri<S: TypedSignature>(&self, variables: S::Arguments) -> Result<String, Error>
+    where
+        T: Signature<S>,
+    {
+        let descriptor = T::DESCRIPTOR;
+        let template = self.name_or(descriptor.uri.unwrap_or_default());
+        let (variables, _) = check(&template, &descriptor.item, S::write(variables, descriptor.item.args)?)?;
+        let is_raw = |name: &str| descriptor.item.args.iter().any(|arg| arg.name() == name && arg.is_raw());
+        expand(&template, &variables, is_raw).map_err(Error::invalid)
+    }
+}
+
+impl<T: Prompt> TypedItem<T> {
+    /// Fills in a prompt.
+    pub fn prompt<S: TypedSignature>(&self, arguments: S::Arguments) -> PendingCall<RenderedPrompt>
+    where
+        T: Signature<S>,
+    {
+        let item = &T::DESCRIPTOR.item;
+        let name = self.name_or(item.name);
+        let prepared = S::write(arguments, item.args).and_then(|arguments| check(&name, item, arguments));
+        self.request(prepared, move |client, (arguments, _), options, _| async move {
+            client.prompt(name, arguments.into()).with_options(options).await
+        })
+    }
+}
+
+/// The arguments, after the function's own schema has checked them, and the schema.
+fn check(
+    name: &str,
+    item: &ItemDescriptor,
+    arguments: Map<String, Value>,
+) -> Result<(Map<String, Value>, Value), Error> {
+    let (schema, _) = input_schema(item, false).map_err(Error::invalid)?;
+    let validator = Validator::compile(&schema).map_err(|error| Error::invalid(error.to_string()))?;
+    let arguments = Value::Object(arguments);
+    let problems = validator.null_is_absent().validate(&arguments);
+    if let Some(problem) = problems.first() {
+        return Err(Error::invalid(format!("`{name}` does not accept these arguments: {problem}")));
+    }
+    match arguments {
+        Value::Object(arguments) => Ok((arguments, schema)),
+        _ => unreachable!("it was made an object above"),
+    }
+}
+
+/// The types of an annotated function: `fn(A, B) -> R`.
+#[diagnostic::on_unimplemented(
+    message = "this function has no typed calls",
+    note = "its arguments must implement `serde::Serialize`, and be at most 16"
+)]
+pub trait TypedSignature {
+    /// The arguments as a tuple.
+    type Arguments;
+    /// What the function returns.
+    type Output;
+
+    #[doc(hidden)]
+    fn write(arguments: Self::Arguments, declared: &[&dyn AnyArg]) -> Result<Map<String, Value>, Error>;
+}
+
+/// Return types of functions that a client can read back.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be read back from a result",
+    label = "not text, a number, a bool, `()`, `Json<T>`, nor an `Option` or `Result` of these",
+    note = "call `call_for_result` for the content blocks"
+)]
+pub trait TypedOutput {
+    /// What a call returns.
+    type Value: Send + 'static;
+
+    #[doc(hidden)]
+    fn read(result: CallResult) -> Result<Self::Value, Error>;
+
+    /// Whether it is the result of a `None` of this type.
+    #[doc(hidden)]
+    fn is_none(result: &CallResult) -> bool {
+        result.content.is_empty()
+    }
+}
+
+macro_rules! signatures {
+    ($($argument:ident)*) => {
+        impl<R, $($argument: Serialize),*> TypedSignature for fn($($argument),*) -> R {
+            type Arguments = ($($argument,)*);
+            type Output = R;
+
+            #[allow(non_snake_case, unused_mut, unused_variables)]
+            fn write(
+                arguments: Self::Arguments,
+                declared: &[&dyn AnyArg],
+            ) -> Result<Map<String, Value>, Error> {
+                let ($($argument,)*) = arguments;
+                let mut object = Map::new();
+                let mut declared = declared.iter();
+                $(if let Some(argument) = declared.next() {
+                    insert(&mut object, *argument, &$argument)?;
+                })*
+                Ok(object)
+            }
+        }
+    };
+}
+
+macro_rules! all_signatures {
+    ($first:ident $($rest:ident)*) => {
+        signatures!($first $($rest)*);
+        all_signatures!($($rest)*);
+    };
+    () => { signatures!(); };
+}
+all_signatures!(A0 A1 A2 A3 A4 A5 A6 A7 A8 A9 A10 A11 A12 A13 A14 A15);
+
+fn insert<A: Serialize>(
+    object: &mut Map<String, Value>,
+    declared: &dyn AnyArg,
+    value: &A,
+) -> Result<(), Error> {
+    let name = declared.name();
+    let value = serde_json::to_value(value)
+        .map_err(|error| Error::invalid(format!("the argument `{name}` cannot be written: {error}")))?;
+    match value {
+        Value::Object(members) if declared.is_flatten() => object.extend(members),
+        // what is `None` is left out, so that a default of the server counts
+        Value::Null => {}
+        value => drop(object.insert(name.to_owned(), value)),
+    }
+    Ok(())
+}
+
+macro_rules! parsed {
+    ($($number:ty)*) => {$(
+        impl TypedOutput for $number {
+            type Value = Self;
+
+            fn read(result: CallResult) -> Result<Self, Error> {
+                result.text().parse().map_err(|_| unexpected::<Self>(&result))
+            }
+        }
+    )*};
+}
+parsed!(bool i8 i16 i32 i64 i128 isize u8 u16 u32 u64 u128 usize f32 f64);
+
+macro_rules! texts {
+    ($($text:ty)*) => {$(
+        impl TypedOutput for $text {
+            type Value = String;
+
+            fn read(result: CallResult) -> Result<String, Error> {
+                match &*result.content {
+                    [Content::Text(_)] => Ok(result.text()),
+                    _ => Err(unexpected::<String>(&result)),
+                }
+            }
+        }
+    )*};
+}
+texts!(String &'static str std::borrow::Cow<'static, str>);
+
+impl TypedOutput for () {
+    type Value = ();
+
+    fn read(_: CallResult) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+impl<T: DeserializeOwned + Send + 'static> TypedOutput for Json<T> {
+    type Value = T;
+
+    fn read(result: CallResult) -> Result<T, Error> {
+        result.structured()
+    }
+
+    fn is_none(result: &CallResult) -> bool {
+        match &result.structured {
+            Some(value) => value.is_null() || value.get("result").is_some_and(Value::is_null),
+            None => matches!(&*result.text(), "" | "null"),
+        }
+    }
+}
+
+impl<T: TypedOutput> TypedOutput for Option<T> {
+    type Value = Option<T::Value>;
+
+    fn read(result: CallResult) -> Result<Self::Value, Error> {
+        if T::is_none(&result) {
+            return Ok(None);
+        }
+        T::read(result).map(Some)
+    }
+}
+
+impl<T: TypedOutput, E> TypedOutput for Result<T, E> {
+    type Value = T::Value;
+
+    fn read(result: CallResult) -> Result<Self::Value, Error> {
+        T::read(result)
+    }
+}
+
+/// Return types of resources that a client can read back.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be read back from a resource",
+    label = "not text, a number, a bool, bytes, `Json<T>`, nor an `Option` or `Result` of these",
+    note = "call `read_for_result` for the contents"
+)]
+pub trait TypedContents {
+    /// What a read returns.
+    type Value: Send + 'static;
+
+    #[doc(hidden)]
+    fn read(result: Result<ReadResult, Error>) -> Result<Self::Value, Error>;
+}
+
+macro_rules! text_contents {
+    ($($text:ty => $value:ty, $parse:expr;)*) => {$(
+        impl TypedContents for $text {
+            type Value = $value;
+
+            fn read(result: Result<ReadResult, Error>) -> Result<$value, Error> {
+                let text = result?.text()?;
+                let parse: fn(&str) -> Option<$value> = $parse;
+                parse(&text).ok_or_else(|| {
+                    Error::invalid(format!("the resource is not a `{}`: {text}", type_name::<$value>()))
+                })
+            }
+        }
+    )*};
+}
+text_contents! {
+    String => String, |text| Some(text.to_owned());
+    &'static str => String, |text| Some(text.to_owned());
+    std::borrow::Cow<'static, str> => String, |text| Some(text.to_owned());
+    bool => bool, |text| text.parse().ok();
+    char => char, |text| text.parse().ok();
+    i8 => i8, |text| text.parse().ok();
+    i16 => i16, |text| text.parse().ok();
+    i32 => i32, |text| text.parse().ok();
+    i64 => i64, |text| text.parse().ok();
+    i128 => i128, |text| text.parse().ok();
+    isize => isize, |text| text.parse().ok();
+    u8 => u8, |text| text.parse().ok();
+    u16 => u16, |text| text.parse().ok();
+    u32 => u32, |text| text.parse().ok();
+    u64 => u64, |text| text.parse().ok();
+    u128 => u128, |text| text.parse().ok();
+    usize => usize, |text| text.parse().ok();
+    f32 => f32, |text| text.parse().ok();
+    f64 => f64, |text| text.parse().ok();
+}
+
+macro_rules! binary_contents {
+    ($($bytes:ty)*) => {$(
+        impl TypedContents for $bytes {
+            type Value = Vec<u8>;
+
+            fn read(result: Result<ReadResult, Error>) -> Result<Vec<u8>, Error> {
+                Ok(result?.bytes()?.into_owned())
+            }
+        }
+    )*};
+}
+binary_contents!(Vec<u8> Bytes &'static [u8]);
+
+impl<T: DeserializeOwned + Send + 'static> TypedContents for Json<T> {
+    type Value = T;
+
+    fn read(result: Result<ReadResult, Error>) -> Result<T, Error> {
+        serde_json::from_str(&result?.text()?)
+            .map_err(|error| Error::invalid(format!("the contents of the resource: {error}")))
+    }
+}
+
+impl<T: TypedContents> TypedContents for Option<T> {
+    type Value = Option<T::Value>;
+
+    fn read(result: Result<ReadResult, Error>) -> Result<Self::Value, Error> {
+        match result {
+            Err(Error::NotFound { .. }) => Ok(None),
+            result => T::read(result).map(Some),
+        }
+    }
+}
+
+impl<T: TypedContents, E> TypedContents for Result<T, E> {
+    type Value = T::Value;
+
+    fn read(result: Result<ReadResult, Error>) -> Result<Self::Value, Error> {
+        T::read(result)
+    }
+}
+
+fn unexpected<T>(result: &CallResult) -> Error {
+    Error::invalid(format!("the result is not a `{}`: {}", type_name::<T>(), result.text()))
+}

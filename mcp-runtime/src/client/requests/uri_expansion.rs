@@ -1,0 +1,133 @@
+//! Fills in the variables of a URI template (RFC 6570, the forms that resources have). What the server's matching would
+//! refuse, such as a value that leads out of its segment, is refused here.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::{Map, Value};
+
+use crate::resource::Template;
+
+/// Everything but unreserved characters is encoded.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// `{+x}` keeps reserved characters too; a `?` or `#` would end the path.
+const PATH: &AsciiSet = &SEGMENT
+    .remove(b'/')
+    .remove(b':')
+    .remove(b'@')
+    .remove(b'!')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b';')
+    .remove(b'=');
+
+/// The URI of a resource; `is_raw` says which variables may have any value.
+///
+/// # Errors
+/// A variable of the path has no value, or the URI would not match.
+pub(super) fn expand(
+    template: &str,
+    values: &Map<String, Value>,
+    is_raw: impl Fn(&str) -> bool,
+) -> Result<String, String> {
+    let mut uri = String::new();
+    let mut rest = template;
+    while let Some((literal, after)) = rest.split_once('{') {
+        let (expression, after) = after.split_once('}').ok_or("a `{` has no `}`")?;
+        uri.push_str(literal);
+        rest = after;
+        let operator = expression.chars().next().filter(|first| "?&+/".contains(*first));
+        let names = expression.get(usize::from(operator.is_some())..).unwrap_or_default();
+        for variable in names.split(',').map(str::trim) {
+            let name = variable.trim_end_matches('*');
+            let value = values.get(name).filter(|value| !value.is_null());
+            match operator {
+                Some('?' | '&') => {
+                    let texts = match value {
+                        None => Vec::new(),
+                        Some(Value::Array(list)) if variable.ends_with('*') => {
+                            list.iter().map(text).collect()
+                        }
+                        Some(value) => vec![text(value)],
+                    };
+                    for text in texts {
+                        uri.push(if uri.contains('?') { '&' } else { '?' });
+                        uri.push_str(&format!("{name}={}", utf8_percent_encode(&text, SEGMENT)));
+                    }
+                }
+                _ => {
+                    let value = value.ok_or_else(|| format!("`{name}` has no value"))?;
+                    let set = if operator == Some('+') { PATH } else { SEGMENT };
+                    if operator == Some('/') {
+                        uri.push('/');
+                    }
+                    match value {
+                        Value::Array(list) if variable.ends_with('*') => {
+                            let texts =
+                                list.iter().map(|item| utf8_percent_encode(&text(item), set).to_string());
+                            let separator = if operator == Some('/') { "/" } else { "," };
+                            uri.push_str(&texts.collect::<Vec<_>>().join(separator));
+                        }
+                        value => uri.push_str(&utf8_percent_encode(&text(value), set).to_string()),
+                    }
+                }
+            }
+        }
+    }
+    uri.push_str(rest);
+    let matches = Template::parse(template)?.bind(&uri, is_raw).is_some();
+    matches.then_some(uri).ok_or_else(|| format!("a value does not fit into `{template}`"))
+}
+
+/// A value as servers parse it: text as it is, and everything else as JSON.
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn uri(template: &str, values: &Value) -> Result<String, String> {
+        expand(template, values.as_object().expect("an object"), |_| false)
+    }
+
+    #[test]
+    fn variables_are_encoded_by_their_form() {
+        for (template, values, expected) in [
+            ("a://h/{x}", json!({ "x": "a b/ü" }), None),
+            ("a://h/{x}", json!({ "x": "a b,ü" }), Some("a://h/a%20b%2C%C3%BC")),
+            ("a://h/{x}", json!({ "x": 7 }), Some("a://h/7")),
+            ("a:///{+x}", json!({ "x": "src/lib.rs?" }), Some("a:///src/lib.rs%3F")),
+            ("a://h{/x*}", json!({ "x": ["a", "b c"] }), Some("a://h/a/b%20c")),
+            ("a://h/{x*}", json!({ "x": ["a", "b"] }), Some("a://h/a,b")),
+            ("a://h{?x,y}", json!({ "y": true }), Some("a://h?y=true")),
+            ("a://h{?x,y}", json!({ "x": null, "y": "&=" }), Some("a://h?y=%26%3D")),
+            ("a://h{?x*}", json!({ "x": ["1", "2"] }), Some("a://h?x=1&x=2")),
+            ("a://h?v=1{&x}", json!({ "x": [1, 2] }), Some("a://h?v=1&x=%5B1%2C2%5D")),
+            ("a://h", json!({}), Some("a://h")),
+        ] {
+            assert_eq!(uri(template, &values).ok().as_deref(), expected, "{template} {values}");
+        }
+    }
+
+    #[test]
+    fn values_that_no_server_would_accept_are_refused() {
+        for (template, value) in
+            [("a:///{+x}", "../etc"), ("a:///{+x}", "/etc"), ("a:///{x}", ".."), ("a:///{x}", "")]
+        {
+            let error = uri(template, &json!({ "x": value })).unwrap_err();
+            assert_eq!(error, format!("a value does not fit into `{template}`"), "{value}");
+        }
+        assert_eq!(uri("a:///{x}", &json!({})).unwrap_err(), "`x` has no value");
+    }
+}

@@ -90,14 +90,14 @@ fn partly(a: u8, #[cfg(any())] b: u8, c: u8) -> u8 {
 }
 
 /// A page of the handbook
-#[mcp_resource(uri = "handbook://{chapter}/{+path}{?lines,words*}")]
+#[mcp_resource(uri = "handbook://{chapter}/{+path}{?lines,words}")]
 fn page(chapter: u8, path: String, lines: Option<u32>, words: Option<Vec<String>>) -> Option<String> {
     (chapter < 9).then(|| format!("{chapter} {path} {lines:?} {words:?}"))
 }
 
 /// A price
 #[mcp_resource(uri = "price://{name}")]
-fn price(#[mcp(min_length = 2)] name: String) -> Result<f64, ToolError> {
+fn price(#[mcp(length(2..))] name: String) -> Result<f64, ToolError> {
     Ok(name.len() as f64 + 0.5)
 }
 

@@ -236,9 +236,11 @@ pub(crate) fn start<R, I: Interruption>(
     let mut call = Call::new(parts);
     let entered = options.forwards_events.then(|| call.context().enter());
     // the process's clock, which tests cannot pause
-    let started = std::time::Instant::now();
+    let started = function.is_timed().then(std::time::Instant::now);
     let outcome = catch_panic(|| (function.handler)(&mut call));
-    if !matches!(outcome, Ok(MaybeFuture::Pending(_))) {
+    if let Some(started) = started
+        && !matches!(outcome, Ok(MaybeFuture::Pending(_)))
+    {
         let elapsed = started.elapsed();
         if elapsed > options.slow_after && function.take_slow_warning() {
             warn_of_slow_function(name, elapsed);

@@ -9,6 +9,6 @@ pub(crate) mod params;
 pub(crate) mod prompt;
 pub(crate) mod resource;
 pub(crate) mod rule;
+pub(crate) mod template_syntax;
 pub(crate) mod tool;
 pub(crate) mod ui;
-pub(crate) mod uri;

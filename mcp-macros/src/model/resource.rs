@@ -7,7 +7,7 @@ use crate::diagnostics::Errors;
 use crate::model::item::{CommonOptions, ItemOptions};
 use crate::model::kind::Kind;
 use crate::model::params::Param;
-use crate::model::{ui, uri};
+use crate::model::{template_syntax, ui};
 use crate::options::entry::{self, Entry, Form, NamedFunction};
 use crate::options::known;
 use crate::syntax::function::Function;
@@ -193,8 +193,11 @@ fn read_function(entry: &Entry, errors: &Errors) -> Option<ResourceFunction> {
 
 fn read_uri(entry: &Entry, errors: &Errors) -> UriOption {
     let Some(text) = entry.string(errors) else { return UriOption::Malformed };
-    match uri::parse_variables(&text.value()) {
-        Ok(variables) => UriOption::Template(UriTemplate { text, variables }),
+    match template_syntax::parse_variables(&text.value()) {
+        Ok(variables) => {
+            let variables = variables.into_iter().map(str::to_owned).collect();
+            UriOption::Template(UriTemplate { text, variables })
+        }
         Err(message) => {
             errors.at(&text, message);
             UriOption::Malformed

@@ -3,7 +3,7 @@
 use syn::LitStr;
 
 use crate::diagnostics::Errors;
-use crate::model::uri;
+use crate::model::template_syntax;
 use crate::options::entry::Entry;
 use crate::options::known;
 use crate::options::meta::json_string;
@@ -66,7 +66,7 @@ pub(crate) fn read_resource_ui(entry: &Entry, errors: &Errors) -> Option<String>
 
 fn check_page(uri: &LitStr, errors: &Errors) -> bool {
     let text = uri.value();
-    let message = match uri::parse_variables(&text) {
+    let message = match template_syntax::parse_variables(&text) {
         _ if !is_page(&text) => {
             format!("`{text}` is not a page: the URI of a page starts with `ui://`\n{PAGE}")
         }
@@ -123,7 +123,7 @@ fn is_origin(text: &str) -> bool {
     let name = host.strip_prefix("*.").unwrap_or(host);
     let name = name.strip_prefix('[').and_then(|address| address.strip_suffix(']')).unwrap_or(name);
     let is_address = name.len() < host.len() && host.starts_with('[');
-    uri::has_scheme(text)
+    template_syntax::has_scheme(text)
         && !scheme.is_empty()
         && !name.is_empty()
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b) || (is_address && b == b':'))

@@ -23,7 +23,7 @@ use crate::{
     layer::{CallOutput, ItemKind},
     prompt::{PromptCall, PromptEntry, PromptResult},
     protocol::Revision,
-    schema::{duplicate_keys, has_duplicate_keys},
+    schema::{duplicate_keys, has_duplicates_beside},
     server::{Registry, Server},
 };
 
@@ -185,9 +185,7 @@ fn parse_arguments(json: &str) -> Result<Vec<(String, TextArgument)>, ProtocolEr
     }
     let values: BTreeMap<String, Value> = serde_json::from_str(json)
         .map_err(|_| ProtocolError::invalid_params("`arguments` is not an object"))?;
-    // each key is followed by a colon: without more of them, no key can be there twice, at any depth
-    let colons = memchr::memchr_iter(b':', json.as_bytes()).count();
-    if colons > values.len() && has_duplicate_keys(json) {
+    if has_duplicates_beside(json, values.len()) {
         let errors: Vec<String> = duplicate_keys(json).iter().map(ToString::to_string).collect();
         return Err(ProtocolError::invalid_params(format!("invalid arguments: {}", errors.join("; "))));
     }

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use super::{
@@ -26,7 +26,7 @@ use crate::{
     jsonrpc::ProtocolError,
     layer::{CallOutput, ItemKind},
     protocol::Revision,
-    schema::has_duplicate_keys,
+    schema::has_duplicates_beside,
     server::{Registry, Server},
     tool::{TaskMode, ToolCall, ToolEntry, ToolHandler, ToolResult},
 };
@@ -224,7 +224,7 @@ impl CallTool<'_> {
         let (entry, text) = (&self.entry, &*self.arguments);
         let mut arguments: Value = serde_json::from_str(text)
             .map_err(|e| Failure::Arguments(format!("invalid arguments for tool `{}`: {e}", entry.name())))?;
-        let valid = !has_duplicate_keys(text)
+        let valid = !has_duplicates_beside(text, arguments.as_object().map_or(0, Map::len))
             && entry
                 .input_validator
                 .as_ref()

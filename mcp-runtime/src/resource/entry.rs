@@ -104,8 +104,7 @@ impl ResourceEntry {
             name => format!("{prefix}_{name}"),
         };
         let error = |text: &str| build_error(&spec.item, text);
-        let variables = parse_variables(&def.spec.uri)
-            .map_err(|text| error(&format!("`{}` is not a URI or a template: {text}", def.spec.uri)))?;
+        let variables = parse_variables(&def.spec.uri).map_err(|text| error(&text))?;
         if let Some(text) = spec.item.icons.iter().find_map(|icon| icon.validate().err()) {
             return Err(error(&text));
         }

@@ -37,7 +37,7 @@ mod published_tests;
 
 pub(crate) use cap_patterns::{MAX_PATTERN_TEXT, cap_patterns};
 pub(crate) use coerce::coerce;
-pub(crate) use duplicate_keys::{duplicate_keys, has_duplicate_keys};
+pub(crate) use duplicate_keys::{duplicate_keys, has_duplicate_keys, has_duplicates_beside};
 pub(crate) use error::{ValidationError, member_path, truncate, without_position};
 pub(crate) use fill_defaults::{fill_defaults, has_defaults};
 pub(crate) use flat_root::flat_root;

@@ -34,7 +34,7 @@ impl Server {
     /// [`shutdown_timeout`](crate::config::Limits::shutdown_timeout), and are answered. `SIGTERM` during that time,
     /// or a second one, stops the server immediately. From the
     /// first call on, stdout belongs to the client: on Unix, what `println!`, C code and child processes write to file
-    /// descriptor 1 goes to stderr. Elsewhere nothing but messages may be written to stdout. A dedicated thread reads stdin; after `SIGTERM` it stays blocked until the
+    /// descriptor 1 goes to stderr, and file descriptor 0 is empty. Elsewhere nothing but messages may be written to stdout. A dedicated thread reads stdin; after `SIGTERM` it stays blocked until the
     /// process exits.
     ///
     /// Requires a tokio runtime with time (and, for `SIGTERM`, I/O) enabled.
@@ -130,11 +130,20 @@ fn read(
     Ok(())
 }
 
+/// The client's stdin, without the lock and the buffer of `std::io::Stdin`. From the first call on, file descriptor 0 is
+/// empty: a child process that inherits it cannot read messages of the client.
 #[cfg(unix)]
 fn open_stdin() -> io::Result<File> {
     use std::os::fd::AsFd;
-    // bypasses the lock and the buffer of `std::io::Stdin`
-    Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
+    /// The original, for servers that follow.
+    static CLIENT: Mutex<Option<File>> = Mutex::new(None);
+    let mut client = CLIENT.lock();
+    if let Some(file) = &*client {
+        return file.try_clone();
+    }
+    let file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
+    client.insert(file).try_clone()
 }
 
 #[cfg(windows)]

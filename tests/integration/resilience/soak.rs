@@ -40,11 +40,22 @@ async fn confirm(ctx: &Context) -> Result<&'static str, ToolError> {
     Ok(if yes { "done" } else { "not done" })
 }
 
+/// Reports a lot of progress, and returns
+#[mcp_tool]
+async fn flood(ctx: &Context, megabytes: u32) -> &'static str {
+    let text = "x".repeat(16 << 10);
+    for step in 1..=megabytes * 64 {
+        ctx.progress(f64::from(step)).message(&text).send();
+        tokio::task::yield_now().await;
+    }
+    "flooded"
+}
+
 const ADA: &str = "192.0.2.1";
 const BOB: &str = "192.0.2.2";
 
 fn builder() -> ServerBuilder {
-    mcp_runtime::server!().tool::<here>().tool::<report>().tool::<confirm>().with_handle(drop).http(|http| {
+    mcp_runtime::server!().tool::<here>().tool::<report>().tool::<confirm>().tool::<flood>().with_handle(drop).http(|http| {
         http.client_address(|parts, _peer| {
             let header = parts.headers.get("x-client")?;
             header.to_str().ok()?.parse::<IpAddr>().ok()
@@ -192,4 +203,72 @@ async fn soak_unfinished_bodies() {
         "500 unfinished bodies of 3 MiB: {grown} MiB more; the first answer to another client after {answer:?}"
     );
     assert!(grown < 400, "{grown} MiB");
+}
+
+/// A legacy call of `flood` whose client leaves after the first event; returns that event's id.
+async fn flood_and_leave(session: &str, client: &str, megabytes: u32, at: SocketAddr) -> String {
+    let meta = json!({ "progressToken": "p" });
+    let params = json!({ "name": "flood", "arguments": { "megabytes": megabytes }, "_meta": meta });
+    let call = HttpRequest::legacy(session, 1, "tools/call", &params).header("x-client", client);
+    let mut stream = EventStream::open(&call, at).await.expect("a stream");
+    let first = stream.next_event().await.expect("an event");
+    first.id.expect("an id")
+}
+
+/// The last message that is kept of a stream.
+async fn last_message(session: &str, client: &str, after: &str, at: SocketAddr) -> Option<Value> {
+    let resume = HttpRequest::standalone_stream(session).header("x-client", client).header("last-event-id", after);
+    let mut stream = EventStream::open(&resume, at).await.ok()?;
+    let mut last = None;
+    while let Some(message) = promptly(stream.next()).await {
+        last = Some(message);
+    }
+    last
+}
+
+#[tokio::test]
+#[ignore = "soak"]
+async fn soak_events_of_one_client() {
+    let served = serve().await;
+    let at = served.address;
+    let start = async |client: &str| {
+        promptly(HttpRequest::initialize("2025-11-25").header("x-client", client).send(at)).await.session()
+    };
+    let (hers, his) = (start(ADA).await, start(BOB).await);
+    let undelivered = flood_and_leave(&his, BOB, 1, at).await;
+    // 12 calls of 1 MiB, since what one stream keeps is bounded as well
+    for _ in 0..12 {
+        flood_and_leave(&hers, ADA, 1, at).await;
+    }
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let result = last_message(&his, BOB, &undelivered, at).await.expect("the result is kept");
+    println!("12 MiB of events of one client; memory {} KiB", memory());
+    assert_eq!(text_of(&result), "flooded");
+}
+
+#[tokio::test]
+#[ignore = "soak"]
+async fn soak_clients_that_do_not_read() {
+    let served = serve().await;
+    let at = served.address;
+    let before = memory();
+    let mut open = Vec::new();
+    for _ in 0..20 {
+        let arguments = json!({ "megabytes": 24 });
+        let params = json!({ "name": "flood", "arguments": arguments, "_meta": { "progressToken": "p" } });
+        let mut connection = HttpConnection::open(at).await;
+        connection.send(&HttpRequest::modern(1, "tools/call", params).header("x-client", ADA)).await;
+        open.push(connection);
+    }
+    let mut most = 0;
+    for _ in 0..20 {
+        tokio::time::sleep(Duration::from_millis(250)).await;
+        most = most.max(memory().saturating_sub(before) / 1024);
+    }
+    let answer = first_answer(BOB, at).await;
+    println!(
+        "20 clients that do not read 24 MiB each: {most} MiB more; the first answer to another client after {answer:?}"
+    );
+    // 64 MiB may be unread
+    assert!(most < 120, "{most} MiB");
 }

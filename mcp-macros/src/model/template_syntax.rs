@@ -1,12 +1,14 @@
 //! URIs and URI templates of resources, in the subset of RFC 6570 that the runtime can match: variables are unique
 //! and separated from each other, and queries are at the end.
+//!
+//! Both crates compile this file, the runtime for resources that a program makes: it uses nothing of either.
 
 const FORMS: &str = "the supported forms are `{x}`, `{+x}`, `{x*}`, `{/x}`, `{/x*}`, `{?a,b}` and `{&a}`";
 
 /// The variables of a template in order; none for a URI. The error is a message.
-pub(crate) fn parse_variables(uri: &str) -> Result<Vec<String>, String> {
+pub(crate) fn parse_variables(uri: &str) -> Result<Vec<&str>, String> {
     check_scheme(uri)?;
-    let mut found: Vec<String> = Vec::new();
+    let mut found: Vec<&str> = Vec::new();
     let mut query = uri.split('{').next().is_some_and(|start| start.contains('?'));
     let mut closed = false;
     let mut after_variable = false;
@@ -50,10 +52,10 @@ pub(crate) fn parse_variables(uri: &str) -> Result<Vec<String>, String> {
             }
         }
         for name in part.names {
-            if found.iter().any(|other| other == name) {
+            if found.contains(&name) {
                 return Err(format!("variable `{name}` is duplicated in the template\nrename one of them"));
             }
-            found.push(name.to_owned());
+            found.push(name);
         }
         rest = tail;
     }

@@ -1,0 +1,1 @@
+../../../mcp-macros/src/model/template_syntax.rs

@@ -228,7 +228,8 @@ impl<R> Function<R> {
         }
         let calls = CALLS.get();
         CALLS.set(calls.wrapping_add(1));
-        calls.is_multiple_of(16) || (!self.timed.load(Ordering::Relaxed) && !self.timed.swap(true, Ordering::Relaxed))
+        calls.is_multiple_of(16)
+            || (!self.timed.load(Ordering::Relaxed) && !self.timed.swap(true, Ordering::Relaxed))
     }
 
     /// Whether the warning is still to be logged; `true` once.

@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Request, StatusCode};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
@@ -27,7 +27,7 @@ use tokio::{
 use super::{
     connection::Peer,
     open_files::max_connections,
-    response_body::{ResponseBody, empty_response},
+    response_body::empty_response,
     service::{HttpHandler, HttpService, Route},
 };
 use crate::{
@@ -242,8 +242,9 @@ impl HttpService {
         let handler = self.0;
         let handle = |route| {
             let handler = handler.clone();
-            axum::routing::any(move |request: axum::extract::Request| async move {
-                handler.handle(request, route, None).await.map(axum::body::Body::new)
+            axum::routing::any(move |request: axum::extract::Request| {
+                let response = handler.handle(request, route, None);
+                async move { response.await.map(axum::body::Body::new) }
             })
         };
         let add = |router: axum::Router, (path, route): (&str, Route)| router.route(path, handle(route));
@@ -358,9 +359,20 @@ async fn serve_connection(
     let header_timeout = endpoint.options.header_timeout;
     let sse = Arc::new(AtomicBool::new(false));
     let is_sse = sse.clone();
-    let service = service_fn(move |request| {
-        let (handler, is_sse, peer) = (handler.clone(), is_sse.clone(), peer.clone());
-        async move { Ok::<_, Infallible>(route(&handler, request, peer, &is_sse).await) }
+    let requests = handler.clone();
+    let service = service_fn(move |request: Request<Incoming>| {
+        let route = requests.routes.find(request.uri().path());
+        if matches!(route, Some(Route::HttpSse)) {
+            // from then on the connection carries nothing but the stream
+            is_sse.fetch_or(request.method() == Method::GET, Ordering::Relaxed);
+        }
+        let response = route.map(|route| requests.clone().handle(request, route, Some(peer.clone())));
+        async move {
+            Ok::<_, Infallible>(match response {
+                Some(response) => response.await,
+                None => empty_response(StatusCode::NOT_FOUND),
+            })
+        }
     });
     let mut connection = pin!(
         http1::Builder::new()
@@ -447,23 +459,6 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
     }
-}
-
-/// Answers one request by its path.
-async fn route(
-    handler: &Arc<HttpHandler>,
-    request: Request<Incoming>,
-    peer: Peer,
-    is_sse: &AtomicBool,
-) -> Response<ResponseBody> {
-    let Some(route) = handler.routes.find(request.uri().path()) else {
-        return empty_response(StatusCode::NOT_FOUND);
-    };
-    if matches!(route, Route::HttpSse) {
-        // from then on the connection carries nothing but the stream
-        is_sse.fetch_or(request.method() == Method::GET, Ordering::Relaxed);
-    }
-    handler.handle(request, route, Some(peer)).await
 }
 
 /// Completes when the process receives SIGTERM or Ctrl-C.

@@ -107,25 +107,39 @@ impl HttpHandler {
     }
 
     /// Answers one request; `peer` is the other end of its TCP connection, where the server accepted that.
-    pub(super) async fn handle<B>(
-        &self,
+    ///
+    /// The request's head moves into the connection at once: a future that took the request would be copied with room
+    /// for it at every level.
+    pub(super) fn handle<B>(
+        self: Arc<Self>,
         request: HttpRequest<B>,
         route: Route,
         peer: Option<Peer>,
+    ) -> impl Future<Output = Response<ResponseBody>> + use<B>
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
+        let (parts, body) = request.into_parts();
+        let connection = self.endpoint.connection(parts, peer);
+        async move { self.respond(&connection, route, body).await }
+    }
+
+    async fn respond<B>(
+        &self,
+        connection: &Arc<RequestConnection>,
+        route: Route,
+        body: B,
     ) -> Response<ResponseBody>
     where
         B: Body<Data = Bytes> + Unpin,
     {
+        let (endpoint, parts) = (&self.endpoint, connection.parts());
         // probes know neither the name of the server nor a token
         match route {
-            Route::Live => return Health::answer_live(request.method()),
-            Route::Ready => return self.health.answer_ready(request.method()).await,
+            Route::Live => return Health::answer_live(&parts.method),
+            Route::Ready => return self.health.answer_ready(&parts.method).await,
             Route::Mcp | Route::HttpSse => {}
         }
-        let (parts, body) = request.into_parts();
-        let endpoint = &self.endpoint;
-        let connection = endpoint.connection(parts, peer);
-        let parts = connection.parts();
         let headers = ProtocolHeaders::read(&parts.headers);
         if let Err(error) = self.guard.check(parts, &headers) {
             return error.into();
@@ -137,16 +151,16 @@ impl HttpHandler {
         };
         let mut response = match (route, &parts.method) {
             (_, &Method::OPTIONS) => cors::preflight_response(&parts.headers, allow()),
-            (Route::Mcp, &Method::POST) => self.post(&connection, &headers, body).await,
+            (Route::Mcp, &Method::POST) => self.post(connection, &headers, body).await,
             (Route::Mcp, &Method::GET | &Method::DELETE) => {
-                self.legacy.get_or_delete(endpoint, &connection, &headers).await
+                self.legacy.get_or_delete(endpoint, connection, &headers).await
             }
             (Route::HttpSse, &Method::GET) => {
-                self.legacy.sse.open(endpoint, &connection).unwrap_or_else(Into::into)
+                self.legacy.sse.open(endpoint, connection).unwrap_or_else(Into::into)
             }
             (Route::HttpSse, &Method::POST) => {
                 let sse = &self.legacy.sse;
-                sse.post(endpoint, &connection, &headers, body).await.unwrap_or_else(Into::into)
+                sse.post(endpoint, connection, &headers, body).await.unwrap_or_else(Into::into)
             }
             _ => method_not_allowed(allow()),
         };
@@ -326,8 +340,8 @@ where
     }
 
     fn call(&mut self, request: HttpRequest<B>) -> Self::Future {
-        let handler = self.0.clone();
-        Box::pin(async move { Ok(handler.handle(request, Route::Mcp, None).await) })
+        let response = self.0.clone().handle(request, Route::Mcp, None);
+        Box::pin(async move { Ok(response.await) })
     }
 }
 

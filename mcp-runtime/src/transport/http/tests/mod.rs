@@ -71,7 +71,7 @@ impl Client {
             request = request.header(*name, value);
         }
         let request = request.body(axum::body::Body::from(body)).unwrap();
-        let response = self.handler.handle(request, Route::Mcp, None);
+        let response = self.handler.clone().handle(request, Route::Mcp, None);
         tokio::time::timeout(TEST_TIMEOUT, response).await.expect("a response")
     }
 

@@ -22,7 +22,7 @@ async fn send(
     if !id.is_empty() {
         request = request.header("mcp-session-id", id);
     }
-    handler.handle(request.body(http_body(body)).unwrap(), Route::Mcp, None).await
+    handler.clone().handle(request.body(http_body(body)).unwrap(), Route::Mcp, None).await
 }
 
 fn http_body(body: &'static str) -> axum::body::Body {

@@ -99,6 +99,13 @@ fn test_trigger_resource_change(server: &ServerHandle) -> &'static str {
     "Told"
 }
 
+/// Ends every listen stream, as a server does before it stops.
+#[mcp_tool]
+fn test_end_subscriptions(server: &ServerHandle) -> &'static str {
+    server.end_subscriptions();
+    "Ended"
+}
+
 /// Samples the client's model.
 #[mcp_tool]
 async fn test_sampling(prompt: String, ctx: &Context) -> Result<String, ToolError> {

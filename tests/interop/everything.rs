@@ -353,7 +353,8 @@ fn legacy_subscriptions() -> Vec<Step> {
     ]
 }
 
-/// A client is notified of what its listen stream selects, while it is open.
+/// A client is notified of what its listen stream selects, while it is open; and the SDK knows a stream that the server
+/// has ended from one that was lost.
 fn modern_subscriptions() -> Vec<Step> {
     let listen = |filter: &Value| {
         Expected::new(json!({ "op": "listen", "filter": filter }), json!({ "honored": filter })).into()
@@ -371,6 +372,9 @@ fn modern_subscriptions() -> Vec<Step> {
         trigger("prompt").with_messages(&[changed("prompts")]).into(),
         trigger("resource").into(),
         unlisten(),
+        listen(&json!({ "toolsListChanged": true })),
+        call("test_end_subscriptions", &json!({}), "Ended").into(),
+        Expected::new(json!({ "op": "ended" }), json!({ "ended": "graceful" })).into(),
     ]
 }
 

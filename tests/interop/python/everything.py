@@ -99,6 +99,16 @@ class Application:
         self.subscription = self.news = None
         return {}
 
+    async def ended(self):
+        """How the server's end of the subscription is reported: an iterator that is exhausted, or an error."""
+        with anyio.move_on_after(HEAR_SECONDS):
+            try:
+                await anext(self.news)
+            except StopAsyncIteration:
+                await self.unlisten()
+                return {"ended": "graceful"}
+        return {"ended": "still open"}
+
     async def wait(self, least):
         """Waits until the server has sent that many notifications, outside or inside of a subscription."""
         while len(self.heard) < least:
@@ -127,6 +137,8 @@ class Application:
                 result = await self.listen(client, step)
             case "unlisten":
                 result = await self.unlisten()
+            case "ended":
+                result = await self.ended()
             case unknown:
                 raise ValueError(f"unknown step `{unknown}`")
         with anyio.move_on_after(HEAR_SECONDS):

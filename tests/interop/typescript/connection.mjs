@@ -38,6 +38,8 @@ export async function run(perform, options = {}, prepare = () => {}) {
   const deliver = connection.onmessage;
   let delivered = Promise.resolve();
   connection.onmessage = (...message) => {
+    // The result of a listen stream, whose ids are strings, must come before the end of its stream.
+    if (typeof message[0].id === 'string' && !('method' in message[0])) return deliver(...message);
     delivered = delivered.then(() => new Promise(setImmediate)).then(() => deliver(...message));
   };
 

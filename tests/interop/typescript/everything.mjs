@@ -80,6 +80,8 @@ async function act(client, step) {
     case 'unlisten':
       await subscription.close();
       return { closed: await subscription.closed };
+    case 'ended':
+      return { ended: await Promise.race([subscription.closed, setTimeout(HEAR, 'still open')]) };
     default:
       throw new Error(`unknown step \`${step.op}\``);
   }

@@ -389,3 +389,66 @@ async fn a_broken_stream_of_changes_is_opened_again() {
     })
     .await;
 }
+
+/// A server of 2025-11-25 whose tool must be called as a task; it is working for two polls.
+async fn legacy_tasks(seen: Arc<Mutex<Vec<(String, Value)>>>, end: &'static str) -> Client {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    tokio::spawn(super::negotiation::script(theirs, move |method, params| {
+        let mut seen = seen.lock().unwrap();
+        seen.push((method.to_owned(), params.clone()));
+        let polls = seen.iter().filter(|(method, _)| method == "tasks/get").count();
+        let status = if polls < 3 { "working" } else { end };
+        let task = json!({ "taskId": "t-1", "status": status, "createdAt": "2025-11-25T00:00:00Z", "ttl": null,
+            "pollInterval": 10 });
+        match method {
+            "initialize" => {
+                Ok(json!({ "protocolVersion": "2025-11-25", "serverInfo": { "name": "old", "version": "1" },
+                "capabilities": { "tools": {}, "tasks": { "cancel": {}, "requests": { "tools": { "call": {} } } } } }))
+            }
+            "tools/list" => Ok(json!({ "tools": [{ "name": "t", "inputSchema": { "type": "object" },
+                "execution": { "taskSupport": "required" } }] })),
+            "tools/call" => Ok(json!({ "task": task })),
+            "tasks/get" | "tasks/cancel" => Ok(task),
+            "tasks/result" => {
+                Ok(json!({ "content": [{ "type": "text", "text": "at last" }], "isError": end == "failed" }))
+            }
+            _ => Err(-32601),
+        }
+    }));
+    within(Client::builder().connect(tokio::io::split(ours))).await.unwrap()
+}
+
+#[tokio::test]
+async fn tasks_of_2025_11_25_are_driven_to_their_end() {
+    for (end, is_error) in [("completed", false), ("failed", true)] {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let client = legacy_tasks(seen.clone(), end).await;
+        client.tools().await.unwrap();
+        // the list says that it must be a task
+        let result = within(client.call("t", json!({ "x": 1 })).into_future()).await.unwrap();
+        assert_eq!((result.text(), result.is_error), ("at last".into(), is_error), "{end}");
+        let seen = seen.lock().unwrap();
+        let call = seen.iter().find(|(method, _)| method == "tools/call").unwrap();
+        assert_eq!((&call.1["task"], &call.1["arguments"]), (&json!({}), &json!({ "x": 1 })));
+        let ends: Vec<_> = seen.iter().filter(|(method, _)| method == "tasks/result").collect();
+        assert!(ends.len() == 1 && ends[0].1["taskId"] == "t-1", "{seen:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_task_of_2025_11_25_is_cancelled_with_its_handle() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let client = legacy_tasks(seen.clone(), "cancelled").await;
+    let task = within(client.call_task("t", json!({})).into_future()).await.unwrap();
+    assert_eq!(task.status().await.unwrap().status, "working");
+    drop(task);
+    until(|| {
+        seen.lock()
+            .unwrap()
+            .iter()
+            .any(|(method, params)| method == "tasks/cancel" && params["taskId"] == "t-1")
+    })
+    .await;
+    let task = within(client.call_task("t", json!({})).into_future()).await.unwrap();
+    assert!(matches!(within(task.result()).await, Err(Error::Cancelled)));
+}

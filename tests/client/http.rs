@@ -412,3 +412,131 @@ async fn a_dropped_call_is_cancelled_in_the_way_of_its_revision() {
         until(|| super::HELD.load(std::sync::atomic::Ordering::SeqCst) == calls + 1).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_proxy_of_the_environment_is_used_with_its_credentials() {
+    let (url, log) = serve(|seen| {
+        if seen.header("proxy-authorization") != Some("Basic YWRhOm9wZW4=") {
+            return empty(407);
+        }
+        modern(seen, || json_reply(seen, &text_result("through the proxy")))
+    })
+    .await;
+    let proxy = url.trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
+    let run = move |credentials: &str| {
+        let mut command = super::programs::program("proxy");
+        // no such host exists: only the proxy can be reached
+        command.env("MCP_TESTS_URL", "http://shop.invalid/mcp");
+        command.env("HTTP_PROXY", format!("http://{credentials}@{proxy}")).env_remove("NO_PROXY");
+        command.env("http_proxy", format!("http://{credentials}@{proxy}")).env_remove("no_proxy");
+        let limit = Duration::from_secs(30);
+        tokio::task::spawn_blocking(move || mcp_tests::external::child::run(&mut command, "", limit).unwrap())
+    };
+    let finished = run("ada:open").await.unwrap();
+    assert!(finished.success && finished.stderr.contains("called through the proxy."), "{}", finished.stderr);
+    assert!(log.all().iter().all(|seen| seen.header("host") == Some("shop.invalid")));
+    let refused = run("ada:wrong").await.unwrap();
+    assert!(
+        !refused.success && refused.stderr.contains("status: 407"),
+        "{}\n{}",
+        refused.stdout,
+        refused.stderr
+    );
+}
+
+#[tokio::test]
+async fn each_caller_has_its_own_lists() {
+    let (url, log) = serve(|seen| {
+        modern(seen, || {
+            let caller = seen.header("x-user").unwrap_or("none");
+            let tool = json!({ "name": format!("of_{caller}"), "inputSchema": { "type": "object" } });
+            json_reply(seen, &json!({ "resultType": "complete", "tools": [tool], "ttlMs": 60_000 }))
+        })
+    })
+    .await;
+    let user = Arc::new(Mutex::new("ada".to_owned()));
+    let current = user.clone();
+    let client = Client::builder().headers_with(move |headers| {
+        headers.insert("x-user", current.lock().unwrap().parse().unwrap());
+    });
+    let client = within(client.connect(url)).await.unwrap();
+    for (name, requests) in [("ada", 1), ("ada", 1), ("ben", 2), ("ada", 2), ("ben", 2)] {
+        name.clone_into(&mut user.lock().unwrap());
+        let tools = client.tools().await.unwrap();
+        assert_eq!(tools[0].name(), format!("of_{name}"));
+        assert_eq!(log.of("tools/list").len(), requests, "{name}");
+    }
+    // what is kept is bounded: the first one was dropped
+    for number in 0..16 {
+        *user.lock().unwrap() = format!("user{number}");
+        client.tools().await.unwrap();
+    }
+    "ada".clone_into(&mut user.lock().unwrap());
+    client.tools().await.unwrap();
+    assert_eq!(log.of("tools/list").len(), 2 + 16 + 1);
+}
+
+#[tokio::test]
+async fn a_server_over_http_sse_is_used_and_its_session_is_replaced() {
+    let with_sse = || builder().http(|http| http.legacy_sse("/sse"));
+    let mut server = HttpServer::start(with_sse()).await;
+    let address = server.address;
+    let url = format!("http://{address}/sse");
+    for revision in [None, Some(Revision::V2024_11_05)] {
+        let options = super::pinned(revision).http_sse();
+        let client = within(options.connect(&url)).await.unwrap();
+        assert_eq!(client.revision(), Some(revision.unwrap_or(Revision::V2025_11_25)));
+        assert_eq!(
+            client.call("echo", json!({ "message": "a\u{2028}b" })).await.unwrap().text(),
+            "a\u{2028}b"
+        );
+        let steps = Arc::new(Mutex::new(0));
+        let counted = steps.clone();
+        let call = client.call("steps", json!({})).on_progress(move |_| *counted.lock().unwrap() += 1);
+        assert_eq!(within(call.into_future()).await.unwrap().text(), "worked");
+        assert_eq!(*steps.lock().unwrap(), 3);
+        within(client.close()).await;
+    }
+    let options = Client::builder().http_sse();
+    let client = within(options.connect(&url)).await.unwrap();
+    assert!(client.ping().await.is_ok());
+    server.stop();
+    server.stopped().await;
+    until_closed(&client).await;
+    let listener = within(async {
+        loop {
+            if let Ok(listener) = tokio::net::TcpListener::bind(address).await {
+                return listener;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    tokio::spawn(with_sse().build().unwrap().serve_http_until(listener, std::future::pending()));
+    let result = within(client.call("echo", json!({ "message": "again" })).into_future()).await.unwrap();
+    assert_eq!(result.text(), "again");
+
+    // nothing of that kind, another revision, and an address somewhere else
+    let error =
+        within(Client::builder().http_sse().connect(format!("http://{address}/mcp"))).await.unwrap_err();
+    assert!(matches!(error, Error::Http { .. } | Error::Invalid { .. }), "{error:?}");
+    let modern = Client::builder().http_sse().revision(Revision::V2026_07_28);
+    assert!(matches!(within(modern.connect(&url)).await, Err(Error::Unsupported { .. })));
+    let (elsewhere, _) = serve(|_| {
+        let event = "event: endpoint\ndata: http://other.invalid/messages\n\n";
+        response(200, &[("content-type", "text/event-stream")], event)
+    })
+    .await;
+    let error = within(Client::builder().http_sse().connect(elsewhere)).await.unwrap_err();
+    assert!(matches!(&error, Error::Invalid { what } if what.contains("origin")), "{error:?}");
+}
+
+/// Waits until the client has seen the end of its connection.
+async fn until_closed(client: &Client) {
+    within(async {
+        while client.ping().await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}

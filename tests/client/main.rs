@@ -8,6 +8,9 @@ mod http;
 mod negotiation;
 mod oauth;
 mod processes;
+mod programs;
+mod soak;
+mod tls;
 mod typed;
 mod using;
 

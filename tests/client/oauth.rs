@@ -28,6 +28,11 @@ struct Issuer {
     /// Uses of a refresh token that had been used.
     reused: AtomicUsize,
     refuses_refresh: AtomicUsize,
+    /// How many requests an access token is good for; zero is no limit.
+    lifetime: AtomicUsize,
+    used: AtomicUsize,
+    /// Assertions of workloads.
+    assertions: Mutex<Vec<String>>,
     state: Mutex<Vec<String>>,
 }
 
@@ -42,6 +47,7 @@ fn reply(status: u16, headers: &[(&str, String)], body: &Value) -> Response<Body
 impl Issuer {
     fn grant(&self) -> Response<Body> {
         let number = self.current.fetch_add(1, Ordering::SeqCst) + 1;
+        self.used.store(0, Ordering::SeqCst);
         reply(
             200,
             &[],
@@ -60,6 +66,10 @@ impl Issuer {
             self.authorized.fetch_add(1, Ordering::SeqCst);
             return self.grant();
         }
+        if let Some(assertion) = value("assertion") {
+            self.assertions.lock().unwrap().push(assertion.to_owned());
+            return self.grant();
+        }
         let latest = format!("secret-refresh-{}", self.current.load(Ordering::SeqCst));
         if value("refresh_token") != Some(&latest) {
             self.reused.fetch_add(1, Ordering::SeqCst);
@@ -74,7 +84,10 @@ impl Issuer {
 
     fn mcp(&self, headers: &HeaderMap, body: &str) -> Response<Body> {
         let accepted = format!("Bearer secret-access-{}", self.current.load(Ordering::SeqCst));
-        if headers.get("authorization").is_none_or(|sent| *sent != *accepted) {
+        let lifetime = self.lifetime.load(Ordering::SeqCst);
+        let is_current = headers.get("authorization").is_some_and(|sent| *sent == *accepted);
+        let has_ended = lifetime > 0 && is_current && self.used.fetch_add(1, Ordering::SeqCst) >= lifetime;
+        if !is_current || has_ended {
             return reply(401, &[("www-authenticate", "Bearer scope=\"read\"".to_owned())], &json!({}));
         }
         let message: Value = serde_json::from_str(body).unwrap();
@@ -112,8 +125,10 @@ async fn serve() -> (Arc<Issuer>, String) {
         .route("/authorize", get(|RawQuery(query): RawQuery| async move {
             let query = query.unwrap();
             assert!(query.contains("code_challenge_method=S256") && query.contains("scope=read"), "{query}");
-            let state = query.split('&').find(|part| part.starts_with("state=")).unwrap().to_owned();
-            reply(302, &[("location", format!("http://localhost:1/callback?code=c&{state}"))], &json!({}))
+            let part = |name: &str| query.split('&').find_map(|part| part.strip_prefix(name)).unwrap().to_owned();
+            let redirect = part("redirect_uri=").replace("%3A", ":").replace("%2F", "/");
+            let state = part("state=");
+            reply(302, &[("location", format!("{redirect}?code=c&state={state}"))], &json!({}))
         }));
     let address = serve_router(app).await;
     (issuer, format!("http://{address}/mcp"))
@@ -219,4 +234,93 @@ async fn an_answer_of_another_request_is_refused_before_its_code_is_used() {
     let error = within(Client::builder().oauth(oauth).connect(url)).await.unwrap_err();
     assert!(error.to_string().contains("another request"), "{error}");
     assert_eq!(issuer.authorized.load(Ordering::SeqCst), 0);
+}
+
+/// What a browser does with a URL on this machine: it follows redirects.
+async fn browse(mut url: String) -> String {
+    loop {
+        let rest = url.strip_prefix("http://").expect("a URL of this machine");
+        let (host, path) = rest.split_at(rest.find('/').unwrap());
+        let request = mcp_tests::support::HttpRequest::new("GET").path(path);
+        let response = request.send(host.parse().unwrap()).await;
+        match response.header("location") {
+            Some(location) => url = location.to_owned(),
+            None => return format!("{} {}", response.status, response.text()),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_redirect_is_received_on_this_machine() {
+    let (issuer, url) = serve().await;
+    let shown = Arc::new(Mutex::new(Vec::new()));
+    let (pages, runtime) = (shown.clone(), tokio::runtime::Handle::current());
+    let oauth = OAuth::loopback(0, move |url| {
+        let (url, pages) = (url.to_owned(), pages.clone());
+        runtime.spawn(async move {
+            // a request of someone else, first
+            let callback = url.split('&').find_map(|part| part.strip_prefix("redirect_uri=")).unwrap();
+            let callback = callback.replace("%3A", ":").replace("%2F", "/");
+            let foreign = browse(format!("{callback}?code=stolen&state=guessed")).await;
+            let own = browse(url).await;
+            pages.lock().unwrap().extend([foreign, own]);
+        });
+    })
+    .unwrap();
+    let client = within(Client::builder().oauth(oauth).connect(&url)).await.unwrap();
+    assert!(client.call("t", json!({})).await.is_ok());
+    assert_eq!(issuer.authorized.load(Ordering::SeqCst), 1);
+    super::until(|| shown.lock().unwrap().len() == 2).await;
+    let shown = shown.lock().unwrap();
+    assert!(shown[0].starts_with("404") && shown[1].starts_with("200 You can close"), "{shown:?}");
+}
+
+#[tokio::test]
+async fn the_token_of_a_workload_is_read_from_its_file_each_time() {
+    let folder = Folder::new("workload");
+    let (issuer, url) = serve().await;
+    let file = folder.0.join("token");
+    std::fs::write(&file, "platform-token-1\n").unwrap();
+    let connect =
+        || within(Client::builder().oauth(OAuth::workload_identity_file("me", &file)).connect(&url));
+    connect().await.unwrap();
+    std::fs::write(&file, "platform-token-2").unwrap();
+    connect().await.unwrap();
+    assert_eq!(*issuer.assertions.lock().unwrap(), ["platform-token-1", "platform-token-2"]);
+    std::fs::remove_file(&file).unwrap();
+    let error = connect().await.unwrap_err();
+    assert!(matches!(&error, Error::Handler { .. }) && !error.to_string().contains("token-"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_share_a_rotating_refresh_token() {
+    let folder = Folder::new("processes");
+    let (issuer, url) = serve().await;
+    drop(connect(&url, folder.tokens()).await.unwrap());
+    // both begin with an access token that has ended
+    let mut kept = folder.tokens().load(&url).unwrap().unwrap();
+    kept["renew_at"] = 1.into();
+    folder.tokens().save(&url, &kept).unwrap();
+    // tokens end while they are used: each of these is renewed by one of the calls of both processes, of which a hundred
+    // are in progress at once
+    issuer.lifetime.store(130, Ordering::SeqCst);
+    let programs: Vec<_> = (0..2)
+        .map(|_| {
+            let mut command = super::programs::program("tokens");
+            command.env("MCP_TESTS_URL", &url).env("MCP_TESTS_ROUNDS", "4");
+            command.env("MCP_TESTS_TOKENS", folder.0.join("tokens.json"));
+            let limit = std::time::Duration::from_secs(60);
+            tokio::task::spawn_blocking(move || {
+                mcp_tests::external::child::run(&mut command, "", limit).unwrap()
+            })
+        })
+        .collect();
+    for program in programs {
+        let finished = program.await.unwrap();
+        assert!(finished.success, "{}\n{}", finished.stdout, finished.stderr);
+        assert!(finished.stderr.contains("all calls succeeded."), "{}", finished.stderr);
+    }
+    let count = |counter: &AtomicUsize| counter.load(Ordering::SeqCst);
+    assert_eq!((count(&issuer.authorized), count(&issuer.reused)), (1, 0));
+    assert!(count(&issuer.refreshed) >= 400 / 130, "{}", count(&issuer.refreshed));
 }

@@ -209,3 +209,28 @@ async fn dropped_calls_are_cancelled_there_and_forgotten_here() {
     let limited = client.call("hang", json!({})).timeout(Duration::from_millis(30));
     assert!(matches!(limited.await, Err(Error::Timeout { .. })));
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_signal_ends_a_program_after_what_it_has_started() {
+    use tokio::io::AsyncBufReadExt as _;
+    let mut command = tokio::process::Command::from(super::programs::program("signal"));
+    command.stderr(std::process::Stdio::piped()).stdout(std::process::Stdio::null()).kill_on_drop(true);
+    let mut child = command.spawn().unwrap();
+    let mut lines = tokio::io::BufReader::new(child.stderr.take().unwrap()).lines();
+    let children: Vec<u32> = within(async {
+        loop {
+            let line = lines.next_line().await.unwrap().expect("the program says what it has started");
+            if let Some(ids) = line.strip_prefix("children ") {
+                return ids.trim_end_matches('.').split(' ').map(|id| id.parse().unwrap()).collect();
+            }
+        }
+    })
+    .await;
+    assert!(children.len() == 2 && children.iter().all(|id| is_alive(*id)), "{children:?}");
+    let id = child.id().unwrap().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    let status = within(child.wait()).await.unwrap();
+    assert_eq!(status.code(), Some(128 + 15));
+    assert!(!children.iter().any(|id| is_alive(*id)), "{children:?}");
+}

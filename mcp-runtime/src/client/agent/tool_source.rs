@@ -162,7 +162,7 @@ impl ToolSource {
 /// Whether the connection has ended.
 fn is_closed(client: &Client) -> bool {
     match client.shared().connection() {
-        Ok(connection) => matches!(&*connection.link, ServerLink::Lines(link) if link.is_closed()),
+        Ok(connection) => matches!(&*connection.link, ServerLink::Stream(link) if link.is_closed()),
         Err(_) => true,
     }
 }

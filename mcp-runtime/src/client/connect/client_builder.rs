@@ -3,6 +3,7 @@
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
+use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 
 use super::{
     shared_client::SharedClient,
@@ -32,6 +33,9 @@ pub(in crate::client) struct ClientOptions {
     pub(in crate::client) probe_timeout: Duration,
     pub(in crate::client) max_message: usize,
     pub(in crate::client) respawn: bool,
+    pub(in crate::client) http_sse: bool,
+    /// Certificates of authorities in DER, besides those of the operating system.
+    pub(in crate::client) roots: Vec<CertificateDer<'static>>,
     pub(in crate::client) inherit_environment: bool,
     pub(in crate::client) environment: Vec<(String, String)>,
     pub(in crate::client) hook: Option<HeaderHook>,
@@ -67,6 +71,8 @@ impl ClientBuilder {
                 probe_timeout: Duration::from_secs(5),
                 max_message: 64 << 20,
                 respawn: false,
+                http_sse: false,
+                roots: Vec::new(),
                 inherit_environment: false,
                 environment: Vec::new(),
                 hook: None,
@@ -123,6 +129,23 @@ impl ClientBuilder {
     /// Starts a server's process again when a request finds it dead. The request that it died of is not repeated.
     pub fn respawn(mut self) -> Self {
         self.options.respawn = true;
+        self
+    }
+
+    /// Uses HTTP+SSE, the transport of 2024-11-05, with a URL: that of its event stream. Streamable HTTP, which has
+    /// replaced it, is what a URL means otherwise.
+    pub fn http_sse(mut self) -> Self {
+        self.options.http_sse = true;
+        self
+    }
+
+    /// Trusts these authorities as well, besides those of the operating system: certificates in PEM.
+    pub fn root_certificates(mut self, pem: &str) -> Self {
+        let roots: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
+        match roots {
+            Ok(roots) if !roots.is_empty() => self.options.roots.extend(roots),
+            _ => self.invalid = Some(Error::invalid("the root certificates are not in PEM")),
+        }
         self
     }
 

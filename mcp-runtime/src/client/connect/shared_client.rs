@@ -29,10 +29,10 @@ use crate::{
         Error,
         core::{RequestParams, protocol_meta},
         link::{
-            LinkError, ServerLink, child_process,
+            LinkError, ServerLink, child_process, event_link,
             http_link::HttpLink,
-            line_link::LineLink,
             outgoing::{OutgoingRequest, RawReply, notification_text},
+            stream_link::StreamLink,
         },
         receive::{
             change_stream::SubscriptionState,
@@ -75,6 +75,8 @@ pub(in crate::client) struct Connection {
 enum LinkSource {
     Command(Box<Command>),
     Url(String),
+    /// HTTP+SSE.
+    Events(String),
     Server(Server),
     /// Byte streams, which are open already.
     Once,
@@ -125,6 +127,7 @@ impl SharedClient {
                 command.envs(options.environment.iter().map(|(name, value)| (name, value)));
                 LinkSource::Command(Box::new(command))
             }
+            TargetKind::Url(url) if options.http_sse => LinkSource::Events(url),
             TargetKind::Url(url) => LinkSource::Url(url),
             TargetKind::Server(server) => LinkSource::Server(server),
             TargetKind::Streams(reader, writer) => {
@@ -194,8 +197,8 @@ impl SharedClient {
     ) -> Result<Connection, Error> {
         let key = self.source_key();
         let remembered = key.as_deref().and_then(negotiation::remembered);
-        let mut link = self.open_link(streams)?;
-        let agreed = match negotiation::negotiate(self, &link, remembered).await {
+        let mut link = self.open_link(streams).await?;
+        let agreed = match self.negotiate(&link, remembered).await {
             // servers that end when the first request is not `initialize`
             Err(Error::Closed { .. })
                 if matches!(self.source, LinkSource::Command(_))
@@ -203,7 +206,7 @@ impl SharedClient {
                     && remembered.is_none() =>
             {
                 link.close().await;
-                link = self.open_link(None)?;
+                link = self.open_link(None).await?;
                 negotiation::initialize(self, &link, Revision::LATEST_LEGACY).await
             }
             agreed => agreed,
@@ -221,33 +224,50 @@ impl SharedClient {
         Ok(Connection { link: Arc::new(link), revision, server, generation })
     }
 
+    async fn negotiate(&self, link: &ServerLink, remembered: Option<Revision>) -> Result<Agreement, Error> {
+        match (&self.source, self.options.revision) {
+            // the transport of a revision that has no other way
+            (LinkSource::Events(_), None) => {
+                negotiation::initialize(self, link, Revision::LATEST_LEGACY).await
+            }
+            (LinkSource::Events(_), Some(revision)) if revision.is_modern() => {
+                Err(Error::unsupported(format!("the revision `{revision}` over HTTP+SSE")))
+            }
+            _ => negotiation::negotiate(self, link, remembered).await,
+        }
+    }
+
     /// What the server is remembered by; `None` if it is not the same the next time.
     fn source_key(&self) -> Option<String> {
         match &self.source {
             LinkSource::Command(command) => Some(format!("{command:?}")),
             LinkSource::Url(url) => Some(url.clone()),
-            LinkSource::Server(_) | LinkSource::Once => None,
+            LinkSource::Events(_) | LinkSource::Server(_) | LinkSource::Once => None,
         }
     }
 
     /// The server's URL, if it has one.
     pub(in crate::client) fn url(&self) -> Option<&str> {
         match &self.source {
-            LinkSource::Url(url) => Some(url),
+            LinkSource::Url(url) | LinkSource::Events(url) => Some(url),
             LinkSource::Command(_) | LinkSource::Server(_) | LinkSource::Once => None,
         }
     }
 
-    fn open_link(&self, streams: Option<(BoxReader, BoxWriter)>) -> Result<ServerLink, Error> {
+    async fn open_link(&self, streams: Option<(BoxReader, BoxWriter)>) -> Result<ServerLink, Error> {
         let token = self.token.child_token();
         let (inbox, limit) = (self.inbox.clone(), self.options.max_message);
         Ok(match &self.source {
             LinkSource::Command(command) => {
                 let (process, stdout, stdin) =
                     child_process::spawn(command, self.options.inherit_environment, &token)?;
-                ServerLink::Lines(LineLink::new(stdout, stdin, Some(process), inbox, token, limit))
+                ServerLink::Stream(StreamLink::lines(stdout, stdin, Some(process), inbox, token, limit))
             }
             LinkSource::Url(url) => ServerLink::Http(HttpLink::new(url, &self.options, inbox, token)?),
+            LinkSource::Events(url) => {
+                let http = HttpLink::new(url, &self.options, inbox.clone(), token.clone())?;
+                ServerLink::Stream(event_link::open(http, inbox, token, limit).await?)
+            }
             LinkSource::Server(server) => {
                 let (ours, theirs) = tokio::io::duplex(IN_PROCESS_BUFFER);
                 let (server, ended) = (server.clone(), token.clone());
@@ -259,21 +279,27 @@ impl SharedClient {
                     }
                 });
                 let (reader, writer) = tokio::io::split(ours);
-                ServerLink::Lines(LineLink::new(reader, writer, None, inbox, token, limit))
+                ServerLink::Stream(StreamLink::lines(reader, writer, None, inbox, token, limit))
             }
             LinkSource::Once => {
                 let (reader, writer) =
                     streams.ok_or_else(|| Error::not_connected("the streams have ended"))?;
-                ServerLink::Lines(LineLink::new(reader, writer, None, inbox, token, limit))
+                ServerLink::Stream(StreamLink::lines(reader, writer, None, inbox, token, limit))
             }
         })
     }
 
-    /// The connection, after its process was started again if it is dead and that is wanted.
+    /// The connection, after it was opened again if it is dead and that is wanted.
     pub(in crate::client) async fn live_connection(&self) -> Result<Arc<Connection>, Error> {
         let connection = self.connection()?;
-        let is_dead = matches!(&*connection.link, ServerLink::Lines(link) if link.is_closed());
-        if is_dead && self.options.respawn && matches!(self.source, LinkSource::Command(_)) {
+        let is_dead = matches!(&*connection.link, ServerLink::Stream(link) if link.is_closed());
+        let reopens = match &self.source {
+            LinkSource::Command(_) => self.options.respawn,
+            // a session over HTTP that is lost is replaced
+            LinkSource::Events(_) => true,
+            LinkSource::Url(_) | LinkSource::Server(_) | LinkSource::Once => false,
+        };
+        if is_dead && reopens {
             return self.reconnect(&connection).await;
         }
         Ok(connection)
@@ -298,7 +324,7 @@ impl SharedClient {
                 let Agreement { revision, server } = agreed;
                 Connection { link: old.link.clone(), revision, server, generation }
             }
-            ServerLink::Lines(link) => {
+            ServerLink::Stream(link) => {
                 link.close().await;
                 let lived = state.started.map_or(STABLE, |started| started.elapsed());
                 state.pause = if lived >= STABLE {

@@ -11,14 +11,16 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use reqwest::{Method, Response, Url, redirect::Policy};
+use rustls::{ClientConfig, pki_types::CertificateDer};
+use rustls_platform_verifier::Verifier;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     LinkError,
     event_stream::EventStreamParser,
-    line_link::parse_error,
     outgoing::{OutgoingRequest, RawReply, cancelled_text},
+    stream_link::parse_error,
 };
 #[cfg(feature = "client-oauth")]
 use crate::client::oauth::{Authorizer, Challenge};
@@ -84,19 +86,22 @@ impl std::fmt::Debug for HttpLink {
     }
 }
 
-/// The TLS configuration of all clients: roots of the operating system, which takes a while to read.
-pub(in crate::client) fn tls() -> Result<rustls::ClientConfig, Error> {
-    use rustls_platform_verifier::BuilderVerifierExt as _;
-    static TLS: OnceLock<Result<rustls::ClientConfig, String>> = OnceLock::new();
-    let config = TLS.get_or_init(|| {
-        // a provider of its own: the program may have installed another, or none
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = rustls::ClientConfig::builder_with_provider(provider);
-        let builder = builder.with_safe_default_protocol_versions().map_err(|error| error.to_string())?;
-        let builder = builder.with_platform_verifier().map_err(|error| error.to_string())?;
-        Ok(builder.with_no_client_auth())
-    });
-    config.clone().map_err(|error| Error::not_connected(format!("no TLS: {error}")))
+/// The TLS configuration of all clients: roots of the operating system, which takes a while to read, and these.
+pub(in crate::client) fn tls(roots: &[CertificateDer<'static>]) -> Result<ClientConfig, Error> {
+    static TLS: OnceLock<Result<ClientConfig, String>> = OnceLock::new();
+    let config = if roots.is_empty() { TLS.get_or_init(|| tls_with(&[])).clone() } else { tls_with(roots) };
+    config.map_err(|error| Error::not_connected(format!("no TLS: {error}")))
+}
+
+fn tls_with(roots: &[CertificateDer<'static>]) -> Result<ClientConfig, String> {
+    // a provider of its own: the program may have installed another, or none
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier = Verifier::new_with_extra_roots(roots.iter().cloned(), provider.clone());
+    let verifier = verifier.map_err(|error| error.to_string())?;
+    let builder = ClientConfig::builder_with_provider(provider);
+    let builder = builder.with_safe_default_protocol_versions().map_err(|error| error.to_string())?;
+    // "dangerous" is any verifier that is not rustls' own
+    Ok(builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth())
 }
 
 impl HttpLink {
@@ -131,7 +136,7 @@ impl HttpLink {
             }
         });
         let mut builder = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls()?)
+            .tls_backend_preconfigured(tls(&options.roots)?)
             .redirect(same_origin)
             .connect_timeout(CONNECT_TIMEOUT);
         if is_loopback(&parsed) {
@@ -145,7 +150,7 @@ impl HttpLink {
             hook: options.hook.clone(),
             #[cfg(feature = "client-oauth")]
             authorizer: match &options.oauth {
-                Some(oauth) => Some(Authorizer::new(oauth.clone(), url)?),
+                Some(oauth) => Some(Authorizer::new(oauth.clone(), url, &options.roots)?),
                 None => None,
             },
             inbox,
@@ -175,7 +180,31 @@ impl HttpLink {
     }
 
     pub(in crate::client) async fn notify(&self, text: Vec<u8>) -> Result<(), Error> {
-        self.0.post_message(text).await
+        self.post_to(&self.0.url, text).await
+    }
+
+    pub(super) fn url(&self) -> &Url {
+        &self.0.url
+    }
+
+    /// Posts a message that gets no reply of its own.
+    pub(super) async fn post_to(&self, url: &Url, text: Vec<u8>) -> Result<(), Error> {
+        self.0.post_message(url, text).await
+    }
+
+    /// Opens the event stream at the URL.
+    ///
+    /// # Errors
+    /// The server refuses, or has something else there.
+    pub(super) async fn open_events(&self) -> Result<Response, Error> {
+        let response = self.0.get(None).await?;
+        if !response.status().is_success() {
+            return Err(self.0.failure(response).await.0);
+        }
+        if !is_type(&response, "text/event-stream") {
+            return Err(Error::invalid("what is at the URL is not an event stream"));
+        }
+        Ok(response)
     }
 
     /// Uses a legacy revision from now on.
@@ -233,7 +262,7 @@ impl Responder for HttpShared {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
             tokio::select! {
-                sent = self.post_message(message) => {
+                sent = self.post_message(&self.url, message) => {
                     if let Err(error) = sent {
                         tracing::debug!(%error, "a message was not accepted by the server");
                     }
@@ -281,8 +310,8 @@ impl HttpShared {
         Ok(headers)
     }
 
-    async fn post(&self, body: Vec<u8>, headers: HeaderMap) -> Result<Response, Error> {
-        let request = self.http.request(Method::POST, self.url.clone());
+    async fn post(&self, url: &Url, body: Vec<u8>, headers: HeaderMap) -> Result<Response, Error> {
+        let request = self.http.request(Method::POST, url.clone());
         let request = request
             .header(header::CONTENT_TYPE, "application/json")
             .header(header::ACCEPT, BOTH_TYPES)
@@ -330,8 +359,8 @@ impl HttpShared {
     }
 
     /// Posts a notification or a response.
-    async fn post_message(&self, text: Vec<u8>) -> Result<(), Error> {
-        let response = self.post(text, self.headers()).await?;
+    async fn post_message(&self, url: &Url, text: Vec<u8>) -> Result<(), Error> {
+        let response = self.post(url, text, self.headers()).await?;
         if response.status().is_success() { Ok(()) } else { Err(self.failure(response).await.0) }
     }
 
@@ -343,7 +372,7 @@ impl HttpShared {
         let sent_session = headers.contains_key(SESSION_ID);
         let mut attempt = 1;
         let response = loop {
-            let response = self.post(request.body.clone(), headers.clone()).await?;
+            let response = self.post(&self.url, request.body.clone(), headers.clone()).await?;
             match retry_after(&response).filter(|_| attempt < MAX_ATTEMPTS) {
                 Some(pause) => sleep(pause).await,
                 None => break response,

@@ -1,41 +1,42 @@
 //! Links to servers: each moves messages by its own rules, and hands what is not a response to the inbox.
 
 pub(super) mod child_process;
+pub(super) mod event_link;
 pub(super) mod event_stream;
 pub(super) mod http_link;
-pub(super) mod line_link;
 pub(super) mod outgoing;
+pub(super) mod stream_link;
 
 use super::Error;
 use http_link::HttpLink;
-use line_link::LineLink;
 use outgoing::{OutgoingRequest, RawReply};
+use stream_link::StreamLink;
 
 /// The transport of a connection.
 #[derive(Debug)]
 pub(super) enum ServerLink {
-    Lines(LineLink),
+    Stream(StreamLink),
     Http(HttpLink),
 }
 
 impl ServerLink {
     pub(super) async fn request(&self, request: OutgoingRequest) -> Result<RawReply, LinkError> {
         match self {
-            Self::Lines(link) => Ok(link.request(request).await?),
+            Self::Stream(link) => Ok(link.request(request).await?),
             Self::Http(link) => link.request(request).await,
         }
     }
 
     pub(super) async fn notify(&self, text: Vec<u8>) -> Result<(), Error> {
         match self {
-            Self::Lines(link) => link.notify(text).await,
+            Self::Stream(link) => link.notify(text).await,
             Self::Http(link) => link.notify(text).await,
         }
     }
 
     pub(super) async fn close(&self) {
         match self {
-            Self::Lines(link) => link.close().await,
+            Self::Stream(link) => link.close().await,
             Self::Http(link) => link.close().await,
         }
     }

@@ -13,12 +13,13 @@ use base64::{
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::Url;
+use rustls::pki_types::CertificateDer;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    ClientSecret, EnterpriseIdp, Grant, OAuth,
+    ClientSecret, EnterpriseIdp, FrontEnd, Grant, OAuth,
     metadata::{
         ResourceMetadata, ServerMetadata, http_client, own_server_metadata, resource_metadata, safe_url,
         server_metadata,
@@ -117,14 +118,18 @@ impl fmt::Debug for Authorizer {
 }
 
 impl Authorizer {
-    pub(in crate::client) fn new(oauth: OAuth, server: &str) -> Result<Self, Error> {
+    pub(in crate::client) fn new(
+        oauth: OAuth,
+        server: &str,
+        roots: &[CertificateDer<'static>],
+    ) -> Result<Self, Error> {
         let server: Url = server.parse().map_err(|_| Error::invalid(format!("`{server}` is not a URL")))?;
         let kept = oauth.store.load(server.as_str()).map_err(|error| store_error(&error))?;
         let kept = kept.and_then(|kept| serde_json::from_value(kept).ok()).unwrap_or_default();
         Ok(Self {
             oauth,
             server,
-            http: http_client()?,
+            http: http_client(roots)?,
             kept: tokio::sync::Mutex::new(kept),
             authorizations: AtomicU64::new(0),
         })
@@ -392,7 +397,7 @@ impl Authorizer {
     /// Sends the user to the authorization server, and checks the answer before its code is used.
     async fn authorization_code(
         &self,
-        visit: &crate::client::receive::handlers::AsyncHandler<String, Result<String, String>>,
+        front_end: &FrontEnd,
         server: &ServerMetadata,
         client: &KeptClient,
         resource: &str,
@@ -422,9 +427,13 @@ impl Authorizer {
                 query.append_pair("scope", &scopes.join(" "));
             }
         }
-        let answer = visit(url.into())
-            .await
-            .map_err(|message| Error::Handler { method: "authorization".to_owned(), message })?;
+        let answer = match front_end {
+            FrontEnd::User(visit) => visit(url.into()).await,
+            FrontEnd::None => fetch_redirect(&self.http, url.as_str()).await,
+            FrontEnd::Loopback(listener) => listener.visit(&url, &state).await,
+        };
+        let answer =
+            answer.map_err(|message| Error::Handler { method: "authorization".to_owned(), message })?;
         let answer: Url =
             answer.parse().map_err(|_| Error::invalid("the user was not redirected to a URL"))?;
         let parameter = |name: &str| {
@@ -596,9 +605,8 @@ fn store_error(error: &std::io::Error) -> Error {
 }
 
 /// Visits a URL without a user: the authorization server redirects at once.
-pub(super) async fn fetch_redirect(url: String) -> Result<String, String> {
-    let http = http_client().map_err(|error| error.to_string())?;
-    let response = http.get(&url).send().await.map_err(|error| error.without_url().to_string())?;
+async fn fetch_redirect(http: &reqwest::Client, url: &str) -> Result<String, String> {
+    let response = http.get(url).send().await.map_err(|error| error.without_url().to_string())?;
     let location = response.headers().get("location").and_then(|value| value.to_str().ok());
     location.map(str::to_owned).ok_or_else(|| "the authorization server did not redirect".to_owned())
 }

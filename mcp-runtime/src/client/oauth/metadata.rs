@@ -2,6 +2,7 @@
 //! must be `https:`, or of this machine.
 
 use reqwest::Url;
+use rustls::pki_types::CertificateDer;
 use serde::{Deserialize, de::DeserializeOwned};
 
 use crate::client::Error;
@@ -43,9 +44,9 @@ fn published() -> bool {
 }
 
 /// The client for requests to authorization servers.
-pub(super) fn http_client() -> Result<reqwest::Client, Error> {
+pub(super) fn http_client(roots: &[CertificateDer<'static>]) -> Result<reqwest::Client, Error> {
     let builder = reqwest::Client::builder()
-        .tls_backend_preconfigured(crate::client::link::http_link::tls()?)
+        .tls_backend_preconfigured(crate::client::link::http_link::tls(roots)?)
         .redirect(reqwest::redirect::Policy::none())
         .timeout(std::time::Duration::from_secs(30));
     builder.build().map_err(Error::not_connected)

@@ -8,12 +8,14 @@
 
 mod authorizer;
 mod jwt;
+mod loopback_listener;
 mod metadata;
 mod token_store;
 
-use std::{fmt, future::Future, sync::Arc};
+use std::{fmt, future::Future, path::PathBuf, sync::Arc};
 
 pub(super) use authorizer::{Authorizer, Challenge};
+use loopback_listener::LoopbackListener;
 pub use token_store::{FileTokens, MemoryTokens, TokenStore};
 
 use super::receive::handlers::{AsyncHandler, async_handler};
@@ -35,11 +37,22 @@ pub struct OAuth {
 #[derive(Clone)]
 enum Grant {
     /// The user decides, in a browser.
-    AuthorizationCode(AsyncHandler<String, Result<String, String>>),
+    AuthorizationCode(FrontEnd),
     ClientCredentials,
     /// A token of another issuer is exchanged.
     JwtBearer(AsyncHandler<(), Result<String, String>>),
     Enterprise(EnterpriseIdp),
+}
+
+/// Who visits the authorization server.
+#[derive(Clone)]
+enum FrontEnd {
+    /// The program shows the URL, and returns the one that the user was redirected to.
+    User(AsyncHandler<String, Result<String, String>>),
+    /// The program shows the URL, and the redirect comes to this machine.
+    Loopback(Arc<LoopbackListener>),
+    /// The authorization server redirects at once.
+    None,
 }
 
 /// The identity provider of an enterprise, which decides for its users.
@@ -91,12 +104,39 @@ impl OAuth {
         F: Fn(String) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<String, String>> + Send + 'static,
     {
-        Self { redirect_uri: redirect_uri.into(), ..Self::of(Grant::AuthorizationCode(async_handler(visit))) }
+        let front_end = FrontEnd::User(async_handler(visit));
+        Self { redirect_uri: redirect_uri.into(), ..Self::of(Grant::AuthorizationCode(front_end)) }
+    }
+
+    /// The user authorizes the client in a browser on this machine: `show` gets the URL, to open or to print it, and the
+    /// redirect comes to a listener on 127.0.0.1, which this holds for as long as it lives. The user has five minutes.
+    ///
+    /// Port 0 is any free port, which suits authorization servers that ignore the port of loopback addresses
+    /// ([RFC 8252](https://www.rfc-editor.org/rfc/rfc8252#section-7.3)) and clients that register themselves; others need
+    /// the port that they know the client by.
+    ///
+    /// ```no_run
+    /// use mcp_runtime::client::{Client, OAuth};
+    ///
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let oauth = OAuth::loopback(0, |url| eprintln!("visit {url}"))?.name("My client");
+    /// let server = Client::builder().oauth(oauth).connect("https://example.com/mcp").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The port is in use.
+    pub fn loopback(port: u16, show: impl Fn(&str) + Send + Sync + 'static) -> std::io::Result<Self> {
+        let listener = LoopbackListener::bind(port, show)?;
+        let redirect_uri = listener.redirect_uri();
+        let front_end = FrontEnd::Loopback(Arc::new(listener));
+        Ok(Self { redirect_uri, ..Self::of(Grant::AuthorizationCode(front_end)) })
     }
 
     /// The authorization server decides without a user: the client fetches the URL itself, and expects a redirect.
     pub fn headless(redirect_uri: impl Into<String>) -> Self {
-        Self::authorization_code(redirect_uri, authorizer::fetch_redirect)
+        Self { redirect_uri: redirect_uri.into(), ..Self::of(Grant::AuthorizationCode(FrontEnd::None)) }
     }
 
     /// The client acts for itself, with a secret.
@@ -124,6 +164,20 @@ impl OAuth {
     {
         let registered = RegisteredClient { issuer: None, id: id.into(), secret: ClientSecret::None };
         Self { registered: Some(registered), ..Self::of(Grant::JwtBearer(async_handler(move |()| token()))) }
+    }
+
+    /// The client exchanges the token in a file, which its platform replaces from time to time: it is read each time.
+    pub fn workload_identity_file(id: impl Into<String>, path: impl Into<PathBuf>) -> Self {
+        let path = Arc::new(path.into());
+        Self::workload_identity(id, move || {
+            let path = path.clone();
+            async move {
+                let read = tokio::task::spawn_blocking(move || std::fs::read_to_string(&*path)).await;
+                // the error of a file names neither its path nor what is in it
+                let text = read.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+                Ok(text.trim().to_owned())
+            }
+        })
     }
 
     /// An enterprise's identity provider decides: the user's id token is exchanged there for a grant. Give the client's

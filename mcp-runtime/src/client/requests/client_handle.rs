@@ -140,7 +140,7 @@ impl Client {
     #[must_use]
     pub fn process_id(&self) -> Option<u32> {
         match &*self.shared().connection().ok()?.link {
-            ServerLink::Lines(link) => link.process.as_ref()?.id,
+            ServerLink::Stream(link) => link.process.as_ref()?.id,
             ServerLink::Http(_) => None,
         }
     }
@@ -150,7 +150,7 @@ impl Client {
     pub fn stderr(&self) -> String {
         let Ok(connection) = self.shared().connection() else { return String::new() };
         match &*connection.link {
-            ServerLink::Lines(link) => {
+            ServerLink::Stream(link) => {
                 link.process.as_ref().map(|process| process.stderr()).unwrap_or_default()
             }
             ServerLink::Http(_) => String::new(),

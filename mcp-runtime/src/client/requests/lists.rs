@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::{Value, json};
 use tokio::time::{Duration, Instant};
 
-use super::listed_items::ToolInfo;
+use super::{listed_items::ToolInfo, read_cache::Caller};
 use crate::client::{
     Error,
     connect::shared_client::{CallOptions, Connection, SharedClient},
@@ -14,16 +14,20 @@ use crate::client::{
     receive::{handlers::ChangeEvent, inbox::Stale},
 };
 
+/// Callers whose lists are kept.
+const MAX_CALLERS: usize = 16;
+
 /// The lists that are kept.
 #[derive(Default)]
 pub(in crate::client) struct ListCaches {
-    /// One flight for each list.
-    slots: [tokio::sync::Mutex<Option<KeptList>>; 4],
+    /// By caller, since a server may show each its own; the last used is the last. One flight for each list.
+    slots: [tokio::sync::Mutex<Vec<KeptList>>; 4],
     /// Count the changes that the server has reported.
     epochs: [AtomicU64; 4],
 }
 
 struct KeptList {
+    caller: Caller,
     entries: Vec<Value>,
     /// `None`: until the server reports a change.
     until: Option<Instant>,
@@ -66,10 +70,15 @@ impl SharedClient {
         require(&connection, kind.capability())?;
         let mut slot = self.lists.slots[kind as usize].lock().await;
         let epoch = self.lists.epochs[kind as usize].load(Ordering::SeqCst);
-        if let Some(kept) = slot.as_ref().filter(|kept| kept.epoch == epoch && !refresh)
-            && kept.until.is_none_or(|until| Instant::now() < until)
-        {
-            return Ok(kept.entries.clone());
+        let caller = self.caller();
+        if let Some(at) = slot.iter().position(|kept| kept.caller == caller) {
+            let kept = slot.remove(at);
+            let is_fresh = kept.epoch == epoch && kept.until.is_none_or(|until| Instant::now() < until);
+            if is_fresh && !refresh {
+                let entries = kept.entries.clone();
+                slot.push(kept);
+                return Ok(entries);
+            }
         }
         let (mut entries, ttl) = self.fetch(kind, options).await?;
         if kind == ListedKind::Tools {
@@ -80,7 +89,13 @@ impl SharedClient {
             None if reports_changes(&connection, kind) => None,
             None => Some(Instant::now()),
         };
-        *slot = Some(KeptList { entries: entries.clone(), until, epoch });
+        // the caller may have changed in between, and the list may be the new one's
+        if self.caller() == caller {
+            if slot.len() == MAX_CALLERS {
+                slot.remove(0);
+            }
+            slot.push(KeptList { caller, entries: entries.clone(), until, epoch });
+        }
         Ok(entries)
     }
 
@@ -121,7 +136,7 @@ impl SharedClient {
 /// Whether the server says when this list changes, over a connection on which it can.
 fn reports_changes(connection: &Connection, kind: ListedKind) -> bool {
     let declared = connection.server.capabilities.get(kind.capability()).and_then(|c| c.get("listChanged"));
-    let can_hear = matches!(&*connection.link, ServerLink::Lines(_)) && !connection.revision.is_modern();
+    let can_hear = matches!(&*connection.link, ServerLink::Stream(_)) && !connection.revision.is_modern();
     declared == Some(&json!(true)) && can_hear
 }
 

@@ -45,12 +45,12 @@ impl Default for ReadCacheBounds {
 }
 
 /// For whom a result was made: a digest of what the client sends about its caller.
-type ReadCaller = [u8; 32];
+pub(super) type Caller = [u8; 32];
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct ReadKey {
     /// `None` for results that the server calls public.
-    principal: Option<ReadCaller>,
+    principal: Option<Caller>,
     uri: String,
 }
 
@@ -124,7 +124,7 @@ impl ReadCache {
     }
 
     /// What is kept for this caller, or for all; `fallback` is how long what has no lifetime of its own may be used.
-    fn get(&self, principal: ReadCaller, uri: &str, fallback: Option<Duration>) -> Option<Arc<str>> {
+    fn get(&self, principal: Caller, uri: &str, fallback: Option<Duration>) -> Option<Arc<str>> {
         let mut state = self.state.lock();
         state.uses += 1;
         let now = state.uses;
@@ -143,7 +143,7 @@ impl ReadCache {
     }
 
     /// The read of a URI that is in progress, or a new one if there is none or it must be `new`.
-    fn join(&self, principal: ReadCaller, uri: &str, new: bool) -> FlightSeat<'_> {
+    fn join(&self, principal: Caller, uri: &str, new: bool) -> FlightSeat<'_> {
         let key = ReadKey { principal: Some(principal), uri: uri.to_owned() };
         let mut state = self.state.lock();
         if new {
@@ -231,7 +231,7 @@ impl SharedClient {
             let (json, _) = self.read_from_server(uri, options).await?;
             return Ok((json, ReadFrom::Server));
         }
-        let principal = self.principal();
+        let principal = self.caller();
         if !refresh && let Some(json) = self.reads.get(principal, uri, fallback) {
             return Ok((json, ReadFrom::Cache));
         }
@@ -249,7 +249,7 @@ impl SharedClient {
             Ok((json, false)) => {
                 *landed = Some(Ok(json.clone()));
                 // a caller that changed in between may be the one that the result is for
-                if self.principal() == principal {
+                if self.caller() == principal {
                     self.reads.land(&seat, json, received, fallback);
                 }
             }
@@ -270,7 +270,7 @@ impl SharedClient {
 
     /// The caller, as far as the server can tell callers apart: by the headers that the program sends, and by the user who
     /// has authorized the client.
-    fn principal(&self) -> ReadCaller {
+    pub(super) fn caller(&self) -> Caller {
         let authorizations = match self.connection().as_deref().map(|connection| &*connection.link) {
             Ok(ServerLink::Http(link)) => link.authorizations(),
             _ => 0,
@@ -278,7 +278,7 @@ impl SharedClient {
         let mut headers = HeaderMap::new();
         match &self.options.hook {
             Some(hook) => hook(&mut headers),
-            None if authorizations == 0 => return ReadCaller::default(),
+            None if authorizations == 0 => return Caller::default(),
             None => {}
         }
         let mut pairs: Vec<_> = headers
@@ -303,15 +303,15 @@ impl SharedClient {
 mod tests {
     use super::*;
 
-    const ADA: ReadCaller = [1; 32];
-    const BEN: ReadCaller = [2; 32];
+    const ADA: Caller = [1; 32];
+    const BEN: Caller = [2; 32];
     const HOUR: Option<Duration> = Some(Duration::from_secs(3600));
 
     fn cache(entries: usize, bytes: usize) -> ReadCache {
         ReadCache::new(ReadCacheBounds { entries, bytes })
     }
 
-    fn keep(cache: &ReadCache, principal: ReadCaller, uri: &str, json: &str) {
+    fn keep(cache: &ReadCache, principal: Caller, uri: &str, json: &str) {
         let seat = cache.join(principal, uri, false);
         cache.land(&seat, &json.into(), Instant::now(), None);
     }

@@ -12,7 +12,7 @@ use crate::client::{
     CallResult, Error,
     connect::shared_client::{CallOptions, SharedClient, params},
     core::RequestParams,
-    link::line_link::parse_error,
+    link::stream_link::parse_error,
 };
 
 const DEFAULT_POLL_INTERVAL: Duration = Duration::from_secs(1);

@@ -1,5 +1,5 @@
-//! A server at the other end of two byte streams, one message per line: its requests in flight, each answered once, or
-//! failed when the streams end. Dropping a request notifies the server that it is cancelled.
+//! A server at the other end of two streams, such as the lines of a process: its requests in flight, each answered once,
+//! or failed when the streams end. Dropping a request notifies the server that it is cancelled.
 
 use std::{collections::HashMap, io, sync::Arc};
 
@@ -26,16 +26,16 @@ use crate::{
 /// Messages that wait to be written; senders wait for room.
 const WRITE_QUEUE: usize = 256;
 
-/// A connection over byte streams; its tasks end with `token`.
+/// A connection over two streams; its tasks end with `token`.
 #[derive(Debug)]
-pub(in crate::client) struct LineLink {
-    shared: Arc<LineShared>,
+pub(in crate::client) struct StreamLink {
+    shared: Arc<StreamShared>,
     token: CancellationToken,
     pub(in crate::client) process: Option<ChildHandle>,
 }
 
 #[derive(Debug)]
-struct LineShared {
+struct StreamShared {
     outgoing: mpsc::Sender<Vec<u8>>,
     requests: Mutex<RequestTable>,
 }
@@ -47,8 +47,15 @@ struct RequestTable {
     closed: Option<Error>,
 }
 
-impl LineLink {
-    pub(in crate::client) fn new<R, W>(
+/// What comes from the server, and goes to those who wait for it.
+pub(super) struct Received {
+    shared: Arc<StreamShared>,
+    inbox: Arc<Inbox>,
+}
+
+impl StreamLink {
+    /// A connection over byte streams, with one message per line.
+    pub(in crate::client) fn lines<R, W>(
         reader: R,
         writer: W,
         process: Option<ChildHandle>,
@@ -60,18 +67,38 @@ impl LineLink {
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
+        let ended = token.clone();
+        Self::new(
+            process,
+            inbox,
+            token,
+            |queue, _| write(writer, queue, ended),
+            move |received| read(reader, received, max_message),
+        )
+    }
+
+    /// A connection that `write` empties the queue of, and that `read` reads until its end.
+    pub(super) fn new<R: Future<Output = ()> + Send + 'static, W: Future<Output = ()> + Send + 'static>(
+        process: Option<ChildHandle>,
+        inbox: Arc<Inbox>,
+        token: CancellationToken,
+        write: impl FnOnce(mpsc::Receiver<Vec<u8>>, Received) -> W,
+        read: impl FnOnce(Received) -> R,
+    ) -> Self {
         let (outgoing, queue) = mpsc::channel(WRITE_QUEUE);
-        let shared = Arc::new(LineShared { outgoing, requests: Mutex::default() });
-        tokio::spawn(write(writer, queue, token.clone()));
+        let shared = Arc::new(StreamShared { outgoing, requests: Mutex::default() });
+        let received = || Received { shared: shared.clone(), inbox: inbox.clone() };
+        tokio::spawn(write(queue, received()));
+        let reading = read(received());
         let (of_reader, ended, handle) = (shared.clone(), token.clone(), process.clone());
         tokio::spawn(async move {
             tokio::select! {
-                () = read(reader, &of_reader, &inbox, max_message) => {}
+                () = reading => {}
                 () = ended.cancelled() => {}
             }
             let error = match &handle {
                 Some(handle) => handle.closed_error().await,
-                None => Error::Closed { status: None, stderr: String::new() },
+                None => closed(),
             };
             of_reader.fail_all(&error);
             inbox.abort_requests();
@@ -135,7 +162,7 @@ fn closed() -> Error {
 
 /// Removes a request that was given up, and notifies the server.
 struct CancelOnDrop {
-    shared: Arc<LineShared>,
+    shared: Arc<StreamShared>,
     id: u64,
     notify: bool,
 }
@@ -149,7 +176,7 @@ impl Drop for CancelOnDrop {
     }
 }
 
-impl LineShared {
+impl StreamShared {
     fn deliver(&self, id: u64, reply: RawReply) {
         let waiting = self.requests.lock().waiting.remove(&id);
         if let Some(waiting) = waiting {
@@ -169,6 +196,14 @@ impl LineShared {
         }
     }
 
+    fn fail(&self, id: u64, error: Error) {
+        let waiting = self.requests.lock().waiting.remove(&id);
+        if let Some(waiting) = waiting {
+            // dropped concurrently
+            let _dropped = waiting.send(Err(error));
+        }
+    }
+
     fn fail_waiting(&self, error: &Error) {
         let waiting = std::mem::take(&mut self.requests.lock().waiting);
         for sender in waiting.into_values() {
@@ -177,7 +212,7 @@ impl LineShared {
     }
 }
 
-impl Responder for LineShared {
+impl Responder for StreamShared {
     fn respond(self: Arc<Self>, message: Vec<u8>) {
         if let Err(mpsc::error::TrySendError::Full(message)) = self.outgoing.try_send(message)
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
@@ -211,12 +246,7 @@ async fn write<W: AsyncWrite + Unpin>(
     let _closed = writer.shutdown().await;
 }
 
-async fn read<R: AsyncRead + Unpin>(
-    mut reader: R,
-    shared: &Arc<LineShared>,
-    inbox: &Arc<Inbox>,
-    max_message: usize,
-) {
+async fn read<R: AsyncRead + Unpin>(mut reader: R, received: Received, max_message: usize) {
     let mut lines = LineBuffer::new(max_message);
     loop {
         match reader.read(lines.spare_capacity()).await {
@@ -224,37 +254,49 @@ async fn read<R: AsyncRead + Unpin>(
             Ok(bytes) => lines.advance(bytes),
         }
         while let Some(line) = lines.next_line() {
-            take(line, &lines, shared, inbox, max_message);
+            received.take_line(line, &lines, max_message);
         }
     }
     if let Some(line) = lines.last_line() {
-        take(line, &lines, shared, inbox, max_message);
+        received.take_line(line, &lines, max_message);
     }
 }
 
-fn take(line: Line, lines: &LineBuffer, shared: &Arc<LineShared>, inbox: &Arc<Inbox>, max_message: usize) {
-    match line {
-        // what it responds to is not known: it was not kept
-        Line::TooLong => shared.fail_waiting(&Error::TooLarge { limit: max_message }),
-        Line::Text(range) => receive(lines.text(range), shared, inbox),
+impl Received {
+    fn take_line(&self, line: Line, lines: &LineBuffer, max_message: usize) {
+        match line {
+            // what it responds to is not known: it was not kept
+            Line::TooLong => self.fail_waiting(&Error::TooLarge { limit: max_message }),
+            Line::Text(range) => self.take(lines.text(range)),
+        }
     }
-}
 
-/// Takes one message; text that is not a message is ignored, for some servers log to stdout.
-fn receive(text: &[u8], shared: &Arc<LineShared>, inbox: &Arc<Inbox>) {
-    match parse(text) {
-        Ok(message) if message.is_response() => {
-            let id = message.id().and_then(|id| id.trim_matches('"').parse().ok());
-            if let (Some(id), Some(response)) = (id, message.response()) {
-                shared.deliver(id, response.map(str::to_owned).map_err(parse_error));
+    /// Takes one message; text that is not a message is ignored, for some servers log to stdout.
+    pub(super) fn take(&self, text: &[u8]) {
+        match parse(text) {
+            Ok(message) if message.is_response() => {
+                let id = message.id().and_then(|id| id.trim_matches('"').parse().ok());
+                if let (Some(id), Some(response)) = (id, message.response()) {
+                    self.shared.deliver(id, response.map(str::to_owned).map_err(parse_error));
+                }
             }
-        }
-        Ok(_) => {
-            if let Ok(text) = std::str::from_utf8(text) {
-                inbox.receive(text, shared);
+            Ok(_) => {
+                if let Ok(text) = std::str::from_utf8(text) {
+                    self.inbox.receive(text, &self.shared);
+                }
             }
+            Err(_) => tracing::debug!("what the server sent is not a message"),
         }
-        Err(_) => tracing::debug!("a line of the server is not a message"),
+    }
+
+    /// Fails the request with this id.
+    pub(super) fn fail(&self, id: u64, error: Error) {
+        self.shared.fail(id, error);
+    }
+
+    /// Fails all requests that wait for a response.
+    pub(super) fn fail_waiting(&self, error: &Error) {
+        self.shared.fail_waiting(error);
     }
 }
 

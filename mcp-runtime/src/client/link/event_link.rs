@@ -1,0 +1,111 @@
+//! A server over HTTP+SSE, the transport of 2024-11-05: one event stream has all messages of the server, and each of the
+//! client's is posted to the address that the first event names.
+//!
+//! See [HTTP with SSE](https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse).
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use reqwest::{Response, Url};
+use tokio::{sync::mpsc, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    event_stream::{EventStreamParser, StreamEvent},
+    http_link::HttpLink,
+    stream_link::{Received, StreamLink},
+};
+use crate::{
+    client::{Error, receive::inbox::Inbox},
+    jsonrpc::parse,
+};
+
+/// How long a server may take to name the address for messages.
+const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Opens the event stream, and waits for the address for messages.
+///
+/// # Errors
+/// The server has no such stream, or names an address of another origin.
+pub(in crate::client) async fn open(
+    http: HttpLink,
+    inbox: Arc<Inbox>,
+    token: CancellationToken,
+    max_message: usize,
+) -> Result<StreamLink, Error> {
+    let opened = async {
+        let mut events = Events {
+            response: http.open_events().await?,
+            parser: EventStreamParser::new(max_message),
+            waiting: VecDeque::new(),
+        };
+        let first = events.next(max_message).await?.filter(|event| event.kind == "endpoint");
+        let first = first.ok_or_else(|| Error::invalid("the event stream names no address for messages"))?;
+        Ok::<_, Error>((events, first.data))
+    };
+    let (mut events, address) =
+        timeout(ENDPOINT_TIMEOUT, opened).await.map_err(|_| Error::Timeout { after: ENDPOINT_TIMEOUT })??;
+    // credentials go where the program said, and nowhere else
+    let address = http.url().join(&address).ok().filter(|address| address.origin() == http.url().origin());
+    let address = address
+        .ok_or_else(|| Error::invalid("the address for messages is not of the event stream's origin"))?;
+    let ended = token.clone();
+    Ok(StreamLink::new(
+        None,
+        inbox,
+        token,
+        |queue, received| async move {
+            tokio::select! {
+                () = write(&http, &address, queue, received) => {}
+                () = ended.cancelled() => {}
+            }
+        },
+        move |received| async move {
+            loop {
+                match events.next(max_message).await {
+                    Ok(Some(event)) if matches!(&*event.kind, "" | "message") => {
+                        received.take(event.data.as_bytes());
+                    }
+                    Ok(Some(_)) => {}
+                    // a stream that breaks is the end of the session
+                    Ok(None) => return,
+                    Err(error) => return received.fail_waiting(&error),
+                }
+            }
+        },
+    ))
+}
+
+/// Posts messages in their order. A request that the server does not accept fails.
+async fn write(http: &HttpLink, address: &Url, mut queue: mpsc::Receiver<Vec<u8>>, received: Received) {
+    while let Some(message) = queue.recv().await {
+        let parsed = parse(&message).ok().filter(|message| !message.is_response());
+        let id: Option<u64> = parsed.and_then(|message| message.id()?.parse().ok());
+        let Err(error) = http.post_to(address, message).await else { continue };
+        match id {
+            Some(id) => received.fail(id, error),
+            None => tracing::debug!(%error, "a message was not accepted by the server"),
+        }
+    }
+}
+
+/// The events of an open stream.
+struct Events {
+    response: Response,
+    parser: EventStreamParser,
+    waiting: VecDeque<StreamEvent>,
+}
+
+impl Events {
+    /// The next event; `None` at the end of the stream.
+    async fn next(&mut self, max_message: usize) -> Result<Option<StreamEvent>, Error> {
+        loop {
+            if let Some(event) = self.waiting.pop_front() {
+                return Ok(Some(event));
+            }
+            let Ok(Some(chunk)) = self.response.chunk().await else { return Ok(None) };
+            let mut events = Vec::new();
+            self.parser.feed(&chunk, &mut events).map_err(|_| Error::TooLarge { limit: max_message })?;
+            self.waiting.extend(events);
+        }
+    }
+}

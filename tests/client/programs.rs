@@ -1,0 +1,67 @@
+//! Programs of their own, which tests run as processes: this test binary again, with one test that does what the
+//! environment says.
+
+use std::{
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use mcp_runtime::client::{Client, FileTokens, OAuth, end_children_on_signal};
+use serde_json::json;
+
+use super::until;
+
+const ROLE: &str = "MCP_TESTS_PROGRAM";
+
+/// This program in that role.
+pub(crate) fn program(role: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("a path"));
+    command
+        .args(["--exact", "programs::what_the_environment_asks_for_is_done", "--ignored", "--nocapture"])
+        .env(ROLE, role)
+        .stdin(Stdio::null());
+    command
+}
+
+fn variable(name: &str) -> String {
+    std::env::var(name).unwrap_or_else(|_| panic!("`{name}` is not set"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "a program that other tests start"]
+async fn what_the_environment_asks_for_is_done() {
+    match std::env::var(ROLE).as_deref() {
+        // lives until a signal ends it
+        Ok("signal") => {
+            end_children_on_signal();
+            let line =
+                format!("sh -c 'sleep 1000 & echo $! >&2; exec \"{}\"'", env!("CARGO_BIN_EXE_fixture"));
+            let client = Client::connect(line).await.unwrap();
+            until(|| client.stderr().contains('\n')).await;
+            let sleeper = client.stderr();
+            eprintln!("children {} {}.", client.process_id().unwrap(), sleeper.lines().next().unwrap());
+            tokio::time::sleep(Duration::from_secs(60)).await;
+        }
+        // with the proxy of its environment
+        Ok("proxy") => {
+            let client = Client::connect(variable("MCP_TESTS_URL")).await.unwrap();
+            let result = client.call("echo", json!({})).await.unwrap();
+            eprintln!("called {}.", result.text());
+        }
+        // with the tokens of a file that other processes use
+        Ok("tokens") => {
+            let oauth = OAuth::headless("http://localhost:1/callback");
+            let oauth = oauth.store(FileTokens::new(variable("MCP_TESTS_TOKENS")));
+            let client = Client::builder().oauth(oauth).connect(variable("MCP_TESTS_URL")).await.unwrap();
+            for _ in 0..variable("MCP_TESTS_ROUNDS").parse().unwrap() {
+                let calls: Vec<_> =
+                    (0..50).map(|_| tokio::spawn(client.call("t", json!({})).into_future())).collect();
+                for call in calls {
+                    call.await.unwrap().unwrap();
+                }
+            }
+            eprintln!("all calls succeeded.");
+        }
+        _ => {}
+    }
+}

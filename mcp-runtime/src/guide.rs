@@ -34,6 +34,7 @@ pages! {
     testing = "testing.md";
     tool_or_resource = "tool-or-resource.md";
     database = "database.md";
+    authorization = "authorization.md";
     authentication = "authentication.md";
     logging = "logging.md";
     graceful_shutdown = "graceful-shutdown.md";

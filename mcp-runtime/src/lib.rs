@@ -4,6 +4,7 @@
 
 mod admission;
 mod arguments;
+pub mod auth;
 mod blocking;
 #[cfg(feature = "cli")]
 mod cli;
@@ -22,6 +23,8 @@ mod dispatch;
 mod error;
 mod events;
 mod extensions;
+#[cfg(feature = "auth")]
+mod fetch;
 #[cfg(all(doc, not(doctest)))]
 pub mod guide;
 mod invoke;

@@ -9,6 +9,7 @@ use std::{
 };
 
 use crate::{
+    connection::Principal,
     context::Context,
     error::{Failure, IntoFailure, ToolError},
     extensions::Extensions,
@@ -113,6 +114,7 @@ impl Inject {
         let target = self.target();
         self.optional
             || target == TypeId::of::<Context>()
+            || target == TypeId::of::<Principal>()
             || requested.contains(&target)
             || state.contains_any(&(self.keys)())
     }
@@ -131,7 +133,13 @@ impl<T: ?Sized> Probe<T> {
     }
 }
 
-fn missing_value<T: ?Sized>() -> Failure {
+fn missing_value<T: ?Sized + 'static>() -> Failure {
+    if TypeId::of::<T>() == TypeId::of::<Principal>() {
+        return Failure::Body(ToolError::private(
+            "the request has no authenticated caller\ntake `Option<&Principal>` to serve such requests"
+                .to_owned(),
+        ));
+    }
     Failure::Body(ToolError::private(format!(
         "no value of type `{}` exists for this request\nregister it with `.state(..)`, or have middleware put it into the request's extensions",
         type_name::<T>()

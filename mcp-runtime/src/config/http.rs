@@ -11,7 +11,14 @@ use std::{
 use http::{request::Parts, uri::Authority};
 
 use super::LONGEST;
-use crate::{arguments::BoxFuture, connection::Principal, extensions::Extensions, store::EventBounds};
+#[cfg(feature = "auth")]
+use crate::auth::Authenticator;
+use crate::{
+    arguments::BoxFuture,
+    connection::{ImpliesFn, Principal},
+    extensions::Extensions,
+    store::EventBounds,
+};
 
 /// Copies one type from the request extensions of `http` into those of a request.
 type Extract = Arc<dyn Fn(&dyn Any, &mut Extensions) + Send + Sync>;
@@ -94,6 +101,11 @@ pub struct HttpOptions {
     /// What is kept of them in memory.
     pub(crate) event_bounds: EventBounds,
     pub(crate) caller: Option<FindCaller>,
+    /// Authenticates callers, instead of `caller`.
+    #[cfg(feature = "auth")]
+    pub(crate) authenticator: Option<Arc<Authenticator>>,
+    /// Which scopes imply others.
+    pub(crate) implies: Option<ImpliesFn>,
     /// The address of a client behind a proxy.
     pub(crate) client_address: Option<FindAddress>,
     /// Callers are not told apart, and scopes are granted to all of them.
@@ -135,6 +147,9 @@ impl Default for HttpOptions {
             resumable: true,
             event_bounds: EventBounds::default(),
             caller: None,
+            #[cfg(feature = "auth")]
+            authenticator: None,
+            implies: None,
             client_address: None,
             trusts_all: false,
             request_types: Vec::new(),
@@ -369,6 +384,35 @@ impl HttpOptions {
         self
     }
 
+    /// Whether callers are told apart.
+    pub(crate) fn identifies_callers(&self) -> bool {
+        #[cfg(feature = "auth")]
+        return self.caller.is_some() || self.authenticator.is_some();
+        #[cfg(not(feature = "auth"))]
+        self.caller.is_some()
+    }
+
+    /// Lets a granted scope imply others: `implies` gets a scope that was granted and one that an item requires, and
+    /// returns whether the first includes the second. By default a scope includes itself only.
+    ///
+    /// ```
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// // `notes` includes `notes:read`
+    /// let server = mcp_runtime::server!()
+    ///     .http(|http| {
+    ///         http.implied_scopes(|granted, required| {
+    ///             required.strip_prefix(granted).is_some_and(|rest| rest.starts_with(':'))
+    ///         })
+    ///     })
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn implied_scopes(mut self, implies: impl Fn(&str, &str) -> bool + Send + Sync + 'static) -> Self {
+        self.implies = Some(Arc::new(implies));
+        self
+    }
+
     /// Tells callers apart by what `find` makes of a request's head; `None` is an anonymous caller,
     /// from whom everything with `scopes` is hidden.
     ///
@@ -578,6 +622,13 @@ impl HttpOptions {
 pub trait IntoPrincipal {
     /// The caller; `None` is an anonymous one.
     fn into_principal(self) -> Option<Principal>;
+}
+
+/// For middleware that puts the principal itself into requests.
+impl IntoPrincipal for Principal {
+    fn into_principal(self) -> Option<Principal> {
+        Some(self)
+    }
 }
 
 /// Whether a type's name is that of someone who calls.

@@ -25,8 +25,10 @@ pub(crate) use http::{HealthOptions, ReadinessCheck};
 pub use http::{HttpOptions, IntoPrincipal};
 pub use info::ServerInfo;
 
+pub use crate::connection::{ItemKind, ItemView};
 use crate::{
     admission::Quota,
+    connection::{AccessRules, Principal, VisibleFn},
     crypto::KeyRing,
     events::SubscriptionLimits,
     store::{SingleUse, TaskStore},
@@ -62,13 +64,39 @@ impl Options {
     /// calls, or what middleware has put into the request.
     pub(crate) fn tells_callers_apart(&self) -> bool {
         #[cfg(feature = "http")]
-        return self.http.caller.is_some() || !self.http.request_types.is_empty();
+        return self.http.identifies_callers() || !self.http.request_types.is_empty();
         #[cfg(not(feature = "http"))]
         false
     }
 }
 
 impl Options {
+    /// How a server that identifies callers decides what they may do.
+    pub(crate) fn access_rules(&self) -> AccessRules {
+        #[cfg_attr(not(feature = "http"), expect(unused_mut, reason = "only HTTP has scopes"))]
+        let mut rules = AccessRules { visible: self.lists.visible.clone(), ..AccessRules::default() };
+        #[cfg(feature = "http")]
+        {
+            rules.implies = self.http.implies.clone();
+        }
+        #[cfg(feature = "auth")]
+        if let Some(authenticator) = &self.http.authenticator {
+            rules.acquirable = authenticator.scopes().to_vec();
+        }
+        rules
+    }
+
+    /// The value of `WWW-Authenticate` for a caller that needs these scopes, separated by spaces.
+    pub(crate) fn scope_challenge(&self, scopes: &str) -> Option<String> {
+        #[cfg(feature = "auth")]
+        return self.http.authenticator.as_ref().map(|auth| auth.scope_challenge(scopes));
+        #[cfg(not(feature = "auth"))]
+        {
+            let _ = scopes;
+            None
+        }
+    }
+
     /// The types that middleware inserts into requests.
     pub(crate) fn request_type_ids(&self) -> Arc<[TypeId]> {
         #[cfg(feature = "http")]
@@ -207,17 +235,30 @@ impl Limits {
 }
 
 /// Options of the lists of tools, resources, prompts and skills.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[must_use]
 pub struct ListOptions {
     pub(crate) page_size: usize,
     pub(crate) ttl: Duration,
     pub(crate) require_descriptions: bool,
+    pub(crate) visible: Option<VisibleFn>,
+}
+
+impl fmt::Debug for ListOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { page_size, ttl, require_descriptions, visible } = self;
+        f.debug_struct("ListOptions")
+            .field("page_size", page_size)
+            .field("ttl", ttl)
+            .field("require_descriptions", require_descriptions)
+            .field("visible", &visible.is_some())
+            .finish()
+    }
 }
 
 impl Default for ListOptions {
     fn default() -> Self {
-        Self { page_size: 1000, ttl: Duration::ZERO, require_descriptions: false }
+        Self { page_size: 1000, ttl: Duration::ZERO, require_descriptions: false, visible: None }
     }
 }
 
@@ -231,6 +272,35 @@ impl ListOptions {
     /// Sets how long clients of 2026-07-28 may cache lists: the wire's `ttlMs`; not at all by default.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = ttl;
+        self
+    }
+
+    /// Shows an item only to callers for whom this rule returns `true`, such as those of a plan or a tenant. For the others
+    /// it does not exist: it is not in their lists, and a call of it is the error for an unknown item.
+    ///
+    /// It is asked for each item of a list and for each call, so it must be fast; a rule that panics hides the item. It
+    /// is asked over HTTP, where the caller is `None` if it is anonymous, and not for the host on stdio, who has started
+    /// the server. Like `scopes`, it needs a server that identifies its callers. If what it says changes for a caller,
+    /// publish that with [`tools_changed`](crate::ServerHandle::tools_changed) and its siblings.
+    ///
+    /// ```
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// let server = mcp_runtime::server!()
+    ///     .lists(|lists| {
+    ///         lists.visible(|caller, item| {
+    ///             let plan = caller.and_then(|caller| caller.claims()?.get("plan")?.as_str());
+    ///             plan == Some("pro") || !item.tags().contains(&"pro")
+    ///         })
+    ///     })
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn visible(
+        mut self,
+        rule: impl Fn(Option<&Principal>, &ItemView<'_>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.visible = Some(Arc::new(rule));
         self
     }
 

@@ -1,25 +1,26 @@
 //! The client's side of a request, independent of transports: the caller, its access, the connection over which messages
 //! reach the client, and the state of its session.
 
+mod access;
 #[cfg(feature = "http")]
 mod outbound;
 mod pending;
+mod principal;
 
-use std::{
-    fmt,
-    net::IpAddr,
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{fmt, net::IpAddr, sync::Arc, time::Duration};
 
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
-use sha2::{Digest as _, Sha256};
 
+#[cfg(feature = "http")]
+pub(crate) use access::ImpliesFn;
+pub(crate) use access::{Access, AccessError, AccessRules, VisibleFn};
+pub use access::{ItemKind, ItemView};
 #[cfg(feature = "http")]
 pub(crate) use outbound::{Outbound, Receiver};
 pub(crate) use pending::{ClientId, PendingRequests, PendingResponse};
+pub use principal::Principal;
+pub(crate) use principal::principal_digest;
 
 use crate::{
     admission::Owner,
@@ -121,8 +122,8 @@ pub(crate) struct RequestContext {
     /// Values of this request, such as those that HTTP middleware inserted.
     pub(crate) extensions: Arc<Extensions>,
     pub(crate) caller: Option<Arc<Principal>>,
-    /// Whether the server authenticates callers, so that a request without one has no scopes.
-    pub(crate) authenticated: bool,
+    /// Set if the server identifies callers, so that a request without one has no scopes.
+    pub(crate) access_rules: Option<Arc<AccessRules>>,
     /// The address of an HTTP client, if it is known.
     pub(crate) address: Option<IpAddr>,
     /// From `initialize`; requests of 2026-07-28 contain it themselves.
@@ -132,12 +133,12 @@ pub(crate) struct RequestContext {
 impl RequestContext {
     /// The items that this request may see and call.
     pub(crate) fn access(&self) -> Access<'_> {
-        Access::new(self.caller.as_deref(), self.authenticated)
+        Access::new(self.caller.as_deref(), self.access_rules.as_deref())
     }
 
     /// Whose share of each limit the request uses.
     pub(crate) fn owner(&self) -> Owner {
-        find_owner(self.caller.as_deref(), self.authenticated, self.address)
+        find_owner(self.caller.as_deref(), self.access_rules.is_some(), self.address)
     }
 
     pub(crate) fn session(&self) -> Option<&dyn SessionState> {
@@ -158,45 +159,6 @@ pub(crate) fn find_owner(caller: Option<&Principal>, authenticated: bool, addres
 impl fmt::Debug for RequestContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RequestContext").field("caller", &self.caller).finish_non_exhaustive()
-    }
-}
-
-/// Which items a request may see and call.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Access<'a> {
-    caller: Option<&'a Principal>,
-    authenticated: bool,
-}
-
-impl<'a> Access<'a> {
-    /// If the server authenticates callers, a request without one has no scopes.
-    pub(crate) fn new(caller: Option<&'a Principal>, authenticated: bool) -> Self {
-        Self { caller, authenticated }
-    }
-
-    /// Access to everything, for servers that do not authenticate callers.
-    pub(crate) const TRUSTED: Self = Self { caller: None, authenticated: false };
-
-    /// Whether every item is visible.
-    pub(crate) fn is_full(self) -> bool {
-        self.caller.is_none() && !self.authenticated
-    }
-
-    /// The granted scopes, sorted and without duplicates.
-    pub(crate) fn scopes(self) -> Vec<&'a str> {
-        let granted = self.caller.into_iter().flat_map(|caller| &caller.scopes);
-        let mut scopes: Vec<&str> = granted.map(String::as_str).collect();
-        scopes.sort_unstable();
-        scopes.dedup();
-        scopes
-    }
-
-    /// Whether an item that requires these scopes is visible.
-    pub(crate) fn allows<S: AsRef<str>>(self, scopes: &[S]) -> bool {
-        match self.caller {
-            Some(caller) => caller.has_scopes(scopes),
-            None => !self.authenticated || scopes.is_empty(),
-        }
     }
 }
 
@@ -233,79 +195,4 @@ impl ClientData {
         let parsed = self.capabilities.as_deref().and_then(|json| serde_json::from_str(json).ok());
         parsed.unwrap_or_else(|| Value::Object(serde_json::Map::new()))
     }
-}
-
-/// An authenticated caller: a `subject` for which an `issuer` vouches, and the scopes granted to it.
-///
-/// Sessions, tasks and `requestState` belong to the principal that started them.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct Principal {
-    pub(crate) issuer: String,
-    pub(crate) subject: String,
-    pub(crate) scopes: Vec<String>,
-    pub(crate) expires: Option<SystemTime>,
-}
-
-impl Principal {
-    /// A principal without scopes. The subject is unique within the issuer.
-    pub fn new(issuer: impl Into<String>, subject: impl Into<String>) -> Self {
-        Self { issuer: issuer.into(), subject: subject.into(), scopes: Vec::new(), expires: None }
-    }
-
-    /// Sets the granted scopes; items that require others are hidden from the principal, and calls of them are refused.
-    #[must_use]
-    pub fn with_scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
-        self.scopes = scopes.into_iter().map(Into::into).collect();
-        self
-    }
-
-    /// Sets when the principal's authentication expires, such as the `exp` of a token: its streams end then, and from then
-    /// on requests are those of an anonymous caller.
-    #[must_use]
-    pub fn with_expiry(mut self, expires: SystemTime) -> Self {
-        self.expires = Some(expires);
-        self
-    }
-
-    /// When the principal's authentication expires, if it does.
-    #[must_use]
-    pub fn expires(&self) -> Option<SystemTime> {
-        self.expires
-    }
-
-    /// Whether both are the same subject of the same issuer, whatever their scopes and expiry are.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
-        self.issuer == other.issuer && self.subject == other.subject
-    }
-
-    /// Who vouches for the subject.
-    #[must_use]
-    pub fn issuer(&self) -> &str {
-        &self.issuer
-    }
-
-    /// Who calls, unique within the issuer.
-    #[must_use]
-    pub fn subject(&self) -> &str {
-        &self.subject
-    }
-
-    /// The granted scopes.
-    #[must_use]
-    pub fn scopes(&self) -> &[String] {
-        &self.scopes
-    }
-
-    fn has_scopes<S: AsRef<str>>(&self, scopes: &[S]) -> bool {
-        scopes.iter().all(|required| self.scopes.iter().any(|granted| granted == required.as_ref()))
-    }
-}
-
-/// A digest that identifies a caller; `None` without an authenticated caller.
-pub(crate) fn principal_digest(caller: Option<&Principal>) -> Option<Arc<str>> {
-    let Principal { issuer, subject, .. } = caller?;
-    let length = (issuer.len() as u64).to_le_bytes();
-    let digest = Sha256::new().chain_update(length).chain_update(issuer).chain_update(subject).finalize();
-    Some(URL_SAFE_NO_PAD.encode(digest).into())
 }

@@ -16,7 +16,7 @@ mod trace_context;
 mod tracing_events;
 
 use std::{
-    any::TypeId,
+    any::{Any, TypeId},
     fmt,
     sync::{Arc, atomic::AtomicBool},
     time::{Duration, SystemTime},
@@ -316,8 +316,17 @@ impl Context {
         request.extensions.get().or_else(|| state.get()).or_else(|| settings.server_values.get())
     }
 
+    /// The context itself, or the caller, if `T` is its type.
     pub(crate) fn as_any<T: 'static>(&self) -> Option<&T> {
-        (TypeId::of::<T>() == TypeId::of::<Self>()).then_some(self as &dyn std::any::Any)?.downcast_ref()
+        let id = TypeId::of::<T>();
+        let value: &dyn Any = if id == TypeId::of::<Self>() {
+            self
+        } else if id == TypeId::of::<Principal>() {
+            self.caller()?
+        } else {
+            return None;
+        };
+        value.downcast_ref()
     }
 }
 

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     arguments::{Completion, CompletionSource, DynComplete, MaybeFuture, choices_with_prefix},
+    connection::AccessError,
     context::Context,
     error::Failure,
     extensions::Extensions,
@@ -79,20 +80,20 @@ impl Server {
         let no_values = || Ok(completion_reply(Vec::new()).into());
         let (name, source, state) = match &reference {
             Reference::Prompt { name } => {
-                let Some(entry) = registry.prompts.find(name, request.context) else {
-                    let nearest = registry.prompts.nearest(name, request.access());
-                    return Err(Reply::unknown_item("prompt", name, nearest));
-                };
+                let entry = self.find_prompt(&request, registry, name)?;
                 (name, entry.completion(&argument.name), &entry.state)
             }
             Reference::Resource { uri } => {
-                let template = registry.template(uri);
-                let Some(entry) = template.filter(|entry| request.access().allows(&entry.item.scopes)) else {
+                let template = registry.template(uri).filter(|entry| request.access().sees(entry.view()));
+                let Some(entry) = template else {
                     if self.is_resource(&request, registry, uri) {
                         return no_values();
                     }
                     return Err(Reply::unknown_item("resource template", uri, None));
                 };
+                if let Err(AccessError::MissingScopes(scopes)) = request.access().check(entry.view()) {
+                    return Err(self.insufficient_scope(scopes));
+                }
                 (uri, entry.completion(&argument.name), &entry.state)
             }
         };

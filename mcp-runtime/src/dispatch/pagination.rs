@@ -11,6 +11,7 @@ use super::{
     response::{Reply, Response, ResultBody},
 };
 use crate::{
+    connection::principal_digest,
     jsonrpc::{ProtocolError, decode_string},
     server::{ListKind, Page, Registry, Server, page_of},
 };
@@ -33,8 +34,10 @@ impl CursorScope {
         for scope in request.access().scopes() {
             push_part(scope.as_bytes());
         }
-        if request.access().is_full() {
-            push_part(b"*");
+        match principal_digest(request.context.caller.as_deref()) {
+            Some(caller) => push_part(caller.as_bytes()),
+            None if request.access().is_full() => push_part(b"*"),
+            None => {}
         }
         Self(bytes)
     }

@@ -14,6 +14,7 @@ use super::{
 use crate::{
     arguments::{MaybeFuture, TextArgument},
     client_request::{CallBinding, InputRequired},
+    connection::AccessError,
     context::{Context, Retry},
     error::Failure,
     extensions::Extensions,
@@ -41,16 +42,33 @@ impl Server {
         let name = request.name()?;
         let arguments = request.params.arguments.map_or("{}", |raw| raw.get());
         let values = parse_arguments(arguments)?;
-        let Some(entry) = registry.prompts.find(&name, request.context) else {
-            let nearest = registry.prompts.nearest(&name, request.access());
-            return Err(Reply::unknown_item("prompt", &name, nearest));
-        };
+        let entry = self.find_prompt(&request, registry, &name)?;
         if !entry.item.requires.is_empty() {
             request.check_features(&entry.item.requires)?;
         }
         let retry = request.retry(self, || CallBinding::new("prompts/get", &name, arguments))?;
         let (entry, arguments) = (entry.clone(), Cow::Borrowed(arguments));
         Ok(self.call_through_layers(request, GetPrompt { entry, values, arguments, retry }))
+    }
+}
+
+impl Server {
+    /// The prompt with that name.
+    ///
+    /// # Errors
+    /// The caller may not get it, or it does not exist.
+    pub(super) fn find_prompt<'r>(
+        &self,
+        request: &Request<'_>,
+        registry: &'r Registry,
+        name: &str,
+    ) -> Result<&'r Arc<PromptEntry>, Reply> {
+        registry.prompts.find(name, request.access()).map_err(|error| match error {
+            AccessError::MissingScopes(scopes) => self.insufficient_scope(scopes),
+            AccessError::Unknown => {
+                Reply::unknown_item("prompt", name, registry.prompts.nearest(name, request.access()))
+            }
+        })
     }
 }
 

@@ -23,6 +23,7 @@ use super::{
 use crate::{
     arguments::{MaybeFuture, TextArgument},
     client_request::{CallBinding, InputRequired},
+    connection::AccessError,
     context::{Context, Retry},
     error::{Failure, ToolError},
     extensions::Extensions,
@@ -55,7 +56,8 @@ impl Server {
         };
         let position = position.ok_or_else(invalid_cursor)?;
         let entries = registry.entries(ListKind::Resources, request.revision, request.access());
-        let visible = registry.resources.iter().filter(|r| request.access().allows(&r.item.scopes));
+        // what lists the instances is the user's code, which only those may run who may read them
+        let visible = registry.resources.iter().filter(|r| request.access().allows(r.view()));
         let templates: Vec<_> = visible.filter(|r| r.list.is_some()).cloned().collect();
         let size = self.options().lists.page_size.max(1);
         // the plain resources come first
@@ -95,13 +97,17 @@ impl Server {
 
     pub(super) fn read_resource(&self, request: Request<'_>, registry: &Registry) -> Result<Response, Reply> {
         let uri = request.uri()?;
-        if request.revision.is_modern()
-            && let Some(found) = registry.skills.find(&uri, request.access())
-        {
-            return Ok(self.read_skill(&uri, &found)?.into());
+        if request.revision.is_modern() {
+            match registry.skills.find(&uri, request.access()) {
+                Ok(found) => return Ok(self.read_skill(&uri, &found)?.into()),
+                Err(AccessError::MissingScopes(scopes)) => return Err(self.insufficient_scope(scopes)),
+                Err(AccessError::Unknown) => {}
+            }
         }
-        let Some((entry, variables)) = registry.resource(&uri, request.context.access()) else {
-            return Err(unknown_resource(&uri, request.revision).into());
+        let (entry, variables) = match registry.resource(&uri, request.access()) {
+            Ok(found) => found,
+            Err(AccessError::MissingScopes(scopes)) => return Err(self.insufficient_scope(scopes)),
+            Err(AccessError::Unknown) => return Err(unknown_resource(&uri, request.revision).into()),
         };
         if !entry.item.requires.is_empty() {
             request.check_features(&entry.item.requires)?;
@@ -112,12 +118,13 @@ impl Server {
 
     /// Whether this client can read a resource with that URI.
     pub(super) fn is_resource(&self, request: &Request<'_>, registry: &Registry, uri: &str) -> bool {
-        registry.resource(uri, request.context.access()).is_some()
-            || (request.revision.is_modern() && registry.skills.find(uri, request.access()).is_some())
+        registry.resource(uri, request.access()).is_ok()
+            || (request.revision.is_modern() && registry.skills.find(uri, request.access()).is_ok())
     }
 
     pub(super) fn subscribe(&self, request: Request<'_>, registry: &Registry) -> Result<Reply, Reply> {
         let uri = request.uri()?;
+        self.check_scopes(&request, registry, [&*uri])?;
         self.may_subscribe(&request, registry, &uri, &mut Vec::new())?;
         let subscribed = request.context.session().is_some_and(|session| session.subscribe(&uri));
         if !subscribed {
@@ -135,6 +142,28 @@ impl Server {
         Ok(ResultBody::Empty.into())
     }
 
+    /// Checks that the caller does not lack scopes of resources that it sees.
+    ///
+    /// # Errors
+    /// It does; the reply names the scopes of all of them.
+    pub(super) fn check_scopes<'u>(
+        &self,
+        request: &Request<'_>,
+        registry: &Registry,
+        uris: impl IntoIterator<Item = &'u str>,
+    ) -> Result<(), Reply> {
+        if request.access().is_full() {
+            return Ok(());
+        }
+        let mut missing = Vec::new();
+        for uri in uris {
+            if let Err(AccessError::MissingScopes(scopes)) = registry.resource(uri, request.access()) {
+                missing.extend(scopes.iter().cloned());
+            }
+        }
+        if missing.is_empty() { Ok(()) } else { Err(self.insufficient_scope(&missing)) }
+    }
+
     /// Checks that this client may be notified of changes to a resource. The contexts of one request, by the state of
     /// the resources, are made once: each copies the request's `_meta`.
     ///
@@ -148,7 +177,7 @@ impl Server {
         contexts: &mut Vec<(Arc<Extensions>, Context)>,
     ) -> Result<(), ProtocolError> {
         let revision = request.revision;
-        let Some((entry, variables)) = registry.resource(uri, request.context.access()) else {
+        let Ok((entry, variables)) = registry.resource(uri, request.access()) else {
             return Err(unknown_resource(uri, revision));
         };
         let Some(check) = &entry.subscribe else { return Ok(()) };

@@ -24,7 +24,7 @@ use crate::{
     prompt::{PromptEntry, PromptResult, write_prompt_result},
     protocol::{META_SERVER_INFO, METHOD_NOT_FOUND, Revision, is_bad_request},
     resource::{ResourceEntry, ResourceResult, write_resource_result},
-    server::{Identity, Page},
+    server::{Identity, Page, Server},
     store::TaskRecord,
     task::RunningTask,
     tool::{ToolResult, write_tool_result},
@@ -36,13 +36,16 @@ pub(crate) enum Response {
     Pending(PendingReply),
 }
 
-/// The HTTP status of the reply to a request of 2026-07-28; other revisions and transports ignore it.
+/// The HTTP status of the reply to a request of 2026-07-28; other revisions and transports ignore it, except where it
+/// says so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Status {
     /// 200
     Ok,
     /// 400
     BadRequest,
+    /// 403, also for legacy revisions
+    Forbidden,
     /// 404
     NotFound,
     /// 503
@@ -188,6 +191,26 @@ impl Reply {
 
     pub(super) fn bad_request(error: ProtocolError) -> Self {
         Self { status: Status::BadRequest, ..error.into() }
+    }
+}
+
+impl Server {
+    /// `403`: the item needs these scopes, and the caller lacks some of them, which it can acquire. Transports other than
+    /// HTTP, and batches, have the names of the scopes in the message.
+    #[cold]
+    pub(super) fn insufficient_scope(&self, scopes: &[String]) -> Reply {
+        let mut names: Vec<&str> = scopes.iter().map(String::as_str).collect();
+        names.sort_unstable();
+        names.dedup();
+        let names = names.join(" ");
+        let error =
+            ProtocolError::internal(format!("this needs the scopes `{names}`\nask for them and try again"));
+        let headers = self.options().scope_challenge(&names);
+        Reply {
+            status: Status::Forbidden,
+            headers: headers.map(|challenge| ("www-authenticate", challenge)).into_iter().collect(),
+            ..error.into()
+        }
     }
 }
 

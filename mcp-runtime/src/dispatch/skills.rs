@@ -8,6 +8,7 @@ use super::{
     response::{ReadSource, Reply, ResultBody},
 };
 use crate::{
+    connection::AccessError,
     jsonrpc::{Object, ProtocolError},
     server::{Registry, Server, page_of},
     skill::{MANIFEST, SkillResource, directory_entries, write_skill},
@@ -16,9 +17,13 @@ use crate::{
 impl Server {
     pub(super) fn get_skill(&self, request: Request<'_>, registry: &Registry) -> Result<Reply, Reply> {
         let uri = request.uri()?;
-        let Some(SkillResource::File(skill, MANIFEST, _)) = registry.skills.find(&uri, request.access())
-        else {
-            return Err(invalid_uri(&uri, format!("unknown skill `{uri}`\n`skills/list` lists the skills")));
+        let skill = match registry.skills.find(&uri, request.access()) {
+            Ok(SkillResource::File(skill, MANIFEST, _)) => skill,
+            Err(AccessError::MissingScopes(scopes)) => return Err(self.insufficient_scope(scopes)),
+            Ok(_) | Err(AccessError::Unknown) => {
+                let text = format!("unknown skill `{uri}`\n`skills/list` lists the skills");
+                return Err(invalid_uri(&uri, text));
+            }
         };
         let mut out = Vec::new();
         let mut object = Object::new(&mut out);
@@ -30,11 +35,14 @@ impl Server {
     pub(super) fn read_directory(&self, request: Request<'_>, registry: &Registry) -> Result<Reply, Reply> {
         let uri = request.uri()?;
         let (skill, folder) = match registry.skills.find(&uri, request.access()) {
-            Some(SkillResource::Directory(skill, folder)) => (skill, folder),
-            Some(SkillResource::File(..)) => {
+            Ok(SkillResource::Directory(skill, folder)) => (skill, folder),
+            Ok(SkillResource::File(..)) => {
                 return Err(invalid_uri(&uri, format!("`{uri}` is a file\nread it with `resources/read`")));
             }
-            None => return Err(invalid_uri(&uri, format!("unknown directory `{uri}`"))),
+            Err(AccessError::MissingScopes(scopes)) => return Err(self.insufficient_scope(scopes)),
+            Err(AccessError::Unknown) => {
+                return Err(invalid_uri(&uri, format!("unknown directory `{uri}`")));
+            }
         };
         // so that a cursor is valid for one directory only
         let list = format!("directory {}", skill.uri(folder));

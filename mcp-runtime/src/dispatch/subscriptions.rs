@@ -71,6 +71,9 @@ impl Server {
         let mut accepted_uris = resource_subscriptions.unwrap_or_default();
         // bounds the number of checks
         accepted_uris.truncate(self.hub().max_uris());
+        if changes.resources {
+            self.check_scopes(&request, &registry, accepted_uris.iter().map(String::as_str))?;
+        }
         accepted_uris.retain(|uri| {
             let accepted = changes.resources
                 && uris.insert(uri.clone())
@@ -83,8 +86,8 @@ impl Server {
         });
         let context = request.context;
         let caller = context.caller.clone();
-        let subscriber =
-            self.hub().subscribe(filter.clone(), caller, context.authenticated, &context.owner());
+        let rules = context.access_rules.clone();
+        let subscriber = self.hub().subscribe(filter.clone(), caller, rules, &context.owner());
         let Some(subscriber) = subscriber else {
             tracing::warn!("a subscription was refused: too many are open\nraise `max_subscribers`");
             return Err(Reply::unavailable("too many subscriptions are open\ntry again"));

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     arguments::{CallParts, HandlerResult, Input, MaybeFuture, normalize_integers, repair_untyped},
     client_request::CallBinding,
+    connection::AccessError,
     context::{Context, Retry},
     error::{Failure, ToolError},
     extensions::Extensions,
@@ -49,9 +50,13 @@ impl Server {
             Some(object) if object.starts_with('{') => object,
             Some(_) => return Err(ProtocolError::invalid_params("`arguments` is not an object").into()),
         };
-        let Some(entry) = registry.tools.find(&name, request.context) else {
-            let nearest = registry.tools.nearest(&name, request.access());
-            return Err(Reply::unknown_item("tool", &name, nearest));
+        let entry = match registry.tools.find(&name, request.access()) {
+            Ok(entry) => entry,
+            Err(AccessError::MissingScopes(scopes)) => return Err(self.insufficient_scope(scopes)),
+            Err(AccessError::Unknown) => {
+                let nearest = registry.tools.nearest(&name, request.access());
+                return Err(Reply::unknown_item("tool", &name, nearest));
+            }
         };
         if !entry.header_params.is_empty()
             && let Some(connection) = &request.context.connection

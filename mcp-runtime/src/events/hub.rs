@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::events::{Change, Filter, ListChanges};
 use crate::{
     admission::{Owner, Permit, Quota, Shares},
-    connection::{Access, Principal},
+    connection::{Access, AccessRules, Principal},
     protocol::normalize_uri,
     sync::{Mutex, RwLock},
 };
@@ -67,7 +67,7 @@ struct SubscriberEntry {
     filter: Arc<Filter>,
     /// Of a legacy session, the caller that has opened its newest stream.
     caller: RwLock<Option<Arc<Principal>>>,
-    authenticated: bool,
+    access_rules: Option<Arc<AccessRules>>,
     queue: Mutex<ChangeQueue>,
 }
 
@@ -146,7 +146,7 @@ impl Hub {
         let limit = self.0.limits.pending;
         let subscribers = self.0.subscribers.read();
         let allowed = subscribers.values().filter(|subscriber| {
-            is_allowed(Access::new(subscriber.caller.read().as_deref(), subscriber.authenticated))
+            is_allowed(Access::new(subscriber.caller.read().as_deref(), subscriber.access_rules.as_deref()))
         });
         let wakers: Vec<Waker> =
             allowed.filter_map(|subscriber| subscriber.enqueue(&change, limit)).collect();
@@ -160,12 +160,12 @@ impl Hub {
         &self,
         filter: Arc<Filter>,
         caller: Option<Arc<Principal>>,
-        authenticated: bool,
+        access_rules: Option<Arc<AccessRules>>,
         owner: &Owner,
     ) -> Option<Subscriber> {
         let permit = self.0.permits.try_acquire(owner, 1)?;
         let (caller, queue) = (RwLock::new(caller), Mutex::default());
-        let entry = Arc::new(SubscriberEntry { filter, caller, authenticated, queue });
+        let entry = Arc::new(SubscriberEntry { filter, caller, access_rules, queue });
         let key = self.0.next_key.fetch_add(1, Ordering::Relaxed);
         self.0.subscribers.write().insert(key, entry.clone());
         Some(Subscriber { hub: self.clone(), key, entry, _permit: permit })
@@ -276,6 +276,7 @@ impl Drop for Subscriber {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connection::{ItemKind, ItemView};
 
     const ALL: ListChanges = ListChanges { tools: true, prompts: true, resources: true };
 
@@ -298,8 +299,8 @@ mod tests {
         let filter = hub.filter(ListChanges { tools: true, ..ListChanges::default() });
         assert!(filter.subscribe("HTTP://Host/a") && filter.subscribe("x://b"));
         filter.unsubscribe("x://b");
-        let mut one = hub.subscribe(filter, None, false, &Owner::local()).unwrap();
-        let mut other = hub.subscribe(hub.filter(ALL), None, false, &Owner::local()).unwrap();
+        let mut one = hub.subscribe(filter, None, None, &Owner::local()).unwrap();
+        let mut other = hub.subscribe(hub.filter(ALL), None, None, &Owner::local()).unwrap();
         for _ in 0..3 {
             hub.publish(updated("http://host/a"));
             hub.publish(updated("http://host/A"));
@@ -318,9 +319,12 @@ mod tests {
         let hub = Hub::default();
         let caller =
             |scopes: &[&str]| Some(Arc::new(Principal::new("i", "s").with_scopes(scopes.iter().copied())));
-        let mut admin = hub.subscribe(hub.filter(ALL), caller(&["admin"]), true, &Owner::local()).unwrap();
-        let mut user = hub.subscribe(hub.filter(ALL), caller(&[]), true, &Owner::local()).unwrap();
-        hub.publish_to(Change::Tools, |access| access.allows(&["admin"]));
+        let rules = || Some(Arc::new(AccessRules::default()));
+        let mut admin = hub.subscribe(hub.filter(ALL), caller(&["admin"]), rules(), &Owner::local()).unwrap();
+        let mut user = hub.subscribe(hub.filter(ALL), caller(&[]), rules(), &Owner::local()).unwrap();
+        let scopes = ["admin".to_owned()];
+        let view = ItemView { kind: ItemKind::Tool, name: "a", scopes: &scopes, tags: &[] };
+        hub.publish_to(Change::Tools, |access| access.allows(view));
         assert_eq!((take_all(&mut admin).len(), take_all(&mut user).len()), (1, 0));
     }
 
@@ -330,9 +334,9 @@ mod tests {
         let filter = hub.filter(ALL);
         assert!(["a:1", "a:2", "a:3"].iter().all(|uri| filter.subscribe(uri)));
         assert!(!filter.subscribe("a:4") && filter.subscribe("A:1"), "the same resource");
-        let mut slow = hub.subscribe(filter, None, false, &Owner::local()).unwrap();
-        let second = hub.subscribe(hub.filter(ALL), None, false, &Owner::local());
-        assert!(second.is_some() && hub.subscribe(hub.filter(ALL), None, false, &Owner::local()).is_none());
+        let mut slow = hub.subscribe(filter, None, None, &Owner::local()).unwrap();
+        let second = hub.subscribe(hub.filter(ALL), None, None, &Owner::local());
+        assert!(second.is_some() && hub.subscribe(hub.filter(ALL), None, None, &Owner::local()).is_none());
         drop(second);
         assert_eq!(hub.subscriber_count(), 1);
 
@@ -356,7 +360,7 @@ mod tests {
         let waker = Waker::from(wakes.clone());
         let mut cx = Context::from_waker(&waker);
         let hub = Hub::default();
-        let mut subscriber = hub.subscribe(hub.filter(ALL), None, false, &Owner::local()).unwrap();
+        let mut subscriber = hub.subscribe(hub.filter(ALL), None, None, &Owner::local()).unwrap();
         assert!(subscriber.poll(&mut cx).is_pending());
         hub.publish(updated("a:1"));
         assert_eq!(wakes.0.load(Ordering::Relaxed), 0, "it is not subscribed to this resource");

@@ -5,7 +5,7 @@ use std::{any::Any, collections::HashMap, sync::Arc};
 use super::{PromptArgument, PromptCall, PromptDef, PromptDescriptor, PromptResult};
 use crate::{
     arguments::CompletionSource,
-    connection::{Access, RequestContext},
+    connection::{Access, AccessError, ItemKind, ItemView},
     extensions::Extensions,
     item::{BuildError, Function, ItemFunction, ItemSpec},
     jsonrpc::{Object, write_array},
@@ -39,15 +39,19 @@ impl PromptCatalog {
         self.entries.iter()
     }
 
-    /// The prompt with this name, if the request may get it.
-    pub(crate) fn find(&self, name: &str, request: &RequestContext) -> Option<&Arc<PromptEntry>> {
-        let prompt = self.index.get(name).and_then(|n| self.entries.get(*n))?;
-        request.access().allows(&prompt.item.scopes).then_some(prompt)
+    /// The prompt with this name.
+    ///
+    /// # Errors
+    /// It does not exist, or may not be got.
+    pub(crate) fn find(&self, name: &str, access: Access<'_>) -> Result<&Arc<PromptEntry>, AccessError<'_>> {
+        let prompt = self.index.get(name).and_then(|n| self.entries.get(*n)).ok_or(AccessError::Unknown)?;
+        access.check(prompt.view())?;
+        Ok(prompt)
     }
 
     /// The most similar name among the visible ones.
     pub(crate) fn nearest(&self, name: &str, access: Access<'_>) -> Option<&str> {
-        let visible = self.entries.iter().filter(|prompt| access.allows(&prompt.item.scopes));
+        let visible = self.entries.iter().filter(|prompt| access.sees(prompt.view()));
         nearest(name, visible.map(|prompt| prompt.item.name.as_str()))
     }
 }
@@ -94,6 +98,12 @@ impl PromptEntry {
         }
         let function = ItemFunction::Runtime(def.handler.clone());
         Ok(Self { item, function, arguments: def.arguments.clone(), state })
+    }
+
+    /// What decides who may get it.
+    pub(crate) fn view(&self) -> ItemView<'_> {
+        let ItemSpec { name, scopes, .. } = &self.item;
+        ItemView { kind: ItemKind::Prompt, name, scopes, tags: &[] }
     }
 
     pub(crate) fn completes(&self) -> bool {

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     arguments::{ArgumentCompletion, CompletionSource, is_always_object},
+    connection::{ItemKind, ItemView},
     content::{Annotations, ContentWriter},
     extensions::Extensions,
     item::{BuildError, Function, ItemFunction, ItemSpec, write_texts},
@@ -162,6 +163,11 @@ impl ResourceEntry {
             prefix: prefix.to_owned(),
             completions: Vec::new(),
         })
+    }
+
+    /// What decides who may read it.
+    pub(crate) fn view(&self) -> ItemView<'_> {
+        ItemView { kind: ItemKind::Resource, name: &self.uri, scopes: &self.item.scopes, tags: &[] }
     }
 
     pub(crate) fn completes(&self) -> bool {

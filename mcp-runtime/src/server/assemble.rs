@@ -143,7 +143,7 @@ fn add_resource(
 ) {
     names.insert("resource", &comparable_uri(&entry.uri), &entry.uri, at, errors);
     if entry.template.is_exact()
-        && let Some(found) = skills.find(&entry.uri, Access::TRUSTED)
+        && let Ok(found) = skills.find(&entry.uri, Access::TRUSTED)
     {
         let folder = found.skill().directory.display();
         let text = format!("`{}` is a URI of the skill in `{folder}`", entry.uri);

@@ -18,6 +18,8 @@ use super::{
     item::{AnnotatedItem, BuilderItem, IntoRuntimeItem, ItemSource},
     service_block::{ServiceBlock, find_service},
 };
+#[cfg(feature = "auth")]
+use crate::auth::{Authentication, Authenticator};
 #[cfg(feature = "http")]
 use crate::config::HttpOptions;
 use crate::{
@@ -76,6 +78,8 @@ pub struct ServerBuilder {
     handle_receivers: Vec<HandleReceiver>,
     /// Outermost first.
     layers: Vec<ItemLayer>,
+    #[cfg(feature = "auth")]
+    authentications: Vec<Authentication>,
 }
 
 /// The types that the server itself provides to functions.
@@ -100,6 +104,8 @@ impl ServerBuilder {
             errors: Vec::new(),
             handle_receivers: Vec::new(),
             layers: Vec::new(),
+            #[cfg(feature = "auth")]
+            authentications: Vec::new(),
         }
     }
 
@@ -255,6 +261,13 @@ impl ServerBuilder {
     /// Tools and prompts become `prefix_name`, resources and skills `scheme://prefix/…`; an empty prefix changes no
     /// name. Its identity and options are left behind.
     pub fn mount(mut self, prefix: &str, other: Self) -> Self {
+        #[cfg(feature = "auth")]
+        if !other.authentications.is_empty() {
+            self.errors.push(BuildError::new(format!(
+                "the server that is mounted as `{prefix}` authenticates its callers, which only the outer one can do\n\
+                 move its `.auth(..)` there"
+            )));
+        }
         let joined = |inner: &str| match (prefix.is_empty(), inner.is_empty()) {
             (true, _) => inner.to_owned(),
             (_, true) => prefix.to_owned(),
@@ -333,6 +346,31 @@ impl ServerBuilder {
     #[cfg(feature = "http")]
     pub fn http(mut self, set: impl FnOnce(HttpOptions) -> HttpOptions) -> Self {
         self.options.http = set(self.options.http);
+        self
+    }
+
+    /// Authenticates the callers of the HTTP transport: with the access tokens of an OAuth authorization server
+    /// ([`Oauth`](crate::auth::Oauth)), with [`ApiKeys`](crate::auth::ApiKeys), or with a
+    /// [`Verifier`](crate::auth::Verifier) of your own. Others are answered `401`.
+    ///
+    /// Called again, it adds another way; a token is accepted if one of them accepts it. The host of a server on stdio is
+    /// trusted, and not authenticated.
+    ///
+    /// ```
+    /// use mcp_runtime::{Principal, auth::ApiKeys};
+    ///
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// # let secret = "0123456789abcdef";
+    /// let ada = Principal::new("https://example.com", "ada").with_scopes(["notes:read"]);
+    /// let server = mcp_runtime::server!().auth(ApiKeys::new([(secret, ada)])).build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// See [authorization](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization).
+    #[cfg(feature = "auth")]
+    pub fn auth(mut self, authentication: impl Into<Authentication>) -> Self {
+        self.authentications.push(authentication.into());
         self
     }
 
@@ -466,7 +504,8 @@ impl ServerBuilder {
     /// Every duplicate name or URI, with both locations; every injected type without state; every schema that cannot be
     /// enforced; every file of a skill that cannot be served.
     pub fn build(self) -> Result<Server> {
-        let options = self.options;
+        #[cfg_attr(not(feature = "auth"), expect(unused_mut, reason = "only authentication is set up"))]
+        let mut options = self.options;
         let (state, requested) = (Arc::new(self.state), options.request_type_ids());
         let layers: Arc<[ItemLayer]> = self.layers.into();
         let items = self.items.into_iter().map(|item| item.registered(&state, &requested, &layers));
@@ -481,6 +520,11 @@ impl ServerBuilder {
         );
         #[cfg(feature = "http")]
         errors.extend(options.http.check().into_iter().map(BuildError::new));
+        #[cfg(feature = "auth")]
+        if !self.authentications.is_empty() {
+            let found = set_up_authentication(self.authentications, &mut options);
+            errors.extend(found.into_iter().map(BuildError::new));
+        }
         let keys = match (&options.stores.key_file, &options.keys) {
             (Some(_), Some(_)) => Err("keys are set twice, with and without a file\nset them once".into()),
             (Some(file), None) => KeyRing::from_file(file),
@@ -538,6 +582,7 @@ impl ServerBuilder {
                 hub,
                 has_handle: AtomicBool::new(has_handle),
                 without_callers: AtomicBool::new(false),
+                access_rules: Arc::new(options.access_rules()),
                 options,
             }
         }));
@@ -552,6 +597,31 @@ impl fmt::Debug for ServerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerBuilder").field("name", &self.info.name).finish_non_exhaustive()
     }
+}
+
+/// Sets up what authenticates callers; returns what is wrong with it.
+#[cfg(feature = "auth")]
+fn set_up_authentication(authentications: Vec<Authentication>, options: &mut Options) -> Vec<String> {
+    /// Proofs of possession that are remembered in memory, a minute or two each.
+    const MAX_PROOFS: usize = 100_000;
+    let mut problems = Vec::new();
+    let http = &mut options.http;
+    if http.caller.is_some() {
+        problems.push(
+            "callers are identified twice: by `.auth(..)`, and by `.http(|http| http.caller(..))` or `caller_from`\nkeep one".into(),
+        );
+    }
+    if http.trusts_all {
+        problems.push("`trust_all_callers` contradicts `.auth(..)`\nremove one".into());
+    }
+    let used = options.stores.single_use.clone().unwrap_or_else(|| {
+        Arc::new(MemorySingleUse::new(options.limits.quota(MAX_PROOFS), SystemTime::now()))
+    });
+    match Authenticator::new(authentications, &used) {
+        Ok(authenticator) => http.authenticator = Some(Arc::new(authenticator)),
+        Err(found) => problems.extend(found),
+    }
+    problems
 }
 
 /// All errors as one.

@@ -11,7 +11,7 @@ use super::{
     item::{BuilderItem, IntoRuntimeItem, ItemSource, RegisteredItem, RuntimeItem, RuntimeKey},
 };
 use crate::{
-    connection::{Access, Principal},
+    connection::{Access, ItemKind, ItemView, Principal},
     events::Change,
     extensions::Extensions,
     item::{BuildError, ItemLayer},
@@ -165,10 +165,9 @@ impl ServerHandle {
                 Change::Updated(uri) => change.replaced_uri.as_deref() == Some(&**uri),
                 list => change.list == *list,
             });
-            let scopes: Vec<Vec<&str>> =
-                of_list.map(|change| change.scopes.iter().map(String::as_str).collect()).collect();
-            if !scopes.is_empty() {
-                let sees = |viewer: Access<'_>| scopes.iter().any(|scopes| viewer.allows(scopes));
+            let changed: Vec<&ItemChange> = of_list.collect();
+            if !changed.is_empty() {
+                let sees = |viewer: Access<'_>| changed.iter().any(|change| viewer.sees(change.view()));
                 shared.hub.publish_to(published, sees);
             }
         }
@@ -229,21 +228,43 @@ impl ServerHandle {
         let registry = server.registry();
         match &change {
             // a subscriber may have lost the scopes with which it subscribed
-            Change::Updated(uri) if registry.has_scoped_resources() => {
+            Change::Updated(uri)
+                if registry.has_scoped_resources() || server.access_rules().visible.is_some() =>
+            {
                 let uri = uri.clone();
-                server.hub().publish_to(change, |access| registry.resource(&uri, access).is_some());
+                server.hub().publish_to(change, |access| registry.resource(&uri, access).is_ok());
             }
             _ => server.hub().publish(change),
         }
     }
 
+    /// Reads the [API keys](crate::auth::ApiKeys) again that are from a file or the environment, and forgets which tokens
+    /// were valid, so that each is verified again. The streams of callers whose keys were removed or got other scopes
+    /// end.
+    ///
+    /// # Errors
+    /// The keys cannot be read, or the server has been dropped. They are unchanged then.
+    #[cfg(feature = "auth")]
+    pub fn reload_auth(&self) -> Result<()> {
+        let shared = self.0.upgrade().ok_or_else(|| Error::from("the server has been dropped"))?;
+        let Some(authenticator) = &shared.options.http.authenticator else { return Ok(()) };
+        for principal in authenticator.reload().map_err(Error::from)? {
+            shared.hub.end_streams_of(&principal);
+        }
+        Ok(())
+    }
+
     /// Ends the open streams of a principal, whatever its scopes and expiry are: subscriptions, those that were opened
     /// with `GET`, the streams of calls that can be resumed, and HTTP+SSE. Calls go on.
     ///
-    /// For programs that withdraw a principal's authentication before it [expires](crate::Principal::with_expiry). A
-    /// client may open new streams, if it is authenticated again.
+    /// For programs that withdraw a principal's authentication before it [expires](crate::Principal::with_expiry). What was
+    /// found out about its tokens is forgotten; a client may open new streams, if it is authenticated again.
     pub fn end_streams_of(&self, principal: &Principal) {
         if let Some(shared) = self.0.upgrade() {
+            #[cfg(feature = "auth")]
+            if let Some(authenticator) = &shared.options.http.authenticator {
+                authenticator.forget(principal);
+            }
             shared.hub.end_streams_of(principal);
         }
     }
@@ -268,7 +289,11 @@ pub struct RuntimeItems {
 struct ItemChange {
     /// The list that it is in.
     list: Change,
+    kind: ItemKind,
+    /// Its name or URI.
+    name: String,
     scopes: Vec<String>,
+    tags: &'static [&'static str],
     /// The URI of a single resource that was replaced.
     replaced_uri: Option<String>,
 }
@@ -321,12 +346,25 @@ impl RuntimeItems {
 
 impl ItemChange {
     fn of(item: &RuntimeItem) -> Self {
-        let list = match item {
-            RuntimeItem::Tool(_) => Change::Tools,
-            RuntimeItem::Resource(_) => Change::Resources,
-            RuntimeItem::Prompt(_) => Change::Prompts,
+        let (list, kind, name, tags) = match item {
+            RuntimeItem::Tool(tool) => {
+                (Change::Tools, ItemKind::Tool, tool.spec.item.name.as_str(), tool.spec.tags)
+            }
+            RuntimeItem::Resource(resource) => {
+                (Change::Resources, ItemKind::Resource, resource.uri(), &[][..])
+            }
+            RuntimeItem::Prompt(prompt) => {
+                (Change::Prompts, ItemKind::Prompt, prompt.item.name.as_str(), &[][..])
+            }
         };
-        Self { list, scopes: item.spec().scopes.clone(), replaced_uri: None }
+        let (name, scopes) = (name.to_owned(), item.spec().scopes.clone());
+        Self { list, kind, name, scopes, tags, replaced_uri: None }
+    }
+
+    /// What decides who sees it.
+    fn view(&self) -> ItemView<'_> {
+        let Self { kind, name, scopes, tags, .. } = self;
+        ItemView { kind: *kind, name, scopes, tags }
     }
 }
 

@@ -52,17 +52,17 @@ impl Registry {
         };
         match kind {
             ListKind::Tools => {
-                let visible = self.tools.iter().filter(|tool| access.allows(&tool.spec.item.scopes));
+                let visible = self.tools.iter().filter(|tool| access.sees(tool.view()));
                 visible.map(|tool| write_entry(&|out| tool.write(out, revision))).collect()
             }
             ListKind::Prompts => {
-                let visible = self.prompts.iter().filter(|prompt| access.allows(&prompt.item.scopes));
+                let visible = self.prompts.iter().filter(|prompt| access.sees(prompt.view()));
                 visible.map(|prompt| write_entry(&|out| prompt.write(out, revision))).collect()
             }
             ListKind::Resources | ListKind::Templates => {
                 let exact = kind == ListKind::Resources;
                 let visible = self.resources.iter().filter(|r| r.template.is_exact() == exact);
-                let visible = visible.filter(|r| access.allows(&r.item.scopes));
+                let visible = visible.filter(|r| access.sees(r.view()));
                 let mut entries: Vec<_> =
                     visible.map(|resource| write_entry(&|out| resource.write(out, revision))).collect();
                 if exact && revision.is_modern() {

@@ -31,6 +31,7 @@ pub use service_block::ServiceBlock;
 
 use crate::{
     config::Options,
+    connection::AccessRules,
     context::Settings,
     crypto::{KeyRing, Seal},
     events::{Hub, ListChanges},
@@ -56,6 +57,7 @@ struct ServerInner {
     cursors: Seal,
     /// The builder's, for items that are added later.
     layers: Arc<[ItemLayer]>,
+    access_rules: Arc<AccessRules>,
     items: RwLock<Vec<RegisteredItem>>,
     /// The builder's, for items that are added later.
     state: Arc<Extensions>,
@@ -184,6 +186,11 @@ impl Server {
 
     pub(crate) fn identity(&self) -> &Arc<Identity> {
         &self.0.identity
+    }
+
+    /// How a transport that identifies callers decides what they may do.
+    pub(crate) fn access_rules(&self) -> &Arc<AccessRules> {
+        &self.0.access_rules
     }
 
     pub(crate) fn offers(&self, revision: Revision) -> Offers {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::ListCache;
 use crate::{
-    connection::Access,
+    connection::{Access, AccessError},
     prompt::{PromptCatalog, PromptEntry},
     protocol::{self, normalize_uri},
     resource::{ResourceEntry, UriVariables},
@@ -69,23 +69,26 @@ impl Registry {
         }
     }
 
-    /// The resource that serves `uri` for that access, and its variables: of those that it may see, an exact URI
-    /// before templates.
+    /// The resource that serves `uri` for that access, and its variables: of those that it sees, an exact URI before
+    /// templates.
+    ///
+    /// # Errors
+    /// None does, or the one that does may not be read.
     pub(crate) fn resource(
         &self,
         uri: &str,
         access: Access<'_>,
-    ) -> Option<(&Arc<ResourceEntry>, UriVariables)> {
-        let visible = |resource: &&Arc<ResourceEntry>| access.allows(&resource.item.scopes);
+    ) -> Result<(&Arc<ResourceEntry>, UriVariables), AccessError<'_>> {
+        let visible = |resource: &&Arc<ResourceEntry>| access.sees(resource.view());
         let exact = self.exact.get(uri).or_else(|| self.exact.get(&normalize_uri(uri)));
-        if let Some(resource) = exact.and_then(|n| self.resources.get(*n)).filter(visible) {
-            return Some((resource, UriVariables::new()));
-        }
-        self.templates
-            .iter()
-            .filter_map(|n| self.resources.get(*n))
-            .filter(visible)
-            .find_map(|resource| Some((resource, resource.bind(uri)?)))
+        let exact = exact.and_then(|n| self.resources.get(*n)).filter(visible);
+        let found = exact.map(|resource| (resource, UriVariables::new())).or_else(|| {
+            let templates = self.templates.iter().filter_map(|n| self.resources.get(*n)).filter(visible);
+            templates.into_iter().find_map(|resource| Some((resource, resource.bind(uri)?)))
+        });
+        let (resource, variables) = found.ok_or(AccessError::Unknown)?;
+        access.check(resource.view())?;
+        Ok((resource, variables))
     }
 
     /// Whether some resource or template has scopes, so that not every subscriber may get its updates.

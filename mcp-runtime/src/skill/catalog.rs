@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::{MANIFEST, Skill, SkillFile, SkillNode, SkillsDir, read_skills};
 use crate::{
-    connection::Access,
+    connection::{Access, AccessError},
     item::BuildError,
     jsonrpc::{Object, write_array},
     protocol::normalize_uri,
@@ -76,8 +76,17 @@ impl SkillCatalog {
         self.skills.is_empty()
     }
 
-    /// What a URI names, if it is visible; escapes are decoded once, segment by segment.
-    pub(crate) fn find(&self, uri: &str, access: Access<'_>) -> Option<SkillResource<'_>> {
+    /// What a URI names; escapes are decoded once, segment by segment.
+    ///
+    /// # Errors
+    /// Nothing, or it may not be read.
+    pub(crate) fn find(&self, uri: &str, access: Access<'_>) -> Result<SkillResource<'_>, AccessError<'_>> {
+        let found = self.locate(uri).ok_or(AccessError::Unknown)?;
+        access.check(found.skill().view())?;
+        Ok(found)
+    }
+
+    fn locate(&self, uri: &str) -> Option<SkillResource<'_>> {
         let uri = normalize_uri(uri);
         let rest = uri.strip_prefix("skill://").filter(|rest| !rest.contains(['?', '#']))?;
         // a name, or the prefix of a mount and a name
@@ -85,9 +94,6 @@ impl SkillCatalog {
         let (skill, inside) = ends
             .filter_map(|end| rest.split_at_checked(end))
             .find_map(|(path, inside)| Some((self.skills.get(*self.index.get(path)?)?, inside)))?;
-        if !access.allows(&skill.scopes) {
-            return None;
-        }
         let path = match inside.strip_prefix('/') {
             None => String::new(),
             Some(inside) => {
@@ -105,7 +111,7 @@ impl SkillCatalog {
     }
 
     fn visible(&self, access: Access<'_>) -> impl Iterator<Item = &Skill> {
-        self.skills.iter().filter(move |skill| access.allows(&skill.scopes))
+        self.skills.iter().filter(move |skill| access.sees(skill.view()))
     }
 
     /// The URIs of the skills with scopes.

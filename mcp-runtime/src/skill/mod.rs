@@ -15,7 +15,10 @@ pub(crate) use catalog::{SkillCatalog, SkillResource, directory_entries, write_s
 use directory::read_skills;
 use serde_json::{Map, Value};
 
-use crate::resource::ResourceResult;
+use crate::{
+    connection::{ItemKind, ItemView},
+    resource::ResourceResult,
+};
 
 /// The file that makes a directory a skill.
 pub(crate) const MANIFEST: &str = "SKILL.md";
@@ -94,6 +97,11 @@ pub(crate) struct SkillFile {
 }
 
 impl Skill {
+    /// What decides who may read it.
+    pub(crate) fn view(&self) -> ItemView<'_> {
+        ItemView { kind: ItemKind::Skill, name: &self.path, scopes: &self.scopes, tags: &[] }
+    }
+
     /// The URI of a path inside the skill.
     pub(crate) fn uri(&self, path: &str) -> String {
         let mut uri = format!("skill://{}", self.path);

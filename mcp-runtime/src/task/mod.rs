@@ -269,7 +269,7 @@ mod tests {
         let (subscribed, other) =
             (tasks.start(None, Owner::local()).unwrap(), tasks.start(None, Owner::local()).unwrap());
         let filter = hub.filter(ListChanges::default());
-        let mut subscriber = hub.subscribe(filter.clone(), None, false, &Owner::local()).unwrap();
+        let mut subscriber = hub.subscribe(filter.clone(), None, None, &Owner::local()).unwrap();
         assert!(subscribed.task.subscribe(&filter));
 
         other.task.report_progress(1.0, None, None);
@@ -307,7 +307,7 @@ mod tests {
         let tasks = Tasks::new(options, None, 50, hub.clone());
         let waiting = tasks.start(None, Owner::local()).unwrap();
         let filter = hub.filter(ListChanges::default());
-        let _subscriber = hub.subscribe(filter.clone(), None, false, &Owner::local()).unwrap();
+        let _subscriber = hub.subscribe(filter.clone(), None, None, &Owner::local()).unwrap();
         assert!(waiting.task.subscribe(&filter));
         let request = PendingRequest {
             key: "name".into(),

@@ -138,9 +138,10 @@ impl TestServer {
     /// ```
     #[must_use]
     pub fn caller(mut self, caller: impl Into<Option<Principal>>) -> Self {
+        let rules = self.client.connection.server.access_rules().clone();
         let context = &mut self.client.connection.context;
         context.caller = caller.into().map(Arc::new);
-        context.authenticated = true;
+        context.access_rules = Some(rules);
         self
     }
 
@@ -375,7 +376,7 @@ impl TestServer {
         match self.client.connection.server.hub().subscribe(
             subscriptions,
             None,
-            false,
+            None,
             &crate::admission::Owner::local(),
         ) {
             Some(subscriber) => Changes::new(ChangeSource::Session(subscriber), acknowledged),

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     arguments::{AnyArg, ToolInput, has_flatten},
-    connection::{Access, HeaderParam, RequestContext},
+    connection::{Access, AccessError, HeaderParam, ItemKind, ItemView},
     extensions::Extensions,
     item::{BuildError, Function, ItemFunction},
     jsonrpc::Object,
@@ -58,15 +58,19 @@ impl ToolCatalog {
         self.entries.iter()
     }
 
-    /// The tool with this name, if the request may call it.
-    pub(crate) fn find(&self, name: &str, request: &RequestContext) -> Option<&Arc<ToolEntry>> {
-        let tool = self.index.get(name).and_then(|n| self.entries.get(*n))?;
-        (tool.spec.item.scopes.is_empty() || request.access().allows(&tool.spec.item.scopes)).then_some(tool)
+    /// The tool with this name.
+    ///
+    /// # Errors
+    /// It does not exist, or may not be called.
+    pub(crate) fn find(&self, name: &str, access: Access<'_>) -> Result<&Arc<ToolEntry>, AccessError<'_>> {
+        let tool = self.index.get(name).and_then(|n| self.entries.get(*n)).ok_or(AccessError::Unknown)?;
+        access.check(tool.view())?;
+        Ok(tool)
     }
 
     /// The most similar name among the visible ones.
     pub(crate) fn nearest(&self, name: &str, access: Access<'_>) -> Option<&str> {
-        let visible = self.entries.iter().filter(|tool| access.allows(&tool.spec.item.scopes));
+        let visible = self.entries.iter().filter(|tool| access.sees(tool.view()));
         nearest(name, visible.map(|tool| tool.spec.item.name.as_str()))
     }
 }
@@ -145,6 +149,12 @@ impl ToolEntry {
 
     pub(crate) fn name(&self) -> &str {
         &self.spec.item.name
+    }
+
+    /// What decides who may call it.
+    pub(crate) fn view(&self) -> ItemView<'_> {
+        let ToolSpec { item, tags, .. } = &self.spec;
+        ItemView { kind: ItemKind::Tool, name: &item.name, scopes: &item.scopes, tags }
     }
 
     /// Appends its entry in `tools/list`.

@@ -358,11 +358,11 @@ impl StreamConnection {
     /// Notifies the client of changes from now on; the reply to `initialize` must be sent before.
     fn subscribe_to_changes(&self, filter: Arc<Filter>, out: &mut OutputBuffer) {
         out.flush(&self.scheduler.writer);
-        let RequestContext { caller, authenticated, .. } = &self.legacy;
+        let RequestContext { caller, access_rules, .. } = &self.legacy;
         match self.scheduler.server.hub().subscribe(
             filter,
             caller.clone(),
-            *authenticated,
+            access_rules.clone(),
             &self.legacy.owner(),
         ) {
             Some(subscriber) => self.scheduler.notify_changes(subscriber),

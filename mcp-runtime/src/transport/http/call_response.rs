@@ -25,7 +25,7 @@ use super::{
 use crate::{
     admission::Permit,
     connection::{Outbound, Receiver},
-    dispatch::{Calls, ListenStream, Reply, encode},
+    dispatch::{Calls, ListenStream, Reply, Status, encode},
     protocol::Revision,
     server::Server,
     spawn::spawn,
@@ -231,7 +231,9 @@ pub(super) fn reply_response(
     reply: &Reply,
 ) -> Response<ResponseBody> {
     let encoded = encode_reply(server, id, revision, reply);
-    let mut response = if connection.accepts().json && !connection.has_messages() {
+    // a client that lacks authorization looks at the response, and not at events
+    let is_json = connection.accepts().json && !connection.has_messages();
+    let mut response = if is_json || reply.status == Status::Forbidden {
         json_response(StatusCode::OK, encoded)
     } else {
         complete_stream_response([encoded], connection)

@@ -61,7 +61,7 @@ impl RequestConnection {
 
     /// Sets who sent the request, once the server has found out.
     pub(super) fn set_caller(&self, caller: Arc<Principal>) {
-        // only the first look at the request's head sets it
+        // the request's head is looked at once
         let _unchanged = self.caller.set(caller);
     }
 

@@ -18,11 +18,13 @@ use super::{
     http_error::HttpError,
     sse::StreamDeadline,
 };
+#[cfg(feature = "auth")]
+use crate::auth::Verification;
 use crate::{
     admission::{Owner, Permit, Shares},
     blocking,
     config::{HttpOptions, Limits},
-    connection::{ClientConnection, ClientData, Principal, RequestContext},
+    connection::{AccessRules, ClientConnection, ClientData, Principal, RequestContext},
     dispatch::Calls,
     extensions::Extensions,
     server::Server,
@@ -34,6 +36,8 @@ pub(super) struct Endpoint {
     pub(super) server: Server,
     pub(super) options: HttpOptions,
     pub(super) budgets: Budgets,
+    /// Set if the server identifies callers.
+    pub(super) access_rules: Option<Arc<AccessRules>>,
     no_extensions: Arc<Extensions>,
     /// Fires when the server stops.
     pub(super) shutdown: CancellationToken,
@@ -59,6 +63,7 @@ impl Endpoint {
         Arc::new(Self {
             server: server.clone(),
             budgets: Budgets::new(&options, &server.options().limits),
+            access_rules: options.identifies_callers().then(|| server.access_rules().clone()),
             no_extensions: Arc::default(),
             shutdown: CancellationToken::default(),
             options,
@@ -70,23 +75,34 @@ impl Endpoint {
         let peer = peer.or_else(|| peer_address(&parts).map(Peer::new));
         let named = self.options.client_address.as_ref();
         let named = named.and_then(|find| find(&parts, peer.as_ref().map(|peer| peer.address)));
-        let sender = RequestSender {
-            peer: named.map(Peer::new).or(peer),
-            authenticated: self.options.caller.is_some(),
-        };
+        let sender =
+            RequestSender { peer: named.map(Peer::new).or(peer), authenticated: self.access_rules.is_some() };
         RequestConnection::new(parts, sender, self.budgets.outbound.clone())
     }
 
-    /// The caller, as the head of a request identifies it.
-    pub(super) fn caller(&self, connection: &RequestConnection) -> Option<Arc<Principal>> {
-        let find = self.options.caller.as_ref()?;
-        let caller = Arc::new(find(connection.parts())?);
-        if caller.expires.is_some_and(|expires| expires <= SystemTime::now()) {
-            tracing::debug!("the caller's authentication has expired");
-            return None;
+    /// Finds out who calls, from the head of a request: before its body is read, and before it takes any permit.
+    ///
+    /// # Errors
+    /// The server authenticates callers itself, and this one is refused.
+    pub(super) async fn identify(&self, connection: &RequestConnection) -> Result<(), HttpError> {
+        #[cfg(feature = "auth")]
+        if let Some(authenticator) = &self.options.authenticator {
+            let verified = match authenticator.start(connection.parts()) {
+                Verification::Ready(verified) => verified,
+                Verification::Pending(verified) => verified.await,
+            };
+            connection.set_caller(verified.map_err(HttpError::refused)?);
+            return Ok(());
         }
-        connection.set_caller(caller.clone());
-        Some(caller)
+        let Some(find) = &self.options.caller else { return Ok(()) };
+        if let Some(caller) = find(connection.parts()) {
+            if caller.has_expired() {
+                tracing::debug!("the caller's authentication has expired");
+            } else {
+                connection.set_caller(Arc::new(caller));
+            }
+        }
+        Ok(())
     }
 
     /// Completes when a stream of that caller must end: at its maximum age, when the caller's authentication expires, or
@@ -116,13 +132,12 @@ impl Endpoint {
         caller: Option<Arc<Principal>>,
         client: ClientData,
     ) -> RequestContext {
-        let RequestSender { peer, authenticated } = request.sender();
-        let (address, authenticated) = (peer.as_ref().map(|peer| peer.address), *authenticated);
+        let address = request.sender().peer.as_ref().map(|peer| peer.address);
         RequestContext {
             connection: Some(connection),
             extensions: self.extensions(request),
             caller,
-            authenticated,
+            access_rules: self.access_rules.clone(),
             address,
             client,
         }

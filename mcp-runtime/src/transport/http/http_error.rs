@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use http::{HeaderValue, Response, StatusCode, header};
 
 use super::response_body::{ResponseBody, error_response};
+#[cfg(feature = "auth")]
+use crate::auth::RefusedCaller;
 use crate::{
     jsonrpc::ProtocolError,
     protocol::{INTERNAL_ERROR, INVALID_REQUEST},
@@ -18,11 +20,13 @@ pub(super) struct HttpError {
     message: Cow<'static, str>,
     /// Whether the connection is closed: a client that may not open more streams must not hold a connection instead.
     closes: bool,
+    /// The values of `WWW-Authenticate`.
+    challenges: Vec<String>,
 }
 
 impl HttpError {
     pub(super) fn new(status: StatusCode, code: i64, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { status, code, message: message.into(), closes: false }
+        Self { status, code, message: message.into(), closes: false, challenges: Vec::new() }
     }
 
     fn invalid(status: StatusCode, message: &'static str) -> Self {
@@ -95,6 +99,14 @@ impl HttpError {
         Self::unavailable("too many bytes of request bodies are being received\ntry again")
     }
 
+    /// The caller is not authenticated.
+    #[cfg(feature = "auth")]
+    pub(super) fn refused(refused: RefusedCaller) -> Self {
+        let RefusedCaller { status, message, challenges } = refused;
+        let code = if status.is_server_error() { INTERNAL_ERROR } else { INVALID_REQUEST };
+        Self { challenges, ..Self::new(status, code, message) }
+    }
+
     fn unavailable(message: &'static str) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, INTERNAL_ERROR, message)
     }
@@ -104,6 +116,11 @@ impl HttpError {
         let mut response = error_response(self.status, id, &ProtocolError::new(self.code, self.message));
         if self.status == StatusCode::SERVICE_UNAVAILABLE {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        for challenge in self.challenges {
+            if let Ok(challenge) = HeaderValue::try_from(challenge) {
+                response.headers_mut().append(header::WWW_AUTHENTICATE, challenge);
+            }
         }
         if self.closes {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));

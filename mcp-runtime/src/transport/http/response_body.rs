@@ -118,13 +118,14 @@ pub(super) fn event_stream_response(body: ResponseBody) -> Response<ResponseBody
     response
 }
 
-/// Copies the status and headers of a reply to its response. OpenRequests of legacy revisions expect errors with status 200,
-/// so the status is copied only if `modern` is set.
+/// Copies the status and headers of a reply to its response. Clients of legacy revisions expect errors with status 200,
+/// except for missing authorization, so any other status is copied only if `modern` is set.
 pub(super) fn copy_status_and_headers(response: &mut Response<ResponseBody>, reply: &Reply, modern: bool) {
-    if modern {
+    if modern || reply.status == Status::Forbidden {
         *response.status_mut() = match reply.status {
             Status::Ok => StatusCode::OK,
             Status::BadRequest => StatusCode::BAD_REQUEST,
+            Status::Forbidden => StatusCode::FORBIDDEN,
             Status::NotFound => StatusCode::NOT_FOUND,
             Status::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
         };

@@ -178,7 +178,7 @@ impl Server {
     /// that seem to identify callers.
     fn check_callers(&self) -> Result<()> {
         let options = &self.options().http;
-        if options.caller.is_some() {
+        if options.identifies_callers() {
             return Ok(());
         }
         for name in &options.suspects {
@@ -189,6 +189,14 @@ impl Server {
         }
         if options.trusts_all {
             return Ok(());
+        }
+        if self.options().lists.visible.is_some() {
+            return Err(Error::serve(
+                "`.lists(|lists| lists.visible(..))` decides by the caller, but callers are not identified over HTTP\n\
+                 identify them with `.auth(..)` (feature `auth`), `.http(|http| http.caller(..))` or \
+                 `.http(|http| http.caller_from::<T>())`, or let everyone see everything with \
+                 `.http(|http| http.trust_all_callers())`",
+            ));
         }
         let scoped = self.serve_without_callers();
         if scoped.is_empty() {
@@ -249,6 +257,35 @@ impl HttpService {
         };
         let add = |router: axum::Router, (path, route): (&str, Route)| router.route(path, handle(route));
         handler.routes.iter().fold(axum::Router::new(), add)
+    }
+
+    /// A router with what the server publishes at the root of its host, wherever the service itself is mounted: with
+    /// [`Oauth`](crate::auth::Oauth) the metadata of the protected resource, at `/.well-known/oauth-protected-resource`,
+    /// with and without the path of the resource.
+    ///
+    /// ```
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// use mcp_runtime::auth::Oauth;
+    ///
+    /// let auth = Oauth::issuer("https://id.example.com").resource("https://example.com/tools/mcp");
+    /// let mcp = mcp_runtime::server!().auth(auth).into_service()?;
+    /// let app: axum::Router =
+    ///     axum::Router::new().merge(mcp.metadata_router()).nest_service("/tools/mcp", mcp);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// [`into_router`](Self::into_router) contains these routes.
+    #[cfg(feature = "auth")]
+    pub fn metadata_router(&self) -> axum::Router {
+        let is_metadata = |(_, route): &(&str, Route)| matches!(route, Route::ResourceMetadata);
+        self.0.routes.iter().filter(is_metadata).fold(axum::Router::new(), |router, (path, route)| {
+            let handler = self.0.clone();
+            let answer = move |request: axum::extract::Request| async move {
+                handler.handle(request, route, None).await.map(axum::body::Body::new)
+            };
+            router.route(path, axum::routing::any(answer))
+        })
     }
 }
 

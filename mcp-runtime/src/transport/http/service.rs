@@ -8,9 +8,13 @@ use std::{
     task::{Context, Poll},
 };
 
+#[cfg(feature = "auth")]
+use http::HeaderValue;
 use http::{Method, Request as HttpRequest, Response, StatusCode};
 use hyper::body::{Body, Bytes};
 
+#[cfg(feature = "auth")]
+use super::response_body::json_response;
 use super::{
     call_response::{HttpResponseFuture, StartedResponse, reply_response, subscription_response},
     connection::{Peer, RequestConnection},
@@ -56,6 +60,9 @@ pub(super) enum Route {
     Live,
     /// Whether the server should get requests.
     Ready,
+    /// The metadata of the OAuth protected resource (RFC 9728).
+    #[cfg(feature = "auth")]
+    ResourceMetadata,
 }
 
 /// The paths of a server. A mounted [`HttpService`] is the MCP endpoint only.
@@ -71,6 +78,10 @@ impl Routes {
         }
         if let Some((live, ready)) = &options.health.paths {
             routes.extend([(live.clone(), Route::Live), (ready.clone(), Route::Ready)]);
+        }
+        #[cfg(feature = "auth")]
+        if let Some(metadata) = options.authenticator.as_ref().and_then(|auth| auth.metadata()) {
+            routes.extend(metadata.paths.iter().map(|path| (path.clone(), Route::ResourceMetadata)));
         }
         Self(routes)
     }
@@ -138,7 +149,7 @@ impl HttpHandler {
         match route {
             Route::Live => return Health::answer_live(&parts.method),
             Route::Ready => return self.health.answer_ready(&parts.method).await,
-            Route::Mcp | Route::HttpSse => {}
+            _ => {}
         }
         let headers = ProtocolHeaders::read(&parts.headers);
         if let Err(error) = self.guard.check(parts, &headers) {
@@ -147,10 +158,21 @@ impl HttpHandler {
         let allow = || match route {
             Route::Mcp if headers.is_modern() => "POST",
             Route::Mcp => self.legacy.allow(),
+            #[cfg(feature = "auth")]
+            Route::ResourceMetadata => "GET",
             _ => "GET, POST",
+        };
+        let identified = match (route, &parts.method) {
+            // browsers send it without credentials
+            (_, &Method::OPTIONS) => Ok(()),
+            (Route::Mcp | Route::HttpSse, _) => endpoint.identify(connection).await,
+            _ => Ok(()),
         };
         let mut response = match (route, &parts.method) {
             (_, &Method::OPTIONS) => cors::preflight_response(&parts.headers, allow()),
+            _ if let Err(refused) = identified => refused.into(),
+            #[cfg(feature = "auth")]
+            (Route::ResourceMetadata, &Method::GET | &Method::HEAD) => self.resource_metadata(),
             (Route::Mcp, &Method::POST) => self.post(connection, &headers, body).await,
             (Route::Mcp, &Method::GET | &Method::DELETE) => {
                 self.legacy.get_or_delete(endpoint, connection, &headers).await
@@ -177,6 +199,17 @@ impl HttpHandler {
         self.legacy.stop();
     }
 
+    /// The metadata of the protected resource, which is not secret.
+    #[cfg(feature = "auth")]
+    fn resource_metadata(&self) -> Response<ResponseBody> {
+        let metadata = self.endpoint.options.authenticator.as_ref().and_then(|auth| auth.metadata());
+        let Some(metadata) = metadata else { return empty_response(StatusCode::NOT_FOUND) };
+        let mut response = json_response(StatusCode::OK, metadata.json.clone());
+        let cache = HeaderValue::from_static("public, max-age=300");
+        response.headers_mut().insert(http::header::CACHE_CONTROL, cache);
+        response
+    }
+
     async fn post<B>(
         &self,
         connection: &Arc<RequestConnection>,
@@ -187,7 +220,7 @@ impl HttpHandler {
         B: Body<Data = Bytes> + Unpin,
     {
         let endpoint = &*self.endpoint;
-        let caller = endpoint.caller(connection);
+        let caller = connection.caller().cloned();
         if !headers.is_json() {
             return HttpError::unsupported_media_type().into();
         }

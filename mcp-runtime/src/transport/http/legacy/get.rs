@@ -53,7 +53,7 @@ impl Sessions {
         if !connection.accepts().stream {
             return Err(HttpError::event_stream_not_acceptable());
         }
-        let caller = endpoint.caller(connection);
+        let caller = connection.caller().cloned();
         let session = self.find(headers, caller.as_deref())?;
         let owner = connection.owner();
         let permit =
@@ -147,7 +147,7 @@ impl StandaloneStream {
         session: &Session,
         StreamClaim { caller, owner }: StreamClaim,
     ) -> Option<Self> {
-        let authenticated = endpoint.options.caller.is_some();
+        let rules = endpoint.access_rules.clone();
         let data = guard.data.clone();
         let hub = guard.hub().clone();
         let stream = ResumableStream::new(
@@ -157,7 +157,7 @@ impl StandaloneStream {
             sessions.event_store.clone(),
         )?;
         let subscriber = owner.clone();
-        let subscribe = || hub.subscribe(data.filter().clone(), caller.clone(), authenticated, &subscriber);
+        let subscribe = || hub.subscribe(data.filter().clone(), caller.clone(), rules.clone(), &subscriber);
         let serial = data.standalone.add(subscribe)?;
         data.standalone.set_caller(caller);
         Some(Self { endpoint: endpoint.clone(), stream, serial, owner })

@@ -91,7 +91,7 @@ impl SseStreams {
             return Err(HttpError::event_stream_not_acceptable());
         }
         let budgets = &endpoint.budgets;
-        let caller = endpoint.caller(request);
+        let caller = request.caller().cloned();
         let owner = request.owner();
         let permit = budgets.streams.try_acquire(&owner, 1).ok_or_else(HttpError::too_many_streams)?;
         // the stream is the session
@@ -127,8 +127,8 @@ impl SseStreams {
         let query = parts.uri.query();
         let name =
             query.and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix(NAME_PARAMETER)));
-        let caller = endpoint.caller(request);
-        let stream = name.and_then(|name| self.find(name)).filter(|stream| match (&stream.caller, &caller) {
+        let caller = request.caller();
+        let stream = name.and_then(|name| self.find(name)).filter(|stream| match (&stream.caller, caller) {
             (Some(one), Some(other)) => one.is_same(other),
             (one, other) => one.is_none() && other.is_none(),
         });

@@ -95,11 +95,12 @@ impl Legacy {
         if let Err(name) = headers.check_repeated() {
             return headers.repeated_error(name).into();
         }
-        if let Err(error) = self.check_revocations(headers, endpoint.caller(connection).as_deref()).await {
+        if let Err(error) = self.check_revocations(headers, connection.caller().map(|caller| &**caller)).await
+        {
             return error.into();
         }
         let response = if connection.parts().method == Method::DELETE {
-            sessions.delete(endpoint, connection, headers).await
+            sessions.delete(connection, headers).await
         } else {
             sessions.get(endpoint, connection, headers).await
         };

@@ -26,7 +26,6 @@ use crate::{
     store::{EventBounds, EventStore, MemoryEvents, RevocationStore},
     transport::http::{
         connection::RequestConnection,
-        endpoint::Endpoint,
         headers::ProtocolHeaders,
         http_error::{HttpError, method_not_allowed},
         response_body::{ResponseBody, empty_response},
@@ -172,11 +171,10 @@ impl Sessions {
     /// Answers DELETE: ends a session and cancels its requests.
     pub(super) async fn delete(
         &self,
-        endpoint: &Endpoint,
         connection: &RequestConnection,
         headers: &ProtocolHeaders<'_>,
     ) -> Result<Response<ResponseBody>, HttpError> {
-        let session = self.peek(headers, endpoint.caller(connection).as_deref())?;
+        let session = self.peek(headers, connection.caller().map(|caller| &**caller))?;
         if let Some(store) = &self.revocations {
             let expires = UNIX_EPOCH + Duration::from_secs(session.expires);
             if let Err(error) = store.revoke(&store_key(&session.uid), expires).await {

@@ -120,7 +120,7 @@ mod tests {
             hub.subscribe(
                 hub.filter(ListChanges { tools: true, ..ListChanges::default() }),
                 None,
-                false,
+                None,
                 &Owner::local(),
             )
         };

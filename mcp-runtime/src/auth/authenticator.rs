@@ -1,0 +1,588 @@
+//! Authenticates the callers of one server: finds the token in a request's head, asks each method about it, and says what
+//! a client has to do that is refused.
+//!
+//! See [RFC 6750](https://www.rfc-editor.org/rfc/rfc6750) and [RFC 9728](https://www.rfc-editor.org/rfc/rfc9728).
+
+use std::{
+    borrow::Cow,
+    fmt,
+    future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::Arc,
+    task::Poll,
+};
+
+use http::{HeaderMap, StatusCode, header, request::Parts};
+use serde_json::{Map, Value, json};
+
+use super::{
+    api_keys::ApiKeys,
+    compact_jwt::SigningAlgorithm,
+    oauth::{Dpop, Oauth, parse_resource},
+    verifier::{CustomVerifier, Denied, DeniedReason, Method, PresentedToken, Verdict, Verifier},
+};
+use crate::{connection::Principal, store::SingleUse};
+
+/// The longest token that is looked at.
+const MAX_TOKEN: usize = 16 << 10;
+
+/// A way to authenticate callers, as [`ServerBuilder::auth`](crate::ServerBuilder::auth) takes it: [`Oauth`],
+/// [`ApiKeys`], or any [`Verifier`].
+pub struct Authentication(AuthenticationKind);
+
+enum AuthenticationKind {
+    Oauth(Box<Oauth>),
+    ApiKeys(ApiKeys),
+    Custom(Arc<dyn Method>),
+}
+
+impl From<Oauth> for Authentication {
+    fn from(oauth: Oauth) -> Self {
+        Self(AuthenticationKind::Oauth(Box::new(oauth)))
+    }
+}
+
+impl From<ApiKeys> for Authentication {
+    fn from(keys: ApiKeys) -> Self {
+        Self(AuthenticationKind::ApiKeys(keys))
+    }
+}
+
+impl<V: Verifier> From<V> for Authentication {
+    fn from(verifier: V) -> Self {
+        Self(AuthenticationKind::Custom(Arc::new(CustomVerifier(verifier))))
+    }
+}
+
+impl fmt::Debug for Authentication {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            AuthenticationKind::Oauth(oauth) => oauth.fmt(f),
+            AuthenticationKind::ApiKeys(keys) => keys.fmt(f),
+            AuthenticationKind::Custom(_) => f.write_str("Verifier"),
+        }
+    }
+}
+
+/// How a token is presented: the scheme of the header `Authorization`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scheme {
+    Bearer,
+    Dpop,
+}
+
+/// Authenticates the callers of one server.
+pub(crate) struct Authenticator {
+    /// Each is asked until one knows the caller.
+    methods: Vec<Arc<dyn Method>>,
+    metadata: Option<ResourceDocument>,
+    /// The scopes that callers can acquire.
+    scopes: Vec<String>,
+    /// The scopes that every caller needs.
+    required_scopes: Vec<String>,
+    dpop: Dpop,
+}
+
+/// The metadata of the protected resource, and where it is served.
+pub(crate) struct ResourceDocument {
+    /// Its URL, for challenges.
+    url: String,
+    pub(crate) paths: Vec<String>,
+    pub(crate) json: Vec<u8>,
+}
+
+/// What the client of a request gets that is not served.
+#[derive(Debug)]
+pub(crate) struct RefusedCaller {
+    pub(crate) status: StatusCode,
+    pub(crate) message: Cow<'static, str>,
+    /// The values of `WWW-Authenticate`.
+    pub(crate) challenges: Vec<String>,
+}
+
+type VerifiedCaller = Result<Arc<Principal>, RefusedCaller>;
+
+/// Who sent a request, as far as it is known without waiting.
+pub(crate) enum Verification<'a> {
+    Ready(VerifiedCaller),
+    Pending(Pin<Box<dyn Future<Output = VerifiedCaller> + Send + 'a>>),
+}
+
+impl fmt::Debug for Authenticator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Authenticator").field("methods", &self.methods.len()).finish_non_exhaustive()
+    }
+}
+
+impl Authenticator {
+    /// # Errors
+    /// Everything that is wrong with the methods.
+    pub(crate) fn new(
+        authentications: Vec<Authentication>,
+        single_use: &Arc<dyn SingleUse>,
+    ) -> Result<Self, Vec<String>> {
+        let mut problems = Vec::new();
+        let mut servers: Vec<Oauth> = Vec::new();
+        let mut methods: Vec<Arc<dyn Method>> = Vec::new();
+        for Authentication(kind) in authentications {
+            match kind {
+                AuthenticationKind::Custom(method) => methods.push(method),
+                AuthenticationKind::ApiKeys(keys) => {
+                    problems.extend(keys.problem().map(str::to_owned));
+                    methods.push(Arc::new(keys));
+                }
+                AuthenticationKind::Oauth(oauth) => match oauth.clone().into_method(single_use) {
+                    Ok(method) => {
+                        methods.push(Arc::new(method));
+                        servers.push(*oauth);
+                    }
+                    Err(found) => problems.extend(found),
+                },
+            }
+        }
+        if let [first, others @ ..] = &*servers
+            && others.iter().any(|other| other.resource != first.resource)
+        {
+            problems.push(
+                "two `Oauth` protect different resources\na server is one resource: give both the same"
+                    .into(),
+            );
+        }
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let union = |scopes: fn(&Oauth) -> &Vec<String>| {
+            let mut all: Vec<String> = servers.iter().flat_map(|server| scopes(server).clone()).collect();
+            let mut seen = std::collections::HashSet::new();
+            all.retain(|scope| seen.insert(scope.clone()));
+            all
+        };
+        let scopes = union(|server| &server.scopes);
+        let dpop = servers.first().map_or(Dpop::Refused, |server| server.dpop);
+        Ok(Self {
+            methods,
+            metadata: ResourceDocument::of(&servers, &scopes, dpop),
+            required_scopes: union(|server| &server.required_scopes),
+            scopes,
+            dpop,
+        })
+    }
+
+    /// The scopes that callers can acquire.
+    pub(crate) fn scopes(&self) -> &[String] {
+        &self.scopes
+    }
+
+    /// The metadata of the protected resource, if tokens come from an authorization server.
+    pub(crate) fn metadata(&self) -> Option<&ResourceDocument> {
+        self.metadata.as_ref()
+    }
+
+    /// Begins to find out who sent a request, from its head.
+    pub(crate) fn start<'a>(&'a self, request: &'a Parts) -> Verification<'a> {
+        let token = match find_token(request) {
+            Ok(token) => token,
+            Err(missing) => return Verification::Ready(Err(self.refuse_without_token(missing))),
+        };
+        match &*self.methods {
+            [method] => {
+                match contained(|| method.verify(token, request)) {
+                    Verdict::Ready(verdict) => Verification::Ready(self.conclude(verdict)),
+                    Verdict::Pending(verdict) => Verification::Pending(Box::pin(async move {
+                        self.conclude(poll_contained(verdict).await)
+                    })),
+                }
+            }
+            methods => Verification::Pending(Box::pin(async move {
+                let mut refused: Option<Denied> = None;
+                for method in methods {
+                    let verdict = match contained(|| method.verify(token, request)) {
+                        Verdict::Ready(verdict) => verdict,
+                        Verdict::Pending(verdict) => poll_contained(verdict).await,
+                    };
+                    match verdict {
+                        // the token is known to this method only
+                        Err(denied) if matches!(denied.reason, DeniedReason::InvalidToken) => {
+                            refused.get_or_insert(denied);
+                        }
+                        // the others may be able to decide
+                        Err(denied) if denied.is_unavailable() => refused = Some(denied),
+                        decided => return self.conclude(decided),
+                    }
+                }
+                let unknown = || Denied::invalid_token("the token is unknown");
+                self.conclude(Err(refused.unwrap_or_else(unknown)))
+            })),
+        }
+    }
+
+    fn conclude(&self, verdict: Result<Arc<Principal>, Denied>) -> VerifiedCaller {
+        match verdict {
+            Ok(principal) if principal.has_expired() => {
+                Err(self.refuse(Denied::invalid_token("the token has expired")))
+            }
+            Ok(principal) => Ok(principal),
+            Err(denied) => Err(self.refuse(denied)),
+        }
+    }
+
+    #[cold]
+    fn refuse(&self, denied: Denied) -> RefusedCaller {
+        let Denied { reason, description } = denied;
+        let error = |code: &'static str| Some((code, &*description));
+        let (status, challenges) = match &reason {
+            DeniedReason::InvalidToken => (
+                StatusCode::UNAUTHORIZED,
+                self.challenges(error("invalid_token"), &self.required_scopes.join(" ")),
+            ),
+            DeniedReason::InvalidProof => {
+                (StatusCode::UNAUTHORIZED, self.challenges(error("invalid_dpop_proof"), ""))
+            }
+            DeniedReason::InsufficientScope(scopes) => (
+                StatusCode::FORBIDDEN,
+                vec![self.challenge(self.scheme(), error("insufficient_scope"), scopes)],
+            ),
+            DeniedReason::Forbidden => (StatusCode::FORBIDDEN, Vec::new()),
+            DeniedReason::Unavailable(cause) => {
+                tracing::error!(%cause, "callers cannot be authenticated");
+                (StatusCode::SERVICE_UNAVAILABLE, Vec::new())
+            }
+        };
+        tracing::debug!(%status, ?reason, "refused a caller");
+        RefusedCaller { status, message: description, challenges }
+    }
+
+    #[cold]
+    fn refuse_without_token(&self, missing: MissingToken) -> RefusedCaller {
+        let scopes = self.required_scopes.join(" ");
+        match missing {
+            // a request without credentials is told nothing but how to get some
+            MissingToken::Absent => RefusedCaller {
+                status: StatusCode::UNAUTHORIZED,
+                message: "an access token is required".into(),
+                challenges: self.challenges(None, &scopes),
+            },
+            MissingToken::Ambiguous(description) => RefusedCaller {
+                status: StatusCode::BAD_REQUEST,
+                message: description.into(),
+                challenges: self.challenges(Some(("invalid_request", description)), ""),
+            },
+            MissingToken::Malformed(description) => self.refuse(Denied::invalid_token(description)),
+        }
+    }
+
+    /// The value of `WWW-Authenticate` for a caller that needs these scopes, separated by spaces.
+    pub(crate) fn scope_challenge(&self, scopes: &str) -> String {
+        let description = "the token lacks a scope that this needs";
+        let mut scopes = scopes.to_owned();
+        for required in &self.required_scopes {
+            if !scopes.split(' ').any(|scope| scope == required) {
+                scopes = format!("{required} {scopes}");
+            }
+        }
+        self.challenge(self.scheme(), Some(("insufficient_scope", description)), &scopes)
+    }
+
+    fn scheme(&self) -> Scheme {
+        if self.dpop == Dpop::Required { Scheme::Dpop } else { Scheme::Bearer }
+    }
+
+    /// A challenge for each scheme that is accepted.
+    fn challenges(&self, error: Option<(&str, &str)>, scopes: &str) -> Vec<String> {
+        let schemes: &[Scheme] = match self.dpop {
+            Dpop::Refused => &[Scheme::Bearer],
+            Dpop::Accepted => &[Scheme::Bearer, Scheme::Dpop],
+            Dpop::Required => &[Scheme::Dpop],
+        };
+        schemes.iter().map(|scheme| self.challenge(*scheme, error, scopes)).collect()
+    }
+
+    fn challenge(&self, scheme: Scheme, error: Option<(&str, &str)>, scopes: &str) -> String {
+        let mut parameters: Vec<(&str, Cow<'_, str>)> = Vec::new();
+        match &self.metadata {
+            Some(metadata) => parameters.push(("resource_metadata", (&*metadata.url).into())),
+            None => parameters.push(("realm", "mcp".into())),
+        }
+        if let Some((code, description)) = error {
+            parameters.push(("error", code.into()));
+            parameters.push(("error_description", description.into()));
+        }
+        if !scopes.is_empty() {
+            parameters.push(("scope", scopes.into()));
+        }
+        let name = match scheme {
+            Scheme::Bearer => "Bearer",
+            Scheme::Dpop => {
+                parameters.push(("algs", algorithm_names().join(" ").into()));
+                "DPoP"
+            }
+        };
+        let parameters: Vec<String> =
+            parameters.into_iter().map(|(name, value)| format!("{name}=\"{}\"", quotable(&value))).collect();
+        format!("{name} {}", parameters.join(", "))
+    }
+
+    /// Reads again what the methods have read from files or the environment, and forgets what they have kept; returns who
+    /// is not known any more.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(crate) fn reload(&self) -> Result<Vec<Principal>, String> {
+        let mut gone = Vec::new();
+        for method in &self.methods {
+            gone.extend(method.reload()?);
+        }
+        Ok(gone)
+    }
+
+    /// Forgets what was kept of a principal's tokens, so that they are verified again.
+    pub(crate) fn forget(&self, principal: &Principal) {
+        self.methods.iter().for_each(|method| method.forget(principal));
+    }
+}
+
+fn algorithm_names() -> Vec<&'static str> {
+    SigningAlgorithm::ALL.iter().map(|algorithm| algorithm.as_str()).collect()
+}
+
+/// A text without what may not be in a quoted parameter (RFC 6750, section 3).
+fn quotable(text: &str) -> String {
+    let replace = |c: char| match c {
+        '"' | '\\' => '\'',
+        c if c == ' ' || c.is_ascii_graphic() => c,
+        _ => ' ',
+    };
+    text.chars().map(replace).collect()
+}
+
+/// Why a request has no token that could be verified.
+enum MissingToken {
+    Absent,
+    /// The token is sent twice, or where it must not be.
+    Ambiguous(&'static str),
+    Malformed(&'static str),
+}
+
+/// The token of a request: one header `Authorization`, and nothing else.
+fn find_token(request: &Parts) -> Result<PresentedToken<'_>, MissingToken> {
+    let names = |pair: &str| pair == "access_token" || pair.starts_with("access_token=");
+    if request.uri.query().is_some_and(|query| query.split('&').any(names)) {
+        // it would be in logs and histories
+        return Err(MissingToken::Ambiguous(
+            "the token is in the query\nsend it in the header `Authorization`",
+        ));
+    }
+    let value = single_authorization(&request.headers)?;
+    let (scheme, text) = value.split_once(' ').unwrap_or((value, ""));
+    let scheme = match scheme {
+        scheme if scheme.eq_ignore_ascii_case("bearer") => Scheme::Bearer,
+        scheme if scheme.eq_ignore_ascii_case("dpop") => Scheme::Dpop,
+        // credentials of another kind are none
+        _ => return Err(MissingToken::Absent),
+    };
+    let text = text.trim_matches(' ');
+    if text.len() > MAX_TOKEN {
+        return Err(MissingToken::Malformed("the token is too long"));
+    }
+    let bare = text.trim_end_matches('=');
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte);
+    if bare.is_empty() || !bare.bytes().all(is_token) {
+        return Err(MissingToken::Malformed("the token is malformed"));
+    }
+    Ok(PresentedToken { scheme, text })
+}
+
+fn single_authorization(headers: &HeaderMap) -> Result<&str, MissingToken> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let value = values.next().ok_or(MissingToken::Absent)?;
+    if values.next().is_some() {
+        return Err(MissingToken::Ambiguous("there are several headers `Authorization`"));
+    }
+    value.to_str().map_err(|_| MissingToken::Malformed("the token is malformed"))
+}
+
+/// The verdict for a method that panicked, which is not served.
+fn panicked() -> Denied {
+    Denied::unavailable("the verifier panicked")
+}
+
+/// Runs a method; one that panics has no verdict.
+fn contained<'a>(verify: impl FnOnce() -> Verdict<'a>) -> Verdict<'a> {
+    catch_unwind(AssertUnwindSafe(verify)).unwrap_or_else(|_| Verdict::Ready(Err(panicked())))
+}
+
+async fn poll_contained(mut verdict: super::verifier::VerdictFuture<'_>) -> Result<Arc<Principal>, Denied> {
+    poll_fn(|cx| {
+        let polled = catch_unwind(AssertUnwindSafe(|| verdict.as_mut().poll(cx)));
+        polled.unwrap_or_else(|_| Poll::Ready(Err(panicked())))
+    })
+    .await
+}
+
+impl ResourceDocument {
+    fn of(servers: &[Oauth], scopes: &[String], dpop: Dpop) -> Option<Self> {
+        const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
+        let resource = servers.first()?.resource.as_deref()?;
+        let url = parse_resource(resource).ok()?;
+        let issuers: Vec<&str> = servers.iter().map(|server| server.issuer.as_str()).collect();
+        let mut document = Map::new();
+        document.insert("resource".into(), resource.into());
+        document.insert("authorization_servers".into(), json!(issuers));
+        if !scopes.is_empty() {
+            document.insert("scopes_supported".into(), json!(scopes));
+        }
+        document.insert("bearer_methods_supported".into(), json!(["header"]));
+        if dpop != Dpop::Refused {
+            document.insert("dpop_signing_alg_values_supported".into(), json!(algorithm_names()));
+            document.insert("dpop_bound_access_tokens_required".into(), json!(dpop == Dpop::Required));
+        }
+        let path = url.path().trim_end_matches('/');
+        let own = format!("{WELL_KNOWN}{path}");
+        let url = format!("{}{own}", url.origin().ascii_serialization());
+        // clients that do not find it beside the path look at the root
+        let mut paths = vec![own];
+        if !path.is_empty() {
+            paths.push(WELL_KNOWN.to_owned());
+        }
+        Some(Self { url, paths, json: Value::Object(document).to_string().into_bytes() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{admission::Quota, store::MemorySingleUse};
+
+    fn authenticator(authentications: Vec<Authentication>) -> Result<Authenticator, Vec<String>> {
+        let used = MemorySingleUse::new(Quota::half(10), std::time::SystemTime::now());
+        let used: Arc<dyn SingleUse> = Arc::new(used);
+        Authenticator::new(authentications, &used)
+    }
+
+    fn oauth() -> Oauth {
+        Oauth::issuer("https://id.example.com")
+            .resource("https://mcp.example.com/a/mcp")
+            .scopes(["x", "y", "x"])
+    }
+
+    fn parts(uri: &str, headers: &[(&str, &str)]) -> Parts {
+        let mut request = http::Request::builder().uri(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(()).unwrap().into_parts().0
+    }
+
+    #[test]
+    fn the_metadata_is_at_the_path_of_the_resource_and_at_the_root() {
+        let auth = authenticator(vec![oauth().into()]).unwrap();
+        let metadata = auth.metadata().unwrap();
+        assert_eq!(
+            metadata.paths,
+            ["/.well-known/oauth-protected-resource/a/mcp", "/.well-known/oauth-protected-resource"]
+        );
+        let document: Value = serde_json::from_slice(&metadata.json).unwrap();
+        assert_eq!(document["resource"], "https://mcp.example.com/a/mcp");
+        assert_eq!(document["authorization_servers"], json!(["https://id.example.com"]));
+        assert_eq!(document["scopes_supported"], json!(["x", "y"]));
+        let root = authenticator(vec![oauth().resource("https://mcp.example.com").into()]).unwrap();
+        assert_eq!(root.metadata().unwrap().paths, ["/.well-known/oauth-protected-resource"]);
+        assert_eq!(
+            root.scope_challenge("x y"),
+            "Bearer resource_metadata=\"https://mcp.example.com/.well-known/oauth-protected-resource\", \
+             error=\"insufficient_scope\", error_description=\"the token lacks a scope that this needs\", scope=\"x y\""
+        );
+    }
+
+    #[test]
+    fn options_that_cannot_be_served_are_reported_together() {
+        let wrong = Oauth::issuer("http://id.example.com").algorithms([]);
+        let problems =
+            authenticator(vec![wrong.into(), ApiKeys::new([("short", Principal::new("i", "s"))]).into()]);
+        let problems = problems.unwrap_err().join("\n");
+        for text in ["not an `https:` URL", "allows none", "which resource", "shorter than 16"] {
+            assert!(problems.contains(text), "{text}: {problems}");
+        }
+        let others = [oauth().into(), oauth().resource("https://other.example.com/mcp").into()];
+        assert!(authenticator(others.into()).unwrap_err()[0].contains("different resources"));
+        for resource in
+            ["mcp.example.com", "https://mcp.example.com/#a", "https://mcp.example.com/?a", "ftp://x/"]
+        {
+            assert!(authenticator(vec![oauth().resource(resource).into()]).is_err(), "{resource}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_in_one_header_and_nowhere_else() {
+        let status = |uri: &str, headers: &[(&str, &str)]| {
+            let keys = ApiKeys::new([("0123456789abcdef", Principal::new("i", "ada"))]);
+            let auth = authenticator(vec![keys.into()]).unwrap();
+            let request = parts(uri, headers);
+            let Verification::Ready(verified) = auth.start(&request) else {
+                panic!("keys are known at once")
+            };
+            verified.map_or_else(|refused| refused.status.as_u16(), |_| 200)
+        };
+        let good = ("authorization", "Bearer 0123456789abcdef");
+        assert_eq!(status("/", &[good]), 200);
+        assert_eq!(status("/?a=access_token&sessionId=1", &[good]), 200);
+        assert_eq!(status("/", &[("authorization", "bEARER  0123456789abcdef ")]), 200);
+        for (status_code, uri, headers) in [
+            (401, "/", &[][..]),
+            (401, "/", &[("authorization", "Basic YTpi")]),
+            (401, "/", &[("authorization", "Bearer")]),
+            (401, "/", &[("authorization", "Bearer 0123456789abcdex")]),
+            (401, "/", &[("authorization", "Bearer 0123 456789abcdef")]),
+            (401, "/", &[("authorization", "Bearer ===")]),
+            (400, "/", &[good, good]),
+            (400, "/?access_token=0123456789abcdef", &[]),
+            (400, "/?access_token=0123456789abcdef", &[good]),
+        ] {
+            assert_eq!(status(uri, headers), status_code, "{uri} {headers:?}");
+        }
+        let long = format!("Bearer {}", "a".repeat(MAX_TOKEN + 1));
+        assert_eq!(status("/", &[("authorization", &long)]), 401);
+    }
+
+    struct Panics;
+
+    impl Verifier for Panics {
+        async fn verify(&self, _: &str, _: &Parts) -> Result<Principal, Denied> {
+            panic!("a verifier that panics")
+        }
+    }
+
+    #[tokio::test]
+    async fn a_verifier_that_panics_admits_no_one() {
+        let auth = authenticator(vec![Panics.into()]).unwrap();
+        let request = parts("/", &[("authorization", "Bearer a")]);
+        let Verification::Pending(verified) = auth.start(&request) else { panic!("it is a future") };
+        assert_eq!(verified.await.unwrap_err().status, StatusCode::SERVICE_UNAVAILABLE);
+    }
+
+    #[tokio::test]
+    async fn several_methods_are_asked_in_turn() {
+        let key = |key, name| ApiKeys::new([(key, Principal::new("i", name))]);
+        let auth = authenticator(vec![
+            key("0123456789abcdef", "ada").into(),
+            Panics.into(),
+            key("fedcba9876543210", "bob").into(),
+        ])
+        .unwrap();
+        for (token, subject) in
+            [("0123456789abcdef", Ok("ada")), ("fedcba9876543210", Ok("bob")), ("x", Err(503))]
+        {
+            let request = parts("/", &[("authorization", &format!("Bearer {token}"))]);
+            let Verification::Pending(verified) = auth.start(&request) else { panic!("it is a future") };
+            let verified = verified.await;
+            let found = verified.as_ref().map(|p| p.subject()).map_err(|refused| refused.status.as_u16());
+            assert_eq!(found, subject);
+        }
+    }
+
+    #[test]
+    fn what_is_quoted_cannot_end_its_quotes() {
+        assert_eq!(quotable("a\"b\\c\r\nd\u{e9}"), "a'b'c  d ");
+    }
+}

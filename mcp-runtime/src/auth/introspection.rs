@@ -1,0 +1,84 @@
+//! Opaque tokens: the authorization server is asked who bears one.
+//!
+//! See [RFC 7662](https://www.rfc-editor.org/rfc/rfc7662).
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use serde_json::{Map, Value};
+use tokio::sync::{OnceCell, Semaphore};
+
+use super::{jwks::IssuerEndpoint, token_claims::TokenClaims, verifier::Denied};
+
+/// Questions that are asked at once; more are answered `503`.
+const MAX_QUESTIONS: usize = 64;
+
+/// Asks an authorization server about tokens.
+pub(super) struct Introspector {
+    endpoint: Arc<IssuerEndpoint>,
+    /// Unset: what the metadata says.
+    url: Option<String>,
+    discovered: OnceCell<String>,
+    client_id: String,
+    secret: String,
+    questions: Semaphore,
+}
+
+/// How the server is asked, without what is found out later.
+#[derive(Clone)]
+pub(super) struct IntrospectionConfig {
+    pub(super) url: Option<String>,
+    pub(super) client_id: String,
+    pub(super) secret: String,
+    /// How long an answer is believed.
+    pub(super) cached: Duration,
+}
+
+impl fmt::Debug for Introspector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Introspector").field("client_id", &self.client_id).finish_non_exhaustive()
+    }
+}
+
+impl Introspector {
+    pub(super) fn new(endpoint: Arc<IssuerEndpoint>, config: IntrospectionConfig) -> Self {
+        let IntrospectionConfig { url, client_id, secret, .. } = config;
+        let (discovered, questions) = (OnceCell::new(), Semaphore::new(MAX_QUESTIONS));
+        Self { endpoint, url, discovered, client_id, secret, questions }
+    }
+
+    async fn url(&self) -> Result<&str, Denied> {
+        if let Some(url) = &self.url {
+            return Ok(url);
+        }
+        let discover = async {
+            let metadata = self.endpoint.metadata().await?;
+            metadata.introspection_endpoint.ok_or_else(|| {
+                "the metadata of the authorization server names no `introspection_endpoint`".to_owned()
+            })
+        };
+        self.discovered.get_or_try_init(|| discover).await.map(String::as_str).map_err(Denied::unavailable)
+    }
+
+    /// What the authorization server says about a token.
+    ///
+    /// # Errors
+    /// The token is not active, or the server cannot be asked: that is never taken for a yes.
+    pub(super) async fn ask(&self, token: &str) -> Result<TokenClaims, Denied> {
+        let _question = self
+            .questions
+            .try_acquire()
+            .map_err(|_| Denied::unavailable("too many tokens are being introspected"))?;
+        let url = self.url().await?;
+        let fields = [("token", token), ("token_type_hint", "access_token")];
+        let credentials = (self.client_id.as_str(), self.secret.as_str());
+        let answer = self.endpoint.fetcher.post_form::<Map<String, Value>>(url, &fields, credentials).await;
+        let claims = answer.map_err(|error| Denied::unavailable(format!("introspection: {error}")))?;
+        match claims.get("active") {
+            Some(Value::Bool(true)) => Ok(TokenClaims(claims)),
+            Some(Value::Bool(false)) => Err(Denied::invalid_token("the token is not active")),
+            _ => Err(Denied::unavailable(
+                "the introspection response does not say whether the token is active",
+            )),
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! The keys of an authorization server: found through its metadata, kept, and fetched again when they are old or a token
+//! names a key that is not known yet.
+//!
+//! An attacker can name unknown keys, so there is a pause between two fetches. While the server cannot be reached, the
+//! keys that are known serve on, for a limited time.
+
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{
+    compact_jwt::{JsonWebKey, SigningAlgorithm, VerifyingKey},
+    verifier::Denied,
+};
+use crate::{
+    fetch::{FetchError, Fetcher},
+    spawn::spawn,
+    sync::RwLock,
+};
+
+/// Keys of one set, at most.
+const MAX_KEYS: usize = 100;
+
+/// How long keys are used.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KeyTimes {
+    /// After this they are fetched again.
+    pub(super) max_age: Duration,
+    /// After this without success they are not used any more.
+    pub(super) max_outage: Duration,
+    /// Between two fetches.
+    pub(super) cooldown: Duration,
+}
+
+/// What an authorization server publishes: RFC 8414, or OpenID Connect Discovery.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct IssuerMetadata {
+    issuer: String,
+    jwks_uri: Option<String>,
+    pub(super) introspection_endpoint: Option<String>,
+}
+
+/// An authorization server, as far as a protected resource needs it.
+#[derive(Debug)]
+pub(super) struct IssuerEndpoint {
+    pub(super) issuer: String,
+    pub(super) fetcher: Fetcher,
+}
+
+impl IssuerEndpoint {
+    /// The server's metadata, which must be of exactly this issuer.
+    ///
+    /// # Errors
+    /// The server publishes none, or cannot be reached; for the log.
+    pub(super) async fn metadata(&self) -> Result<IssuerMetadata, String> {
+        let mut last = String::new();
+        for url in metadata_urls(&self.issuer) {
+            match self.fetcher.get::<IssuerMetadata>(&url).await {
+                Ok(metadata) if metadata.issuer == self.issuer => return Ok(metadata),
+                Ok(_) => return Err(format!("the metadata at `{url}` is of another issuer")),
+                Err(FetchError::Failed(text)) => return Err(format!("`{url}`: {text}")),
+                Err(error @ FetchError::Status(_)) => last = format!("`{url}`: {error}"),
+            }
+        }
+        Err(format!("`{}` publishes no metadata: {last}", self.issuer))
+    }
+}
+
+/// Where the metadata of an issuer may be, in the order in which clients look for it; see
+/// [discovery](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization/authorization-server-discovery).
+fn metadata_urls(issuer: &str) -> Vec<String> {
+    let bare = issuer.trim_end_matches('/');
+    let authority = bare.find("://").map_or(0, |at| at + 3);
+    let path_start = bare[authority..].find('/').map_or(bare.len(), |at| authority + at);
+    let (origin, path) = bare.split_at(path_start);
+    let mut urls = vec![
+        format!("{origin}/.well-known/oauth-authorization-server{path}"),
+        format!("{origin}/.well-known/openid-configuration{path}"),
+    ];
+    if !path.is_empty() {
+        urls.push(format!("{origin}{path}/.well-known/openid-configuration"));
+    }
+    urls
+}
+
+/// The keys of an authorization server.
+pub(super) struct KeySource {
+    endpoint: Arc<IssuerEndpoint>,
+    /// Unset: what the metadata says.
+    jwks_uri: Option<String>,
+    times: KeyTimes,
+    state: RwLock<KeyState>,
+    /// Held by the one who fetches.
+    fetching: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct KeyState {
+    keys: Arc<[KnownKey]>,
+    /// When these keys were fetched.
+    fetched: Option<Instant>,
+    /// When a fetch last began.
+    attempted: Option<Instant>,
+    /// Rises when keys change.
+    generation: u64,
+}
+
+/// A key, with its name.
+#[derive(Debug, Clone)]
+struct KnownKey {
+    kid: Option<String>,
+    key: Arc<VerifyingKey>,
+    /// What the set said, to see whether it has changed.
+    source: Value,
+}
+
+/// What is known of the key that a token names.
+enum Lookup {
+    Found {
+        key: Arc<VerifyingKey>,
+        /// It should be fetched again.
+        is_old: bool,
+    },
+    /// The keys that are known do not include it.
+    Unknown,
+    /// Keys have never been fetched, or too long ago.
+    NoKeys,
+}
+
+impl fmt::Debug for KeySource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeySource").field("issuer", &self.endpoint.issuer).finish_non_exhaustive()
+    }
+}
+
+impl KeySource {
+    pub(super) fn new(endpoint: Arc<IssuerEndpoint>, jwks_uri: Option<String>, times: KeyTimes) -> Arc<Self> {
+        Arc::new(Self {
+            endpoint,
+            jwks_uri,
+            times,
+            state: RwLock::default(),
+            fetching: tokio::sync::Mutex::new(()),
+        })
+    }
+
+    /// A number that rises when keys change, so that what was verified with them is looked at again.
+    pub(super) fn generation(&self) -> u64 {
+        self.state.read().generation
+    }
+
+    fn look_up(&self, kid: Option<&str>, algorithm: SigningAlgorithm, now: Instant) -> Lookup {
+        let state = self.state.read();
+        let age = state.fetched.map(|fetched| now.saturating_duration_since(fetched));
+        let Some(age) = age.filter(|age| *age <= self.times.max_outage) else { return Lookup::NoKeys };
+        let mut suited = state.keys.iter().filter(|known| known.key.suits(algorithm));
+        let found = match kid {
+            Some(kid) => suited.find(|known| known.kid.as_deref() == Some(kid)),
+            // without a name there must be no choice
+            None => suited.next().filter(|_| suited.next().is_none()),
+        };
+        match found {
+            Some(known) => Lookup::Found { key: known.key.clone(), is_old: age > self.times.max_age },
+            None => Lookup::Unknown,
+        }
+    }
+
+    /// The key that a token names, if it is known; it is fetched again in the background once it is old.
+    pub(super) fn known(
+        self: &Arc<Self>,
+        kid: Option<&str>,
+        algorithm: SigningAlgorithm,
+    ) -> Option<Arc<VerifyingKey>> {
+        let Lookup::Found { key, is_old } = self.look_up(kid, algorithm, Instant::now()) else { return None };
+        if is_old && self.may_fetch(Instant::now()) {
+            let source = self.clone();
+            spawn(async move {
+                source.refresh().await;
+            });
+        }
+        Some(key)
+    }
+
+    fn may_fetch(&self, now: Instant) -> bool {
+        let attempted = self.state.read().attempted;
+        attempted.is_none_or(|attempted| now.saturating_duration_since(attempted) >= self.times.cooldown)
+    }
+
+    /// The key that a token names; fetches the keys if it is not known.
+    ///
+    /// # Errors
+    /// There is none of that name, or the keys cannot be fetched.
+    pub(super) async fn find(
+        self: &Arc<Self>,
+        kid: Option<&str>,
+        algorithm: SigningAlgorithm,
+    ) -> Result<Arc<VerifyingKey>, Denied> {
+        if let Some(key) = self.known(kid, algorithm) {
+            return Ok(key);
+        }
+        self.refresh().await;
+        match self.look_up(kid, algorithm, Instant::now()) {
+            Lookup::Found { key, .. } => Ok(key),
+            Lookup::Unknown => Err(Denied::invalid_token("the key of the token is not known")),
+            Lookup::NoKeys => {
+                Err(Denied::unavailable("the keys of the authorization server cannot be fetched"))
+            }
+        }
+    }
+
+    /// Fetches the keys, unless that was tried a moment ago. Who comes meanwhile waits for the same fetch.
+    async fn refresh(&self) {
+        let _fetching = self.fetching.lock().await;
+        let now = Instant::now();
+        if !self.may_fetch(now) {
+            return;
+        }
+        self.state.write().attempted = Some(now);
+        match self.fetch().await {
+            Ok(keys) => {
+                let mut state = self.state.write();
+                let sources =
+                    |keys: &[KnownKey]| keys.iter().map(|key| key.source.clone()).collect::<Vec<_>>();
+                if sources(&state.keys) != sources(&keys) {
+                    state.generation += 1;
+                }
+                state.keys = keys.into();
+                state.fetched = Some(Instant::now());
+            }
+            Err(error) => {
+                tracing::warn!(issuer = %self.endpoint.issuer, %error, "the keys of the authorization server cannot be fetched");
+            }
+        }
+    }
+
+    async fn fetch(&self) -> Result<Vec<KnownKey>, String> {
+        let url = match &self.jwks_uri {
+            Some(url) => url.clone(),
+            None => {
+                let metadata = self.endpoint.metadata().await?;
+                metadata.jwks_uri.ok_or("the metadata of the authorization server names no `jwks_uri`")?
+            }
+        };
+        let set: JsonWebKeySet =
+            self.endpoint.fetcher.get(&url).await.map_err(|error| format!("`{url}`: {error}"))?;
+        let keys: Vec<KnownKey> = set.keys.into_iter().take(MAX_KEYS).filter_map(KnownKey::new).collect();
+        if keys.is_empty() {
+            Err(format!("`{url}` has no key that tokens can be verified with"))
+        } else {
+            Ok(keys)
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct JsonWebKeySet {
+    /// Sets may contain kinds of keys that are not known here.
+    keys: Vec<Value>,
+}
+
+impl KnownKey {
+    fn new(source: Value) -> Option<Self> {
+        let jwk: JsonWebKey = serde_json::from_value(source.clone()).ok()?;
+        Some(Self { key: Arc::new(VerifyingKey::from_jwk(&jwk)?), kid: jwk.kid, source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fetch::Reach;
+
+    #[test]
+    fn metadata_is_looked_for_where_clients_look_for_it() {
+        assert_eq!(
+            metadata_urls("https://id.example.com/tenant"),
+            [
+                "https://id.example.com/.well-known/oauth-authorization-server/tenant",
+                "https://id.example.com/.well-known/openid-configuration/tenant",
+                "https://id.example.com/tenant/.well-known/openid-configuration",
+            ]
+        );
+        assert_eq!(metadata_urls("https://id.example.com/").len(), 2);
+        assert_eq!(metadata_urls("https://id.example.com")[0], metadata_urls("https://id.example.com/")[0]);
+    }
+
+    fn source() -> Arc<KeySource> {
+        let issuer = "http://127.0.0.1:1".to_owned();
+        let endpoint = Arc::new(IssuerEndpoint { issuer, fetcher: Fetcher::new(Reach::Loopback) });
+        let times = KeyTimes {
+            max_age: Duration::from_secs(600),
+            max_outage: Duration::from_secs(3600),
+            cooldown: Duration::from_secs(30),
+        };
+        KeySource::new(endpoint, None, times)
+    }
+
+    fn key(kid: Option<&str>) -> KnownKey {
+        let mut jwk = serde_json::json!({
+            "kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"
+        });
+        if let Some(kid) = kid {
+            jwk["kid"] = kid.into();
+        }
+        KnownKey::new(jwk).unwrap()
+    }
+
+    #[test]
+    fn keys_serve_through_an_outage_for_a_limited_time() {
+        let source = source();
+        let start = Instant::now();
+        *source.state.write() = KeyState {
+            keys: vec![key(Some("a")), key(Some("b"))].into(),
+            fetched: Some(start),
+            attempted: Some(start),
+            generation: 1,
+        };
+        let at = |seconds: u64, kid| {
+            source.look_up(kid, SigningAlgorithm::EdDSA, start + Duration::from_secs(seconds))
+        };
+        assert!(matches!(at(600, Some("a")), Lookup::Found { is_old: false, .. }));
+        assert!(matches!(at(601, Some("a")), Lookup::Found { is_old: true, .. }));
+        assert!(matches!(at(3600, Some("c")), Lookup::Unknown));
+        assert!(matches!(at(0, None), Lookup::Unknown), "there are two");
+        assert!(matches!(at(3601, Some("a")), Lookup::NoKeys));
+        assert!(!source.may_fetch(start + Duration::from_secs(29)));
+        assert!(source.may_fetch(start + Duration::from_secs(30)));
+    }
+
+    #[test]
+    fn a_token_that_names_no_key_is_verified_if_there_is_one_only() {
+        let source = source();
+        let keys = vec![key(None)].into();
+        *source.state.write() = KeyState { keys, fetched: Some(Instant::now()), ..KeyState::default() };
+        let found = |algorithm| source.look_up(None, algorithm, Instant::now());
+        assert!(matches!(found(SigningAlgorithm::EdDSA), Lookup::Found { .. }));
+        assert!(matches!(found(SigningAlgorithm::ES256), Lookup::Unknown), "it is of another kind");
+    }
+}

@@ -1,0 +1,565 @@
+//! Access tokens of an OAuth authorization server: its options, and the method that verifies its tokens.
+
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use http::request::Parts;
+use reqwest::Url;
+
+use super::{
+    authenticator::Scheme,
+    compact_jwt::{CompactJwt, SigningAlgorithm, VerifyingKey},
+    dpop::ProofChecker,
+    introspection::{IntrospectionConfig, Introspector},
+    jwks::{IssuerEndpoint, KeySource, KeyTimes},
+    token_cache::{TokenCache, TokenDigest, digest},
+    token_claims::{Binding, ExpectedClaims, TokenClaims},
+    verifier::{CustomVerifier, Denied, Method, PresentedToken, Verdict, Verifier},
+};
+use crate::{
+    connection::Principal,
+    fetch::{Fetcher, Reach},
+    store::SingleUse,
+};
+
+/// The largest difference of clocks that is allowed for.
+const MAX_SKEW: Duration = Duration::from_secs(60);
+/// Tokens whose verdict is kept.
+const CACHED_TOKENS: usize = 10_000;
+/// What a verdict is kept for at most, however long its token is valid.
+const MAX_CACHED: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Accepts the access tokens of one OAuth authorization server; give it to
+/// [`ServerBuilder::auth`](crate::ServerBuilder::auth).
+///
+/// Tokens are JWTs that are verified with the keys which the authorization server publishes: signature, issuer, audience
+/// and times. [`introspection`](Self::introspection) is for opaque tokens. Clients find the authorization server by the
+/// metadata that the server publishes at `/.well-known/oauth-protected-resource`.
+///
+/// ```
+/// use mcp_runtime::auth::Oauth;
+///
+/// # fn main() -> mcp_runtime::Result<()> {
+/// let server = mcp_runtime::server!()
+///     .auth(
+///         Oauth::issuer("https://id.example.com")
+///             .resource("https://mcp.example.com/mcp")
+///             .scopes(["notes:read", "notes:write"]),
+///     )
+///     .build()?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// See [authorization](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization) and
+/// [RFC 9728](https://www.rfc-editor.org/rfc/rfc9728).
+#[derive(Clone)]
+#[must_use = "give it to `ServerBuilder::auth`"]
+pub struct Oauth {
+    pub(super) issuer: String,
+    pub(super) resource: Option<String>,
+    audiences: Vec<String>,
+    pub(super) scopes: Vec<String>,
+    pub(super) required_scopes: Vec<String>,
+    algorithms: Vec<SigningAlgorithm>,
+    jwks_uri: Option<String>,
+    times: KeyTimes,
+    skew: Duration,
+    access_token_type: bool,
+    introspection: Option<IntrospectionConfig>,
+    verifier: Option<Arc<dyn Method>>,
+    any_address: bool,
+    pub(super) dpop: Dpop,
+    accept: Option<AcceptFn>,
+    cached_tokens: usize,
+}
+
+type AcceptFn = Arc<dyn Fn(&Principal) -> bool + Send + Sync>;
+
+/// Whether tokens may be bound to keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dpop {
+    Refused,
+    Accepted,
+    Required,
+}
+
+impl fmt::Debug for Oauth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Oauth")
+            .field("issuer", &self.issuer)
+            .field("resource", &self.resource)
+            .field("scopes", &self.scopes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Oauth {
+    /// The tokens of this issuer: the URL that identifies the authorization server, exactly as its metadata and its tokens
+    /// spell it. Its metadata is looked for as clients do, by
+    /// [RFC 8414](https://www.rfc-editor.org/rfc/rfc8414#section-3) and OpenID Connect Discovery, when the first token
+    /// comes.
+    ///
+    /// It is an `https:` URL of a public address, or one of this machine.
+    pub fn issuer(issuer: impl Into<String>) -> Self {
+        Self {
+            issuer: issuer.into(),
+            resource: None,
+            audiences: Vec::new(),
+            scopes: Vec::new(),
+            required_scopes: Vec::new(),
+            algorithms: SigningAlgorithm::ALL.to_vec(),
+            jwks_uri: None,
+            times: KeyTimes {
+                max_age: Duration::from_secs(10 * 60),
+                max_outage: Duration::from_secs(24 * 60 * 60),
+                cooldown: Duration::from_secs(30),
+            },
+            skew: Duration::from_secs(30),
+            access_token_type: false,
+            introspection: None,
+            verifier: None,
+            any_address: false,
+            dpop: Dpop::Refused,
+            accept: None,
+            cached_tokens: CACHED_TOKENS,
+        }
+    }
+
+    /// Sets the URL under which clients reach the endpoint: the wire's `resource`. Tokens must be made for it, which is
+    /// their claim `aud`.
+    ///
+    /// It has no default: what a request says of its own host proves nothing.
+    pub fn resource(mut self, url: impl Into<String>) -> Self {
+        self.resource = Some(url.into());
+        self
+    }
+
+    /// Sets the scopes that the authorization server can grant: the wire's `scopes_supported`.
+    ///
+    /// An item that requires one of them is listed for everyone, and a call without it is `403` with the error
+    /// `insufficient_scope`, so that the client can ask for it. An item that requires another scope is hidden from those
+    /// who do not have it.
+    pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.scopes = scopes.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets scopes without which nothing is served. Clients without a token are told to ask for them first; otherwise they
+    /// ask for all [`scopes`](Self::scopes).
+    pub fn required_scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.required_scopes = scopes.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Accepts tokens for this audience as well, for authorization servers that do not know
+    /// [resource indicators](https://www.rfc-editor.org/rfc/rfc8707) and name the server otherwise.
+    ///
+    /// It must name this server alone: a token for another service must not be accepted.
+    pub fn audience(mut self, audience: impl Into<String>) -> Self {
+        self.audiences.push(audience.into());
+        self
+    }
+
+    /// Sets the signature algorithms that are allowed; by default all of [`SigningAlgorithm::ALL`].
+    pub fn algorithms(mut self, algorithms: impl IntoIterator<Item = SigningAlgorithm>) -> Self {
+        self.algorithms = algorithms.into_iter().collect();
+        self
+    }
+
+    /// Sets where the keys are, for authorization servers without metadata.
+    pub fn jwks_uri(mut self, url: impl Into<String>) -> Self {
+        self.jwks_uri = Some(url.into());
+        self
+    }
+
+    /// Sets after which time the keys are fetched again; 10 minutes by default. A token of an unknown key has them fetched
+    /// at once.
+    pub fn key_max_age(mut self, age: Duration) -> Self {
+        self.times.max_age = age;
+        self
+    }
+
+    /// Sets for how long keys are used while they cannot be fetched again; 24 hours by default. After that requests are
+    /// answered `503`.
+    pub fn key_max_outage(mut self, time: Duration) -> Self {
+        self.times.max_outage = time;
+        self
+    }
+
+    /// Sets the pause between two fetches of the keys; 30 s by default. A token of an unknown key is refused during it.
+    pub fn key_cooldown(mut self, pause: Duration) -> Self {
+        self.times.cooldown = pause;
+        self
+    }
+
+    /// Sets how far the clocks of the two servers may differ; 30 s by default, 60 s at most.
+    pub fn clock_skew(mut self, skew: Duration) -> Self {
+        self.skew = skew.min(MAX_SKEW);
+        self
+    }
+
+    /// Accepts only JWTs that say in their header `typ` that they are access tokens: `at+jwt`.
+    ///
+    /// Many authorization servers do not write it. Without this, `JWT` is accepted as well, and a header without `typ`.
+    ///
+    /// See [RFC 9068](https://www.rfc-editor.org/rfc/rfc9068#section-4).
+    pub fn require_access_token_type(mut self) -> Self {
+        self.access_token_type = true;
+        self
+    }
+
+    /// Asks the authorization server about every token, instead of verifying it as a JWT; this server identifies itself
+    /// there by a client id and a secret. An answer is believed for 30 s, see
+    /// [`introspection_cache`](Self::introspection_cache).
+    ///
+    /// See [RFC 7662](https://www.rfc-editor.org/rfc/rfc7662).
+    pub fn introspection(mut self, client_id: impl Into<String>, secret: impl Into<String>) -> Self {
+        self.introspection = Some(IntrospectionConfig {
+            url: None,
+            client_id: client_id.into(),
+            secret: secret.into(),
+            cached: Duration::from_secs(30),
+        });
+        self
+    }
+
+    /// Sets where tokens are introspected, for authorization servers without metadata; after
+    /// [`introspection`](Self::introspection).
+    pub fn introspection_endpoint(mut self, url: impl Into<String>) -> Self {
+        if let Some(introspection) = &mut self.introspection {
+            introspection.url = Some(url.into());
+        }
+        self
+    }
+
+    /// Sets for how long an answer of the authorization server is believed; 30 s by default. A token that is revoked there
+    /// is accepted here for as long; after [`introspection`](Self::introspection).
+    pub fn introspection_cache(mut self, time: Duration) -> Self {
+        if let Some(introspection) = &mut self.introspection {
+            introspection.cached = time;
+        }
+        self
+    }
+
+    /// Verifies tokens with this verifier, while clients still find the authorization server. It is asked for every
+    /// request; the principals that it returns must have been meant for this resource.
+    pub fn verifier(mut self, verifier: impl Verifier) -> Self {
+        self.verifier = Some(Arc::new(CustomVerifier(verifier)));
+        self
+    }
+
+    /// Accepts a principal only if this returns `true`, for every request: a list of those who were blocked, or the
+    /// tenants of this server. Others get `403`.
+    pub fn accept_if(mut self, accept: impl Fn(&Principal) -> bool + Send + Sync + 'static) -> Self {
+        self.accept = Some(Arc::new(accept));
+        self
+    }
+
+    /// Fetches keys from addresses of private networks too, and by `http:`; for tests, and for networks that no one
+    /// else can write to.
+    pub fn allow_private_network(mut self) -> Self {
+        self.any_address = true;
+        self
+    }
+
+    /// Accepts tokens that are bound to a key, if the client proves with each request that it holds that key. Without
+    /// this, such tokens are refused.
+    ///
+    /// Proofs that were used are kept in the store of [`single_use`](crate::config::Stores::single_use).
+    ///
+    /// See [RFC 9449](https://www.rfc-editor.org/rfc/rfc9449).
+    pub fn dpop(mut self) -> Self {
+        self.dpop = Dpop::Accepted;
+        self
+    }
+
+    /// Accepts no tokens but those that are bound to a key; see [`dpop`](Self::dpop).
+    pub fn require_dpop(mut self) -> Self {
+        self.dpop = Dpop::Required;
+        self
+    }
+
+    /// Sets of how many tokens it is kept that they are valid, until they expire or the keys change; 10 000 by default,
+    /// and a twentieth of them for one principal. Others are verified with each request.
+    pub fn max_cached_tokens(mut self, tokens: usize) -> Self {
+        self.cached_tokens = tokens;
+        self
+    }
+
+    /// The method that verifies tokens.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the options.
+    pub(super) fn into_method(self, used: &Arc<dyn SingleUse>) -> Result<OauthMethod, Vec<String>> {
+        let mut problems = Vec::new();
+        let reach = match (self.any_address, self.issuer.parse::<Url>()) {
+            (true, _) => Reach::Any,
+            (false, Ok(url)) => Reach::of(&url),
+            (false, Err(_)) => Reach::Public,
+        };
+        let fetcher = Fetcher::new(reach);
+        let introspection_url = self.introspection.as_ref().and_then(|config| config.url.as_ref());
+        for url in [Some(&self.issuer), self.jwks_uri.as_ref(), introspection_url].into_iter().flatten() {
+            if let Err(error) = fetcher.check_url(url) {
+                problems.push(format!("{error}\nsuch addresses are for `.allow_private_network()`"));
+            }
+        }
+        if self.algorithms.is_empty() {
+            problems.push("`.algorithms(..)` allows none\nname at least one".into());
+        }
+        let resource = self.resource.as_deref().unwrap_or_default();
+        let resource = match parse_resource(resource) {
+            Ok(url) => url,
+            Err(problem) => {
+                problems.push(problem);
+                return Err(problems);
+            }
+        };
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let mut audiences = self.audiences;
+        audiences.extend(self.resource);
+        if resource.path() == "/" {
+            // with and without the slash it is the same URL, and clients write both
+            let bare = resource.as_str().trim_end_matches('/');
+            audiences.extend([bare.to_owned(), format!("{bare}/")]);
+        }
+        let endpoint = Arc::new(IssuerEndpoint { issuer: self.issuer.clone(), fetcher });
+        let tokens = match (self.verifier, self.introspection) {
+            (Some(verifier), _) => TokenKind::Custom(verifier),
+            (None, Some(config)) => {
+                TokenKind::Opaque { cached: config.cached, introspector: Introspector::new(endpoint, config) }
+            }
+            (None, None) => TokenKind::Jwt {
+                keys: KeySource::new(endpoint, self.jwks_uri, self.times),
+                algorithms: self.algorithms,
+                types: if self.access_token_type { &["at+jwt"] } else { &["at+jwt", "jwt", ""] },
+            },
+        };
+        let proofs = ProofChecker { resource, used: used.clone(), skew: self.skew };
+        Ok(OauthMethod {
+            tokens,
+            expected: ExpectedClaims { issuer: self.issuer, audiences, skew: self.skew },
+            cache: TokenCache::new(self.cached_tokens),
+            required_scopes: self.required_scopes,
+            proofs,
+            dpop: self.dpop,
+            accept: self.accept,
+        })
+    }
+}
+
+/// Checks the URL of a resource.
+///
+/// # Errors
+/// What to write instead.
+pub(super) fn parse_resource(resource: &str) -> Result<Url, String> {
+    if resource.is_empty() {
+        return Err("`Oauth` does not say which resource it protects\n\
+             add `.resource(\"https://mcp.example.com/mcp\")`: the URL under which clients reach the endpoint"
+            .into());
+    }
+    let url = resource.parse::<Url>().ok().filter(|url| {
+        matches!(url.scheme(), "https" | "http")
+            && url.has_host()
+            && url.query().is_none()
+            && url.fragment().is_none()
+            && url.username().is_empty()
+    });
+    url.ok_or_else(|| {
+        format!("`{resource}` is not the URL of a resource\nwrite one such as `https://mcp.example.com/mcp`")
+    })
+}
+
+/// How tokens are verified.
+enum TokenKind {
+    Jwt { keys: Arc<KeySource>, algorithms: Vec<SigningAlgorithm>, types: &'static [&'static str] },
+    Opaque { introspector: Introspector, cached: Duration },
+    Custom(Arc<dyn Method>),
+}
+
+/// Verifies the tokens of one authorization server.
+pub(super) struct OauthMethod {
+    tokens: TokenKind,
+    expected: ExpectedClaims,
+    cache: TokenCache,
+    required_scopes: Vec<String>,
+    proofs: ProofChecker,
+    dpop: Dpop,
+    accept: Option<AcceptFn>,
+}
+
+impl OauthMethod {
+    /// The principal of a JWT that this key has signed.
+    fn verify_jwt(&self, jwt: &CompactJwt<'_>, key: &VerifyingKey) -> Result<Principal, Denied> {
+        let claims = jwt.verify(key).map_err(Denied::invalid_token)?;
+        let claims = serde_json::from_slice(&claims)
+            .map_err(|_| Denied::invalid_token("the claims of the token are not readable"))?;
+        self.check_claims(TokenClaims(claims), false)
+    }
+
+    fn check_claims(&self, claims: TokenClaims, is_answer: bool) -> Result<Principal, Denied> {
+        if claims.binding() == Binding::Other {
+            let text = "the token is bound to something that this server cannot check";
+            return Err(Denied::invalid_token(text));
+        }
+        claims.into_principal(&self.expected, SystemTime::now(), is_answer)
+    }
+
+    /// Keeps the verdict on a token.
+    fn keep(
+        &self,
+        token: TokenDigest,
+        principal: Principal,
+        generation: u64,
+        at_most: Duration,
+    ) -> Arc<Principal> {
+        let principal = Arc::new(principal);
+        self.cache.put(token, &principal, generation, SystemTime::now(), at_most);
+        principal
+    }
+
+    /// What is left to check for each request, once the token is known to be valid.
+    fn admit<'a>(
+        &'a self,
+        principal: Arc<Principal>,
+        token: PresentedToken<'a>,
+        request: &Parts,
+    ) -> Verdict<'a> {
+        if let Err(denied) = self.check_principal(&principal) {
+            return Verdict::Ready(Err(denied));
+        }
+        match self.check_binding(&principal, token, request) {
+            Err(denied) => Verdict::Ready(Err(denied)),
+            Ok(None) => Verdict::Ready(Ok(principal)),
+            Ok(Some(proof)) => Verdict::Pending(Box::pin(async move {
+                self.proofs.use_up(proof, SystemTime::now()).await?;
+                Ok(principal)
+            })),
+        }
+    }
+
+    fn check_principal(&self, principal: &Principal) -> Result<(), Denied> {
+        if !self.required_scopes.iter().all(|required| principal.scopes().contains(required)) {
+            return Err(Denied::insufficient_scope(&self.required_scopes));
+        }
+        match &self.accept {
+            Some(accept) if !accept(principal) => Err(Denied::forbidden("this caller is not admitted")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that a token which is bound to a key comes with a proof, and only such a token with that scheme.
+    fn check_binding(
+        &self,
+        principal: &Principal,
+        token: PresentedToken<'_>,
+        request: &Parts,
+    ) -> Result<Option<super::dpop::CheckedProof>, Denied> {
+        match (principal.confirmation_key(), token.scheme, self.dpop) {
+            // a verifier of the user's checks what it binds
+            (Some(_), Scheme::Bearer, Dpop::Refused) if matches!(self.tokens, TokenKind::Custom(_)) => {
+                Ok(None)
+            }
+            (Some(_), Scheme::Dpop, Dpop::Accepted | Dpop::Required) => {
+                self.proofs.check(token.text, principal, request, SystemTime::now()).map(Some)
+            }
+            (Some(_), Scheme::Bearer, Dpop::Accepted | Dpop::Required) => Err(Denied::invalid_token(
+                "the token is bound to a key\nsend it with the scheme DPoP and a proof",
+            )),
+            (Some(_), _, Dpop::Refused) => {
+                Err(Denied::invalid_token("the token is bound to a key, which this server does not check"))
+            }
+            (None, Scheme::Bearer, Dpop::Refused | Dpop::Accepted) => Ok(None),
+            (None, Scheme::Dpop, _) => Err(Denied::invalid_token("the token is not bound to a key")),
+            (None, Scheme::Bearer, Dpop::Required) => {
+                Err(Denied::invalid_token("the token is not bound to a key, which this server requires"))
+            }
+        }
+    }
+
+    /// The verdict once the principal is known.
+    async fn finish(
+        &self,
+        principal: Arc<Principal>,
+        token: PresentedToken<'_>,
+        request: &Parts,
+    ) -> Result<Arc<Principal>, Denied> {
+        match self.admit(principal, token, request) {
+            Verdict::Ready(verdict) => verdict,
+            Verdict::Pending(verdict) => verdict.await,
+        }
+    }
+}
+
+impl Method for OauthMethod {
+    fn verify<'a>(&'a self, token: PresentedToken<'a>, request: &'a Parts) -> Verdict<'a> {
+        let denied = |text: &'static str| Verdict::Ready(Err(Denied::invalid_token(text)));
+        match &self.tokens {
+            TokenKind::Custom(method) => {
+                match method.verify(token, request) {
+                    Verdict::Ready(Ok(principal)) => self.admit(principal, token, request),
+                    Verdict::Ready(Err(denied)) => Verdict::Ready(Err(denied)),
+                    Verdict::Pending(verdict) => Verdict::Pending(Box::pin(async move {
+                        self.finish(verdict.await?, token, request).await
+                    })),
+                }
+            }
+            TokenKind::Opaque { introspector, cached } => {
+                let digest = digest(token.text);
+                if let Some(principal) = self.cache.get(&digest, 0, SystemTime::now()) {
+                    return self.admit(principal, token, request);
+                }
+                Verdict::Pending(Box::pin(async move {
+                    let claims = introspector.ask(token.text).await?;
+                    let principal = self.check_claims(claims, true)?;
+                    let principal = self.keep(digest, principal, 0, *cached);
+                    self.finish(principal, token, request).await
+                }))
+            }
+            TokenKind::Jwt { keys, algorithms, types } => {
+                let (digest, generation) = (digest(token.text), keys.generation());
+                if let Some(principal) = self.cache.get(&digest, generation, SystemTime::now()) {
+                    return self.admit(principal, token, request);
+                }
+                let jwt = match CompactJwt::parse(token.text, algorithms) {
+                    Ok(jwt) if jwt.is_of_type(types) => jwt,
+                    Ok(_) => return denied("the token is not an access token"),
+                    Err(text) => return denied(text),
+                };
+                if let Some(key) = keys.known(jwt.header.kid.as_deref(), jwt.algorithm) {
+                    return match self.verify_jwt(&jwt, &key) {
+                        Ok(principal) => {
+                            let principal = self.keep(digest, principal, generation, MAX_CACHED);
+                            self.admit(principal, token, request)
+                        }
+                        Err(denied) => Verdict::Ready(Err(denied)),
+                    };
+                }
+                Verdict::Pending(Box::pin(async move {
+                    let key = keys.find(jwt.header.kid.as_deref(), jwt.algorithm).await?;
+                    let principal = self.verify_jwt(&jwt, &key)?;
+                    let principal = self.keep(digest, principal, keys.generation(), MAX_CACHED);
+                    self.finish(principal, token, request).await
+                }))
+            }
+        }
+    }
+
+    fn reload(&self) -> Result<Vec<Principal>, String> {
+        self.cache.clear();
+        match &self.tokens {
+            TokenKind::Custom(method) => method.reload(),
+            TokenKind::Jwt { .. } | TokenKind::Opaque { .. } => Ok(Vec::new()),
+        }
+    }
+
+    fn forget(&self, _principal: &Principal) {
+        self.cache.clear();
+    }
+}

@@ -1,0 +1,129 @@
+//! What was found out about tokens, until they expire: by the digest of a token, which cannot be turned back into it.
+//! The table is bounded, and one principal has a share of it; what does not fit is verified each time.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::{
+    admission::{OwnedEntry, OwnedTable, Owner, Quota},
+    connection::{Principal, principal_digest},
+    sync::Mutex,
+};
+
+/// A digest of a token.
+pub(super) type TokenDigest = [u8; 32];
+
+pub(super) fn digest(token: &str) -> TokenDigest {
+    Sha256::digest(token).into()
+}
+
+/// The verdicts on tokens that were accepted.
+#[derive(Debug)]
+pub(super) struct TokenCache(Mutex<CachedTokens>);
+
+#[derive(Debug)]
+struct CachedTokens {
+    table: TokenTable,
+    /// Of the keys that the tokens were verified with.
+    generation: u64,
+    entries: usize,
+}
+
+/// Who bears a token, and until when that is believed.
+type TokenTable = OwnedTable<TokenDigest, (Arc<Principal>, SystemTime), SystemTime>;
+
+/// How many tokens one principal may have in the cache, in percent of it.
+const SHARE_PERCENT: u8 = 5;
+
+fn empty(entries: usize) -> TokenTable {
+    OwnedTable::new(Quota::new(entries, SHARE_PERCENT), Quota::undivided(usize::MAX))
+}
+
+impl TokenCache {
+    pub(super) fn new(entries: usize) -> Self {
+        Self(Mutex::new(CachedTokens { table: empty(entries), generation: 0, entries }))
+    }
+
+    /// Who bears a token, if it was accepted before, with keys that have not changed since.
+    pub(super) fn get(
+        &self,
+        token: &TokenDigest,
+        generation: u64,
+        now: SystemTime,
+    ) -> Option<Arc<Principal>> {
+        let cached = self.0.lock();
+        if cached.generation != generation {
+            return None;
+        }
+        let (principal, expires) = cached.table.get(token)?;
+        // what has expired is removed when something is added
+        (now < *expires).then(|| principal.clone())
+    }
+
+    /// Keeps a verdict until the token expires, and no longer than that.
+    pub(super) fn put(
+        &self,
+        token: TokenDigest,
+        principal: &Arc<Principal>,
+        generation: u64,
+        now: SystemTime,
+        at_most: Duration,
+    ) {
+        let Some(owner) = principal_digest(Some(principal)).map(Owner::principal) else { return };
+        let latest = now + at_most;
+        let expires = principal.expires().map_or(latest, |expires| expires.min(latest));
+        let mut cached = self.0.lock();
+        if cached.generation != generation {
+            // what was verified with keys that are not used any more is verified again
+            (cached.table, cached.generation) = (empty(cached.entries), generation);
+        }
+        cached.table.expire(now);
+        let entry = OwnedEntry { owner, bytes: 0, expires, value: (principal.clone(), expires) };
+        // a full table verifies each time
+        let _full = cached.table.put(token, entry);
+    }
+
+    /// Forgets every token.
+    pub(super) fn clear(&self) {
+        let mut cached = self.0.lock();
+        cached.table = empty(cached.entries);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_is_kept_until_the_token_expires_or_the_keys_change() {
+        let cache = TokenCache::new(100);
+        let at = |seconds: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        let ada = Arc::new(Principal::new("i", "ada").with_expiry(at(100)));
+        cache.put(digest("a"), &ada, 1, at(0), Duration::from_secs(1000));
+        assert!(cache.get(&digest("a"), 1, at(99)).is_some() && cache.get(&digest("b"), 1, at(0)).is_none());
+        assert!(cache.get(&digest("a"), 1, at(100)).is_none(), "it has expired");
+        assert!(cache.get(&digest("a"), 2, at(0)).is_none(), "other keys");
+        cache.put(digest("b"), &ada, 2, at(0), Duration::from_secs(10));
+        assert!(cache.get(&digest("a"), 2, at(0)).is_none() && cache.get(&digest("b"), 2, at(0)).is_some());
+        assert!(cache.get(&digest("b"), 2, at(10)).is_none(), "for ten seconds at most");
+        cache.clear();
+        assert!(cache.get(&digest("b"), 2, at(0)).is_none());
+    }
+
+    #[test]
+    fn one_principal_has_a_share_of_the_cache() {
+        let cache = TokenCache::new(100);
+        let now = SystemTime::UNIX_EPOCH;
+        let (ada, bob) = (Arc::new(Principal::new("i", "ada")), Arc::new(Principal::new("i", "bob")));
+        for n in 0..50 {
+            cache.put(digest(&format!("ada {n}")), &ada, 0, now, Duration::from_secs(1));
+        }
+        cache.put(digest("bob"), &bob, 0, now, Duration::from_secs(1));
+        let kept = (0..50).filter(|n| cache.get(&digest(&format!("ada {n}")), 0, now).is_some()).count();
+        assert!(kept == 5 && cache.get(&digest("bob"), 0, now).is_some(), "{kept}");
+    }
+}

@@ -1,0 +1,222 @@
+//! The claims of a token, whether it is a JWT or an authorization server was asked for them: who calls, until when, and
+//! for which resource the token was made.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::{Map, Value};
+
+use super::verifier::Denied;
+use crate::connection::Principal;
+
+/// What the claims of a token must say.
+#[derive(Debug, Clone)]
+pub(super) struct ExpectedClaims {
+    pub(super) issuer: String,
+    /// The resource, and other names of it.
+    pub(super) audiences: Vec<String>,
+    /// How far clocks may differ.
+    pub(super) skew: Duration,
+}
+
+/// The claims of a token whose origin is certain.
+#[derive(Debug, Clone)]
+pub(super) struct TokenClaims(pub(super) Map<String, Value>);
+
+/// What a token is bound to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Binding {
+    /// Anyone who bears it may use it.
+    Bearer,
+    /// The thumbprint of a key that the client proves to hold.
+    Key(String),
+    /// Something else, such as a TLS certificate, which cannot be checked here.
+    Other,
+}
+
+impl TokenClaims {
+    fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name)?.as_str()
+    }
+
+    /// A time in seconds since 1970, which may have a fraction; `Err` if it is something else.
+    fn time(&self, name: &str) -> Result<Option<SystemTime>, Denied> {
+        let Some(value) = self.0.get(name) else { return Ok(None) };
+        // no clock shows a time beyond this
+        let seconds = value.as_f64().filter(|seconds| (0.0..=1e11).contains(seconds));
+        match seconds {
+            Some(seconds) => Ok(Some(UNIX_EPOCH + Duration::from_secs_f64(seconds))),
+            None => Err(Denied::invalid_token(format!("the claim `{name}` of the token is not a time"))),
+        }
+    }
+
+    /// Whether a claim that is a string, or an array of strings, contains one of these.
+    fn contains(&self, name: &str, wanted: &[String]) -> bool {
+        match self.0.get(name) {
+            Some(Value::String(text)) => wanted.contains(text),
+            Some(Value::Array(texts)) => {
+                texts.iter().filter_map(Value::as_str).any(|text| wanted.iter().any(|wanted| wanted == text))
+            }
+            _ => false,
+        }
+    }
+
+    /// What the token is bound to: the claim `cnf`.
+    pub(super) fn binding(&self) -> Binding {
+        match self.0.get("cnf") {
+            None => Binding::Bearer,
+            Some(Value::Object(members)) => match members.get("jkt").and_then(Value::as_str) {
+                Some(thumbprint) if members.len() == 1 => Binding::Key(thumbprint.to_owned()),
+                _ => Binding::Other,
+            },
+            Some(_) => Binding::Other,
+        }
+    }
+
+    /// Checks the claims, and makes a principal of them. `issuer_may_be_absent`: the issuer itself was asked for them.
+    ///
+    /// # Errors
+    /// The token is not for this resource, or not valid now.
+    pub(super) fn into_principal(
+        self,
+        expected: &ExpectedClaims,
+        now: SystemTime,
+        issuer_may_be_absent: bool,
+    ) -> Result<Principal, Denied> {
+        let invalid = |text: &'static str| Denied::invalid_token(text);
+        match self.text("iss") {
+            Some(issuer) if issuer == expected.issuer => {}
+            None if issuer_may_be_absent && !self.0.contains_key("iss") => {}
+            _ => return Err(invalid("the token is of another issuer")),
+        }
+        if !self.contains("aud", &expected.audiences) {
+            return Err(invalid("the token is not for this resource"));
+        }
+        let expires = self.time("exp")?.ok_or_else(|| invalid("the token does not say when it expires"))?;
+        // the moment itself is too late (RFC 7519, section 4.1.4)
+        if now >= expires + expected.skew {
+            return Err(invalid("the token has expired"));
+        }
+        for name in ["nbf", "iat"] {
+            if self.time(name)?.is_some_and(|since| since > now + expected.skew) {
+                return Err(invalid("the token is not valid yet"));
+            }
+        }
+        let subject = self.text("sub").filter(|subject| !subject.is_empty());
+        let subject = subject.ok_or_else(|| invalid("the token does not name its subject"))?;
+        let mut principal = Principal::new(expected.issuer.clone(), subject)
+            .with_scopes(self.scopes())
+            .with_expiry(expires + expected.skew);
+        if let Some(client) = self.text("client_id").or_else(|| self.text("azp")) {
+            principal = principal.with_client_id(client);
+        }
+        if let Some(actor) = self.0.get("act").filter(|actor| actor.is_object()) {
+            principal = principal.with_actor(actor.clone());
+        }
+        if let Binding::Key(thumbprint) = self.binding() {
+            principal = principal.with_confirmation_key(thumbprint);
+        }
+        Ok(principal.with_claims(self.0))
+    }
+
+    /// `scope` is the name of the standards; some authorization servers say `scp`.
+    fn scopes(&self) -> Vec<String> {
+        let named = self.0.get("scope").or_else(|| self.0.get("scp"));
+        match named {
+            Some(Value::String(scopes)) => scopes.split_ascii_whitespace().map(str::to_owned).collect(),
+            Some(Value::Array(scopes)) => {
+                scopes.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const NOW: u64 = 1_000_000;
+
+    fn check(change: impl FnOnce(&mut Map<String, Value>)) -> Result<Principal, Denied> {
+        let mut claims = json!({
+            "iss": "https://id.example.com", "sub": "ada", "aud": "https://mcp.example.com/mcp",
+            "exp": NOW + 100, "nbf": NOW - 1, "iat": NOW, "scope": "notes:read notes:write", "client_id": "c",
+        });
+        change(claims.as_object_mut().unwrap());
+        let Value::Object(claims) = claims else { unreachable!("an object") };
+        let expected = ExpectedClaims {
+            issuer: "https://id.example.com".into(),
+            audiences: vec!["https://mcp.example.com/mcp".into()],
+            skew: Duration::from_secs(30),
+        };
+        TokenClaims(claims).into_principal(&expected, UNIX_EPOCH + Duration::from_secs(NOW), false)
+    }
+
+    #[test]
+    fn claims_become_a_principal() {
+        let ada = check(|claims| {
+            claims.insert("act".into(), json!({ "sub": "agent" }));
+            claims.insert("cnf".into(), json!({ "jkt": "thumb" }));
+        })
+        .unwrap();
+        assert_eq!((ada.issuer(), ada.subject()), ("https://id.example.com", "ada"));
+        assert_eq!(ada.scopes(), ["notes:read", "notes:write"]);
+        assert_eq!((ada.client_id(), ada.confirmation_key()), (Some("c"), Some("thumb")));
+        assert_eq!(ada.actor().unwrap()["sub"], "agent");
+        assert_eq!(ada.claims().unwrap()["aud"], "https://mcp.example.com/mcp");
+        assert!(!format!("{ada:?}").contains("agent"), "claims are not in logs");
+        let scopes = check(|claims| {
+            claims.remove("scope");
+            claims.insert("scp".into(), json!(["a", "b"]));
+        });
+        assert_eq!(scopes.unwrap().scopes(), ["a", "b"]);
+    }
+
+    #[test]
+    fn claims_for_others_or_another_time_are_refused() {
+        let long = "https://mcp.example.com/mcp/";
+        for (name, value, reason) in [
+            ("iss", json!("https://evil.example.com"), "another issuer"),
+            ("iss", json!(["https://id.example.com"]), "another issuer"),
+            ("aud", json!("https://other.example.com/mcp"), "not for this resource"),
+            ("aud", json!(long), "not for this resource"),
+            ("aud", json!([]), "not for this resource"),
+            ("exp", json!(NOW - 30), "has expired"),
+            ("exp", json!("1000100"), "not a time"),
+            ("exp", json!(-1), "not a time"),
+            ("exp", json!(1e300), "not a time"),
+            ("nbf", json!(NOW + 31), "not valid yet"),
+            ("nbf", json!("later"), "not a time"),
+            ("iat", json!(NOW + 31), "not valid yet"),
+            ("sub", json!(""), "subject"),
+            ("sub", json!(7), "subject"),
+        ] {
+            let refused = check(|claims| drop(claims.insert(name.into(), value.clone()))).unwrap_err();
+            assert!(refused.description.contains(reason), "{name}: {value}: {refused:?}");
+        }
+        for name in ["iss", "aud", "exp", "sub"] {
+            assert!(check(|claims| drop(claims.remove(name))).is_err(), "{name}");
+        }
+        for (name, value) in [
+            ("exp", json!(NOW - 29)),
+            ("nbf", json!(NOW + 30)),
+            ("aud", json!(["x", "https://mcp.example.com/mcp"])),
+        ] {
+            assert!(check(|claims| drop(claims.insert(name.into(), value))).is_ok(), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_a_token_is_bound_to_is_not_guessed() {
+        let binding = |cnf: Value| TokenClaims(Map::from_iter([("cnf".to_owned(), cnf)])).binding();
+        assert_eq!(TokenClaims(Map::new()).binding(), Binding::Bearer);
+        assert_eq!(binding(json!({ "jkt": "a" })), Binding::Key("a".into()));
+        for other in
+            [json!({ "x5t#S256": "a" }), json!({ "jkt": "a", "x5t#S256": "b" }), json!("a"), json!({})]
+        {
+            assert_eq!(binding(other.clone()), Binding::Other, "{other}");
+        }
+    }
+}

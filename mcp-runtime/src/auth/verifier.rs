@@ -1,0 +1,161 @@
+//! What verifies a token: a trait that users implement, and why a token is refused.
+
+use std::{borrow::Cow, fmt, pin::Pin, sync::Arc};
+
+use http::request::Parts;
+
+use super::authenticator::Scheme;
+use crate::connection::Principal;
+
+/// Verifies the bearer tokens of callers: a session store, an identity provider's own library, a database of keys.
+///
+/// Give it to [`ServerBuilder::auth`](crate::ServerBuilder::auth). If the tokens come from an OAuth authorization server,
+/// use [`Oauth::verifier`](super::Oauth::verifier) instead, so that clients find that server.
+///
+/// ```
+/// use http::request::Parts;
+/// use mcp_runtime::{Principal, auth::{Denied, Verifier}};
+///
+/// struct Sessions;
+///
+/// impl Verifier for Sessions {
+///     async fn verify(&self, token: &str, _request: &Parts) -> Result<Principal, Denied> {
+///         match self.user_of(token).await {
+///             Ok(Some(user)) => Ok(Principal::new("https://example.com", user).with_scopes(["notes:read"])),
+///             Ok(None) => Err(Denied::invalid_token("the token is unknown or has expired")),
+///             Err(error) => Err(Denied::unavailable(error)),
+///         }
+///     }
+/// }
+/// # impl Sessions {
+/// #     async fn user_of(&self, _: &str) -> Result<Option<String>, std::io::Error> { Ok(None) }
+/// # }
+///
+/// # fn main() -> mcp_runtime::Result<()> {
+/// let server = mcp_runtime::server!().auth(Sessions).build()?;
+/// # Ok(())
+/// # }
+/// ```
+pub trait Verifier: Send + Sync + 'static {
+    /// Who calls with this token; `request` is the head of the request, whose body has not been read yet. It runs for
+    /// every request, so keep what is slow to find out.
+    ///
+    /// A principal that has [expired](Principal::with_expiry) is refused like one with an invalid token.
+    ///
+    /// # Errors
+    /// The token is refused, or that cannot be decided now.
+    fn verify(&self, token: &str, request: &Parts) -> impl Future<Output = Result<Principal, Denied>> + Send;
+}
+
+/// Why a caller is not served.
+#[derive(Clone)]
+pub struct Denied {
+    pub(super) reason: DeniedReason,
+    /// What the client is told: the wire's `error_description`.
+    pub(super) description: Cow<'static, str>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum DeniedReason {
+    /// 401
+    InvalidToken,
+    /// 401, with a challenge for a proof of possession
+    InvalidProof,
+    /// 403; the scopes that are needed, separated by spaces
+    InsufficientScope(String),
+    /// 403
+    Forbidden,
+    /// 503; the cause is for the log
+    Unavailable(String),
+}
+
+impl Denied {
+    pub(super) fn new(reason: DeniedReason, description: impl Into<Cow<'static, str>>) -> Self {
+        Self { reason, description: description.into() }
+    }
+
+    /// `401` with the error `invalid_token`: the token is malformed, unknown, expired, revoked or meant for another
+    /// server. The client is told the description, and may get another token.
+    ///
+    /// See [RFC 6750](https://www.rfc-editor.org/rfc/rfc6750#section-3.1).
+    pub fn invalid_token(description: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(DeniedReason::InvalidToken, description)
+    }
+
+    /// `403` with the error `insufficient_scope`: nothing is served without these scopes.
+    pub fn insufficient_scope<S: AsRef<str>>(scopes: impl IntoIterator<Item = S>) -> Self {
+        let mut names = String::new();
+        for scope in scopes {
+            if !names.is_empty() {
+                names.push(' ');
+            }
+            names.push_str(scope.as_ref());
+        }
+        Self::new(DeniedReason::InsufficientScope(names), "the token lacks a scope")
+    }
+
+    /// `403`: the caller is known, and may not use this server. Another token would not help.
+    pub fn forbidden(description: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(DeniedReason::Forbidden, description)
+    }
+
+    /// `503`: it cannot be decided now whether the token is valid. The cause is logged, and not sent.
+    pub fn unavailable(cause: impl fmt::Display) -> Self {
+        let reason = DeniedReason::Unavailable(cause.to_string());
+        Self::new(reason, "callers cannot be authenticated at the moment")
+    }
+
+    pub(super) fn is_unavailable(&self) -> bool {
+        matches!(self.reason, DeniedReason::Unavailable(_))
+    }
+}
+
+impl fmt::Debug for Denied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Denied")
+            .field("reason", &self.reason)
+            .field("description", &self.description)
+            .finish()
+    }
+}
+
+/// A token as a request presents it.
+#[derive(Clone, Copy)]
+pub(super) struct PresentedToken<'a> {
+    pub(super) scheme: Scheme,
+    pub(super) text: &'a str,
+}
+
+pub(super) type VerdictFuture<'a> = Pin<Box<dyn Future<Output = Result<Arc<Principal>, Denied>> + Send + 'a>>;
+
+/// What a method of authentication says about a token.
+pub(super) enum Verdict<'a> {
+    Ready(Result<Arc<Principal>, Denied>),
+    Pending(VerdictFuture<'a>),
+}
+
+/// A way to authenticate callers: a [`Verifier`] as an object.
+pub(super) trait Method: Send + Sync {
+    fn verify<'a>(&'a self, token: PresentedToken<'a>, request: &'a Parts) -> Verdict<'a>;
+
+    /// Reads again what it has read from the environment, forgets what it has kept, and returns those who are not
+    /// known any more.
+    ///
+    /// # Errors
+    /// It cannot be read; nothing has changed then.
+    fn reload(&self) -> Result<Vec<Principal>, String> {
+        Ok(Vec::new())
+    }
+
+    /// Forgets what it has kept of a principal.
+    fn forget(&self, _principal: &Principal) {}
+}
+
+/// The method that is a user's verifier.
+pub(super) struct CustomVerifier<V>(pub(super) V);
+
+impl<V: Verifier> Method for CustomVerifier<V> {
+    fn verify<'a>(&'a self, token: PresentedToken<'a>, request: &'a Parts) -> Verdict<'a> {
+        Verdict::Pending(Box::pin(async move { self.0.verify(token.text, request).await.map(Arc::new) }))
+    }
+}

@@ -65,6 +65,8 @@ mod docs {
     struct ToolOrResource;
     #[doc = include_str!("../docs/database.md")]
     struct Database;
+    #[doc = include_str!("../docs/authorization.md")]
+    struct Authorization;
     #[doc = include_str!("../docs/authentication.md")]
     struct Authentication;
     #[doc = include_str!("../docs/logging.md")]

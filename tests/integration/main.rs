@@ -1,6 +1,7 @@
 //! What clients observe of tools, resources, prompts and the protocol, over every transport. One binary, to link once.
 
 mod apps;
+mod authorization;
 mod byte_streams;
 mod catalog;
 mod client_requests;

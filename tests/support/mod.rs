@@ -8,6 +8,7 @@ mod client;
 mod events;
 mod http;
 mod http_sse;
+mod issuer;
 mod lines;
 mod memory;
 mod message;
@@ -19,6 +20,7 @@ pub use client::{Answers, Client, Exchange, Transport};
 pub use events::{Event, EventStream, events, messages};
 pub use http::{HttpConnection, HttpRequest, HttpResponse};
 pub use http_sse::HttpSse;
+pub use issuer::{Issuer, TestKey, unix_now, unsigned};
 pub use lines::{Input, LineConnection};
 pub use memory::{ClientRequests, answering};
 pub use message::{

@@ -8,6 +8,7 @@ mod gateway;
 mod hello;
 mod notes;
 mod program;
+mod protected;
 mod repo;
 mod runner;
 mod service;

@@ -1,0 +1,160 @@
+//! API keys, and verifiers of the user's own.
+
+use mcp_runtime::{
+    Principal,
+    auth::{ApiKeys, Denied, Oauth, Verifier},
+};
+use mcp_tests::support::{EventStream, HttpRequest, HttpServer, Issuer, text_of, within};
+use serde_json::json;
+
+use super::{Entered, RESOURCE, bearing, call, challenge, items, names, oauth};
+
+fn state() -> std::sync::Arc<Entered> {
+    std::sync::Arc::new(Entered::default())
+}
+
+#[tokio::test]
+async fn a_key_names_its_caller_and_scopes_and_another_is_401() {
+    within(async {
+        let ada = Principal::new("https://example.com", "ada").with_scopes(["notes:read"]);
+        let keys = ApiKeys::new([("0123456789abcdef", ada)]);
+        assert!(!format!("{keys:?}").contains("0123"));
+        let served = HttpServer::start(items().state(state()).auth(keys)).await;
+        let reply = bearing(call("read_notes"), "0123456789abcdef").send(served.address).await;
+        assert_eq!(text_of(&reply.json()), "notes");
+        let list = bearing(HttpRequest::modern(1, "tools/list", json!({})), "0123456789abcdef");
+        // no one grants scopes, so what needs others is hidden
+        assert_eq!(names(&list.send(served.address).await.json()), ["whoami", "read_notes"]);
+        let refused = bearing(call("read_notes"), "0123456789abcdee").send(served.address).await;
+        assert_eq!(refused.status, 401);
+        assert!(challenge(&refused).starts_with("Bearer realm=\"mcp\", error=\"invalid_token\""));
+        let metadata = HttpRequest::new("GET").path("/.well-known/oauth-protected-resource");
+        assert_eq!(metadata.send(served.address).await.status, 404);
+    })
+    .await;
+}
+
+/// A file that is removed at the end.
+struct KeyFile(std::path::PathBuf);
+
+impl Drop for KeyFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[tokio::test]
+async fn keys_are_read_again_on_demand_and_the_streams_of_those_who_are_gone_end() {
+    within(async {
+        let file = KeyFile(std::env::temp_dir().join(format!("mcp-api-keys-{}", std::process::id())));
+        let write = |text: &str| std::fs::write(&file.0, text).unwrap();
+        write("ada 0123456789abcdef notes:read\nbob fedcba9876543210");
+        let builder = items().state(state()).with_handle(drop).auth(ApiKeys::from_file(&file.0));
+        let server = builder.build().unwrap();
+        let served = HttpServer::of(&server).await;
+        let filter = json!({ "notifications": { "toolsListChanged": true } });
+        let listen =
+            |key: &str| bearing(HttpRequest::modern("s", "subscriptions/listen", filter.clone()), key);
+        let mut ada = EventStream::open(&listen("0123456789abcdef"), served.address).await.expect("a stream");
+        let mut bob = EventStream::open(&listen("fedcba9876543210"), served.address).await.expect("a stream");
+        for stream in [&mut ada, &mut bob] {
+            stream.message().await;
+        }
+        write("not a list of keys: x");
+        server.handle().reload_auth().unwrap_err();
+        assert_eq!(bearing(call("whoami"), "0123456789abcdef").send(served.address).await.status, 200);
+        write("bob fedcba9876543210\nbob another-key-of-bob");
+        server.handle().reload_auth().unwrap();
+        assert_eq!(ada.message().await["result"]["resultType"], "complete");
+        assert_eq!(bearing(call("whoami"), "0123456789abcdef").send(served.address).await.status, 401);
+        for key in ["fedcba9876543210", "another-key-of-bob"] {
+            let reply = bearing(call("whoami"), key).send(served.address).await;
+            assert_eq!(text_of(&reply.json()), "bob of no client");
+        }
+        server.handle().tools_changed();
+        assert_eq!(bob.message().await["method"], "notifications/tools/list_changed");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_keys_is_an_error_of_the_build() {
+    for keys in [
+        ApiKeys::from_env("MCP_TEST_NO_SUCH_VARIABLE"),
+        ApiKeys::from_file("no/such/file"),
+        ApiKeys::new([("short", Principal::new("i", "s"))]),
+    ] {
+        assert!(mcp_runtime::server!().auth(keys).build().is_err());
+    }
+}
+
+/// Believes what a token says of itself.
+struct Credulous;
+
+impl Verifier for Credulous {
+    async fn verify(&self, token: &str, request: &axum::http::request::Parts) -> Result<Principal, Denied> {
+        tokio::task::yield_now().await;
+        assert_eq!(request.uri.path(), "/mcp");
+        match token {
+            "down" => Err(Denied::unavailable("the database at 10.0.0.1 does not answer")),
+            "blocked" => Err(Denied::forbidden("this account is blocked")),
+            "poor" => Err(Denied::insufficient_scope(["a", "b"])),
+            "expired" => Ok(Principal::new("i", "late").with_expiry(std::time::UNIX_EPOCH)),
+            "bad" => Err(Denied::invalid_token("not \"this\" one")),
+            name => Ok(Principal::new("i", name)),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_verifier_of_the_users_decides_and_its_reasons_are_told_in_the_words_of_the_standard() {
+    within(async {
+        let own = HttpServer::start(items().state(state()).auth(Credulous)).await;
+        let of_issuer = Oauth::issuer("https://id.example.com").resource(RESOURCE).verifier(Credulous);
+        let of_issuer = HttpServer::start(items().state(state()).auth(of_issuer)).await;
+        for (served, start) in [(&own, "Bearer realm=\"mcp\""), (&of_issuer, "Bearer resource_metadata=\"")] {
+            let reply = bearing(call("whoami"), "ada").send(served.address).await;
+            assert_eq!(text_of(&reply.json()), "ada of no client");
+            for (token, status, told) in [
+                ("down", 503, None),
+                ("blocked", 403, None),
+                ("poor", 403, Some("error=\"insufficient_scope\", error_description=\"the token lacks a scope\", scope=\"a b\"")),
+                ("expired", 401, Some("error=\"invalid_token\"")),
+                ("bad", 401, Some("error_description=\"not 'this' one\"")),
+            ] {
+                let refused = bearing(call("whoami"), token).send(served.address).await;
+                assert_eq!(refused.status, status, "{token}");
+                assert!(!refused.text().contains("10.0.0.1"), "the cause is for the log");
+                match told {
+                    None => assert_eq!(refused.header("www-authenticate"), None),
+                    Some(told) => {
+                        let challenge = challenge(&refused);
+                        assert!(challenge.starts_with(start) && challenge.contains(told), "{challenge}");
+                    }
+                }
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn keys_and_tokens_are_accepted_side_by_side_and_a_block_list_is_asked_each_time() {
+    within(async {
+        let issuer = Issuer::start().await;
+        let blocked = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let is_blocked = blocked.clone();
+        let tokens = oauth(&issuer).accept_if(move |_| !is_blocked.load(std::sync::atomic::Ordering::SeqCst));
+        let keys = ApiKeys::new([("0123456789abcdef", Principal::new("keys", "ci"))]);
+        let served = HttpServer::start(items().state(state()).auth(tokens).auth(keys)).await;
+        let token = issuer.token("ada", RESOURCE, "");
+        let send = async |token: &str| bearing(call("whoami"), token).send(served.address).await;
+        assert_eq!(text_of(&send(&token).await.json()), "ada of test");
+        assert_eq!(text_of(&send("0123456789abcdef").await.json()), "ci of no client");
+        assert_eq!(send("0123456789abcdee").await.status, 401);
+        blocked.store(true, std::sync::atomic::Ordering::SeqCst);
+        assert_eq!(send(&token).await.status, 403, "though it was accepted before");
+        assert_eq!(send("0123456789abcdef").await.status, 200);
+    })
+    .await;
+}

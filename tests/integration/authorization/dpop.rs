@@ -1,0 +1,132 @@
+//! Tokens that are bound to a key, and the proofs that come with them.
+
+use mcp_tests::support::{HttpRequest, Issuer, TestKey, text_of, unix_now, within};
+use serde_json::{Value, json};
+
+use super::{RESOURCE, bearing, call, challenge, oauth, serve};
+
+fn bound_token(issuer: &Issuer, key: &TestKey) -> String {
+    let mut claims = issuer.claims("ada", RESOURCE, "");
+    claims["cnf"] = json!({ "jkt": key.thumbprint() });
+    issuer.key().sign(&claims)
+}
+
+fn proved(token: &str, proof: &str) -> HttpRequest {
+    call("whoami").header("Authorization", &format!("DPoP {token}")).header("DPoP", proof)
+}
+
+#[tokio::test]
+async fn a_proof_of_the_right_key_for_this_request_is_accepted_once() {
+    within(async {
+        let issuer = Issuer::start().await;
+        let (served, entered) = serve(oauth(&issuer).dpop()).await;
+        let key = TestKey::new("client");
+        let token = bound_token(&issuer, &key);
+        let proof = key.proof("POST", RESOURCE, &token, "one");
+        let reply = proved(&token, &proof).send(served.address).await;
+        assert_eq!(text_of(&reply.json()), "ada of test");
+        let replayed = proved(&token, &proof).send(served.address).await;
+        assert_eq!(replayed.status, 401);
+        assert_eq!(entered.count(), 1);
+        let unbound = issuer.token("ada", RESOURCE, "");
+        assert_eq!(bearing(call("whoami"), &unbound).send(served.address).await.status, 200, "as before");
+        let metadata =
+            HttpRequest::new("GET").path("/.well-known/oauth-protected-resource").send(served.address).await;
+        assert_eq!(metadata.json()["dpop_bound_access_tokens_required"], false);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn proofs_of_anything_else_are_refused_and_no_function_is_entered() {
+    within(async {
+        let issuer = Issuer::start().await;
+        let (served, entered) = serve(oauth(&issuer).dpop()).await;
+        let key = TestKey::new("client");
+        let token = bound_token(&issuer, &key);
+        let thief = TestKey::new("thief");
+        let claims = |change: &dyn Fn(&mut Value)| {
+            let mut claims = json!({ "jti": "x", "htm": "POST", "htu": RESOURCE, "iat": unix_now() });
+            let text = key.proof("POST", RESOURCE, &token, "y");
+            let payload = text.split('.').nth(1).unwrap();
+            use base64::Engine as _;
+            let decoded = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(payload).unwrap();
+            claims["ath"] = serde_json::from_slice::<Value>(&decoded).unwrap()["ath"].clone();
+            change(&mut claims);
+            claims
+        };
+        let header = json!({ "alg": "ES256", "typ": "dpop+jwt", "jwk": key.jwk() });
+        let mut secret = header.clone();
+        secret["jwk"]["d"] = "AAAA".into();
+        let sign = |change: &dyn Fn(&mut Value)| key.sign_with(&header, &claims(change));
+        for (name, proof) in [
+            ("another key", thief.proof("POST", RESOURCE, &token, "a")),
+            ("another method", key.proof("GET", RESOURCE, &token, "b")),
+            ("another server", key.proof("POST", "https://other.example.com/mcp", &token, "c")),
+            ("another path", key.proof("POST", "https://mcp.example.com/other", &token, "d")),
+            ("another token", key.proof("POST", RESOURCE, "other", "e")),
+            ("no token", sign(&|claims| drop(claims.as_object_mut().unwrap().remove("ath")))),
+            ("too old", sign(&|claims| claims["iat"] = json!(unix_now() - 120))),
+            ("of the future", sign(&|claims| claims["iat"] = json!(unix_now() + 120))),
+            ("no name", sign(&|claims| claims["jti"] = json!(""))),
+            ("the private key in it", key.sign_with(&secret, &claims(&|_| {}))),
+            ("an access token", issuer.key().sign(&claims(&|_| {}))),
+            (
+                "of another type",
+                key.sign_with(&json!({ "alg": "ES256", "typ": "JWT", "jwk": key.jwk() }), &claims(&|_| {})),
+            ),
+            ("the key of the thief in it", {
+                let header = json!({ "alg": "ES256", "typ": "dpop+jwt", "jwk": key.jwk() });
+                thief.sign_with(&header, &claims(&|_| {}))
+            }),
+            ("nothing", "x".to_owned()),
+        ] {
+            let refused = proved(&token, &proof).send(served.address).await;
+            assert_eq!(refused.status, 401, "{name}: {}", refused.text());
+        }
+        let without = call("whoami").header("Authorization", &format!("DPoP {token}"));
+        let refused = without.send(served.address).await;
+        assert_eq!(refused.status, 401);
+        assert!(challenge(&refused).starts_with("Bearer "), "{}", challenge(&refused));
+        assert_eq!(
+            bearing(call("whoami"), &token).send(served.address).await.status,
+            401,
+            "stolen, and sent as a bearer's"
+        );
+        let two = proved(&token, &key.proof("POST", RESOURCE, &token, "f")).header("DPoP", "x");
+        assert_eq!(two.send(served.address).await.status, 401);
+        assert_eq!(entered.count(), 0);
+        let accepted =
+            proved(&token, &sign(&|claims| claims["jti"] = json!("good"))).send(served.address).await;
+        assert_eq!(
+            accepted.status,
+            200,
+            "the table differs from this in one point each: {}",
+            accepted.text()
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_server_can_require_proofs() {
+    within(async {
+        let issuer = Issuer::start().await;
+        let (served, _) = serve(oauth(&issuer).require_dpop()).await;
+        let refused = bearing(call("whoami"), &issuer.token("ada", RESOURCE, "")).send(served.address).await;
+        assert_eq!(refused.status, 401);
+        assert!(challenge(&refused).starts_with("DPoP ") && challenge(&refused).contains("algs=\"ES256 "));
+        let key = TestKey::new("client");
+        let token = bound_token(&issuer, &key);
+        let accepted = proved(&token, &key.proof("POST", RESOURCE, &token, "one")).send(served.address).await;
+        assert_eq!(accepted.status, 200);
+        // `read_notes` needs a scope
+        let request = HttpRequest::modern(1, "tools/call", json!({ "name": "read_notes" }))
+            .header("Authorization", &format!("DPoP {token}"))
+            .header("DPoP", &key.proof("POST", RESOURCE, &token, "two"));
+        let refused = request.send(served.address).await;
+        assert_eq!(refused.status, 403);
+        assert!(challenge(&refused).starts_with("DPoP "), "{}", challenge(&refused));
+    })
+    .await;
+}

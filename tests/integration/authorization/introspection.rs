@@ -1,0 +1,104 @@
+//! Opaque tokens, about which the authorization server is asked.
+
+use std::time::Duration;
+
+use mcp_runtime::auth::Oauth;
+use mcp_tests::support::{Issuer, text_of, within};
+use serde_json::{Value, json};
+
+use super::{RESOURCE, bearing, call, challenge, oauth, serve};
+
+fn config(issuer: &Issuer) -> Oauth {
+    oauth(issuer).introspection("mcp", "s&cret")
+}
+
+fn active(issuer: &Issuer) -> Value {
+    let mut claims = issuer.claims("ada", RESOURCE, "notes:read");
+    claims["active"] = true.into();
+    claims
+}
+
+#[tokio::test]
+async fn an_opaque_token_is_asked_about_and_the_answer_is_believed_for_a_while() {
+    within(async {
+        let issuer = Issuer::start().await;
+        let (served, _) = serve(config(&issuer)).await;
+        issuer.set_token("opaque", active(&issuer));
+        for _ in 0..3 {
+            let reply = bearing(call("whoami"), "opaque").send(served.address).await;
+            assert_eq!(text_of(&reply.json()), "ada of test");
+        }
+        assert_eq!(issuer.introspections(), 1);
+        let (eager, _) = serve(config(&issuer).introspection_cache(Duration::ZERO)).await;
+        assert_eq!(bearing(call("whoami"), "opaque").send(eager.address).await.status, 200);
+        issuer.set_token("opaque", json!({ "active": false }));
+        assert_eq!(bearing(call("whoami"), "opaque").send(eager.address).await.status, 401, "it was revoked");
+        assert_eq!(
+            bearing(call("whoami"), "opaque").send(served.address).await.status,
+            200,
+            "for half a minute"
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn answers_that_are_not_a_clear_yes_are_a_no() {
+    within(async {
+        let issuer = Issuer::start().await;
+        let (served, entered) = serve(config(&issuer)).await;
+        let with = |name: &str, value: Value| {
+            let mut claims = active(&issuer);
+            match value {
+                Value::Null => drop(claims.as_object_mut().unwrap().remove(name)),
+                value => claims[name] = value,
+            }
+            claims
+        };
+        for (claims, status) in [
+            (json!({ "active": false }), 401),
+            (with("active", Value::Null), 503),
+            (with("active", json!("true")), 503),
+            (with("aud", Value::Null), 401),
+            (with("aud", json!("https://other.example.com")), 401),
+            (with("iss", json!("https://other.example.com")), 401),
+            (with("exp", json!(1)), 401),
+            (with("exp", Value::Null), 401),
+            (with("sub", Value::Null), 401),
+        ] {
+            issuer.set_token("opaque", claims.clone());
+            let refused = bearing(call("whoami"), "opaque").send(served.address).await;
+            assert_eq!(refused.status, status, "{claims}");
+        }
+        assert_eq!(bearing(call("whoami"), "unknown").send(served.address).await.status, 401);
+        assert_eq!(entered.count(), 0);
+        issuer.set_token("opaque", with("iss", Value::Null));
+        let reply = bearing(call("whoami"), "opaque").send(served.address).await;
+        assert_eq!(text_of(&reply.json()), "ada of test", "the issuer itself has answered");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_outage_is_503_and_never_a_yes() {
+    within(async {
+        let issuer = Issuer::start().await;
+        let (served, entered) = serve(config(&issuer)).await;
+        issuer.set_token("opaque", active(&issuer));
+        issuer.set_down(true);
+        let refused = bearing(call("whoami"), "opaque").send(served.address).await;
+        assert_eq!((refused.status, refused.header("www-authenticate")), (503, None));
+        assert_eq!(entered.count(), 0);
+        issuer.set_down(false);
+        assert_eq!(bearing(call("whoami"), "opaque").send(served.address).await.status, 200);
+        let (wrong, _) = serve(oauth(&issuer).introspection("mcp", "guessed")).await;
+        assert_eq!(
+            bearing(call("whoami"), "opaque").send(wrong.address).await.status,
+            503,
+            "it is refused there"
+        );
+        let refused = call("whoami").send(served.address).await;
+        assert!(challenge(&refused).starts_with("Bearer resource_metadata="));
+    })
+    .await;
+}

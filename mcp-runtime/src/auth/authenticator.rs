@@ -357,6 +357,7 @@ fn quotable(text: &str) -> String {
 }
 
 /// Why a request has no token that could be verified.
+#[derive(Debug, Clone, Copy)]
 enum MissingToken {
     Absent,
     /// The token is sent twice, or where it must not be.

@@ -55,12 +55,18 @@ const ADA: &str = "192.0.2.1";
 const BOB: &str = "192.0.2.2";
 
 fn builder() -> ServerBuilder {
-    mcp_runtime::server!().tool::<here>().tool::<report>().tool::<confirm>().tool::<flood>().with_handle(drop).http(|http| {
-        http.client_address(|parts, _peer| {
-            let header = parts.headers.get("x-client")?;
-            header.to_str().ok()?.parse::<IpAddr>().ok()
+    mcp_runtime::server!()
+        .tool::<here>()
+        .tool::<report>()
+        .tool::<confirm>()
+        .tool::<flood>()
+        .with_handle(drop)
+        .http(|http| {
+            http.client_address(|parts, _peer| {
+                let header = parts.headers.get("x-client")?;
+                header.to_str().ok()?.parse::<IpAddr>().ok()
+            })
         })
-    })
 }
 
 async fn serve() -> HttpServer {
@@ -217,7 +223,8 @@ async fn flood_and_leave(session: &str, client: &str, megabytes: u32, at: Socket
 
 /// The last message that is kept of a stream.
 async fn last_message(session: &str, client: &str, after: &str, at: SocketAddr) -> Option<Value> {
-    let resume = HttpRequest::standalone_stream(session).header("x-client", client).header("last-event-id", after);
+    let resume =
+        HttpRequest::standalone_stream(session).header("x-client", client).header("last-event-id", after);
     let mut stream = EventStream::open(&resume, at).await.ok()?;
     let mut last = None;
     while let Some(message) = promptly(stream.next()).await {

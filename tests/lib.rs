@@ -69,6 +69,12 @@ mod docs {
     struct Authorization;
     #[doc = include_str!("../docs/authentication.md")]
     struct Authentication;
+    #[doc = include_str!("../docs/limits.md")]
+    struct Limits;
+    #[doc = include_str!("../docs/deploy.md")]
+    struct Deploy;
+    #[doc = include_str!("../docs/security.md")]
+    struct Security;
     #[doc = include_str!("../docs/logging.md")]
     struct Logging;
     #[doc = include_str!("../docs/graceful-shutdown.md")]

@@ -29,8 +29,9 @@ use crate::model::{prompt::PromptOptions, resource::ResourceOptions, tool::ToolO
 #[doc = include_str!("examples/mcp_tool.md")]
 ///
 /// Options: `name`, `title`, `description`, `read_only`, `destructive`, `idempotent`, `open_world`, `icon`,
-/// `meta(..)`, `timeout`, `max_concurrency`, `blocking`, `task`, `scopes(..)`, `requires(..)`, `layers(..)`, `tags(..)`,
-/// `strict`, `output = Type`, `unregistered`, `ui(..)`, `marker`, `crate`.
+/// `meta(..)`, `timeout`, `max_concurrency`, `max_concurrency_per_caller`, `rate = "60/1m"`, `max_result = "50KB"`,
+/// `blocking`, `task`, `scopes(..)`, `requires(..)`, `layers(..)`, `tags(..)`, `strict`, `output = Type`,
+/// `unregistered`, `ui(..)`, `marker`, `crate`.
 ///
 /// Options of a parameter, in `#[mcp(..)]`: `name`, `title`, `description`, `default`, `range`, `length`, `pattern`,
 /// `one_of`, `example`, `header`, `flatten`, `inject`.
@@ -46,8 +47,9 @@ pub fn mcp_tool(options: TokenStream, function: TokenStream) -> TokenStream {
 #[doc = include_str!("examples/mcp_resource.md")]
 ///
 /// Options: `uri`, `name`, `title`, `description`, `mime`, `icon`, `audience`, `priority`, `size`,
-/// `cache(ttl = "60s", public)`, `list`, `subscribe`, `blocking`, `scopes(..)`, `requires(..)`, `layers(..)`,
-/// `meta(..)`, `ui(..)`, `marker`, `crate`.
+/// `cache(ttl = "60s", public)`, `list`, `subscribe`, `max_concurrency_per_caller`, `rate = "60/1m"`,
+/// `max_result = "50KB"`, `blocking`, `scopes(..)`, `requires(..)`, `layers(..)`, `meta(..)`, `ui(..)`, `marker`,
+/// `crate`.
 ///
 /// Options of a parameter, in `#[mcp(..)]`: `name`, `description`, `default`, `range`, `length`, `pattern`, `one_of`,
 /// `example`, `complete`, `raw`, `inject`.
@@ -62,8 +64,8 @@ pub fn mcp_resource(options: TokenStream, function: TokenStream) -> TokenStream 
 ///
 #[doc = include_str!("examples/mcp_prompt.md")]
 ///
-/// Options: `name`, `title`, `description`, `icon`, `meta(..)`, `blocking`, `scopes(..)`, `requires(..)`, `layers(..)`,
-/// `marker`, `crate`.
+/// Options: `name`, `title`, `description`, `icon`, `meta(..)`, `max_concurrency_per_caller`, `rate = "60/1m"`,
+/// `blocking`, `scopes(..)`, `requires(..)`, `layers(..)`, `marker`, `crate`.
 ///
 /// Options of a parameter, in `#[mcp(..)]`: `name`, `title`, `description`, `default`, `range`, `length`, `pattern`,
 /// `one_of`, `example`, `complete`, `inject`.

@@ -24,6 +24,8 @@ use crate::{
 pub(crate) enum CallPermit {
     /// Of a tool's `max_concurrency`.
     Concurrency(#[allow(dead_code, reason = "held for its drop")] OwnedSemaphorePermit),
+    /// Of the calls that one caller may run at once.
+    Caller(#[allow(dead_code, reason = "held for its drop")] admission::Permit),
     /// Of a budget.
     Budget(#[allow(dead_code, reason = "held for its drop")] admission::Permit),
     /// Of the limit on running tasks.
@@ -147,13 +149,15 @@ impl<F> WithPermits<F> {
         self.held.permits.push(permit);
     }
 
-    /// Replaces the permits that it holds, but for that of `max_concurrency`.
+    /// Replaces the permits that it holds, but for those of the function's own limits.
     #[cfg_attr(
         not(feature = "http"),
         expect(dead_code, reason = "elsewhere a call ends with its connection")
     )]
     pub(crate) fn replace_permits(&mut self, permit: CallPermit) {
-        self.held.permits.retain(|permit| matches!(permit, CallPermit::Concurrency(_)));
+        let is_own =
+            |permit: &CallPermit| matches!(permit, CallPermit::Concurrency(_) | CallPermit::Caller(_));
+        self.held.permits.retain(is_own);
         self.held.permits.push(permit);
     }
 }

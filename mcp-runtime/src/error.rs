@@ -41,6 +41,8 @@ pub(crate) enum ToolErrorRepr {
     Arguments(String),
     /// The function took longer than its limit.
     TimedOut(Duration),
+    /// The caller has reached a limit; the text follows the item's name.
+    Limited(String),
 }
 
 /// Text that can be the message of a [`ToolError`].
@@ -165,6 +167,12 @@ impl ToolError {
         matches!(self.0, ToolErrorRepr::TimedOut(_))
     }
 
+    /// Whether the caller has reached a [limit](crate::guide::limits) on its calls, so that the function did not run.
+    #[must_use]
+    pub fn is_limit_of_caller(&self) -> bool {
+        matches!(self.0, ToolErrorRepr::Limited(_))
+    }
+
     /// Whether the resource does not exist.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
@@ -207,6 +215,7 @@ impl fmt::Debug for ToolError {
             ToolErrorRepr::NotFound => f.write_str("NotFound"),
             ToolErrorRepr::Arguments(report) => f.debug_tuple("Arguments").field(report).finish(),
             ToolErrorRepr::TimedOut(limit) => f.debug_tuple("TimedOut").field(limit).finish(),
+            ToolErrorRepr::Limited(limit) => f.debug_tuple("Limited").field(limit).finish(),
         }
     }
 }
@@ -220,6 +229,7 @@ impl fmt::Display for ToolError {
             ToolErrorRepr::NotFound => f.write_str("not found"),
             ToolErrorRepr::Arguments(report) => f.write_str(report),
             ToolErrorRepr::TimedOut(limit) => write!(f, "took longer than its limit of {limit:?}"),
+            ToolErrorRepr::Limited(limit) => f.write_str(limit),
         }
     }
 }
@@ -314,6 +324,8 @@ pub enum Failure {
     Protocol(ProtocolError),
     /// The function took longer than its limit.
     TimedOut(Duration),
+    /// The caller has reached a limit; the text says which, and follows the item's name.
+    Limited(String),
 }
 
 impl Failure {
@@ -324,6 +336,7 @@ impl Failure {
             Self::Arguments(report) => ToolErrorRepr::Arguments(report),
             Self::Protocol(error) => ToolErrorRepr::Protocol(error),
             Self::TimedOut(limit) => ToolErrorRepr::TimedOut(limit),
+            Self::Limited(limit) => ToolErrorRepr::Limited(limit),
         })
     }
 

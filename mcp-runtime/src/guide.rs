@@ -31,6 +31,7 @@ pages! {
     subscriptions = "subscriptions.md";
     sessions = "sessions.md";
     client = "client.md";
+    limits = "limits.md";
     testing = "testing.md";
     tool_or_resource = "tool-or-resource.md";
     database = "database.md";
@@ -39,6 +40,8 @@ pages! {
     logging = "logging.md";
     graceful_shutdown = "graceful-shutdown.md";
     behind_a_proxy = "behind-a-proxy.md";
+    deploy = "deploy.md";
+    security = "security.md";
     agents = "agents.md";
     from_rmcp = "from-rmcp.md";
     troubleshooting = "troubleshooting.md";

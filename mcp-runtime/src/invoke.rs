@@ -120,6 +120,9 @@ impl Failure {
                 let text = format!("{kind} '{name}' took longer than its limit of {limit:?}");
                 ClientError::Message(text, Vec::new())
             }
+            Self::Limited(limit) | Self::Body(ToolError(ToolErrorRepr::Limited(limit))) => {
+                ClientError::Message(format!("{kind} '{name}' {limit}"), Vec::new())
+            }
             Self::Protocol(error) | Self::Body(ToolError(ToolErrorRepr::Protocol(error))) => {
                 ClientError::Protocol(map_error_code(error, context, revision))
             }

@@ -10,11 +10,13 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use serde_json::{Map, Value};
 
 use crate::{
+    admission::{CallLimits, Rate},
     arguments::{AnyArg, BoxFuture, Call, HandlerResult, Inject},
     blocking::run_blocking,
     content::{ContentWriter, Icon},
@@ -75,6 +77,10 @@ pub struct ItemDescriptor {
     pub scopes: &'static [&'static str],
     /// Capabilities that the client must declare.
     pub requires: &'static [ClientFeature],
+    /// How many times one caller may call it, and in how many milliseconds.
+    pub rate: Option<(u32, u64)>,
+    /// How many calls of one caller may run at once.
+    pub max_concurrency_per_caller: Option<usize>,
     /// The arguments, in the order of the function's parameters.
     pub args: &'static [&'static dyn AnyArg],
     /// The types that are injected by reference.
@@ -98,6 +104,8 @@ impl ItemDescriptor {
         meta: None,
         scopes: &[],
         requires: &[],
+        rate: None,
+        max_concurrency_per_caller: None,
         args: &[],
         injects: &[],
         unregistered: false,
@@ -129,6 +137,14 @@ pub(crate) struct ItemSpec {
     pub(crate) scopes: Vec<String>,
     /// Capabilities that the client must declare.
     pub(crate) requires: Vec<ClientFeature>,
+    /// How often one caller may call it, or what is wrong with that.
+    pub(crate) rate: Option<Result<Rate, String>>,
+    /// How many calls of one caller may run at once.
+    pub(crate) max_concurrency_per_caller: Option<usize>,
+    /// The limits that hold for its calls on this server, if any do.
+    pub(crate) call_limits: Option<Arc<CallLimits>>,
+    /// How long its function may take on this server; a tool has its own limit besides.
+    pub(crate) timeout: Option<Duration>,
     /// `None` for items made at run time.
     pub(crate) location: Option<Location>,
     /// Outermost first. Of an item that is being built, its own; of one that is registered, also those of the server and
@@ -157,6 +173,10 @@ impl ItemSpec {
             meta: descriptor.meta.map(str::to_owned),
             scopes: descriptor.scopes.iter().map(|&scope| scope.to_owned()).collect(),
             requires: descriptor.requires.to_vec(),
+            rate: descriptor.rate.map(|(times, ms)| Ok(Rate::new(times, Duration::from_millis(ms)))),
+            max_concurrency_per_caller: descriptor.max_concurrency_per_caller,
+            call_limits: None,
+            timeout: None,
             location: Some(descriptor.location),
             layers: Arc::default(),
         }
@@ -363,6 +383,18 @@ macro_rules! impl_item_setters {
             /// Sets the capabilities that the client must declare; requests of other clients are refused.
             pub fn requires(mut self, features: impl IntoIterator<Item = $crate::context::ClientFeature>) -> Self {
                 self.item_mut().requires = features.into_iter().collect();
+                self
+            }
+
+            #[doc = concat!("Sets how often one caller may call it: `\"60/1m\"`, `\"5/s\"`; more is refused. What is not a rate is an error when the ", $noun, " is added.")]
+            pub fn rate(mut self, rate: &str) -> Self {
+                self.item_mut().rate = Some($crate::admission::Rate::parse(rate));
+                self
+            }
+
+            /// Sets how many calls of one caller may run at once; more are refused.
+            pub fn max_concurrency_per_caller(mut self, calls: usize) -> Self {
+                self.item_mut().max_concurrency_per_caller = Some(calls);
                 self
             }
         }

@@ -11,6 +11,7 @@ mod error_types;
 mod examples;
 mod http;
 mod layers;
+mod limits;
 mod logging;
 mod matrix;
 mod metadata;

@@ -57,6 +57,9 @@ pub(crate) struct CommonOptions {
     pub(crate) layers: Vec<Expr>,
     /// Whether the function runs on a blocking thread.
     pub(crate) blocking: Option<Ident>,
+    /// How many times, and in how many milliseconds.
+    pub(crate) rate: Option<(u32, u64)>,
+    pub(crate) max_concurrency_per_caller: Option<TokenStream>,
 }
 
 impl CommonOptions {
@@ -72,6 +75,8 @@ impl CommonOptions {
             "scopes" => self.scopes = read_scopes(entry, errors),
             "layers" => self.layers = entry.expressions("layers", errors),
             "requires" => self.requires = entry.words(known::FEATURES, errors),
+            "rate" => self.rate = entry.rate(errors),
+            "max_concurrency_per_caller" => self.max_concurrency_per_caller = entry.count(errors),
             "blocking" => {
                 self.blocking = entry.flag(errors).filter(|&on| on).map(|_| entry.key.clone());
             }

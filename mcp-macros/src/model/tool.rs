@@ -1,7 +1,6 @@
 //! The options of a tool. They do not contradict each other or the function's signature.
 
 use proc_macro2::{Ident, Span, TokenStream};
-use quote::ToTokens;
 use syn::{Expr, ExprLit, Lit, LitStr, Type};
 
 use crate::diagnostics::Errors;
@@ -18,6 +17,8 @@ pub(crate) struct ToolOptions {
     pub(crate) hints: Vec<Hint>,
     pub(crate) timeout: Option<Timeout>,
     pub(crate) max_concurrency: Option<TokenStream>,
+    /// Bytes.
+    pub(crate) max_result: Option<u64>,
     pub(crate) tags: Vec<LitStr>,
     pub(crate) strict: bool,
     pub(crate) unregistered: bool,
@@ -59,7 +60,8 @@ impl ItemOptions for ToolOptions {
                 let key = entry.span();
                 self.timeout = entry.milliseconds(errors).map(|milliseconds| Timeout { key, milliseconds });
             }
-            "max_concurrency" => self.max_concurrency = read_limit(entry, errors),
+            "max_concurrency" => self.max_concurrency = entry.count(errors),
+            "max_result" => self.max_result = entry.bytes(errors),
             "tags" => self.tags = entry.strings(errors).unwrap_or_default(),
             "strict" => self.strict = entry.flag(errors).unwrap_or_default(),
             "unregistered" => self.unregistered = entry.flag(errors).unwrap_or_default(),
@@ -126,23 +128,5 @@ fn read_task_mode(entry: &Entry, errors: &Errors) -> Option<TaskMode> {
         _ => {}
     }
     entry.report_value("nothing, `required` or `manual`", errors);
-    None
-}
-
-fn read_limit(entry: &Entry, errors: &Errors) -> Option<TokenStream> {
-    if let Form::Value(Expr::Path(path)) = &entry.form {
-        return Some(path.to_token_stream());
-    }
-    let Form::Value(Expr::Lit(ExprLit { lit: Lit::Int(number), .. })) = &entry.form else {
-        entry.report_value("a whole number or a constant", errors);
-        return None;
-    };
-    match number.base10_parse::<usize>() {
-        Ok(0) => {
-            errors.at(number, "`max_concurrency = 0` would block every call\nwrite at least 1, or remove it");
-        }
-        Ok(_) => return Some(number.to_token_stream()),
-        Err(error) => errors.add(error),
-    }
     None
 }

@@ -9,7 +9,7 @@ use syn::spanned::Spanned;
 use syn::{Expr, ExprLit, Ident, Lit, LitInt, LitStr, Path, Token, Type};
 
 use crate::diagnostics::Errors;
-use crate::options::{duration, known};
+use crate::options::{duration, known, quantity};
 use crate::syntax::literals::{literal_string, ungroup};
 
 /// One option.
@@ -351,6 +351,57 @@ impl Entry {
             errors.at(&literal, message);
         }
         found
+    }
+
+    /// A rate such as `"60/1m"`: how many times, and in how many milliseconds.
+    pub(crate) fn rate(&self, errors: &Errors) -> Option<(u32, u64)> {
+        let literal = self.string(errors)?;
+        let text = literal.value();
+        let found = quantity::parse_rate(&text);
+        if found.is_none() {
+            let message = format_args!(
+                "`{text}` is not a rate\nwrite how often in which time: \"5/1s\", \"60/1m\" or \"1000/24h\"",
+            );
+            errors.at(&literal, message);
+        }
+        found
+    }
+
+    /// A size such as `"50KB"`, in bytes.
+    pub(crate) fn bytes(&self, errors: &Errors) -> Option<u64> {
+        let literal = self.string(errors)?;
+        let text = literal.value();
+        let found = quantity::parse_bytes(&text);
+        if found.is_none() {
+            let message = format_args!(
+                "`{text}` is not a size\nwrite a whole number above zero and a unit: \
+                 \"500B\", \"50KB\", \"64KiB\", \"2MB\" or \"1MiB\"",
+            );
+            errors.at(&literal, message);
+        }
+        found
+    }
+
+    /// How many of something may run at once: a whole number above zero, or a constant.
+    pub(crate) fn count(&self, errors: &Errors) -> Option<TokenStream> {
+        if let Form::Value(Expr::Path(path)) = &self.form {
+            return Some(path.to_token_stream());
+        }
+        let Form::Value(Expr::Lit(ExprLit { lit: Lit::Int(number), .. })) = &self.form else {
+            self.report_value("a whole number or a constant", errors);
+            return None;
+        };
+        match number.base10_parse::<usize>() {
+            Ok(0) => {
+                let name = &self.name;
+                let message =
+                    format_args!("`{name} = 0` would block every call\nwrite at least 1, or remove it");
+                errors.at(number, message);
+            }
+            Ok(_) => return Some(number.to_token_stream()),
+            Err(error) => errors.add(error),
+        }
+        None
     }
 }
 

@@ -4,3 +4,4 @@ pub(crate) mod duration;
 pub(crate) mod entry;
 pub(crate) mod known;
 pub(crate) mod meta;
+pub(crate) mod quantity;

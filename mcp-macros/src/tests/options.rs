@@ -8,16 +8,19 @@ use crate::options::known;
 #[test]
 fn every_tool_option_is_accepted() {
     assert_no_error(&tool(
-        r#"name = "x.y-z_1", title = "T", description = DESCRIPTION, read_only, destructive = false, idempotent = true, open_world, icon = ["https://a.example/i.png", "data:image/png;base64,AA"], icon(src = "https://a.example/d.svg", mime = "image/svg+xml", sizes("any"), theme = "dark"), icon(src = "https://a.example/l.png", sizes = ["48x48", "96x96"], theme = "light"), icon("https://a.example/j.png"), meta(model = "m", n = 1), timeout = "5s", max_concurrency = 2, scopes("a", "b"), requires(elicitation, elicitation_url, sampling, sampling_tools, "roots"), tags("x"), strict, output = HashMap<String, u32>, unregistered, ui(resource = "ui://a/b.html", visibility(model, "app")), crate = renamed::runtime,"#,
+        r#"name = "x.y-z_1", title = "T", description = DESCRIPTION, read_only, destructive = false, idempotent = true, open_world, icon = ["https://a.example/i.png", "data:image/png;base64,AA"], icon(src = "https://a.example/d.svg", mime = "image/svg+xml", sizes("any"), theme = "dark"), icon(src = "https://a.example/l.png", sizes = ["48x48", "96x96"], theme = "light"), icon("https://a.example/j.png"), meta(model = "m", n = 1), timeout = "5s", max_concurrency = 2, max_concurrency_per_caller = 1, rate = "60/1m", max_result = "50KB", scopes("a", "b"), requires(elicitation, elicitation_url, sampling, sampling_tools, "roots"), tags("x"), strict, output = HashMap<String, u32>, unregistered, ui(resource = "ui://a/b.html", visibility(model, "app")), crate = renamed::runtime,"#,
         "async fn x() {}",
     ));
-    assert_no_error(&tool(r#"blocking, timeout = "1h", max_concurrency = LIMIT"#, "fn x() {}"));
+    assert_no_error(&tool(
+        r#"blocking, timeout = "1h", max_concurrency = LIMIT, max_concurrency_per_caller = LIMIT, rate = "5/s""#,
+        "fn x() {}",
+    ));
 }
 
 #[test]
 fn every_resource_and_prompt_option_is_accepted() {
     assert_no_error(&resource(
-        r#"uri = "a://b/{id}{?q}", name = "any name", title = "T", description = "d", mime = "text/plain; charset=utf-8", icon = "https://a.example/i.png", audience("user", "assistant"), priority = 1, cache(ttl = "60s"), list = all, subscribe = may, scopes = "a", requires(roots), meta(x = [1, 2]), crate = crate,"#,
+        r#"uri = "a://b/{id}{?q}", name = "any name", title = "T", description = "d", mime = "text/plain; charset=utf-8", icon = "https://a.example/i.png", audience("user", "assistant"), priority = 1, cache(ttl = "60s"), list = all, subscribe = may, max_concurrency_per_caller = 1, rate = "5/1s", max_result = "2MiB", scopes = "a", requires(roots), meta(x = [1, 2]), crate = crate,"#,
         "fn x(#[mcp(raw)] id: String, q: Option<u32>) -> String {}",
     ));
     assert_no_error(&resource(r#"uri = "a://b", cache(ttl = "60s", public)"#, "fn x() -> String {}"));
@@ -36,6 +39,8 @@ name = "p",
             description = "d",
             icon = "https://x.example",
             meta(a = 1),
+            max_concurrency_per_caller = 1,
+            rate = "5/1s",
             scopes("a"),
             crate = a::b"#,
         r#"async fn x(#[mcp(complete = ids, title = TITLE)] a: u32, #[mcp(complete("x", "y"))] b: String) -> String {}"#,
@@ -138,6 +143,15 @@ fn a_tool_option_that_is_wrong_is_assert_one_error() {
             (r#"timeout = "5 seconds""#, "is not a duration"),
             ("max_concurrency = 0", "would block every call"),
             (r#"max_concurrency = "2""#, "whole number"),
+            ("max_concurrency_per_caller = 0", "would block every call"),
+            ("rate = 60", "takes a string"),
+            (r#"rate = "60""#, "is not a rate"),
+            (r#"rate = "60 per minute""#, "how often in which time"),
+            (r#"rate = "0/1m""#, "is not a rate"),
+            (r#"rate_limit = "60/1m""#, "did you mean `rate`?"),
+            ("max_result = 50_000", "takes a string"),
+            (r#"max_result = "50kb""#, "is not a size"),
+            (r#"max_results = "50KB""#, "did you mean `max_result`?"),
             ("blocking", "for a plain `fn`"),
             ("scopes()", "string literals"),
             (r#"output("x")"#, "takes a type"),
@@ -186,6 +200,7 @@ fn an_invalid_resource_is_one_error() {
         (r#"list = "x""#, "", "takes a path"),
         (r#"subscribe = true"#, "", "takes a path"),
         (r#"timeout = "5s""#, "", "it is an option of `#[mcp_tool]`"),
+        (r#"max_result = "0B""#, "", "is not a size"),
         (r#"uri = "docs://a", ui(prefers_border)"#, "", "whose URIs start with `ui://`"),
         ("ui(prefers_border)", "", "add a URI"),
         (r#"uri = "a b", ui(prefers_border)"#, "", "has no scheme"),

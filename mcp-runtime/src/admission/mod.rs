@@ -1,13 +1,18 @@
 //! Limits that clients share. Whatever is limited has a quota, of which one owner may use a share, so that no client
 //! exhausts what all of them need: [`Shares`] for what is held while something runs, [`OwnedTable`] for what is kept
-//! until it expires, and [`Usage`] for tables that evict.
+//! until it expires, and [`Usage`] for tables that evict. [`CallLimits`] are what one caller may do, however little the
+//! others do.
 
+mod call_limits;
 mod owned_table;
 mod owner;
+mod rate;
 mod shares;
 mod usage;
 
+pub(crate) use call_limits::{CallLimits, CallerConcurrency, LimitReached, whole_seconds};
 pub(crate) use owned_table::{Full, OwnedEntry, OwnedTable};
 pub(crate) use owner::Owner;
+pub(crate) use rate::{Rate, RateLimiter};
 pub(crate) use shares::{Permit, Shares};
 pub(crate) use usage::{Quota, Usage};

@@ -9,18 +9,25 @@ use super::Owner;
 pub(crate) struct Quota {
     pub(crate) limit: usize,
     share: usize,
+    /// What the only owner there is may use.
+    alone: usize,
 }
 
 impl Quota {
     /// Of which one owner may use this percentage.
     pub(crate) fn new(limit: usize, percent: u8) -> Self {
         let share = (limit as u128 * u128::from(percent.min(100))).div_ceil(100);
-        Self { limit, share: usize::try_from(share).unwrap_or(limit) }
+        Self { limit, share: usize::try_from(share).unwrap_or(limit), alone: limit }
     }
 
     /// Of which one owner may use half.
     pub(crate) fn half(limit: usize) -> Self {
         Self::new(limit, 50)
+    }
+
+    /// What is not limited in total, but for each owner.
+    pub(crate) fn of_each_owner(share: usize) -> Self {
+        Self { limit: usize::MAX, share, alone: share }
     }
 
     /// What is only limited in total.
@@ -29,7 +36,7 @@ impl Quota {
     }
 
     pub(crate) fn share_of(self, owner: &Owner) -> usize {
-        if owner.is_alone() { self.limit } else { self.share }
+        if owner.is_alone() { self.alone } else { self.share }
     }
 
     /// What any owner may use.

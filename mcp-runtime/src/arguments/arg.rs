@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::{
     call::{InvalidArgument, RawArgument, RawArguments, ValueError},
     completion::{CompleteFn, choices_in_schema},
+    cursor::Cursor,
     rules::Rules,
     text::missing,
 };
@@ -326,6 +327,9 @@ pub trait AnyArg: Sync {
     fn header(&self) -> Option<&'static str>;
     #[doc(hidden)]
     fn is_raw(&self) -> bool;
+    /// Whether it is sealed by the server.
+    #[doc(hidden)]
+    fn is_cursor(&self) -> bool;
     #[doc(hidden)]
     fn choices(&self) -> &'static [&'static str];
     #[doc(hidden)]
@@ -402,6 +406,10 @@ impl<T: 'static> AnyArg for ArgDescriptor<T> {
 
     fn is_raw(&self) -> bool {
         self.raw
+    }
+
+    fn is_cursor(&self) -> bool {
+        Cursor::is::<T>()
     }
 
     fn choices(&self) -> &'static [&'static str] {

@@ -8,6 +8,7 @@ pub(crate) mod attribute_fn;
 mod call;
 mod claims;
 mod completion;
+mod cursor;
 mod inject;
 mod report;
 mod rules;
@@ -21,6 +22,7 @@ pub(crate) use call::{CallParts, Input, MaybeFuture, TextArgument, decode_member
 pub use claims::Claims;
 pub(crate) use completion::{ArgumentCompletion, CompletionSource, DynComplete, choices_with_prefix};
 pub use completion::{Completion, complete, complete_blocking};
+pub use cursor::Cursor;
 pub(crate) use inject::StateValue;
 pub use inject::{FromContext, FromContextFn, Inject, Probe, ProbeDyn, from_context_fn};
 pub(crate) use report::{ToolInput, normalize_integers, repair_untyped};

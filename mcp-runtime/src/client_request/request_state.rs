@@ -103,7 +103,7 @@ pub(crate) fn now() -> u64 {
 
 impl StateSealer<'_> {
     /// The associated data of the encryption: equal only for equal calls of the same caller.
-    fn associated_data(&self, call: &CallBinding<'_>) -> Vec<u8> {
+    pub(crate) fn associated_data(&self, call: &CallBinding<'_>) -> Vec<u8> {
         let mut data = Vec::with_capacity(256);
         let mut part = |bytes: &[u8]| {
             data.extend((bytes.len() as u64).to_le_bytes());

@@ -10,7 +10,7 @@ use std::{
 
 use http::{request::Parts, uri::Authority};
 
-use super::LONGEST;
+use super::{LONGEST, trusted_proxies::TrustedProxies};
 #[cfg(feature = "auth")]
 use crate::auth::Authenticator;
 use crate::{
@@ -108,6 +108,10 @@ pub struct HttpOptions {
     pub(crate) implies: Option<ImpliesFn>,
     /// The address of a client behind a proxy.
     pub(crate) client_address: Option<FindAddress>,
+    /// Proxies that name the address of a client.
+    pub(crate) trusted_proxies: TrustedProxies,
+    /// What is wrong with those that were given.
+    proxy_errors: Vec<String>,
     /// Callers are not told apart, and scopes are granted to all of them.
     pub(crate) trusts_all: bool,
     /// Types that middleware inserts into requests.
@@ -151,6 +155,8 @@ impl Default for HttpOptions {
             authenticator: None,
             implies: None,
             client_address: None,
+            trusted_proxies: TrustedProxies::default(),
+            proxy_errors: Vec::new(),
             trusts_all: false,
             request_types: Vec::new(),
             suspects: Vec::new(),
@@ -176,7 +182,12 @@ impl fmt::Debug for HttpOptions {
 impl HttpOptions {
     /// Everything that cannot be served. The builder calls it once.
     pub(crate) fn check(&self) -> Vec<String> {
-        let mut problems = Vec::new();
+        let mut problems = self.proxy_errors.clone();
+        if self.client_address.is_some() && !self.trusted_proxies.is_empty() {
+            problems.push(
+                "`client_address` and `trusted_proxies` both find the address of a client\nremove one of them".into(),
+            );
+        }
         let health = self.health.paths.iter().flat_map(|(live, ready)| [live, ready]);
         let paths: Vec<&String> = [&self.path].into_iter().chain(&self.sse_path).chain(health).collect();
         for path in &paths {
@@ -220,7 +231,7 @@ impl HttpOptions {
 impl HttpOptions {
     /// Whether something says that clients reach the server through a proxy.
     pub(crate) fn is_behind_proxy(&self) -> bool {
-        self.behind_proxy || self.client_address.is_some()
+        self.behind_proxy || self.client_address.is_some() || !self.trusted_proxies.is_empty()
     }
 }
 
@@ -453,8 +464,38 @@ impl HttpOptions {
         self.put_by_middleware::<T>().caller(find)
     }
 
+    /// Believes the proxies with these addresses, or in these networks, when they name the address of a client in
+    /// `X-Forwarded-For` or `Forwarded`. Other peers are clients themselves, whatever they write into a header.
+    ///
+    /// Entries are read from the right, where proxies append them, up to the first that is not a trusted proxy. If both
+    /// headers are there and name different clients, neither is believed, since a proxy writes only one of them.
+    ///
+    /// One client uses [a share](super::Limits::max_share_percent) of each limit, and has its own
+    /// [rate](super::Limits::rate); without this, all clients behind a proxy are one, unless [principals](Self::caller)
+    /// are known. The connections of proxies are limited in total only.
+    ///
+    /// ```
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// let server = mcp_runtime::server!()
+    ///     .http(|http| http.trusted_proxies(["10.0.0.0/8", "2001:db8::7"]))
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Where [`into_service`](crate::Server::into_service) is mounted, the peer is what the HTTP server puts into the
+    /// request's extensions: axum's `ConnectInfo<SocketAddr>`, or a plain `SocketAddr`. Without either, no header is
+    /// believed.
+    pub fn trusted_proxies<S: AsRef<str>>(mut self, proxies: impl IntoIterator<Item = S>) -> Self {
+        for proxy in proxies {
+            self.proxy_errors.extend(self.trusted_proxies.add(proxy.as_ref()).err());
+        }
+        self
+    }
+
     /// Names the address of a client that is not at the other end of the connection: behind a proxy, which is `peer`, and
-    /// writes the client's address into a header. `None` leaves it at `peer`.
+    /// writes the client's address into a header of its own; for the usual headers, use
+    /// [`trusted_proxies`](Self::trusted_proxies). `None` leaves it at `peer`.
     ///
     /// One client uses [a share](super::Limits::max_share_percent) of each limit; without this, all clients behind a
     /// proxy have that share together, unless [principals](Self::caller) are known. Anyone can write headers: read only
@@ -466,9 +507,7 @@ impl HttpOptions {
     /// let server = mcp_runtime::server!()
     ///     .http(|http| {
     ///         http.client_address(|parts, _peer| {
-    ///             // the proxy has appended the last entry
-    ///             let forwarded = parts.headers.get_all("x-forwarded-for").iter().next_back()?;
-    ///             forwarded.to_str().ok()?.rsplit(',').next()?.trim().parse().ok()
+    ///             parts.headers.get("cf-connecting-ip")?.to_str().ok()?.parse().ok()
     ///         })
     ///     })
     ///     .build()?;
@@ -604,7 +643,7 @@ impl HttpOptions {
     }
 
     /// States that clients reach the server only through a proxy, which terminates TLS. Without it, and without
-    /// [`client_address`](Self::client_address), a server warns when it starts to serve plain HTTP on a public address.
+    /// [`trusted_proxies`](Self::trusted_proxies) or [`client_address`](Self::client_address), a server warns when it starts to serve plain HTTP on a public address.
     pub fn behind_proxy(mut self) -> Self {
         self.behind_proxy = true;
         self

@@ -16,6 +16,8 @@
 #[cfg(feature = "http")]
 mod http;
 mod info;
+#[cfg(feature = "http")]
+mod trusted_proxies;
 
 use std::{any::TypeId, fmt, path::PathBuf, sync::Arc, time::Duration};
 
@@ -27,7 +29,7 @@ pub use info::ServerInfo;
 
 pub use crate::connection::{ItemKind, ItemView};
 use crate::{
-    admission::Quota,
+    admission::{Quota, Rate},
     connection::{AccessRules, Principal, VisibleFn},
     crypto::KeyRing,
     events::SubscriptionLimits,
@@ -120,6 +122,18 @@ pub struct Limits {
     pub(crate) share_percent: u8,
     pub(crate) slow_function: Duration,
     pub(crate) subscriptions: SubscriptionLimits,
+    /// How often one caller may send a request, or what is wrong with that.
+    pub(crate) rate: Option<Result<Rate, String>>,
+    /// Callers that each rate remembers.
+    pub(crate) max_rate_callers: usize,
+    /// For functions without a time limit of their own.
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) max_concurrency_per_caller: Option<usize>,
+    /// Bytes of a result, for items without a limit of their own.
+    pub(crate) max_result: Option<usize>,
+    /// How long a larger result is kept.
+    pub(crate) keep_results: Option<Duration>,
+    pub(crate) max_kept_bytes: usize,
 }
 
 impl Default for Limits {
@@ -134,11 +148,83 @@ impl Default for Limits {
             share_percent: 50,
             slow_function: Duration::from_millis(500),
             subscriptions: SubscriptionLimits::default(),
+            rate: None,
+            max_rate_callers: 65_536,
+            timeout: None,
+            max_concurrency_per_caller: None,
+            max_result: None,
+            keep_results: None,
+            max_kept_bytes: 64 << 20,
         }
     }
 }
 
 impl Limits {
+    /// Sets how often one caller may send a request: `"60/1m"`, `"5/s"`, a number and a time in `ms`, `s`, `m` or `h`.
+    /// Not limited by default.
+    ///
+    /// A caller is a [principal](crate::Principal), or else an address. It may use the whole rate at once, and then gets it
+    /// back evenly. More is refused, over HTTP with `429` and `Retry-After` before the body is read, elsewhere with
+    /// `-32603`. Items have [rates](crate::guide::limits#rates) of their own besides, and so has a builder that is
+    /// [mounted](crate::ServerBuilder::mount): all its items together.
+    ///
+    /// [`build`](crate::ServerBuilder::build) fails if it is not a rate.
+    pub fn rate(mut self, rate: &str) -> Self {
+        self.rate = Some(Rate::parse(rate));
+        self
+    }
+
+    /// Sets how many callers each rate remembers, with 16 bytes for each; 65 536 by default. Of more callers, those that
+    /// have used least of the rate are forgotten.
+    pub fn max_rate_callers(mut self, callers: usize) -> Self {
+        self.max_rate_callers = callers.max(1);
+        self
+    }
+
+    /// Sets how long a function may take that has no `timeout` of its own, a year at most; as long as it likes by default.
+    ///
+    /// It holds for tools, resources, prompts, and the functions of `list` and `complete`, as far as they are `async` or
+    /// `blocking`; a plain function cannot be interrupted. Calls of tools with `task` are limited by their own `timeout`
+    /// only.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = Some(limit.min(LONGEST));
+        self
+    }
+
+    /// Sets how many calls of tools, resources and prompts one caller may run at once; not limited by default. More are
+    /// refused. Items have limits of their own besides.
+    pub fn max_concurrency_per_caller(mut self, calls: usize) -> Self {
+        self.max_concurrency_per_caller = Some(calls.max(1));
+        self
+    }
+
+    /// Sets how many bytes the result of a tool or resource may have that has no `max_result` of its own; not limited by
+    /// default.
+    ///
+    /// A longer text of a tool is cut, with a notice; what cannot be cut is an error that names the size. See
+    /// [results](crate::guide::limits#results).
+    pub fn max_result(mut self, bytes: usize) -> Self {
+        self.max_result = Some(bytes);
+        self
+    }
+
+    /// Keeps results of tools that are larger than `max_result` for so long, a year at most, instead of cutting them: the
+    /// client gets a link that its caller, and no other, can read with `resources/read`.
+    ///
+    /// They are kept in the memory of this process: behind a load balancer the read must reach the same replica. What has
+    /// no room within [`max_kept_bytes`](Self::max_kept_bytes) is cut.
+    pub fn keep_results(mut self, time: Duration) -> Self {
+        self.keep_results = Some(time.min(LONGEST));
+        self
+    }
+
+    /// Sets how many bytes of results may be [kept](Self::keep_results), of all callers; 64 MiB by default, and at most
+    /// [half](Self::max_share_percent) of them for one caller.
+    pub fn max_kept_bytes(mut self, bytes: usize) -> Self {
+        self.max_kept_bytes = bytes;
+        self
+    }
+
     /// Sets how much of each limit that clients share one of them may use, in percent; 50 by default.
     ///
     /// One client is one [principal](crate::Principal), or else one address (of IPv6 one network, `/64`). What one client

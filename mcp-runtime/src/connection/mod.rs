@@ -126,6 +126,8 @@ pub(crate) struct RequestContext {
     pub(crate) access_rules: Option<Arc<AccessRules>>,
     /// The address of an HTTP client, if it is known.
     pub(crate) address: Option<IpAddr>,
+    /// Whether the transport has counted the request towards the rate of its caller.
+    pub(crate) counted: bool,
     /// From `initialize`; requests of 2026-07-28 contain it themselves.
     pub(crate) client: ClientData,
 }

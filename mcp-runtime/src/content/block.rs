@@ -189,6 +189,18 @@ impl From<&'static str> for Content {
 }
 
 impl Content {
+    /// Bytes of what it holds, with binary data as base64.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Text(block) => block.text.len(),
+            Self::Image(block) => block.data.base64_size(),
+            Self::Audio(block) => block.data.base64_size(),
+            Self::ResourceLink(link) => link.uri.len() + link.name.len(),
+            Self::Embedded(block) => block.resource.size(),
+            Self::Unknown(value) => value.to_string().len(),
+        }
+    }
+
     /// A text block.
     pub fn text(text: impl Into<Cow<'static, str>>) -> Self {
         Self::Text(Text::new(text))
@@ -355,6 +367,14 @@ pub(crate) enum BinaryData {
 }
 
 impl BinaryData {
+    /// Bytes of its base64.
+    pub(crate) fn base64_size(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len().div_ceil(3) * 4,
+            Self::Base64(text) => text.len(),
+        }
+    }
+
     pub(super) fn to_base64(&self) -> Cow<'_, str> {
         match self {
             Self::Bytes(bytes) => STANDARD.encode(bytes).into(),

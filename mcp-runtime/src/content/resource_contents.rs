@@ -68,6 +68,14 @@ impl ResourceContents {
         self
     }
 
+    /// Bytes of the text, or of the binary contents as base64.
+    pub(crate) fn size(&self) -> usize {
+        match &self.body {
+            ResourceBody::Text(text) => text.len(),
+            ResourceBody::Blob(data) => data.base64_size(),
+        }
+    }
+
     /// The wire's `text`, of text contents.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {

@@ -1,6 +1,6 @@
 //! `completion/complete`.
 
-use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
+use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
 
 use serde::Deserialize;
 
@@ -66,6 +66,7 @@ struct CompleteArgument {
     /// The prompt's name, or the template's URI.
     name: String,
     state: Arc<Extensions>,
+    timeout: Option<Duration>,
 }
 
 impl Server {
@@ -107,7 +108,9 @@ impl Server {
         };
         let Argument { name: argument, value } = argument;
         let completion = Completion { argument, value, arguments: context.arguments };
-        let call = CompleteArgument { function, completion, name: name.clone(), state: state.clone() };
+        let timeout = self.options().limits.timeout;
+        let call =
+            CompleteArgument { function, completion, name: name.clone(), state: state.clone(), timeout };
         Ok(self.call_item(request, call))
     }
 }
@@ -139,7 +142,7 @@ impl ItemCall for CompleteArgument {
     ) -> Invocation<Vec<String>, I> {
         let context = context();
         let complete = || Ok(MaybeFuture::Pending((self.function)(self.completion.clone(), context.clone())));
-        invoke::start_with(complete, &context, None)
+        invoke::start_with(complete, &context, self.timeout)
     }
 
     fn reply(&self, server: &Server, revision: Revision, result: Result<Vec<String>, Failure>) -> Reply {

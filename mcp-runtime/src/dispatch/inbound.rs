@@ -311,6 +311,9 @@ impl Server {
         registrations: &mut Vec<Registration>,
     ) -> StartedBatch {
         let revision = Revision::V2025_03_26;
+        // the transport counts a message, which may hold many requests
+        let uncounted = RequestContext { counted: false, ..context.clone() };
+        let mut context = context;
         let mut states = Vec::new();
         let (mut unexpected_response, mut unreadable) = (false, None);
         for message in &batch.0 {
@@ -338,6 +341,7 @@ impl Server {
                 }
                 continue;
             };
+            context = &uncounted;
             if request.params.meta.version.is_some() {
                 let text = "a request that names its revision in `_meta` must not be part of a batch";
                 let error = ProtocolError::invalid_request(text);

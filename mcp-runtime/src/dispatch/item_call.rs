@@ -11,6 +11,7 @@ use super::{
     response::{PendingReply, Reply, Response},
 };
 use crate::{
+    admission::{CallLimits, Owner},
     arguments::{BoxFuture, CallParts, Input, TextArgument},
     blocking::{CallPermit, WithPermits},
     context::Context,
@@ -48,6 +49,11 @@ pub(super) trait ItemCall: Send + Sync + Sized {
     /// Configures a new context of the call.
     fn prepare_context(&self, _context: &Context) {}
 
+    /// The limits on its caller.
+    fn call_limits(&self) -> Option<&Arc<CallLimits>> {
+        None
+    }
+
     /// The permits of `max_concurrency`.
     fn semaphore(&self) -> Option<&Arc<Semaphore>> {
         None
@@ -81,22 +87,25 @@ pub(super) trait ItemCall: Send + Sync + Sized {
 impl Server {
     /// Calls an item.
     pub(super) fn call_item<C: ItemCall>(&self, request: Request<'_>, call: C) -> Response {
-        let permit = match call.semaphore() {
-            None => None,
-            Some(semaphore) => match semaphore.clone().try_acquire_owned() {
-                Ok(permit) => Some(CallPermit::Concurrency(permit)),
-                Err(_) => return self.call_item_later(request, call),
-            },
+        let mut permits = match admit(&call, || request.context.owner()) {
+            Ok(permits) => permits,
+            Err(failure) => return call.reply(self, request.revision, Err(failure)).into(),
         };
+        if let Some(semaphore) = call.semaphore() {
+            match semaphore.clone().try_acquire_owned() {
+                Ok(permit) => permits.push(CallPermit::Concurrency(permit)),
+                Err(_) => return self.call_item_later(request, call, permits),
+            }
+        }
         let (revision, options) = (request.revision, request.start_options(self));
         match call.start::<C::Interruption>(options, &|| make_context(self, request, &call)) {
             Invocation::Done(InvokeOutcome::Returned(result)) => call.reply(self, revision, result).into(),
             Invocation::Done(InvokeOutcome::Interrupted(interruption, mut running)) => {
-                running.hold_permits(permit);
+                running.hold_permits(permits);
                 call.interrupt(self, revision, interruption, running)
             }
             Invocation::Running(mut running) => {
-                running.hold_permits(permit);
+                running.hold_permits(permits);
                 let context = running.context().clone();
                 let (server, call) = (self.clone(), call.into_owned());
                 // if the function runs on a blocking thread, that has been started by now
@@ -109,30 +118,32 @@ impl Server {
     }
 
     /// Calls an item that must wait for a permit.
-    fn call_item_later<C: ItemCall>(&self, request: Request<'_>, call: C) -> Response {
+    fn call_item_later<C: ItemCall>(
+        &self,
+        request: Request<'_>,
+        call: C,
+        mut permits: Vec<CallPermit>,
+    ) -> Response {
         let (revision, options) = (request.revision, request.start_options(self));
         let context = make_context(self, request, &call);
         let (server, call) = (self.clone(), call.into_owned());
         let call_context = context.clone();
         let reply = async move {
-            let permit = match call.semaphore() {
-                None => None,
-                Some(semaphore) => {
-                    match with_timeout(call.time_limit(), semaphore.clone().acquire_owned()).await {
-                        // the semaphore is never closed
-                        Ok(permit) => permit.ok().map(CallPermit::Concurrency),
-                        Err(failure) => return call.reply(&server, revision, Err(failure)),
-                    }
+            if let Some(semaphore) = call.semaphore() {
+                match with_timeout(call.time_limit(), semaphore.clone().acquire_owned()).await {
+                    // the semaphore is never closed
+                    Ok(permit) => permits.extend(permit.ok().map(CallPermit::Concurrency)),
+                    Err(failure) => return call.reply(&server, revision, Err(failure)),
                 }
-            };
+            }
             match call.start::<C::Interruption>(options, &|| call_context.clone()) {
                 Invocation::Done(InvokeOutcome::Returned(result)) => call.reply(&server, revision, result),
                 Invocation::Done(InvokeOutcome::Interrupted(interruption, mut running)) => {
-                    running.hold_permits(permit);
+                    running.hold_permits(permits);
                     call.interrupt(&server, revision, interruption, running).into_future().await
                 }
                 Invocation::Running(mut running) => {
-                    running.hold_permits(permit);
+                    running.hold_permits(permits);
                     finish_call(&server, revision, call, running).await
                 }
             }
@@ -140,6 +151,19 @@ impl Server {
         let reply: BoxFuture<Reply> = Box::pin(reply);
         Response::Pending(PendingReply::new(&context, WithPermits::new(reply, Vec::new())))
     }
+}
+
+/// The permits of a call within the limits on its caller.
+///
+/// # Errors
+/// The caller has reached one of them.
+pub(super) fn admit<C: ItemCall>(
+    call: &C,
+    owner: impl FnOnce() -> Owner,
+) -> Result<Vec<CallPermit>, Failure> {
+    let Some(limits) = call.call_limits() else { return Ok(Vec::new()) };
+    let permits = limits.admit(&owner()).map_err(|reached| Failure::Limited(reached.to_string()))?;
+    Ok(permits.into_iter().map(CallPermit::Caller).collect())
 }
 
 fn make_context<C: ItemCall>(server: &Server, request: Request<'_>, call: &C) -> Context {
@@ -168,6 +192,7 @@ pub(super) fn start_with_strings<R, I: Interruption>(
     name: &str,
     function: &Function<R>,
     values: &[(String, TextArgument)],
+    limit: Option<Duration>,
     options: StartOptions,
     context: &dyn Fn() -> Context,
 ) -> Invocation<R, I> {
@@ -180,7 +205,7 @@ pub(super) fn start_with_strings<R, I: Interruption>(
         this: function.this.as_ref(),
         context,
     };
-    invoke::start(name, function, parts, None, options)
+    invoke::start(name, function, parts, limit, options)
 }
 
 /// The error of a call whose result cannot report failures.

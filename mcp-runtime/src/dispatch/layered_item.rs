@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     Request,
-    item_call::ItemCall,
+    item_call::{ItemCall, admit},
     request::ClientRequestPolicy,
     response::{Reply, Response, ResultBody},
 };
@@ -195,18 +195,16 @@ impl<C: LayeredItemCall + 'static> FunctionOfItem<C> {
     {
         let context = context.for_run();
         self.release_keys(&context);
-        let permit = match call.semaphore() {
-            None => None,
-            Some(semaphore) => {
-                let acquired = with_timeout(call.time_limit(), semaphore.clone().acquire_owned()).await?;
-                // the semaphore is never closed
-                acquired.ok().map(CallPermit::Concurrency)
-            }
-        };
+        let mut permits = admit(call, || context.inner().request.owner())?;
+        if let Some(semaphore) = call.semaphore() {
+            let acquired = with_timeout(call.time_limit(), semaphore.clone().acquire_owned()).await?;
+            // the semaphore is never closed
+            permits.extend(acquired.ok().map(CallPermit::Concurrency));
+        }
         let outcome = match call.start::<InputRequired>(self.options, &|| context.clone()) {
             Invocation::Done(outcome) => outcome,
             Invocation::Running(mut running) => {
-                running.hold_permits(permit);
+                running.hold_permits(permits);
                 running.finish::<InputRequired>().await
             }
         };

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     connection::principal_digest,
     jsonrpc::{ProtocolError, decode_string},
-    server::{ListKind, Page, Registry, Server, page_of},
+    server::{EncodedPage, ListKind, Registry, Server, page_of},
 };
 
 /// What a cursor is bound to when it is sealed: the server, the list, the revision and the caller's access.
@@ -69,7 +69,7 @@ impl Server {
     pub(super) fn page_reply(
         &self,
         key: &'static str,
-        page: Arc<Page>,
+        page: Arc<EncodedPage>,
         scope: impl FnOnce() -> CursorScope,
     ) -> Result<Reply, Reply> {
         let cursor = self.next_cursor(&page, scope)?.map(str::to_owned);
@@ -80,7 +80,7 @@ impl Server {
     pub(super) fn page_with_cursor(
         &self,
         key: &'static str,
-        page: Arc<Page>,
+        page: Arc<EncodedPage>,
         cursor: Option<String>,
     ) -> Reply {
         ResultBody::List { key, page, cursor, cache: self.cache_hints() }.into()
@@ -117,7 +117,7 @@ impl Server {
     /// The cursor of the page after this one; `None` if this is the last.
     fn next_cursor<'p>(
         &self,
-        page: &'p Page,
+        page: &'p EncodedPage,
         scope: impl FnOnce() -> CursorScope,
     ) -> Result<Option<&'p str>, ProtocolError> {
         let Some(next) = page.next else { return Ok(None) };

@@ -1,6 +1,6 @@
 //! `prompts/get`.
 
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde_json::Value;
 
@@ -12,6 +12,7 @@ use super::{
     response::{Reply, Response, ResultBody},
 };
 use crate::{
+    admission::CallLimits,
     arguments::{MaybeFuture, TextArgument},
     client_request::{CallBinding, InputRequired},
     connection::AccessError,
@@ -86,8 +87,16 @@ impl ItemCall for GetPrompt<'_> {
         &self.entry.state
     }
 
+    fn call_limits(&self) -> Option<&Arc<CallLimits>> {
+        self.entry.item.call_limits.as_ref()
+    }
+
     fn client_request_policy(&self) -> ClientRequestPolicy {
         ClientRequestPolicy::Allowed(self.retry.clone())
+    }
+
+    fn time_limit(&self) -> Option<Duration> {
+        self.entry.item.timeout
     }
 
     fn start<I: Interruption>(
@@ -97,7 +106,8 @@ impl ItemCall for GetPrompt<'_> {
     ) -> Invocation<PromptResult, I> {
         match &self.entry.function {
             ItemFunction::Annotated(function) => {
-                start_with_strings(&self.entry.item.name, function, &self.values, options, context)
+                let (name, limit) = (&self.entry.item.name, self.time_limit());
+                start_with_strings(name, function, &self.values, limit, options, context)
             }
             ItemFunction::Runtime(handler) => {
                 let context = context();
@@ -105,7 +115,7 @@ impl ItemCall for GetPrompt<'_> {
                     let arguments = self.declared_arguments()?;
                     Ok(MaybeFuture::Pending(handler(PromptCall { arguments, context: context.clone() })))
                 };
-                invoke::start_with(call, &context, None)
+                invoke::start_with(call, &context, self.time_limit())
             }
         }
     }

@@ -8,13 +8,14 @@ use serde_json::value::RawValue;
 use super::response::Reply;
 use crate::{
     client_request::CallBinding,
-    connection::{Access, ClientData, RequestContext},
+    connection::{Access, ClientData, RequestContext, principal_digest},
     context::{ClientRequests, Context, ContextInner, Delivery, Retry, TaskStart, has_forwarder},
     extensions::Extensions,
     invoke::StartOptions,
     jsonrpc::{JsonRpcMessage, Meta, Params, ProtocolError, decode_string, is_valid_id},
     protocol::{self, LogLevel, META_LOG_LEVEL, Revision},
     server::Server,
+    store::ResultReader,
 };
 
 /// A request on its way through dispatch.
@@ -138,6 +139,11 @@ impl<'a> Request<'a> {
         let owned = |raw: Option<&RawValue>| raw.map(|raw| Arc::from(raw.get()));
         let meta = &self.params.meta;
         ClientData { info: owned(meta.client_info), capabilities: owned(meta.capabilities) }
+    }
+
+    /// The caller, as it finds results that are kept for it.
+    pub(super) fn result_reader(&self) -> ResultReader {
+        ResultReader::new(self.context.owner(), principal_digest(self.context.caller.as_deref()))
     }
 
     /// What the client sends along when it retries a call; `None` if this is not a retry.

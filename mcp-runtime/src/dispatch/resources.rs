@@ -21,9 +21,11 @@ use super::{
     response::{CacheHints, ReadSource, Reply, Response, ResultBody},
 };
 use crate::{
+    admission::CallLimits,
     arguments::{MaybeFuture, TextArgument},
     client_request::{CallBinding, InputRequired},
     connection::AccessError,
+    content::ResourceContents,
     context::{Context, Retry},
     error::{Failure, ToolError},
     extensions::Extensions,
@@ -36,7 +38,8 @@ use crate::{
         ListedPage, ListedResource, PageRequest, ResourceCall, ResourceEntry, ResourceResult, Subscription,
         UriVariables,
     },
-    server::{ListKind, Page, Registry, Server, page_of},
+    server::{EncodedPage, ListKind, Registry, Server, page_of},
+    store::KeptResults,
 };
 
 impl Server {
@@ -91,6 +94,7 @@ impl Server {
             running: Arc::default(),
             scope,
             state: Arc::default(),
+            timeout: self.options().limits.timeout,
         };
         Ok(self.call_item(request, call))
     }
@@ -103,6 +107,15 @@ impl Server {
                 Err(AccessError::MissingScopes(scopes)) => return Err(self.insufficient_scope(scopes)),
                 Err(AccessError::Unknown) => {}
             }
+        }
+        if KeptResults::is_uri(&uri)
+            && let Some(kept) = self.kept_results()
+        {
+            let contents = kept.find(self.name(), &request.result_reader(), &uri);
+            let contents = contents.ok_or_else(|| unknown_resource(&uri, request.revision))?;
+            let (result, source) = (ResourceResult::new(contents), ReadSource::KeptResult);
+            let body = ResultBody::Resource { result, uri: (*uri).into(), source, cache: CacheHints::NONE };
+            return Ok(Reply::from(body).into());
         }
         let (entry, variables) = match registry.resource(&uri, request.access()) {
             Ok(found) => found,
@@ -235,8 +248,16 @@ impl ItemCall for ReadResource<'_> {
         &self.entry.state
     }
 
+    fn call_limits(&self) -> Option<&Arc<CallLimits>> {
+        self.entry.item.call_limits.as_ref()
+    }
+
     fn client_request_policy(&self) -> ClientRequestPolicy {
         ClientRequestPolicy::Allowed(self.retry.clone())
+    }
+
+    fn time_limit(&self) -> Option<Duration> {
+        self.entry.item.timeout
     }
 
     fn start<I: Interruption>(
@@ -246,7 +267,8 @@ impl ItemCall for ReadResource<'_> {
     ) -> Invocation<ResourceResult, I> {
         match &self.entry.function {
             ItemFunction::Annotated(function) => {
-                start_with_strings(&self.entry.item.name, function, &self.variables, options, context)
+                let (name, limit) = (&self.entry.item.name, self.time_limit());
+                start_with_strings(name, function, &self.variables, limit, options, context)
             }
             ItemFunction::Runtime(handler) => {
                 let context = context();
@@ -255,7 +277,7 @@ impl ItemCall for ReadResource<'_> {
                     let call = ResourceCall { uri, variables, context: context.clone() };
                     Ok(MaybeFuture::Pending(handler(call)))
                 };
-                invoke::start_with(call, &context, None)
+                invoke::start_with(call, &context, self.time_limit())
             }
         }
     }
@@ -264,6 +286,16 @@ impl ItemCall for ReadResource<'_> {
         let (entry, uri) = (&self.entry, &*self.uri);
         let failure = match result {
             Ok(result) => {
+                let size = || result.contents.iter().map(ResourceContents::size).sum::<usize>();
+                if let Some(limit) = entry.max_result
+                    && size() > limit
+                {
+                    let size = size();
+                    let text = format!("`{uri}` has {size} bytes, and at most {limit} are sent");
+                    return ProtocolError::internal(text)
+                        .with_data(json!({ "uri": uri, "size": size }))
+                        .into();
+                }
                 // a result that depends on the client's input is valid for this client and this time only
                 let cache = entry.cache.filter(|_| self.retry.is_none());
                 let cache = cache.map_or(CacheHints::NONE, |(ttl, public)| CacheHints {
@@ -402,6 +434,7 @@ struct ListInstances {
     running: Arc<AtomicUsize>,
     scope: CursorScope,
     state: Arc<Extensions>,
+    timeout: Option<Duration>,
 }
 
 /// The instances of a page, by template, and where the next page begins.
@@ -480,7 +513,7 @@ impl ItemCall for ListInstances {
         context: &dyn Fn() -> Context,
     ) -> Invocation<InstancesPage, I> {
         let page = list_page(self.templates.clone(), self.first.clone(), self.room, self.running.clone());
-        invoke::start_with(|| Ok(MaybeFuture::Pending(Box::pin(page))), &context(), None)
+        invoke::start_with(|| Ok(MaybeFuture::Pending(Box::pin(page))), &context(), self.timeout)
     }
 
     fn reply(&self, server: &Server, revision: Revision, result: Result<InstancesPage, Failure>) -> Reply {
@@ -496,9 +529,11 @@ impl ItemCall for ListInstances {
                 }
                 let cursor = next.map(|next| server.seal_cursor(&next.to_bytes(), &self.scope)).transpose();
                 return match cursor {
-                    Ok(cursor) => {
-                        server.page_with_cursor(ListKind::Resources.key(), Page::of(&entries).into(), cursor)
-                    }
+                    Ok(cursor) => server.page_with_cursor(
+                        ListKind::Resources.key(),
+                        EncodedPage::of(&entries).into(),
+                        cursor,
+                    ),
                     Err(error) => error.into(),
                 };
             }

@@ -15,6 +15,7 @@ use std::{
 use serde_json::{Map, Value};
 
 use crate::{
+    admission::LimitReached,
     arguments::BoxFuture,
     blocking::{CallPermit, WithPermits},
     content::ResourceDefaults,
@@ -24,7 +25,7 @@ use crate::{
     prompt::{PromptEntry, PromptResult, write_prompt_result},
     protocol::{META_SERVER_INFO, METHOD_NOT_FOUND, Revision, is_bad_request},
     resource::{ResourceEntry, ResourceResult, write_resource_result},
-    server::{Identity, Page, Server},
+    server::{EncodedPage, Identity, Server},
     store::TaskRecord,
     task::RunningTask,
     tool::{ToolResult, write_tool_result},
@@ -86,7 +87,7 @@ pub(crate) enum ResultBody {
     },
     List {
         key: &'static str,
-        page: Arc<Page>,
+        page: Arc<EncodedPage>,
         cursor: Option<String>,
         cache: CacheHints,
     },
@@ -115,6 +116,8 @@ pub(crate) enum ResultBody {
 pub(crate) enum ReadSource {
     Resource(Arc<ResourceEntry>),
     SkillFile,
+    /// A tool's result that was too large to be sent at once.
+    KeptResult,
 }
 
 /// The members of a cacheable result.
@@ -187,6 +190,11 @@ impl Reply {
     pub(crate) fn unavailable(text: &'static str) -> Self {
         let headers = vec![("retry-after", "1".to_owned())];
         Self { status: Status::Unavailable, headers, ..ProtocolError::internal(text).into() }
+    }
+
+    /// The caller has reached a limit of the server.
+    pub(super) fn limited(reached: &LimitReached) -> Self {
+        ProtocolError::internal(reached.of_requests()).into()
     }
 
     pub(super) fn bad_request(error: ProtocolError) -> Self {
@@ -346,7 +354,9 @@ impl ResultBody {
                     ReadSource::Resource(entry) => {
                         ResourceDefaults { uri, mime: entry.mime.as_deref(), ui: entry.ui.as_deref() }
                     }
-                    ReadSource::SkillFile => ResourceDefaults { uri, ..ResourceDefaults::default() },
+                    ReadSource::SkillFile | ReadSource::KeptResult => {
+                        ResourceDefaults { uri, ..ResourceDefaults::default() }
+                    }
                 };
                 write_resource_result(object, result, revision, defaults);
                 if revision.is_modern() {

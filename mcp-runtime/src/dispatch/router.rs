@@ -20,11 +20,17 @@ impl Server {
     /// # Errors
     /// The reply that refuses it.
     pub(super) fn answer_listen(&self, request: Request<'_>) -> Result<ListenStream, Reply> {
+        if !request.context.counted {
+            self.take_rate(|| request.context.owner()).map_err(|reached| Reply::limited(&reached))?;
+        }
         request.check()?;
         self.listen(request)
     }
 
     fn route(&self, request: Request<'_>) -> Result<Response, Reply> {
+        if !request.context.counted && request.method != "ping" {
+            self.take_rate(|| request.context.owner()).map_err(|reached| Reply::limited(&reached))?;
+        }
         request.check()?;
         let registry: &Arc<Registry> = &self.registry();
         let revision = request.revision;

@@ -1,8 +1,11 @@
 //! `tools/call`.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc, time::Duration};
 
-use serde_json::{Map, Value};
+use serde_json::{
+    Map, Value,
+    value::{RawValue, to_raw_value},
+};
 use tokio::sync::Semaphore;
 
 use super::{
@@ -14,9 +17,11 @@ use super::{
     tasks::{declares_tasks, tasks_not_declared},
 };
 use crate::{
-    arguments::{CallParts, HandlerResult, Input, MaybeFuture, normalize_integers, repair_untyped},
-    client_request::CallBinding,
+    admission::CallLimits,
+    arguments::{CallParts, Cursor, HandlerResult, Input, MaybeFuture, normalize_integers, repair_untyped},
+    client_request::{CallBinding, StateSealer},
     connection::AccessError,
+    content::ResourceLink,
     context::{Context, Retry},
     error::{Failure, ToolError},
     extensions::Extensions,
@@ -24,11 +29,12 @@ use crate::{
         self, ClientError, ErrorContext, Interruption, Invocation, Running, StartOptions, ToolInterruption,
     },
     item::{DynHandler, ItemLayer},
-    jsonrpc::ProtocolError,
+    jsonrpc::{ProtocolError, decode_string},
     layer::{CallOutput, ItemKind},
     protocol::Revision,
-    schema::has_duplicates_beside,
+    schema::{duplicate_keys, has_duplicates_beside},
     server::{Registry, Server},
+    store::ResultReader,
     tool::{TaskMode, ToolCall, ToolEntry, ToolHandler, ToolResult},
 };
 
@@ -40,6 +46,10 @@ struct CallTool<'a> {
     retry: Option<Arc<Retry>>,
     /// How the call may continue as a task.
     task: Option<TaskMode>,
+    /// Who may read its result later, if that is kept.
+    reader: Option<ResultReader>,
+    /// What the cursor of the next page is bound to, of a tool that takes cursors.
+    page_binding: Option<Arc<[u8]>>,
 }
 
 impl Server {
@@ -76,10 +86,71 @@ impl Server {
                 _ => Err(refusal),
             };
         }
+        let (arguments, page_binding) = if entry.cursors.is_empty() {
+            (Cow::Borrowed(arguments), None)
+        } else {
+            match self.open_cursors(&request, entry, arguments) {
+                Ok((arguments, binding)) => (Cow::Owned(arguments), Some(binding)),
+                Err(text) => {
+                    let result = ToolResult::error(text);
+                    return Ok(Reply::from(ResultBody::Tool { result, wrap: false }).into());
+                }
+            }
+        };
         let task = task_mode(entry, &request)?;
-        let retry = request.retry(self, || CallBinding::new("tools/call", &name, arguments))?;
-        let (entry, arguments) = (entry.clone(), Cow::Borrowed(arguments));
-        Ok(self.call_through_layers(request, CallTool { entry, arguments, retry, task }))
+        let retry = request.retry(self, || CallBinding::new("tools/call", &name, &arguments))?;
+        let keeps = entry.spec.max_result.is_some() && self.kept_results().is_some();
+        let reader = keeps.then(|| request.result_reader());
+        let entry = entry.clone();
+        Ok(self
+            .call_through_layers(request, CallTool { entry, arguments, retry, task, reader, page_binding }))
+    }
+}
+
+impl Server {
+    /// The arguments of a call with its cursors opened, and what the cursor of the next page is bound to: the caller, the
+    /// tool and its other arguments.
+    ///
+    /// # Errors
+    /// The client sends something else than a cursor that it has got from the same call; the text is for the model.
+    fn open_cursors(
+        &self,
+        request: &Request<'_>,
+        entry: &ToolEntry,
+        arguments: &str,
+    ) -> Result<(String, Arc<[u8]>), String> {
+        let name = entry.name();
+        if let Some(duplicate) = duplicate_keys(arguments).first() {
+            return Err(format!("invalid arguments for tool `{name}`: {duplicate}"));
+        }
+        let mut members: BTreeMap<String, Box<RawValue>> = serde_json::from_str(arguments)
+            .map_err(|error| format!("invalid arguments for tool `{name}`: {error}"))?;
+        let cursors: Vec<_> =
+            entry.cursors.iter().filter_map(|key| Some((*key, members.remove(*key)?))).collect();
+        let rest = serde_json::to_string(&members).map_err(|error| error.to_string())?;
+        let caller = request.context.caller.as_deref();
+        let sealer = StateSealer { seal: self.pages(), server: self.name(), caller, now: 0 };
+        let binding = sealer.associated_data(&CallBinding::new("tools/call", name, &rest));
+        for (key, raw) in cursors {
+            // `null` is an absent one, and what is not a string is reported by the function's decoder
+            let Some(sealed) = decode_string(&raw) else {
+                members.insert(key.to_owned(), raw);
+                continue;
+            };
+            let opened = self.pages().open(sealed.as_bytes(), &binding);
+            let position = opened.and_then(|opened| String::from_utf8(opened.plain).ok());
+            let position = position
+                .and_then(|position| to_raw_value(&Cursor::opened(&position)).ok())
+                .ok_or_else(|| {
+                    format!(
+                        "`{key}` is not a cursor of this tool with these arguments\n\
+                     send the `nextCursor` of its last result and the same other arguments, or leave it out"
+                    )
+                })?;
+            members.insert(key.to_owned(), position);
+        }
+        let arguments = serde_json::to_string(&members).map_err(|error| error.to_string())?;
+        Ok((arguments, binding.into()))
     }
 }
 
@@ -89,8 +160,8 @@ impl ItemCall for CallTool<'_> {
     type Owned = CallTool<'static>;
 
     fn into_owned(self) -> CallTool<'static> {
-        let Self { entry, arguments, retry, task } = self;
-        CallTool { entry, arguments: Cow::Owned(arguments.into_owned()), retry, task }
+        let Self { entry, arguments, retry, task, reader, page_binding } = self;
+        CallTool { entry, arguments: Cow::Owned(arguments.into_owned()), retry, task, reader, page_binding }
     }
 
     fn state(&self) -> &Arc<Extensions> {
@@ -107,6 +178,10 @@ impl ItemCall for CallTool<'_> {
             let permit = if self.starts_as_task() { self.entry.permits.clone() } else { None };
             context.allow_task_start(permit);
         }
+    }
+
+    fn call_limits(&self) -> Option<&Arc<CallLimits>> {
+        self.entry.spec.item.call_limits.as_ref()
     }
 
     fn semaphore(&self) -> Option<&Arc<Semaphore>> {
@@ -145,6 +220,7 @@ impl ItemCall for CallTool<'_> {
 
     fn reply(&self, server: &Server, revision: Revision, result: Result<ToolResult, Failure>) -> Reply {
         let name = self.entry.name();
+        let result = result.and_then(|result| self.seal_page(server, result));
         let result = match result.and_then(|result| self.check_output(result)) {
             Ok(result) => result,
             Err(failure) => {
@@ -160,6 +236,10 @@ impl ItemCall for CallTool<'_> {
                     ClientError::Protocol(error) => return error.into(),
                 }
             }
+        };
+        let result = match self.entry.spec.max_result {
+            Some(limit) if result.size() > limit => self.limit_result(server, result, limit),
+            _ => result,
         };
         ResultBody::Tool { result, wrap: self.entry.output.as_ref().is_some_and(|output| output.wrap) }.into()
     }
@@ -203,7 +283,9 @@ impl LayeredItemCall for CallTool<'_> {
 
     fn with_arguments(&self, json: &str) -> Result<CallTool<'static>, Failure> {
         let arguments = Cow::Owned(json.to_owned());
-        Ok(CallTool { entry: self.entry.clone(), arguments, retry: self.retry.clone(), task: self.task })
+        let (entry, retry, reader) = (self.entry.clone(), self.retry.clone(), self.reader.clone());
+        let page_binding = self.page_binding.clone();
+        Ok(CallTool { entry, arguments, retry, task: self.task, reader, page_binding })
     }
 
     fn output(output: CallOutput) -> Option<ToolResult> {
@@ -251,6 +333,52 @@ impl CallTool<'_> {
                 })
             }
         }))
+    }
+
+    /// Seals the position of the next page, if the result is a page that has a next.
+    fn seal_page(&self, server: &Server, mut result: ToolResult) -> Result<ToolResult, Failure> {
+        let Some(position) = result.next_page.take() else { return Ok(result) };
+        let Some(binding) = &self.page_binding else {
+            let text = "the result has a next page, but the tool takes no cursor\nadd a parameter `cursor: Option<Cursor>`";
+            return Err(Failure::Body(ToolError::private(text)));
+        };
+        let sealed = server.pages().seal(position.as_bytes(), binding);
+        let sealed = sealed.map_err(|_| Failure::Body(ToolError::private("a cursor cannot be sealed")))?;
+        result.add_cursor(&sealed);
+        Ok(result)
+    }
+
+    /// What is sent of a result that is larger than its limit: a link to the whole, or as much as fits.
+    fn limit_result(&self, server: &Server, result: ToolResult, limit: usize) -> ToolResult {
+        let (name, size) = (self.entry.name(), result.size());
+        let too_large = |hint: &str| {
+            format!("the result of '{name}' has {size} bytes, and at most {limit} are sent\n{hint}")
+        };
+        let kept = server.kept_results().zip(self.reader.as_ref());
+        let kept = kept.and_then(|(kept, reader)| {
+            let contents = result.clone().into_contents();
+            Some((kept.keep(server.name(), reader, contents, size)?, kept.ttl()))
+        });
+        let Some((uri, ttl)) = kept else {
+            let hint = format!("call '{name}' again with arguments that select less");
+            return match result.structured {
+                Some(_) => ToolResult::error(too_large(&hint)),
+                None => result.cut(limit, &hint),
+            };
+        };
+        let mut link = ResourceLink::new(uri, format!("result of {name}"));
+        link = link.size(u64::try_from(size).unwrap_or(u64::MAX));
+        if result.structured.is_some() {
+            link = link.mime("application/json");
+        }
+        let hint = format!("the linked resource is the whole, for {}", humantime::format_duration(ttl));
+        match result.structured {
+            // clients expect structured content of a result that is not an error, if its schema is published
+            Some(_) if self.entry.output.is_some() => ToolResult::error(too_large(&hint)),
+            Some(_) => ToolResult { structured: None, ..ToolResult::text(too_large(&hint)) },
+            None => result.cut(limit, &hint),
+        }
+        .with(link)
     }
 
     /// Checks a structured result against the output schema; a mismatch is a private error, in release builds as well.

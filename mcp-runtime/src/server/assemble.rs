@@ -8,14 +8,24 @@ use super::{
     ui::Pages,
 };
 use crate::{
+    admission::{CallLimits, CallerConcurrency, Rate, RateLimiter},
     arguments::Inject,
+    config::Options,
     connection::Access,
-    item::{BuildError, Location},
+    item::{BuildError, ItemSpec, Location},
     prompt::PromptEntry,
     resource::ResourceEntry,
     skill::SkillCatalog,
     tool::ToolEntry,
 };
+
+/// What the server's options say about all of its items.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ItemRules<'a> {
+    pub(crate) options: &'a Options,
+    /// How many calls one caller may run at once.
+    pub(crate) caller_concurrency: &'a Option<Arc<CallerConcurrency>>,
+}
 
 /// Builds the registry of these items; the server itself provides `server_types`.
 ///
@@ -26,8 +36,9 @@ pub(crate) fn assemble(
     items: &[RegisteredItem],
     skills: &Arc<SkillCatalog>,
     server_types: &[TypeId],
-    require_descriptions: bool,
+    rules: ItemRules<'_>,
 ) -> Result<Registry, Vec<BuildError>> {
+    let require_descriptions = rules.options.lists.require_descriptions;
     let (mut tools, mut resources, mut prompts) = (Vec::new(), Vec::new(), Vec::new());
     let mut errors = Vec::new();
     let mut resource_failed = false;
@@ -41,21 +52,24 @@ pub(crate) fn assemble(
                     let text = format!("{} has no description\nset one on its builder", made.key());
                     errors.push(BuildError::new(text));
                 }
+                if let Some(Err(text)) = &made.spec().rate {
+                    errors.push(BuildError::new(format!("{}: {text}", made.key())));
+                }
                 let added = match &**made {
                     RuntimeItem::Tool(tool) => {
                         names.insert("tool", &name, &name, None, &mut errors);
                         ToolEntry::runtime(name, tool, state)
-                            .map(|entry| tools.push((item.complete_tool(entry), &item.prefix)))
+                            .map(|entry| tools.push((rules.apply_to_tool(item, entry), &item.prefix)))
                     }
                     RuntimeItem::Resource(resource) => ResourceEntry::runtime(&item.prefix, resource, state)
                         .map(|mut entry| {
-                            entry.item.layers = item.layers.clone();
+                            rules.apply_to_resource(item, &mut entry);
                             add_resource(entry, None, skills, &mut names, &mut resources, &mut errors);
                         }),
                     RuntimeItem::Prompt(prompt) => {
                         names.insert("prompt", &name, &name, None, &mut errors);
                         PromptEntry::runtime(name, prompt, state)
-                            .map(|entry| prompts.push(Arc::new(item.complete_prompt(entry))))
+                            .map(|entry| prompts.push(Arc::new(rules.apply_to_prompt(item, entry))))
                     }
                 };
                 resource_failed |= added.is_err() && matches!(**made, RuntimeItem::Resource(_));
@@ -98,11 +112,11 @@ pub(crate) fn assemble(
             AnnotatedItem::Tool(def) => {
                 names.insert("tool", &name, &name, Some(descriptor.location), &mut errors);
                 ToolEntry::annotated(name, def, this, state)
-                    .map(|entry| tools.push((item.complete_tool(entry), &item.prefix)))
+                    .map(|entry| tools.push((rules.apply_to_tool(item, entry), &item.prefix)))
             }
             AnnotatedItem::Resource(def) => {
                 ResourceEntry::annotated(name, &item.prefix, server, def, this, state).map(|mut entry| {
-                    entry.item.layers = item.layers.clone();
+                    rules.apply_to_resource(item, &mut entry);
                     let at = Some(descriptor.location);
                     add_resource(entry, at, skills, &mut names, &mut resources, &mut errors);
                 })
@@ -110,7 +124,7 @@ pub(crate) fn assemble(
             AnnotatedItem::Prompt(def) => {
                 names.insert("prompt", &name, &name, Some(descriptor.location), &mut errors);
                 PromptEntry::annotated(name, def, this, state)
-                    .map(|entry| prompts.push(Arc::new(item.complete_prompt(entry))))
+                    .map(|entry| prompts.push(Arc::new(rules.apply_to_prompt(item, entry))))
             }
         };
         resource_failed |= added.is_err() && matches!(linked, AnnotatedItem::Resource(_));
@@ -152,20 +166,52 @@ fn add_resource(
     resources.push(Arc::new(entry));
 }
 
-impl RegisteredItem {
-    /// The entry of its tool, with its layers and the permits that it had in registries before.
-    fn complete_tool(&self, mut entry: ToolEntry) -> ToolEntry {
-        entry.spec.item.layers = self.layers.clone();
+/// Sets in an entry the layers of its item, what the options of the server say, and the permits and limits that its item
+/// had in registries before.
+impl ItemRules<'_> {
+    fn apply_to_tool(&self, item: &RegisteredItem, mut entry: ToolEntry) -> ToolEntry {
+        let limits = &self.options.limits;
+        entry.spec.item.layers = item.layers.clone();
         if let Some(permits) = entry.permits.take() {
-            entry.permits = Some(self.permits.get_or_init(|| permits).clone());
+            entry.permits = Some(item.permits.get_or_init(|| permits).clone());
         }
+        // what continues as a task is meant to take long
+        if entry.spec.task.is_none() {
+            entry.spec.timeout = entry.spec.timeout.or(limits.timeout);
+        }
+        entry.spec.max_result = entry.spec.max_result.or(limits.max_result);
+        entry.spec.item.call_limits = self.call_limits(item, &entry.spec.item);
         entry
     }
 
-    /// The entry of its prompt, with its layers.
-    fn complete_prompt(&self, mut entry: PromptEntry) -> PromptEntry {
-        entry.item.layers = self.layers.clone();
+    fn apply_to_resource(&self, item: &RegisteredItem, entry: &mut ResourceEntry) {
+        entry.item.layers = item.layers.clone();
+        entry.item.timeout = self.options.limits.timeout;
+        entry.max_result = entry.max_result.or(self.options.limits.max_result);
+        entry.item.call_limits = self.call_limits(item, &entry.item);
+    }
+
+    fn apply_to_prompt(&self, item: &RegisteredItem, mut entry: PromptEntry) -> PromptEntry {
+        entry.item.layers = item.layers.clone();
+        entry.item.timeout = self.options.limits.timeout;
+        entry.item.call_limits = self.call_limits(item, &entry.item);
         entry
+    }
+
+    /// The limits on the callers of an item.
+    fn call_limits(&self, item: &RegisteredItem, spec: &ItemSpec) -> Option<Arc<CallLimits>> {
+        let make = || {
+            let limiter = |rate: Rate| Arc::new(RateLimiter::new(rate, self.options.limits.max_rate_callers));
+            let own = spec.rate.iter().flatten().copied().map(limiter);
+            let concurrency =
+                spec.max_concurrency_per_caller.map(|calls| Arc::new(CallerConcurrency::new(calls)));
+            let limits = CallLimits {
+                rates: own.chain(item.mount_rates.iter().cloned()).collect(),
+                concurrency: concurrency.into_iter().chain(self.caller_concurrency.clone()).collect(),
+            };
+            (!limits.is_empty()).then(|| Arc::new(limits))
+        };
+        item.call_limits.get_or_init(make).clone()
     }
 }
 

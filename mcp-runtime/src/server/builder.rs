@@ -14,7 +14,7 @@ use std::{
 
 use super::{
     Error, Identity, Result, Server, ServerHandle, ServerInner,
-    assemble::assemble,
+    assemble::{ItemRules, assemble},
     item::{AnnotatedItem, BuilderItem, IntoRuntimeItem, ItemSource},
     service_block::{ServiceBlock, find_service},
 };
@@ -23,6 +23,7 @@ use crate::auth::{Authentication, Authenticator};
 #[cfg(feature = "http")]
 use crate::config::HttpOptions;
 use crate::{
+    admission::{CallerConcurrency, RateLimiter},
     arguments::StateValue,
     config::{Limits, ListOptions, Options, ServerInfo, StdioOptions, Stores},
     context::Settings,
@@ -34,7 +35,7 @@ use crate::{
     prompt::Prompt,
     resource::Resource,
     skill::{SkillCatalog, SkillsDir},
-    store::MemorySingleUse,
+    store::{KeptResults, MemorySingleUse},
     sync::{Mutex, RwLock},
     task::{TaskOptions, Tasks},
     tool::Tool,
@@ -44,6 +45,8 @@ use crate::{
 const REQUEST_STATE: &str = "mcp-runtime call state 1";
 /// Purpose of the key that seals cursors.
 const CURSOR: &str = "mcp-runtime list cursor 1";
+/// Purpose of the key that seals cursors of tools.
+const PAGE: &str = "mcp-runtime page cursor 1";
 
 /// Collects what a server offers; `server!()` starts one.
 ///
@@ -259,7 +262,7 @@ impl ServerBuilder {
     /// Offers everything of another builder under a prefix, with the other builder's state.
     ///
     /// Tools and prompts become `prefix_name`, resources and skills `scheme://prefix/…`; an empty prefix changes no
-    /// name. Its identity and options are left behind.
+    /// name. Its identity and options are left behind, except for its [rate](Limits::rate), which all its items share.
     pub fn mount(mut self, prefix: &str, other: Self) -> Self {
         #[cfg(feature = "auth")]
         if !other.authentications.is_empty() {
@@ -275,10 +278,20 @@ impl ServerBuilder {
         };
         self.errors.extend(other.errors);
         let state = Arc::new(other.state);
+        let limits = &other.options.limits;
+        let rate = match &limits.rate {
+            None => None,
+            Some(Ok(rate)) => Some(Arc::new(RateLimiter::new(*rate, limits.max_rate_callers))),
+            Some(Err(text)) => {
+                self.errors.push(BuildError::new(format!("a mounted builder: {text}")));
+                None
+            }
+        };
         let requested = other.options.request_type_ids();
         for item in other.items {
             let mut item = item.registered(&state, &requested, &other.layers);
             item.prefix = joined(&item.prefix);
+            item.mount_rates.extend(rate.clone());
             self.items.push(BuilderItem::Mounted(item));
         }
         self.skills_dirs.extend(other.skills_dirs.into_iter().map(|mut dir| {
@@ -535,9 +548,19 @@ impl ServerBuilder {
             errors.push(BuildError::new(error));
             KeyRing::new(Vec::new())
         });
+        let rate = match &options.limits.rate {
+            None => None,
+            Some(Ok(rate)) => Some(RateLimiter::new(*rate, options.limits.max_rate_callers)),
+            Some(Err(text)) => {
+                errors.push(BuildError::new(text.clone()));
+                None
+            }
+        };
+        let concurrency = options.limits.max_concurrency_per_caller;
+        let caller_concurrency = concurrency.map(|calls| Arc::new(CallerConcurrency::new(calls)));
         let skills = Arc::new(SkillCatalog::read(&self.skills_dirs, &mut errors));
-        let assembled =
-            assemble(&self.info.name, &items, &skills, &server_types(), options.lists.require_descriptions);
+        let rules = ItemRules { options: &options, caller_concurrency: &caller_concurrency };
+        let assembled = assemble(&self.info.name, &items, &skills, &server_types(), rules);
         let registry = match assembled {
             Ok(registry) if errors.is_empty() => registry,
             Ok(_) => return Err(report(&errors)),
@@ -574,7 +597,14 @@ impl ServerBuilder {
                 settings: Arc::new(settings),
                 states: Seal::new(&keys, REQUEST_STATE),
                 cursors: Seal::new(&keys, CURSOR),
+                pages: Seal::new(&keys, PAGE),
+                kept_results: options.limits.keep_results.map(|time| {
+                    let Limits { max_kept_bytes, share_percent, .. } = options.limits;
+                    KeptResults::new(&keys, time, max_kept_bytes, share_percent)
+                }),
                 keys,
+                rate,
+                caller_concurrency,
                 items: RwLock::new(items),
                 state,
                 registry: RwLock::new(Arc::new(registry)),

@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     Error, Result, Server, ServerInner,
-    assemble::assemble,
+    assemble::{ItemRules, assemble},
     item::{BuilderItem, IntoRuntimeItem, ItemSource, RegisteredItem, RuntimeItem, RuntimeKey},
 };
 use crate::{
@@ -144,8 +144,8 @@ impl ServerHandle {
         // skills are read once, by `build`
         let skills = shared.registry.read().skills.clone();
         let own = &super::builder::server_types();
-        let require_descriptions = shared.options.lists.require_descriptions;
-        let registry = assemble(shared.identity.name(), &edited, &skills, own, require_descriptions)
+        let rules = ItemRules { options: &shared.options, caller_concurrency: &shared.caller_concurrency };
+        let registry = assemble(shared.identity.name(), &edited, &skills, own, rules)
             .map_err(|errors| update_error(&errors))?;
         let scoped = registry.scoped();
         if shared.without_callers.load(Ordering::Relaxed) && !scoped.is_empty() {

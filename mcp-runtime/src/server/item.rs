@@ -10,6 +10,7 @@ use tokio::sync::Semaphore;
 
 use super::service_block::ServiceInstance;
 use crate::{
+    admission::{CallLimits, RateLimiter},
     arguments::Inject,
     extensions::Extensions,
     item::{ItemDescriptor, ItemLayer, ItemSpec},
@@ -73,6 +74,8 @@ impl BuilderItem {
                     requested: requested.clone(),
                     permits: Arc::default(),
                     layers,
+                    mount_rates: Vec::new(),
+                    call_limits: Arc::default(),
                 }
             }
             Self::Mounted(item) => {
@@ -99,6 +102,10 @@ pub(crate) struct RegisteredItem {
     pub(crate) permits: Arc<OnceLock<Arc<Semaphore>>>,
     /// Those of the builders that it was registered with and its own, outermost first.
     pub(crate) layers: Arc<[ItemLayer]>,
+    /// The rates of the builders that it was mounted with, innermost first.
+    pub(crate) mount_rates: Vec<Arc<RateLimiter>>,
+    /// The limits on its callers, once its entry has been made.
+    pub(crate) call_limits: Arc<OnceLock<Option<Arc<CallLimits>>>>,
 }
 
 /// Where an item comes from.

@@ -30,11 +30,11 @@ impl ListKind {
 
 /// First pages, by list and revision; a changed registry starts with an empty cache.
 #[derive(Debug, Default)]
-pub(crate) struct ListCache([[OnceLock<Arc<Page>>; 5]; 5]);
+pub(crate) struct ListCache([[OnceLock<Arc<EncodedPage>>; 5]; 5]);
 
 /// One page: the entries as a JSON array, and the cursor of the next.
 #[derive(Debug, Clone)]
-pub(crate) struct Page {
+pub(crate) struct EncodedPage {
     pub(crate) entries: Vec<u8>,
     /// How many entries of the list come before the next page.
     pub(crate) next: Option<usize>,
@@ -75,18 +75,19 @@ impl Registry {
     }
 
     /// The first page for callers that see everything; written once.
-    pub(crate) fn first_page(&self, kind: ListKind, revision: Revision, size: usize) -> Arc<Page> {
+    pub(crate) fn first_page(&self, kind: ListKind, revision: Revision, size: usize) -> Arc<EncodedPage> {
         let cached = self.lists.0.get(kind as usize).and_then(|revisions| revisions.get(revision.index()));
         let write_entry = || {
             Arc::new(
-                page_of(&self.entries(kind, revision, Access::TRUSTED), 0, size).unwrap_or_else(Page::empty),
+                page_of(&self.entries(kind, revision, Access::TRUSTED), 0, size)
+                    .unwrap_or_else(EncodedPage::empty),
             )
         };
         cached.map_or_else(write_entry, |page| page.get_or_init(write_entry).clone())
     }
 }
 
-impl Page {
+impl EncodedPage {
     fn empty() -> Self {
         Self::of(&[])
     }
@@ -102,11 +103,11 @@ impl Page {
 }
 
 /// The page that begins after so many entries; `None` if there are not as many.
-pub(crate) fn page_of(entries: &[Vec<u8>], start: usize, size: usize) -> Option<Page> {
+pub(crate) fn page_of(entries: &[Vec<u8>], start: usize, size: usize) -> Option<EncodedPage> {
     let rest = entries.get(start..)?;
     let visible = rest.get(..size.max(1)).unwrap_or(rest);
     let next = (visible.len() < rest.len()).then_some(start + visible.len());
-    Some(Page { next, ..Page::of(visible) })
+    Some(EncodedPage { next, ..EncodedPage::of(visible) })
 }
 
 #[cfg(test)]

@@ -25,11 +25,12 @@ pub use handle::ServerHandle;
 pub(crate) use identity::Identity;
 pub use item::AnnotatedItem;
 use item::RegisteredItem;
-pub(crate) use list_cache::{ListCache, ListKind, Page, page_of};
+pub(crate) use list_cache::{EncodedPage, ListCache, ListKind, page_of};
 pub(crate) use registry::Registry;
 pub use service_block::ServiceBlock;
 
 use crate::{
+    admission::{CallerConcurrency, LimitReached, Owner, RateLimiter},
     config::Options,
     connection::AccessRules,
     context::Settings,
@@ -38,6 +39,7 @@ use crate::{
     extensions::Extensions,
     item::ItemLayer,
     protocol::Revision,
+    store::KeptResults,
     sync::RwLock,
     task::Tasks,
 };
@@ -55,9 +57,17 @@ struct ServerInner {
     states: Seal,
     /// Seals cursors of lists.
     cursors: Seal,
+    /// Seals cursors of tools.
+    pages: Seal,
     /// The builder's, for items that are added later.
     layers: Arc<[ItemLayer]>,
     access_rules: Arc<AccessRules>,
+    /// How often one caller may send a request.
+    rate: Option<RateLimiter>,
+    /// Results that were too large to be sent at once.
+    kept_results: Option<KeptResults>,
+    /// How many calls one caller may run at once.
+    caller_concurrency: Option<Arc<CallerConcurrency>>,
     items: RwLock<Vec<RegisteredItem>>,
     /// The builder's, for items that are added later.
     state: Arc<Extensions>,
@@ -147,6 +157,20 @@ impl Server {
         &self.0.options
     }
 
+    /// Counts one request towards the rate of its owner, if there is one.
+    ///
+    /// # Errors
+    /// The owner has used up its rate.
+    pub(crate) fn take_rate(&self, owner: impl FnOnce() -> Owner) -> Result<(), LimitReached> {
+        let Some(limiter) = &self.0.rate else { return Ok(()) };
+        limiter.take(&owner()).map_err(|wait| LimitReached::Rate(limiter.rate(), wait))
+    }
+
+    /// Results that were too large to be sent at once, if the server keeps them.
+    pub(crate) fn kept_results(&self) -> Option<&KeptResults> {
+        self.0.kept_results.as_ref()
+    }
+
     pub(crate) fn settings(&self) -> &Arc<Settings> {
         &self.0.settings
     }
@@ -173,6 +197,11 @@ impl Server {
     /// Seals and opens cursors of lists.
     pub(crate) fn cursors(&self) -> &Seal {
         &self.0.cursors
+    }
+
+    /// Seals and opens cursors of tools.
+    pub(crate) fn pages(&self) -> &Seal {
+        &self.0.pages
     }
 
     pub(crate) fn registry(&self) -> Arc<Registry> {
@@ -203,7 +232,7 @@ impl Server {
         // legacy clients have neither skills nor their files
         let skills = revision.is_modern() && registry.has_skills;
         // clients read the capabilities once, and a handle may add anything later
-        let resources = registry.has_resources || skills || has_handle;
+        let resources = registry.has_resources || skills || has_handle || self.0.kept_results.is_some();
         let prompts = registry.has_prompts || has_handle;
         Offers {
             tools: registry.has_tools || has_handle,

@@ -3,6 +3,7 @@
 
 #[cfg(feature = "http")]
 mod event;
+mod kept_result;
 #[cfg(feature = "http")]
 mod revocation;
 mod single_use;
@@ -14,6 +15,7 @@ use std::pin::Pin;
 pub(crate) use event::{EventBounds, MemoryEvents};
 #[cfg(feature = "http")]
 pub use event::{EventStore, StoredEvent};
+pub(crate) use kept_result::{KeptResults, ResultReader};
 #[cfg(feature = "http")]
 pub use revocation::RevocationStore;
 pub(crate) use single_use::MemorySingleUse;

@@ -147,6 +147,12 @@ impl ToolBuilder {
         self
     }
 
+    /// Sets how many bytes a result may have; a longer text is cut, with a notice.
+    pub fn max_result(mut self, bytes: usize) -> Self {
+        self.0.max_result = Some(bytes);
+        self
+    }
+
     /// Refuses strings for other types instead of coercing them.
     pub fn strict(mut self) -> Self {
         self.0.strict = true;

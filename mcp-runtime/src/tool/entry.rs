@@ -32,6 +32,8 @@ pub(crate) struct ToolEntry {
     pub(crate) output: Option<OutputSchema>,
     /// Permits of `max_concurrency`.
     pub(crate) permits: Option<Arc<Semaphore>>,
+    /// The arguments that the server has sealed.
+    pub(crate) cursors: Vec<&'static str>,
     /// Headers that mirror arguments.
     pub(crate) header_params: Vec<HeaderParam>,
     /// The URI of its page as registered on this server; set when all resources are known.
@@ -144,7 +146,19 @@ impl ToolEntry {
         let header_params = header_params(&input.schema).map_err(|text| spec.build_error(text))?;
         let permits = |calls: usize| Arc::new(Semaphore::new(calls.clamp(1, Semaphore::MAX_PERMITS)));
         let permits = spec.max_concurrency.map(permits);
-        Ok(Self { spec, handler, state, input, input_validator, output, permits, header_params, page: None })
+        let cursors = handler.args().iter().filter(|arg| arg.is_cursor()).map(|arg| arg.name()).collect();
+        Ok(Self {
+            spec,
+            handler,
+            state,
+            input,
+            input_validator,
+            output,
+            permits,
+            cursors,
+            header_params,
+            page: None,
+        })
     }
 
     pub(crate) fn name(&self) -> &str {

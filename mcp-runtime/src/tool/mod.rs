@@ -4,6 +4,8 @@ mod builder;
 mod entry;
 mod header_param;
 pub(crate) mod output;
+mod page;
+mod result_limit;
 mod schema;
 pub(crate) mod spec;
 
@@ -14,11 +16,14 @@ pub(crate) use header_param::header_params;
 pub(crate) use output::write_tool_result;
 pub(crate) use output::{AnyToolOutput, Structured};
 pub use output::{IntoToolResult, ToolResult};
+pub use page::Page;
 #[cfg(feature = "client")]
 pub(crate) use schema::input_schema;
 pub(crate) use spec::ToolDescriptor;
 pub(crate) use spec::ToolSpec;
 pub use spec::{Hints, TaskMode};
+
+pub use crate::arguments::Cursor;
 
 /// The marker of an annotated tool; name it in `.tool::<name>()`.
 #[doc(hidden)]

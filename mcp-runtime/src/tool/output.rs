@@ -25,6 +25,8 @@ pub struct ToolResult {
     pub(crate) structured: Option<String>,
     pub(crate) is_error: bool,
     pub(crate) meta: Option<Box<Map<String, Value>>>,
+    /// Of a page: JSON text of the position at which the next begins, until it is sealed.
+    pub(crate) next_page: Option<Box<str>>,
 }
 
 impl ToolResult {
@@ -267,7 +269,7 @@ pub trait Structured: Serialize + JsonSchema {}
 #[diagnostic::do_not_recommend]
 impl<T: Serialize + JsonSchema> Structured for T {}
 
-fn structured_result<T: Serialize>(value: &T) -> Result<ToolResult, ToolError> {
+pub(super) fn structured_result<T: Serialize>(value: &T) -> Result<ToolResult, ToolError> {
     let json = serde_json::to_string(value).map_err(ToolError::private)?;
     Ok(ToolResult {
         content: vec![Content::text(json.clone())],

@@ -25,7 +25,7 @@ fn call(name: &str) -> HttpRequest {
 }
 
 #[tokio::test]
-async fn probes_are_answered_whatever_their_host_and_whoever_asks() {
+async fn probes_are_answered_for_any_host_and_any_client() {
     within(async {
         let builder = builder(&Probe::default()).http(|http| {
             http.allowed_hosts(["mcp.example.com"])

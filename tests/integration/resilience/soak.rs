@@ -279,3 +279,31 @@ async fn soak_clients_that_do_not_read() {
     // 64 MiB may be unread
     assert!(most < 120, "{most} MiB");
 }
+
+#[tokio::test]
+#[ignore = "soak"]
+async fn soak_a_rate_for_a_million_addresses() {
+    let builder = mcp_runtime::server!().tool::<here>();
+    let builder =
+        builder.limits(|limits| limits.rate("2/1h")).http(|http| http.trusted_proxies(["127.0.0.1"]));
+    let served = HttpServer::start(builder).await;
+    let mut connection = HttpConnection::open(served.address).await;
+    let mut from = async |address: &str| {
+        connection.send(&modern("here").header("x-forwarded-for", address)).await;
+        connection.response().await.status
+    };
+    assert_eq!([from(ADA).await, from(ADA).await], [200; 2]);
+    let (mut before, start) = (0, Instant::now());
+    for n in 0..1_000_000_u32 {
+        let [_, high, middle, low] = n.to_be_bytes();
+        assert_eq!(from(&format!("10.{high}.{middle}.{low}")).await, 200);
+        if n == 100_000 {
+            // all of the table has been used once
+            before = memory();
+        }
+    }
+    let grown = memory().saturating_sub(before);
+    println!("1000000 addresses in {:?}: {grown} KiB more since the first 100000", start.elapsed());
+    assert!(grown < 4096, "{grown} KiB");
+    assert_eq!(from(ADA).await, 429, "she is still over her rate");
+}

@@ -73,8 +73,13 @@ impl Endpoint {
     /// The client's side of a request; `peer` is the other end of its TCP connection, where the server accepted that.
     pub(super) fn connection(&self, parts: Parts, peer: Option<Peer>) -> Arc<RequestConnection> {
         let peer = peer.or_else(|| peer_address(&parts).map(Peer::new));
-        let named = self.options.client_address.as_ref();
-        let named = named.and_then(|find| find(&parts, peer.as_ref().map(|peer| peer.address)));
+        let address = peer.as_ref().map(|peer| peer.address);
+        let proxies = &self.options.trusted_proxies;
+        let named = match &self.options.client_address {
+            Some(find) => find(&parts, address),
+            None if proxies.is_empty() => None,
+            None => address.map(|peer| proxies.find_client(&parts.headers, peer)),
+        };
         let sender =
             RequestSender { peer: named.map(Peer::new).or(peer), authenticated: self.access_rules.is_some() };
         RequestConnection::new(parts, sender, self.budgets.outbound.clone())
@@ -139,8 +144,17 @@ impl Endpoint {
             caller,
             access_rules: self.access_rules.clone(),
             address,
+            counted: true,
             client,
         }
+    }
+
+    /// Counts a request towards the rate of its sender, whose caller is known.
+    ///
+    /// # Errors
+    /// `429`: the sender has used up its rate.
+    pub(super) fn count(&self, connection: &RequestConnection) -> Result<(), HttpError> {
+        self.server.take_rate(|| connection.owner()).map_err(HttpError::too_many_requests)
     }
 
     /// The declared values that middleware has put into a request.

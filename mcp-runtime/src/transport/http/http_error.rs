@@ -8,6 +8,7 @@ use super::response_body::{ResponseBody, error_response};
 #[cfg(feature = "auth")]
 use crate::auth::RefusedCaller;
 use crate::{
+    admission::{LimitReached, whole_seconds},
     jsonrpc::ProtocolError,
     protocol::{INTERNAL_ERROR, INVALID_REQUEST},
 };
@@ -18,6 +19,8 @@ pub(super) struct HttpError {
     status: StatusCode,
     code: i64,
     message: Cow<'static, str>,
+    /// `Retry-After`, in seconds.
+    retry_after: Option<u64>,
     /// Whether the connection is closed: a client that may not open more streams must not hold a connection instead.
     closes: bool,
     /// The values of `WWW-Authenticate`.
@@ -26,7 +29,8 @@ pub(super) struct HttpError {
 
 impl HttpError {
     pub(super) fn new(status: StatusCode, code: i64, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { status, code, message: message.into(), closes: false, challenges: Vec::new() }
+        let retry_after = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(1);
+        Self { status, code, message: message.into(), retry_after, closes: false, challenges: Vec::new() }
     }
 
     fn invalid(status: StatusCode, message: &'static str) -> Self {
@@ -87,6 +91,16 @@ impl HttpError {
         Self::unavailable("too many requests are being served\ntry again")
     }
 
+    /// `429`: a client sends more requests than its rate allows.
+    pub(super) fn too_many_requests(reached: LimitReached) -> Self {
+        let retry_after = match reached {
+            LimitReached::Rate(_, wait) => Some(whole_seconds(wait)),
+            LimitReached::Concurrency(_) => None,
+        };
+        let message = reached.of_requests();
+        Self { retry_after, ..Self::new(StatusCode::TOO_MANY_REQUESTS, INTERNAL_ERROR, message) }
+    }
+
     pub(super) fn too_many_streams() -> Self {
         Self { closes: true, ..Self::unavailable("too many event streams are open\ntry again") }
     }
@@ -114,8 +128,8 @@ impl HttpError {
     /// The response to the request with this id.
     pub(super) fn into_response(self, id: Option<&str>) -> Response<ResponseBody> {
         let mut response = error_response(self.status, id, &ProtocolError::new(self.code, self.message));
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
-            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        if let Some(seconds) = self.retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         for challenge in self.challenges {
             if let Ok(challenge) = HeaderValue::try_from(challenge) {

@@ -301,11 +301,12 @@ async fn accept(
 ) {
     let endpoint = &handler.endpoint;
     let permits = Arc::new(Semaphore::new(connections));
+    let shares = Shares::new(endpoint.server.options().limits.quota(connections));
     // the connections of a proxy are those of all its clients
-    let shares = Shares::new(match &endpoint.options.client_address {
-        Some(_) => Quota::undivided(connections),
-        None => endpoint.server.options().limits.quota(connections),
-    });
+    let proxied = Shares::new(Quota::undivided(connections));
+    let is_proxy = |peer: &Peer| {
+        endpoint.options.client_address.is_some() || endpoint.options.trusted_proxies.contains(peer.address)
+    };
     let (mut refusals, mut failures) = (LogInterval::default(), LogInterval::default());
     let (stop_sender, stop_receiver) = watch::channel(());
     let mut stop = pin!(stop);
@@ -322,12 +323,13 @@ async fn accept(
         match accepted {
             Ok((socket, address)) => {
                 let peer = Peer::new(address.ip());
+                let shares = if is_proxy(&peer) { &proxied } else { &shares };
                 let Some(share) = shares.try_acquire(&peer.owner, 1) else {
                     if refusals.may_log() {
                         tracing::warn!(
                             address = %address.ip(),
                             "connections are closed: too many are open from one address\n\
-                             if it is a proxy, set `.http(|http| http.client_address(..))`"
+                             if it is a proxy, set `.http(|http| http.trusted_proxies([..]))`"
                         );
                     }
                     continue;

@@ -165,7 +165,10 @@ impl HttpHandler {
         let identified = match (route, &parts.method) {
             // browsers send it without credentials
             (_, &Method::OPTIONS) => Ok(()),
-            (Route::Mcp | Route::HttpSse, _) => endpoint.identify(connection).await,
+            (Route::Mcp | Route::HttpSse, _) => match endpoint.identify(connection).await {
+                Ok(()) => endpoint.count(connection),
+                refused => refused,
+            },
             _ => Ok(()),
         };
         let mut response = match (route, &parts.method) {

@@ -1,0 +1,20 @@
+//! The limits on one caller: how often it calls, how much at once, for how long, and how much it gets.
+
+mod concurrency;
+mod pages;
+mod rates;
+mod results;
+
+use mcp_runtime::{Principal, Server, testing::TestServer};
+use mcp_tests::support::HttpRequest;
+use serde_json::json;
+
+/// The server as this caller sees it.
+fn seen_by(server: &Server, subject: &str) -> TestServer {
+    TestServer::of(server).caller(Principal::new("https://id.example.com", subject))
+}
+
+/// A modern call over HTTP.
+fn call(tool: &str) -> HttpRequest {
+    HttpRequest::modern(1, "tools/call", json!({ "name": tool }))
+}

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Builds three servers with the same two tools, measures them, and prints the table of docs/performance.md.
+"""Builds three servers with the same two tools and two clients, measures them, and prints the table of
+docs/performance.md.
 
     tests/bench/run.py              # build, five rounds, print the table
     tests/bench/run.py --write      # and put it into docs/performance.md
@@ -36,6 +37,11 @@ PEERS = {
     "rmcp": ("rmcp", "bench-rmcp", ["stdio"], ["http", "{port}"]),
     "mcp-runtime": ("peer", "bench-mcp-runtime", ["stdio"], ["--http", "127.0.0.1:{port}"]),
 }
+# the same for clients, which call the server of this crate: folder, binary
+CLIENTS = {
+    "rmcp": ("rmcp_client", "bench-client-rmcp"),
+    "mcp-runtime": ("client", "bench-client-mcp-runtime"),
+}
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1.0.0"},
@@ -48,7 +54,7 @@ PATIENCE = 30
 
 
 def build():
-    for folder, _, _, _ in PEERS.values():
+    for folder in [*(peer[0] for peer in PEERS.values()), *(client[0] for client in CLIENTS.values())]:
         manifest = HERE / folder / "Cargo.toml"
         command = ["cargo", "build", "--release", "--manifest-path", str(manifest), "--target-dir", str(TARGET)]
         subprocess.run(command, check=True)
@@ -56,6 +62,10 @@ def build():
 
 def binary(peer):
     return TARGET / "release" / PEERS[peer][1]
+
+
+def client_binary(client):
+    return TARGET / "release" / CLIENTS[client][1]
 
 
 def cpus():
@@ -212,6 +222,50 @@ LOADS = {
 }
 
 
+# row of the table: over HTTP, calls at once, calls in total
+CLIENT_LOADS = {
+    "stdio, `echo`, one at a time": (False, 1, STDIO_REQUESTS),
+    "stdio, `echo`, 64 at once": (False, 64, STDIO_REQUESTS),
+    "HTTP, `echo`, one at a time": (True, 1, HTTP_REQUESTS),
+    "HTTP, `echo`, 32 at once": (True, 32, HTTP_REQUESTS),
+}
+
+
+def client_load(client, over_http, at_once, count):
+    """CPU seconds of a client per call; it checks the results itself."""
+    server = Http("mcp-runtime") if over_http else None
+    target = f"http://127.0.0.1:{server.port}/mcp" if over_http else f"{binary('mcp-runtime')} stdio"
+    os.sched_setaffinity(0, SERVERS)
+    try:
+        process = subprocess.Popen(
+            [str(client_binary(client)), target, str(at_once)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
+        )  # fmt: skip
+    finally:
+        os.sched_setaffinity(0, OWN)
+
+    def run(calls):
+        process.stdin.write(f"{calls}\n".encode())
+        assert select.select([process.stdout], [], [], 4 * PATIENCE)[0], "the client does not end"
+        assert process.stdout.readline() == b"done\n", "a call failed"
+
+    try:
+        run(count // 4)
+        before = cpu(process)
+        run(count)
+        return (cpu(process) - before) / count
+    finally:
+        process.stdin.close()
+        try:
+            process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+        if server:
+            server.close()
+
+
 def load(peer, transport, tool, at_once, count):
     """CPU seconds per request, and the peak of memory."""
     server = transport(peer)
@@ -235,9 +289,9 @@ def start(peer):
     return statistics.median(times)
 
 
-def stripped_size(peer):
+def stripped_size(program):
     copy = TARGET / "stripped"
-    subprocess.run(["strip", "-o", str(copy), str(binary(peer))], check=True)
+    subprocess.run(["strip", "-o", str(copy), str(program)], check=True)
     return copy.stat().st_size
 
 
@@ -259,12 +313,20 @@ def measure(rounds):
                 keep_largest[peer] = max(keep_largest.get(peer, 0), peak)
         for peer in PEERS:
             keep("start to first reply: stdio", peer, start(peer))
+        for row, (over_http, at_once, count) in CLIENT_LOADS.items():
+            print(f"round {number} of {rounds}: a client, {row}", file=sys.stderr)
+            for client in CLIENTS:
+                keep(f"CPU per call of a client: {row}", client, client_load(client, over_http, at_once, count))
     for peer in PEERS:
-        figures.setdefault("binary, stripped", {})[peer] = stripped_size(peer)
+        figures.setdefault("binary, stripped", {})[peer] = stripped_size(binary(peer))
+    for client in CLIENTS:
+        figures.setdefault("binary of a client, stripped", {})[client] = stripped_size(client_binary(client))
     return figures
 
 
 def shown(row, value):
+    if value is None:
+        return "–"
     if row.startswith("CPU"):
         return f"{value * 1e6:.1f} µs"
     if row.startswith("start"):
@@ -295,7 +357,7 @@ def table(figures):
     order = sorted(figures, key=lambda row: ["CPU", "sta", "mem", "bin"].index(row[:3]))
     lines = [machine() + ".", "", "| | " + " | ".join(PEERS) + " |", "|---|" + "---|" * len(PEERS)]
     for row in order:
-        lines.append(f"| {row} | " + " | ".join(shown(row, figures[row][peer]) for peer in PEERS) + " |")
+        lines.append(f"| {row} | " + " | ".join(shown(row, figures[row].get(peer)) for peer in PEERS) + " |")
     return "\n".join(lines) + "\n"
 
 

@@ -4,6 +4,7 @@ mod agent;
 mod examples;
 mod exchanges;
 mod foreign;
+mod foreign_table;
 mod http;
 mod negotiation;
 mod oauth;

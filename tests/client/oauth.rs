@@ -12,7 +12,7 @@ use axum::{
     http::{HeaderMap, Response},
     routing::{any, get, post},
 };
-use mcp_runtime::client::{Client, Error, FileTokens, OAuth, TokenStore};
+use mcp_runtime::client::{Client, Error, FileTokens, KeyringTokens, OAuth, TokenStore};
 use mcp_tests::support::serve_router;
 use serde_json::{Value, json};
 
@@ -28,9 +28,11 @@ struct Issuer {
     /// Uses of a refresh token that had been used.
     reused: AtomicUsize,
     refuses_refresh: AtomicUsize,
-    /// How many requests an access token is good for; zero is no limit.
+    /// How many requests an access token is good for; zero means any number.
     lifetime: AtomicUsize,
     used: AtomicUsize,
+    /// Milliseconds before the answer to a refresh token, after it has been replaced.
+    slow_refresh: AtomicUsize,
     /// Assertions of workloads.
     assertions: Mutex<Vec<String>>,
     state: Mutex<Vec<String>>,
@@ -108,7 +110,12 @@ async fn serve() -> (Arc<Issuer>, String) {
     let (a, b) = (of(&issuer), of(&issuer));
     let app = Router::new()
         .route("/mcp", any(move |headers: HeaderMap, body: String| async move { a.mcp(&headers, &body) }))
-        .route("/token", post(move |Form(form): Form<Vec<(String, String)>>| async move { b.token(&form) }))
+        .route("/token", post(move |Form(form): Form<Vec<(String, String)>>| async move {
+            let response = b.token(&form);
+            let pause = b.slow_refresh.load(Ordering::SeqCst) as u64;
+            tokio::time::sleep(std::time::Duration::from_millis(pause)).await;
+            response
+        }))
         .route("/.well-known/oauth-protected-resource/mcp", get(move |headers: HeaderMap| async move {
             let host = host(&headers);
             reply(200, &[], &json!({ "resource": format!("{host}/mcp"), "authorization_servers": [host] }))
@@ -323,4 +330,56 @@ async fn two_processes_share_a_rotating_refresh_token() {
     let count = |counter: &AtomicUsize| counter.load(Ordering::SeqCst);
     assert_eq!((count(&issuer.authorized), count(&issuer.reused)), (1, 0));
     assert!(count(&issuer.refreshed) >= 400 / 130, "{}", count(&issuer.refreshed));
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_while_a_token_is_renewed_does_not_lose_it() {
+    let folder = Folder::new("dropped");
+    let (issuer, url) = serve().await;
+    let client = connect(&url, folder.tokens()).await.unwrap();
+    // the server does not accept the token any more, and is slow to answer with the next one
+    issuer.lifetime.store(1, Ordering::SeqCst);
+    client.call("t", json!({})).await.ok();
+    issuer.lifetime.store(0, Ordering::SeqCst);
+    let mut kept = folder.tokens().load(&url).unwrap().unwrap();
+    kept["renew_at"] = 1.into();
+    folder.tokens().save(&url, &kept).unwrap();
+    let before = issuer.refreshed.load(Ordering::SeqCst);
+    issuer.slow_refresh.store(300, Ordering::SeqCst);
+    let second = tokio::spawn(connect_to(url.clone(), folder.tokens()));
+    super::until(|| issuer.refreshed.load(Ordering::SeqCst) > before).await;
+    second.abort();
+    assert!(second.await.unwrap_err().is_cancelled());
+    issuer.slow_refresh.store(0, Ordering::SeqCst);
+    // what the server has sent is kept, although no call waits for it
+    let latest = format!("secret-refresh-{}", issuer.current.load(Ordering::SeqCst));
+    super::until(|| folder.tokens().load(&url).unwrap().unwrap()["refresh_token"] == *latest).await;
+    let third = connect(&url, folder.tokens()).await.unwrap();
+    assert!(third.call("t", json!({})).await.is_ok());
+    assert_eq!((issuer.authorized.load(Ordering::SeqCst), issuer.reused.load(Ordering::SeqCst)), (1, 0));
+}
+
+async fn connect_to(url: String, store: FileTokens) -> Result<Client, Error> {
+    connect(&url, store).await
+}
+
+#[tokio::test]
+async fn tokens_are_kept_in_the_keyring_that_the_program_has_set() {
+    let folder = Folder::new("keyring");
+    let (issuer, url) = serve().await;
+    let tokens = KeyringTokens::new("mcp-tests", folder.0.join("lock"));
+    let connect = || {
+        let oauth = OAuth::headless("http://localhost:1/callback").store(tokens.clone());
+        within(Client::builder().oauth(oauth).connect(&url))
+    };
+    let error = connect().await.unwrap_err();
+    assert!(error.to_string().contains("the program has set no keyring"), "{error}");
+    keyring_core::set_default_store(keyring_core::mock::Store::new().unwrap());
+    drop(connect().await.unwrap());
+    let mut kept = tokens.load(&url).unwrap().unwrap();
+    assert_eq!(kept["refresh_token"], "secret-refresh-1");
+    kept["renew_at"] = 1.into();
+    tokens.save(&url, &kept).unwrap();
+    drop(connect().await.unwrap());
+    assert_eq!((issuer.authorized.load(Ordering::SeqCst), issuer.refreshed.load(Ordering::SeqCst)), (1, 1));
 }

@@ -37,6 +37,8 @@ mod requests;
 
 #[cfg(feature = "client")]
 pub(crate) use self::link::child_process::manage_main;
+#[cfg(feature = "client-keyring")]
+pub use self::oauth::KeyringTokens;
 #[cfg(feature = "client-oauth")]
 pub use self::oauth::{FileTokens, MemoryTokens, OAuth, TokenStore};
 #[cfg(feature = "client")]

@@ -25,7 +25,7 @@ const NOTIFICATION_BACKLOG: usize = 1 << 20;
 #[derive(Debug)]
 pub(crate) enum WriteMode {
     /// `nonblocking` takes what fits and returns `WouldBlock` otherwise; a thread writes the rest to `blocking`.
-    #[cfg_attr(not(feature = "stdio"), allow(dead_code))]
+    #[cfg_attr(not(all(feature = "stdio", unix)), allow(dead_code))]
     Nonblocking { nonblocking: File, blocking: Arc<File> },
     /// Every write may block, so a thread makes all of them.
     #[cfg_attr(not(feature = "stdio"), allow(dead_code))]

@@ -34,7 +34,7 @@ pub(crate) struct InputRounds {
 
 /// What the result of a round is.
 #[derive(Debug)]
-pub(crate) enum RequiredInput {
+pub(crate) enum RoundOutcome {
     /// The result of the request.
     None,
     /// These requests must be answered, by key. Without any, the request is repeated as it is.
@@ -61,10 +61,10 @@ impl InputRounds {
     ///
     /// # Errors
     /// It is not a result, or there are too many rounds.
-    pub(crate) fn take(&mut self, result: &str) -> Result<RequiredInput, String> {
+    pub(crate) fn take(&mut self, result: &str) -> Result<RoundOutcome, String> {
         let head: ResultHead<'_> = serde_json::from_str(result).map_err(|error| error.to_string())?;
         if head.result_type.as_deref() != Some("input_required") {
-            return Ok(RequiredInput::None);
+            return Ok(RoundOutcome::None);
         }
         let requests = head.input_requests.unwrap_or_default();
         if requests.is_empty() && head.request_state.is_none() {
@@ -78,7 +78,7 @@ impl InputRounds {
             Some(state) => self.params.set_raw("requestState", state.get().to_owned()),
             None => self.params.remove_raw("requestState"),
         }
-        Ok(RequiredInput::Requests(requests))
+        Ok(RoundOutcome::Requests(requests))
     }
 
     /// Adds answers to the next request. Those of earlier rounds are kept: a server without state needs them as well.

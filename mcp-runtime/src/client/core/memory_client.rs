@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    input_rounds::{InputRounds, RequiredInput},
+    input_rounds::{InputRounds, RoundOutcome},
     list_pages::{ListPages, ListedKind},
     request_params::{RequestParams, initialize_params, protocol_meta},
 };
@@ -143,7 +143,7 @@ impl MemoryClient {
         let result = parse(reply).ok()?.response()?.ok()?;
         match rounds.take(result) {
             // the input requests of a task are answered by `tasks/update`
-            Ok(RequiredInput::Requests(requests)) if !requests.is_empty() => answer_all(&requests, answers),
+            Ok(RoundOutcome::Requests(requests)) if !requests.is_empty() => answer_all(&requests, answers),
             _ => None,
         }
     }

@@ -13,7 +13,7 @@ pub(crate) use self::memory_client::answer_input_requests;
 pub(crate) use self::memory_client::{MemoryClient, MemoryReply};
 #[cfg(feature = "client")]
 pub(crate) use self::{
-    input_rounds::{InputRounds, RequiredInput, ResultHead},
+    input_rounds::{InputRounds, ResultHead, RoundOutcome},
     list_pages::ListPages,
     request_params::{RequestParams, initialize_params, protocol_meta},
 };

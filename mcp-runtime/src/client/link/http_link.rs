@@ -71,7 +71,7 @@ struct HttpShared {
     url: Url,
     hook: Option<HeaderHook>,
     #[cfg(feature = "client-oauth")]
-    authorizer: Option<Authorizer>,
+    authorizer: Option<Arc<Authorizer>>,
     inbox: Arc<Inbox>,
     token: CancellationToken,
     max_message: usize,
@@ -150,7 +150,7 @@ impl HttpLink {
             hook: options.hook.clone(),
             #[cfg(feature = "client-oauth")]
             authorizer: match &options.oauth {
-                Some(oauth) => Some(Authorizer::new(oauth.clone(), url, &options.roots)?),
+                Some(oauth) => Some(Arc::new(Authorizer::new(oauth.clone(), url, &options.roots)?)),
                 None => None,
             },
             inbox,
@@ -332,7 +332,7 @@ impl HttpShared {
     #[cfg(feature = "client-oauth")]
     async fn send_authorized(
         &self,
-        authorizer: &Authorizer,
+        authorizer: &Arc<Authorizer>,
         request: reqwest::RequestBuilder,
     ) -> Result<Response, Error> {
         let mut attempts = 0;

@@ -2,8 +2,11 @@
 //! same time wait for the same one, also across processes that share a store.
 
 use std::{
-    fmt,
-    sync::atomic::{AtomicU64, Ordering},
+    fmt, io,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -17,9 +20,10 @@ use rustls::pki_types::CertificateDer;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::{
-    ClientSecret, EnterpriseIdp, FrontEnd, Grant, OAuth,
+    ClientSecret, EnterpriseIdp, FrontEnd, Grant, OAuth, TokenStore,
     metadata::{
         ResourceMetadata, ServerMetadata, http_client, own_server_metadata, resource_metadata, safe_url,
         server_metadata,
@@ -44,6 +48,9 @@ struct KeptTokens {
     resource: String,
     token_endpoint: String,
     client: Option<KeptClient>,
+    /// Whether the store was asked.
+    #[serde(skip)]
+    is_loaded: bool,
 }
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -106,7 +113,7 @@ pub(in crate::client) struct Authorizer {
     server: Url,
     http: reqwest::Client,
     /// One flight.
-    kept: tokio::sync::Mutex<KeptTokens>,
+    kept: Arc<Mutex<KeptTokens>>,
     /// Counts authorizations, after each of which the user may be another one.
     authorizations: AtomicU64,
 }
@@ -124,38 +131,33 @@ impl Authorizer {
         roots: &[CertificateDer<'static>],
     ) -> Result<Self, Error> {
         let server: Url = server.parse().map_err(|_| Error::invalid(format!("`{server}` is not a URL")))?;
-        let kept = oauth.store.load(server.as_str()).map_err(|error| store_error(&error))?;
-        let kept = kept.and_then(|kept| serde_json::from_value(kept).ok()).unwrap_or_default();
         Ok(Self {
             oauth,
             server,
             http: http_client(roots)?,
-            kept: tokio::sync::Mutex::new(kept),
+            kept: Arc::default(),
             authorizations: AtomicU64::new(0),
         })
     }
 
     /// The token to send; one that is about to end is renewed first. `None`: the server has not been asked yet.
-    pub(in crate::client) async fn token(&self) -> Result<Option<String>, Error> {
-        let mut kept = self.kept.lock().await;
-        if let Some(token) = kept.valid_token() {
-            return Ok(Some(token.to_owned()));
+    pub(in crate::client) async fn token(self: &Arc<Self>) -> Result<Option<String>, Error> {
+        let mut kept = self.kept().await?;
+        if kept.valid_token().is_none() && kept.refresh_token.is_some() {
+            kept = self.refresh(kept).await?;
+            // one that ends at once is worth an attempt
+            return Ok(kept.access_token.clone());
         }
-        if kept.refresh_token.is_none() {
-            return Ok(None);
-        }
-        self.refresh(&mut kept).await?;
-        // one that ends at once is worth an attempt
-        Ok(kept.access_token.clone())
+        Ok(kept.valid_token().map(str::to_owned))
     }
 
     /// Gets another token than the one that the server refused.
     pub(in crate::client) async fn challenged(
-        &self,
+        self: &Arc<Self>,
         refused: Option<&str>,
         challenge: &Challenge,
     ) -> Result<(), Error> {
-        let mut kept = self.kept.lock().await;
+        let mut kept = self.kept().await?;
         let needs_scopes = challenge.error.as_deref() == Some("insufficient_scope");
         if !needs_scopes && kept.valid_token().is_some_and(|token| Some(token) != refused) {
             // another call has got one meanwhile
@@ -166,17 +168,42 @@ impl Authorizer {
         let server = self.authorization_server(resource.as_ref()).await?;
         if server.issuer != kept.issuer {
             // nothing of one issuer is shown to another
-            *kept = KeptTokens::default();
+            *kept = KeptTokens { is_loaded: true, ..KeptTokens::default() };
         }
         kept.access_token = None;
         if !needs_scopes && kept.refresh_token.is_some() {
-            self.refresh(&mut kept).await?;
+            kept = self.refresh(kept).await?;
             if kept.access_token.is_some() {
                 return Ok(());
             }
         }
         self.authorizations.fetch_add(1, Ordering::SeqCst);
         self.authorize(&mut kept, challenge, resource.as_ref(), &server).await
+    }
+
+    /// What is kept, for one call at a time; loaded from the store at first.
+    async fn kept(&self) -> Result<OwnedMutexGuard<KeptTokens>, Error> {
+        let mut kept = self.kept.clone().lock_owned().await;
+        if !kept.is_loaded {
+            *kept = self.load().await?.unwrap_or_default();
+            kept.is_loaded = true;
+        }
+        Ok(kept)
+    }
+
+    async fn load(&self) -> Result<Option<KeptTokens>, Error> {
+        let stored = self.with_store(|store, server| store.load(server)).await?;
+        Ok(stored.and_then(|stored| serde_json::from_value(stored).ok()))
+    }
+
+    /// Uses the store on a thread that may block.
+    async fn with_store<T: Send + 'static>(
+        &self,
+        f: impl FnOnce(&dyn TokenStore, &str) -> io::Result<T> + Send + 'static,
+    ) -> Result<T, Error> {
+        let (store, server) = (self.oauth.store.clone(), self.server.clone());
+        let done = tokio::task::spawn_blocking(move || f(&*store, server.as_str())).await;
+        done.map_err(|error| Error::invalid(error.to_string()))?.map_err(|error| store_error(&error))
     }
 
     pub(in crate::client) fn authorizations(&self) -> u64 {
@@ -203,21 +230,26 @@ impl Authorizer {
         server_metadata(&self.http, issuer).await
     }
 
+    /// Renews the token in a task of its own: a call that is dropped meanwhile must not lose a refresh token that the
+    /// server has just replaced.
+    async fn refresh(
+        self: &Arc<Self>,
+        mut kept: OwnedMutexGuard<KeptTokens>,
+    ) -> Result<OwnedMutexGuard<KeptTokens>, Error> {
+        let this = self.clone();
+        let renewed = tokio::spawn(async move { this.renew(&mut kept).await.map(|()| kept) });
+        renewed.await.map_err(|error| Error::invalid(error.to_string()))?
+    }
+
     /// Renews the token. A server that refuses leaves nothing, so that authorization is asked for again.
-    async fn refresh(&self, kept: &mut KeptTokens) -> Result<(), Error> {
-        let store = self.oauth.store.clone();
+    async fn renew(&self, kept: &mut KeptTokens) -> Result<(), Error> {
         // held until the renewed tokens are kept: a refresh token that rotates counts once
-        let _lock = tokio::task::spawn_blocking(move || store.lock())
-            .await
-            .map_err(|error| Error::invalid(error.to_string()))?
-            .map_err(|error| store_error(&error))?;
-        let stored = self.oauth.store.load(self.server.as_str()).map_err(|error| store_error(&error))?;
-        let stored: Option<KeptTokens> = stored.and_then(|stored| serde_json::from_value(stored).ok());
-        if let Some(stored) = stored.filter(|stored| stored.issuer == kept.issuer)
+        let _lock = self.with_store(|store, _| store.lock()).await?;
+        if let Some(stored) = self.load().await?.filter(|stored| stored.issuer == kept.issuer)
             && stored.refresh_token != kept.refresh_token
         {
             // another process has renewed it
-            *kept = stored;
+            *kept = KeptTokens { is_loaded: true, ..stored };
             if kept.valid_token().is_some() {
                 return Ok(());
             }
@@ -233,12 +265,12 @@ impl Authorizer {
         match self.post_token(&kept.token_endpoint, form, &client, &kept.issuer).await {
             Ok(reply) => {
                 accept(kept, reply);
-                self.keep(kept)
+                self.keep(kept).await
             }
             Err(Error::Unauthorized { .. }) => {
                 kept.access_token = None;
                 kept.refresh_token = None;
-                self.keep(kept)
+                self.keep(kept).await
             }
             Err(error) => Err(error),
         }
@@ -290,12 +322,12 @@ impl Authorizer {
         kept.client = Some(client);
         kept.scopes = scopes;
         accept(kept, reply);
-        self.keep(kept)
+        self.keep(kept).await
     }
 
-    fn keep(&self, kept: &KeptTokens) -> Result<(), Error> {
+    async fn keep(&self, kept: &KeptTokens) -> Result<(), Error> {
         let value = serde_json::to_value(kept).map_err(|error| Error::invalid(error.to_string()))?;
-        self.oauth.store.save(self.server.as_str(), &value).map_err(|error| store_error(&error))
+        self.with_store(move |store, server| store.save(server, &value)).await
     }
 
     /// What is asked for: the challenge's scopes and those that were granted before, else what the server supports.
@@ -600,7 +632,7 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs()
 }
 
-fn store_error(error: &std::io::Error) -> Error {
+fn store_error(error: &io::Error) -> Error {
     Error::invalid(format!("the token store: {error}"))
 }
 

@@ -8,6 +8,8 @@
 
 mod authorizer;
 mod jwt;
+#[cfg(feature = "client-keyring")]
+mod keyring_tokens;
 mod loopback_listener;
 mod metadata;
 mod token_store;
@@ -15,6 +17,8 @@ mod token_store;
 use std::{fmt, future::Future, path::PathBuf, sync::Arc};
 
 pub(super) use authorizer::{Authorizer, Challenge};
+#[cfg(feature = "client-keyring")]
+pub use keyring_tokens::KeyringTokens;
 use loopback_listener::LoopbackListener;
 pub use token_store::{FileTokens, MemoryTokens, TokenStore};
 

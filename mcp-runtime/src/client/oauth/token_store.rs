@@ -114,7 +114,7 @@ impl TokenStore for FileTokens {
     }
 }
 
-fn lock_file(path: &Path) -> io::Result<File> {
+pub(super) fn lock_file(path: &Path) -> io::Result<File> {
     let file = open_private(path)?;
     file.lock()?;
     Ok(file)

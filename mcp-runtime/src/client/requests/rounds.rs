@@ -12,7 +12,7 @@ use crate::{
     client::{
         Error,
         connect::shared_client::{CallOptions, SharedClient},
-        core::{InputRounds, RequestParams, RequiredInput},
+        core::{InputRounds, RequestParams, RoundOutcome},
         receive::handlers::{ElicitAnswer, UrlRequest},
     },
     protocol::URL_ELICITATION_REQUIRED,
@@ -51,12 +51,12 @@ impl SharedClient {
             };
             let required = rounds.take(&json);
             match required.map_err(|what| Error::invalid(format!("the result of `{method}`: {what}")))? {
-                RequiredInput::None => return Ok((json, rounds.has_repeated())),
-                RequiredInput::Requests(requests) if requests.is_empty() => {
+                RoundOutcome::None => return Ok((json, rounds.has_repeated())),
+                RoundOutcome::Requests(requests) if requests.is_empty() => {
                     sleep(pause).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
-                RequiredInput::Requests(requests) => rounds.answer(self.answer_all(&requests).await?),
+                RoundOutcome::Requests(requests) => rounds.answer(self.answer_all(&requests).await?),
             }
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! The requests and expected results are written once, in Rust, for both SDKs; the driver scripts only translate.
 
+mod authorization;
 mod content;
 mod driver;
 mod everything;

@@ -1,0 +1,100 @@
+//! Authorization from end to end, without a person: authorization servers of others, our server, and clients of our own and of
+//! others. Each client discovers, registers, gets a token, calls, asks for another scope when a call needs it, and renews
+//! a token that has expired.
+
+mod server;
+
+use std::time::Duration;
+
+use mcp_runtime::client::{Client, OAuth};
+use mcp_tests::support::HttpRequest;
+use serde_json::json;
+
+use server::{Format, Protected, Provider};
+
+/// Where the browser is sent at the end; nothing listens there.
+const CALLBACK: &str = "http://127.0.0.1:9/callback";
+
+/// How a client comes to be known.
+#[derive(Debug, Clone, Copy)]
+enum Registration {
+    Dynamic,
+    Known,
+    Document,
+}
+
+/// A client of our own, whose user has this provider's browser.
+fn oauth(provider: &Provider, registration: Registration) -> OAuth {
+    let address = provider.address();
+    let visit = move |url: String| async move {
+        let path = format!("/browse?url={}", percent_encode(&url));
+        let response = HttpRequest::new("GET").path(&path).send(address).await;
+        let location = response.header("location").map(str::to_owned);
+        location.ok_or_else(|| format!("the browser is not sent back: {}", response.text()))
+    };
+    let oauth = OAuth::authorization_code(CALLBACK, visit).name("interop");
+    match registration {
+        Registration::Dynamic => oauth,
+        Registration::Known => oauth.registered(provider.url(), "known", Some("known-secret")),
+        Registration::Document => oauth.client_metadata("https://client.example.com/metadata.json"),
+    }
+}
+
+fn percent_encode(text: &str) -> String {
+    let encode = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    };
+    text.bytes().map(encode).collect()
+}
+
+/// Calls everything with a client of our own.
+async fn drive_own_client(format: Format, registration: Registration) {
+    let Some(provider) = Provider::start(format, 3) else { return };
+    let protected = Protected::start(&provider, format).await;
+    let builder = Client::builder().oauth(oauth(&provider, registration));
+    let client = builder.connect(protected.url()).await.expect("a connection");
+    let call = async |tool: &str| {
+        let result =
+            client.call(tool, json!({})).await.unwrap_or_else(|error| panic!("{registration:?}: {error}"));
+        result.ok().expect("a result").text()
+    };
+    assert_eq!(call("whoami").await, "ada notes:read", "{registration:?}");
+    assert_eq!(call("read_notes").await, "notes");
+    assert_eq!(call("delete_notes").await, "deleted", "after a second authorization");
+    assert!(call("whoami").await.contains("notes:write"));
+    // until the token has expired
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert_eq!(call("read_notes").await, "notes", "with a token that was renewed");
+    client.close().await;
+}
+
+#[tokio::test]
+async fn our_client_gets_its_tokens_from_oidc_provider() {
+    drive_own_client(Format::Jwt, Registration::Dynamic).await;
+}
+
+#[tokio::test]
+async fn our_client_uses_opaque_tokens_of_oidc_provider() {
+    drive_own_client(Format::Opaque, Registration::Known).await;
+}
+
+#[tokio::test]
+#[ignore = "the rest of the table, which takes a minute"]
+async fn our_client_uses_every_registration_and_format_of_oidc_provider() {
+    for format in [Format::Jwt, Format::Opaque] {
+        for registration in [Registration::Dynamic, Registration::Known, Registration::Document] {
+            drive_own_client(format, registration).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_official_clients_get_their_tokens_from_oidc_provider() {
+    for client in [server::ForeignClient::TypeScript, server::ForeignClient::Python] {
+        let Some(provider) = Provider::start(Format::Jwt, 600) else { return };
+        let protected = Protected::start(&provider, Format::Jwt).await;
+        let report = client.drive(&protected, &provider).await;
+        assert_eq!(report, json!(["ada notes:read", "notes", "deleted"]), "{client:?}");
+    }
+}

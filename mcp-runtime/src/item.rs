@@ -150,6 +150,8 @@ pub(crate) struct ItemSpec {
     /// Outermost first. Of an item that is being built, its own; of one that is registered, also those of the server and
     /// its mounts.
     pub(crate) layers: Arc<[ItemLayer]>,
+    /// The names of the arguments whose values are left out of traces and the audit log.
+    pub(crate) secrets: Vec<String>,
 }
 
 /// A layer around the calls of an item, as the module `layer` defines it, which comes after this one, since layers see what
@@ -179,6 +181,12 @@ impl ItemSpec {
             timeout: None,
             location: Some(descriptor.location),
             layers: Arc::default(),
+            secrets: descriptor
+                .args
+                .iter()
+                .filter(|arg| arg.is_secret())
+                .map(|arg| arg.name().to_owned())
+                .collect(),
         }
     }
 

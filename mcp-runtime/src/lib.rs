@@ -4,6 +4,7 @@
 
 mod admission;
 mod arguments;
+pub mod audit;
 pub mod auth;
 mod blocking;
 #[cfg(feature = "cli")]
@@ -46,6 +47,7 @@ mod spawn;
 pub mod store;
 mod sync;
 mod task;
+mod telemetry;
 #[cfg(any(feature = "testing", test))]
 pub mod testing;
 pub mod tool;

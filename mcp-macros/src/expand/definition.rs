@@ -370,6 +370,9 @@ fn argument_calls(argument: &Argument, ty: &Type, blocking: bool) -> TokenStream
     if argument.raw {
         calls.extend(quote!(.raw()));
     }
+    if argument.secret {
+        calls.extend(quote!(.secret()));
+    }
     calls
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Argument {
     pub(crate) rules: Vec<Rule>,
     pub(crate) completion: Option<Completion>,
     pub(crate) raw: bool,
+    /// Whether its value is left out of traces and the audit log.
+    pub(crate) secret: bool,
 }
 
 /// The value of `default` or `example`.
@@ -62,6 +64,7 @@ impl Argument {
             rules: Vec::new(),
             completion: None,
             raw: false,
+            secret: false,
         }
     }
 
@@ -104,6 +107,7 @@ impl Argument {
                 &entry.key,
                 format_args!("`flatten` is for tools\nmake the fields parameters of the {}", kind.noun()),
             ),
+            "secret" => self.secret = entry.flag(errors).unwrap_or_default(),
             "raw" if kind == Kind::Resource => self.raw = entry.flag(errors).unwrap_or_default(),
             "raw" => errors.at(&entry.key, "`raw` is for the path of a resource\nremove it"),
             _ => return false,

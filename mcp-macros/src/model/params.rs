@@ -159,7 +159,12 @@ fn read_param(
     }
     for option in &options {
         let name = option.name.as_str();
-        if is_flat && known::PARAMETER.contains(&name) && !matches!(name, "flatten" | "description") {
+        if is_flat && name == "secret" {
+            errors.at(
+                &option.key,
+                "`secret` is for one argument, and `flatten` takes all of them\ntake what is secret as a parameter of its own",
+            );
+        } else if is_flat && known::PARAMETER.contains(&name) && !matches!(name, "flatten" | "description") {
             errors.at(
                 &option.key,
                 format_args!(

@@ -89,6 +89,7 @@ pub(crate) const PARAMETER: &[&str] = &[
     "flatten",
     "inject",
     "raw",
+    "secret",
 ];
 pub(crate) const CACHE: &[&str] = &["ttl", "public"];
 pub(crate) const TOOL_UI: &[&str] = &["resource", "visibility"];
@@ -115,6 +116,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("template", "uri"),
     ("state", "inject"),
     ("concurrency", "max_concurrency"),
+    ("sensitive", "secret"),
     ("middleware", "layers"),
     ("wrap", "layers"),
     ("rate_limit", "rate"),

@@ -130,6 +130,7 @@ pub struct ArgDescriptor<T: 'static> {
     rules: Option<fn(Option<&T>, &mut Rules)>,
     header: Option<&'static str>,
     raw: bool,
+    secret: bool,
     choices: &'static [&'static str],
     complete: Option<CompleteFn>,
 }
@@ -157,6 +158,7 @@ impl<T: 'static> ArgDescriptor<T> {
             rules: None,
             header: None,
             raw: false,
+            secret: false,
             choices: &[],
             complete: None,
         }
@@ -222,6 +224,13 @@ impl<T: 'static> ArgDescriptor<T> {
         T: IntHeaderArg,
     {
         self.header = Some(name);
+        self
+    }
+
+    /// Leaves its value out of traces and the audit log.
+    #[must_use]
+    pub const fn secret(mut self) -> Self {
+        self.secret = true;
         self
     }
 
@@ -330,6 +339,9 @@ pub trait AnyArg: Sync {
     /// Whether it is sealed by the server.
     #[doc(hidden)]
     fn is_cursor(&self) -> bool;
+    /// Whether its value is left out of traces and the audit log.
+    #[doc(hidden)]
+    fn is_secret(&self) -> bool;
     #[doc(hidden)]
     fn choices(&self) -> &'static [&'static str];
     #[doc(hidden)]
@@ -410,6 +422,10 @@ impl<T: 'static> AnyArg for ArgDescriptor<T> {
 
     fn is_cursor(&self) -> bool {
         Cursor::is::<T>()
+    }
+
+    fn is_secret(&self) -> bool {
+        self.secret
     }
 
     fn choices(&self) -> &'static [&'static str] {

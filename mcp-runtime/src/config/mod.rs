@@ -21,6 +21,7 @@ mod trusted_proxies;
 
 use std::{any::TypeId, fmt, path::PathBuf, sync::Arc, time::Duration};
 
+pub use crate::telemetry::TelemetryOptions;
 #[cfg(feature = "http")]
 pub(crate) use http::{HealthOptions, ReadinessCheck};
 #[cfg(feature = "http")]
@@ -48,6 +49,7 @@ pub(crate) struct Options {
     pub(crate) stdio: StdioOptions,
     pub(crate) stores: Stores,
     pub(crate) tasks: TaskOptions,
+    pub(crate) telemetry: TelemetryOptions,
     /// What clients carry for the server is sealed with these.
     pub(crate) keys: Option<KeyRing>,
     /// Whether failures show their cause to the client.

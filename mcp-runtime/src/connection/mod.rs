@@ -66,6 +66,11 @@ pub(crate) trait ClientConnection: Send + Sync {
         None
     }
 
+    /// How messages travel, in OpenTelemetry's words: `tcp` for HTTP, `pipe` for stdio and other byte streams.
+    fn transport(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Compares the `Mcp-Param-*` headers with the arguments that they repeat.
     ///
     /// # Errors
@@ -112,6 +117,11 @@ pub(crate) trait SessionState: Send + Sync {
 
     /// Ends the subscription to a resource.
     fn unsubscribe(&self, uri: &str);
+
+    /// Identifies the session in traces, and is of no use elsewhere.
+    fn digest(&self) -> Option<Box<str>> {
+        None
+    }
 }
 
 /// The origin of a request: its connection, caller and client.

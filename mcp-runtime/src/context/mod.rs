@@ -42,6 +42,7 @@ use progress::Amount;
 pub use progress::Progress;
 pub(crate) use progress::ProgressToken;
 pub(crate) use start_task::TaskStart;
+pub(crate) use trace_context::is_traceparent;
 #[cfg(feature = "tracing")]
 pub use tracing_events::client_layer;
 pub(crate) use tracing_events::has_forwarder;

@@ -23,7 +23,7 @@ impl Context {
 }
 
 /// `version-trace-parent-flags` in lower-case hexadecimal digits; later versions may append more.
-fn is_traceparent(text: &str) -> bool {
+pub(crate) fn is_traceparent(text: &str) -> bool {
     let mut parts = text.split('-');
     let mut next = |length: usize| {
         let part = parts.next().unwrap_or_default();

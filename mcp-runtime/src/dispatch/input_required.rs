@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{
     Request,
-    response::{Reply, ResultBody},
+    response::{Refusal, Reply, ResultBody},
 };
 use crate::{
     client_request::{CallBinding, InputRequired, StateSealer, now},
@@ -59,9 +59,10 @@ impl Request<'_> {
         if missing.is_empty() {
             Ok(())
         } else if self.revision.is_modern() {
-            Err(Reply::bad_request(missing_features(&missing, &capabilities)))
+            Err(Reply::bad_request(missing_features(&missing, &capabilities)).refused(Refusal::Capability))
         } else {
-            Err(ProtocolError::internal(describe_missing(&missing)).into())
+            let error = ProtocolError::internal(describe_missing(&missing));
+            Err(Reply::from(error).refused(Refusal::Capability))
         }
     }
 }

@@ -9,6 +9,7 @@ mod item_call;
 mod layered_item;
 mod lifecycle;
 mod logging;
+mod observation;
 mod pagination;
 mod prompts;
 mod request;

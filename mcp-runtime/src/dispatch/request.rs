@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use serde_json::value::RawValue;
 
-use super::response::Reply;
+use super::response::{Refusal, Reply};
 use crate::{
     client_request::CallBinding,
     connection::{Access, ClientData, RequestContext, principal_digest},
@@ -151,12 +151,13 @@ impl<'a> Request<'a> {
         &self,
         server: &Server,
         call: impl FnOnce() -> CallBinding<'b>,
-    ) -> Result<Option<Arc<Retry>>, ProtocolError> {
+    ) -> Result<Option<Arc<Retry>>, Reply> {
         let Params { input_responses, request_state, .. } = self.params;
         if !self.revision.is_modern() || (input_responses.is_none() && request_state.is_none()) {
             return Ok(None);
         }
-        self.read_retry(server, &call()).map(Some)
+        let retry = self.read_retry(server, &call());
+        retry.map(Some).map_err(|error| Reply::from(error).refused(Refusal::State))
     }
 
     /// Checks what every request must satisfy, whatever its method.

@@ -18,7 +18,7 @@ use super::{
     layered_item::LayeredItemCall,
     pagination::{CursorScope, invalid_cursor},
     request::ClientRequestPolicy,
-    response::{CacheHints, ReadSource, Reply, Response, ResultBody},
+    response::{CacheHints, ReadSource, Refusal, Reply, Response, ResultBody},
 };
 use crate::{
     admission::CallLimits,
@@ -120,7 +120,10 @@ impl Server {
         let (entry, variables) = match registry.resource(&uri, request.access()) {
             Ok(found) => found,
             Err(AccessError::MissingScopes(scopes)) => return Err(self.insufficient_scope(scopes)),
-            Err(AccessError::Unknown) => return Err(unknown_resource(&uri, request.revision).into()),
+            Err(AccessError::Unknown) => {
+                let error = unknown_resource(&uri, request.revision);
+                return Err(Reply::from(error).refused(Refusal::UnknownItem));
+            }
         };
         if !entry.item.requires.is_empty() {
             request.check_features(&entry.item.requires)?;

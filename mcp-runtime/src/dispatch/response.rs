@@ -14,6 +14,7 @@ use std::{
 
 use serde_json::{Map, Value};
 
+use super::observation::Observation;
 use crate::{
     admission::LimitReached,
     arguments::BoxFuture,
@@ -59,9 +60,38 @@ pub(crate) struct Reply {
     pub(crate) outcome: Result<ResultBody, ProtocolError>,
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has them"))]
     pub(crate) status: Status,
+    /// Why the request did not get to its item, if that is so.
+    pub(crate) refusal: Option<Refusal>,
     /// HTTP headers to send with it.
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has them"))]
     pub(crate) headers: Vec<(&'static str, String)>,
+}
+
+/// Why a request did not get to its item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// There is no such item, or the caller may not see it.
+    UnknownItem,
+    /// The caller lacks scopes, and can ask for them.
+    Scopes,
+    /// The client lacks a capability.
+    Capability,
+    /// What the client brings of an unfinished call is not valid.
+    State,
+    /// A limit of the server has been reached.
+    Busy,
+}
+
+impl Refusal {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::UnknownItem => "unknown",
+            Self::Scopes => "scopes",
+            Self::Capability => "capability",
+            Self::State => "state",
+            Self::Busy => "busy",
+        }
+    }
 }
 
 /// The result of a request, by kind.
@@ -144,14 +174,14 @@ impl CacheHints {
 
 impl From<ResultBody> for Reply {
     fn from(body: ResultBody) -> Self {
-        Self { outcome: Ok(body), status: Status::Ok, headers: Vec::new() }
+        Self { outcome: Ok(body), status: Status::Ok, refusal: None, headers: Vec::new() }
     }
 }
 
 impl From<ProtocolError> for Reply {
     fn from(error: ProtocolError) -> Self {
         let status = if is_bad_request(error.code) { Status::BadRequest } else { Status::Ok };
-        Self { outcome: Err(error), status, headers: Vec::new() }
+        Self { outcome: Err(error), status, refusal: None, headers: Vec::new() }
     }
 }
 
@@ -179,22 +209,28 @@ impl Reply {
 
     /// `-32602`; `nearest` is the item with the most similar name.
     pub(super) fn unknown_item(kind: &str, name: &str, nearest: Option<&str>) -> Self {
-        ProtocolError::invalid_params(match nearest {
+        let error = ProtocolError::invalid_params(match nearest {
             Some(nearest) => format!("unknown {kind} `{name}`; did you mean `{nearest}`?"),
             None => format!("unknown {kind} `{name}`"),
-        })
-        .into()
+        });
+        Self::from(error).refused(Refusal::UnknownItem)
+    }
+
+    /// The same reply to a request that did not get to its item.
+    pub(super) fn refused(self, refusal: Refusal) -> Self {
+        Self { refusal: Some(refusal), ..self }
     }
 
     /// `503`: a limit of the server has been reached.
     pub(crate) fn unavailable(text: &'static str) -> Self {
         let headers = vec![("retry-after", "1".to_owned())];
-        Self { status: Status::Unavailable, headers, ..ProtocolError::internal(text).into() }
+        let refusal = Some(Refusal::Busy);
+        Self { status: Status::Unavailable, refusal, headers, ..ProtocolError::internal(text).into() }
     }
 
     /// The caller has reached a limit of the server.
     pub(super) fn limited(reached: &LimitReached) -> Self {
-        ProtocolError::internal(reached.of_requests()).into()
+        Self::from(ProtocolError::internal(reached.of_requests())).refused(Refusal::Busy)
     }
 
     pub(super) fn bad_request(error: ProtocolError) -> Self {
@@ -216,6 +252,7 @@ impl Server {
         let headers = self.options().scope_challenge(&names);
         Reply {
             status: Status::Forbidden,
+            refusal: Some(Refusal::Scopes),
             headers: headers.map(|challenge| ("www-authenticate", challenge)).into_iter().collect(),
             ..error.into()
         }
@@ -228,18 +265,25 @@ pub(crate) struct PendingReply {
     reply: WithPermits<BoxFuture<Reply>>,
     /// Of the call, if it runs a user's function; unset once it has completed.
     context: Option<Context>,
+    /// What watches the request, until it has its reply.
+    observation: Option<Box<Observation>>,
 }
 
 impl PendingReply {
+    /// Lets a request be watched.
+    pub(super) fn observe(&mut self, observation: Box<Observation>) {
+        self.observation = Some(observation);
+    }
+
     /// The reply of the call with that context.
     pub(super) fn new(context: &Context, reply: WithPermits<BoxFuture<Reply>>) -> Self {
-        Self { reply, context: Some(context.clone()) }
+        Self { reply, context: Some(context.clone()), observation: None }
     }
 
     /// A reply that takes no call of a user's function.
     pub(super) fn without_call(reply: impl Future<Output = Reply> + Send + 'static) -> Self {
         let reply: BoxFuture<Reply> = Box::pin(reply);
-        Self { reply: WithPermits::new(reply, Vec::new()), context: None }
+        Self { reply: WithPermits::new(reply, Vec::new()), context: None, observation: None }
     }
 
     /// Holds a permit until the call and its blocking threads have ended.
@@ -259,11 +303,16 @@ impl Future for PendingReply {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Reply> {
         let this = &mut *self;
+        let entered = this.observation.as_ref().map(|observation| observation.span().enter());
         // users' functions are contained already; only dropping a value of theirs can panic here
         let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(&mut this.reply).poll(cx)))
             .unwrap_or_else(|panic: Box<dyn Any + Send>| Poll::Ready(report_lost_reply(panic).into()));
-        if polled.is_ready() {
+        drop(entered);
+        if let Poll::Ready(reply) = &polled {
             self.context = None;
+            if let Some(observation) = self.observation.take() {
+                observation.end(reply);
+            }
         }
         polled
     }

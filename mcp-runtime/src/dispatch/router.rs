@@ -12,7 +12,7 @@ use crate::server::{ListKind, Registry, Server};
 impl Server {
     /// Answers one request, but not `subscriptions/listen`.
     pub(super) fn answer(&self, request: Request<'_>) -> Response {
-        self.route(request).unwrap_or_else(Response::Ready)
+        self.observe(request)
     }
 
     /// Answers `subscriptions/listen`.
@@ -20,6 +20,10 @@ impl Server {
     /// # Errors
     /// The reply that refuses it.
     pub(super) fn answer_listen(&self, request: Request<'_>) -> Result<ListenStream, Reply> {
+        self.observe_listen(request)
+    }
+
+    pub(super) fn route_listen(&self, request: Request<'_>) -> Result<ListenStream, Reply> {
         if !request.context.counted {
             self.take_rate(|| request.context.owner()).map_err(|reached| Reply::limited(&reached))?;
         }
@@ -27,7 +31,7 @@ impl Server {
         self.listen(request)
     }
 
-    fn route(&self, request: Request<'_>) -> Result<Response, Reply> {
+    pub(super) fn route(&self, request: Request<'_>) -> Result<Response, Reply> {
         if !request.context.counted && request.method != "ping" {
             self.take_rate(|| request.context.owner()).map_err(|reached| Reply::limited(&reached))?;
         }

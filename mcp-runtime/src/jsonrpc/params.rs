@@ -115,7 +115,12 @@ fn deserialize_meta<'de: 'a, 'a, D: Deserializer<'de>>(d: D) -> Result<Meta<'a>,
     d.deserialize_map(MetaVisitor)
 }
 
-impl Meta<'_> {
+impl<'a> Meta<'a> {
+    /// A member that the protocol does not reserve.
+    pub(crate) fn other(&self, key: &str) -> Option<&'a RawValue> {
+        self.others.iter().find(|(known, _)| known == key).map(|(_, value)| *value)
+    }
+
     /// All members as one JSON object; `None` if it has none.
     pub(crate) fn to_json(&self) -> Option<Box<str>> {
         let mut out = Vec::new();

@@ -25,7 +25,8 @@ use crate::config::HttpOptions;
 use crate::{
     admission::{CallerConcurrency, RateLimiter},
     arguments::StateValue,
-    config::{Limits, ListOptions, Options, ServerInfo, StdioOptions, Stores},
+    audit::Audit,
+    config::{Limits, ListOptions, Options, ServerInfo, StdioOptions, Stores, TelemetryOptions},
     context::Settings,
     crypto::{GENERATE, Key, KeyRing, Seal},
     events::Hub,
@@ -38,6 +39,7 @@ use crate::{
     store::{KeptResults, MemorySingleUse},
     sync::{Mutex, RwLock},
     task::{TaskOptions, Tasks},
+    telemetry::Telemetry,
     tool::Tool,
 };
 
@@ -83,6 +85,7 @@ pub struct ServerBuilder {
     layers: Vec<ItemLayer>,
     #[cfg(feature = "auth")]
     authentications: Vec<Authentication>,
+    audit: Option<Audit>,
 }
 
 /// The types that the server itself provides to functions.
@@ -109,6 +112,7 @@ impl ServerBuilder {
             layers: Vec::new(),
             #[cfg(feature = "auth")]
             authentications: Vec::new(),
+            audit: None,
         }
     }
 
@@ -511,6 +515,28 @@ impl ServerBuilder {
         self
     }
 
+    /// Sets what is recorded of requests: see [the guide](crate::guide::telemetry).
+    ///
+    /// ```
+    /// let server = mcp_runtime::server!().discover().telemetry(|telemetry| telemetry.arguments());
+    /// ```
+    pub fn telemetry(mut self, set: impl FnOnce(TelemetryOptions) -> TelemetryOptions) -> Self {
+        self.options.telemetry = set(self.options.telemetry);
+        self
+    }
+
+    /// Writes an [audit log](crate::audit): one line for each call, and for each request that is refused.
+    ///
+    /// ```
+    /// use mcp_runtime::audit::Audit;
+    ///
+    /// let server = mcp_runtime::server!().discover().audit(Audit::to_writer(std::io::stderr()));
+    /// ```
+    pub fn audit(mut self, audit: Audit) -> Self {
+        self.audit = Some(audit);
+        self
+    }
+
     /// Checks everything and builds the server.
     ///
     /// # Errors
@@ -558,6 +584,12 @@ impl ServerBuilder {
         };
         let concurrency = options.limits.max_concurrency_per_caller;
         let caller_concurrency = concurrency.map(|calls| Arc::new(CallerConcurrency::new(calls)));
+        let audit = self.audit.map(Audit::open).transpose().unwrap_or_else(|error| {
+            errors.push(BuildError::new(error));
+            None
+        });
+        let telemetry =
+            Telemetry::new(&options.telemetry).map_err(|error| errors.push(BuildError::new(error)));
         let skills = Arc::new(SkillCatalog::read(&self.skills_dirs, &mut errors));
         let rules = ItemRules { options: &options, caller_concurrency: &caller_concurrency };
         let assembled = assemble(&self.info.name, &items, &skills, &server_types(), rules);
@@ -569,6 +601,7 @@ impl ServerBuilder {
                 return Err(report(&errors));
             }
         };
+        let Ok(telemetry) = telemetry else { return Err(report(&errors)) };
         let takes_handle = items.iter().any(|item| item.takes::<ServerHandle>());
         let has_handle = takes_handle || !self.handle_receivers.is_empty();
         let mut settings = Settings {
@@ -594,6 +627,9 @@ impl ServerBuilder {
             ServerInner {
                 identity: Arc::new(Identity::new(self.info, self.instructions)),
                 layers,
+                counts_or_audits: telemetry.counts() || audit.is_some(),
+                telemetry,
+                audit,
                 settings: Arc::new(settings),
                 states: Seal::new(&keys, REQUEST_STATE),
                 cursors: Seal::new(&keys, CURSOR),

@@ -31,6 +31,7 @@ pub use service_block::ServiceBlock;
 
 use crate::{
     admission::{CallerConcurrency, LimitReached, Owner, RateLimiter},
+    audit::AuditLog,
     config::Options,
     connection::AccessRules,
     context::Settings,
@@ -42,6 +43,7 @@ use crate::{
     store::KeptResults,
     sync::RwLock,
     task::Tasks,
+    telemetry::Telemetry,
 };
 
 /// A server, ready to be served over any transport, any number of times; clones are the same server.
@@ -68,6 +70,10 @@ struct ServerInner {
     kept_results: Option<KeptResults>,
     /// How many calls one caller may run at once.
     caller_concurrency: Option<Arc<CallerConcurrency>>,
+    telemetry: Telemetry,
+    audit: Option<AuditLog>,
+    /// Whether requests are watched even if the program's subscriber does not want their spans.
+    counts_or_audits: bool,
     items: RwLock<Vec<RegisteredItem>>,
     /// The builder's, for items that are added later.
     state: Arc<Extensions>,
@@ -169,6 +175,27 @@ impl Server {
     /// Results that were too large to be sent at once, if the server keeps them.
     pub(crate) fn kept_results(&self) -> Option<&KeptResults> {
         self.0.kept_results.as_ref()
+    }
+
+    pub(crate) fn telemetry(&self) -> &Telemetry {
+        &self.0.telemetry
+    }
+
+    pub(crate) fn audit(&self) -> Option<&AuditLog> {
+        self.0.audit.as_ref()
+    }
+
+    /// Whether requests are counted or audited.
+    pub(crate) fn counts_or_audits(&self) -> bool {
+        self.0.counts_or_audits
+    }
+
+    /// The metrics in the text format of Prometheus, if they are
+    /// [collected](crate::config::TelemetryOptions::metrics), for a program that serves them itself.
+    #[cfg(feature = "metrics")]
+    #[must_use]
+    pub fn metrics(&self) -> Option<String> {
+        self.0.telemetry.metrics_text()
     }
 
     pub(crate) fn settings(&self) -> &Arc<Settings> {

@@ -153,6 +153,12 @@ impl ToolBuilder {
         self
     }
 
+    /// Leaves the value of an argument out of traces and the audit log.
+    pub fn secret(mut self, argument: impl Into<String>) -> Self {
+        self.0.item.secrets.push(argument.into());
+        self
+    }
+
     /// Refuses strings for other types instead of coercing them.
     pub fn strict(mut self) -> Self {
         self.0.strict = true;

@@ -11,7 +11,7 @@ use std::{
     pin::pin,
     sync::{Arc, atomic::Ordering},
     task::{Context as TaskContext, Poll, Waker},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tokio::{runtime::Handle, sync::Notify, time::timeout};
@@ -168,6 +168,11 @@ impl ClientConnection for StreamClient {
         self.opening_request.as_deref()?.header(name)
     }
 
+    fn transport(&self) -> Option<&'static str> {
+        // the connection of HTTP+SSE is one of HTTP
+        Some(self.opening_request.as_ref().map_or("pipe", |_| "tcp"))
+    }
+
     fn session(&self) -> Option<&dyn SessionState> {
         Some(&*self.state)
     }
@@ -200,6 +205,23 @@ pub(crate) struct StreamConnection {
     modern: RequestContext,
     /// Set by `initialize`; the client is notified of these changes from its next message on.
     filter: Option<Arc<Filter>>,
+    session: SessionTimer,
+}
+
+/// Records how long a connection was open.
+struct SessionTimer {
+    server: Server,
+    transport: Option<&'static str>,
+    opened: Instant,
+    /// That of `initialize`.
+    revision: Option<Revision>,
+}
+
+impl Drop for SessionTimer {
+    fn drop(&mut self) {
+        let revision = self.revision.unwrap_or(Revision::LATEST).as_str();
+        self.server.telemetry().end_session(self.transport, revision, self.opened.elapsed());
+    }
 }
 
 impl StreamConnection {
@@ -213,6 +235,9 @@ impl StreamConnection {
         };
         let context = RequestContext { connection: Some(Arc::new(client)), ..context };
         let buffer = LineBuffer::new(server.options().stdio.max_line);
+        let transport = context.connection.as_ref().and_then(|connection| connection.transport());
+        let timer =
+            SessionTimer { server: server.clone(), transport, opened: Instant::now(), revision: None };
         let scheduler = RequestScheduler::new(server, writer, runtime, state, requests);
         let connection = Self {
             scheduler: scheduler.clone(),
@@ -221,6 +246,7 @@ impl StreamConnection {
             legacy: context.clone(),
             modern: context,
             filter: None,
+            session: timer,
         };
         (connection, scheduler)
     }
@@ -346,6 +372,7 @@ impl StreamConnection {
         let (reply, handshake) = server.initialize(message.params(), true);
         if let Some(handshake) = handshake {
             self.handshake = Some(handshake.revision);
+            self.session.revision = Some(handshake.revision);
             self.legacy.client = handshake.client;
             let changes = server.offers(handshake.revision).changes;
             if changes != ListChanges::default() {

@@ -45,6 +45,8 @@ impl Server {
     /// Stdin or stdout is closed, or the thread cannot be started.
     pub async fn serve_stdio(&self) -> Result<()> {
         crate::server::warn_of_unregistered_items();
+        #[cfg(feature = "metrics")]
+        let _metrics = self.serve_metrics().await?;
         let input = open_stdin()?;
         let writer = ConnectionWriter::new(open_stdout()?);
         let runtime = Handle::current();

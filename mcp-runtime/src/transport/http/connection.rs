@@ -133,6 +133,10 @@ impl ClientConnection for RequestConnection {
         check_header_params(params, arguments, &self.parts.headers)
     }
 
+    fn transport(&self) -> Option<&'static str> {
+        Some("tcp")
+    }
+
     fn session(&self) -> Option<&dyn SessionState> {
         None
     }

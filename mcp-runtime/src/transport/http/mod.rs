@@ -11,6 +11,8 @@ mod headers;
 mod health;
 mod http_error;
 mod legacy;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod open_files;
 mod request_body;
 mod response_body;

@@ -123,6 +123,8 @@ impl Server {
                  set them with `.keys(..)` or `.keys_from_env()` so that they survive restarts and replicas share them"
             );
         }
+        #[cfg(feature = "metrics")]
+        let _metrics = self.serve_metrics().await?;
         let delay = self.options().http.shutdown_delay;
         let health = handler.clone();
         let stop = async move {

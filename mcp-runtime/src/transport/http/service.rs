@@ -15,6 +15,8 @@ use hyper::body::{Body, Bytes};
 
 #[cfg(feature = "auth")]
 use super::response_body::json_response;
+#[cfg(feature = "metrics")]
+use super::metrics::metrics_response;
 use super::{
     call_response::{HttpResponseFuture, StartedResponse, reply_response, subscription_response},
     connection::{Peer, RequestConnection},
@@ -63,6 +65,9 @@ pub(super) enum Route {
     /// The metadata of the OAuth protected resource (RFC 9728).
     #[cfg(feature = "auth")]
     ResourceMetadata,
+    /// The metrics, for Prometheus.
+    #[cfg(feature = "metrics")]
+    Metrics,
 }
 
 /// The paths of a server. A mounted [`HttpService`] is the MCP endpoint only.
@@ -70,7 +75,7 @@ pub(super) enum Route {
 pub(super) struct Routes(Vec<(String, Route)>);
 
 impl Routes {
-    fn new(options: &HttpOptions) -> Self {
+    fn new(options: &HttpOptions, server: &Server) -> Self {
         // by far the most requests are for the endpoint
         let mut routes = vec![(options.path.clone(), Route::Mcp)];
         if let Some(path) = &options.sse_path {
@@ -83,6 +88,11 @@ impl Routes {
         if let Some(metadata) = options.authenticator.as_ref().and_then(|auth| auth.metadata()) {
             routes.extend(metadata.paths.iter().map(|path| (path.clone(), Route::ResourceMetadata)));
         }
+        #[cfg(feature = "metrics")]
+        if let Some(path) = &server.options().telemetry.metrics_path {
+            routes.push((path.clone(), Route::Metrics));
+        }
+        let _without_metrics = server;
         Self(routes)
     }
 
@@ -112,7 +122,7 @@ impl HttpHandler {
     fn of(server: &Server, connections: Option<usize>) -> Arc<Self> {
         let endpoint = Endpoint::new(server, connections);
         let (guard, legacy) = (Guard::new(&endpoint.options), Legacy::new(server, &endpoint.options));
-        let routes = Routes::new(&endpoint.options);
+        let routes = Routes::new(&endpoint.options, server);
         let health = Health::new(&endpoint.options.health);
         Arc::new(Self { endpoint, routes, guard, legacy, health })
     }
@@ -153,7 +163,11 @@ impl HttpHandler {
         }
         let headers = ProtocolHeaders::read(&parts.headers);
         if let Err(error) = self.guard.check(parts, &headers) {
-            return error.into();
+            return self.refused(connection, error.into());
+        }
+        #[cfg(feature = "metrics")]
+        if matches!(route, Route::Metrics) {
+            return metrics_response(&endpoint.server, &parts.method);
         }
         let allow = || match route {
             Route::Mcp if headers.is_modern() => "POST",
@@ -189,8 +203,24 @@ impl HttpHandler {
             }
             _ => method_not_allowed(allow()),
         };
+        response = self.refused(connection, response);
         if let HeaderField::One(origin) = headers.origin {
             cors::expose_response(response.headers_mut(), origin);
+        }
+        response
+    }
+
+    /// The response, which is recorded if it refuses the request before a method was looked at.
+    fn refused(
+        &self,
+        connection: &RequestConnection,
+        response: Response<ResponseBody>,
+    ) -> Response<ResponseBody> {
+        // 400 is the reply to a request, or to what is not one
+        if response.status().as_u16() > 400 {
+            let address = connection.sender().peer.as_ref().map(|peer| peer.address);
+            let caller = connection.caller().map(|caller| &**caller);
+            self.endpoint.server.record_refusal(response.status().as_u16(), caller, address);
         }
         response
     }

@@ -6,6 +6,9 @@ use std::{
     time::Duration,
 };
 
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use sha2::{Digest as _, Sha256};
+
 use super::{resumable::ResumableStream, session_id::Session, sessions::Sessions};
 use crate::{
     connection::{ClientConnection, NOT_INITIALIZED, PendingResponse, SessionState},
@@ -54,6 +57,10 @@ impl ClientConnection for StatelessConnection {
 
     fn header(&self, name: &str) -> Option<&str> {
         self.0.header(name)
+    }
+
+    fn transport(&self) -> Option<&'static str> {
+        Some("tcp")
     }
 
     fn session(&self) -> Option<&dyn SessionState> {
@@ -111,6 +118,10 @@ impl ClientConnection for SessionConnection {
         self.request.header(name)
     }
 
+    fn transport(&self) -> Option<&'static str> {
+        Some("tcp")
+    }
+
     fn session(&self) -> Option<&dyn SessionState> {
         Some(self)
     }
@@ -126,6 +137,11 @@ impl ClientConnection for SessionConnection {
 }
 
 impl SessionState for SessionConnection {
+    fn digest(&self) -> Option<Box<str>> {
+        let digest = Sha256::digest(self.session.uid);
+        Some(URL_SAFE_NO_PAD.encode(&digest[..12]).into())
+    }
+
     fn level(&self) -> Option<LogLevel> {
         self.sessions.table.level(&self.session.uid)
     }

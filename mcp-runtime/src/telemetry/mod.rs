@@ -1,0 +1,183 @@
+//! What operators see of a server: the duration and the outcome of each request, by OpenTelemetry's conventions for MCP.
+//! Spans are `tracing`'s, and made by dispatch; numbers go to the meter of OpenTelemetry (feature `otel`) and to a registry
+//! that Prometheus reads (feature `metrics`). No name that a client made up gets here.
+//!
+//! See [the conventions](https://opentelemetry.io/docs/specs/semconv/gen-ai/mcp/).
+
+#[cfg(feature = "otel")]
+mod otel;
+#[cfg(feature = "metrics")]
+mod prometheus;
+
+use std::{fmt, time::Duration};
+
+#[cfg(feature = "otel")]
+pub(crate) use otel::{set_remote_parent, trace_id};
+
+/// In place of a method or an error that is not known in advance.
+pub(crate) const OTHER: &str = "_OTHER";
+
+/// Upper bounds of the buckets of durations, in seconds, as the conventions have them.
+#[cfg(any(feature = "otel", feature = "metrics"))]
+const BUCKETS: [f64; 14] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
+
+/// What is recorded of requests; for [`ServerBuilder::telemetry`](crate::ServerBuilder::telemetry).
+///
+/// Every request has a `tracing` span, named `mcp.server.request`, if the program's subscriber wants it. See
+/// [the guide](crate::guide::telemetry).
+#[derive(Debug, Clone, Default)]
+#[must_use]
+pub struct TelemetryOptions {
+    pub(crate) arguments: bool,
+    #[cfg(feature = "metrics")]
+    pub(crate) metrics: bool,
+    #[cfg(feature = "metrics")]
+    pub(crate) metrics_path: Option<String>,
+    #[cfg(feature = "metrics")]
+    pub(crate) metrics_address: Option<std::net::SocketAddr>,
+}
+
+impl TelemetryOptions {
+    /// Records the arguments of tools in their spans, as `gen_ai.tool.call.arguments`, but for those that are secret:
+    /// `#[mcp(secret)]`, [`ToolBuilder::secret`](crate::tool::ToolBuilder::secret).
+    pub fn arguments(mut self) -> Self {
+        self.arguments = true;
+        self
+    }
+
+    /// Collects metrics for Prometheus, which [`Server::metrics`](crate::Server::metrics) writes.
+    #[cfg(feature = "metrics")]
+    pub fn metrics(mut self) -> Self {
+        self.metrics = true;
+        self
+    }
+
+    /// Collects metrics for Prometheus, and serves them over HTTP at this path, such as `/metrics`, beside the endpoint.
+    ///
+    /// Hosts are checked as for the endpoint, callers are not: whoever reaches the path may read them.
+    #[cfg(feature = "metrics")]
+    pub fn metrics_path(mut self, path: impl Into<String>) -> Self {
+        self.metrics_path = Some(path.into());
+        self.metrics()
+    }
+
+    /// Collects metrics for Prometheus, and serves them over HTTP at `/metrics` on an address of their own, for as long as
+    /// the server is served over HTTP or stdio.
+    ///
+    /// Neither hosts nor callers are checked there.
+    #[cfg(feature = "metrics")]
+    pub fn metrics_address(mut self, address: impl Into<std::net::SocketAddr>) -> Self {
+        self.metrics_address = Some(address.into());
+        self.metrics()
+    }
+}
+
+/// A request that has ended, as it is counted.
+#[cfg_attr(
+    not(any(feature = "otel", feature = "metrics")),
+    expect(dead_code, reason = "nothing counts requests")
+)]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RequestEnd<'a> {
+    /// One that the protocol defines, or [`OTHER`].
+    pub(crate) method: &'static str,
+    /// The tool, if there is one of that name.
+    pub(crate) tool: Option<&'a str>,
+    pub(crate) prompt: Option<&'a str>,
+    /// The wire's error code, `tool_error` or `cancelled`.
+    pub(crate) error: Option<&'a str>,
+    pub(crate) revision: &'static str,
+    /// `tcp` or `pipe`, if it is known.
+    pub(crate) transport: Option<&'static str>,
+    pub(crate) duration: Duration,
+}
+
+/// Counts the requests of one server.
+pub(crate) struct Telemetry {
+    /// Whether spans have the arguments of tools.
+    pub(crate) arguments: bool,
+    #[cfg(feature = "metrics")]
+    metrics: Option<prometheus::PrometheusMetrics>,
+    #[cfg(feature = "otel")]
+    instruments: otel::Instruments,
+}
+
+impl Telemetry {
+    /// # Errors
+    /// The registry cannot be made.
+    pub(crate) fn new(options: &TelemetryOptions) -> Result<Self, String> {
+        Ok(Self {
+            arguments: options.arguments,
+            #[cfg(feature = "metrics")]
+            metrics: if options.metrics { Some(prometheus::PrometheusMetrics::new()?) } else { None },
+            #[cfg(feature = "otel")]
+            instruments: otel::Instruments::default(),
+        })
+    }
+
+    /// Whether requests are counted.
+    pub(crate) fn counts(&self) -> bool {
+        #[cfg(feature = "metrics")]
+        if self.metrics.is_some() {
+            return true;
+        }
+        cfg!(feature = "otel")
+    }
+
+    /// A request has begun.
+    pub(crate) fn begin(&self) {
+        #[cfg(feature = "metrics")]
+        if let Some(metrics) = &self.metrics {
+            metrics.begin();
+        }
+    }
+
+    /// A request that has begun has ended.
+    pub(crate) fn end(&self, request: &RequestEnd<'_>) {
+        #[cfg(feature = "metrics")]
+        if let Some(metrics) = &self.metrics {
+            metrics.end(request);
+        }
+        #[cfg(feature = "otel")]
+        self.instruments.end(request);
+        let _uncounted = request;
+    }
+
+    /// A session or a connection has ended.
+    pub(crate) fn end_session(
+        &self,
+        transport: Option<&'static str>,
+        revision: &'static str,
+        lasted: Duration,
+    ) {
+        #[cfg(feature = "metrics")]
+        if let Some(metrics) = &self.metrics {
+            metrics.end_session(transport, revision, lasted);
+        }
+        #[cfg(feature = "otel")]
+        self.instruments.end_session(transport, revision, lasted);
+        let _uncounted = (transport, revision, lasted);
+    }
+
+    /// A request was refused over HTTP, before its method was looked at.
+    #[cfg(feature = "http")]
+    pub(crate) fn refuse(&self, status: u16) {
+        #[cfg(feature = "metrics")]
+        if let Some(metrics) = &self.metrics {
+            metrics.refuse(status);
+        }
+        let _uncounted = status;
+    }
+
+    /// The metrics as text for Prometheus, if they are collected.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn metrics_text(&self) -> Option<String> {
+        self.metrics.as_ref().map(prometheus::PrometheusMetrics::to_text)
+    }
+}
+
+impl fmt::Debug for Telemetry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Telemetry").field("arguments", &self.arguments).finish_non_exhaustive()
+    }
+}

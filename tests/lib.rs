@@ -51,6 +51,8 @@ mod docs {
     struct Apps;
     #[doc = include_str!("../docs/layers.md")]
     struct Layers;
+    #[doc = include_str!("../docs/telemetry.md")]
+    struct Telemetry;
     #[doc = include_str!("../docs/context.md")]
     struct Request;
     #[doc = include_str!("../docs/transports.md")]

@@ -34,7 +34,7 @@ use crate::model::{prompt::PromptOptions, resource::ResourceOptions, tool::ToolO
 /// `unregistered`, `ui(..)`, `marker`, `crate`.
 ///
 /// Options of a parameter, in `#[mcp(..)]`: `name`, `title`, `description`, `default`, `range`, `length`, `pattern`,
-/// `one_of`, `example`, `header`, `flatten`, `inject`.
+/// `one_of`, `example`, `header`, `flatten`, `secret`, `inject`.
 #[proc_macro_attribute]
 pub fn mcp_tool(options: TokenStream, function: TokenStream) -> TokenStream {
     item::expand::<ToolOptions>(options.into(), function.into()).into()
@@ -52,7 +52,7 @@ pub fn mcp_tool(options: TokenStream, function: TokenStream) -> TokenStream {
 /// `crate`.
 ///
 /// Options of a parameter, in `#[mcp(..)]`: `name`, `description`, `default`, `range`, `length`, `pattern`, `one_of`,
-/// `example`, `complete`, `raw`, `inject`.
+/// `example`, `complete`, `raw`, `secret`, `inject`.
 #[proc_macro_attribute]
 pub fn mcp_resource(options: TokenStream, function: TokenStream) -> TokenStream {
     item::expand::<ResourceOptions>(options.into(), function.into()).into()
@@ -68,7 +68,7 @@ pub fn mcp_resource(options: TokenStream, function: TokenStream) -> TokenStream 
 /// `blocking`, `scopes(..)`, `requires(..)`, `layers(..)`, `marker`, `crate`.
 ///
 /// Options of a parameter, in `#[mcp(..)]`: `name`, `title`, `description`, `default`, `range`, `length`, `pattern`,
-/// `one_of`, `example`, `complete`, `inject`.
+/// `one_of`, `example`, `complete`, `secret`, `inject`.
 #[proc_macro_attribute]
 pub fn mcp_prompt(options: TokenStream, function: TokenStream) -> TokenStream {
     item::expand::<PromptOptions>(options.into(), function.into()).into()

@@ -34,6 +34,9 @@ use std::{
 
 use crate::{invoke::discard, jsonrpc::Object, sync::Mutex};
 
+/// What gets the lines.
+type Sink = Box<dyn FnMut(&str) + Send>;
+
 /// Lines that wait for their sink, unless the options say otherwise.
 const CAPACITY: usize = 4096;
 /// How long a server that is dropped waits for its sink to take the lines that are left.
@@ -73,13 +76,13 @@ const LAST_LINES: Duration = Duration::from_secs(2);
 /// ```
 #[must_use]
 pub struct Audit {
-    sink: Result<Box<dyn FnMut(&str) + Send>, String>,
+    sink: Result<Sink, String>,
     capacity: usize,
     values: bool,
 }
 
 impl Audit {
-    fn new(sink: Result<Box<dyn FnMut(&str) + Send>, String>) -> Self {
+    fn new(sink: Result<Sink, String>) -> Self {
         Self { sink, capacity: CAPACITY, values: false }
     }
 

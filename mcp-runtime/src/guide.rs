@@ -25,6 +25,7 @@ pages! {
     state = "state.md";
     apps = "apps.md";
     layers = "layers.md";
+    telemetry = "telemetry.md";
     context = "context.md";
     transports = "transports.md";
     versions = "versions.md";

@@ -68,7 +68,7 @@ pub enum CallOutput {
     /// Of `prompts/get`.
     Prompt(PromptResult),
     /// The function asks its client for input, which a client of 2026-07-28 sends with a new request for the same call.
-    InputRequired(RequiredInput),
+    InputRequired(PendingInput),
 }
 
 impl From<ToolResult> for CallOutput {
@@ -91,27 +91,27 @@ impl From<PromptResult> for CallOutput {
 
 /// The input that a call needs from its client; layers pass it on.
 #[derive(Clone)]
-pub struct RequiredInput {
+pub struct PendingInput {
     pub(crate) requests: Vec<PendingRequest>,
     /// Sealed.
     pub(crate) state: String,
 }
 
-impl RequiredInput {
+impl PendingInput {
     /// The keys of the requests to the client.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.requests.iter().map(|request| &*request.key)
     }
 }
 
-impl PartialEq for RequiredInput {
+impl PartialEq for PendingInput {
     fn eq(&self, other: &Self) -> bool {
         // the state has the requests in it
         self.state == other.state
     }
 }
 
-impl fmt::Debug for RequiredInput {
+impl fmt::Debug for PendingInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.keys()).finish()
     }

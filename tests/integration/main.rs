@@ -1,6 +1,7 @@
 //! What clients observe of tools, resources, prompts and the protocol, over every transport. One binary, to link once.
 
 mod apps;
+mod audit;
 mod authorization;
 mod byte_streams;
 mod catalog;
@@ -30,6 +31,7 @@ mod skills;
 mod stdio;
 mod subscriptions;
 mod tasks;
+mod telemetry;
 mod test_clients;
 mod testing;
 mod tools;

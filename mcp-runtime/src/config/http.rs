@@ -180,6 +180,18 @@ impl fmt::Debug for HttpOptions {
 }
 
 impl HttpOptions {
+    /// Why this path cannot be that of `what`, if that is so.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn check_path(&self, path: &str, what: &str) -> Option<String> {
+        let health = self.health.paths.iter().flat_map(|(live, ready)| [live, ready]);
+        let mut others = [&self.path].into_iter().chain(&self.sse_path).chain(health);
+        if others.any(|other| other == path) {
+            return Some(format!("`{path}` is the path of {what} and of something else\nwrite another"));
+        }
+        let is_path = path.starts_with('/') && !path.contains(['{', '}', '*', '?', '#']);
+        (!is_path).then(|| format!("`{path}` is not a path for {what}\nwrite one such as `/metrics`"))
+    }
+
     /// Everything that cannot be served. The builder calls it once.
     pub(crate) fn check(&self) -> Vec<String> {
         let mut problems = self.proxy_errors.clone();

@@ -21,7 +21,7 @@ use crate::{
     },
     item::ItemLayer,
     layer::{
-        CallOutput, ItemKind, LayeredCall, LayeredCallParts, LayeredFunction, Next, Outcome, RequiredInput,
+        CallOutput, ItemKind, LayeredCall, LayeredCallParts, LayeredFunction, Next, Outcome, PendingInput,
     },
     protocol::Revision,
     server::{Server, WeakServer},
@@ -217,7 +217,7 @@ impl<C: LayeredItemCall + 'static> FunctionOfItem<C> {
         };
         match server.input_required(&self.call.binding(), running.context(), input).outcome {
             Ok(ResultBody::InputRequired { requests, state }) => {
-                Ok(CallOutput::InputRequired(RequiredInput { requests, state }))
+                Ok(CallOutput::InputRequired(PendingInput { requests, state }))
             }
             Ok(_) => Err(Failure::Body(ToolError::private("the client's input cannot be requested"))),
             Err(error) => Err(Failure::Protocol(error)),
@@ -269,7 +269,7 @@ impl<C: LayeredItemCall + 'static> InnerFunction for FunctionOfItem<C> {
 
     fn reply(&self, server: &Server, result: Result<CallOutput, Failure>) -> Reply {
         let result = match result {
-            Ok(CallOutput::InputRequired(RequiredInput { requests, state })) => {
+            Ok(CallOutput::InputRequired(PendingInput { requests, state })) => {
                 return ResultBody::InputRequired { requests, state }.into();
             }
             Ok(output) => C::output(output).ok_or_else(|| {

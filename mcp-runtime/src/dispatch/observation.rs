@@ -244,7 +244,7 @@ impl Observation {
         } else {
             let names: Map<String, Value> = serde_json::from_str(json).unwrap_or_default();
             let names = names.keys().take(MAX_NAMES);
-            write_array(&mut arguments, names, |out, name| write_string(out, &truncate(name)));
+            write_array(&mut arguments, names, |out, name| write_string(out, truncate(name)));
         }
         let named = request.params.name.or(request.params.uri).and_then(decode_string);
         let name = match &self.item {
@@ -377,7 +377,9 @@ impl ObservedItem {
                 let name = named(request.params.name);
                 match registry.prompts.find(&name, request.access()) {
                     Ok(entry) => Self::Prompt(entry.clone()),
-                    Err(_) => missing("prompt", registry.prompts.iter().any(|prompt| prompt.item.name == name)),
+                    Err(_) => {
+                        missing("prompt", registry.prompts.iter().any(|prompt| prompt.item.name == name))
+                    }
                 }
             }
             "resources/read" => {

@@ -70,7 +70,7 @@ pub(crate) struct Reply {
 /// Why a request did not get to its item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// There is no such item, or the caller may not see it.
+    /// No item has that name, or the caller may not see it.
     UnknownItem,
     /// The caller lacks scopes, and can ask for them.
     Scopes,

@@ -564,6 +564,10 @@ impl ServerBuilder {
             let found = set_up_authentication(self.authentications, &mut options);
             errors.extend(found.into_iter().map(BuildError::new));
         }
+        #[cfg(feature = "metrics")]
+        if let Some(path) = &options.telemetry.metrics_path {
+            errors.extend(options.http.check_path(path, "the metrics").map(BuildError::new));
+        }
         let keys = match (&options.stores.key_file, &options.keys) {
             (Some(_), Some(_)) => Err("keys are set twice, with and without a file\nset them once".into()),
             (Some(file), None) => KeyRing::from_file(file),

@@ -54,7 +54,7 @@ impl TelemetryOptions {
 
     /// Collects metrics for Prometheus, and serves them over HTTP at this path, such as `/metrics`, beside the endpoint.
     ///
-    /// Hosts are checked as for the endpoint, callers are not: whoever reaches the path may read them.
+    /// Hosts are checked as for the endpoint, callers are not: every client that reaches the path may read them.
     #[cfg(feature = "metrics")]
     pub fn metrics_path(mut self, path: impl Into<String>) -> Self {
         self.metrics_path = Some(path.into());

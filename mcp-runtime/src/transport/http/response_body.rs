@@ -118,6 +118,10 @@ pub(super) fn event_stream_response(body: ResponseBody) -> Response<ResponseBody
     response
 }
 
+/// Marks the response to a request whose method was looked at, so that it was recorded there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DispatchReply;
+
 /// Copies the status and headers of a reply to its response. Clients of legacy revisions expect errors with status 200,
 /// except for missing authorization, so any other status is copied only if `modern` is set.
 pub(super) fn copy_status_and_headers(response: &mut Response<ResponseBody>, reply: &Reply, modern: bool) {
@@ -129,6 +133,9 @@ pub(super) fn copy_status_and_headers(response: &mut Response<ResponseBody>, rep
             Status::NotFound => StatusCode::NOT_FOUND,
             Status::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
         };
+        if reply.status != Status::Ok {
+            response.extensions_mut().insert(DispatchReply);
+        }
     }
     for (name, value) in &reply.headers {
         if let Ok(value) = HeaderValue::try_from(value.as_str()) {

@@ -13,10 +13,10 @@ use http::HeaderValue;
 use http::{Method, Request as HttpRequest, Response, StatusCode};
 use hyper::body::{Body, Bytes};
 
-#[cfg(feature = "auth")]
-use super::response_body::json_response;
 #[cfg(feature = "metrics")]
 use super::metrics::metrics_response;
+#[cfg(feature = "auth")]
+use super::response_body::json_response;
 use super::{
     call_response::{HttpResponseFuture, StartedResponse, reply_response, subscription_response},
     connection::{Peer, RequestConnection},
@@ -28,7 +28,7 @@ use super::{
     http_error::{HttpError, method_not_allowed},
     legacy::Legacy,
     request_body::read_body,
-    response_body::{ResponseBody, empty_response, error_response},
+    response_body::{DispatchReply, ResponseBody, empty_response, error_response},
 };
 use crate::{
     blocking,
@@ -216,8 +216,8 @@ impl HttpHandler {
         connection: &RequestConnection,
         response: Response<ResponseBody>,
     ) -> Response<ResponseBody> {
-        // 400 is the reply to a request, or to what is not one
-        if response.status().as_u16() > 400 {
+        // 400 is the reply to what is not a request
+        if response.status().as_u16() > 400 && response.extensions().get::<DispatchReply>().is_none() {
             let address = connection.sender().peer.as_ref().map(|peer| peer.address);
             let caller = connection.caller().map(|caller| &**caller);
             self.endpoint.server.record_refusal(response.status().as_u16(), caller, address);

@@ -1,0 +1,328 @@
+//! The audit log: who called what and how it ended, of every call and of every refusal, and no secret.
+
+use std::sync::{Arc, Mutex, mpsc};
+
+use mcp_runtime::{
+    Principal, ServerBuilder,
+    audit::Audit,
+    prelude::*,
+    testing::TestServer,
+    tool::{ToolCall, ToolDef},
+};
+use mcp_tests::support::{HttpRequest, HttpServer, soon};
+use serde_json::{Value, json};
+
+use crate::common::{build_error, serve};
+
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<String>>>);
+
+impl Lines {
+    fn sink(&self) -> Audit {
+        let lines = self.0.clone();
+        Audit::to(move |line: &str| lines.lock().unwrap().push(line.to_owned()))
+    }
+
+    /// The next `count` lines, in order, without time and duration, which are checked here.
+    async fn take(&self, count: usize) -> Vec<Value> {
+        let enough = || self.0.lock().unwrap().len() >= count;
+        assert!(soon(enough).await, "{:?}", self.0.lock().unwrap());
+        let lines = std::mem::take(&mut *self.0.lock().unwrap());
+        assert_eq!(lines.len(), count, "{lines:?}");
+        lines.iter().map(|line| parse(line)).collect()
+    }
+}
+
+#[track_caller]
+fn parse(line: &str) -> Value {
+    assert!(!line.contains('\n'), "{line}");
+    let mut line: Value = serde_json::from_str(line).unwrap();
+    let members = line.as_object_mut().expect("an object");
+    let time = members.remove("time").expect("a time");
+    assert!(time.as_str().is_some_and(|time| time.len() == 24 && time.ends_with('Z')), "{time}");
+    if members["event"] == "call" {
+        assert!(members.remove("ms").is_some_and(|ms| ms.as_f64().is_some_and(|ms| ms >= 0.0)));
+        assert!(members.remove("request").is_some());
+    }
+    line
+}
+
+/// Transfers money
+#[mcp_tool]
+fn transfer(account: String, #[mcp(secret)] pin: String) -> Result<String, ToolError> {
+    if pin.len() == 5 { Ok(account) } else { Err("the PIN is wrong".into()) }
+}
+
+/// Only for admins
+#[mcp_tool(scopes("admin"))]
+fn shut_down() {}
+
+/// A document that a key opens
+#[mcp_resource(uri = "vault://{name}/{key}")]
+fn vault(name: String, #[mcp(secret)] key: String) -> String {
+    format!("{name} {}", key.len())
+}
+
+/// A page
+#[mcp_resource(uri = "page://one")]
+fn page() -> &'static str {
+    "one"
+}
+
+/// A poem
+#[mcp_prompt]
+fn poem(topic: String) -> String {
+    topic
+}
+
+/// Asks first
+#[mcp_tool]
+async fn careful(ctx: &Context) -> Result<bool, ToolError> {
+    Ok(ctx.elicit::<bool>("sure", "Sure?").await?)
+}
+
+fn builder() -> ServerBuilder {
+    mcp_runtime::server!()
+        .tool::<transfer>()
+        .tool::<careful>()
+        .resource::<vault>()
+        .resource::<page>()
+        .prompt::<poem>()
+}
+
+#[tokio::test]
+async fn each_call_is_a_line() {
+    let lines = Lines::default();
+    let server = serve(builder().audit(lines.sink()));
+    let line = |kind: &str, method: &str, item: &str, arguments: Value, outcome: &str| json!({ "event": "call", "method": method, "kind": kind, "item": item, "arguments": arguments, "outcome": outcome });
+    server.call("transfer", json!({ "account": "4711", "pin": "xyzzy" })).await.expect_text("4711");
+    server.call("transfer", json!({ "account": "4711", "pin": "x" })).await.expect_failure("wrong");
+    server.read("page://one").await.expect_ok();
+    server.read("vault://plans/xyzzy").await.expect_ok();
+    server.prompt("poem", json!({ "topic": "tea" })).await.expect_ok();
+    let transfer = |outcome| line("tool", "tools/call", "transfer", json!(["account", "pin"]), outcome);
+    assert_eq!(
+        lines.take(5).await,
+        [
+            transfer("ok"),
+            transfer("tool_error"),
+            line("resource", "resources/read", "page://one", json!([]), "ok"),
+            // the URI would tell the key
+            line("resource", "resources/read", "vault://{name}/{key}", json!([]), "ok"),
+            line("prompt", "prompts/get", "poem", json!(["topic"]), "ok"),
+        ]
+    );
+    // what is not a call is not there
+    server.list_tools().await;
+    let client = server.answering(json!({ "elicitation": {} }), |_, _| {
+        Ok(json!({ "action": "accept", "content": { "value": true } }))
+    });
+    client.call("careful", json!({})).await.expect_text("true");
+    let outcomes: Vec<_> = lines.take(2).await.into_iter().map(|line| line["outcome"].clone()).collect();
+    assert_eq!(outcomes, ["input_required", "ok"]);
+}
+
+#[tokio::test]
+async fn a_refused_call_is_a_line_with_its_reason() {
+    let lines = Lines::default();
+    let needs_roots = ToolDef::builder("needs_roots")
+        .requires([mcp_runtime::client_request::ClientFeature::Roots])
+        .handler(|_: ToolCall| async { "" });
+    let server = serve(builder().add(needs_roots).audit(lines.sink()));
+    server.call("made_up", json!({ "a": 1 })).await.expect_code(-32602);
+    server.read("page://two").await.expect_code(-32602);
+    server.prompt("made_up", json!({})).await.expect_code(-32602);
+    server.call("needs_roots", json!({})).await.expect_code(-32021);
+    let state = json!({ "name": "careful", "requestState": "forged" });
+    server.request("tools/call", state).await.expect_code(-32602);
+    let reasons: Vec<_> = lines
+        .take(5)
+        .await
+        .into_iter()
+        .map(|line| {
+            assert_eq!(line["outcome"], "refused");
+            format!("{} {} {} {}", line["kind"], line["item"], line["reason"], line["code"])
+        })
+        .collect();
+    assert_eq!(
+        reasons,
+        [
+            r#""tool" "made_up" "unknown" -32602"#,
+            r#""resource" "page://two" "unknown" -32602"#,
+            r#""prompt" "made_up" "unknown" -32602"#,
+            r#""tool" "needs_roots" "capability" -32021"#,
+            r#""tool" "careful" "state" -32602"#,
+        ]
+    );
+}
+
+#[tokio::test]
+async fn lines_name_the_caller_and_hidden_items_and_what_http_refused() {
+    let lines = Lines::default();
+    let builder = builder().tool::<shut_down>().audit(lines.sink()).http(|http| {
+        http.max_body(2000).caller(|parts| {
+            let user = parts.headers.get("x-user")?.to_str().ok()?;
+            Some(Principal::new("https://id.example.com", user))
+        })
+    });
+    let http = HttpServer::start(builder).await;
+    let trace = json!({ "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" });
+    let params = json!({ "name": "shut_down", "arguments": {}, "_meta": trace });
+    let request = || HttpRequest::modern(7, "tools/call", params.clone()).header("x-user", "ada");
+    assert_eq!(request().send(http.address).await.code(), -32602);
+    let line = lines.take(1).await.remove(0);
+    let expected = json!({
+        "event": "call", "method": "tools/call", "kind": "tool", "item": "shut_down", "arguments": [],
+        "outcome": "refused", "reason": "hidden", "code": -32602,
+        "issuer": "https://id.example.com", "subject": "ada", "address": "127.0.0.1",
+        "trace": "0af7651916cd43dd8448eb211c80319c",
+    });
+    assert_eq!(line, expected);
+
+    let large = json!({ "name": "transfer", "arguments": { "account": "x".repeat(3000), "pin": "12345" } });
+    let refused = [
+        (403, request().with("host", "evil.example")),
+        (413, HttpRequest::modern(1, "tools/call", large)),
+        (415, request().with("content-type", "text/plain")),
+        (404, HttpRequest::legacy("unknown", 1, "tools/list", &json!({}))),
+    ];
+    for (status, request) in refused {
+        assert_eq!(request.send(http.address).await.status, status);
+        let line = lines.take(1).await.remove(0);
+        assert_eq!((&line["event"], &line["outcome"]), (&json!("refused"), &json!("refused")));
+        assert_eq!((&line["status"], &line["address"]), (&json!(status), &json!("127.0.0.1")), "{line}");
+    }
+    drop(http);
+}
+
+#[tokio::test]
+async fn a_slow_sink_does_not_hold_up_calls_and_what_it_misses_is_counted() {
+    let (release, released) = mpsc::channel::<()>();
+    let lines = Lines::default();
+    let written = lines.0.clone();
+    let audit = Audit::to(move |line: &str| {
+        released.recv().expect("the test");
+        written.lock().unwrap().push(line.to_owned());
+    });
+    let server = serve(builder().audit(audit.capacity(2)));
+    for _ in 0..20 {
+        server.read("page://one").await.expect_ok();
+    }
+    // at most one line is with the sink, and two wait
+    for _ in 0..3 {
+        release.send(()).unwrap();
+    }
+    assert!(soon(|| lines.0.lock().unwrap().len() == 3 || lines.0.lock().unwrap().len() == 2).await);
+    for _ in 0..10 {
+        release.send(()).unwrap();
+    }
+    server.read("page://one").await.expect_ok();
+    drop(server);
+    let lines: Vec<Value> = lines.0.lock().unwrap().iter().map(|line| parse(line)).collect();
+    let calls = lines.iter().filter(|line| line["event"] == "call").count() as u64;
+    let dropped: u64 = lines
+        .iter()
+        .filter(|line| line["event"] == "dropped")
+        .map(|line| line["count"].as_u64().unwrap())
+        .sum();
+    assert!(dropped >= 17 && calls + dropped == 21, "{lines:?}");
+}
+
+#[tokio::test]
+async fn a_sink_that_panics_loses_its_line_only() {
+    let lines = Lines::default();
+    let written = lines.0.clone();
+    let audit = Audit::to(move |line: &str| {
+        assert!(!line.contains("poem"), "the sink has panicked");
+        written.lock().unwrap().push(line.to_owned());
+    });
+    let server = serve(builder().audit(audit));
+    server.prompt("poem", json!({ "topic": "tea" })).await.expect_ok();
+    server.read("page://one").await.expect_ok();
+    assert_eq!(lines.take(1).await[0]["item"], "page://one");
+}
+
+#[tokio::test]
+async fn a_file_gets_lines_and_a_server_without_its_file_is_not_built() {
+    let folder = std::env::temp_dir().join(format!("mcp-audit-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("audit.jsonl");
+    for _ in 0..2 {
+        let server = serve(builder().audit(Audit::to_file(&path)));
+        server.read("page://one").await.expect_ok();
+        // what waits is written before the server is gone
+        drop(server);
+    }
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(text.lines().map(parse).filter(|line| line["item"] == "page://one").count(), 2, "{text}");
+    let error = build_error(builder().audit(Audit::to_file(folder.join("missing/audit.jsonl"))));
+    assert!(error.contains("the audit log") && error.contains("cannot be opened"), "{error}");
+}
+
+/// Collects everything that is traced, at the finest level.
+#[derive(Clone, Default)]
+struct Everything(Arc<Mutex<String>>);
+
+impl std::io::Write for Everything {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().push_str(&String::from_utf8_lossy(bytes));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn secrets_are_in_no_log_span_or_audit_line() {
+    let everything = Everything::default();
+    let writer = everything.clone();
+    let _other = tracing::Dispatch::new(tracing_subscriber::registry());
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_span_events(tracing_subscriber::fmt::format::FmtSpan::FULL)
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _subscribed = tracing::subscriber::set_default(subscriber);
+    let lines = Lines::default();
+    let builder = builder()
+        .audit(lines.sink().values())
+        .telemetry(|telemetry| telemetry.arguments())
+        .http(|http| http.caller(|_| Some(Principal::new("test", "ada"))));
+    let http = HttpServer::start(builder).await;
+    let token = "Bearer xyzzy-plugh";
+    let send = async |method: &str, params: Value| {
+        HttpRequest::modern(1, method, params).header("authorization", token).send(http.address).await
+    };
+    // with a secret that is right, one that is wrong, one of another type, and one under a misspelt name
+    for arguments in [
+        json!({ "account": "4711", "pin": "xyzzy" }),
+        json!({ "account": "4711", "pin": "xyzzy-too-long" }),
+        json!({ "account": "4711", "pin": { "is": ["xyzzy"] } }),
+        json!({ "account": 4711, "PIN": "xyzzy" }),
+    ] {
+        assert_eq!(
+            send("tools/call", json!({ "name": "transfer", "arguments": arguments })).await.status,
+            200
+        );
+    }
+    assert_eq!(send("resources/read", json!({ "uri": "vault://plans/xyzzy" })).await.status, 200);
+    let audited = lines.take(5).await;
+    drop(http);
+    let logged = everything.0.lock().unwrap().clone();
+    assert!(logged.contains("mcp.server.request") && logged.contains("4711"), "{logged}");
+    for text in [logged, Value::from(audited).to_string()] {
+        assert!(!text.contains("xyzzy"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn values_are_written_if_asked_for() {
+    let lines = Lines::default();
+    let server: TestServer = serve(builder().audit(lines.sink().values()));
+    server.call("transfer", json!({ "account": "4711\n", "pin": "xyzzy" })).await.expect_ok();
+    assert_eq!(lines.take(1).await[0]["arguments"], json!({ "account": "4711\n", "pin": "[secret]" }));
+}

@@ -1,0 +1,463 @@
+//! Spans and metrics of requests, as exporters get them.
+
+use std::{collections::BTreeMap, net::SocketAddr, process::Stdio};
+
+use mcp_runtime::{
+    ServerBuilder,
+    prelude::*,
+    testing::TestServer,
+    tool::{ToolCall, ToolDef},
+};
+use mcp_tests::support::{HttpRequest, HttpServer, LineConnection, call, legacy_call, soon};
+use opentelemetry::trace::{SpanKind, Status, TracerProvider as _};
+use opentelemetry_sdk::{
+    metrics::{
+        InMemoryMetricExporter, SdkMeterProvider,
+        data::{AggregatedMetrics, MetricData},
+    },
+    trace::{InMemorySpanExporter, SdkTracerProvider, SpanData},
+};
+use serde_json::{Value, json};
+use tracing::subscriber::DefaultGuard;
+use tracing_subscriber::layer::SubscriberExt as _;
+
+use crate::common::serve;
+
+const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+/// What this thread's spans are exported to.
+struct Exported {
+    exporter: InMemorySpanExporter,
+    _provider: SdkTracerProvider,
+    _subscribed: DefaultGuard,
+    /// With a single dispatcher, `tracing` would ask the threads of other tests, which have none.
+    _other: tracing::Dispatch,
+}
+
+impl Exported {
+    fn capture() -> Self {
+        let exporter = InMemorySpanExporter::default();
+        let provider = SdkTracerProvider::builder().with_simple_exporter(exporter.clone()).build();
+        let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
+        let other = tracing::Dispatch::new(tracing_subscriber::registry());
+        let subscriber = tracing_subscriber::registry().with(layer);
+        let subscribed = tracing::subscriber::set_default(subscriber);
+        Self { exporter, _provider: provider, _subscribed: subscribed, _other: other }
+    }
+
+    /// The spans of requests since the last call of this, in the order in which they ended.
+    fn take(&self) -> Vec<SpanData> {
+        let mut spans = self.exporter.get_finished_spans().unwrap();
+        self.exporter.reset();
+        spans.retain(|span| span.attributes.iter().any(|a| a.key.as_str() == "mcp.method.name"));
+        spans
+    }
+
+    #[track_caller]
+    fn only(&self) -> SpanData {
+        let mut spans = self.take();
+        assert_eq!(spans.len(), 1, "{spans:?}");
+        spans.remove(0)
+    }
+}
+
+/// The attributes of the conventions; those of source code are left out.
+fn attributes(span: &SpanData) -> BTreeMap<String, String> {
+    let own = |key: &str| {
+        ["mcp.", "gen_ai.", "rpc.", "jsonrpc.", "error.", "network.", "client."]
+            .iter()
+            .any(|prefix| key.starts_with(prefix))
+    };
+    let attributes = span.attributes.iter().filter(|attribute| own(attribute.key.as_str()));
+    attributes.map(|a| (a.key.to_string(), a.value.to_string())).collect()
+}
+
+#[track_caller]
+fn expect_attributes(span: &SpanData, expected: &[(&str, &str)]) {
+    let mut attributes = attributes(span);
+    attributes.remove("jsonrpc.request.id").expect("an id");
+    let expected = expected.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+    assert_eq!(attributes, expected.collect());
+}
+
+/// Adds, unless a sum is too large
+#[mcp_tool]
+async fn add(a: i64, b: i64) -> Result<i64, ToolError> {
+    tokio::task::yield_now().await;
+    tracing::info_span!("inside the function").in_scope(|| ());
+    a.checked_add(b).ok_or_else(|| "too large".into())
+}
+
+/// A note
+#[mcp_resource(uri = "note://{id}")]
+fn note(id: u32) -> Result<String, ToolError> {
+    if id == 0 { Err(ToolError::not_found()) } else { Ok(id.to_string()) }
+}
+
+/// A greeting
+#[mcp_prompt]
+fn greeting(name: String) -> String {
+    format!("Greet {name}.")
+}
+
+/// A long job
+#[mcp_tool(task)]
+async fn job() -> &'static str {
+    "done"
+}
+
+fn builder() -> ServerBuilder {
+    mcp_runtime::server!().tool::<add>().tool::<job>().resource::<note>().prompt::<greeting>()
+}
+
+#[tokio::test]
+async fn each_request_is_a_span_by_the_conventions() {
+    let exported = Exported::capture();
+    let server = serve(builder());
+    server.call("add", json!({ "a": 1, "b": 2 })).await.expect_text("3");
+    let span = exported.only();
+    assert_eq!(
+        (&*span.name, &span.span_kind, &span.status),
+        ("tools/call add", &SpanKind::Server, &Status::Unset)
+    );
+    let call = [
+        ("gen_ai.operation.name", "execute_tool"),
+        ("gen_ai.tool.name", "add"),
+        ("mcp.method.name", "tools/call"),
+        ("mcp.protocol.version", "2026-07-28"),
+    ];
+    expect_attributes(&span, &call);
+
+    server.call("add", json!({ "a": i64::MAX, "b": 2 })).await.expect_failure("too large");
+    let span = exported.only();
+    assert!(matches!(span.status, Status::Error { .. }), "{span:?}");
+    expect_attributes(&span, &[&call[..], &[("error.type", "tool_error")]].concat());
+
+    // the name that the client made up is nowhere
+    server.call("made_up", json!({})).await.expect_code(-32602);
+    let span = exported.only();
+    assert_eq!(span.name, "tools/call");
+    assert!(!format!("{span:?}").contains("made_up"), "{span:?}");
+    let failed = |method: &'static str| {
+        [
+            ("error.type", "-32602"),
+            ("mcp.method.name", method),
+            ("mcp.protocol.version", "2026-07-28"),
+            ("rpc.response.status_code", "-32602"),
+        ]
+    };
+    expect_attributes(&span, &failed("tools/call"));
+
+    server.request("made/up", json!({})).await.expect_code(-32601);
+    let span = exported.only();
+    assert_eq!(span.name, "_OTHER");
+    assert!(!format!("{span:?}").contains("made/up"), "{span:?}");
+
+    server.prompt("greeting", json!({ "name": "Ada" })).await.expect_ok();
+    let span = exported.only();
+    assert_eq!(span.name, "prompts/get greeting");
+    let prompt = [
+        ("gen_ai.prompt.name", "greeting"),
+        ("mcp.method.name", "prompts/get"),
+        ("mcp.protocol.version", "2026-07-28"),
+    ];
+    expect_attributes(&span, &prompt);
+
+    let read = [("mcp.method.name", "resources/read"), ("mcp.protocol.version", "2026-07-28")];
+    server.read("note://7").await.expect_ok();
+    let span = exported.only();
+    assert_eq!(span.name, "resources/read");
+    expect_attributes(&span, &read);
+    server.read("note://0").await.expect_code(-32602);
+    expect_attributes(&exported.only(), &failed("resources/read"));
+
+    server.call_task("job", json!({})).await.expect_text("done");
+    let names: Vec<_> = exported.take().into_iter().map(|span| span.name).collect();
+    assert_eq!(names[0], "tools/call job");
+    assert!(names.len() > 1 && names[1..].iter().all(|name| name == "tasks/get"), "{names:?}");
+}
+
+#[tokio::test]
+async fn a_span_continues_the_trace_of_its_client_and_those_of_functions_continue_it() {
+    let exported = Exported::capture();
+    let server = serve(builder());
+    let params = json!({
+        "name": "add",
+        "arguments": { "a": 1, "b": 2 },
+        "_meta": { "traceparent": TRACEPARENT, "tracestate": "vendor=1" },
+    });
+    server.request("tools/call", params).await.expect_text("3");
+    let spans = exported.exporter.get_finished_spans().unwrap();
+    let find = |name: &str| spans.iter().find(|span| span.name == name).expect("a span");
+    let (span, inside) = (find("tools/call add"), find("inside the function"));
+    assert_eq!(span.span_context.trace_id().to_string(), "0af7651916cd43dd8448eb211c80319c");
+    assert_eq!(span.parent_span_id.to_string(), "b7ad6b7169203331");
+    assert!(span.parent_span_is_remote);
+    assert_eq!(span.span_context.trace_state().header(), "vendor=1");
+    assert_eq!(inside.parent_span_id, span.span_context.span_id());
+    exported.exporter.reset();
+
+    let malformed = json!({ "uri": "note://7", "_meta": { "traceparent": "00-zz" } });
+    server.request("resources/read", malformed).await.expect_ok();
+    assert!(!exported.only().parent_span_is_remote);
+}
+
+/// Signs in
+#[mcp_tool]
+fn sign_in(user: String, #[mcp(secret, name = "pass_word")] password: String) -> String {
+    format!("{user} {}", password.len())
+}
+
+#[tokio::test]
+async fn arguments_are_recorded_only_if_asked_for_and_never_those_that_are_secret() {
+    let exported = Exported::capture();
+    let arguments = json!({ "user": "ada", "pass_word": "xyzzy", "passWord": "xyzzy" });
+    serve(mcp_runtime::server!().tool::<sign_in>()).call("sign_in", arguments.clone()).await;
+    assert!(!format!("{:?}", exported.only()).contains("ada"));
+    let at_run_time = ToolDef::builder("at_run_time").secret("pass_word").handler(|_: ToolCall| async { "" });
+    let builder = mcp_runtime::server!().tool::<sign_in>().add(at_run_time).telemetry(|t| t.arguments());
+    let server = serve(builder);
+    for tool in ["sign_in", "at_run_time"] {
+        server.call(tool, arguments.clone()).await;
+        let span = exported.only();
+        let recorded: Value = serde_json::from_str(&attributes(&span)["gen_ai.tool.call.arguments"]).unwrap();
+        assert_eq!(recorded, json!({ "user": "ada", "pass_word": "[secret]", "passWord": "[secret]" }));
+        assert!(!format!("{span:?}").contains("xyzzy"), "{span:?}");
+    }
+}
+
+#[tokio::test]
+async fn spans_name_transport_session_and_address() {
+    let exported = Exported::capture();
+    let server = builder().build().unwrap();
+    let http = HttpServer::of(&server).await;
+    let modern = HttpRequest::modern(1, "tools/list", json!({}));
+    assert_eq!(modern.send(http.address).await.status, 200);
+    let span = attributes(&exported.only());
+    for (key, value) in
+        [("network.transport", "tcp"), ("network.protocol.name", "http"), ("client.address", "127.0.0.1")]
+    {
+        assert_eq!(span[key], value, "{span:?}");
+    }
+    assert!(!span.contains_key("mcp.session.id"), "{span:?}");
+    let session = HttpRequest::initialize("2025-11-25").send(http.address).await.session();
+    for _ in 0..2 {
+        HttpRequest::legacy(&session, 1, "tools/list", &json!({})).send(http.address).await;
+    }
+    let spans: Vec<_> = exported.take().iter().map(attributes).collect();
+    assert_eq!(spans[0]["mcp.session.id"], spans[1]["mcp.session.id"]);
+    // who has the id may use the session
+    assert!(!spans[0]["mcp.session.id"].contains(&session) && !session.contains(&spans[0]["mcp.session.id"]));
+    assert_eq!(spans[0]["mcp.protocol.version"], "2025-11-25");
+    let mut lines = LineConnection::serve(&server, 1 << 16);
+    lines.reply_to(&call(1, "add", &json!({ "a": 1, "b": 2 }))).await;
+    assert_eq!(attributes(&exported.only())["network.transport"], "pipe");
+    lines.close_input().await;
+    lines.served().await;
+    drop(http);
+}
+
+#[tokio::test]
+async fn a_cancelled_request_is_an_error_of_its_own() {
+    let exported = Exported::capture();
+    let wait = ToolDef::builder("wait").handler(|_: ToolCall| std::future::pending::<String>());
+    let server = serve(mcp_runtime::server!().add(wait).telemetry(|t| t.metrics()));
+    let call = server.call("wait", json!({}));
+    assert!(tokio::time::timeout(std::time::Duration::from_millis(20), call).await.is_err());
+    let span = exported.only();
+    assert_eq!(attributes(&span)["error.type"], "cancelled");
+}
+
+/// The samples of a metric: labels and value.
+fn samples(text: &str, metric: &str) -> BTreeMap<String, String> {
+    let of_metric = text.lines().filter_map(|line| line.strip_prefix(metric));
+    let samples = of_metric.filter_map(|rest| rest.rsplit_once(' '));
+    samples.map(|(labels, value)| (labels.to_owned(), value.to_owned())).collect()
+}
+
+const COUNT: &str = "mcp_server_operation_duration_seconds_count";
+
+#[tokio::test]
+async fn metrics_count_requests_and_made_up_names_create_no_series() {
+    let server = builder().telemetry(|telemetry| telemetry.metrics()).build().unwrap();
+    let client = TestServer::of(&server);
+    for n in 0..10_000 {
+        client.call(&format!("made_up_{n}"), json!({})).await.expect_code(-32602);
+    }
+    for n in 0..100 {
+        client.prompt(&format!("made_up_{n}"), json!({})).await.expect_code(-32602);
+        client.request(&format!("made/up/{n}"), json!({})).await.expect_code(-32601);
+    }
+    client.call("add", json!({ "a": 1, "b": 2 })).await.expect_ok();
+    client.call("add", json!({ "a": i64::MAX, "b": 2 })).await;
+    client.prompt("greeting", json!({ "name": "Ada" })).await.expect_ok();
+    let text = server.metrics().expect("they are collected");
+    assert!(!text.contains("made"), "{text}");
+    let series = samples(&text, COUNT);
+    assert_eq!(series.len(), 6, "{series:?}");
+    let sample = |method: &str, tool: &str, prompt: &str, error: &str| {
+        let labels = format!(
+            r#"{{error_type="{error}",gen_ai_prompt_name="{prompt}",gen_ai_tool_name="{tool}",mcp_method_name="{method}",mcp_protocol_version="2026-07-28",network_transport=""}}"#
+        );
+        series.get(&labels).unwrap_or_else(|| panic!("no {labels} in {series:?}")).as_str()
+    };
+    assert_eq!(sample("tools/call", "", "", "-32602"), "10000");
+    assert_eq!(sample("prompts/get", "", "", "-32602"), "100");
+    assert_eq!(sample("_OTHER", "", "", "-32601"), "100");
+    assert_eq!(sample("tools/call", "add", "", ""), "1");
+    assert_eq!(sample("tools/call", "add", "", "tool_error"), "1");
+    assert_eq!(sample("prompts/get", "", "greeting", ""), "1");
+    assert!(text.contains("\nmcp_server_active_requests 0\n"), "{text}");
+}
+
+#[tokio::test]
+async fn metrics_have_the_duration_of_connections_and_refusals() {
+    let server = builder().telemetry(|telemetry| telemetry.metrics()).build().unwrap();
+    let mut lines = LineConnection::serve(&server, 1 << 16);
+    lines.shake_hands("2025-06-18").await;
+    lines.reply_to(&legacy_call(1, "add", &json!({ "a": 1, "b": 2 }))).await;
+    lines.close_input().await;
+    lines.served().await;
+    let text = || server.metrics().expect("they are collected");
+    let labels = r#"{mcp_protocol_version="2025-06-18",network_transport="pipe"}"#;
+    let ended = || samples(&text(), "mcp_server_session_duration_seconds_count").contains_key(labels);
+    assert!(soon(ended).await, "{}", text());
+    let http = HttpServer::of(&server).await;
+    let refused = HttpRequest::modern(1, "tools/list", json!({})).with("host", "evil.example");
+    assert_eq!(refused.send(http.address).await.status, 403);
+    let refused = samples(&text(), "mcp_server_refused_requests_total");
+    assert_eq!(refused[r#"{http_response_status_code="403"}"#], "1");
+    drop(http);
+}
+
+async fn get(address: SocketAddr, path: &str) -> mcp_tests::support::HttpResponse {
+    HttpRequest::new("GET").path(path).send(address).await
+}
+
+#[tokio::test]
+async fn metrics_are_served_only_where_they_were_asked_for() {
+    let http = HttpServer::start(builder().telemetry(|telemetry| telemetry.metrics())).await;
+    assert_eq!(get(http.address, "/metrics").await.status, 404);
+    let http = HttpServer::start(builder().telemetry(|telemetry| telemetry.metrics_path("/metrics"))).await;
+    HttpRequest::modern(1, "tools/list", json!({})).send(http.address).await;
+    let response = get(http.address, "/metrics").await;
+    assert_eq!(response.status, 200);
+    assert_eq!(response.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    assert!(response.text().contains(r#"mcp_method_name="tools/list""#), "{}", response.text());
+    let foreign = HttpRequest::new("GET").path("/metrics").with("host", "evil.example");
+    assert_eq!(foreign.send(http.address).await.status, 403);
+    // an address of their own
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let own = HttpServer::start(builder().telemetry(|telemetry| telemetry.metrics_address(address))).await;
+    assert_eq!(get(own.address, "/metrics").await.status, 404);
+    let response = get(address, "/metrics").await;
+    assert_eq!(response.status, 200);
+    assert!(response.text().contains("# TYPE mcp_server_active_requests gauge"));
+    assert_eq!(get(address, "/mcp").await.status, 404);
+    drop(own);
+    let gone = || std::net::TcpStream::connect(address).is_err();
+    assert!(soon(gone).await, "the metrics outlive their server");
+}
+
+#[tokio::test]
+async fn two_paths_cannot_be_the_same() {
+    let error = builder().telemetry(|telemetry| telemetry.metrics_path("/mcp")).build().unwrap_err();
+    assert!(error.to_string().contains("`/mcp` is the path of the metrics and of something else"), "{error}");
+}
+
+#[tokio::test]
+async fn the_meter_of_the_program_gets_durations() {
+    let exporter = InMemoryMetricExporter::default();
+    let provider = SdkMeterProvider::builder().with_periodic_exporter(exporter.clone()).build();
+    opentelemetry::global::set_meter_provider(provider.clone());
+    // other tests of this process are counted as well
+    let tool = |name: &str| ToolDef::builder(name).handler(|_: ToolCall| async { "done" });
+    let server = serve(mcp_runtime::server!().add(tool("measured_by_otel")));
+    for _ in 0..3 {
+        server.call("measured_by_otel", json!({})).await.expect_ok();
+    }
+    provider.force_flush().unwrap();
+    let mut counts = BTreeMap::new();
+    for resource in exporter.get_finished_metrics().unwrap() {
+        for metric in resource.scope_metrics().flat_map(|scope| scope.metrics()) {
+            let AggregatedMetrics::F64(MetricData::Histogram(histogram)) = metric.data() else { continue };
+            assert_eq!(metric.unit(), "s");
+            for point in histogram.data_points() {
+                let is_ours = |value: &opentelemetry::KeyValue| value.value.as_str() == "measured_by_otel";
+                if point.attributes().any(is_ours) {
+                    counts.insert(metric.name().to_owned(), point.count());
+                }
+            }
+        }
+    }
+    assert_eq!(counts, BTreeMap::from([("mcp.server.operation.duration".to_owned(), 3)]));
+}
+
+/// Runs a program of Prometheus; the input is text for its stdin.
+async fn run(program: &str, arguments: &[&str], input: &str) -> std::process::Output {
+    use tokio::io::AsyncWriteExt as _;
+    let mut child = tokio::process::Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("install Prometheus: the Debian package `prometheus` has promtool too");
+    child.stdin.take().expect("stdin").write_all(input.as_bytes()).await.unwrap();
+    tokio::time::timeout(mcp_tests::support::PATIENCE, child.wait_with_output())
+        .await
+        .expect("in time")
+        .unwrap()
+}
+
+#[tokio::test]
+#[ignore = "needs Prometheus and promtool: the Debian package `prometheus`"]
+async fn prometheus_scrapes_the_metrics_and_promtool_finds_nothing_wrong() {
+    let server = builder().telemetry(|telemetry| telemetry.metrics_path("/metrics")).build().unwrap();
+    let http = HttpServer::of(&server).await;
+    HttpRequest::modern(1, "tools/list", json!({})).send(http.address).await;
+    let text = get(http.address, "/metrics").await.text().to_owned();
+    let checked = run("promtool", &["check", "metrics"], &text).await;
+    assert!(checked.status.success() && checked.stderr.is_empty(), "{checked:?}");
+
+    let folder = std::env::temp_dir().join(format!("mcp-prometheus-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let config = folder.join("prometheus.yml");
+    let target = http.address;
+    std::fs::write(
+        &config,
+        format!("scrape_configs:\n- job_name: mcp\n  scrape_interval: 1s\n  static_configs:\n  - targets: ['{target}']\n"),
+    )
+    .unwrap();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = free.local_addr().unwrap();
+    drop(free);
+    let prometheus = tokio::process::Command::new("prometheus")
+        .arg(format!("--config.file={}", config.display()))
+        .arg(format!("--storage.tsdb.path={}", folder.join("data").display()))
+        .arg(format!("--web.listen-address={listen}"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("prometheus");
+    let query = "/api/v1/query?query=mcp_server_operation_duration_seconds_count";
+    let mut found = Value::Null;
+    for _ in 0..60 {
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        if std::net::TcpStream::connect(listen).is_err() {
+            continue;
+        }
+        found = get(listen, query).await.json()["data"]["result"].take();
+        if found.as_array().is_some_and(|found| !found.is_empty()) {
+            break;
+        }
+    }
+    drop(prometheus);
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(found[0]["metric"]["mcp_method_name"], "tools/list", "{found}");
+    drop(http);
+}

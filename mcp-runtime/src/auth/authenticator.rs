@@ -232,10 +232,9 @@ impl Authenticator {
         let Denied { reason, description } = denied;
         let error = |code: &'static str| Some((code, &*description));
         let (status, challenges) = match &reason {
-            DeniedReason::InvalidToken => (
-                StatusCode::UNAUTHORIZED,
-                self.challenges(error("invalid_token"), &self.required_scopes.join(" ")),
-            ),
+            DeniedReason::InvalidToken => {
+                (StatusCode::UNAUTHORIZED, self.challenges(error("invalid_token"), &self.first_scopes()))
+            }
             DeniedReason::InvalidProof => {
                 (StatusCode::UNAUTHORIZED, self.challenges(error("invalid_dpop_proof"), ""))
             }
@@ -255,7 +254,7 @@ impl Authenticator {
 
     #[cold]
     fn refuse_without_token(&self, missing: MissingToken) -> RefusedCaller {
-        let scopes = self.required_scopes.join(" ");
+        let scopes = self.first_scopes();
         match missing {
             // a request without credentials is told nothing but how to get some
             MissingToken::Absent => RefusedCaller {
@@ -282,6 +281,11 @@ impl Authenticator {
             }
         }
         self.challenge(self.scheme(), Some(("insufficient_scope", description)), &scopes)
+    }
+
+    /// What a client is told to ask for first, separated by spaces: what it needs in any case, or else all there is.
+    fn first_scopes(&self) -> String {
+        if self.required_scopes.is_empty() { self.scopes.join(" ") } else { self.required_scopes.join(" ") }
     }
 
     fn scheme(&self) -> Scheme {

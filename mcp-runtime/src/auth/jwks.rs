@@ -149,9 +149,27 @@ impl KeySource {
         })
     }
 
-    /// A number that rises when keys change, so that what was verified with them is looked at again.
-    pub(super) fn generation(&self) -> u64 {
-        self.state.read().generation
+    /// A number that rises when keys change, so that what was verified with them is looked at again; `None` if no key may
+    /// be used. The keys are fetched again in the background once they are old: who asks need not look up any key.
+    pub(super) fn generation(self: &Arc<Self>) -> Option<u64> {
+        let now = Instant::now();
+        let (age, generation) = {
+            let state = self.state.read();
+            (now.saturating_duration_since(state.fetched?), state.generation)
+        };
+        if age > self.times.max_age {
+            self.refresh_in_background(now);
+        }
+        (age <= self.times.max_outage).then_some(generation)
+    }
+
+    fn refresh_in_background(self: &Arc<Self>, now: Instant) {
+        if self.may_fetch(now) {
+            let source = self.clone();
+            spawn(async move {
+                source.refresh().await;
+            });
+        }
     }
 
     fn look_up(&self, kid: Option<&str>, algorithm: SigningAlgorithm, now: Instant) -> Lookup {
@@ -176,12 +194,10 @@ impl KeySource {
         kid: Option<&str>,
         algorithm: SigningAlgorithm,
     ) -> Option<Arc<VerifyingKey>> {
-        let Lookup::Found { key, is_old } = self.look_up(kid, algorithm, Instant::now()) else { return None };
-        if is_old && self.may_fetch(Instant::now()) {
-            let source = self.clone();
-            spawn(async move {
-                source.refresh().await;
-            });
+        let now = Instant::now();
+        let Lookup::Found { key, is_old } = self.look_up(kid, algorithm, now) else { return None };
+        if is_old {
+            self.refresh_in_background(now);
         }
         Some(key)
     }

@@ -524,7 +524,9 @@ impl Method for OauthMethod {
             }
             TokenKind::Jwt { keys, algorithms, types } => {
                 let (digest, generation) = (digest(token.text), keys.generation());
-                if let Some(principal) = self.cache.get(&digest, generation, SystemTime::now()) {
+                if let Some(generation) = generation
+                    && let Some(principal) = self.cache.get(&digest, generation, SystemTime::now())
+                {
                     return self.admit(principal, token, request);
                 }
                 let jwt = match CompactJwt::parse(token.text, algorithms) {
@@ -532,7 +534,9 @@ impl Method for OauthMethod {
                     Ok(_) => return denied("the token is not an access token"),
                     Err(text) => return denied(text),
                 };
-                if let Some(key) = keys.known(jwt.header.kid.as_deref(), jwt.algorithm) {
+                if let Some(generation) = generation
+                    && let Some(key) = keys.known(jwt.header.kid.as_deref(), jwt.algorithm)
+                {
                     return match self.verify_jwt(&jwt, &key) {
                         Ok(principal) => {
                             let principal = self.keep(digest, principal, generation, MAX_CACHED);
@@ -544,7 +548,10 @@ impl Method for OauthMethod {
                 Verdict::Pending(Box::pin(async move {
                     let key = keys.find(jwt.header.kid.as_deref(), jwt.algorithm).await?;
                     let principal = self.verify_jwt(&jwt, &key)?;
-                    let principal = self.keep(digest, principal, keys.generation(), MAX_CACHED);
+                    let principal = match keys.generation() {
+                        Some(generation) => self.keep(digest, principal, generation, MAX_CACHED),
+                        None => Arc::new(principal),
+                    };
                     self.finish(principal, token, request).await
                 }))
             }

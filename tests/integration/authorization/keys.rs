@@ -26,6 +26,26 @@ async fn a_rotated_key_is_fetched_once_and_what_the_old_one_signed_is_refused() 
 }
 
 #[tokio::test]
+async fn a_key_that_is_withdrawn_is_noticed_though_its_tokens_are_known() {
+    within(async {
+        let issuer = Issuer::start().await;
+        let config = oauth(&issuer).key_cooldown(Duration::ZERO).key_max_age(Duration::from_millis(50));
+        let (served, _) = serve(config).await;
+        let token = issuer.token("ada", RESOURCE, "");
+        let send = async || bearing(call("whoami"), &token).send(served.address).await.status;
+        assert_eq!(send().await, 200);
+        issuer.rotate("second");
+        let mut statuses = Vec::new();
+        while statuses.last() != Some(&401) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            statuses.push(send().await);
+        }
+        assert!(statuses.iter().all(|status| [200, 401].contains(status)), "{statuses:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn unknown_keys_have_the_keys_fetched_once_in_a_while() {
     within(async {
         let issuer = Issuer::start().await;

@@ -8,6 +8,7 @@ mod foreign_table;
 mod http;
 mod negotiation;
 mod oauth;
+mod oidc_provider;
 mod processes;
 mod programs;
 mod soak;

@@ -59,6 +59,9 @@ async fn what_the_environment_asks_for_is_done() {
                 for call in calls {
                     call.await.unwrap().unwrap();
                 }
+                // so that tokens come to their end
+                let pause = std::env::var("MCP_TESTS_PAUSE").map_or(0, |pause| pause.parse().unwrap());
+                tokio::time::sleep(Duration::from_millis(pause)).await;
             }
             eprintln!("all calls succeeded.");
         }

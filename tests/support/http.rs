@@ -161,7 +161,8 @@ impl HttpRequest {
 pub struct HttpResponse {
     /// Its status code.
     pub status: u16,
-    headers: Vec<(String, String)>,
+    /// Its headers, in their order.
+    pub headers: Vec<(String, String)>,
     /// Its body, as far as it has been read.
     pub body: Vec<u8>,
 }

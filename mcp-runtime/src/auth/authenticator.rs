@@ -379,32 +379,51 @@ fn find_token(request: &Parts) -> Result<PresentedToken<'_>, MissingToken> {
         ));
     }
     let value = single_authorization(&request.headers)?;
-    let (scheme, text) = value.split_once(' ').unwrap_or((value, ""));
+    let end = value.iter().position(|byte| *byte == b' ').unwrap_or(value.len());
+    let (scheme, text) = value.split_at_checked(end).unwrap_or((value, &[]));
     let scheme = match scheme {
-        scheme if scheme.eq_ignore_ascii_case("bearer") => Scheme::Bearer,
-        scheme if scheme.eq_ignore_ascii_case("dpop") => Scheme::Dpop,
+        scheme if scheme.eq_ignore_ascii_case(b"bearer") => Scheme::Bearer,
+        scheme if scheme.eq_ignore_ascii_case(b"dpop") => Scheme::Dpop,
         // credentials of another kind are none
         _ => return Err(MissingToken::Absent),
     };
-    let text = text.trim_matches(' ');
+    let text = text.trim_ascii();
     if text.len() > MAX_TOKEN {
         return Err(MissingToken::Malformed("the token is too long"));
     }
-    let bare = text.trim_end_matches('=');
-    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte);
-    if bare.is_empty() || !bare.bytes().all(is_token) {
-        return Err(MissingToken::Malformed("the token is malformed"));
+    let padding = text.iter().rev().take_while(|byte| **byte == b'=').count();
+    let bare = text.get(..text.len() - padding).unwrap_or_default();
+    match std::str::from_utf8(text) {
+        Ok(text) if !bare.is_empty() && is_token(bare) => Ok(PresentedToken { scheme, text }),
+        _ => Err(MissingToken::Malformed("the token is malformed")),
     }
-    Ok(PresentedToken { scheme, text })
 }
 
-fn single_authorization(headers: &HeaderMap) -> Result<&str, MissingToken> {
+/// Whether these are the characters of a token (RFC 6750, section 2.1); a table, since tokens have a thousand of them.
+fn is_token(bytes: &[u8]) -> bool {
+    const ALLOWED: [bool; 256] = {
+        let mut allowed = [false; 256];
+        let mut byte = 0;
+        while byte < 128 {
+            #[allow(clippy::cast_possible_truncation, reason = "it is below 128")]
+            let character = byte as u8;
+            allowed[byte] = character.is_ascii_alphanumeric()
+                || matches!(character, b'-' | b'.' | b'_' | b'~' | b'+' | b'/');
+            byte += 1;
+        }
+        allowed
+    };
+    // without a branch for each byte
+    bytes.iter().fold(true, |allowed, byte| allowed & ALLOWED[usize::from(*byte)])
+}
+
+fn single_authorization(headers: &HeaderMap) -> Result<&[u8], MissingToken> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let value = values.next().ok_or(MissingToken::Absent)?;
     if values.next().is_some() {
         return Err(MissingToken::Ambiguous("there are several headers `Authorization`"));
     }
-    value.to_str().map_err(|_| MissingToken::Malformed("the token is malformed"))
+    Ok(value.as_bytes())
 }
 
 /// The verdict for a method that panicked, which is not served.

@@ -1,12 +1,12 @@
 // The official TypeScript SDK gets tokens, and a second scope when a call needs it.
 //
-// usage: node client.mjs SERVER PROVIDER CALLBACK
+// usage: node client.mjs SERVER PROVIDER CALLBACK [token]
 //
-// Prints the texts of three tools as JSON.
+// Prints the texts of three tools as JSON, or else the first token that it gets.
 
 import { Client, StreamableHTTPClientTransport, UnauthorizedError } from '@modelcontextprotocol/client';
 
-const [url, provider, callback] = process.argv.slice(2);
+const [url, provider, callback, printed] = process.argv.slice(2);
 
 /** Keeps everything in memory; the user's browser is the provider's. */
 class Memory {
@@ -62,6 +62,11 @@ async function authorized(perform) {
   }
 }
 
+if (printed === 'token') {
+  await authorized((client) => client.callTool({ name: 'whoami', arguments: {} }));
+  console.log(JSON.stringify(memory.saved.access_token));
+  process.exit();
+}
 const texts = [];
 for (const name of ['whoami', 'read_notes', 'delete_notes']) {
   texts.push(await authorized(async (client) => (await client.callTool({ name, arguments: {} })).content[0].text));

@@ -44,11 +44,15 @@ fn delete_notes() -> &'static str {
     "deleted"
 }
 
-/// What access tokens are.
+/// An authorization server, and what its access tokens are.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Format {
-    Jwt,
-    Opaque,
+pub(super) enum Kind {
+    /// `oidc-provider` on npm, with JWTs that are signed with RS256.
+    OidcJwt,
+    /// The same, with tokens that are asked about.
+    OidcOpaque,
+    /// `authlib` on PyPI, with JWTs that are signed with ES256.
+    Authlib,
 }
 
 fn read(name: &str) -> String {
@@ -72,29 +76,41 @@ fn npm_script(name: &str) -> Option<(std::path::PathBuf, std::path::PathBuf)> {
     }
 }
 
-/// A running `oidc-provider`.
+/// A running authorization server.
 pub(super) struct Provider {
     _process: Guard,
     url: String,
+    kind: Kind,
 }
 
 impl Provider {
     /// Starts one whose access tokens are valid for so many seconds; `None` if it cannot be installed.
-    pub(super) fn start(format: Format, seconds: u32) -> Option<Self> {
-        let (node, script) = npm_script("provider.mjs")?;
-        let format = match format {
-            Format::Jwt => "jwt",
-            Format::Opaque => "opaque",
+    pub(super) fn start(kind: Kind, seconds: u32) -> Option<Self> {
+        let (interpreter, script, format) = match kind {
+            Kind::OidcJwt | Kind::OidcOpaque => {
+                let (node, script) = npm_script("provider.mjs")?;
+                (node, script, Some(if matches!(kind, Kind::OidcJwt) { "jwt" } else { "opaque" }))
+            }
+            Kind::Authlib => match package::python(&read("requirements.txt")) {
+                Ok(python) => (python, manifest_dir().join("interop/authorization/provider.py"), None),
+                Err(missing) => {
+                    skip("authlib", &missing);
+                    return None;
+                }
+            },
         };
-        let mut command = Command::new(node);
-        command.arg(script).args([format, &seconds.to_string()]).stdin(Stdio::null());
-        let mut process = command.stdout(Stdio::piped()).spawn().expect("an installed Node can be run");
+        let mut command = Command::new(interpreter);
+        command.arg(script).args(format).arg(seconds.to_string());
+        // it is on this machine, without TLS
+        command.env("AUTHLIB_INSECURE_TRANSPORT", "1").env("PYTHONDONTWRITEBYTECODE", "1");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut process = command.spawn().expect("an installed interpreter can be run");
         let stdout = process.stdout.take().expect("a pipe");
         let process = Guard(process);
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line).expect("a line");
         assert!(line.starts_with("http://"), "the authorization server does not start: {line}");
-        Some(Self { _process: process, url: line.trim().to_owned() })
+        Some(Self { _process: process, url: line.trim().to_owned(), kind })
     }
 
     pub(super) fn url(&self) -> &str {
@@ -113,7 +129,7 @@ pub(super) struct Protected {
 }
 
 impl Protected {
-    pub(super) async fn start(provider: &Provider, format: Format) -> Self {
+    pub(super) async fn start(provider: &Provider) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
         let oauth = Oauth::issuer(provider.url())
@@ -121,9 +137,9 @@ impl Protected {
             .scopes(["notes:read", "notes:write"])
             .required_scopes(["notes:read"])
             .clock_skew(Duration::ZERO);
-        let oauth = match format {
-            Format::Jwt => oauth.require_access_token_type(),
-            Format::Opaque => oauth.introspection("mcp", "s&cret"),
+        let oauth = match provider.kind {
+            Kind::OidcJwt | Kind::Authlib => oauth.require_access_token_type(),
+            Kind::OidcOpaque => oauth.introspection("mcp", "s&cret"),
         };
         let builder = mcp_runtime::server!().tool::<whoami>().tool::<read_notes>().tool::<delete_notes>();
         let server = builder.auth(oauth).build().expect("a server");
@@ -165,13 +181,42 @@ impl ForeignClient {
         };
         let mut command = Command::new(interpreter);
         command.arg(script).args([protected.url(), provider.url(), super::CALLBACK]);
-        command.env("PYTHONDONTWRITEBYTECODE", "1");
-        let printed = within(tokio::task::spawn_blocking(move || {
-            let finished = child::run(&mut command, "", LIMIT).expect("an installed interpreter can be run");
-            finished.or_panic(&format!("{command:?}"))
-        }));
-        let printed = printed.await.expect("no panic");
+        let printed = run(command).await;
         let last = printed.lines().last().unwrap_or_default();
         serde_json::from_str(last).unwrap_or_else(|error| panic!("{error} in the report:\n{printed}"))
     }
+}
+
+/// What a program prints that must succeed.
+async fn run(mut command: Command) -> String {
+    command.env("PYTHONDONTWRITEBYTECODE", "1");
+    let finished = tokio::task::spawn_blocking(move || {
+        let finished = child::run(&mut command, "", LIMIT).expect("an installed interpreter can be run");
+        finished.or_panic(&format!("{command:?}"))
+    });
+    within(finished).await.expect("no panic")
+}
+
+/// The report of a scanner on a server, with a token for it, and one for another server of the same provider.
+pub(super) async fn scan(protected: &Protected, other: &Protected, provider: &Provider) -> Option<Value> {
+    let python = match package::python(&read("requirements.txt")) {
+        Ok(python) => python,
+        Err(missing) => {
+            skip("mcp-authlab scans a server", &missing);
+            return None;
+        }
+    };
+    let token = async |server: &Protected| {
+        let (node, script) = npm_script("client.mjs")?;
+        let mut command = Command::new(node);
+        command.arg(script).args([server.url(), provider.url(), super::CALLBACK, "token"]);
+        let printed = run(command).await;
+        serde_json::from_str::<String>(printed.lines().last()?).ok()
+    };
+    let (own, foreign) = (token(protected).await.expect("a token"), token(other).await.expect("a token"));
+    let mut command = Command::new(python.with_file_name("mcp-authlab"));
+    command.args(["scan", protected.url(), "--no-login", "--format", "json", "--tool", "delete_notes"]);
+    command.env("MCP_AUTHLAB_TOKEN", own).env("MCP_AUTHLAB_FOREIGN_TOKEN", foreign);
+    let report = run(command).await;
+    Some(serde_json::from_str(&report).unwrap_or_else(|error| panic!("{error} in the report:\n{report}")))
 }

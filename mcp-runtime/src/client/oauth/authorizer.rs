@@ -534,6 +534,8 @@ impl Authorizer {
                     ("client_assertion", self.assertion(client, issuer)?),
                 ]);
             }
+            // some servers give public clients a secret too, and refuse it later
+            ("none", _) => form.push(("client_id", client.id.clone())),
             (_, Some(secret)) => {
                 let credentials = STANDARD.encode(format!("{}:{}", encode(&client.id), encode(secret)));
                 request = request.header("authorization", format!("Basic {credentials}"));

@@ -2,24 +2,30 @@
 
 use std::{
     fs,
+    io::{BufRead, BufReader},
     path::PathBuf,
-    process::Command,
+    process::{Command, Stdio},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
+        mpsc,
     },
+    thread,
     time::Duration,
 };
 
 use mcp_runtime::client::{Client, OAuth};
 use mcp_tests::external::{
     Missing,
-    authorization_server::{CALLBACK, sign_in},
+    authorization_server::{CALLBACK, sign_in, visit},
     child, manifest_dir, package,
 };
 use serde_json::{Value, json};
 
 const LIMIT: Duration = Duration::from_secs(90);
+
+/// How long a client may print nothing.
+const STEP: Duration = Duration::from_secs(30);
 
 /// The first Node that the TypeScript SDK supports.
 const LEAST_NODE: u32 = 20;
@@ -34,7 +40,7 @@ pub(crate) enum AuthorizedClient {
     TypeScript,
     /// `fastmcp` on PyPI.
     FastMcp,
-    /// `mcp-remote` on npm, between a client of stdio and the server.
+    /// `mcp-remote` on npm, its client that connects and lists.
     McpRemote,
 }
 
@@ -46,7 +52,11 @@ impl AuthorizedClient {
     pub(crate) async fn run(self, url: &str, wait: Duration) -> Result<Value, Missing> {
         match self {
             Self::Own => return Ok(run_own(url, wait).await),
-            Self::McpRemote => return run_mcp_remote(url, wait).await,
+            Self::McpRemote => {
+                let url = url.to_owned();
+                let run = tokio::task::spawn_blocking(move || run_mcp_remote(&url));
+                return run.await.expect("the client runs to its end");
+            }
             Self::Python | Self::TypeScript | Self::FastMcp => {}
         }
         let url = url.to_owned();
@@ -64,7 +74,7 @@ impl AuthorizedClient {
     fn command(self) -> Result<Command, Missing> {
         let mut command;
         match self {
-            Self::Own | Self::McpRemote => unreachable!("it is used by this process"),
+            Self::Own | Self::McpRemote => unreachable!("they need more than a command"),
             Self::TypeScript => {
                 let scripts = install_scripts(
                     &read("interop/typescript/package.json"),
@@ -103,41 +113,48 @@ fn install_scripts(manifest: &str, scripts: &[&str]) -> Result<PathBuf, Missing>
     Ok(folder)
 }
 
-/// A client of stdio behind `mcp-remote`, which signs in and opens its user's browser.
-async fn run_mcp_remote(url: &str, wait: Duration) -> Result<Value, Missing> {
-    let folder = install_scripts(&read("authorization/typescript/mcp_remote.json"), &["browse.mjs"])?;
-    let node = package::node(LEAST_NODE)?;
-    let run = folder.join(format!("run-{}", std::process::id()));
-    fs::create_dir_all(&run).expect("a folder can be made");
-    let browser = run.join("xdg-open");
-    let script =
-        format!("#!/bin/sh\nexec {} {} \"$1\"\n", node.display(), folder.join("browse.mjs").display());
-    package::write(&browser, &script);
-    make_executable(&browser);
-    let path = format!("{}:{}", run.display(), std::env::var("PATH").unwrap_or_default());
-    let mut command = Command::new(node);
+/// The client of `mcp-remote` signs in and lists what there is; it calls nothing, and asks for all scopes at once.
+fn run_mcp_remote(url: &str) -> Result<Value, Missing> {
+    let folder = package::npm(&read("authorization/typescript/mcp_remote.json"))?;
+    let tokens = folder.join(format!("tokens-{}", std::process::id()));
+    let mut command = Command::new(package::node(LEAST_NODE)?);
     command
-        .arg(folder.join("node_modules/mcp-remote/dist/proxy.js"))
+        .arg(folder.join("node_modules/mcp-remote/dist/client.js"))
         .arg(url)
-        .env("PATH", path)
-        .env("MCP_REMOTE_CONFIG_DIR", run.join("tokens"));
-    let client = Client::connect(command).await.expect("it signs in");
-    let mut report = use_client(&client, wait).await;
-    // it asks for every scope at once, and does not say how often
-    report["visits"] = 2.into();
-    client.close().await;
-    let _ = fs::remove_dir_all(run);
-    Ok(report)
+        // no browser is found
+        .env("PATH", folder.join("nothing"))
+        .env("MCP_REMOTE_CONFIG_DIR", &tokens)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let mut process = child::Guard(command.spawn().expect("an installed interpreter can be run"));
+    let stderr = process.0.stderr.take().expect("stderr is a pipe");
+    let (sender, lines) = mpsc::channel();
+    thread::spawn(move || {
+        BufReader::new(stderr).lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+    });
+    let (mut printed, mut tools) = (String::new(), Vec::new());
+    while let Ok(line) = lines.recv_timeout(STEP) {
+        if line.trim_start().starts_with("http://") && line.contains("response_type=code") {
+            let runtime = tokio::runtime::Handle::current();
+            let answer = runtime.block_on(sign_in(line.trim(), "http://localhost:"));
+            runtime.block_on(visit(&answer));
+        }
+        tools.extend(
+            ["read_note", "write_note"].into_iter().filter(|tool| line.contains(&format!("\"{tool}\""))),
+        );
+        printed.push_str(&line);
+        printed.push('\n');
+        if tools.len() == 2 {
+            break;
+        }
+    }
+    drop(process);
+    let _ = fs::remove_dir_all(tokens);
+    assert_eq!(tools.len(), 2, "{printed}");
+    tools.sort_unstable();
+    Ok(json!({ "tools": tools }))
 }
-
-#[cfg(unix)]
-fn make_executable(path: &std::path::Path) {
-    use std::os::unix::fs::PermissionsExt;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("the file is this test's");
-}
-
-#[cfg(not(unix))]
-fn make_executable(_: &std::path::Path) {}
 
 async fn run_own(url: &str, wait: Duration) -> Value {
     let visits = Arc::new(AtomicUsize::new(0));

@@ -13,7 +13,7 @@ use std::{
 };
 
 use super::{Missing, child::Guard, manifest_dir, package};
-use crate::support::HttpRequest;
+use crate::support::{HttpRequest, HttpResponse};
 
 const START: Duration = Duration::from_secs(60);
 
@@ -91,8 +91,8 @@ impl Software {
     }
 }
 
-/// What a browser does with the URL of an authorization request: follows redirects, with cookies, until one leaves for
-/// `callback`. Returns that URL, with the code or the error in its query.
+/// What a browser does with the URL of an authorization request: follows redirects, with cookies, until one leaves for a
+/// URL that starts with `callback`. Returns that URL, with the code or the error in its query.
 ///
 /// # Panics
 ///
@@ -104,15 +104,8 @@ pub async fn sign_in(url: &str, callback: &str) -> String {
         if url.starts_with(callback) {
             return url;
         }
-        let rest = url.strip_prefix("http://").unwrap_or_else(|| panic!("`{url}` is not on this machine"));
-        let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
         let sent: Vec<String> = cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let request = HttpRequest::new("GET")
-            .path(&format!("/{path}"))
-            .with("Host", host)
-            .header("Cookie", &sent.join("; "))
-            .header("Connection", "close");
-        let response = request.send(host.parse().expect("an address")).await;
+        let (host, response) = get(&url, &sent.join("; ")).await;
         for cookie in response.headers("set-cookie") {
             let pair = cookie.split(';').next().unwrap_or_default();
             let (name, value) = pair.split_once('=').expect("a cookie");
@@ -125,4 +118,21 @@ pub async fn sign_in(url: &str, callback: &str) -> String {
             if location.starts_with('/') { format!("http://{host}{location}") } else { location.to_owned() };
     }
     panic!("redirected in a circle: `{url}`")
+}
+
+/// Shows a page of this machine.
+pub async fn visit(url: &str) {
+    let _ = get(&url.replacen("localhost", "127.0.0.1", 1), "").await;
+}
+
+/// The host of a URL of this machine, and the response to a GET.
+async fn get(url: &str, cookies: &str) -> (String, HttpResponse) {
+    let rest = url.strip_prefix("http://").unwrap_or_else(|| panic!("`{url}` is not on this machine"));
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let request = HttpRequest::new("GET")
+        .path(&format!("/{path}"))
+        .with("Host", host)
+        .header("Cookie", cookies)
+        .header("Connection", "close");
+    (host.to_owned(), request.send(host.parse().expect("an address")).await)
 }

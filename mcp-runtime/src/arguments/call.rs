@@ -160,10 +160,13 @@ impl<'a> Call<'a> {
         let Some(tool) = parts.tool else {
             return Err(invalid_arguments());
         };
-        let (repaired, violations, unreadable) = match report::repair(tool, text, parts.strict) {
-            Ok((repaired, violations)) => (repaired, violations, None),
-            Err(error) => (text.to_owned(), Vec::new(), Some(error)),
-        };
+        let is_repairable = text.len() <= MAX_REPAIRED;
+        let (repaired, violations, unreadable) =
+            match is_repairable.then(|| report::repair(tool, text, parts.strict)) {
+                None => (text.to_owned(), Vec::new(), None),
+                Some(Ok((repaired, violations))) => (repaired, violations, None),
+                Some(Err(error)) => (text.to_owned(), Vec::new(), Some(error)),
+            };
         let mut values = vec![None; parts.args.len()];
         let filled = self.fill(&repaired, &mut values).is_ok();
         let duplicates = duplicate_keys(text);
@@ -181,6 +184,7 @@ impl<'a> Call<'a> {
             && violations.is_empty()
             && !has_refused_names
             && read(&slots)
+            && (is_repairable || self.validates(text))
         {
             return Ok(());
         }
@@ -191,9 +195,17 @@ impl<'a> Call<'a> {
         if let Some(error) = unreadable.filter(|_| errors.is_empty()) {
             errors.push(report::unreadable_message(&error));
         }
+        if errors.is_empty() && !is_repairable {
+            let violations = parts.validator.and_then(|validator| validator.validate_str(text).err());
+            errors.extend(violations.iter().flatten().map(ToString::to_string));
+        }
         Err(Failure::Arguments(report::tool_report(tool, parts.args, &errors, &unknown)))
     }
 }
+
+/// How many bytes of arguments are repaired: a value of all of them is built, which costs dozens of times what reading them
+/// does. What a model writes is much shorter.
+const MAX_REPAIRED: usize = 256 << 10;
 
 /// The failure of a call for which no report can be written.
 fn invalid_arguments() -> Failure {

@@ -113,7 +113,7 @@ impl Server {
         {
             let contents = kept.find(self.name(), &request.result_reader(), &uri);
             let contents = contents.ok_or_else(|| unknown_resource(&uri, request.revision))?;
-            let (result, source) = (ResourceResult::new(contents), ReadSource::KeptResult);
+            let (result, source) = (ResourceResult::new(contents), ReadSource::Unregistered);
             let body = ResultBody::Resource { result, uri: (*uri).into(), source, cache: CacheHints::NONE };
             return Ok(Reply::from(body).into());
         }

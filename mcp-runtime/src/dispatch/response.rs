@@ -145,9 +145,9 @@ pub(crate) enum ResultBody {
 #[derive(Debug)]
 pub(crate) enum ReadSource {
     Resource(Arc<ResourceEntry>),
-    SkillFile,
-    /// A tool's result that was too large to be sent at once.
-    KeptResult,
+    /// Not an item: a file of a skill, or a tool's result that was too large to be sent at once. One variant for both, so
+    /// that it needs no room besides the pointer.
+    Unregistered,
 }
 
 /// The members of a cacheable result.
@@ -403,9 +403,7 @@ impl ResultBody {
                     ReadSource::Resource(entry) => {
                         ResourceDefaults { uri, mime: entry.mime.as_deref(), ui: entry.ui.as_deref() }
                     }
-                    ReadSource::SkillFile | ReadSource::KeptResult => {
-                        ResourceDefaults { uri, ..ResourceDefaults::default() }
-                    }
+                    ReadSource::Unregistered => ResourceDefaults { uri, ..ResourceDefaults::default() },
                 };
                 write_resource_result(object, result, revision, defaults);
                 if revision.is_modern() {

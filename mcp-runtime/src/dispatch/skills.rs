@@ -60,7 +60,7 @@ impl Server {
             return Err(invalid_uri(uri, text));
         };
         let (result, uri) = (file.contents.clone(), skill.uri(path).into());
-        Ok(ResultBody::Resource { result, uri, source: ReadSource::SkillFile, cache: self.cache_hints() }
+        Ok(ResultBody::Resource { result, uri, source: ReadSource::Unregistered, cache: self.cache_hints() }
             .into())
     }
 }

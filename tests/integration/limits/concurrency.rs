@@ -72,7 +72,7 @@ async fn a_caller_runs_as_many_calls_of_an_item_as_it_may_and_others_run_theirs(
     within(async {
         let gate = Gate::new();
         let server = builder(&gate).build().expect("a server");
-        let (ada, bob) = (seen_by(&server, "ada"), seen_by(&server, "bob"));
+        let ada = seen_by(&server, "ada");
         let hers = start(seen_by(&server, "ada"), "hold", &gate).await;
         ada.call("hold", json!({}))
             .await

@@ -212,10 +212,10 @@ async fn soak_unfinished_bodies() {
 }
 
 /// A legacy call of `flood` whose client leaves after the first event; returns that event's id.
-async fn flood_and_leave(session: &str, client: &str, megabytes: u32, at: SocketAddr) -> String {
+async fn flood_and_leave(session: &str, client: &str, id: u32, at: SocketAddr) -> String {
     let meta = json!({ "progressToken": "p" });
-    let params = json!({ "name": "flood", "arguments": { "megabytes": megabytes }, "_meta": meta });
-    let call = HttpRequest::legacy(session, 1, "tools/call", &params).header("x-client", client);
+    let params = json!({ "name": "flood", "arguments": { "megabytes": 1 }, "_meta": meta });
+    let call = HttpRequest::legacy(session, id, "tools/call", &params).header("x-client", client);
     let mut stream = EventStream::open(&call, at).await.expect("a stream");
     let first = stream.next_event().await.expect("an event");
     first.id.expect("an id")
@@ -244,8 +244,8 @@ async fn soak_events_of_one_client() {
     let (hers, his) = (start(ADA).await, start(BOB).await);
     let undelivered = flood_and_leave(&his, BOB, 1, at).await;
     // 12 calls of 1 MiB, since what one stream keeps is bounded as well
-    for _ in 0..12 {
-        flood_and_leave(&hers, ADA, 1, at).await;
+    for id in 0..12 {
+        flood_and_leave(&hers, ADA, id, at).await;
     }
     tokio::time::sleep(Duration::from_secs(2)).await;
     let result = last_message(&his, BOB, &undelivered, at).await.expect("the result is kept");

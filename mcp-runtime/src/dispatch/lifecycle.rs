@@ -86,6 +86,10 @@ impl Server {
     /// Answers `initialize`; the handshake is `None` if the request is invalid. `can_notify`: whether the transport can
     /// send this client notifications of changes.
     pub(crate) fn initialize(&self, params: &Params<'_>, can_notify: bool) -> (Reply, Option<Handshake>) {
+        self.observe_initialize(|| self.negotiate(params, can_notify))
+    }
+
+    fn negotiate(&self, params: &Params<'_>, can_notify: bool) -> (Reply, Option<Handshake>) {
         let Some(requested) = params.protocol_version.and_then(decode_string) else {
             let error = ProtocolError::invalid_params("`protocolVersion` is not a string");
             return (error.into(), None);

@@ -9,6 +9,7 @@ use tracing::{Span, field::Empty};
 
 use super::{
     Request,
+    lifecycle::Handshake,
     response::{Refusal, Reply, Response, ResultBody},
     subscriptions::ListenStream,
 };
@@ -138,6 +139,48 @@ impl Server {
             Err(refusal) => observation.end(refusal),
         }
         opened
+    }
+
+    /// Answers `initialize`, and watches it if someone wants to know.
+    pub(super) fn observe_initialize(
+        &self,
+        negotiate: impl FnOnce() -> (Reply, Option<Handshake>),
+    ) -> (Reply, Option<Handshake>) {
+        if !self.is_observed() {
+            return negotiate();
+        }
+        let span = tracing::info_span!(
+            target: "mcp_runtime::request",
+            "mcp.server.request",
+            "otel.kind" = "server",
+            "otel.name" = "initialize",
+            "otel.status_code" = Empty,
+            "mcp.method.name" = "initialize",
+            "mcp.protocol.version" = Empty,
+            "rpc.response.status_code" = Empty,
+            "error.type" = Empty,
+        );
+        let started = Instant::now();
+        self.telemetry().begin();
+        let (reply, handshake) = span.in_scope(negotiate);
+        let revision = handshake.as_ref().map_or(Revision::LATEST_LEGACY, |handshake| handshake.revision);
+        span.record("mcp.protocol.version", revision.as_str());
+        let error = reply.outcome.as_ref().err().map(|error| error.code.to_string());
+        if let Some(error) = error.as_deref() {
+            span.record("error.type", error)
+                .record("rpc.response.status_code", error)
+                .record("otel.status_code", "ERROR");
+        }
+        self.telemetry().end(&RequestEnd {
+            method: "initialize",
+            tool: None,
+            prompt: None,
+            error: error.as_deref(),
+            revision: revision.as_str(),
+            transport: None,
+            duration: started.elapsed(),
+        });
+        (reply, handshake)
     }
 
     /// Whether requests are watched: the program's subscriber wants their spans, or they are counted or audited.

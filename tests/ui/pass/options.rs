@@ -134,7 +134,7 @@ pub async fn search(
     #[mcp(one_of("a", "b"), default = "a", header = "Choice")] choice: String,
     #[mcp(one_of = [1, 2, -3])] number: Option<i8>,
     #[mcp(length(..10))] list: Option<Vec<u8>>,
-    #[mcp(length(3))] fixed: Option<String>,
+    #[mcp(length(3), secret)] fixed: Option<String>,
     #[mcp(default = Tone::Kind)] tone: Tone,
     #[mcp(header = "Region")] region: Region,
     #[mcp(default = vec!["a".to_owned()])] words: Vec<String>,

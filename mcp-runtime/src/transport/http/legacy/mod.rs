@@ -100,7 +100,7 @@ impl Legacy {
             return error.into();
         }
         let response = if connection.parts().method == Method::DELETE {
-            sessions.delete(connection, headers).await
+            sessions.delete(&endpoint.server, connection, headers).await
         } else {
             sessions.get(endpoint, connection, headers).await
         };

@@ -6,6 +6,7 @@ use std::{
     borrow::Cow,
     collections::HashMap,
     sync::{Arc, atomic::AtomicBool},
+    time::Duration,
 };
 
 use serde_json::Value;
@@ -91,6 +92,11 @@ impl CachedSession {
 }
 
 impl SessionIds {
+    /// How long ago a session was started; `now` is in seconds since 1970.
+    pub(crate) fn age(&self, session: &Session, now: u64) -> Duration {
+        Duration::from_secs(now.saturating_sub(session.expires.saturating_sub(self.lifetime)))
+    }
+
     /// `lifetime` is in seconds. Servers that share keys are distinguished by their names.
     pub(crate) fn new(ring: &KeyRing, lifetime: u64, server: &str) -> Self {
         let mut bytes = (server.len() as u64).to_le_bytes().to_vec();

@@ -171,6 +171,7 @@ impl Sessions {
     /// Answers DELETE: ends a session and cancels its requests.
     pub(super) async fn delete(
         &self,
+        server: &Server,
         connection: &RequestConnection,
         headers: &ProtocolHeaders<'_>,
     ) -> Result<Response<ResponseBody>, HttpError> {
@@ -192,6 +193,8 @@ impl Sessions {
         if let Some(store) = &self.event_store {
             store.forget(&store_key(&session.uid)).await;
         }
+        let age = self.ids.age(&session, unix_time());
+        server.telemetry().end_session(Some("tcp"), session.revision.as_str(), age);
         Ok(empty_response(StatusCode::NO_CONTENT))
     }
 

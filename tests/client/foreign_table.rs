@@ -279,10 +279,10 @@ async fn the_table_of_foreign_servers() {
             cells.push(cell(server, running.as_ref(), super::pinned(revision)).await);
         }
         let line = format!("| {} | {way} | {} |\n", server.name, cells.join(" | "));
-        print!("{line}");
+        eprint!("{line}");
         table.push_str(&line);
         assert!(!cells[0].starts_with("no such"), "{line}");
     }
-    println!("\n{table}");
+    eprintln!("\n{table}");
     assert!(!table.contains("FAILED"), "{table}");
 }

@@ -117,7 +117,7 @@ async fn tokens_of_oidc_provider_are_renewed_by_two_processes() {
         assert_eq!(line, "refreshed", "the authorization server complains");
         refreshed += 1;
     }
-    println!("{refreshed} renewals for 800 calls");
+    eprintln!("{refreshed} renewals for 800 calls");
     assert!(refreshed >= 2, "{refreshed}");
     let last = FileTokens::new(&file).load(&url).unwrap().unwrap();
     assert_ne!(first["refresh_token"], last["refresh_token"], "it rotates");

@@ -1,9 +1,17 @@
 //! What must not grow: tasks and calls of dropped requests, memory for replies that are refused. Small enough for every
 //! run; the ignored tests are the same at full size: `cargo test -p mcp-tests --test client -- --ignored soak`.
 
-use std::{process::Command, time::Duration};
+use std::{
+    process::Command,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
-use mcp_runtime::client::{Client, Error};
+use mcp_runtime::{
+    client::{Client, Error},
+    prelude::*,
+};
+use mcp_tests::support::HttpServer;
 use serde_json::json;
 
 use super::{until, within};
@@ -52,6 +60,48 @@ async fn drop_calls(total: usize) {
     assert_eq!(client.call("echo", json!({ "message": "on" })).await.unwrap().text(), "on");
 }
 
+/// How many calls of `linger` have begun, and how many have ended.
+static BEGUN: AtomicUsize = AtomicUsize::new(0);
+static ENDED: AtomicUsize = AtomicUsize::new(0);
+
+/// Waits until it is dropped
+#[mcp_tool]
+async fn linger() -> String {
+    struct Ended;
+    impl Drop for Ended {
+        fn drop(&mut self) {
+            ENDED.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    BEGUN.fetch_add(1, Ordering::SeqCst);
+    let _ended = Ended;
+    std::future::pending().await
+}
+
+/// The same over HTTP, where dropping a call closes its request: the server runs here as well.
+async fn drop_calls_over_http(total: usize) {
+    const AT_ONCE: usize = 25;
+    let server = HttpServer::start(mcp_runtime::server!().tool::<linger>()).await;
+    let client = within(Client::connect(format!("http://{}/mcp", server.address))).await.unwrap();
+    client.ping().await.unwrap();
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let (before, first) = (tasks(), ENDED.load(Ordering::SeqCst));
+    for batch in 1..=total / AT_ONCE {
+        let expected = first + batch * AT_ONCE;
+        let calls: Vec<_> =
+            (0..AT_ONCE).map(|_| tokio::spawn(client.call("linger", json!({})).into_future())).collect();
+        until(|| BEGUN.load(Ordering::SeqCst) == expected).await;
+        for call in calls {
+            call.abort();
+            assert!(call.await.unwrap_err().is_cancelled());
+        }
+        until(|| ENDED.load(Ordering::SeqCst) == expected).await;
+    }
+    // those of connections that are kept for the next request are a few, however many calls there were
+    until(|| tasks() <= before + 4).await;
+    assert!(client.ping().await.is_ok());
+}
+
 /// The peak of this process's memory, in KiB.
 #[cfg(target_os = "linux")]
 fn peak_memory() -> usize {
@@ -86,7 +136,14 @@ async fn dropped_calls_leave_nothing_here_and_there() {
 async fn soak_ten_thousand_dropped_calls_leave_nothing_here_and_there() {
     let start = std::time::Instant::now();
     drop_calls(10_000).await;
-    println!("10,000 dropped calls: {:?}", start.elapsed());
+    eprintln!("10,000 dropped calls: {:?}", start.elapsed());
+}
+
+// one test, since the counters are shared; the full size is asked for by the environment
+#[tokio::test]
+async fn dropped_calls_over_http_end_on_the_server() {
+    let total = std::env::var("MCP_TESTS_DROPPED").map_or(100, |total| total.parse().unwrap());
+    drop_calls_over_http(total).await;
 }
 
 #[cfg(target_os = "linux")]
@@ -94,7 +151,7 @@ async fn soak_ten_thousand_dropped_calls_leave_nothing_here_and_there() {
 #[ignore = "measures memory, so that nothing else may run in this process"]
 async fn soak_a_reply_of_100_mib_is_refused_without_memory_for_it() {
     let grown = refuse_replies(100 << 20).await;
-    println!("three replies of 100 MiB: the peak of memory grew by {grown} KiB");
+    eprintln!("three replies of 100 MiB: the peak of memory grew by {grown} KiB");
     assert!(grown < 8 << 10, "{grown} KiB");
 }
 

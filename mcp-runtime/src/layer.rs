@@ -38,6 +38,7 @@ use std::{fmt, future::Future, sync::Arc};
 
 use serde_json::{Map, Value};
 
+pub use crate::connection::ItemKind;
 use crate::{
     arguments::BoxFuture,
     context::{Context, PendingRequest},
@@ -117,18 +118,6 @@ impl fmt::Debug for PendingInput {
     }
 }
 
-/// The kind of an item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ItemKind {
-    /// `tools/call`
-    Tool,
-    /// `resources/read`
-    Resource,
-    /// `prompts/get`
-    Prompt,
-}
-
 /// A call on its way to its function. Clones are cheap, and are the same call.
 #[derive(Clone)]
 pub struct LayeredCall {
@@ -165,7 +154,8 @@ impl LayeredCall {
     pub fn method(&self) -> &'static str {
         match self.kind() {
             ItemKind::Tool => "tools/call",
-            ItemKind::Resource => "resources/read",
+            // skills are read like resources, and have no layers
+            ItemKind::Resource | ItemKind::Skill => "resources/read",
             ItemKind::Prompt => "prompts/get",
         }
     }

@@ -521,8 +521,6 @@ impl Authorizer {
     ) -> Result<TokenReply, Error> {
         let mut request = self.http.post(safe_url(endpoint)?).header("accept", "application/json");
         match (client.method.as_str(), &client.secret) {
-            // some servers issue a secret to clients that are registered without one
-            ("none", _) => form.push(("client_id", client.id.clone())),
             ("client_secret_post", Some(secret)) => {
                 form.extend([("client_id", client.id.clone()), ("client_secret", secret.clone())]);
             }

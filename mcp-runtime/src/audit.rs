@@ -118,7 +118,7 @@ impl Audit {
         self
     }
 
-    /// Writes the values of arguments too, but for those that are declared `#[mcp(secret)]` or with
+    /// Writes the values of arguments of items that exist, but for those that are declared `#[mcp(secret)]` or with
     /// [`ToolBuilder::secret`](crate::tool::ToolBuilder::secret).
     pub fn values(mut self) -> Self {
         self.values = true;

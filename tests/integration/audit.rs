@@ -325,4 +325,7 @@ async fn values_are_written_if_asked_for() {
     let server: TestServer = serve(builder().audit(lines.sink().values()));
     server.call("transfer", json!({ "account": "4711\n", "pin": "xyzzy" })).await.expect_ok();
     assert_eq!(lines.take(1).await[0]["arguments"], json!({ "account": "4711\n", "pin": "[secret]" }));
+    // which of them would be secret is not known
+    server.call("transfre", json!({ "account": "4711", "pin": "xyzzy" })).await.expect_code(-32602);
+    assert_eq!(lines.take(1).await[0]["arguments"], json!(["account", "pin"]));
 }

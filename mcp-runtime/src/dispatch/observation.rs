@@ -100,11 +100,8 @@ struct AuditedCall {
 }
 
 impl Server {
-    /// Answers one request, but not `subscriptions/listen`, and watches it if someone wants to know.
+    /// Answers one request, but not `subscriptions/listen`, and watches it.
     pub(super) fn observe(&self, request: Request<'_>) -> Response {
-        if !self.is_observed() {
-            return self.route(request).unwrap_or_else(Response::Ready);
-        }
         let observation = Observation::start(self, request);
         let response = {
             let _entered = observation.span.enter();
@@ -127,9 +124,6 @@ impl Server {
     /// # Errors
     /// The reply that refuses it.
     pub(super) fn observe_listen(&self, request: Request<'_>) -> Result<ListenStream, Reply> {
-        if !self.is_observed() {
-            return self.route_listen(request);
-        }
         let observation = Observation::start(self, request);
         let entered = observation.span.clone().entered();
         let opened = self.route_listen(request);
@@ -181,12 +175,6 @@ impl Server {
             duration: started.elapsed(),
         });
         (reply, handshake)
-    }
-
-    /// Whether requests are watched: the program's subscriber wants their spans, or they are counted or audited.
-    fn is_observed(&self) -> bool {
-        self.counts_or_audits()
-            || tracing::span_enabled!(target: "mcp_runtime::request", tracing::Level::INFO, "otel.kind")
     }
 }
 
@@ -282,7 +270,8 @@ impl Observation {
         let secrets = self.item.secrets();
         let json = request.params.arguments.map_or("{}", RawValue::get);
         let mut arguments = Vec::new();
-        if log.values {
+        // of an item that is not there, nothing says which arguments are secret
+        if log.values && !matches!(self.item, ObservedItem::Missing { .. }) {
             arguments = without_secrets(json, secrets).to_string().into_bytes();
         } else {
             let names: Map<String, Value> = serde_json::from_str(json).unwrap_or_default();

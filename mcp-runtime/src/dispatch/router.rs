@@ -12,7 +12,11 @@ use crate::server::{ListKind, Registry, Server};
 impl Server {
     /// Answers one request, but not `subscriptions/listen`.
     pub(super) fn answer(&self, request: Request<'_>) -> Response {
-        self.observe(request)
+        if self.is_observed() {
+            self.observe(request)
+        } else {
+            self.route(request).unwrap_or_else(Response::Ready)
+        }
     }
 
     /// Answers `subscriptions/listen`.
@@ -20,7 +24,13 @@ impl Server {
     /// # Errors
     /// The reply that refuses it.
     pub(super) fn answer_listen(&self, request: Request<'_>) -> Result<ListenStream, Reply> {
-        self.observe_listen(request)
+        if self.is_observed() { self.observe_listen(request) } else { self.route_listen(request) }
+    }
+
+    /// Whether requests are watched: the program's subscriber wants their spans, or they are counted or audited.
+    pub(super) fn is_observed(&self) -> bool {
+        self.counts_or_audits()
+            || tracing::span_enabled!(target: "mcp_runtime::request", tracing::Level::INFO, "otel.kind")
     }
 
     pub(super) fn route_listen(&self, request: Request<'_>) -> Result<ListenStream, Reply> {

@@ -10,7 +10,9 @@ mod rate;
 mod shares;
 mod usage;
 
-pub(crate) use call_limits::{CallLimits, CallerConcurrency, LimitReached, whole_seconds};
+#[cfg(feature = "http")]
+pub(crate) use call_limits::whole_seconds;
+pub(crate) use call_limits::{CallLimits, CallerConcurrency, LimitReached};
 pub(crate) use owned_table::{Full, OwnedEntry, OwnedTable};
 pub(crate) use owner::Owner;
 pub(crate) use rate::{Rate, RateLimiter};

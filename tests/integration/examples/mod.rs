@@ -13,3 +13,4 @@ mod repo;
 mod runner;
 mod service;
 mod state;
+mod tenants;

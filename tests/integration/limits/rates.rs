@@ -2,6 +2,7 @@
 
 use mcp_runtime::{
     Principal, Revision, Server, ServerBuilder,
+    auth::ApiKeys,
     prelude::*,
     prompt::{PromptCall, PromptDef},
     resource::{ResourceCall, ResourceDef},
@@ -304,4 +305,23 @@ fn what_is_not_a_rate_or_a_proxy_is_an_error_of_the_build() {
     let both = Server::builder("x", "1")
         .http(|http| http.trusted_proxies(["10.0.0.0/8"]).client_address(|_, peer| peer));
     assert!(build_error(both).contains("remove one of them"));
+}
+
+#[tokio::test]
+async fn guesses_of_a_token_count_for_their_address_and_for_no_caller() {
+    within(async {
+        let ada = Principal::new("https://example.com", "ada");
+        let builder = limited("5/1h").auth(ApiKeys::new([("0123456789abcdef", ada)]));
+        let server = HttpServer::start(builder).await;
+        let mut statuses = Vec::new();
+        for guess in 0..7 {
+            let token = format!("Bearer 0123456789abcde{guess}");
+            statuses
+                .push(from("192.0.2.1").header("Authorization", &token).send(server.address).await.status);
+        }
+        assert_eq!(statuses, [401, 401, 401, 401, 401, 429, 429]);
+        let hers = from("192.0.2.1").header("Authorization", "Bearer 0123456789abcdef");
+        assert_eq!(hers.send(server.address).await.status, 200, "the caller has a rate of its own");
+    })
+    .await;
 }

@@ -167,10 +167,10 @@ impl Server {
                  put a proxy with TLS in front, and write `.http(|http| http.behind_proxy())`",
             );
         }
-        if options.caller.is_none() && !options.trusts_all {
+        if !options.identifies_callers() && !options.trusts_all {
             warnings.push(
                 "serving other machines without knowing who calls: every client may call everything\n\
-                 identify callers with `.http(|http| http.caller(..))`, or write `.http(|http| http.trust_all_callers())`",
+                 identify callers with `.auth(..)` or `.http(|http| http.caller(..))`, or write `.http(|http| http.trust_all_callers())`",
             );
         }
         warnings

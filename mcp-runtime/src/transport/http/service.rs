@@ -181,7 +181,8 @@ impl HttpHandler {
             (_, &Method::OPTIONS) => Ok(()),
             (Route::Mcp | Route::HttpSse, _) => match endpoint.identify(connection).await {
                 Ok(()) => endpoint.count(connection),
-                refused => refused,
+                // guesses count towards the rate of their address
+                Err(refused) => Err(endpoint.count(connection).err().unwrap_or(refused)),
             },
             _ => Ok(()),
         };

@@ -7,6 +7,9 @@
 //! cargo test -p mcp-tests --test authorization -- --ignored --nocapture
 //! ```
 
+// the table of all pairs is what its test is run for
+#![allow(clippy::print_stdout)]
+
 mod clients;
 
 use std::time::Duration;

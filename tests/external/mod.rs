@@ -1,7 +1,6 @@
-//! External programs (SDKs, the conformance suite, authorization servers, a browser) and the examples as processes: installed once, killed
+//! External programs (SDKs, the conformance suite, a browser) and the examples as processes: installed once, killed
 //! when they are dropped, and skipped visibly where something is missing.
 
-pub mod authorization_server;
 pub mod browser;
 pub mod child;
 pub mod example;

@@ -173,11 +173,6 @@ impl HttpResponse {
         self.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str())
     }
 
-    /// Every header of that name.
-    pub fn headers(&self, name: &str) -> impl Iterator<Item = &str> {
-        self.headers.iter().filter(move |(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str())
-    }
-
     /// The id of the session that `initialize` created.
     #[track_caller]
     pub fn session(&self) -> String {

@@ -23,11 +23,7 @@ impl HttpServer {
 
     /// Serves a server that is already built.
     pub async fn of(server: &Server) -> Self {
-        Self::on(TcpListener::bind("127.0.0.1:0").await.expect("a port"), server).await
-    }
-
-    /// Serves it on a port that is open already, and whose number the server may know.
-    pub async fn on(listener: TcpListener, server: &Server) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let (stop, stopped) = oneshot::channel::<()>();
         let served = tokio::spawn(server.clone().serve_http_until(listener, async {

@@ -1,6 +1,6 @@
-"""The official Python SDK gets tokens, and a second scope when a call needs it.
+"""The official Python SDK, or FastMCP's client, gets tokens, and a second scope when a call needs it.
 
-usage: client.py SERVER PROVIDER CALLBACK
+usage: client.py SERVER PROVIDER CALLBACK [fastmcp]
 
 Prints the texts of three tools as JSON.
 """
@@ -51,16 +51,35 @@ class Memory:
         return AuthorizationCodeResult(code=query["code"], state=query.get("state"), iss=query.get("iss"))
 
 
-async def main(url, provider, callback):
-    memory = Memory(provider)
+def official(url, memory, callback):
     metadata = OAuthClientMetadata(client_name="python", redirect_uris=[callback])
     auth = OAuthClientProvider(url, metadata, memory, memory.visit, memory.came_back)
+    return Client(streamable_http_client(url, http_client=httpx2.AsyncClient(auth=auth, timeout=SECONDS)))
+
+
+def fastmcp(url, memory):
+    import fastmcp
+    from fastmcp.client.auth import OAuth
+
+    class Headless(OAuth):
+        """Opens no browser, and listens for no redirect."""
+
+        async def redirect_handler(self, authorization_url):
+            await memory.visit(authorization_url)
+
+        async def callback_handler(self):
+            return await memory.came_back()
+
+    return fastmcp.Client(url, auth=Headless())
+
+
+async def main(url, provider, callback, kind="official"):
+    memory = Memory(provider)
     with anyio.fail_after(SECONDS):
-        async with httpx2.AsyncClient(auth=auth, timeout=SECONDS) as http:
-            async with Client(streamable_http_client(url, http_client=http)) as client:
-                tools = ["whoami", "read_notes", "delete_notes"]
-                results = [await client.call_tool(name, {}) for name in tools]
+        async with official(url, memory, callback) if kind == "official" else fastmcp(url, memory) as client:
+            tools = ["whoami", "read_notes", "delete_notes"]
+            results = [await client.call_tool(name, {}) for name in tools]
     print(json.dumps([result.content[0].text for result in results]))
 
 
-anyio.run(main, *sys.argv[1:4])
+anyio.run(main, *sys.argv[1:5])

@@ -109,9 +109,33 @@ async fn every_client_gets_its_tokens_from_every_authorization_server() {
         }
     }
     for kind in [Kind::OidcJwt, Kind::OidcOpaque, Kind::Authlib] {
-        for client in [ForeignClient::TypeScript, ForeignClient::Python] {
+        for client in [ForeignClient::TypeScript, ForeignClient::Python, ForeignClient::FastMcp] {
             drive_foreign_client(kind, client).await;
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "installs a client"]
+async fn mcp_remote_gets_its_tokens_from_every_authorization_server() {
+    for kind in [Kind::OidcJwt, Kind::Authlib] {
+        let Some(provider) = Provider::start(kind, 600) else { return };
+        let protected = Protected::start(&provider).await;
+        let (browser, runtime) = (provider.address(), tokio::runtime::Handle::current());
+        let visit = move |url: &str| {
+            runtime.block_on(async {
+                let page = format!("/browse?url={}", percent_encode(url));
+                let sent_to = HttpRequest::new("GET").path(&page).send(browser).await;
+                let answer =
+                    sent_to.header("location").expect("a redirect").replacen("localhost", "127.0.0.1", 1);
+                let (host, path) = answer.trim_start_matches("http://").split_once('/').expect("a path");
+                let page = HttpRequest::new("GET").path(&format!("/{path}")).header("Connection", "close");
+                assert_eq!(page.send(host.parse().expect("an address")).await.status, 200);
+            });
+        };
+        let list = tokio::task::block_in_place(|| server::list_with_mcp_remote(&protected, &visit));
+        let Some(printed) = list else { return };
+        assert!(printed.contains("read_notes") && printed.contains("delete_notes"), "{kind:?}: {printed}");
     }
 }
 

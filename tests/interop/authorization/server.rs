@@ -5,6 +5,8 @@ use std::{
     io::{BufRead as _, BufReader},
     net::SocketAddr,
     process::{Command, Stdio},
+    sync::mpsc,
+    thread,
     time::Duration,
 };
 
@@ -160,6 +162,8 @@ impl Protected {
 pub(super) enum ForeignClient {
     TypeScript,
     Python,
+    /// `fastmcp` on PyPI.
+    FastMcp,
 }
 
 impl ForeignClient {
@@ -167,9 +171,14 @@ impl ForeignClient {
     pub(super) async fn drive(self, protected: &Protected, provider: &Provider) -> Value {
         let (interpreter, script) = match self {
             Self::TypeScript => npm_script("client.mjs").expect("it was installed for the provider"),
-            Self::Python => {
-                let path = manifest_dir().join("interop/python/requirements.txt");
-                let requirements = fs::read_to_string(path).expect("the packages");
+            Self::Python | Self::FastMcp => {
+                let list = if matches!(self, Self::Python) {
+                    "python/requirements.txt"
+                } else {
+                    "authorization/fastmcp.txt"
+                };
+                let requirements =
+                    fs::read_to_string(manifest_dir().join("interop").join(list)).expect("the packages");
                 match package::python(&requirements) {
                     Ok(python) => (python, manifest_dir().join("interop/authorization/client.py")),
                     Err(missing) => {
@@ -181,6 +190,9 @@ impl ForeignClient {
         };
         let mut command = Command::new(interpreter);
         command.arg(script).args([protected.url(), provider.url(), super::CALLBACK]);
+        if matches!(self, Self::FastMcp) {
+            command.arg("fastmcp");
+        }
         let printed = run(command).await;
         let last = printed.lines().last().unwrap_or_default();
         serde_json::from_str(last).unwrap_or_else(|error| panic!("{error} in the report:\n{printed}"))
@@ -219,4 +231,48 @@ pub(super) async fn scan(protected: &Protected, other: &Protected, provider: &Pr
     command.env("MCP_AUTHLAB_TOKEN", own).env("MCP_AUTHLAB_FOREIGN_TOKEN", foreign);
     let report = run(command).await;
     Some(serde_json::from_str(&report).unwrap_or_else(|error| panic!("{error} in the report:\n{report}")))
+}
+
+/// How long `mcp-remote` may print nothing.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// What `mcp-remote` on npm prints when it signs in and lists, by its client that does nothing else. It opens its user's
+/// browser, or prints the page to visit.
+pub(super) fn list_with_mcp_remote(protected: &Protected, visit: &dyn Fn(&str)) -> Option<String> {
+    let installed =
+        package::npm(&read("mcp_remote.json")).and_then(|dir| Ok((package::node(LEAST_NODE)?, dir)));
+    let (node, dir) = match installed {
+        Ok(installed) => installed,
+        Err(missing) => {
+            skip("mcp-remote signs in", &missing);
+            return None;
+        }
+    };
+    let tokens = dir.join(format!("tokens-{}", std::process::id()));
+    let mut command = Command::new(node);
+    command.arg(dir.join("node_modules/mcp-remote/dist/client.js")).arg(protected.url());
+    // no browser is found
+    command.env("PATH", dir.join("nothing")).env("MCP_REMOTE_CONFIG_DIR", &tokens);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut process = command.spawn().expect("an installed Node can be run");
+    let stderr = process.stderr.take().expect("a pipe");
+    let process = Guard(process);
+    let (sender, lines) = mpsc::channel();
+    thread::spawn(move || {
+        BufReader::new(stderr).lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+    });
+    let mut printed = String::new();
+    while let Ok(line) = lines.recv_timeout(SILENCE) {
+        if line.starts_with("http://") && line.contains("response_type=code") {
+            visit(line.trim());
+        }
+        printed.push_str(&line);
+        printed.push('\n');
+        if printed.contains("delete_notes") && printed.contains("read_notes") {
+            break;
+        }
+    }
+    drop(process);
+    let _ = fs::remove_dir_all(tokens);
+    Some(printed)
 }

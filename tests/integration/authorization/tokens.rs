@@ -1,6 +1,8 @@
 //! Which tokens are accepted. The functions of a server are never entered by the others.
 
-use mcp_tests::support::{HttpRequest, Issuer, TestKey, text_of, unix_now, unsigned, within};
+use std::time::Duration;
+
+use mcp_tests::support::{HttpConnection, HttpRequest, Issuer, TestKey, text_of, unix_now, unsigned, within};
 use serde_json::{Value, json};
 
 use super::{RESOURCE, bearing, call, challenge, oauth, serve};
@@ -28,6 +30,26 @@ async fn a_good_token_is_accepted_in_both_eras() {
         assert_eq!(stream.send(served.address).await.status, 401);
         assert_eq!(HttpRequest::new("DELETE").session(&session).send(served.address).await.status, 401);
         assert_eq!(HttpRequest::new("PUT").send(served.address).await.status, 401);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_client_whose_body_follows_its_head_receives_the_refusal_and_keeps_its_connection() {
+    within(async {
+        let issuer = Issuer::start().await;
+        let (served, _) = serve(oauth(&issuer)).await;
+        let mut connection = HttpConnection::open(served.address).await;
+        for _ in 0..2 {
+            let bytes = call("whoami").bytes();
+            let head = bytes.windows(4).position(|end| end == b"\r\n\r\n").expect("a head") + 4;
+            connection.write(&bytes[..head]).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            connection.write(&bytes[head..]).await;
+            assert_eq!(connection.response().await.status, 401);
+        }
+        connection.send(&bearing(call("whoami"), &issuer.token("ada", RESOURCE, ""))).await;
+        assert_eq!(connection.response().await.status, 200);
     })
     .await;
 }

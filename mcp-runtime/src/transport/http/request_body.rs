@@ -13,12 +13,16 @@ use hyper::body::{Body, Bytes};
 use super::{
     connection::RequestConnection,
     endpoint::{Endpoint, MessagePermit},
+    headers::ProtocolHeaders,
     http_error::HttpError,
 };
 use crate::admission::Permit;
 
 /// Bytes that are read of a refused body, so that its sender receives the response.
 const MAX_DISCARDED: usize = 8 << 20;
+
+/// Bytes that are read of the body of a request that is refused for its head.
+const MAX_REFUSED: usize = 64 << 10;
 
 /// Reads a complete body; `message` is the permit of the request.
 ///
@@ -156,23 +160,42 @@ impl<B: Body<Data = Bytes> + Unpin> PartialBody<'_, B> {
         }
     }
 
-    /// Reads and discards data for a second: closing a connection with unread data resets it, and the response is lost.
+    /// Discards what its sender is still sending.
     async fn discard(&mut self) {
-        let mut remaining = MAX_DISCARDED;
-        let read = poll_fn(|cx| {
-            loop {
-                match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
-                    Some(Ok(frame)) => {
-                        let size = frame.into_data().unwrap_or_default().len();
-                        remaining = remaining.saturating_sub(size);
-                        if remaining == 0 || self.body.is_end_stream() {
-                            return Poll::Ready(());
-                        }
-                    }
-                    None | Some(Err(_)) => return Poll::Ready(()),
-                }
-            }
-        });
-        let _timed_out = tokio::time::timeout(Duration::from_secs(1), read).await;
+        discard(&mut self.body, MAX_DISCARDED, Duration::from_secs(1)).await;
     }
+}
+
+/// Discards the rest of a request that is refused for its head, so that the sender, which may have sent only the head so
+/// far, receives the response and can use the connection again. A body that is longer, or too slow, ends the connection.
+#[cold]
+pub(super) async fn discard_refused<B>(mut body: B, headers: &ProtocolHeaders<'_>)
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    if !headers.expects_continue && body.size_hint().lower() <= MAX_REFUSED as u64 {
+        discard(&mut body, MAX_REFUSED, Duration::from_millis(500)).await;
+    }
+}
+
+/// Reads and discards data for some time: closing a connection with unread data resets it, and the response is lost.
+async fn discard<B>(body: &mut B, mut remaining: usize, time: Duration)
+where
+    B: Body<Data = Bytes> + Unpin,
+{
+    let read = poll_fn(|cx| {
+        loop {
+            match ready!(Pin::new(&mut *body).poll_frame(cx)) {
+                Some(Ok(frame)) => {
+                    let size = frame.into_data().unwrap_or_default().len();
+                    remaining = remaining.saturating_sub(size);
+                    if remaining == 0 || body.is_end_stream() {
+                        return Poll::Ready(());
+                    }
+                }
+                None | Some(Err(_)) => return Poll::Ready(()),
+            }
+        }
+    });
+    let _timed_out = tokio::time::timeout(time, read).await;
 }

@@ -27,7 +27,7 @@ use super::{
     health::Health,
     http_error::{HttpError, method_not_allowed},
     legacy::Legacy,
-    request_body::read_body,
+    request_body::{discard_refused, read_body},
     response_body::{DispatchReply, ResponseBody, empty_response, error_response},
 };
 use crate::{
@@ -188,7 +188,10 @@ impl HttpHandler {
         };
         let mut response = match (route, &parts.method) {
             (_, &Method::OPTIONS) => cors::preflight_response(&parts.headers, allow()),
-            _ if let Err(refused) = identified => refused.into(),
+            _ if let Err(refused) = identified => {
+                Box::pin(discard_refused(body, &headers)).await;
+                refused.into()
+            }
             #[cfg(feature = "auth")]
             (Route::ResourceMetadata, &Method::GET | &Method::HEAD) => self.resource_metadata(),
             (Route::Mcp, &Method::POST) => self.post(connection, &headers, body).await,
@@ -255,13 +258,17 @@ impl HttpHandler {
     {
         let endpoint = &*self.endpoint;
         let caller = connection.caller().cloned();
-        if !headers.is_json() {
-            return HttpError::unsupported_media_type().into();
-        }
         // before the body is read, which may take long
-        let mut permit = match endpoint.budgets.admit(connection) {
+        let admitted = match headers.is_json() {
+            true => endpoint.budgets.admit(connection),
+            false => Err(HttpError::unsupported_media_type()),
+        };
+        let mut permit = match admitted {
             Ok(permit) => permit,
-            Err(error) => return error.into(),
+            Err(error) => {
+                Box::pin(discard_refused(body, headers)).await;
+                return error.into();
+            }
         };
         let body = match read_body(body, endpoint, connection, headers.expects_continue, &mut permit).await {
             Ok(body) => body,

@@ -253,14 +253,21 @@ pub(super) fn list_with_mcp_remote(protected: &Protected, visit: &dyn Fn(&str)) 
     command.arg(dir.join("node_modules/mcp-remote/dist/client.js")).arg(protected.url());
     // no browser is found
     command.env("PATH", dir.join("nothing")).env("MCP_REMOTE_CONFIG_DIR", &tokens);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    // it stops at the end of its stdin
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut process = command.spawn().expect("an installed Node can be run");
-    let stderr = process.stderr.take().expect("a pipe");
-    let process = Guard(process);
     let (sender, lines) = mpsc::channel();
-    thread::spawn(move || {
-        BufReader::new(stderr).lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
-    });
+    let (stdout, stderr) = (process.stdout.take().expect("a pipe"), process.stderr.take().expect("a pipe"));
+    let read = |pipe: Box<dyn std::io::Read + Send>| {
+        let sender = sender.clone();
+        thread::spawn(move || {
+            BufReader::new(pipe).lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+        });
+    };
+    read(Box::new(stdout));
+    read(Box::new(stderr));
+    drop(sender);
+    let process = Guard(process);
     let mut printed = String::new();
     while let Ok(line) = lines.recv_timeout(SILENCE) {
         if line.starts_with("http://") && line.contains("response_type=code") {

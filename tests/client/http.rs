@@ -540,3 +540,23 @@ async fn until_closed(client: &Client) {
     })
     .await;
 }
+
+#[tokio::test]
+async fn the_standalone_stream_is_open_before_a_client_that_answers_requests_is_used() {
+    let opened = Arc::new(Mutex::new(Vec::new()));
+    let kept = opened.clone();
+    let (url, _) = serve(move |seen| {
+        legacy(seen, "s", || {
+            kept.lock().unwrap().push(seen.method.clone());
+            match seen.method {
+                Method::GET => response(200, &[("content-type", "text/event-stream")], ": open\n\n"),
+                _ => json_reply(seen, &text_result("x")),
+            }
+        })
+    })
+    .await;
+    let client = Client::builder().on_roots(|| async { Vec::new() });
+    let client = within(client.connect(url)).await.unwrap();
+    client.call("t", json!({})).await.unwrap();
+    assert_eq!(opened.lock().unwrap()[0], Method::GET);
+}

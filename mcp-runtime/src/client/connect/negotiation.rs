@@ -3,11 +3,11 @@
 //!
 //! See [backward compatibility](https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning#backward-compatibility-with-initialization-based-versions).
 
-use std::pin::pin;
+use std::{pin::pin, time::Duration};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::shared_client::{CallOptions, RememberedRevisions, SharedClient, params};
 use crate::{
@@ -26,6 +26,8 @@ use crate::{
     sync::Mutex,
 };
 
+/// How long a server may take to open its standalone stream before the client is used without.
+const STREAM_TIMEOUT: Duration = Duration::from_secs(2);
 /// Servers that are remembered.
 const MAX_REMEMBERED: usize = 256;
 
@@ -229,7 +231,11 @@ pub(in crate::client) async fn initialize(
     }
     link.notify(notification_text("notifications/initialized", &serde_json::Map::new())).await?;
     if let ServerLink::Http(link) = link {
-        link.listen();
+        let first_answer = link.listen();
+        // what a server asks for before the stream is open may be lost
+        if shared.inbox.handlers.answers_requests() {
+            let _answered = timeout(STREAM_TIMEOUT, first_answer).await;
+        }
     }
     let server = facts(&result.server_info, result.capabilities, result.instructions);
     Ok(Agreement { revision: agreed, server })

@@ -13,7 +13,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use reqwest::{Method, Response, Url, redirect::Policy};
 use rustls::{ClientConfig, pki_types::CertificateDer};
 use rustls_platform_verifier::Verifier;
-use tokio::time::{sleep, timeout};
+use tokio::{
+    sync::oneshot,
+    time::{sleep, timeout},
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -218,15 +221,18 @@ impl HttpLink {
         *self.0.legacy_revision.write() = None;
     }
 
-    /// Opens the standalone stream of a legacy server, and again whenever it ends, until the client is closed.
-    pub(in crate::client) fn listen(&self) {
+    /// Opens the standalone stream of a legacy server, and again whenever it ends, until the client is closed. What is
+    /// returned ends when the server has answered for the first time.
+    pub(in crate::client) fn listen(&self) -> oneshot::Receiver<()> {
         let shared = self.0.clone();
+        let (answered, first_answer) = oneshot::channel();
         tokio::spawn(async move {
             tokio::select! {
-                () = shared.standalone() => {}
+                () = shared.standalone(answered) => {}
                 () = shared.token.cancelled() => {}
             }
         });
+        first_answer
     }
 
     /// Ends the session.
@@ -482,13 +488,17 @@ impl HttpShared {
     }
 
     /// The stream on which a legacy server sends what belongs to no request.
-    async fn standalone(self: &Arc<Self>) {
+    async fn standalone(self: &Arc<Self>, answered: oneshot::Sender<()>) {
+        let mut answered = Some(answered);
         let mut parser = EventStreamParser::new(self.max_message);
         let mut pause = RECONNECT_DELAY;
         let session = self.session.read().clone();
         // a new session has a stream of its own
         while *self.session.read() == session {
-            match self.get(parser.last_id.as_deref()).await {
+            let response = self.get(parser.last_id.as_deref()).await;
+            // those who wait are notified by its end
+            drop(answered.take());
+            match response {
                 Ok(mut response)
                     if response.status().is_success() && is_type(&response, "text/event-stream") =>
                 {

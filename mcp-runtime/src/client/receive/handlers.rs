@@ -259,6 +259,11 @@ impl Handlers {
         }
     }
 
+    /// Whether the server may send requests.
+    pub(in crate::client) fn answers_requests(&self) -> bool {
+        self.elicit.is_some() || self.elicit_url.is_some() || self.sample.is_some() || self.roots.is_some()
+    }
+
     pub(in crate::client) fn notify_change(&self, event: ChangeEvent) {
         if let Some(listener) = &self.change {
             listener(event);

@@ -213,13 +213,13 @@ fn sign_in(user: String, #[mcp(secret, name = "pass_word")] password: String) ->
 async fn arguments_are_recorded_only_if_asked_for_and_never_those_that_are_secret() {
     let exported = Exported::capture();
     let arguments = json!({ "user": "ada", "pass_word": "xyzzy", "passWord": "xyzzy" });
-    serve(mcp_runtime::server!().tool::<sign_in>()).call("sign_in", arguments.clone()).await;
+    serve(mcp_runtime::server!().tool::<sign_in>()).call("sign_in", arguments.clone()).await.expect_ok();
     assert!(!format!("{:?}", exported.only()).contains("ada"));
     let at_run_time = ToolDef::builder("at_run_time").secret("pass_word").handler(|_: ToolCall| async { "" });
     let builder = mcp_runtime::server!().tool::<sign_in>().add(at_run_time).telemetry(|t| t.arguments());
     let server = serve(builder);
     for tool in ["sign_in", "at_run_time"] {
-        server.call(tool, arguments.clone()).await;
+        server.call(tool, arguments.clone()).await.expect_ok();
         let span = exported.only();
         let recorded: Value = serde_json::from_str(&attributes(&span)["gen_ai.tool.call.arguments"]).unwrap();
         assert_eq!(recorded, json!({ "user": "ada", "pass_word": "[secret]", "passWord": "[secret]" }));
@@ -291,7 +291,7 @@ async fn metrics_count_requests_and_made_up_names_create_no_series() {
         client.request(&format!("made/up/{n}"), json!({})).await.expect_code(-32601);
     }
     client.call("add", json!({ "a": 1, "b": 2 })).await.expect_ok();
-    client.call("add", json!({ "a": i64::MAX, "b": 2 })).await;
+    client.call("add", json!({ "a": i64::MAX, "b": 2 })).await.expect_failure("too large");
     client.prompt("greeting", json!({ "name": "Ada" })).await.expect_ok();
     let text = server.metrics().expect("they are collected");
     assert!(!text.contains("made"), "{text}");

@@ -92,7 +92,7 @@ async fn a_body_is_not_read_before_its_token_is_checked() {
     within(async {
         let issuer = Issuer::start().await;
         let (served, _) = serve(oauth(&issuer)).await;
-        let mut connection = mcp_tests::support::HttpConnection::open(served.address).await;
+        let mut connection = HttpConnection::open(served.address).await;
         // the body that is announced never comes
         let head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
                     Authorization: Bearer abc\r\nContent-Length: 1000\r\n\r\n";
@@ -187,14 +187,14 @@ async fn bad_tokens_are_refused_and_no_function_is_entered() {
 async fn a_token_that_expires_is_refused_though_it_was_accepted() {
     within(async {
         let issuer = Issuer::start().await;
-        let (served, _) = serve(oauth(&issuer).clock_skew(std::time::Duration::ZERO)).await;
+        let (served, _) = serve(oauth(&issuer).clock_skew(Duration::ZERO)).await;
         let mut claims = issuer.claims("ada", RESOURCE, "");
         claims["exp"] = json!(unix_now() + 2);
         let token = issuer.key().sign(&claims);
         let send = async || bearing(call("whoami"), &token).send(served.address).await.status;
         assert_eq!(send().await, 200);
         while unix_now() < claims["exp"].as_u64().unwrap() {
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
         assert_eq!(send().await, 401);
     })

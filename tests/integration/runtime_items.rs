@@ -100,7 +100,7 @@ async fn a_wrong_definition_at_run_time_is_an_error_that_names_the_item_and_chan
         items.add(prompt("", &[]));
     });
     let text = update.expect_err("two wrong items").to_string();
-    assert!(text.contains("`nothing` is not a URI") && text.contains("its name is empty"), "{text}");
+    assert!(text.contains("`nothing` has no scheme") && text.contains("its name is empty"), "{text}");
     assert_eq!(listed().await, before);
     // annotated items stay
     assert!(!handle.remove_tool("taken").unwrap());
@@ -114,7 +114,7 @@ fn a_wrong_definition_in_a_builder_is_a_build_error() {
     let error = build_error(builder);
     assert!(error.starts_with("the server cannot be built:\n"), "{error}");
     assert!(
-        error.contains("`nothing` is not a URI") && error.contains("two arguments are named `a`"),
+        error.contains("`nothing` has no scheme") && error.contains("two arguments are named `a`"),
         "{error}"
     );
     let builder = mcp_runtime::server!().add(prompt("p", &[])).add(resource("a://b", |r| r)).add(tool(|t| t));

@@ -11,6 +11,7 @@ use super::{
     Request,
     lifecycle::Handshake,
     response::{Refusal, Reply, Response, ResultBody},
+    router::wants_spans,
     subscriptions::ListenStream,
 };
 use crate::{
@@ -217,6 +218,9 @@ impl Observation {
     }
 
     fn make_span(&self, request: &Request<'_>, traceparent: Option<&str>) -> Span {
+        if !wants_spans() {
+            return Span::none();
+        }
         let (tool, prompt) = (self.item.tool(), self.item.prompt());
         let name = match tool.or(prompt) {
             Some(name) => Cow::Owned(format!("{} {name}", self.method)),

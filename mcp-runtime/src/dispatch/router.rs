@@ -9,6 +9,11 @@ use super::{
 };
 use crate::server::{ListKind, Registry, Server};
 
+/// Whether the program's subscriber wants the spans of requests.
+pub(super) fn wants_spans() -> bool {
+    tracing::span_enabled!(target: "mcp_runtime::request", tracing::Level::INFO, "otel.kind")
+}
+
 impl Server {
     /// Answers one request, but not `subscriptions/listen`.
     pub(super) fn answer(&self, request: Request<'_>) -> Response {
@@ -29,8 +34,7 @@ impl Server {
 
     /// Whether requests are watched: the program's subscriber wants their spans, or they are counted or audited.
     pub(super) fn is_observed(&self) -> bool {
-        self.counts_or_audits()
-            || tracing::span_enabled!(target: "mcp_runtime::request", tracing::Level::INFO, "otel.kind")
+        self.counts_or_audits() || wants_spans()
     }
 
     pub(super) fn route_listen(&self, request: Request<'_>) -> Result<ListenStream, Reply> {

@@ -59,6 +59,7 @@ fn authorization(scenario: &str, context: &Value) -> Result<OAuth, Box<dyn Error
             let oauth = OAuth::headless("http://localhost:3000/callback")
                 .name("conformance-client")
                 .client_metadata("https://conformance-test.local/client-metadata.json");
+            let oauth = if scenario.starts_with("dpop") { oauth.dpop() } else { oauth };
             let Some(issuer) = context["issuer"].as_str() else { return Ok(oauth) };
             oauth.registered(issuer, text("client_id"), Some(&text("client_secret")))
         }

@@ -12,7 +12,7 @@
 //! | `method`, `kind`, `item` | of a call: the method, `tool`, `resource` or `prompt`, and its wire name or URI |
 //! | `arguments` | the names of the arguments; with [`values`](Audit::values) an object, but for those that are secret |
 //! | `outcome` | `ok`, `tool_error`, `error`, `input_required`, `task`, `cancelled`, `refused` |
-//! | `reason` | why a call was refused: `unknown`, `hidden` (from this caller), `scopes` (that the caller lacks), `capability`, `state` (of an unfinished call), `busy` |
+//! | `reason` | why a call was refused: `unknown`, `hidden` (from this caller), `scopes` (that the caller lacks), `capability`, `state` (of an unfinished call), `busy`, `stopping` |
 //! | `code`, `status` | of a JSON-RPC error; of a refusal over HTTP |
 //! | `issuer`, `subject`, `address` | the caller, and its address, as far as they are known |
 //! | `request`, `trace` | the request's id as JSON text, and the trace that the request is part of |

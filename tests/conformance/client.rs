@@ -65,6 +65,8 @@ const OTHER_AUTHORIZATION: &[(&str, &str)] = &[
     ("auth/client-credentials-basic", ""),
     ("auth/enterprise-managed-authorization", ""),
     ("auth/wif-jwt-bearer", ""),
+    ("auth/dpop", ""),
+    ("auth/dpop-nonce", ""),
     ("auth/2025-03-26-oauth-metadata-backcompat", "2025-03-26"),
     ("auth/2025-03-26-oauth-endpoint-fallback", "2025-03-26"),
 ];

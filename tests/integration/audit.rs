@@ -9,7 +9,7 @@ use mcp_runtime::{
     testing::TestServer,
     tool::{ToolCall, ToolDef},
 };
-use mcp_tests::support::{HttpRequest, HttpServer, soon};
+use mcp_tests::support::{HttpRequest, HttpServer, LineConnection, call, soon};
 use serde_json::{Value, json};
 
 use crate::common::{build_error, serve};
@@ -193,6 +193,26 @@ async fn lines_name_the_caller_and_hidden_items_and_what_http_refused() {
         assert_eq!((&line["status"], &line["address"]), (&json!(status), &json!("127.0.0.1")), "{line}");
     }
     drop(http);
+}
+
+/// Never ends
+#[mcp_tool]
+async fn wait_for_ever() -> &'static str {
+    std::future::pending().await
+}
+
+#[tokio::test]
+async fn requests_that_a_busy_connection_refuses_have_lines() {
+    let lines = Lines::default();
+    let builder = mcp_runtime::server!().tool::<wait_for_ever>().audit(lines.sink());
+    let server = builder.limits(|limits| limits.max_in_flight(1).max_queued(0)).build().expect("a server");
+    let mut client = LineConnection::serve(&server, 1 << 16);
+    for id in 1..=2 {
+        client.send(&call(id, "wait_for_ever", &json!({}))).await;
+    }
+    assert_eq!(client.message().await["id"], 2);
+    let line = lines.take(1).await.remove(0);
+    assert_eq!(line, json!({ "event": "refused", "outcome": "refused", "reason": "busy" }));
 }
 
 #[tokio::test]

@@ -205,7 +205,7 @@ impl<'a> Call<'a> {
 
 /// How many bytes of arguments are repaired: a value of all of them is built, which costs dozens of times what reading them
 /// does. What a model writes is much shorter.
-const MAX_REPAIRED: usize = 256 << 10;
+const MAX_REPAIRED: usize = 1 << 20;
 
 /// The failure of a call for which no report can be written.
 fn invalid_arguments() -> Failure {

@@ -381,9 +381,19 @@ fn write_caller(line: &mut Object<'_>, caller: Option<&Principal>, address: Opti
     line.opt_str("address", address.map(|address| address.to_string()).as_deref());
 }
 
-#[cfg(feature = "http")]
 impl Server {
+    /// Records a request that was refused on a connection before its method was looked at; why is `busy` or `stopping`.
+    pub(crate) fn record_refused_message(&self, reason: &str, caller: Option<&Principal>) {
+        if let Some(log) = self.audit() {
+            log.write("refused", |line| {
+                line.str("outcome", "refused").str("reason", reason);
+                write_caller(line, caller, None);
+            });
+        }
+    }
+
     /// Records a request that was refused over HTTP before its method was looked at.
+    #[cfg(feature = "http")]
     pub(crate) fn record_refusal(&self, status: u16, caller: Option<&Principal>, address: Option<IpAddr>) {
         self.telemetry().refuse(status);
         if let Some(log) = self.audit() {

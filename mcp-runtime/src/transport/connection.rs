@@ -363,7 +363,7 @@ impl StreamConnection {
                     self.refuse(Some(id), &id_in_use(id), out);
                 }
             }
-            refused => self.refuse(Some(id), &refused.error(), out),
+            refused => self.refuse(Some(id), &self.scheduler.refuse(refused, context), out),
         }
     }
 
@@ -402,7 +402,8 @@ impl StreamConnection {
     /// Opens a subscription, which does not count as a call in flight.
     fn listen(&self, request: Request<'_>, out: &mut OutputBuffer) {
         if self.scheduler.is_stopping() {
-            return self.refuse(Some(request.id), &Admission::Stopping.error(), out);
+            let error = self.scheduler.refuse(Admission::Stopping, request.context);
+            return self.refuse(Some(request.id), &error, out);
         }
         match self.scheduler.server.start_listen(request, Some(self.scheduler.open_requests())) {
             Ok((subscription, registration)) => {
@@ -426,7 +427,7 @@ impl StreamConnection {
                     }
                     None
                 }
-                refused => Some(refused.error()),
+                refused => Some(self.scheduler.refuse(refused, &self.legacy)),
             },
         };
         let Some(error) = refusal else {
@@ -453,15 +454,6 @@ enum Admission {
     Queue,
     Busy,
     Stopping,
-}
-
-impl Admission {
-    fn error(self) -> ProtocolError {
-        ProtocolError::internal(match self {
-            Self::Stopping => "the server is stopping",
-            _ => "the server is busy\nsend the request again when others have been answered",
-        })
-    }
 }
 
 /// The requests of one connection: those that run, those that are queued, and how each of them ends.
@@ -557,6 +549,16 @@ impl RequestScheduler {
         self.table().stopping
     }
 
+    /// The error for a message that is not served, which is recorded.
+    fn refuse(&self, refused: Admission, context: &RequestContext) -> ProtocolError {
+        let (reason, text) = match refused {
+            Admission::Stopping => ("stopping", "the server is stopping"),
+            _ => ("busy", "the server is busy\nsend the request again when others have been answered"),
+        };
+        self.server.record_refused_message(reason, context.caller.as_deref());
+        ProtocolError::internal(text)
+    }
+
     /// Serves a notification; messages of which every request has been cancelled leave the queue.
     fn receive_notification(&self, message: &JsonRpcMessage<'_>) {
         if is_initialized(message) {
@@ -578,7 +580,7 @@ impl RequestScheduler {
             return self.server.start_request(request, Some(self.open_requests()), registrations);
         };
         let Some(permit) = permits.try_acquire(owner, 1) else {
-            return StartedRequest::Reply(Admission::Busy.error().into());
+            return StartedRequest::Reply(self.refuse(Admission::Busy, request.context).into());
         };
         match self.server.start_request(request, Some(self.open_requests()), registrations) {
             StartedRequest::Reply(reply) => StartedRequest::Reply(reply),

@@ -6,7 +6,10 @@ mod server;
 
 use std::time::Duration;
 
-use mcp_runtime::client::{Client, OAuth};
+use mcp_runtime::{
+    auth::Oauth,
+    client::{Client, OAuth},
+};
 use mcp_tests::support::HttpRequest;
 use serde_json::json;
 
@@ -83,6 +86,21 @@ async fn our_client_gets_its_tokens_from_oidc_provider() {
 #[tokio::test]
 async fn our_client_gets_its_tokens_from_authlib() {
     drive_own_client(Kind::Authlib, Registration::Dynamic).await;
+}
+
+#[tokio::test]
+async fn our_client_binds_its_tokens_to_a_key_where_the_server_requires_it() {
+    let Some(provider) = Provider::start(Kind::OidcJwt, 3) else { return };
+    let protected = Protected::start_with(&provider, Oauth::require_dpop).await;
+    let builder = Client::builder().oauth(oauth(&provider, Registration::Dynamic));
+    let client = builder.connect(protected.url()).await.expect("a connection");
+    for seconds in [0, 4] {
+        // until the token has expired
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        let result = client.call("read_notes", json!({})).await.expect("a result");
+        assert_eq!(result.ok().expect("a result").text(), "notes");
+    }
+    client.close().await;
 }
 
 #[tokio::test]

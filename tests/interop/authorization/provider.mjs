@@ -37,6 +37,7 @@ const provider = new Provider(issuer, {
   issueRefreshToken: (ctx, client) => client.grantTypeAllowed('refresh_token'),
   rotateRefreshToken: true,
   features: {
+    dPoP: { enabled: true },
     devInteractions: { enabled: false },
     registration: { enabled: true },
     introspection: { enabled: true },

@@ -132,6 +132,10 @@ pub(super) struct Protected {
 
 impl Protected {
     pub(super) async fn start(provider: &Provider) -> Self {
+        Self::start_with(provider, |oauth| oauth).await
+    }
+
+    pub(super) async fn start_with(provider: &Provider, options: impl FnOnce(Oauth) -> Oauth) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
         let oauth = Oauth::issuer(provider.url())
@@ -144,7 +148,7 @@ impl Protected {
             Kind::OidcOpaque => oauth.introspection("mcp", "s&cret"),
         };
         let builder = mcp_runtime::server!().tool::<whoami>().tool::<read_notes>().tool::<delete_notes>();
-        let server = builder.auth(oauth).build().expect("a server");
+        let server = builder.auth(options(oauth)).build().expect("a server");
         let (stop, stopped) = oneshot::channel::<()>();
         tokio::spawn(server.serve_http_until(listener, async {
             let _dropped = stopped.await;

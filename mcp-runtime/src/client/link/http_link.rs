@@ -345,12 +345,15 @@ impl HttpShared {
         loop {
             let again =
                 request.try_clone().ok_or_else(|| Error::invalid("the request cannot be repeated"))?;
+            let mut again = again.build().map_err(transport_error)?;
             let token = authorizer.token().await?;
-            let again = match &token {
-                Some(token) => again.bearer_auth(token),
-                None => again,
-            };
-            let response = again.send().await.map_err(transport_error)?;
+            if let Some(token) = &token {
+                token.authorize(&mut again)?;
+            }
+            let url = again.url().clone();
+            let response = self.http.execute(again).await.map_err(transport_error)?;
+            let proof_key = token.as_ref().and_then(|token| token.proof_key.as_ref());
+            let has_new_nonce = proof_key.is_some_and(|key| key.keep_nonce(&url, response.headers()));
             let challenge = response.headers().get(header::WWW_AUTHENTICATE);
             let challenge = Challenge::parse(challenge.and_then(|value| value.to_str().ok()));
             let needs_scopes = challenge.error.as_deref() == Some("insufficient_scope");
@@ -360,7 +363,10 @@ impl HttpShared {
                 return Ok(response);
             }
             attempts += 1;
-            authorizer.challenged(token.as_deref(), &challenge).await?;
+            if has_new_nonce && challenge.error.as_deref() == Some("use_dpop_nonce") {
+                continue;
+            }
+            authorizer.challenged(token.as_ref().map(|token| token.text.as_str()), &challenge).await?;
         }
     }
 

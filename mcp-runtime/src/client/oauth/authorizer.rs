@@ -7,7 +7,6 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use base64::{
@@ -15,7 +14,7 @@ use base64::{
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use reqwest::Url;
+use reqwest::{Method, Url, header::HeaderValue};
 use rustls::pki_types::CertificateDer;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -24,10 +23,12 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::{
     ClientSecret, EnterpriseIdp, FrontEnd, Grant, OAuth, TokenStore,
+    jwt::now,
     metadata::{
         ResourceMetadata, ServerMetadata, http_client, own_server_metadata, resource_metadata, safe_url,
         server_metadata,
     },
+    proof_key::{DPOP, ProofKey},
 };
 use crate::{client::Error, crypto::random_id};
 
@@ -48,6 +49,10 @@ struct KeptTokens {
     resource: String,
     token_endpoint: String,
     client: Option<KeptClient>,
+    /// The key that the tokens are bound to.
+    proof_key: Option<String>,
+    /// Whether the access token is bound to it.
+    is_bound: bool,
     /// Whether the store was asked.
     #[serde(skip)]
     is_loaded: bool,
@@ -71,9 +76,42 @@ impl KeptTokens {
 #[derive(Deserialize)]
 struct TokenReply {
     access_token: String,
+    token_type: Option<String>,
     refresh_token: Option<String>,
     expires_in: Option<f64>,
     scope: Option<String>,
+}
+
+/// An access token as it is sent.
+pub(in crate::client) struct AccessToken {
+    pub(in crate::client) text: String,
+    /// For a token that is bound to it.
+    pub(in crate::client) proof_key: Option<Arc<ProofKey>>,
+}
+
+impl AccessToken {
+    /// Authorizes a request, as a bearer or with a proof.
+    pub(in crate::client) fn authorize(&self, request: &mut reqwest::Request) -> Result<(), Error> {
+        let scheme = match &self.proof_key {
+            None => "Bearer",
+            Some(key) => {
+                let proof = key.proof(request.method(), request.url(), Some(&self.text))?;
+                request.headers_mut().insert(DPOP, header_value(&proof)?);
+                "DPoP"
+            }
+        };
+        let value = header_value(&format!("{scheme} {}", self.text))?;
+        request.headers_mut().insert(reqwest::header::AUTHORIZATION, value);
+        Ok(())
+    }
+}
+
+/// The value of a header that is not logged.
+fn header_value(text: &str) -> Result<HeaderValue, Error> {
+    let value = HeaderValue::from_str(text);
+    let mut value = value.map_err(|_| Error::invalid("the access token cannot be sent in a header"))?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 /// A challenge of the server: `WWW-Authenticate`.
@@ -114,6 +152,8 @@ pub(in crate::client) struct Authorizer {
     http: reqwest::Client,
     /// One flight.
     kept: Arc<Mutex<KeptTokens>>,
+    /// The key of `kept`, with its text.
+    proof_key: crate::sync::Mutex<Option<(String, Arc<ProofKey>)>>,
     /// Counts authorizations, after each of which the user may be another one.
     authorizations: AtomicU64,
 }
@@ -136,19 +176,35 @@ impl Authorizer {
             server,
             http: http_client(roots)?,
             kept: Arc::default(),
+            proof_key: crate::sync::Mutex::default(),
             authorizations: AtomicU64::new(0),
         })
     }
 
     /// The token to send; one that is about to end is renewed first. `None`: the server has not been asked yet.
-    pub(in crate::client) async fn token(self: &Arc<Self>) -> Result<Option<String>, Error> {
+    pub(in crate::client) async fn token(self: &Arc<Self>) -> Result<Option<AccessToken>, Error> {
         let mut kept = self.kept().await?;
-        if kept.valid_token().is_none() && kept.refresh_token.is_some() {
+        let mut token = kept.valid_token().map(str::to_owned);
+        if token.is_none() && kept.refresh_token.is_some() {
             kept = self.refresh(kept).await?;
             // one that ends at once is worth an attempt
-            return Ok(kept.access_token.clone());
+            token.clone_from(&kept.access_token);
         }
-        Ok(kept.valid_token().map(str::to_owned))
+        let Some(text) = token else { return Ok(None) };
+        let proof_key = if kept.is_bound { self.proof_key(kept.proof_key.as_deref())? } else { None };
+        Ok(Some(AccessToken { text, proof_key }))
+    }
+
+    /// The key of this text.
+    fn proof_key(&self, text: Option<&str>) -> Result<Option<Arc<ProofKey>>, Error> {
+        let Some(text) = text else { return Ok(None) };
+        let mut known = self.proof_key.lock();
+        if let Some((_, key)) = known.as_ref().filter(|(known, _)| known == text) {
+            return Ok(Some(key.clone()));
+        }
+        let key = Arc::new(ProofKey::parse(text)?);
+        *known = Some((text.to_owned(), key.clone()));
+        Ok(Some(key))
     }
 
     /// Gets another token than the one that the server refused.
@@ -262,7 +318,8 @@ impl Authorizer {
             ("refresh_token", refresh_token),
             ("resource", kept.resource.clone()),
         ];
-        match self.post_token(&kept.token_endpoint, form, &client, &kept.issuer).await {
+        let proof_key = self.proof_key(kept.proof_key.as_deref())?;
+        match self.post_token(&kept.token_endpoint, form, &client, &kept.issuer, proof_key.as_deref()).await {
             Ok(reply) => {
                 accept(kept, reply);
                 self.keep(kept).await
@@ -315,7 +372,18 @@ impl Authorizer {
                 form.extend([("grant_type", JWT_BEARER.to_owned()), ("assertion", assertion)]);
             }
         }
-        let reply = self.post_token(&server.token_endpoint, form, &client, &server.issuer).await?;
+        let offers_binding = server.dpop_signing_alg_values_supported.as_deref().unwrap_or_default();
+        let binds = (self.oauth.binds_tokens
+            || resource.is_some_and(|r| r.dpop_bound_access_tokens_required))
+            && offers_binding.iter().any(|algorithm| algorithm == "ES256");
+        match &kept.proof_key {
+            None if binds => kept.proof_key = Some(ProofKey::generate()?),
+            Some(_) if !binds => kept.proof_key = None,
+            _ => {}
+        }
+        let proof_key = self.proof_key(kept.proof_key.as_deref())?;
+        let endpoint = &server.token_endpoint;
+        let reply = self.post_token(endpoint, form, &client, &server.issuer, proof_key.as_deref()).await?;
         kept.issuer.clone_from(&server.issuer);
         kept.resource = resource_id;
         kept.token_endpoint.clone_from(&server.token_endpoint);
@@ -508,7 +576,7 @@ impl Authorizer {
             form.push(("scope", scopes.join(" ")));
         }
         let client = KeptClient { id: idp.client_id.clone(), secret: None, method: "none".to_owned() };
-        Ok(self.post_token(&idp.token_endpoint, form, &client, issuer).await?.access_token)
+        Ok(self.post_token(&idp.token_endpoint, form, &client, issuer, None).await?.access_token)
     }
 
     /// Asks a token endpoint.
@@ -518,8 +586,10 @@ impl Authorizer {
         mut form: Vec<(&'static str, String)>,
         client: &KeptClient,
         issuer: &str,
+        proof_key: Option<&ProofKey>,
     ) -> Result<TokenReply, Error> {
-        let mut request = self.http.post(safe_url(endpoint)?).header("accept", "application/json");
+        let url = safe_url(endpoint)?;
+        let mut request = self.http.post(url.clone()).header("accept", "application/json");
         match (client.method.as_str(), &client.secret) {
             ("client_secret_post", Some(secret)) => {
                 form.extend([("client_id", client.id.clone()), ("client_secret", secret.clone())]);
@@ -548,9 +618,23 @@ impl Authorizer {
             .collect::<Vec<_>>()
             .join("&");
         let request = request.header("content-type", "application/x-www-form-urlencoded").body(body);
-        let response = request.send().await.map_err(|error| Error::not_connected(error.without_url()))?;
-        let status = response.status();
-        let text = response.text().await.map_err(|error| Error::not_connected(error.without_url()))?;
+        let request = request.build().map_err(|error| Error::not_connected(error.without_url()))?;
+        let mut is_repeated = false;
+        let (status, text) = loop {
+            let mut again =
+                request.try_clone().ok_or_else(|| Error::invalid("the request cannot be repeated"))?;
+            if let Some(key) = proof_key {
+                again.headers_mut().insert(DPOP, header_value(&key.proof(&Method::POST, &url, None)?)?);
+            }
+            let response = self.http.execute(again).await;
+            let response = response.map_err(|error| Error::not_connected(error.without_url()))?;
+            let status = response.status();
+            let has_new_nonce = proof_key.is_some_and(|key| key.keep_nonce(&url, response.headers()));
+            let text = response.text().await.map_err(|error| Error::not_connected(error.without_url()))?;
+            if !status.is_client_error() || !has_new_nonce || std::mem::replace(&mut is_repeated, true) {
+                break (status, text);
+            }
+        };
         if status.is_client_error() {
             return Err(Error::Unauthorized { challenge: Some(refusal("no token", &text).to_string()) });
         }
@@ -565,14 +649,15 @@ impl Authorizer {
             return Err(Error::invalid("the client has no private key"));
         };
         let issued = now();
-        key.sign(&json!({
+        let claims = json!({
             "iss": client.id,
             "sub": client.id,
             "aud": issuer,
             "iat": issued,
             "exp": issued + 300,
             "jti": random()?,
-        }))
+        });
+        key.sign(&json!({ "alg": "ES256", "typ": "JWT" }), &claims)
     }
 }
 
@@ -586,6 +671,8 @@ struct AuthorizationCode {
 /// Takes over what a token endpoint has sent.
 fn accept(kept: &mut KeptTokens, reply: TokenReply) {
     kept.access_token = Some(reply.access_token);
+    let token_type = reply.token_type.as_deref().unwrap_or_default();
+    kept.is_bound = kept.proof_key.is_some() && token_type.eq_ignore_ascii_case("dpop");
     kept.renew_at = reply.expires_in.map(|seconds| {
         let lifetime = seconds.clamp(0.0, 1e9) as u64;
         now() + lifetime - LEEWAY.min(lifetime / 2)
@@ -628,10 +715,6 @@ fn encode(text: &str) -> String {
 
 fn random() -> Result<String, Error> {
     random_id().map_err(|_| Error::invalid("the operating system provides no randomness"))
-}
-
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs()
 }
 
 fn store_error(error: &io::Error) -> Error {

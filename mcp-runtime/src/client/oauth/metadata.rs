@@ -17,6 +17,9 @@ pub(super) struct ResourceMetadata {
     #[serde(default)]
     pub(super) authorization_servers: Vec<String>,
     pub(super) scopes_supported: Option<Vec<String>>,
+    /// Tokens must be bound to a key of the client (RFC 9449).
+    #[serde(default)]
+    pub(super) dpop_bound_access_tokens_required: bool,
 }
 
 /// RFC 8414, or OpenID Connect Discovery.
@@ -30,6 +33,8 @@ pub(super) struct ServerMetadata {
     pub(super) scopes_supported: Option<Vec<String>>,
     pub(super) code_challenge_methods_supported: Option<Vec<String>>,
     pub(super) token_endpoint_auth_methods_supported: Option<Vec<String>>,
+    /// Present if it binds tokens to keys (RFC 9449).
+    pub(super) dpop_signing_alg_values_supported: Option<Vec<String>>,
     #[serde(default)]
     pub(super) client_id_metadata_document_supported: bool,
     #[serde(default)]
@@ -159,6 +164,7 @@ pub(super) async fn own_server_metadata(http: &reqwest::Client, url: &Url) -> Re
         scopes_supported: None,
         code_challenge_methods_supported: None,
         token_endpoint_auth_methods_supported: None,
+        dpop_signing_alg_values_supported: None,
         client_id_metadata_document_supported: false,
         authorization_response_iss_parameter_supported: false,
         is_published: false,

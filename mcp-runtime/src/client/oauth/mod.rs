@@ -12,6 +12,7 @@ mod jwt;
 mod keyring_tokens;
 mod loopback_listener;
 mod metadata;
+mod proof_key;
 mod token_store;
 
 use std::{fmt, future::Future, path::PathBuf, sync::Arc};
@@ -34,6 +35,8 @@ pub struct OAuth {
     name: String,
     redirect_uri: String,
     scopes: Vec<String>,
+    /// Whether tokens are bound to a key wherever the authorization server does that.
+    binds_tokens: bool,
     store: Arc<dyn TokenStore>,
 }
 
@@ -98,6 +101,7 @@ impl OAuth {
             name: env!("CARGO_PKG_NAME").to_owned(),
             redirect_uri: "http://127.0.0.1/callback".to_owned(),
             scopes: Vec::new(),
+            binds_tokens: false,
             store: Arc::new(MemoryTokens::default()),
         }
     }
@@ -228,6 +232,14 @@ impl OAuth {
     /// Asks for these scopes; by default for those that the server names.
     pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.scopes = scopes.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Binds tokens to a key of this client if the authorization server can
+    /// ([DPoP, RFC 9449](https://www.rfc-editor.org/rfc/rfc9449)), so that they are of no use to a thief. Without it they are
+    /// bound only where the server requires that. The key is kept with the tokens.
+    pub fn dpop(mut self) -> Self {
+        self.binds_tokens = true;
         self
     }
 

@@ -194,14 +194,7 @@ fn build_client(reach: Reach) -> Result<reqwest::Client, String> {
 
 /// The error and its causes, without the URL, which may contain credentials.
 fn describe(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(&error);
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
+    crate::invoke::error_chain(&error.without_url())
 }
 
 fn shortened(text: &str) -> String {

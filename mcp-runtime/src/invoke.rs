@@ -178,7 +178,7 @@ fn map_error_code(error: ProtocolError, context: ErrorContext<'_>, revision: Rev
 }
 
 /// An error and its causes in one line.
-fn error_chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -626,14 +626,7 @@ pub(in crate::client) fn is_loopback(url: &Url) -> bool {
 
 /// The error of a request that got no response, without the URL, which may contain credentials.
 fn transport_error(error: reqwest::Error) -> Error {
-    let error = error.without_url();
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(&error);
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    Error::NotConnected { reason: text }
+    Error::NotConnected { reason: crate::invoke::error_chain(&error.without_url()) }
 }
 
 /// A header's value: as it is if it is visible ASCII, else UTF-8 as `=?base64?…?=`.

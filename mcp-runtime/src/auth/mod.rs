@@ -8,37 +8,11 @@
 //! See [authorization](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization).
 
 #[cfg(feature = "auth")]
-mod api_keys;
-#[cfg(feature = "auth")]
-mod authenticator;
-#[cfg(feature = "auth")]
-mod compact_jwt;
-#[cfg(feature = "auth")]
-mod dpop;
-#[cfg(feature = "auth")]
-mod introspection;
-#[cfg(feature = "auth")]
-mod jwks;
-#[cfg(feature = "auth")]
-mod oauth;
-#[cfg(feature = "auth")]
-mod token_cache;
-#[cfg(feature = "auth")]
-mod token_claims;
-#[cfg(feature = "auth")]
-mod verifier;
+mod callers;
 
 #[cfg(feature = "auth")]
-pub use api_keys::ApiKeys;
+pub use callers::{ApiKeys, Authentication, Denied, Oauth, SigningAlgorithm, Verifier};
 #[cfg(feature = "auth")]
-pub use authenticator::Authentication;
-#[cfg(feature = "auth")]
-pub(crate) use authenticator::{Authenticator, RefusedCaller, Verification};
-#[cfg(feature = "auth")]
-pub use compact_jwt::SigningAlgorithm;
-#[cfg(feature = "auth")]
-pub use oauth::Oauth;
-#[cfg(feature = "auth")]
-pub use verifier::{Denied, Verifier};
+pub(crate) use callers::{Authenticator, RefusedCaller, Verification};
 
 pub use crate::arguments::Claims;

@@ -1,6 +1,10 @@
 //! Who calls: the subject that an issuer vouches for, and what is known of its authentication.
 
-use std::{fmt, sync::Arc, time::SystemTime};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+    time::SystemTime,
+};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Map, Value};
@@ -43,7 +47,21 @@ pub struct Principal {
     actor: Option<Arc<Value>>,
     confirmation_key: Option<String>,
     pub(crate) expires: Option<SystemTime>,
+    digest: PrincipalDigest,
 }
+
+/// The digest of a principal's issuer and subject, which do not change: made once, since limits need it for each request.
+#[derive(Clone, Default)]
+struct PrincipalDigest(OnceLock<Arc<str>>);
+
+/// Whether it has been made says nothing about the principal.
+impl PartialEq for PrincipalDigest {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for PrincipalDigest {}
 
 impl Principal {
     /// A principal without scopes. The subject is unique within the issuer.
@@ -57,6 +75,7 @@ impl Principal {
             actor: None,
             confirmation_key: None,
             expires: None,
+            digest: PrincipalDigest::default(),
         }
     }
 
@@ -182,8 +201,11 @@ impl fmt::Debug for Principal {
 
 /// A digest that identifies a caller; `None` without an authenticated caller.
 pub(crate) fn principal_digest(caller: Option<&Principal>) -> Option<Arc<str>> {
-    let Principal { issuer, subject, .. } = caller?;
-    let length = (issuer.len() as u64).to_le_bytes();
-    let digest = Sha256::new().chain_update(length).chain_update(issuer).chain_update(subject).finalize();
-    Some(URL_SAFE_NO_PAD.encode(digest).into())
+    let Principal { issuer, subject, digest: PrincipalDigest(made), .. } = caller?;
+    let digest = made.get_or_init(|| {
+        let length = (issuer.len() as u64).to_le_bytes();
+        let digest = Sha256::new().chain_update(length).chain_update(issuer).chain_update(subject).finalize();
+        URL_SAFE_NO_PAD.encode(digest).into()
+    });
+    Some(digest.clone())
 }

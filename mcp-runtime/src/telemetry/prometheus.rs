@@ -2,13 +2,14 @@
 //! that come after the first [`MAX_SERIES`] share one.
 
 use std::{
-    collections::HashSet,
+    collections::HashMap,
     hash::{BuildHasher as _, RandomState},
     time::Duration,
 };
 
 use prometheus::{
-    HistogramOpts, HistogramVec, IntCounterVec, IntGauge, Opts, Registry, TextEncoder, core::Collector,
+    Histogram, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, Opts, Registry, TextEncoder,
+    core::Collector,
 };
 
 use super::{BUCKETS, OTHER, RequestEnd};
@@ -24,8 +25,8 @@ pub(super) struct PrometheusMetrics {
     sessions: HistogramVec,
     active: IntGauge,
     refused: IntCounterVec,
-    /// Digests of the labels of `operations`.
-    series: RwLock<HashSet<u64>>,
+    /// Those of `operations` that have series of their own, by the digests of their labels.
+    series: RwLock<HashMap<u64, Histogram>>,
     hasher: RandomState,
 }
 
@@ -90,15 +91,14 @@ impl PrometheusMetrics {
         let transport = request.transport.unwrap_or_default();
         let (tool, prompt) = (request.tool.unwrap_or_default(), request.prompt.unwrap_or_default());
         let error = request.error.unwrap_or_default();
+        let seconds = request.duration.as_secs_f64();
         let labels = [method, tool, prompt, error, revision, transport];
-        let labels = if self.has_series(&labels) {
-            labels
-        } else {
-            let bounded = |label: &'static str, is_set: bool| if is_set { label } else { "" };
-            let (tool, prompt) = (bounded(OTHER, !tool.is_empty()), bounded(OTHER, !prompt.is_empty()));
-            [method, tool, prompt, bounded(OTHER, !error.is_empty()), revision, transport]
-        };
-        self.operations.with_label_values(&labels).observe(request.duration.as_secs_f64());
+        if self.observe(&labels, seconds) {
+            return;
+        }
+        let bounded = |label: &str| if label.is_empty() { "" } else { OTHER };
+        let labels = [method, bounded(tool), bounded(prompt), bounded(error), revision, transport];
+        self.operations.with_label_values(&labels).observe(seconds);
     }
 
     pub(super) fn end_session(&self, transport: Option<&str>, revision: &str, lasted: Duration) {
@@ -110,14 +110,20 @@ impl PrometheusMetrics {
         self.refused.with_label_values(&[status.to_string()]).inc();
     }
 
-    /// Whether these labels have a series of their own, now at the latest.
-    fn has_series(&self, labels: &[&str; 6]) -> bool {
+    /// Adds a duration to the series of these labels; `false` if there are too many to make one.
+    fn observe(&self, labels: &[&str; 6], seconds: f64) -> bool {
         let digest = self.hasher.hash_one(labels);
-        if self.series.read().contains(&digest) {
+        if let Some(histogram) = self.series.read().get(&digest) {
+            histogram.observe(seconds);
             return true;
         }
         let mut series = self.series.write();
-        series.len() < MAX_SERIES && series.insert(digest) || series.contains(&digest)
+        if series.len() >= MAX_SERIES && !series.contains_key(&digest) {
+            return false;
+        }
+        let histogram = series.entry(digest).or_insert_with(|| self.operations.with_label_values(labels));
+        histogram.observe(seconds);
+        true
     }
 
     pub(super) fn to_text(&self) -> String {

@@ -1,33 +1,61 @@
-//! What was found out about tokens, until they expire: by the digest of a token, which cannot be turned back into it.
-//! The table is bounded, and one principal has a share of it; what does not fit is verified each time.
+//! What was found out about tokens, until they expire: by a keyed digest of a token, so that the tokens themselves are not
+//! in memory. The table is bounded, and one principal has a share of it; what does not fit is verified each time.
 
 use std::{
+    fmt,
+    hash::{BuildHasher as _, Hasher as _, RandomState},
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
-use ring::digest::{SHA256, digest as hash};
-
 use crate::{
     admission::{OwnedEntry, OwnedTable, Owner, Quota},
     connection::{Principal, principal_digest},
+    crypto::random_bytes,
     sync::Mutex,
 };
 
-/// A digest of a token.
-pub(super) type TokenDigest = [u8; 32];
+/// A digest of a token: 128 bits, which mean something in this process only.
+pub(super) type TokenDigest = [u64; 2];
 
-/// The digest of a token: SHA-256 by `ring`, since it runs for each request, and `sha2` is several times slower on
-/// processors without instructions for it.
-pub(super) fn digest(token: &str) -> TokenDigest {
-    let mut digest = [0; 32];
-    digest.copy_from_slice(hash(&SHA256, token.as_bytes()).as_ref());
-    digest
+/// Makes digests with random keys. It runs for each request, so it is not SHA-256, which takes longer than all the rest
+/// of a call. A keyed hash suffices: nobody is shown a digest, so to find a token with the digest of another one has to
+/// guess 128 bits.
+struct TokenHasher([(RandomState, [u8; 32]); 2]);
+
+impl TokenHasher {
+    /// # Errors
+    /// The operating system provides no randomness.
+    fn new() -> Result<Self, String> {
+        let random =
+            || random_bytes().map_err(|e| format!("the operating system provides no randomness: {e}"));
+        // the keys of two states of one thread differ in one bit or two: the secrets make them independent
+        Ok(Self([(RandomState::new(), random()?), (RandomState::new(), random()?)]))
+    }
+
+    fn digest(&self, token: &str) -> TokenDigest {
+        let Self([first, second]) = self;
+        [first, second].map(|(state, secret)| {
+            let mut hasher = state.build_hasher();
+            hasher.write(secret);
+            hasher.write(token.as_bytes());
+            hasher.finish()
+        })
+    }
+}
+
+impl fmt::Debug for TokenHasher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TokenHasher(..)")
+    }
 }
 
 /// The verdicts on tokens that were accepted.
 #[derive(Debug)]
-pub(super) struct TokenCache(Mutex<CachedTokens>);
+pub(super) struct TokenCache {
+    hasher: TokenHasher,
+    cached: Mutex<CachedTokens>,
+}
 
 #[derive(Debug)]
 struct CachedTokens {
@@ -48,8 +76,16 @@ fn empty(entries: usize) -> TokenTable {
 }
 
 impl TokenCache {
-    pub(super) fn new(entries: usize) -> Self {
-        Self(Mutex::new(CachedTokens { table: empty(entries), generation: 0, entries }))
+    /// # Errors
+    /// The operating system provides no randomness.
+    pub(super) fn new(entries: usize) -> Result<Self, String> {
+        let cached = Mutex::new(CachedTokens { table: empty(entries), generation: 0, entries });
+        Ok(Self { hasher: TokenHasher::new()?, cached })
+    }
+
+    /// What a token is kept by.
+    pub(super) fn digest(&self, token: &str) -> TokenDigest {
+        self.hasher.digest(token)
     }
 
     /// Who bears a token, if it was accepted before, with keys that have not changed since.
@@ -59,7 +95,7 @@ impl TokenCache {
         generation: u64,
         now: SystemTime,
     ) -> Option<Arc<Principal>> {
-        let cached = self.0.lock();
+        let cached = self.cached.lock();
         if cached.generation != generation {
             return None;
         }
@@ -80,7 +116,7 @@ impl TokenCache {
         let Some(owner) = principal_digest(Some(principal)).map(Owner::principal) else { return };
         let latest = now + at_most;
         let expires = principal.expires().map_or(latest, |expires| expires.min(latest));
-        let mut cached = self.0.lock();
+        let mut cached = self.cached.lock();
         if cached.generation != generation {
             // what was verified with keys that are not used any more is verified again
             (cached.table, cached.generation) = (empty(cached.entries), generation);
@@ -93,7 +129,7 @@ impl TokenCache {
 
     /// Forgets every token.
     pub(super) fn clear(&self) {
-        let mut cached = self.0.lock();
+        let mut cached = self.cached.lock();
         cached.table = empty(cached.entries);
     }
 }
@@ -104,7 +140,8 @@ mod tests {
 
     #[test]
     fn a_verdict_is_kept_until_the_token_expires_or_the_keys_change() {
-        let cache = TokenCache::new(100);
+        let cache = TokenCache::new(100).unwrap();
+        let digest = |token: &str| cache.digest(token);
         let at = |seconds: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
         let ada = Arc::new(Principal::new("i", "ada").with_expiry(at(100)));
         cache.put(digest("a"), &ada, 1, at(0), Duration::from_secs(1000));
@@ -120,7 +157,8 @@ mod tests {
 
     #[test]
     fn one_principal_has_a_share_of_the_cache() {
-        let cache = TokenCache::new(100);
+        let cache = TokenCache::new(100).unwrap();
+        let digest = |token: &str| cache.digest(token);
         let now = SystemTime::UNIX_EPOCH;
         let (ada, bob) = (Arc::new(Principal::new("i", "ada")), Arc::new(Principal::new("i", "bob")));
         for n in 0..50 {
@@ -129,5 +167,19 @@ mod tests {
         cache.put(digest("bob"), &bob, 0, now, Duration::from_secs(1));
         let kept = (0..50).filter(|n| cache.get(&digest(&format!("ada {n}")), 0, now).is_some()).count();
         assert!(kept == 5 && cache.get(&digest("bob"), 0, now).is_some(), "{kept}");
+    }
+
+    #[test]
+    fn the_digest_of_a_token_depends_on_all_of_it_and_on_the_process() {
+        let (hasher, other) = (TokenHasher::new().unwrap(), TokenHasher::new().unwrap());
+        let token = "a".repeat(1000);
+        let digest = hasher.digest(&token);
+        assert!(digest == hasher.digest(&token) && digest != other.digest(&token) && digest[0] != digest[1]);
+        for at in 0..token.len() {
+            let mut changed = token.clone();
+            changed.replace_range(at..=at, "b");
+            let changed = hasher.digest(&changed);
+            assert!(changed[0] != digest[0] && changed[1] != digest[1], "character {at}");
+        }
     }
 }

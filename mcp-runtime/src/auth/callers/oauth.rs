@@ -15,7 +15,7 @@ use super::{
     dpop::ProofChecker,
     introspection::{IntrospectionConfig, Introspector},
     jwks::{IssuerEndpoint, KeySource, KeyTimes},
-    token_cache::{TokenCache, TokenDigest, digest},
+    token_cache::{TokenCache, TokenDigest},
     token_claims::{Binding, ExpectedClaims, TokenClaims},
     verifier::{CustomVerifier, Denied, Method, PresentedToken, Verdict, Verifier},
 };
@@ -345,7 +345,7 @@ impl Oauth {
         Ok(OauthMethod {
             tokens,
             expected: ExpectedClaims { issuer: self.issuer, audiences, skew: self.skew },
-            cache: TokenCache::new(self.cached_tokens),
+            cache: TokenCache::new(self.cached_tokens).map_err(|problem| vec![problem])?,
             required_scopes: self.required_scopes,
             proofs,
             dpop: self.dpop,
@@ -511,7 +511,7 @@ impl Method for OauthMethod {
                 }
             }
             TokenKind::Opaque { introspector, cached } => {
-                let digest = digest(token.text);
+                let digest = self.cache.digest(token.text);
                 if let Some(principal) = self.cache.get(&digest, 0, SystemTime::now()) {
                     return self.admit(principal, token, request);
                 }
@@ -523,7 +523,7 @@ impl Method for OauthMethod {
                 }))
             }
             TokenKind::Jwt { keys, algorithms, types } => {
-                let (digest, generation) = (digest(token.text), keys.generation());
+                let (digest, generation) = (self.cache.digest(token.text), keys.generation());
                 if let Some(generation) = generation
                     && let Some(principal) = self.cache.get(&digest, generation, SystemTime::now())
                 {

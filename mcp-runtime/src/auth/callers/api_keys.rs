@@ -8,11 +8,9 @@ use std::{
 };
 
 use http::request::Parts;
+use ring::digest::{SHA256, digest as hash};
 
-use super::{
-    token_cache::{TokenDigest, digest},
-    verifier::{Denied, Method, PresentedToken, Verdict},
-};
+use super::verifier::{Denied, Method, PresentedToken, Verdict};
 use crate::{connection::Principal, sync::RwLock};
 
 /// The issuer of callers with API keys.
@@ -40,7 +38,16 @@ pub struct ApiKeys {
     known: Result<Arc<RwLock<KnownKeys>>, String>,
 }
 
-type KnownKeys = HashMap<TokenDigest, Arc<Principal>>;
+type KnownKeys = HashMap<KeyDigest, Arc<Principal>>;
+
+/// SHA-256 of a key, as lists may have it instead of the key.
+type KeyDigest = [u8; 32];
+
+fn digest(key: &str) -> KeyDigest {
+    let mut digest = [0; 32];
+    digest.copy_from_slice(hash(&SHA256, key.as_bytes()).as_ref());
+    digest
+}
 
 /// Where the keys are.
 #[derive(Clone)]
@@ -98,7 +105,7 @@ fn parse(text: &str) -> Result<KnownKeys, String> {
     if known.is_empty() { Err("the list contains no API key".into()) } else { Ok(known) }
 }
 
-fn parse_digest(hex: &str) -> Option<TokenDigest> {
+fn parse_digest(hex: &str) -> Option<KeyDigest> {
     let mut bytes = [0; 32];
     if hex.len() != 64 || !hex.is_ascii() {
         return None;

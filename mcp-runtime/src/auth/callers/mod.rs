@@ -1,0 +1,19 @@
+//! How callers are authenticated.
+
+mod api_keys;
+mod authenticator;
+mod compact_jwt;
+mod dpop;
+mod introspection;
+mod jwks;
+mod oauth;
+mod token_cache;
+mod token_claims;
+mod verifier;
+
+pub use api_keys::ApiKeys;
+pub use authenticator::Authentication;
+pub(crate) use authenticator::{Authenticator, RefusedCaller, Verification};
+pub use compact_jwt::SigningAlgorithm;
+pub use oauth::Oauth;
+pub use verifier::{Denied, Verifier};

@@ -144,6 +144,17 @@ async fn run(scenario: &str, context: &Value, client: &Client) -> Outcome {
             let schema = tool.ok_or("the tool is not listed")?.input_schema().clone();
             client.call("json_schema_echo", json!({ "schema": schema })).await?.ok()?;
         }
+        "sep-2640-client-no-prefetch" => {
+            client.skills().await?;
+        }
+        scenario if scenario.starts_with("sep-2640-client-verify-") => {
+            for skill in client.skills().await? {
+                client.load_skill(&skill).await?;
+                for file in skill.files().unwrap_or_default() {
+                    client.read_skill_file(&skill, file.uri).await?;
+                }
+            }
+        }
         // the calls lead to challenges
         scenario if scenario.starts_with("auth/") => {
             client.tools().await?;

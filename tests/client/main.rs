@@ -11,6 +11,7 @@ mod oauth;
 mod oidc_provider;
 mod processes;
 mod programs;
+mod skills;
 mod soak;
 mod tls;
 mod typed;

@@ -96,6 +96,21 @@ impl Suite {
         verdicts
     }
 
+    /// The client scenarios with their revisions; an extension's has none.
+    pub(crate) fn client_scenarios(&self) -> Vec<(String, String)> {
+        let printed = self.finish(&["list", "--client"], &[]).or_panic("listing the scenarios");
+        let mut scenarios = Vec::new();
+        for line in printed.lines() {
+            let Some(entry) = line.trim_start().strip_prefix("- ") else { continue };
+            let (name, revisions) = entry.split_once(" [").expect("an entry names its revisions");
+            for revision in revisions.trim_end_matches(']').split(',') {
+                let revision = if revision == "extension" { "" } else { revision };
+                scenarios.push((name.to_owned(), revision.to_owned()));
+            }
+        }
+        scenarios
+    }
+
     /// Runs a client scenario; the results are in `out`.
     pub(crate) fn run_client(&self, client: &Path, scenario: &str, version: &str, out: &Path) -> Finished {
         let place = out.to_str().expect("the target folder's path is text");

@@ -41,6 +41,8 @@ pub(crate) use self::link::child_process::manage_main;
 pub use self::oauth::KeyringTokens;
 #[cfg(feature = "client-oauth")]
 pub use self::oauth::{FileTokens, MemoryTokens, OAuth, TokenStore};
+#[cfg(all(feature = "client", feature = "skills"))]
+pub use self::requests::verified_skills::{SkillFileInfo, SkillInfo};
 #[cfg(feature = "client")]
 pub use self::{
     connect::{

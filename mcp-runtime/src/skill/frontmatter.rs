@@ -75,6 +75,12 @@ pub(super) fn read(manifest: &str, name: &str) -> Result<Frontmatter, Fault> {
     Ok(Frontmatter { description, all })
 }
 
+/// The members of the frontmatter of a `SKILL.md`, whatever they are.
+#[cfg(feature = "client")]
+pub(crate) fn parse_frontmatter(manifest: &str) -> Result<Map<String, Value>, String> {
+    block(manifest).and_then(parse).map_err(|fault| fault.text)
+}
+
 /// The text between the two lines `---`.
 fn block(manifest: &str) -> Result<&str, Fault> {
     // editors write a byte order mark, and hosts skip it as well

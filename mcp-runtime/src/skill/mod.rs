@@ -13,6 +13,8 @@ use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf, sync::Arc};
 pub(crate) use catalog::{SkillCatalog, SkillResource, directory_entries, write_skill};
 #[cfg(feature = "skills")]
 use directory::read_skills;
+#[cfg(all(feature = "skills", feature = "client"))]
+pub(crate) use frontmatter::parse_frontmatter;
 use serde_json::{Map, Value};
 
 use crate::{

@@ -16,6 +16,8 @@ pub(crate) enum ListedKind {
     Resources,
     Templates,
     Prompts,
+    #[cfg(all(feature = "client", feature = "skills"))]
+    Skills,
 }
 
 impl ListedKind {
@@ -28,6 +30,8 @@ impl ListedKind {
             Self::Resources => "resources/list",
             Self::Templates => "resources/templates/list",
             Self::Prompts => "prompts/list",
+            #[cfg(all(feature = "client", feature = "skills"))]
+            Self::Skills => "skills/list",
         }
     }
 
@@ -38,16 +42,20 @@ impl ListedKind {
             Self::Resources => "resources",
             Self::Templates => "resourceTemplates",
             Self::Prompts => "prompts",
+            #[cfg(all(feature = "client", feature = "skills"))]
+            Self::Skills => "skills",
         }
     }
 
-    /// The capability of servers that have the list.
+    /// The capability, or the extension, of servers that have the list.
     #[cfg(any(feature = "cli", feature = "client"))]
     pub(crate) const fn capability(self) -> &'static str {
         match self {
             Self::Tools => "tools",
             Self::Resources | Self::Templates => "resources",
             Self::Prompts => "prompts",
+            #[cfg(all(feature = "client", feature = "skills"))]
+            Self::Skills => crate::protocol::SKILLS_EXTENSION,
         }
     }
 }

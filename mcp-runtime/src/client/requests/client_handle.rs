@@ -83,7 +83,7 @@ impl Client {
         &self.0.shared
     }
 
-    fn request<T, F, Fut>(&self, send: F) -> PendingCall<T>
+    pub(super) fn request<T, F, Fut>(&self, send: F) -> PendingCall<T>
     where
         F: FnOnce(Arc<SharedClient>, CallOptions, bool) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, Error>> + Send + 'static,
@@ -177,7 +177,7 @@ impl Client {
         self.list(ListedKind::Prompts, PromptInfo::new)
     }
 
-    fn list<T: Send + 'static>(
+    pub(super) fn list<T: Send + 'static>(
         &self,
         kind: ListedKind,
         parse: fn(Value) -> Option<T>,

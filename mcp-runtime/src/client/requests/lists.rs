@@ -21,9 +21,9 @@ const MAX_CALLERS: usize = 16;
 #[derive(Default)]
 pub(in crate::client) struct ListCaches {
     /// By caller, since a server may show each its own; the last used is the last. One flight for each list.
-    slots: [tokio::sync::Mutex<Vec<KeptList>>; 4],
+    slots: [tokio::sync::Mutex<Vec<KeptList>>; 5],
     /// Count the changes that the server has reported.
-    epochs: [AtomicU64; 4],
+    epochs: [AtomicU64; 5],
 }
 
 struct KeptList {
@@ -42,6 +42,9 @@ impl ListCaches {
             Stale::Resources => {
                 self.next_epoch(ListedKind::Resources);
                 self.next_epoch(ListedKind::Templates);
+                // their files are resources
+                #[cfg(feature = "skills")]
+                self.next_epoch(ListedKind::Skills);
             }
             Stale::Resource(_) => {}
         }
@@ -140,9 +143,11 @@ fn reports_changes(connection: &Connection, kind: ListedKind) -> bool {
     declared == Some(&json!(true)) && can_hear
 }
 
-/// Checks that the server declares a capability.
+/// Checks that the server declares a capability or an extension.
 pub(in crate::client) fn require(connection: &Connection, capability: &str) -> Result<(), Error> {
-    match connection.server.capabilities.get(capability) {
+    let capabilities = &connection.server.capabilities;
+    let extension = || capabilities.get("extensions")?.get(capability);
+    match capabilities.get(capability).or_else(extension) {
         Some(Value::Object(_)) => Ok(()),
         _ => Err(Error::unsupported(format!("`{capability}`"))),
     }

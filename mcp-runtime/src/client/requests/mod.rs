@@ -12,3 +12,5 @@ pub(super) mod rounds;
 pub(super) mod task_handle;
 pub(super) mod typed_item;
 mod uri_expansion;
+#[cfg(feature = "skills")]
+pub(super) mod verified_skills;

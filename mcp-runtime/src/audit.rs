@@ -8,10 +8,12 @@
 //!
 //! | member | value |
 //! |---|---|
-//! | `event` | `call`; `refused`, which no item got to see; `dropped`, in place of lines that the sink was too slow for |
+//! | `event` | `call`; `task`, a call that went on as a task and has ended; `refused`, which no item got to see; `dropped`, in place of lines that the sink was too slow for |
 //! | `method`, `kind`, `item` | of a call: the method, `tool`, `resource` or `prompt`, and its wire name or URI |
 //! | `arguments` | the names of the arguments; with [`values`](Audit::values) an object, but for those that are secret |
 //! | `outcome` | `ok`, `tool_error`, `error`, `input_required`, `task`, `cancelled`, `refused` |
+//! | `outcome` of a task | `completed`, `tool_error`, `failed`, `cancelled`, `expired` (no client asked for it in time) |
+//! | `task` | the id of the task; its first eight characters if it belongs to no principal, since who has the id may see it |
 //! | `reason` | why a call was refused: `unknown`, `hidden` (from this caller), `scopes` (that the caller lacks), `capability`, `state` (of an unfinished call), `busy`, `stopping` |
 //! | `code`, `status` | of a JSON-RPC error; of a refusal over HTTP |
 //! | `issuer`, `subject`, `address` | the caller, and its address, as far as they are known |

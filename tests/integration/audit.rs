@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex, mpsc};
 
 use mcp_runtime::{
-    Principal, ServerBuilder,
+    Principal, ProtocolError, ServerBuilder,
     audit::Audit,
+    auth::{Denied, Oauth, Verifier},
     prelude::*,
     testing::TestServer,
     tool::{ToolCall, ToolDef},
@@ -193,6 +194,121 @@ async fn lines_name_the_caller_and_hidden_items_and_what_http_refused() {
         assert_eq!((&line["status"], &line["address"]), (&json!(status), &json!("127.0.0.1")), "{line}");
     }
     drop(http);
+}
+
+/// Knows the token of one caller, and cannot decide about another.
+struct Sessions;
+
+impl Verifier for Sessions {
+    async fn verify(&self, token: &str, _: &axum::http::request::Parts) -> Result<Principal, Denied> {
+        match token {
+            "xyzzy-good" => Ok(Principal::new("https://id.example.com", "ada")),
+            "xyzzy-later" => Err(Denied::unavailable("xyzzy-later cannot be looked up")),
+            _ => Err(Denied::invalid_token("the token is unknown")),
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_authentication_and_rates_refuse_is_a_line_without_the_token() {
+    let lines = Lines::default();
+    let oauth = Oauth::issuer("https://id.example.com").resource("https://mcp.example.com/mcp");
+    let builder = builder()
+        .tool::<shut_down>()
+        .auth(oauth.scopes(["admin"]).verifier(Sessions))
+        .limits(|limits| limits.rate("4/1h"))
+        .audit(lines.sink().values());
+    let http = HttpServer::start(builder).await;
+    let call = |token: &str, tool: &str| {
+        let request = HttpRequest::modern(1, "tools/call", json!({ "name": tool, "arguments": {} }));
+        if token.is_empty() { request } else { request.header("authorization", &format!("Bearer {token}")) }
+    };
+    let ada = json!("ada");
+    for (status, token, subject) in
+        [(401, "", &Value::Null), (401, "xyzzy-bad", &Value::Null), (503, "xyzzy-later", &Value::Null)]
+    {
+        assert_eq!(call(token, "shut_down").send(http.address).await.status, status);
+        let line = lines.take(1).await.remove(0);
+        assert_eq!((&line["event"], &line["status"]), (&json!("refused"), &json!(status)), "{line}");
+        assert_eq!((&line["subject"], &line["address"]), (subject, &json!("127.0.0.1")), "{line}");
+        assert!(!line.to_string().contains("xyzzy"), "{line}");
+    }
+    // the operation is known here
+    for _ in 0..4 {
+        assert_eq!(call("xyzzy-good", "shut_down").send(http.address).await.status, 403);
+        let line = lines.take(1).await.remove(0);
+        assert_eq!((&line["event"], &line["reason"]), (&json!("call"), &json!("scopes")), "{line}");
+        assert_eq!((&line["item"], &line["subject"]), (&json!("shut_down"), &ada), "{line}");
+    }
+    assert_eq!(call("xyzzy-good", "shut_down").send(http.address).await.status, 429);
+    let line = lines.take(1).await.remove(0);
+    assert_eq!((&line["status"], &line["subject"]), (&json!(429), &ada), "{line}");
+    drop(http);
+}
+
+/// Ends as it is told
+#[mcp_tool(task)]
+async fn job(how: String) -> Result<String, ToolError> {
+    match how.as_str() {
+        "well" => Ok(how),
+        "badly" => Err("out of paper".into()),
+        "wrong" => Err(ProtocolError::new(1001, "out of ink").into()),
+        _ => std::future::pending().await,
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_a_task_is_a_line_that_names_the_task() {
+    let lines = Lines::default();
+    let server = mcp_runtime::server!().tool::<job>().audit(lines.sink()).build().expect("a server");
+    let tasks = || json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    let anonymous = TestServer::of(&server).answering(tasks(), |_, _| Err("none".to_owned()));
+    let ada = TestServer::of(&server)
+        .caller(Principal::new("https://id.example.com", "ada"))
+        .answering(tasks(), |_, _| Err("none".to_owned()));
+    let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let start = async |client: &TestServer, how: &str| {
+        let params = json!({ "name": "job", "arguments": { "how": how }, "_meta": { "traceparent": trace } });
+        let reply = client.request("tools/call", params).await;
+        reply.value()["taskId"].as_str().expect("a task").to_owned()
+    };
+    for (how, outcome, code) in [
+        ("well", "completed", Value::Null),
+        ("badly", "tool_error", Value::Null),
+        ("wrong", "failed", json!(1001)),
+        ("never", "cancelled", Value::Null),
+    ] {
+        let id = start(&ada, how).await;
+        if how == "never" {
+            ada.request("tasks/cancel", json!({ "taskId": id })).await.expect_ok();
+        }
+        let [mut created, mut ended] = <[Value; 2]>::try_from(lines.take(2).await).unwrap();
+        if created["event"] == "task" {
+            (created, ended) = (ended, created);
+        }
+        assert_eq!((&created["outcome"], &created["task"]), (&json!("task"), &json!(id)), "{created}");
+        assert!(ended.as_object_mut().unwrap().remove("ms").is_some_and(|ms| ms.is_number()), "{ended}");
+        let mut expected = json!({
+            "event": "task", "kind": "tool", "item": "job", "task": id, "outcome": outcome,
+            "issuer": "https://id.example.com", "subject": "ada", "trace": "0af7651916cd43dd8448eb211c80319c",
+        });
+        if !code.is_null() {
+            expected["code"] = code;
+        }
+        assert_eq!(ended, expected);
+    }
+    // who has the id of a task without an owner may see its result
+    let id = start(&anonymous, "well").await;
+    for line in lines.take(2).await {
+        assert_eq!(line["task"], id[..8], "{line}");
+    }
+    // a server that stops ends its tasks
+    start(&anonymous, "never").await;
+    lines.take(1).await;
+    let mut http = HttpServer::of(&server).await;
+    http.stop();
+    http.stopped().await;
+    assert_eq!(lines.take(1).await[0]["outcome"], "cancelled");
 }
 
 /// Never ends

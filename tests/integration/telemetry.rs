@@ -203,6 +203,76 @@ async fn a_span_continues_the_trace_of_its_client_and_those_of_functions_continu
     assert!(!exported.only().parent_span_is_remote);
 }
 
+/// A subscriber that only prints.
+#[derive(Clone, Default)]
+struct Printed(std::sync::Arc<std::sync::Mutex<String>>);
+
+impl std::io::Write for Printed {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().push_str(&String::from_utf8_lossy(bytes));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn subscribers_that_export_nothing_see_the_trace_of_a_client_as_fields() {
+    let printed = Printed::default();
+    let writer = printed.clone();
+    let _other = tracing::Dispatch::new(tracing_subscriber::registry());
+    let subscriber = tracing_subscriber::fmt()
+        .with_span_events(tracing_subscriber::fmt::format::FmtSpan::CLOSE)
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _subscribed = tracing::subscriber::set_default(subscriber);
+    let server = serve(builder());
+    for (meta, traced) in
+        [(json!({ "traceparent": TRACEPARENT }), true), (json!({ "traceparent": "00-zz" }), false)]
+    {
+        printed.0.lock().unwrap().clear();
+        let params = json!({ "name": "add", "arguments": { "a": 1, "b": 2 }, "_meta": meta });
+        server.request("tools/call", params).await.expect_text("3");
+        let text = printed.0.lock().unwrap().clone();
+        assert!(text.contains("mcp.server.request"), "{text}");
+        for field in
+            [r#"trace_id="0af7651916cd43dd8448eb211c80319c""#, r#"parent_span_id="b7ad6b7169203331""#]
+        {
+            assert_eq!(text.contains(field), traced, "{text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_a_task_is_a_span_in_the_trace_of_its_request() {
+    let exported = Exported::capture();
+    let fail = ToolDef::builder("fail")
+        .task(mcp_runtime::tool::TaskMode::Capable)
+        .handler(|_: ToolCall| async { Err::<String, _>(ToolError::new("out of paper")) });
+    let server = serve(builder().add(fail).telemetry(|telemetry| telemetry.metrics()));
+    for (tool, outcome, error) in [("job", "completed", None), ("fail", "tool_error", Some("tool_error"))] {
+        server.call_task(tool, json!({})).await;
+        let spans = || exported.exporter.get_finished_spans().unwrap();
+        let name = format!("task {tool}");
+        assert!(soon(|| spans().iter().any(|span| span.name == name)).await, "{:?}", spans());
+        let spans = spans();
+        let find = |name: &str| spans.iter().find(|span| span.name == name).expect("a span");
+        let (request, task) = (find(&format!("tools/call {tool}")), find(&name));
+        assert_eq!(task.parent_span_id, request.span_context.span_id());
+        assert!(request.end_time <= task.end_time, "the request does not last as long as its task");
+        assert_eq!(task.span_kind, SpanKind::Internal);
+        let (request, task) = (attributes(request), attributes(task));
+        assert_eq!(task["mcp.task.outcome"], outcome);
+        assert_eq!(task.get("error.type").map(String::as_str), error);
+        assert_eq!(task["gen_ai.tool.name"], tool);
+        assert!(task["mcp.task.id"] == request["mcp.task.id"] && task["mcp.task.id"].len() == 8, "{task:?}");
+        exported.exporter.reset();
+    }
+}
+
 /// Signs in
 #[mcp_tool]
 fn sign_in(user: String, #[mcp(secret, name = "pass_word")] password: String) -> String {
@@ -330,6 +400,26 @@ async fn metrics_have_the_duration_of_connections_and_refusals() {
     let refused = samples(&text(), "mcp_server_refused_requests_total");
     assert_eq!(refused[r#"{http_response_status_code="403"}"#], "1");
     drop(http);
+}
+
+#[tokio::test]
+async fn sessions_that_their_clients_leave_have_a_duration_when_the_server_ends() {
+    let server = builder().telemetry(|telemetry| telemetry.metrics()).build().unwrap();
+    let mut http = HttpServer::of(&server).await;
+    let session = HttpRequest::initialize("2025-11-25").send(http.address).await.session();
+    HttpRequest::initialize("2025-06-18").send(http.address).await.session();
+    HttpRequest::initialize("2025-06-18").send(http.address).await.session();
+    let ended = HttpRequest::new("DELETE").session(&session).header("mcp-protocol-version", "2025-11-25");
+    assert_eq!(ended.send(http.address).await.status, 204);
+    let durations = || samples(&server.metrics().unwrap(), "mcp_server_session_duration_seconds_count");
+    assert_eq!(durations().len(), 1, "{:?}", durations());
+    http.stop();
+    http.stopped().await;
+    let count = |revision: &str| {
+        let labels = format!(r#"{{mcp_protocol_version="{revision}",network_transport="tcp"}}"#);
+        durations().remove(&labels)
+    };
+    assert_eq!((count("2025-11-25").as_deref(), count("2025-06-18").as_deref()), (Some("1"), Some("2")));
 }
 
 async fn get(address: SocketAddr, path: &str) -> mcp_tests::support::HttpResponse {

@@ -45,12 +45,17 @@ impl<K: Clone + Eq + Hash + Ord, V, T: Copy + Ord> OwnedTable<K, V, T> {
 
     /// Removes what has expired.
     pub(crate) fn expire(&mut self, now: T) {
-        while let Some((expires, key)) = self.by_expiry.first()
-            && *expires <= now
-        {
-            let key = key.clone();
-            self.remove(&key);
+        while self.pop_expired(now).is_some() {}
+    }
+
+    /// Removes one of the entries that have expired, if there is one.
+    pub(crate) fn pop_expired(&mut self, now: T) -> Option<V> {
+        let (expires, key) = self.by_expiry.first()?;
+        if *expires > now {
+            return None;
         }
+        let key = key.clone();
+        self.remove(&key)
     }
 
     /// Adds an entry, or replaces the one of that key.

@@ -158,7 +158,11 @@ impl ItemCall for LayeredItem {
             ToolInterruption::Input(input) => {
                 server.input_required(&self.function.binding(), running.context(), input).into()
             }
-            ToolInterruption::Task => Response::Pending(server.continue_as_task(self, revision, running)),
+            ToolInterruption::Task => {
+                let function = self.function.clone();
+                let tool = function.item_name();
+                Response::Pending(server.continue_as_task(self, tool, revision, running))
+            }
         }
     }
 }

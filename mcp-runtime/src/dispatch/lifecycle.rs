@@ -5,6 +5,7 @@ use super::{
     response::{CacheHints, Reply, ResultBody},
 };
 use crate::{
+    admission::Owner,
     connection::ClientData,
     jsonrpc::{Object, Params, ProtocolError, decode_string, write_array, write_string},
     protocol::{self, META_SERVER_INFO, Revision},
@@ -83,10 +84,19 @@ impl Server {
         ResultBody::Lifecycle(out.split_off(1)).into()
     }
 
-    /// Answers `initialize`; the handshake is `None` if the request is invalid. `can_notify`: whether the transport can
-    /// send this client notifications of changes.
-    pub(crate) fn initialize(&self, params: &Params<'_>, can_notify: bool) -> (Reply, Option<Handshake>) {
-        self.observe_initialize(|| self.negotiate(params, can_notify))
+    /// Answers `initialize`; the handshake is `None` if the request is refused or invalid. `can_notify`: whether the
+    /// transport can send this client notifications of changes; `uncounted`: whose rate the request uses, if it has not
+    /// been counted.
+    pub(crate) fn initialize(
+        &self,
+        params: &Params<'_>,
+        can_notify: bool,
+        uncounted: Option<Owner>,
+    ) -> (Reply, Option<Handshake>) {
+        self.observe_initialize(|| match uncounted.map_or(Ok(()), |owner| self.take_rate(|| owner)) {
+            Ok(()) => self.negotiate(params, can_notify),
+            Err(reached) => (Reply::limited(&reached), None),
+        })
     }
 
     fn negotiate(&self, params: &Params<'_>, can_notify: bool) -> (Reply, Option<Handshake>) {

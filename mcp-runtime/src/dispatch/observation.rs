@@ -5,7 +5,7 @@
 use std::{borrow::Cow, net::IpAddr, sync::Arc, time::Instant};
 
 use serde_json::{Map, Value, value::RawValue};
-use tracing::{Span, field::Empty};
+use tracing::{Instrument as _, Span, field::Empty};
 
 use super::{
     Request,
@@ -15,15 +15,17 @@ use super::{
     subscriptions::ListenStream,
 };
 use crate::{
+    arguments::BoxFuture,
     audit::AuditLog,
-    connection::{Access, Principal},
-    context::is_traceparent,
+    connection::{Access, Principal, RequestContext},
+    context::{Context, is_traceparent},
     jsonrpc::{Object, decode_string, write_array, write_string},
     prompt::PromptEntry,
     protocol::Revision,
     resource::ResourceEntry,
     schema::truncate,
-    server::{Registry, Server},
+    server::{Registry, Server, WeakServer},
+    task::{TaskPermit, TaskSummary},
     telemetry::{OTHER, RequestEnd},
     tool::ToolEntry,
 };
@@ -237,6 +239,7 @@ impl Observation {
             "mcp.method.name" = self.method,
             "mcp.protocol.version" = self.revision.as_str(),
             "mcp.session.id" = Empty,
+            "mcp.task.id" = Empty,
             "gen_ai.operation.name" = tool.map(|_| "execute_tool"),
             "gen_ai.tool.name" = tool,
             "gen_ai.prompt.name" = prompt,
@@ -247,6 +250,8 @@ impl Observation {
             "network.transport" = self.transport,
             "network.protocol.name" = is_http.then_some("http"),
             "client.address" = address,
+            "trace_id" = traceparent.and_then(|trace| trace.split('-').nth(1)),
+            "parent_span_id" = traceparent.and_then(|trace| trace.split('-').nth(2)),
         );
         if span.is_disabled() {
             return span;
@@ -266,7 +271,6 @@ impl Observation {
             let state = request.params.meta.other("tracestate").and_then(decode_string);
             crate::telemetry::set_remote_parent(&span, traceparent, state.as_deref());
         }
-        let _known_to_exporters = traceparent;
         span
     }
 
@@ -288,18 +292,13 @@ impl Observation {
             ObservedItem::Resource(entry) if !secrets.is_empty() => Some(entry.uri.clone()),
             _ => named.map(|name| truncate(&name).to_owned()),
         };
-        #[cfg(feature = "otel")]
-        let exported = crate::telemetry::trace_id(&self.span);
-        #[cfg(not(feature = "otel"))]
-        let exported = None;
-        let named_trace = || traceparent.and_then(|trace| trace.split('-').nth(1)).map(str::to_owned);
         AuditedCall {
             name,
             arguments,
             caller: request.context.caller.clone(),
             address: request.context.address,
             id: request.id.into(),
-            trace: exported.or_else(named_trace),
+            trace: trace_of(&self.span, traceparent),
         }
     }
 
@@ -317,12 +316,26 @@ impl Observation {
             Err(error) if reply.refusal.is_some() => ("refused", Some(Cow::Owned(error.code.to_string()))),
             Err(error) => ("error", Some(Cow::Owned(error.code.to_string()))),
         };
-        self.record(outcome, error.as_deref(), code, reply.refusal);
+        let task = match &reply.outcome {
+            Ok(ResultBody::TaskCreated(task)) => Some(task.id_for_logs()),
+            _ => None,
+        };
+        self.record(outcome, error.as_deref(), code, reply.refusal, task);
     }
 
-    fn record(&self, outcome: &str, error: Option<&str>, code: Option<i64>, refusal: Option<Refusal>) {
+    fn record(
+        &self,
+        outcome: &str,
+        error: Option<&str>,
+        code: Option<i64>,
+        refusal: Option<Refusal>,
+        task: Option<&str>,
+    ) {
         let duration = self.started.elapsed();
         if !self.span.is_disabled() {
+            if let Some(task) = task {
+                self.span.record("mcp.task.id", task);
+            }
             if let Some(error) = error {
                 self.span.record("error.type", error).record("otel.status_code", "ERROR");
             }
@@ -349,7 +362,7 @@ impl Observation {
                 .str("kind", self.item.kind())
                 .opt_str("item", call.name.as_deref());
             line.key("arguments").extend_from_slice(&call.arguments);
-            line.str("outcome", outcome).opt_str("reason", reason);
+            line.str("outcome", outcome).opt_str("reason", reason).opt_str("task", task);
             if let Some(code) = code {
                 line.value("code", &code);
             }
@@ -363,9 +376,125 @@ impl Observation {
 impl Drop for Observation {
     fn drop(&mut self) {
         if !self.ended {
-            self.record("cancelled", Some("cancelled"), None, None);
+            self.record("cancelled", Some("cancelled"), None, None, None);
         }
     }
+}
+
+/// A call that continues as a task, from then on to its end.
+pub(super) struct TaskObservation {
+    span: Span,
+    server: WeakServer,
+    /// Held until the end is recorded: a server that stops waits for it.
+    permit: Arc<TaskPermit>,
+    started: Instant,
+    tool: Box<str>,
+    caller: Option<Arc<Principal>>,
+    address: Option<IpAddr>,
+    trace: Option<String>,
+}
+
+impl Server {
+    /// Watches a task that has been created, if requests are watched.
+    pub(super) fn observe_task(
+        &self,
+        context: &Context,
+        tool: Box<str>,
+        permit: &Arc<TaskPermit>,
+    ) -> Option<TaskObservation> {
+        if self.audit().is_none() && !wants_spans() {
+            return None;
+        }
+        let traceparent = context.traceparent();
+        let span = make_task_span(&tool, permit.task.id_for_logs(), traceparent.as_deref());
+        let RequestContext { caller, address, .. } = &context.inner().request;
+        Some(TaskObservation {
+            trace: trace_of(&span, traceparent.as_deref()),
+            span,
+            server: self.downgrade(),
+            permit: permit.clone(),
+            started: Instant::now(),
+            tool,
+            caller: caller.clone(),
+            address: *address,
+        })
+    }
+}
+
+/// The span of a task. It outlives the request's, so that it is a child of it only for exporters: subscribers keep a span
+/// open for as long as its children.
+fn make_task_span(tool: &str, task: &str, traceparent: Option<&str>) -> Span {
+    if !wants_spans() {
+        return Span::none();
+    }
+    let request = Span::current();
+    let span = tracing::info_span!(
+        target: "mcp_runtime::request",
+        parent: None,
+        "mcp.server.task",
+        "otel.kind" = "internal",
+        "otel.name" = &*format!("task {tool}"),
+        "otel.status_code" = Empty,
+        "mcp.task.id" = task,
+        "mcp.task.outcome" = Empty,
+        "gen_ai.operation.name" = "execute_tool",
+        "gen_ai.tool.name" = tool,
+        "rpc.response.status_code" = Empty,
+        "error.type" = Empty,
+        "trace_id" = traceparent.and_then(|trace| trace.split('-').nth(1)),
+    );
+    #[cfg(feature = "otel")]
+    crate::telemetry::set_parent(&span, &request);
+    span.follows_from(request.id());
+    span
+}
+
+impl TaskObservation {
+    /// Runs the task in its span, and records how it ends.
+    pub(super) fn watch(self, task: BoxFuture<()>) -> BoxFuture<()> {
+        Box::pin(async move {
+            task.instrument(self.span.clone()).await;
+            self.end();
+        })
+    }
+
+    fn end(&self) {
+        let Self { span, permit, .. } = self;
+        let TaskSummary { outcome, code } = permit.task.summary();
+        span.record("mcp.task.outcome", outcome);
+        let code_text = code.map(|code| code.to_string());
+        if let Some(code) = code_text.as_deref() {
+            span.record("rpc.response.status_code", code);
+        }
+        if outcome != "completed" {
+            span.record("error.type", code_text.as_deref().unwrap_or(outcome))
+                .record("otel.status_code", "ERROR");
+        }
+        let Some(server) = self.server.upgrade() else { return };
+        let Some(log) = server.audit() else { return };
+        log.write("task", |line| {
+            line.str("kind", "tool").str("item", &self.tool).str("task", permit.task.id_for_logs());
+            line.str("outcome", outcome);
+            if let Some(code) = code {
+                line.value("code", &code);
+            }
+            write_caller(line, self.caller.as_deref(), self.address);
+            line.opt_str("trace", self.trace.as_deref());
+            line.value("ms", &milliseconds(self.started.elapsed()));
+        });
+    }
+}
+
+/// The trace that a span is part of: as it is exported, or else as the client has named it.
+fn trace_of(span: &Span, traceparent: Option<&str>) -> Option<String> {
+    #[cfg(feature = "otel")]
+    let exported = crate::telemetry::trace_id(span);
+    #[cfg(not(feature = "otel"))]
+    let exported = {
+        let _not_exported = span;
+        None
+    };
+    exported.or_else(|| traceparent.and_then(|trace| trace.split('-').nth(1)).map(str::to_owned))
 }
 
 /// With microseconds as decimals.

@@ -59,6 +59,10 @@ impl FinalReply for TaskOutcome {
         self.reply.outcome.as_ref().err()
     }
 
+    fn is_tool_error(&self) -> bool {
+        matches!(&self.reply.outcome, Ok(ResultBody::Tool { result, .. }) if result.is_error())
+    }
+
     fn write_result(&self, out: &mut Vec<u8>) {
         if let Ok(body) = &self.reply.outcome {
             encode_result(out, body, self.revision, &self.identity);
@@ -71,6 +75,7 @@ impl Server {
     pub(super) fn continue_as_task<C>(
         &self,
         call: C,
+        tool: &str,
         revision: Revision,
         running: Running<C::Output>,
     ) -> PendingReply
@@ -79,14 +84,19 @@ impl Server {
     {
         let (server, context) = (self.clone(), running.context().clone());
         let cancel = context.clone();
-        let threads = running.threads();
+        let (threads, tool) = (running.threads(), Box::from(tool));
         let reply: BoxFuture<Reply> = Box::pin(async move {
             match server.create_task(&context).await {
                 Ok(permit) => {
                     let created = ResultBody::TaskCreated(permit.task.clone());
                     // weak: dropping the server ends its tasks
-                    let task = run_task(server.downgrade(), permit, call, revision, running);
-                    spawn(for_current_call(task));
+                    let observation = server.observe_task(&context, tool, &permit);
+                    let task: BoxFuture<()> =
+                        Box::pin(run_task(server.downgrade(), permit, call, revision, running));
+                    spawn(for_current_call(match observation {
+                        None => task,
+                        Some(observation) => observation.watch(task),
+                    }));
                     created.into()
                 }
                 Err(error) => error.into(),

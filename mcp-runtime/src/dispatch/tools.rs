@@ -256,7 +256,8 @@ impl ItemCall for CallTool<'_> {
                 server.input_required(&self.binding(), running.context(), input).into()
             }
             ToolInterruption::Task => {
-                Response::Pending(server.continue_as_task(self.into_owned(), revision, running))
+                let entry = self.entry.clone();
+                Response::Pending(server.continue_as_task(self.into_owned(), entry.name(), revision, running))
             }
         }
     }

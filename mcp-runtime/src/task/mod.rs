@@ -12,7 +12,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use tokio::sync::Notify;
 
 use running_task::TaskOwners;
-pub(crate) use running_task::{FinalReply, RunningTask, StoreUpdate, TaskEnd};
+pub(crate) use running_task::{FinalReply, RunningTask, StoreUpdate, TaskEnd, TaskSummary};
 
 use crate::{
     admission::{Owner, Permit, Quota, Shares},
@@ -246,6 +246,9 @@ mod tests {
     impl FinalReply for EmptyResult {
         fn error(&self) -> Option<&ProtocolError> {
             None
+        }
+        fn is_tool_error(&self) -> bool {
+            false
         }
         fn write_result(&self, out: &mut Vec<u8>) {
             out.extend_from_slice(b"{}");

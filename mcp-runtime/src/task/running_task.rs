@@ -79,6 +79,9 @@ pub(crate) trait FinalReply: Send + Sync {
     /// The error, if it is one.
     fn error(&self) -> Option<&ProtocolError>;
 
+    /// Whether it is a result that says that the tool has failed.
+    fn is_tool_error(&self) -> bool;
+
     /// Appends the result; nothing if the reply is an error.
     fn write_result(&self, out: &mut Vec<u8>);
 }
@@ -115,6 +118,30 @@ impl fmt::Debug for TaskEnd {
             Self::Cancelled => "Cancelled",
             Self::Expired => "Expired",
         })
+    }
+}
+
+/// How a task ended, for logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TaskSummary {
+    /// `completed`, `tool_error`, `failed`, `cancelled` or `expired`.
+    pub(crate) outcome: &'static str,
+    /// The error's code, if it failed.
+    pub(crate) code: Option<i64>,
+}
+
+impl TaskSummary {
+    fn of(end: Option<&TaskEnd>) -> Self {
+        let outcome = match end {
+            // its future was dropped
+            None | Some(TaskEnd::Cancelled) => "cancelled",
+            Some(TaskEnd::Expired) => "expired",
+            Some(TaskEnd::Replied(reply)) if reply.is_tool_error() => "tool_error",
+            Some(end) if end.error().is_some() => "failed",
+            Some(_) => "completed",
+        };
+        let code = end.filter(|_| outcome == "failed").and_then(|end| Some(end.error()?.code));
+        Self { outcome, code }
     }
 }
 
@@ -191,6 +218,20 @@ impl RunningTask {
             weak_self: weak_self.clone(),
             subscribed: Arc::default(),
         })
+    }
+
+    /// Its id as logs have it: whoever has the id of a task without an owner may see the task, so that only its beginning
+    /// is told.
+    pub(crate) fn id_for_logs(&self) -> &str {
+        match self.owners.owner {
+            Some(_) => &self.id,
+            None => self.id.get(..8).unwrap_or_default(),
+        }
+    }
+
+    /// How it has ended.
+    pub(crate) fn summary(&self) -> TaskSummary {
+        TaskSummary::of(self.state.lock().end.as_ref())
     }
 
     pub(super) fn has_expired(&self) -> bool {

@@ -12,7 +12,7 @@ mod prometheus;
 use std::{fmt, time::Duration};
 
 #[cfg(feature = "otel")]
-pub(crate) use otel::{set_remote_parent, trace_id};
+pub(crate) use otel::{set_parent, set_remote_parent, trace_id};
 
 /// In place of a method or an error that is not known in advance.
 pub(crate) const OTHER: &str = "_OTHER";

@@ -99,6 +99,12 @@ pub(crate) fn set_remote_parent(span: &Span, traceparent: &str, tracestate: Opti
     let _not_exported = span.set_parent(Context::new().with_remote_span_context(remote));
 }
 
+/// Makes a span, which has not been entered yet, a child of another one for exporters, without keeping that open.
+pub(crate) fn set_parent(span: &Span, parent: &Span) {
+    // fails if the program's subscriber exports no spans
+    let _not_exported = span.set_parent(parent.context());
+}
+
 /// The trace that a span is part of, if it is exported.
 pub(crate) fn trace_id(span: &Span) -> Option<String> {
     let context = span.context();

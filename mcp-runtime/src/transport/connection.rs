@@ -369,7 +369,8 @@ impl StreamConnection {
 
     fn initialize(&mut self, message: &JsonRpcMessage<'_>) -> Reply {
         let server = &self.scheduler.server;
-        let (reply, handshake) = server.initialize(message.params(), true);
+        let uncounted = (!self.legacy.counted).then(|| self.legacy.owner());
+        let (reply, handshake) = server.initialize(message.params(), true, uncounted);
         if let Some(handshake) = handshake {
             self.handshake = Some(handshake.revision);
             self.session.revision = Some(handshake.revision);

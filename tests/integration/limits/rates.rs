@@ -192,7 +192,8 @@ async fn the_streams_and_messages_of_http_sse_count() {
 #[tokio::test]
 async fn the_rate_of_a_server_holds_on_connections_too() {
     within(async {
-        let server = builder().limits(|limits| limits.rate("3/1h")).build().expect("a server");
+        // the handshake counts as well
+        let server = builder().limits(|limits| limits.rate("4/1h")).build().expect("a server");
         let mut lines = LineConnection::serve(&server, 1 << 16);
         lines.reply_to(&initialize(0, "2025-11-25", &json!({}))).await;
         for id in 1..=3 {
@@ -201,7 +202,7 @@ async fn the_rate_of_a_server_holds_on_connections_too() {
         let refused = lines.reply_to(&legacy_call(4, "here", &json!({}))).await;
         assert_eq!(refused["error"]["code"], -32603);
         let message = refused["error"]["message"].as_str().expect("a message");
-        assert!(message.contains("3 times in 1h") && message.contains("try again in"), "{message}");
+        assert!(message.contains("4 times in 1h") && message.contains("try again in"), "{message}");
         assert!(
             lines.reply_to(&ping(5)).await.get("result").is_some(),
             "the host sees that the server is alive"
@@ -322,6 +323,23 @@ async fn guesses_of_a_token_count_for_their_address_and_for_no_caller() {
         assert_eq!(statuses, [401, 401, 401, 401, 401, 429, 429]);
         let hers = from("192.0.2.1").header("Authorization", "Bearer 0123456789abcdef");
         assert_eq!(hers.send(server.address).await.status, 200, "the caller has a rate of its own");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_handshake_on_a_stream_counts_towards_the_rate_of_the_server() {
+    within(async {
+        let server = builder().limits(|limits| limits.rate("2/1h")).build().expect("a server");
+        let mut client = LineConnection::serve(&server, 1 << 16);
+        for _ in 0..2 {
+            assert!(client.reply_to(&initialize(1, "2025-06-18", &json!({}))).await["result"].is_object());
+        }
+        let refused = client.reply_to(&initialize(2, "2025-06-18", &json!({}))).await;
+        assert_eq!(refused["error"]["code"], -32603, "{refused}");
+        assert!(refused["error"]["message"].as_str().unwrap().contains("too many requests"), "{refused}");
+        // the host learns that the server is alive
+        assert!(client.reply_to(&ping(3)).await["result"].is_object());
     })
     .await;
 }

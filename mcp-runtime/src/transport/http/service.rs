@@ -233,7 +233,7 @@ impl HttpHandler {
     pub(super) fn stop(&self) {
         self.health.stop();
         self.endpoint.shutdown.cancel();
-        self.legacy.stop();
+        self.legacy.stop(&self.endpoint.server);
     }
 
     /// The metadata of the protected resource, which is not secret.

@@ -53,9 +53,9 @@ impl Legacy {
     }
 
     /// Ends the streams of all sessions, and their requests to clients.
-    pub(super) fn stop(&self) {
+    pub(super) fn stop(&self, server: &Server) {
         if let Some(sessions) = &self.sessions {
-            sessions.stop();
+            sessions.stop(server);
         }
     }
 

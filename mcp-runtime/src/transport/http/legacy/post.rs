@@ -178,10 +178,11 @@ impl Legacy {
         if !accepts.json && !accepts.stream {
             return HttpError::not_acceptable().into_response(Some(id)).into();
         }
-        let (reply, handshake) = endpoint.server.initialize(message.params(), self.sessions.is_some());
+        let (reply, handshake) = endpoint.server.initialize(message.params(), self.sessions.is_some(), None);
         let mut response = reply_response(&endpoint.server, connection, id, Revision::LATEST_LEGACY, &reply);
         if let (Some(handshake), Some(sessions)) = (handshake, &self.sessions) {
-            let session = sessions.start(&handshake, post.caller.as_deref(), &connection.owner());
+            let session =
+                sessions.start(&endpoint.server, &handshake, post.caller.as_deref(), &connection.owner());
             let session = session.and_then(|id| {
                 HeaderValue::try_from(id)
                     .map_err(|_| ProtocolError::internal("a session cannot be started now"))

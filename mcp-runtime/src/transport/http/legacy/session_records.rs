@@ -2,11 +2,15 @@
 //! expired that it has ended. Each owner has a share of the records; an owner that has used it up cannot end its sessions for
 //! a while, and all others can.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use super::session_id::{Session, SessionUid};
 use crate::{
     admission::{OwnedEntry, OwnedTable, Owner, Quota},
+    protocol::Revision,
     sync::RwLock,
 };
 
@@ -30,6 +34,23 @@ struct Record {
     initialized: bool,
     /// From then on the record does not count.
     until: u64,
+    started: u64,
+    revision: Revision,
+}
+
+/// A session that has ended without its client having said so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct EndedSession {
+    pub(crate) revision: Revision,
+    pub(crate) lasted: Duration,
+}
+
+impl Record {
+    /// What there is to say of a session whose last moment has come; nothing if its client has ended it.
+    fn end(&self, now: u64) -> Option<EndedSession> {
+        let lasted = Duration::from_secs(self.until.min(now).saturating_sub(self.started));
+        (self.stage != Stage::Ended).then_some(EndedSession { revision: self.revision, lasted })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,9 +68,9 @@ impl SessionRecords {
     }
 
     /// Records the start of a session. Whether its id must say so: it is valid only while there is a record then.
-    pub(crate) fn start(&self, uid: SessionUid, owner: &Owner, now: u64) -> bool {
+    pub(crate) fn start(&self, uid: SessionUid, revision: Revision, owner: &Owner, now: u64) -> bool {
         let until = now.saturating_add(UNUSED_LIFETIME);
-        let record = Record { stage: Stage::Started, initialized: false, until };
+        let record = Record { stage: Stage::Started, initialized: false, until, started: now, revision };
         let mut table = self.table.write();
         table.expire(now);
         let entry = OwnedEntry { owner: owner.clone(), bytes: 0, expires: until, value: record };
@@ -123,7 +144,8 @@ impl SessionRecords {
         });
         let ended = updated.is_some() || {
             let until = session.expires;
-            let record = Record { stage: Stage::Ended, initialized: false, until };
+            let Session { revision, .. } = *session;
+            let record = Record { stage: Stage::Ended, initialized: false, until, started: now, revision };
             let entry = OwnedEntry { owner: owner.clone(), bytes: 0, expires: until, value: record };
             table.put(session.uid, entry).is_ok()
         };
@@ -131,6 +153,24 @@ impl SessionRecords {
             self.any_ended.store(true, Ordering::Release);
         }
         ended
+    }
+
+    /// The sessions that have expired since the last call of this. If other processes open the ids as well, none of them
+    /// knows when a session was last used, and there are none here.
+    pub(crate) fn take_expired(&self, now: u64) -> Vec<EndedSession> {
+        let mut table = self.table.write();
+        let expired = std::iter::from_fn(|| table.pop_expired(now));
+        expired.filter_map(|record| record.end(now)).filter(|_| self.exclusive).collect()
+    }
+
+    /// The sessions that end with this process: all, unless other processes open their ids. Their records are removed.
+    pub(crate) fn take_all(&self, now: u64) -> Vec<EndedSession> {
+        if !self.exclusive {
+            return Vec::new();
+        }
+        let mut table = self.table.write();
+        let records = std::iter::from_fn(|| table.pop_expired(u64::MAX));
+        records.filter_map(|record| record.end(now)).collect()
     }
 
     #[cfg(test)]
@@ -142,7 +182,7 @@ impl SessionRecords {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{connection::ClientData, protocol::Revision};
+    use crate::connection::ClientData;
 
     const DAY: u64 = 24 * 60 * 60;
 
@@ -164,14 +204,17 @@ mod tests {
     #[test]
     fn a_session_that_is_never_used_lasts_ten_minutes_and_so_does_the_record_of_its_end() {
         let records = SessionRecords::new(Quota::half(10), true);
-        assert!(records.start([1; 16], &owner("ada"), 0) && records.start([2; 16], &owner("ada"), 0));
+        assert!(
+            records.start([1; 16], Revision::LATEST_LEGACY, &owner("ada"), 0)
+                && records.start([2; 16], Revision::LATEST_LEGACY, &owner("ada"), 0)
+        );
         let (unused, used) = (session(1, true, DAY), session(2, true, DAY));
         assert!(records.is_open(&unused, 599) && !records.is_open(&unused, 600));
         records.mark_used(&used);
         assert!(records.is_open(&used, 600) && records.is_open(&session(2, true, DAY), DAY - 1));
         assert!(records.end(&unused, &owner("ada"), 1) && !records.is_open(&unused, 2));
         assert!(records.end(&used, &owner("ada"), 1) && !records.is_open(&used, 2));
-        assert!(records.start([3; 16], &owner("ada"), 600));
+        assert!(records.start([3; 16], Revision::LATEST_LEGACY, &owner("ada"), 600));
         assert_eq!(records.len(), 2, "the end of the unused one is forgotten");
         assert!(!records.is_open(&unused, 700) && !records.is_open(&used, 700));
     }
@@ -179,11 +222,14 @@ mod tests {
     #[test]
     fn the_ids_of_a_process_that_shares_its_keys_do_not_need_a_record() {
         let records = SessionRecords::new(Quota::half(10), false);
-        assert!(!records.start([1; 16], &owner("ada"), 0), "another replica may be told of its use");
+        assert!(
+            !records.start([1; 16], Revision::LATEST_LEGACY, &owner("ada"), 0),
+            "another replica may be told of its use"
+        );
         let session = session(1, false, DAY);
         assert!(records.is_open(&session, 601) && records.is_initializing(&session));
         assert!(records.end(&session, &owner("ada"), 1));
-        records.start([2; 16], &owner("ada"), 601);
+        records.start([2; 16], Revision::LATEST_LEGACY, &owner("ada"), 601);
         assert!(!records.is_open(&session, 601), "its end is recorded until it expires");
     }
 
@@ -204,7 +250,7 @@ mod tests {
     fn a_session_is_initializing_until_its_client_says_otherwise() {
         for exclusive in [true, false] {
             let records = SessionRecords::new(Quota::half(4), exclusive);
-            let session = session(1, records.start([1; 16], &owner("ada"), 0), DAY);
+            let session = session(1, records.start([1; 16], Revision::LATEST_LEGACY, &owner("ada"), 0), DAY);
             assert!(records.is_initializing(&session));
             records.mark_used(&session);
             assert!(records.is_initializing(&session));
@@ -212,5 +258,29 @@ mod tests {
             assert!(!records.is_initializing(&session) && records.is_open(&session, 601));
             assert!(records.end(&session, &owner("ada"), 700) && !records.is_open(&session, 701));
         }
+    }
+
+    #[test]
+    fn sessions_that_their_clients_leave_are_told_once_they_expire_or_the_process_ends() {
+        let records = SessionRecords::new(Quota::half(20), true);
+        let revision = Revision::LATEST_LEGACY;
+        for uid in 1..=5 {
+            assert!(records.start([uid; 16], revision, &owner("ada"), 100));
+        }
+        for uid in [2, 3, 4] {
+            records.mark_used(&session(uid, true, 1000));
+        }
+        records.mark_used(&session(5, true, 2000));
+        assert!(records.end(&session(4, true, 1000), &owner("ada"), 150), "by its client");
+        let lasted = |seconds| EndedSession { revision, lasted: Duration::from_secs(seconds) };
+        assert_eq!(records.take_expired(699), []);
+        assert_eq!(records.take_expired(700), [lasted(600)], "never used");
+        assert_eq!(records.take_expired(1001), [lasted(900), lasted(900)]);
+        assert_eq!(records.take_all(1100), [lasted(1000)]);
+        assert_eq!(records.take_all(1100), []);
+        // its sessions outlive the process
+        let shared = SessionRecords::new(Quota::half(20), false);
+        shared.start([1; 16], revision, &owner("ada"), 100);
+        assert_eq!((shared.take_expired(800), shared.take_all(800)), (Vec::new(), Vec::new()));
     }
 }

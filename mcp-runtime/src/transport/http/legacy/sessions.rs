@@ -12,7 +12,7 @@ use http::{Response, StatusCode};
 use super::{
     resumable::{ResumableStream, store_key},
     session_id::{Session, SessionIds, SessionUid, uid_of},
-    session_records::SessionRecords,
+    session_records::{EndedSession, SessionRecords},
     session_table::{MAX_BYTES, SessionTable},
 };
 use crate::{
@@ -91,14 +91,16 @@ impl Sessions {
     /// The operating system provides no randomness.
     pub(super) fn start(
         &self,
+        server: &Server,
         handshake: &Handshake,
         caller: Option<&Principal>,
         owner: &Owner,
     ) -> Result<String, ProtocolError> {
         let failed = || ProtocolError::internal("a session cannot be started now");
         let (nonce, now) = (random_bytes().map_err(|_| failed())?, unix_time());
-        let recorded = self.records.start(uid_of(&nonce), owner, now);
         let Handshake { revision, client } = handshake;
+        record_ended(server, self.records.take_expired(now));
+        let recorded = self.records.start(uid_of(&nonce), *revision, owner, now);
         self.ids.issue(nonce, recorded, *revision, client, caller, now).ok_or_else(failed)
     }
 
@@ -183,6 +185,7 @@ impl Sessions {
                 return Err(HttpError::sessions_unavailable());
             }
         }
+        record_ended(server, self.records.take_expired(unix_time()));
         let recorded = self.records.end(&session, &connection.owner(), unix_time());
         if !recorded && self.revocations.is_none() {
             return Ok(method_not_allowed("POST"));
@@ -199,9 +202,19 @@ impl Sessions {
     }
 
     /// Ends the streams of all sessions, and their requests to clients.
-    pub(super) fn stop(&self) {
+    pub(super) fn stop(&self, server: &Server) {
         self.pending.close_all();
         self.table.end_all();
+        let now = unix_time();
+        record_ended(server, self.records.take_expired(now));
+        record_ended(server, self.records.take_all(now));
+    }
+}
+
+/// Records how long sessions have lasted.
+fn record_ended(server: &Server, sessions: Vec<EndedSession>) {
+    for EndedSession { revision, lasted } in sessions {
+        server.telemetry().end_session(Some("tcp"), revision.as_str(), lasted);
     }
 }
 

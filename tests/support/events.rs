@@ -88,7 +88,7 @@ impl EventStream {
         Self { waiting: events(text).into(), ended: true, ..Self::of(connection) }
     }
 
-    /// Sends a request whose response must be a stream that stays open.
+    /// Sends a request whose response must be a stream.
     ///
     /// # Errors
     ///
@@ -100,7 +100,13 @@ impl EventStream {
         if response.status == 200 {
             assert_eq!(response.header("content-type"), Some("text/event-stream"));
             assert_eq!(response.header("x-accel-buffering"), Some("no"));
-            return Ok(Self::of(connection));
+            if response.header("content-length").is_none() {
+                return Ok(Self::of(connection));
+            }
+            // the stored events of a stream that has ended
+            connection.read_body(&mut response).await;
+            let text = String::from_utf8(response.body).expect("UTF-8");
+            return Ok(Self::whole(connection, &text));
         }
         if response.status == 503 {
             assert_eq!(response.header("retry-after"), Some("1"));

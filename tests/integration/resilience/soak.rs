@@ -265,3 +265,45 @@ async fn soak_a_rate_for_a_million_addresses() {
     assert!(grown < 4096, "{grown} KiB");
     assert_eq!(from(ADA).await, 429, "she is still over her rate");
 }
+
+/// A legacy call of `flood` whose client leaves after the first event; returns that event's id.
+async fn flood_and_leave(session: &str, client: &str, id: u32, at: SocketAddr) -> String {
+    let meta = json!({ "progressToken": "p" });
+    let params = json!({ "name": "flood", "arguments": { "megabytes": 1 }, "_meta": meta });
+    let call = HttpRequest::legacy(session, id, "tools/call", &params).header("x-client", client);
+    let mut stream = EventStream::open(&call, at).await.expect("a stream");
+    let first = stream.next_event().await.expect("an event");
+    first.id.expect("an id")
+}
+
+/// The last message that is kept of a stream.
+async fn last_message(session: &str, client: &str, after: &str, at: SocketAddr) -> Option<Value> {
+    let resume =
+        HttpRequest::standalone_stream(session).header("x-client", client).header("last-event-id", after);
+    let mut stream = EventStream::open(&resume, at).await.ok()?;
+    let mut last = None;
+    while let Some(message) = promptly(stream.next()).await {
+        last = Some(message);
+    }
+    last
+}
+
+#[tokio::test]
+#[ignore = "soak"]
+async fn soak_events_of_one_client() {
+    let served = serve().await;
+    let at = served.address;
+    let start = async |client: &str| {
+        promptly(HttpRequest::initialize("2025-11-25").header("x-client", client).send(at)).await.session()
+    };
+    let (hers, his) = (start(ADA).await, start(BOB).await);
+    let undelivered = flood_and_leave(&his, BOB, 1, at).await;
+    // 12 calls of 1 MiB, since what one stream keeps is bounded as well
+    for id in 0..12 {
+        flood_and_leave(&hers, ADA, id, at).await;
+    }
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let result = last_message(&his, BOB, &undelivered, at).await.expect("the result is kept");
+    println!("12 MiB of events of one client; memory {} KiB", memory());
+    assert_eq!(text_of(&result), "flooded");
+}

@@ -1,6 +1,6 @@
 //! Compiler output for users of the macros: programs that compile and run, and programs with one mistake each.
 //!
-//! Run by `cargo test -p mcp-tests --test ui`. The goldens hold the wording of the pinned toolchain; after a change,
+//! Run by `cargo test -p mcp-ui-tests`. The goldens hold the wording of the pinned toolchain; after a change,
 //! `TRYBUILD=overwrite` writes them again, and every difference must be reviewed.
 
 use std::{
@@ -9,20 +9,18 @@ use std::{
 };
 
 #[test]
-fn valid_programs_compile_and_run() {
-    trybuild::TestCases::new().pass("ui/pass/*.rs");
-}
-
-#[test]
-fn programs_with_one_mistake_match_their_golden() {
-    trybuild::TestCases::new().compile_fail("ui/fail/*.rs");
+fn valid_programs_run_and_programs_with_one_mistake_match_their_golden() {
+    // together, since both then use one build of the dependencies
+    let programs = trybuild::TestCases::new();
+    programs.pass("pass/*.rs");
+    programs.compile_fail("fail/*.rs");
 }
 
 /// Mistakes that no macro can detect; the number of errors is rustc's.
 const MORE_THAN_ONE: [(&str, usize); 2] = [("associated_function", 5), ("type_attribute_above", 2)];
 
 fn failing() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("ui/fail");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fail");
     let entries = fs::read_dir(folder).expect("the folder of failing programs");
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "rs"));

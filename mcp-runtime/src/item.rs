@@ -48,6 +48,14 @@ impl Location {
         Self { module, file, line, column }
     }
 
+    /// Where the caller is, in a module.
+    #[must_use]
+    #[track_caller]
+    pub const fn here(module: &'static str) -> Self {
+        let caller = std::panic::Location::caller();
+        Self::new(caller.file(), caller.line(), caller.column(), module)
+    }
+
     /// The crate's name, as `module_path!` spells it.
     pub(crate) fn krate(&self) -> &'static str {
         self.module.split("::").next().unwrap_or(self.module)
@@ -94,7 +102,7 @@ pub struct ItemDescriptor {
 }
 
 impl ItemDescriptor {
-    /// Every field that an attribute may leave out.
+    /// Every field that an attribute may leave out; on its own, the descriptor of an item with errors.
     pub const EMPTY: Self = Self {
         name: "",
         location: Location::new("", 0, 0, ""),
@@ -111,6 +119,19 @@ impl ItemDescriptor {
         unregistered: false,
         layers: &[],
     };
+}
+
+/// An item at this location, without what an attribute may leave out.
+#[must_use]
+pub const fn item_at(name: &'static str, location: Location) -> ItemDescriptor {
+    ItemDescriptor { name, location, ..ItemDescriptor::EMPTY }
+}
+
+/// [`item_at`] the place where this is called, in a module.
+#[must_use]
+#[track_caller]
+pub const fn item(name: &'static str, module: &'static str) -> ItemDescriptor {
+    item_at(name, Location::here(module))
 }
 
 impl fmt::Debug for ItemDescriptor {

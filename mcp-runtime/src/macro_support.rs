@@ -2,7 +2,8 @@
 //! are pinned to this exact version.
 
 pub use core::{
-    clone::Clone, concat, convert::Into, default::Default, ops::Bound, option::Option, result::Result,
+    clone::Clone, concat, convert::Into, default::Default, file, module_path, ops::Bound, option::Option,
+    result::Result,
 };
 
 pub use std::borrow::Cow;
@@ -13,18 +14,17 @@ pub use mcp_runtime_macros::TypeAttributes;
 pub use schemars;
 pub use serde;
 
-pub use crate::__location as location;
 pub use crate::{
     arguments::{
         AnyArg, ArgDescriptor, Call, FromContextFn, HandlerResult, HeaderArg, Inject, InvalidArgument,
         NoBound, Pattern, Probe, ProbeDyn, RawArguments, Rules, blocking, blocking_task, complete,
-        complete_blocking, flatten, from_context_fn, from_text, json, object, pending, provided, ready,
-        shared, text,
+        complete_blocking, flatten, from_context_fn, from_text, json, json_of, object, pending, provided,
+        ready, shared, text, text_of,
     },
     client_request::ClientFeature,
     content::{Theme, icon::icon},
     error::{ErrorVisibility, Failure, PublicError},
-    item::{ItemDescriptor, Location, Signature},
+    item::{ItemDescriptor, Location, Signature, item, item_at},
     layer::item_layer as layer,
     prompt::{
         Prompt, PromptResult,
@@ -72,16 +72,4 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
         // `main` may have any error type, and nothing runs without a runtime
         Err(e) => panic!("the async runtime cannot be started: {e}"),
     }
-}
-
-/// The source location that it is invoked at, or a line and a column of that file.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __location {
-    () => {
-        $crate::__location!(::core::line!(), ::core::column!())
-    };
-    ($line:expr, $column:expr) => {
-        $crate::__private::Location::new(::core::file!(), $line, $column, ::core::module_path!())
-    };
 }

@@ -71,7 +71,7 @@ pub(crate) fn expand(options: TokenStream, block: &TokenStream) -> TokenStream {
         let inner = quote_spanned! {Span::mixed_site()=>
             #constants
             const __ITEMS: &[__rt::AnnotatedItem] = &[#(#items),*];
-            const __BLOCK: __rt::ServiceBlock = #new(__rt::location!(), __ITEMS);
+            const __BLOCK: __rt::ServiceBlock = #new(__rt::Location::here(__rt::module_path!()), __ITEMS);
             __rt::inventory::submit! { __BLOCK }
         };
         tokens.extend(private_scope(krate.as_ref(), &block.cfgs(), &inner));

@@ -4,7 +4,7 @@
 use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Expr, LitStr, Path, Type};
+use syn::{Expr, LitStr, Path, Type, Visibility};
 
 use crate::expand::handler;
 use crate::expand::idents::{
@@ -46,19 +46,20 @@ pub(crate) fn marker(function: &Function, marker: &Marker) -> TokenStream {
         },
         marker if marker.is_function_name(function) => {
             let module = marker_module(ident);
+            let reexport = match vis {
+                Visibility::Inherited => quote!(#[allow(unused_imports)]),
+                _ => quote!(#[doc(hidden)] #[allow(unused_imports, unreachable_pub, clippy::pub_use)]),
+            };
             quote_spanned! {Span::mixed_site()=>
                 #(#cfgs)*
                 #[doc(hidden)]
-                #[allow(non_snake_case)]
+                #[allow(non_snake_case, non_camel_case_types, unreachable_pub, dead_code)]
                 mod #module {
                     #(#shared)*
-                    #[doc(hidden)]
-                    #[allow(non_camel_case_types, unreachable_pub, dead_code)]
                     pub struct #ident {}
                 }
                 #(#cfgs)*
-                #[doc(hidden)]
-                #[allow(unused_imports, unreachable_pub, clippy::pub_use)]
+                #reexport
                 #vis use #module::*;
             }
         }
@@ -196,13 +197,11 @@ fn definition<O: ItemOptions + Fields>(item: &Item<O>) -> TokenStream {
         .then(|| quote_spanned!(site=> #[allow(unused_imports)] use __rt::ProbeDyn as _;));
     let output_type =
         quote_spanned!(output_span=> const __OUT: __rt::#out<#output> = __rt::#convert::<#output>(););
-    let name = &item.name;
-    let location = location(item);
+    let new = new_item(item);
     let common = item.common.fields(item.output.as_ref(), blocking);
     let unregistered = item.options.is_unregistered().then(|| quote_spanned!(site=> unregistered: true,));
     let own = item.options.fields(item.output.as_ref(), blocking);
-    let output = (kind != Kind::Prompt)
-        .then(|| quote_spanned!(site=> output: __rt::Option::Some(&__OUT), ..__rt::#def::EMPTY));
+    let rest = (kind != Kind::Prompt).then(|| quote_spanned!(site=> ..__rt::#def::returning(&__OUT)));
     let handler = handler::closure(item);
     quote_spanned! {site=>
         #import
@@ -211,17 +210,15 @@ fn definition<O: ItemOptions + Fields>(item: &Item<O>) -> TokenStream {
         #output_type
         static __DESCRIPTOR: __rt::#def = __rt::#def {
             item: __rt::ItemDescriptor {
-                name: #name,
-                location: #location,
                 #common
                 #unregistered
                 args: &[#(#arguments),*],
                 #injects
-                ..__rt::ItemDescriptor::EMPTY
+                ..#new
             },
             #own
             handler: #handler,
-            #output
+            #rest
         };
     }
 }
@@ -230,17 +227,20 @@ fn unit(span: Span) -> Type {
     Type::Verbatim(quote_spanned!(hygienic_at(span)=> ()))
 }
 
-/// The source location of an item. The built-in macros would give all methods of a service that of its attribute.
-fn location<O>(item: &Item<O>) -> TokenStream {
-    let site = Span::mixed_site();
+/// The item with its name and source location. Without a line and a column, it would be the attribute of a service for all
+/// of its methods.
+fn new_item<O>(item: &Item<O>) -> TokenStream {
+    let (site, name) = (Span::mixed_site(), &item.name);
     if item.self_ty.is_some() && proc_macro::is_available() {
         let literal = |value: usize| u32::try_from(value).ok().map(Literal::u32_unsuffixed);
         let span = item.ident.span().unwrap();
         if let (Some(line), Some(column)) = (literal(span.line()), literal(span.column())) {
-            return quote_spanned!(site=> __rt::location!(#line, #column));
+            return quote_spanned! {site=>
+                __rt::item_at(#name, __rt::Location::new(__rt::file!(), #line, #column, __rt::module_path!()))
+            };
         }
     }
-    quote_spanned!(site=> __rt::location!())
+    quote_spanned!(site=> __rt::item(#name, __rt::module_path!()))
 }
 
 fn describe_injection(param: &Param) -> Option<TokenStream> {
@@ -266,27 +266,43 @@ fn describe_argument(
 ) -> TokenStream {
     let span = hygienic_at(ty.span());
     let sent = &argument.name;
-    let constructor = match (argument.flatten, argument_look(ty), kind) {
-        (Some(_), _, _) => "flatten",
-        (None, ArgumentLook::Provided, _) => "provided",
-        (None, ArgumentLook::Shared(_), _) => "shared",
-        (None, ArgumentLook::Object, _) => "object",
-        (None, ArgumentLook::Data, Kind::Tool) => "json",
-        (None, ArgumentLook::Data, Kind::Resource | Kind::Prompt) => "text",
+    let (look, is_text) = (argument_look(ty), kind != Kind::Tool);
+    let leaf = leaf(ty);
+    let has_leaf = !std::ptr::eq(leaf, ty);
+    let constructor = match (argument.flatten, &look) {
+        (Some(_), _) => "flatten",
+        (None, ArgumentLook::Provided) => "provided",
+        (None, ArgumentLook::Shared(_)) => "shared",
+        (None, ArgumentLook::Object) => "object",
+        (None, ArgumentLook::Data) if is_text => {
+            if has_leaf {
+                "text_of"
+            } else {
+                "text"
+            }
+        }
+        (None, ArgumentLook::Data) => {
+            if has_leaf {
+                "json_of"
+            } else {
+                "json"
+            }
+        }
     };
     // the second type is one that a message names
-    let types = match argument_look(ty) {
+    let types = match look {
         // `&str` cannot be state
         ArgumentLook::Shared(inner) if constructor == "shared" => {
             let is_str = matches!(peel(inner), Type::Path(path) if path.path.is_ident("str"));
             let inner = if is_str { ty } else { inner };
             quote!(#ty, #inner)
         }
-        _ if matches!(constructor, "provided" | "object") => ty.to_token_stream(),
-        _ => {
-            let leaf = leaf(ty);
-            quote!(#ty, #leaf)
-        }
+        _ if constructor == "flatten" || constructor.ends_with("_of") => quote!(#ty, #leaf),
+        _ => ty.to_token_stream(),
+    };
+    let sent = match constructor {
+        "provided" | "shared" | "object" => quote_spanned!(span=> #sent, #is_text),
+        _ => sent.to_token_stream(),
     };
     let constructor = Ident::new(constructor, span);
     let calls = argument_calls(argument, ty, blocking);

@@ -1,7 +1,7 @@
 //! The closure that the runtime calls: decodes the arguments, injects the rest, calls the function, and converts
 //! what it returns. It is a future only if the function is `async` or a parameter has to be awaited.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Literal, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 
@@ -69,6 +69,7 @@ fn slot<'a>(before: impl Iterator<Item = &'a &'a Param>) -> TokenStream {
             }
         }
     }
+    let unconditional = Literal::usize_unsuffixed(unconditional);
     quote_spanned!(site=> #unconditional #conditional)
 }
 

@@ -3,12 +3,14 @@
 //! Generated code makes one `const ArgDescriptor<T>` for each parameter. The rest of the runtime sees `&dyn AnyArg` and does
 //! not know `T`.
 
+use std::any::TypeId;
+
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::{
-    call::{InvalidArgument, RawArgument, RawArguments, ValueError},
+    call::{DecodeFn, InvalidArgument, RawArgument, RawArguments, ValueError, decode_json, decode_text},
     completion::{CompleteFn, choices_in_schema},
     cursor::Cursor,
     rules::Rules,
@@ -24,7 +26,7 @@ use crate::schema::generator;
     note = "if it is another crate's, enable the feature `serde` of that crate and the feature of `schemars` for it, such as `uuid1`; if there is none, take a `String`, or a type of yours that converts it",
     note = "if the server provides it, write `&{Self}`"
 )]
-pub trait Arg<Leaf: ?Sized>: DeserializeOwned + JsonSchema + Send + 'static {}
+pub trait Arg<Leaf: ?Sized = Self>: DeserializeOwned + JsonSchema + Send + 'static {}
 #[diagnostic::do_not_recommend]
 impl<T: DeserializeOwned + JsonSchema + Send + 'static, Leaf: ?Sized> Arg<Leaf> for T {}
 
@@ -113,21 +115,14 @@ headers!(IntHeaderArg: i8 i16 i32 i64 isize u8 u16 u32 u64 usize);
 impl<T: HeaderArg> HeaderArg for Option<T> {}
 impl<T: IntHeaderArg> IntHeaderArg for Option<T> {}
 
-/// One argument, as generated code declares it.
-#[allow(missing_debug_implementations)] // a table of function pointers
-pub struct ArgDescriptor<T: 'static> {
+/// What an attribute says about an argument, whatever its type.
+#[derive(Clone, Copy, Debug)]
+pub struct ArgOptions {
     name: &'static str,
     title: Option<&'static str>,
     description: Option<&'static str>,
     /// Whether it is the whole `arguments` object.
     flatten: bool,
-    decode: fn(RawArgument<'_>, for_report: bool) -> Result<T, ValueError>,
-    missing: fn() -> Option<T>,
-    schema: fn(&mut SchemaGenerator) -> Schema,
-    default: Option<fn() -> T>,
-    publish: Option<fn(T) -> Result<Value, String>>,
-    example: Option<fn() -> T>,
-    rules: Option<fn(Option<&T>, &mut Rules)>,
     header: Option<&'static str>,
     raw: bool,
     secret: bool,
@@ -135,46 +130,95 @@ pub struct ArgDescriptor<T: 'static> {
     complete: Option<CompleteFn>,
 }
 
+impl ArgOptions {
+    fn raw_value<'a>(&self, slots: &RawArguments<'a>, index: usize) -> Option<RawArgument<'a>> {
+        if self.flatten { Some(RawArgument::Json(slots.object)) } else { slots.get(index) }
+    }
+}
+
+/// One argument, as generated code declares it.
+///
+/// Its code is generated for each type of arguments in a program. What does not depend on the type is therefore elsewhere:
+/// in [`ArgOptions`], and in the methods of `dyn AnyArg`.
+#[allow(missing_debug_implementations)] // a table of function pointers
+pub struct ArgDescriptor<T: 'static> {
+    options: ArgOptions,
+    decode: DecodeFn<T>,
+    missing: fn() -> Option<T>,
+    schema: fn(&mut SchemaGenerator) -> Schema,
+    default: Option<fn() -> T>,
+    publish: Option<fn(T) -> Result<Value, String>>,
+    example: Option<fn() -> T>,
+    rules: Option<fn(Option<&T>, &mut Rules)>,
+}
+
+/// A value that the attribute of an argument declares.
+#[derive(Clone, Copy, Debug)]
+pub enum DeclaredValue {
+    /// Used if the argument is absent.
+    Default,
+    /// Only published.
+    Example,
+}
+
 fn publish<T: Serialize>(value: T) -> Result<Value, String> {
     serde_json::to_value(value).map_err(|error| error.to_string())
 }
 
 impl<T: 'static> ArgDescriptor<T> {
-    const fn new(name: &'static str, flatten: bool) -> Self
+    /// An argument of a tool, whose arguments are JSON.
+    const fn json(name: &'static str) -> Self
+    where
+        T: DeserializeOwned + JsonSchema,
+    {
+        Self::new(name, decode_json::<T>)
+    }
+
+    /// An argument that arrives as a string.
+    const fn text(name: &'static str) -> Self
+    where
+        T: DeserializeOwned + JsonSchema,
+    {
+        Self::new(name, decode_text::<T>)
+    }
+
+    const fn new(name: &'static str, decode: DecodeFn<T>) -> Self
     where
         T: DeserializeOwned + JsonSchema,
     {
         Self {
-            name,
-            title: None,
-            description: None,
-            flatten,
-            decode: |raw, for_report| raw.decode(for_report),
+            options: ArgOptions {
+                name,
+                title: None,
+                description: None,
+                flatten: false,
+                header: None,
+                raw: false,
+                secret: false,
+                choices: &[],
+                complete: None,
+            },
+            decode,
             missing: missing::<T>,
-            schema: |generator| generator.subschema_for::<T>(),
+            schema: SchemaGenerator::subschema_for::<T>,
             default: None,
             publish: None,
             example: None,
             rules: None,
-            header: None,
-            raw: false,
-            secret: false,
-            choices: &[],
-            complete: None,
         }
     }
 
     /// Sets the `title`.
     #[must_use]
     pub const fn title(mut self, title: &'static str) -> Self {
-        self.title = Some(title);
+        self.options.title = Some(title);
         self
     }
 
     /// Sets the `description`.
     #[must_use]
     pub const fn description(mut self, text: &'static str) -> Self {
-        self.description = Some(text);
+        self.options.description = Some(text);
         self
     }
 
@@ -213,7 +257,7 @@ impl<T: 'static> ArgDescriptor<T> {
     where
         T: HeaderArg,
     {
-        self.header = Some(name);
+        self.options.header = Some(name);
         self
     }
 
@@ -223,35 +267,35 @@ impl<T: 'static> ArgDescriptor<T> {
     where
         T: IntHeaderArg,
     {
-        self.header = Some(name);
+        self.options.header = Some(name);
         self
     }
 
     /// Leaves its value out of traces and the audit log.
     #[must_use]
     pub const fn secret(mut self) -> Self {
-        self.secret = true;
+        self.options.secret = true;
         self
     }
 
     /// Disables the path checks of a URI's variable.
     #[must_use]
     pub const fn raw(mut self) -> Self {
-        self.raw = true;
+        self.options.raw = true;
         self
     }
 
     /// Sets the values that completion offers.
     #[must_use]
     pub const fn complete_list(mut self, choices: &'static [&'static str]) -> Self {
-        self.choices = choices;
+        self.options.choices = choices;
         self
     }
 
     /// Sets the function that completes it.
     #[must_use]
     pub const fn complete(mut self, complete: CompleteFn) -> Self {
-        self.complete = Some(complete);
+        self.options.complete = Some(complete);
         self
     }
 
@@ -260,9 +304,12 @@ impl<T: 'static> ArgDescriptor<T> {
     /// # Errors
     /// It is missing, has another type, or violates a rule.
     pub fn take(&self, slots: &RawArguments<'_>, index: usize) -> Result<T, InvalidArgument> {
-        let value = match (self.raw_value(slots, index), self.default) {
+        let value = match (self.options.raw_value(slots, index), self.default) {
             (Some(RawArgument::Json("null")), Some(default)) if !slots.strict => default(),
-            (Some(raw), _) => (self.decode)(raw, false).map_err(|_| InvalidArgument)?,
+            (Some(raw), _) => match (self.decode)(raw, false) {
+                Ok(value) => value,
+                Err(_) => return Err(InvalidArgument),
+            },
             (None, Some(default)) => default(),
             (None, None) => return (self.missing)().ok_or(InvalidArgument),
         };
@@ -272,8 +319,11 @@ impl<T: 'static> ArgDescriptor<T> {
         }
     }
 
-    fn raw_value<'a>(&self, slots: &RawArguments<'a>, index: usize) -> Option<RawArgument<'a>> {
-        if self.flatten { Some(RawArgument::Json(slots.object)) } else { slots.get(index) }
+    fn declared_value(&self, which: DeclaredValue) -> Option<fn() -> T> {
+        match which {
+            DeclaredValue::Default => self.default,
+            DeclaredValue::Example => self.example,
+        }
     }
 }
 
@@ -281,192 +331,231 @@ impl<T: 'static> ArgDescriptor<T> {
 ///
 /// The constructors are functions and not methods, so that rustc underlines the whole type if it cannot be an argument.
 #[must_use]
-pub const fn json<T: Arg<Leaf>, Leaf: ?Sized>(name: &'static str) -> ArgDescriptor<T> {
-    ArgDescriptor::new(name, false)
+pub const fn json<T: Arg>(name: &'static str) -> ArgDescriptor<T> {
+    ArgDescriptor::json(name)
 }
 
-/// [`json`] for a type that is named like one that the server provides.
+/// [`json`] for a type that has its `Leaf` inside.
 #[must_use]
-pub const fn provided<T: ProvidedArg>(name: &'static str) -> ArgDescriptor<T> {
-    ArgDescriptor::new(name, false)
-}
-
-/// [`json`] for a type that is named like a pointer or a wrapper of state.
-#[must_use]
-pub const fn shared<T: SharedArg<Leaf>, Leaf: ?Sized>(name: &'static str) -> ArgDescriptor<T> {
-    ArgDescriptor::new(name, false)
-}
-
-/// [`json`] for a trait object or a function.
-#[must_use]
-pub const fn object<T: DynArg>(name: &'static str) -> ArgDescriptor<T> {
-    ArgDescriptor::new(name, false)
+pub const fn json_of<T: Arg<Leaf>, Leaf: ?Sized>(name: &'static str) -> ArgDescriptor<T> {
+    ArgDescriptor::json(name)
 }
 
 /// An argument of a prompt, or a variable of a resource's URI: both arrive as strings.
 #[must_use]
-pub const fn text<T: Arg<Leaf>, Leaf: ?Sized>(name: &'static str) -> ArgDescriptor<T> {
-    ArgDescriptor::new(name, false)
+pub const fn text<T: Arg>(name: &'static str) -> ArgDescriptor<T> {
+    ArgDescriptor::text(name)
+}
+
+/// [`text`] for a type that has its `Leaf` inside.
+#[must_use]
+pub const fn text_of<T: Arg<Leaf>, Leaf: ?Sized>(name: &'static str) -> ArgDescriptor<T> {
+    ArgDescriptor::text(name)
+}
+
+/// [`json`] or [`text`] for a type that is named like one that the server provides.
+#[must_use]
+pub const fn provided<T: ProvidedArg>(name: &'static str, is_text: bool) -> ArgDescriptor<T> {
+    if is_text { ArgDescriptor::text(name) } else { ArgDescriptor::json(name) }
+}
+
+/// [`json`] or [`text`] for a type that is named like a pointer or a wrapper of state.
+#[must_use]
+pub const fn shared<T: SharedArg<Leaf>, Leaf: ?Sized>(name: &'static str, is_text: bool) -> ArgDescriptor<T> {
+    if is_text { ArgDescriptor::text(name) } else { ArgDescriptor::json(name) }
+}
+
+/// [`json`] or [`text`] for a trait object or a function.
+#[must_use]
+pub const fn object<T: DynArg>(name: &'static str, is_text: bool) -> ArgDescriptor<T> {
+    if is_text { ArgDescriptor::text(name) } else { ArgDescriptor::json(name) }
 }
 
 /// A struct that is the whole `arguments` object.
 #[must_use]
 pub const fn flatten<T: Arg<Leaf>, Leaf: ?Sized>(name: &'static str) -> ArgDescriptor<T> {
-    ArgDescriptor::new(name, true)
+    let mut descriptor = ArgDescriptor::json(name);
+    descriptor.options.flatten = true;
+    descriptor
 }
 
-/// An [`ArgDescriptor`] without its type.
+/// An [`ArgDescriptor`] without its type: what depends on the type.
 pub trait AnyArg: Sync {
-    /// The wire name.
-    fn name(&self) -> &'static str;
     #[doc(hidden)]
-    fn property_schema(&self, generator: &mut SchemaGenerator) -> Schema;
-    /// Schema keywords that its rules publish and enforce.
+    fn options(&self) -> &ArgOptions;
     #[doc(hidden)]
-    fn rule_keywords(&self) -> Vec<String>;
+    fn type_of(&self) -> TypeId;
+    #[doc(hidden)]
+    fn type_schema(&self, generator: &mut SchemaGenerator) -> Schema;
+    /// Has its rules published, or checked without a value.
+    #[doc(hidden)]
+    fn visit_rules(&self, rules: &mut Rules<'_>);
     #[doc(hidden)]
     fn required(&self) -> bool;
+    /// The default or the example, or why it has no JSON form.
     #[doc(hidden)]
-    fn is_flatten(&self) -> bool;
+    fn declared(&self, which: DeclaredValue) -> Option<Result<Value, String>>;
+    /// The rules that the default or the example breaks.
     #[doc(hidden)]
-    fn title(&self) -> Option<&'static str>;
+    fn declared_violations(&self, which: DeclaredValue) -> Vec<String>;
+    /// The rules that a value breaks.
+    ///
+    /// # Errors
+    /// It does not have the type, and is not a `null` that stands for the default.
     #[doc(hidden)]
-    fn description(&self) -> Option<&'static str>;
-    #[doc(hidden)]
-    fn header(&self) -> Option<&'static str>;
-    #[doc(hidden)]
-    fn is_raw(&self) -> bool;
-    /// Whether it is sealed by the server.
-    #[doc(hidden)]
-    fn is_cursor(&self) -> bool;
-    /// Whether its value is left out of traces and the audit log.
-    #[doc(hidden)]
-    fn is_secret(&self) -> bool;
-    #[doc(hidden)]
-    fn choices(&self) -> &'static [&'static str];
-    #[doc(hidden)]
-    fn completer(&self) -> Option<CompleteFn>;
-    /// Patterns that do not compile, and a default or example that violates the rules or cannot be published.
-    #[doc(hidden)]
-    fn declaration_errors(&self) -> Vec<String>;
-    /// Why the value in slot `index` is rejected; empty if it is accepted.
-    #[doc(hidden)]
-    fn value_errors(&self, slots: &RawArguments<'_>, index: usize) -> Vec<ValueError>;
+    fn violations(&self, raw: RawArgument<'_>, strict: bool) -> Result<Vec<String>, ValueError>;
 }
 
 impl<T: 'static> AnyArg for ArgDescriptor<T> {
-    fn name(&self) -> &'static str {
-        self.name
+    fn options(&self) -> &ArgOptions {
+        &self.options
     }
 
-    fn property_schema(&self, generator: &mut SchemaGenerator) -> Schema {
-        let mut schema = (self.schema)(generator);
-        if let Some(rules) = self.rules {
-            Rules::publish(rules, &mut schema);
-        }
-        let mut set = |key: &str, value: Value| {
-            schema.insert(key.to_owned(), value);
-        };
-        if let Some(text) = self.title {
-            set("title", text.into());
-        }
-        if let Some(text) = self.description {
-            set("description", text.into());
-        }
-        if let Some(publish) = self.publish {
-            // what cannot be published is an error of the declaration
-            if let Some(default) = self.default.and_then(|default| publish(default()).ok()) {
-                set("default", default);
-            }
-            if let Some(example) = self.example.and_then(|example| publish(example()).ok()) {
-                set("examples", Value::Array(vec![example]));
-            }
-        }
-        if let Some(header) = self.header {
-            set("x-mcp-header", header.into());
-        }
-        schema
+    fn type_of(&self) -> TypeId {
+        TypeId::of::<T>()
     }
 
-    fn rule_keywords(&self) -> Vec<String> {
-        let mut schema = Schema::default();
-        if let Some(rules) = self.rules {
-            Rules::publish(rules, &mut schema);
+    fn type_schema(&self, generator: &mut SchemaGenerator) -> Schema {
+        (self.schema)(generator)
+    }
+
+    fn visit_rules(&self, rules: &mut Rules<'_>) {
+        if let Some(visit) = self.rules {
+            visit(None, rules);
         }
-        schema.as_object().map(|keywords| keywords.keys().cloned().collect()).unwrap_or_default()
     }
 
     fn required(&self) -> bool {
         self.default.is_none() && (self.missing)().is_none()
     }
 
-    fn is_flatten(&self) -> bool {
-        self.flatten
+    fn declared(&self, which: DeclaredValue) -> Option<Result<Value, String>> {
+        match (self.declared_value(which), self.publish) {
+            (Some(value), Some(publish)) => Some(publish(value())),
+            _ => None,
+        }
     }
 
-    fn title(&self) -> Option<&'static str> {
-        self.title
+    fn declared_violations(&self, which: DeclaredValue) -> Vec<String> {
+        match (self.declared_value(which), self.rules) {
+            (Some(value), Some(rules)) => Rules::violations(rules, &value()),
+            _ => Vec::new(),
+        }
     }
 
-    fn description(&self) -> Option<&'static str> {
-        self.description
+    fn violations(&self, raw: RawArgument<'_>, strict: bool) -> Result<Vec<String>, ValueError> {
+        if self.default.is_some() && !strict && matches!(raw, RawArgument::Json("null")) {
+            return Ok(Vec::new());
+        }
+        match ((self.decode)(raw, true), self.rules) {
+            (Err(error), _) => Err(error),
+            (Ok(value), Some(rules)) => Ok(Rules::violations(rules, &value)),
+            (Ok(_), None) => Ok(Vec::new()),
+        }
+    }
+}
+
+impl dyn AnyArg + '_ {
+    /// The wire name.
+    pub(crate) fn name(&self) -> &'static str {
+        self.options().name
     }
 
-    fn header(&self) -> Option<&'static str> {
-        self.header
+    pub(crate) fn property_schema(&self, generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = self.type_schema(generator);
+        self.visit_rules(&mut Rules::publishing(&mut schema));
+        let ArgOptions { title, description, header, .. } = *self.options();
+        let mut set = |key: &str, value: Value| {
+            schema.insert(key.to_owned(), value);
+        };
+        if let Some(text) = title {
+            set("title", text.into());
+        }
+        if let Some(text) = description {
+            set("description", text.into());
+        }
+        // what cannot be published is an error of the declaration
+        if let Some(Ok(default)) = self.declared(DeclaredValue::Default) {
+            set("default", default);
+        }
+        if let Some(Ok(example)) = self.declared(DeclaredValue::Example) {
+            set("examples", Value::Array(vec![example]));
+        }
+        if let Some(header) = header {
+            set("x-mcp-header", header.into());
+        }
+        schema
     }
 
-    fn is_raw(&self) -> bool {
-        self.raw
+    /// Schema keywords that its rules publish and enforce.
+    pub(crate) fn rule_keywords(&self) -> Vec<String> {
+        let mut schema = Schema::default();
+        self.visit_rules(&mut Rules::publishing(&mut schema));
+        schema.as_object().map(|keywords| keywords.keys().cloned().collect()).unwrap_or_default()
     }
 
-    fn is_cursor(&self) -> bool {
-        Cursor::is::<T>()
+    pub(crate) fn is_flatten(&self) -> bool {
+        self.options().flatten
     }
 
-    fn is_secret(&self) -> bool {
-        self.secret
+    pub(crate) fn title(&self) -> Option<&'static str> {
+        self.options().title
     }
 
-    fn choices(&self) -> &'static [&'static str] {
-        self.choices
+    pub(crate) fn description(&self) -> Option<&'static str> {
+        self.options().description
     }
 
-    fn completer(&self) -> Option<CompleteFn> {
-        self.complete
+    pub(crate) fn header(&self) -> Option<&'static str> {
+        self.options().header
     }
 
-    fn declaration_errors(&self) -> Vec<String> {
+    pub(crate) fn is_raw(&self) -> bool {
+        self.options().raw
+    }
+
+    /// Whether it is sealed by the server.
+    pub(crate) fn is_cursor(&self) -> bool {
+        Cursor::is(self.type_of())
+    }
+
+    /// Whether its value is left out of traces and the audit log.
+    pub(crate) fn is_secret(&self) -> bool {
+        self.options().secret
+    }
+
+    pub(crate) fn completer(&self) -> Option<CompleteFn> {
+        self.options().complete
+    }
+
+    /// Patterns that do not compile, and a default or example that violates the rules or cannot be published.
+    pub(crate) fn declaration_errors(&self) -> Vec<String> {
+        let values = [("default", DeclaredValue::Default), ("example", DeclaredValue::Example)];
         let mut errors = Vec::new();
-        for (what, value) in [("default", self.default), ("example", self.example)] {
-            if let (Some(value), Some(publish)) = (value, self.publish)
-                && let Err(error) = publish(value())
-            {
+        for (what, which) in values {
+            if let Some(Err(error)) = self.declared(which) {
                 errors.push(format!("its {what} cannot be published: {error}"));
             }
         }
-        let Some(rules) = self.rules else { return errors };
-        errors.extend(Rules::declaration_errors(rules));
-        for (what, value) in [("default", self.default), ("example", self.example)] {
-            let violations = value.map(|value| Rules::violations(rules, &value())).unwrap_or_default();
-            errors.extend(violations.into_iter().map(|text| format!("its {what} breaks its rules: {text}")));
+        let mut rules = Rules::checking_declaration();
+        self.visit_rules(&mut rules);
+        errors.extend(rules.into_messages());
+        for (what, which) in values {
+            for text in self.declared_violations(which) {
+                errors.push(format!("its {what} breaks its rules: {text}"));
+            }
         }
         errors
     }
 
-    fn value_errors(&self, slots: &RawArguments<'_>, index: usize) -> Vec<ValueError> {
-        let Some(raw) = self.raw_value(slots, index) else {
+    /// Why the value in slot `index` is rejected; empty if it is accepted.
+    pub(super) fn value_errors(&self, slots: &RawArguments<'_>, index: usize) -> Vec<ValueError> {
+        let Some(raw) = self.options().raw_value(slots, index) else {
             return if self.required() { vec!["is missing".to_owned().into()] } else { Vec::new() };
         };
-        if self.default.is_some() && !slots.strict && matches!(raw, RawArgument::Json("null")) {
-            return Vec::new();
-        }
-        match ((self.decode)(raw, true), self.rules) {
-            (Err(error), _) => vec![error],
-            (Ok(value), Some(rules)) => {
-                Rules::violations(rules, &value).into_iter().map(ValueError::from).collect()
-            }
-            (Ok(_), None) => Vec::new(),
+        match self.violations(raw, slots.strict) {
+            Err(error) => vec![error],
+            Ok(violations) => violations.into_iter().map(ValueError::from).collect(),
         }
     }
 }
@@ -499,8 +588,9 @@ pub(crate) fn is_always_object(arg: &'static dyn AnyArg) -> bool {
 
 /// What an argument without a `complete` function completes to: the choices of its attribute, else those of its type.
 pub(crate) fn choices(arg: &'static dyn AnyArg) -> Vec<String> {
-    if !arg.choices().is_empty() {
-        return arg.choices().iter().map(|&choice| choice.to_owned()).collect();
+    let declared = arg.options().choices;
+    if !declared.is_empty() {
+        return declared.iter().map(|&choice| choice.to_owned()).collect();
     }
     let mut generator = generator();
     let schema = arg.property_schema(&mut generator);

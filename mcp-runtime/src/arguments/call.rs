@@ -74,10 +74,7 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// One report of every argument that is invalid.
-    pub fn decode<R>(
-        &self,
-        read: impl Fn(&RawArguments<'_>) -> Result<R, InvalidArgument>,
-    ) -> Result<R, Failure> {
+    pub fn decode<R>(&self, read: fn(&RawArguments<'_>) -> Result<R, InvalidArgument>) -> Result<R, Failure> {
         let mut result = None;
         self.read_slots(&mut |slots| {
             let decoded = read(slots);
@@ -242,13 +239,15 @@ impl From<String> for TextArgument {
 pub(crate) fn parse_text_argument<T: DeserializeOwned>(value: Option<&TextArgument>) -> Result<T, String> {
     match value {
         None => missing().ok_or_else(|| "is missing".to_owned()),
-        Some(value) => RawArgument::from_text_argument(value).decode(true).map_err(|error| error.message),
+        Some(value) => {
+            decode_text(RawArgument::from_text_argument(value), true).map_err(|error| error.message)
+        }
     }
 }
 
 /// The value of one argument.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum RawArgument<'a> {
+pub enum RawArgument<'a> {
     /// JSON text, from a tool's `arguments`.
     Json(&'a str),
     /// A prompt's argument, or a variable of a URI.
@@ -258,21 +257,6 @@ pub(crate) enum RawArgument<'a> {
 }
 
 impl<'a> RawArgument<'a> {
-    /// # Errors
-    /// It is not a `T`; why, and which part of it, is only found out for a report.
-    pub(crate) fn decode<T: DeserializeOwned>(self, for_report: bool) -> Result<T, ValueError> {
-        match self {
-            Self::Json(json) => serde_json::from_str(json).map_err(|error| {
-                if !for_report {
-                    return ValueError::default();
-                }
-                ValueError::of_json(json, &error, &|prefix| serde_json::from_str::<T>(prefix).err())
-            }),
-            Self::Text(text) => from_text(text).map_err(|e| ValueError::of_text(text, e.0)),
-            Self::List(parts) => from_list(parts).map_err(|e| ValueError::from(e.0)),
-        }
-    }
-
     /// Whether an object in it has a key twice; text of prompts and URIs has no objects.
     fn has_duplicate_keys(&self) -> bool {
         matches!(self, Self::Json(json) if json.starts_with(['{', '[']) && has_duplicate_keys(json))
@@ -283,6 +267,43 @@ impl<'a> RawArgument<'a> {
             TextArgument::One(text) => Self::Text(text),
             TextArgument::Many(list) => Self::List(list),
         }
+    }
+}
+
+/// Decodes the value of an argument; why it cannot is only found out for a report.
+pub(super) type DecodeFn<T> = fn(RawArgument<'_>, for_report: bool) -> Result<T, ValueError>;
+
+/// A [`DecodeFn`] for an argument of a tool. Without what texts need, it is half of the code, for each type.
+///
+/// # Errors
+/// It is not a `T`.
+pub(super) fn decode_json<T: DeserializeOwned>(
+    raw: RawArgument<'_>,
+    for_report: bool,
+) -> Result<T, ValueError> {
+    let RawArgument::Json(json) = raw else { return Err("is not JSON".to_owned().into()) };
+    match serde_json::from_str(json) {
+        Ok(value) => Ok(value),
+        Err(_) if !for_report => Err(ValueError::default()),
+        Err(error) => Err(ValueError::of_json(json, &error, json_error::<T>)),
+    }
+}
+
+/// Why a text is not the JSON of a `T`.
+fn json_error<T: DeserializeOwned>(json: &str) -> Option<serde_json::Error> {
+    serde_json::from_str::<T>(json).err()
+}
+
+/// A [`DecodeFn`] for an argument of a prompt or a variable of a URI.
+///
+/// # Errors
+/// It is not a `T`.
+pub(super) fn decode_text<T: DeserializeOwned>(raw: RawArgument<'_>, _: bool) -> Result<T, ValueError> {
+    match raw {
+        RawArgument::Json(text) | RawArgument::Text(text) => {
+            from_text(text).map_err(|e| ValueError::of_text(text, e.0))
+        }
+        RawArgument::List(parts) => from_list(parts).map_err(|e| ValueError::from(e.0)),
     }
 }
 
@@ -420,9 +441,9 @@ impl ValueError {
     pub(super) fn of_json(
         json: &str,
         error: &serde_json::Error,
-        decode: &dyn Fn(&str) -> Option<serde_json::Error>,
+        decode: fn(&str) -> Option<serde_json::Error>,
     ) -> Self {
-        let Place { path, value } = locate(json, error, decode);
+        let Place { path, value } = locate(json, error, &decode);
         let message = refusal(value.as_deref(), without_position(error));
         Self { path, message, is_whole_object: value.is_none() }
     }
@@ -470,7 +491,7 @@ fn refusal(value: Option<&str>, message: String) -> String {
 pub(crate) fn decode_member<T: DeserializeOwned>(name: &str, value: &Value) -> Result<T, String> {
     T::deserialize(value).or_else(|_| {
         // again as text, in which an error has a place
-        RawArgument::Json(&value.to_string()).decode(true).map_err(|error| error.line(name))
+        decode_json(RawArgument::Json(&value.to_string()), true).map_err(|error| error.line(name))
     })
 }
 
@@ -499,7 +520,9 @@ pub fn ready<R>(result: Result<R, Failure>) -> HandlerResult<R> {
 /// # Errors
 /// Never fails; the type is that of handlers.
 pub fn pending<R>(future: impl Future<Output = Result<R, Failure>> + Send + 'static) -> HandlerResult<R> {
-    Ok(MaybeFuture::Pending(Box::pin(future)))
+    // pinned without its type, so that less is generated for each function
+    let future: Box<dyn Future<Output = Result<R, Failure>> + Send> = Box::new(future);
+    Ok(MaybeFuture::Pending(Box::into_pin(future)))
 }
 
 /// Runs a plain function on the blocking pool.

@@ -47,8 +47,8 @@ impl Cursor {
     }
 
     /// Whether arguments of this type are cursors.
-    pub(super) fn is<T: 'static>() -> bool {
-        [TypeId::of::<Self>(), TypeId::of::<Option<Self>>()].contains(&TypeId::of::<T>())
+    pub(super) fn is(type_of_argument: TypeId) -> bool {
+        [TypeId::of::<Self>(), TypeId::of::<Option<Self>>()].contains(&type_of_argument)
     }
 }
 

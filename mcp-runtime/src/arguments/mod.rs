@@ -14,7 +14,10 @@ mod report;
 mod rules;
 mod text;
 
-pub use arg::{AnyArg, ArgDescriptor, HeaderArg, flatten, from_text, json, object, provided, shared, text};
+pub use arg::{
+    AnyArg, ArgDescriptor, HeaderArg, flatten, from_text, json, json_of, object, provided, shared, text,
+    text_of,
+};
 pub(crate) use arg::{has_flatten, is_always_object};
 pub(crate) use call::parse_text_argument;
 pub use call::{Call, HandlerResult, InvalidArgument, RawArguments, blocking, blocking_task, pending, ready};

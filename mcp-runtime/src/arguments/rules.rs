@@ -51,22 +51,24 @@ impl<'a> Rules<'a> {
     pub(super) fn violations<T>(rules: RulesFn<T>, value: &T) -> Vec<String> {
         let mut checker = Rules::new(RulesVisit::Violations(Vec::new()));
         rules(Some(value), &mut checker);
-        match checker.visit {
-            RulesVisit::Violations(list) => list,
-            _ => Vec::new(),
-        }
+        checker.into_messages()
     }
 
-    pub(super) fn publish<T>(rules: RulesFn<T>, schema: &mut Schema) {
-        rules(None, &mut Rules::new(RulesVisit::Publish(schema)));
+    /// Publishes the rules that are called with it.
+    pub(super) fn publishing(schema: &'a mut Schema) -> Self {
+        Self::new(RulesVisit::Publish(schema))
     }
 
-    pub(super) fn declaration_errors<T>(rules: RulesFn<T>) -> Vec<String> {
-        let mut checker = Rules::new(RulesVisit::Invalid(Vec::new()));
-        rules(None, &mut checker);
-        match checker.visit {
-            RulesVisit::Invalid(list) => list,
-            _ => Vec::new(),
+    /// Checks the declarations of the rules that are called with it.
+    pub(super) fn checking_declaration() -> Self {
+        Self::new(RulesVisit::Invalid(Vec::new()))
+    }
+
+    /// What is wrong with the value, or with the declaration.
+    pub(super) fn into_messages(self) -> Vec<String> {
+        match self.visit {
+            RulesVisit::Violations(list) | RulesVisit::Invalid(list) => list,
+            RulesVisit::Accept(_) | RulesVisit::Publish(_) => Vec::new(),
         }
     }
 

@@ -110,6 +110,12 @@ impl ResourceDescriptor {
         handler: missing_handler,
     };
 
+    /// What an attribute may leave out, of a function with this result.
+    #[must_use]
+    pub const fn returning(output: &'static dyn AnyResourceOutput) -> Self {
+        Self { output: Some(output), ..Self::EMPTY }
+    }
+
     /// The MIME type of what it returns.
     pub(crate) fn mime_type(&self) -> Option<&'static str> {
         let page = self.uri.filter(|uri| protocol::is_ui_uri(uri)).map(|_| protocol::UI_MIME_TYPE);

@@ -102,6 +102,12 @@ impl ToolDescriptor {
         output_type: None,
         handler: missing_handler,
     };
+
+    /// What an attribute may leave out, of a function with this result.
+    #[must_use]
+    pub const fn returning(output: &'static dyn AnyToolOutput) -> Self {
+        Self { output: Some(output), ..Self::EMPTY }
+    }
 }
 
 impl fmt::Debug for ToolDescriptor {

@@ -175,10 +175,12 @@ macro_rules! impl_injected_fn {
 
             #[allow(unused_variables)]
             fn call(self, values: &'a InjectedValues) -> BorrowingFuture<'a, Result<T, Failure>> {
-                Box::pin(async move {
-                    $(let $v = values.find::<$s>()?;)*
-                    self($($v),*).await.into_output()
-                })
+                // outside of the future, so that whether it is `Send` does not depend on all that a context holds
+                $(let $v = match values.find::<$s>() {
+                    Ok(value) => value,
+                    Err(failure) => return Box::pin(async move { Err(failure) }),
+                };)*
+                Box::pin(async move { self($($v),*).await.into_output() })
             }
         }
     )*};

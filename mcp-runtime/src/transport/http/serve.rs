@@ -127,13 +127,13 @@ impl Server {
         let _metrics = self.serve_metrics().await?;
         let delay = self.options().http.shutdown_delay;
         let health = handler.clone();
-        let stop = async move {
+        let stop = pin!(async move {
             stop.await;
             health.health.stop();
             if !delay.is_zero() {
                 sleep(delay).await;
             }
-        };
+        });
         accept(handler, listener, connections, stop).await;
         Ok(())
     }
@@ -299,7 +299,7 @@ async fn accept(
     handler: Arc<HttpHandler>,
     listener: TcpListener,
     connections: usize,
-    stop: impl Future<Output = ()>,
+    mut stop: Pin<&mut (dyn Future<Output = ()> + Send)>,
 ) {
     let endpoint = &handler.endpoint;
     let permits = Arc::new(Semaphore::new(connections));
@@ -311,7 +311,6 @@ async fn accept(
     };
     let (mut refusals, mut failures) = (LogInterval::default(), LogInterval::default());
     let (stop_sender, stop_receiver) = watch::channel(());
-    let mut stop = pin!(stop);
     loop {
         let next = async {
             let permit = permits.clone().acquire_owned().await;

@@ -65,7 +65,7 @@ pub fn mcp_resource(options: TokenStream, function: TokenStream) -> TokenStream 
 #[doc = include_str!("examples/mcp_prompt.md")]
 ///
 /// Options: `name`, `title`, `description`, `icon`, `meta(..)`, `max_concurrency_per_caller`, `rate = "60/1m"`,
-/// `blocking`, `scopes(..)`, `requires(..)`, `layers(..)`, `marker`, `crate`.
+/// `max_result = "50KB"`, `blocking`, `scopes(..)`, `requires(..)`, `layers(..)`, `marker`, `crate`.
 ///
 /// Options of a parameter, in `#[mcp(..)]`: `name`, `title`, `description`, `default`, `range`, `length`, `pattern`,
 /// `one_of`, `example`, `complete`, `secret`, `inject`.

@@ -89,6 +89,8 @@ pub struct ItemDescriptor {
     pub rate: Option<(u32, u64)>,
     /// How many calls of one caller may run at once.
     pub max_concurrency_per_caller: Option<usize>,
+    /// How many bytes a result may have.
+    pub max_result: Option<u64>,
     /// The arguments, in the order of the function's parameters.
     pub args: &'static [&'static dyn AnyArg],
     /// The types that are injected by reference.
@@ -114,6 +116,7 @@ impl ItemDescriptor {
         requires: &[],
         rate: None,
         max_concurrency_per_caller: None,
+        max_result: None,
         args: &[],
         injects: &[],
         unregistered: false,
@@ -162,6 +165,8 @@ pub(crate) struct ItemSpec {
     pub(crate) rate: Option<Result<Rate, String>>,
     /// How many calls of one caller may run at once.
     pub(crate) max_concurrency_per_caller: Option<usize>,
+    /// How many bytes a result may have.
+    pub(crate) max_result: Option<usize>,
     /// The limits that hold for its calls on this server, if any do.
     pub(crate) call_limits: Option<Arc<CallLimits>>,
     /// How long its function may take on this server; a tool has its own limit besides.
@@ -198,6 +203,7 @@ impl ItemSpec {
             requires: descriptor.requires.to_vec(),
             rate: descriptor.rate.map(|(times, ms)| Ok(Rate::new(times, Duration::from_millis(ms)))),
             max_concurrency_per_caller: descriptor.max_concurrency_per_caller,
+            max_result: descriptor.max_result.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
             call_limits: None,
             timeout: None,
             location: Some(descriptor.location),
@@ -424,6 +430,13 @@ macro_rules! impl_item_setters {
             /// Sets how many calls of one caller may run at once; more are refused.
             pub fn max_concurrency_per_caller(mut self, calls: usize) -> Self {
                 self.item_mut().max_concurrency_per_caller = Some(calls);
+                self
+            }
+
+            /// Sets how many bytes a result may have. A longer text of a tool is cut, with a notice; resources and
+            /// prompts fail with an error that names the size.
+            pub fn max_result(mut self, bytes: usize) -> Self {
+                self.item_mut().max_result = Some(bytes);
                 self
             }
         }

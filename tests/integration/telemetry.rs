@@ -254,7 +254,7 @@ async fn the_end_of_a_task_is_a_span_in_the_trace_of_its_request() {
         .handler(|_: ToolCall| async { Err::<String, _>(ToolError::new("out of paper")) });
     let server = serve(builder().add(fail).telemetry(|telemetry| telemetry.metrics()));
     for (tool, outcome, error) in [("job", "completed", None), ("fail", "tool_error", Some("tool_error"))] {
-        server.call_task(tool, json!({})).await;
+        assert_eq!(server.call_task(tool, json!({})).await.is_error(), error.is_some());
         let spans = || exported.exporter.get_finished_spans().unwrap();
         let name = format!("task {tool}");
         assert!(soon(|| spans().iter().any(|span| span.name == name)).await, "{:?}", spans());

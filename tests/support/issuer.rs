@@ -83,12 +83,16 @@ impl TestKey {
 
     /// A proof of possession for a request with this token.
     pub fn proof(&self, method: &str, url: &str, token: &str, jti: &str) -> String {
+        self.proof_with(method, url, token, json!({ "jti": jti }))
+    }
+
+    /// The same with these claims besides.
+    pub fn proof_with(&self, method: &str, url: &str, token: &str, mut claims: Value) -> String {
         let header = json!({ "alg": "ES256", "typ": "dpop+jwt", "jwk": self.jwk() });
         let ath = URL_SAFE_NO_PAD.encode(Sha256::digest(token));
-        self.sign_with(
-            &header,
-            &json!({ "jti": jti, "htm": method, "htu": url, "iat": unix_now(), "ath": ath }),
-        )
+        let request = json!({ "htm": method, "htu": url, "iat": unix_now(), "ath": ath });
+        claims.as_object_mut().expect("an object").extend(request.as_object().expect("an object").clone());
+        self.sign_with(&header, &claims)
     }
 }
 

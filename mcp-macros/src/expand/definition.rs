@@ -502,6 +502,7 @@ impl Fields for CommonOptions {
         }
         push_option(&mut fields, "rate", self.rate.map(|(times, period_ms)| quote!((#times, #period_ms))));
         push_option(&mut fields, "max_concurrency_per_caller", self.max_concurrency_per_caller.as_ref());
+        push_option(&mut fields, "max_result", self.max_result);
         fields
     }
 }
@@ -537,7 +538,6 @@ impl Fields for ToolOptions {
         }
         push_option(&mut fields, "timeout_ms", self.timeout.as_ref().map(|timeout| timeout.milliseconds));
         push_option(&mut fields, "max_concurrency", self.max_concurrency.as_ref());
-        push_option(&mut fields, "max_result", self.max_result);
         push_strings(&mut fields, "tags", &self.tags);
         if self.strict {
             fields.extend(quote!(strict: true,));
@@ -577,7 +577,6 @@ impl Fields for ResourceOptions {
         if let Some(Cache { ttl_ms, public, .. }) = self.cache {
             push_option(&mut fields, "cache", Some(quote!((#ttl_ms, #public))));
         }
-        push_option(&mut fields, "max_result", self.max_result);
         push_option(&mut fields, "ui", self.ui.as_ref().and_then(|ui| ui.json.as_ref()));
         if let Some(ResourceFunction { function, key }) = &self.list {
             let span = hygienic_at(*key);

@@ -60,6 +60,8 @@ pub(crate) struct CommonOptions {
     /// How many times, and in how many milliseconds.
     pub(crate) rate: Option<(u32, u64)>,
     pub(crate) max_concurrency_per_caller: Option<TokenStream>,
+    /// Bytes.
+    pub(crate) max_result: Option<u64>,
 }
 
 impl CommonOptions {
@@ -77,6 +79,7 @@ impl CommonOptions {
             "requires" => self.requires = entry.words(known::FEATURES, errors),
             "rate" => self.rate = entry.rate(errors),
             "max_concurrency_per_caller" => self.max_concurrency_per_caller = entry.count(errors),
+            "max_result" => self.max_result = entry.bytes(errors),
             "blocking" => {
                 self.blocking = entry.flag(errors).filter(|&on| on).map(|_| entry.key.clone());
             }

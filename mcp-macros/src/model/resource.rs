@@ -20,8 +20,6 @@ pub(crate) struct ResourceOptions {
     pub(crate) priority: Option<f32>,
     pub(crate) size: Option<Size>,
     pub(crate) cache: Option<Cache>,
-    /// Bytes.
-    pub(crate) max_result: Option<u64>,
     pub(crate) list: Option<ResourceFunction>,
     pub(crate) subscribe: Option<ResourceFunction>,
     pub(crate) ui: Option<ResourceUi>,
@@ -83,7 +81,6 @@ impl ItemOptions for ResourceOptions {
                 self.size = bytes.map(|bytes| Size { key, bytes });
             }
             "cache" => self.cache = read_cache(entry, errors),
-            "max_result" => self.max_result = entry.bytes(errors),
             "ui" => {
                 let json = ui::read_resource_ui(entry, errors);
                 self.ui = Some(ResourceUi { key: entry.key.clone(), json });

@@ -17,8 +17,6 @@ pub(crate) struct ToolOptions {
     pub(crate) hints: Vec<Hint>,
     pub(crate) timeout: Option<Timeout>,
     pub(crate) max_concurrency: Option<TokenStream>,
-    /// Bytes.
-    pub(crate) max_result: Option<u64>,
     pub(crate) tags: Vec<LitStr>,
     pub(crate) strict: bool,
     pub(crate) unregistered: bool,
@@ -61,7 +59,6 @@ impl ItemOptions for ToolOptions {
                 self.timeout = entry.milliseconds(errors).map(|milliseconds| Timeout { key, milliseconds });
             }
             "max_concurrency" => self.max_concurrency = entry.count(errors),
-            "max_result" => self.max_result = entry.bytes(errors),
             "tags" => self.tags = entry.strings(errors).unwrap_or_default(),
             "strict" => self.strict = entry.flag(errors).unwrap_or_default(),
             "unregistered" => self.unregistered = entry.flag(errors).unwrap_or_default(),

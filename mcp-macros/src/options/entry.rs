@@ -9,7 +9,7 @@ use syn::spanned::Spanned;
 use syn::{Expr, ExprLit, Ident, Lit, LitInt, LitStr, Path, Token, Type};
 
 use crate::diagnostics::Errors;
-use crate::options::{duration, known, quantity};
+use crate::options::{known, rate_syntax, size};
 use crate::syntax::literals::{literal_string, ungroup};
 
 /// One option.
@@ -340,44 +340,31 @@ impl Entry {
 
     /// A duration such as `"5s"`, in milliseconds.
     pub(crate) fn milliseconds(&self, errors: &Errors) -> Option<u64> {
-        let literal = self.string(errors)?;
-        let text = literal.value();
-        let found = duration::parse_milliseconds(&text);
-        if found.is_none() {
-            let message = format_args!(
-                "`{text}` is not a duration\nwrite a whole number above zero and a unit: \
-                 \"250ms\", \"5s\", \"2m\" or \"1h\"",
-            );
-            errors.at(&literal, message);
-        }
-        found
+        let expected = "a duration\nwrite a whole number above zero and a unit: \
+                        \"250ms\", \"5s\", \"2m\" or \"1h\"";
+        self.quantity(rate_syntax::parse_milliseconds, expected, errors)
     }
 
     /// A rate such as `"60/1m"`: how many times, and in how many milliseconds.
     pub(crate) fn rate(&self, errors: &Errors) -> Option<(u32, u64)> {
-        let literal = self.string(errors)?;
-        let text = literal.value();
-        let found = quantity::parse_rate(&text);
-        if found.is_none() {
-            let message = format_args!(
-                "`{text}` is not a rate\nwrite how often in which time: \"5/1s\", \"60/1m\" or \"1000/24h\"",
-            );
-            errors.at(&literal, message);
-        }
-        found
+        let expected = "a rate\nwrite how often in which time: \"5/1s\", \"60/1m\" or \"1000/24h\"";
+        self.quantity(rate_syntax::parse_rate, expected, errors)
     }
 
     /// A size such as `"50KB"`, in bytes.
     pub(crate) fn bytes(&self, errors: &Errors) -> Option<u64> {
+        let expected = "a size\nwrite a whole number above zero and a unit: \
+                        \"500B\", \"50KB\", \"64KiB\", \"2MB\" or \"1MiB\"";
+        self.quantity(size::parse_bytes, expected, errors)
+    }
+
+    /// What a string literal says; `expected` is what it has to be, and how that is written.
+    fn quantity<T>(&self, parse: fn(&str) -> Option<T>, expected: &str, errors: &Errors) -> Option<T> {
         let literal = self.string(errors)?;
         let text = literal.value();
-        let found = quantity::parse_bytes(&text);
+        let found = parse(&text);
         if found.is_none() {
-            let message = format_args!(
-                "`{text}` is not a size\nwrite a whole number above zero and a unit: \
-                 \"500B\", \"50KB\", \"64KiB\", \"2MB\" or \"1MiB\"",
-            );
-            errors.at(&literal, message);
+            errors.at(&literal, format_args!("`{text}` is not {expected}"));
         }
         found
     }

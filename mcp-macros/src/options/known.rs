@@ -61,6 +61,7 @@ pub(crate) const PROMPT: &[&str] = &[
     "meta",
     "max_concurrency_per_caller",
     "rate",
+    "max_result",
     "blocking",
     "scopes",
     "requires",

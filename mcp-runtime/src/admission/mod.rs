@@ -7,6 +7,7 @@ mod call_limits;
 mod owned_table;
 mod owner;
 mod rate;
+mod rate_syntax;
 mod shares;
 mod usage;
 

@@ -34,7 +34,7 @@ use crate::{
     connection::{AccessRules, Principal, VisibleFn},
     crypto::KeyRing,
     events::SubscriptionLimits,
-    store::{SingleUse, TaskStore},
+    store::{ResultStore, SingleUse, TaskStore},
     task::TaskOptions,
 };
 
@@ -200,7 +200,7 @@ impl Limits {
         self
     }
 
-    /// Sets how many bytes the result of a tool or resource may have that has no `max_result` of its own; not limited by
+    /// Sets how many bytes the result of a tool, resource or prompt may have that has no `max_result` of its own; not limited by
     /// default.
     ///
     /// A longer text of a tool is cut, with a notice; what cannot be cut is an error that names the size. See
@@ -213,14 +213,14 @@ impl Limits {
     /// Keeps results of tools that are larger than `max_result` for so long, a year at most, instead of cutting them: the
     /// client gets a link that its caller, and no other, can read with `resources/read`.
     ///
-    /// They are kept in the memory of this process: behind a load balancer the read must reach the same replica. What has
-    /// no room within [`max_kept_bytes`](Self::max_kept_bytes) is cut.
+    /// They are kept in the memory of this process, or in a [store](Stores::results) that replicas share. What has no room
+    /// within [`max_kept_bytes`](Self::max_kept_bytes), or in that store, is cut.
     pub fn keep_results(mut self, time: Duration) -> Self {
         self.keep_results = Some(time.min(LONGEST));
         self
     }
 
-    /// Sets how many bytes of results may be [kept](Self::keep_results), of all callers; 64 MiB by default, and at most
+    /// Sets how many bytes of results may be [kept](Self::keep_results) in memory, of all callers; 64 MiB by default, and at most
     /// [half](Self::max_share_percent) of them for one caller.
     pub fn max_kept_bytes(mut self, bytes: usize) -> Self {
         self.max_kept_bytes = bytes;
@@ -437,6 +437,8 @@ pub struct Stores {
     pub(crate) key_file: Option<PathBuf>,
     /// Unset for one in memory.
     pub(crate) tasks: Option<Arc<dyn TaskStore>>,
+    /// Unset for one in memory with the bounds of the limits.
+    pub(crate) results: Option<Arc<dyn ResultStore>>,
 }
 
 impl fmt::Debug for Stores {
@@ -466,6 +468,14 @@ impl Stores {
     /// 10 000 tasks and 64 MiB.
     pub fn tasks(mut self, store: impl TaskStore + 'static) -> Self {
         self.tasks = Some(Arc::new(store));
+        self
+    }
+
+    /// Sets where [results are kept](Limits::keep_results) that are too large to be sent; by default in memory.
+    ///
+    /// With a store that replicas share, and the same [keys](crate::ServerBuilder::keys), a link of one can be read on all.
+    pub fn results(mut self, store: impl ResultStore + 'static) -> Self {
+        self.results = Some(Arc::new(store));
         self
     }
 

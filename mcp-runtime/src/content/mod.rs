@@ -15,7 +15,7 @@ pub use icon::{Icon, Theme};
 pub use into_content::IntoContent;
 pub use json::Json;
 #[cfg(feature = "client")]
-pub(crate) use parse::{parse_content, parse_message, parse_resource};
+pub(crate) use parse::{parse_content, parse_message};
 pub use prompt_message::Message;
 pub(crate) use resource_contents::ResourceDefaults;
 pub use resource_contents::{Bytes, ResourceContents};

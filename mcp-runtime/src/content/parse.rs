@@ -33,21 +33,12 @@ fn parse_known(block: &Value) -> Option<Content> {
             common,
             ..ResourceLink::new(text("uri")?, text("name")?)
         }),
-        "resource" => {
-            Content::Embedded(Embedded { common, ..Embedded::new(parse_resource(block.get("resource")?)?) })
-        }
+        "resource" => Content::Embedded(Embedded {
+            common,
+            ..Embedded::new(ResourceContents::from_json(block.get("resource")?)?)
+        }),
         _ => return None,
     })
-}
-
-/// Parses one item of `contents`; `None` if it has neither text nor a blob.
-pub(crate) fn parse_resource(item: &Value) -> Option<ResourceContents> {
-    let text = |key: &str| item.get(key)?.as_str().map(str::to_owned);
-    let contents = match text("text") {
-        Some(text) => ResourceContents::text(text),
-        None => ResourceContents::blob_from_base64(text("blob")?),
-    };
-    Some(ResourceContents { uri: text("uri"), mime: text("mimeType"), meta: parse_meta(item), ..contents })
 }
 
 /// Parses a prompt's message; `None` if its role is unknown.

@@ -145,14 +145,14 @@ impl ItemCall for CompleteArgument {
         invoke::start_with(complete, &context, self.timeout)
     }
 
-    fn reply(&self, server: &Server, revision: Revision, result: Result<Vec<String>, Failure>) -> Reply {
+    fn respond(&self, server: &Server, revision: Revision, result: Result<Vec<String>, Failure>) -> Response {
         let failure = match result {
-            Ok(values) => return completion_reply(values),
+            Ok(values) => return completion_reply(values).into(),
             Err(failure) => failure,
         };
         let detailed = server.options().detailed_errors;
         let subject = ErrorContext { kind: "completion of", name: &self.name, detailed };
-        into_protocol_error(failure.into_client_error(subject, revision)).into()
+        Reply::from(into_protocol_error(failure.into_client_error(subject, revision))).into()
     }
 
     fn interrupt(

@@ -71,8 +71,9 @@ pub(super) trait ItemCall: Send + Sync + Sized {
         context: &dyn Fn() -> Context,
     ) -> Invocation<Self::Output, I>;
 
-    /// The reply for what the function has returned.
-    fn reply(&self, server: &Server, revision: Revision, result: Result<Self::Output, Failure>) -> Reply;
+    /// The response for what the function has returned; one that has to be stored first is pending.
+    fn respond(&self, server: &Server, revision: Revision, result: Result<Self::Output, Failure>)
+    -> Response;
 
     /// Answers the request of a function that is interrupted.
     fn interrupt(
@@ -89,7 +90,7 @@ impl Server {
     pub(super) fn call_item<C: ItemCall>(&self, request: Request<'_>, call: C) -> Response {
         let mut permits = match admit(&call, || request.context.owner()) {
             Ok(permits) => permits,
-            Err(failure) => return call.reply(self, request.revision, Err(failure)).into(),
+            Err(failure) => return call.respond(self, request.revision, Err(failure)),
         };
         if let Some(semaphore) = call.semaphore() {
             match semaphore.clone().try_acquire_owned() {
@@ -99,7 +100,7 @@ impl Server {
         }
         let (revision, options) = (request.revision, request.start_options(self));
         match call.start::<C::Interruption>(options, &|| make_context(self, request, &call)) {
-            Invocation::Done(InvokeOutcome::Returned(result)) => call.reply(self, revision, result).into(),
+            Invocation::Done(InvokeOutcome::Returned(result)) => call.respond(self, revision, result),
             Invocation::Done(InvokeOutcome::Interrupted(interruption, mut running)) => {
                 running.hold_permits(permits);
                 call.interrupt(self, revision, interruption, running)
@@ -133,14 +134,16 @@ impl Server {
                 match with_timeout(call.time_limit(), semaphore.clone().acquire_owned()).await {
                     // the semaphore is never closed
                     Ok(permit) => permits.extend(permit.ok().map(CallPermit::Concurrency)),
-                    Err(failure) => return call.reply(&server, revision, Err(failure)),
+                    Err(failure) => return call.respond(&server, revision, Err(failure)).reply().await,
                 }
             }
             match call.start::<C::Interruption>(options, &|| call_context.clone()) {
-                Invocation::Done(InvokeOutcome::Returned(result)) => call.reply(&server, revision, result),
+                Invocation::Done(InvokeOutcome::Returned(result)) => {
+                    call.respond(&server, revision, result).reply().await
+                }
                 Invocation::Done(InvokeOutcome::Interrupted(interruption, mut running)) => {
                     running.hold_permits(permits);
-                    call.interrupt(&server, revision, interruption, running).into_future().await
+                    call.interrupt(&server, revision, interruption, running).reply().await
                 }
                 Invocation::Running(mut running) => {
                     running.hold_permits(permits);
@@ -180,9 +183,9 @@ async fn finish_call<C: ItemCall>(
     running: Running<C::Output>,
 ) -> Reply {
     match running.finish::<C::Interruption>().await {
-        InvokeOutcome::Returned(result) => call.reply(server, revision, result),
+        InvokeOutcome::Returned(result) => call.respond(server, revision, result).reply().await,
         InvokeOutcome::Interrupted(interruption, running) => {
-            call.interrupt(server, revision, interruption, running).into_future().await
+            call.interrupt(server, revision, interruption, running).reply().await
         }
     }
 }

@@ -88,7 +88,7 @@ trait InnerFunction: LayeredFunction {
     fn client_request_policy(&self) -> ClientRequestPolicy;
     fn prepare_context(&self, context: &Context);
     fn binding(&self) -> CallBinding<'_>;
-    fn reply(&self, server: &Server, result: Result<CallOutput, Failure>) -> Reply;
+    fn respond(&self, server: &Server, result: Result<CallOutput, Failure>) -> Response;
     /// The function itself, to run it.
     fn as_layered(self: Arc<Self>) -> Arc<dyn LayeredFunction>;
 }
@@ -142,8 +142,8 @@ impl ItemCall for LayeredItem {
         invoke::start_with(|| Ok(MaybeFuture::Pending(outcome)), &context, None)
     }
 
-    fn reply(&self, server: &Server, _: Revision, result: Result<CallOutput, Failure>) -> Reply {
-        self.function.reply(server, result)
+    fn respond(&self, server: &Server, _: Revision, result: Result<CallOutput, Failure>) -> Response {
+        self.function.respond(server, result)
     }
 
     fn interrupt(
@@ -271,10 +271,10 @@ impl<C: LayeredItemCall + 'static> InnerFunction for FunctionOfItem<C> {
         self.call.binding()
     }
 
-    fn reply(&self, server: &Server, result: Result<CallOutput, Failure>) -> Reply {
+    fn respond(&self, server: &Server, result: Result<CallOutput, Failure>) -> Response {
         let result = match result {
             Ok(CallOutput::InputRequired(PendingInput { requests, state })) => {
-                return ResultBody::InputRequired { requests, state }.into();
+                return Reply::from(ResultBody::InputRequired { requests, state }).into();
             }
             Ok(output) => C::output(output).ok_or_else(|| {
                 let text = "a layer has returned the result of another kind of item";
@@ -282,7 +282,7 @@ impl<C: LayeredItemCall + 'static> InnerFunction for FunctionOfItem<C> {
             }),
             Err(failure) => Err(failure),
         };
-        self.call.reply(server, self.revision, result)
+        self.call.respond(server, self.revision, result)
     }
 
     fn as_layered(self: Arc<Self>) -> Arc<dyn LayeredFunction> {

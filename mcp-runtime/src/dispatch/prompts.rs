@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc, time::Duration};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     Request,
@@ -120,22 +120,36 @@ impl ItemCall for GetPrompt<'_> {
         }
     }
 
-    fn reply(&self, server: &Server, revision: Revision, result: Result<PromptResult, Failure>) -> Reply {
+    fn respond(
+        &self,
+        server: &Server,
+        revision: Revision,
+        result: Result<PromptResult, Failure>,
+    ) -> Response {
         let name = &self.entry.item.name;
         let failure = match result {
             Ok(result) => {
-                let entry = self.entry.clone();
-                return ResultBody::Prompt { result, entry }.into();
+                let size = || result.messages.iter().map(|message| message.content.size()).sum::<usize>();
+                let reply = match self.entry.item.max_result.map(|limit| (limit, size())) {
+                    // the rest of a prompt may ask for something else than the whole
+                    Some((limit, size)) if size > limit => {
+                        let text =
+                            format!("the prompt `{name}` has {size} bytes, and at most {limit} are sent");
+                        ProtocolError::internal(text).with_data(json!({ "size": size })).into()
+                    }
+                    _ => Reply::from(ResultBody::Prompt { result, entry: self.entry.clone() }),
+                };
+                return reply.into();
             }
             Err(failure) => failure,
         };
         let subject = ErrorContext { kind: "prompt", name, detailed: server.options().detailed_errors };
-        match failure.into_client_error(subject, revision) {
+        Reply::from(match failure.into_client_error(subject, revision) {
             ClientError::Arguments(report) => {
                 ProtocolError::invalid_params(format!("invalid arguments for prompt `{name}`: {report}"))
             }
             error => into_protocol_error(error),
-        }
+        })
         .into()
     }
 

@@ -18,7 +18,7 @@ use super::{
     layered_item::LayeredItemCall,
     pagination::{CursorScope, invalid_cursor},
     request::ClientRequestPolicy,
-    response::{CacheHints, ReadSource, Refusal, Reply, Response, ResultBody},
+    response::{CacheHints, PendingReply, ReadSource, Refusal, Reply, Response, ResultBody},
 };
 use crate::{
     admission::CallLimits,
@@ -111,11 +111,10 @@ impl Server {
         if KeptResults::is_uri(&uri)
             && let Some(kept) = self.kept_results()
         {
-            let contents = kept.find(self.name(), &request.result_reader(), &uri);
-            let contents = contents.ok_or_else(|| unknown_resource(&uri, request.revision))?;
-            let (result, source) = (ResourceResult::new(contents), ReadSource::Unregistered);
-            let body = ResultBody::Resource { result, uri: (*uri).into(), source, cache: CacheHints::NONE };
-            return Ok(Reply::from(body).into());
+            let Some(id) = kept.id_of(self.name(), &request.result_reader(), &uri) else {
+                return Err(unknown_resource(&uri, request.revision).into());
+            };
+            return Ok(self.read_kept_result(id, uri.into_owned(), request.revision));
         }
         let (entry, variables) = match registry.resource(&uri, request.access()) {
             Ok(found) => found,
@@ -130,6 +129,22 @@ impl Server {
         }
         let retry = request.retry(self, || CallBinding::new("resources/read", &uri, "{}"))?;
         Ok(self.call_through_layers(request, ReadResource { entry: entry.clone(), variables, uri, retry }))
+    }
+
+    /// Answers with a result that is kept under this id for its caller.
+    fn read_kept_result(&self, id: String, uri: String, revision: Revision) -> Response {
+        let server = self.clone();
+        Response::Pending(PendingReply::without_call(async move {
+            let Some(kept) = server.kept_results() else { return unknown_resource(&uri, revision).into() };
+            match kept.find(&id).await {
+                Ok(Some(contents)) => {
+                    let (result, source) = (ResourceResult::new(contents), ReadSource::Unregistered);
+                    ResultBody::Resource { result, uri: uri.into(), source, cache: CacheHints::NONE }.into()
+                }
+                Ok(None) => unknown_resource(&uri, revision).into(),
+                Err(error) => error.into(),
+            }
+        }))
     }
 
     /// Whether this client can read a resource with that URI.
@@ -285,19 +300,23 @@ impl ItemCall for ReadResource<'_> {
         }
     }
 
-    fn reply(&self, server: &Server, revision: Revision, result: Result<ResourceResult, Failure>) -> Reply {
+    fn respond(
+        &self,
+        server: &Server,
+        revision: Revision,
+        result: Result<ResourceResult, Failure>,
+    ) -> Response {
         let (entry, uri) = (&self.entry, &*self.uri);
         let failure = match result {
             Ok(result) => {
                 let size = || result.contents.iter().map(ResourceContents::size).sum::<usize>();
-                if let Some(limit) = entry.max_result
+                if let Some(limit) = entry.item.max_result
                     && size() > limit
                 {
                     let size = size();
                     let text = format!("`{uri}` has {size} bytes, and at most {limit} are sent");
-                    return ProtocolError::internal(text)
-                        .with_data(json!({ "uri": uri, "size": size }))
-                        .into();
+                    let error = ProtocolError::internal(text).with_data(json!({ "uri": uri, "size": size }));
+                    return Reply::from(error).into();
                 }
                 // a result that depends on the client's input is valid for this client and this time only
                 let cache = entry.cache.filter(|_| self.retry.is_none());
@@ -306,20 +325,20 @@ impl ItemCall for ReadResource<'_> {
                     public: public && !server.options().tells_callers_apart(),
                 });
                 let source = ReadSource::Resource(entry.clone());
-                return ResultBody::Resource { result, uri: uri.into(), source, cache }.into();
+                return Reply::from(ResultBody::Resource { result, uri: uri.into(), source, cache }).into();
             }
             Err(failure) => failure,
         };
         let detailed = server.options().detailed_errors;
         let subject = ErrorContext { kind: "resource", name: &entry.item.name, detailed };
-        match failure.into_client_error(subject, revision) {
+        Reply::from(match failure.into_client_error(subject, revision) {
             ClientError::Arguments(report) => {
                 ProtocolError::invalid_params(format!("invalid URI `{uri}`: {report}"))
                     .with_data(json!({ "uri": uri }))
             }
             ClientError::NotFound => unknown_resource(uri, revision),
             error => into_protocol_error(error),
-        }
+        })
         .into()
     }
 
@@ -519,7 +538,12 @@ impl ItemCall for ListInstances {
         invoke::start_with(|| Ok(MaybeFuture::Pending(Box::pin(page))), &context(), self.timeout)
     }
 
-    fn reply(&self, server: &Server, revision: Revision, result: Result<InstancesPage, Failure>) -> Reply {
+    fn respond(
+        &self,
+        server: &Server,
+        revision: Revision,
+        result: Result<InstancesPage, Failure>,
+    ) -> Response {
         let failure = match result {
             Ok(InstancesPage { instances, next }) => {
                 let mut entries = self.entries.clone();
@@ -531,25 +555,23 @@ impl ItemCall for ListInstances {
                     }));
                 }
                 let cursor = next.map(|next| server.seal_cursor(&next.to_bytes(), &self.scope)).transpose();
-                return match cursor {
-                    Ok(cursor) => server.page_with_cursor(
-                        ListKind::Resources.key(),
-                        EncodedPage::of(&entries).into(),
-                        cursor,
-                    ),
+                let page = EncodedPage::of(&entries).into();
+                let reply: Reply = match cursor {
+                    Ok(cursor) => server.page_with_cursor(ListKind::Resources.key(), page, cursor),
                     Err(error) => error.into(),
                 };
+                return reply.into();
             }
             Err(failure) => failure,
         };
         let running = self.templates.get(self.running.load(Ordering::Relaxed));
         let name = running.map_or("resources", |(_, template)| &template.item.name);
         let subject = ErrorContext { kind: "list of", name, detailed: server.options().detailed_errors };
-        match failure.into_client_error(subject, revision) {
+        Reply::from(match failure.into_client_error(subject, revision) {
             // the client has not sent any
             ClientError::Arguments(report) => ProtocolError::internal(report),
             error => into_protocol_error(error),
-        }
+        })
         .into()
     }
 

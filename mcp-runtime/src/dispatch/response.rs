@@ -192,11 +192,11 @@ impl From<Reply> for Response {
 }
 
 impl Response {
-    /// The reply, as a future in either case.
-    pub(super) fn into_future(self) -> BoxFuture<Reply> {
+    /// The reply, once it is there.
+    pub(super) async fn reply(self) -> Reply {
         match self {
-            Self::Ready(reply) => Box::pin(std::future::ready(reply)),
-            Self::Pending(pending) => Box::pin(pending),
+            Self::Ready(reply) => reply,
+            Self::Pending(pending) => pending.await,
         }
     }
 }

@@ -151,7 +151,7 @@ async fn run_task<C>(
         let end = match (invoked, server.upgrade()) {
             (Some(invoked), Some(server)) => {
                 let reply = match invoked {
-                    InvokeOutcome::Returned(result) => call.reply(&server, revision, result),
+                    InvokeOutcome::Returned(result) => call.respond(&server, revision, result).reply().await,
                     InvokeOutcome::Interrupted(MissingFeatures(features), _) => {
                         missing_features(&features, &context.client_capabilities()).into()
                     }

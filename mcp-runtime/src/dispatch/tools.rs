@@ -13,7 +13,7 @@ use super::{
     item_call::ItemCall,
     layered_item::LayeredItemCall,
     request::ClientRequestPolicy,
-    response::{Reply, Response, ResultBody},
+    response::{PendingReply, Reply, Response, ResultBody},
     tasks::{declares_tasks, tasks_not_declared},
 };
 use crate::{
@@ -99,7 +99,7 @@ impl Server {
         };
         let task = task_mode(entry, &request)?;
         let retry = request.retry(self, || CallBinding::new("tools/call", &name, &arguments))?;
-        let keeps = entry.spec.max_result.is_some() && self.kept_results().is_some();
+        let keeps = entry.spec.item.max_result.is_some() && self.kept_results().is_some();
         let reader = keeps.then(|| request.result_reader());
         let entry = entry.clone();
         Ok(self
@@ -218,7 +218,7 @@ impl ItemCall for CallTool<'_> {
         }
     }
 
-    fn reply(&self, server: &Server, revision: Revision, result: Result<ToolResult, Failure>) -> Reply {
+    fn respond(&self, server: &Server, revision: Revision, result: Result<ToolResult, Failure>) -> Response {
         let name = self.entry.name();
         let result = result.and_then(|result| self.seal_page(server, result));
         let result = match result.and_then(|result| self.check_output(result)) {
@@ -233,15 +233,14 @@ impl ItemCall for CallTool<'_> {
                         result.content.extend(content);
                         result
                     }
-                    ClientError::Protocol(error) => return error.into(),
+                    ClientError::Protocol(error) => return Reply::from(error).into(),
                 }
             }
         };
-        let result = match self.entry.spec.max_result {
+        match self.entry.spec.item.max_result {
             Some(limit) if result.size() > limit => self.limit_result(server, result, limit),
-            _ => result,
-        };
-        ResultBody::Tool { result, wrap: self.entry.output.as_ref().is_some_and(|output| output.wrap) }.into()
+            _ => self.entry.reply(result).into(),
+        }
     }
 
     fn interrupt(
@@ -349,17 +348,56 @@ impl CallTool<'_> {
         Ok(result)
     }
 
-    /// What is sent of a result that is larger than its limit: a link to the whole, or as much as fits.
-    fn limit_result(&self, server: &Server, result: ToolResult, limit: usize) -> ToolResult {
-        let (name, size) = (self.entry.name(), result.size());
+    /// Answers with what is sent of a result that is larger than its limit: a link to the whole, once that is stored, or
+    /// as much as fits.
+    fn limit_result(&self, server: &Server, result: ToolResult, limit: usize) -> Response {
+        let entry = self.entry.clone();
+        let (Some(_), Some(reader)) = (server.kept_results(), self.reader.clone()) else {
+            return entry.reply(entry.without_excess(result, limit, None)).into();
+        };
+        let server = server.clone();
+        Response::Pending(PendingReply::without_call(async move {
+            let mut kept = None;
+            if let Some(results) = server.kept_results() {
+                let contents = result.clone().into_contents();
+                let uri = results.keep(server.name(), &reader, &contents).await;
+                kept = uri.map(|uri| (uri, results.ttl()));
+            }
+            entry.reply(entry.without_excess(result, limit, kept))
+        }))
+    }
+
+    /// Checks a structured result against the output schema; a mismatch is a private error, in release builds as well.
+    fn check_output(&self, result: ToolResult) -> Result<ToolResult, Failure> {
+        let Some(output) = self.entry.output.as_ref().filter(|_| !result.is_error) else { return Ok(result) };
+        let mismatch = match result.structured.as_deref() {
+            None => "it has no structured content, but an output schema".to_owned(),
+            Some(json) => match output.validator.validate_str(json) {
+                Ok(()) => return Ok(result),
+                Err(errors) => errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+            },
+        };
+        let text = format!("the result does not fit the output schema: {mismatch}");
+        Err(Failure::Body(ToolError::private(text)))
+    }
+}
+
+impl ToolEntry {
+    fn reply(&self, result: ToolResult) -> Reply {
+        ResultBody::Tool { result, wrap: self.output.as_ref().is_some_and(|output| output.wrap) }.into()
+    }
+
+    /// What is sent of a result that is larger than its limit: a link to the whole, if that is kept, and as much as fits.
+    fn without_excess(
+        &self,
+        result: ToolResult,
+        limit: usize,
+        kept: Option<(String, Duration)>,
+    ) -> ToolResult {
+        let (name, size) = (self.name(), result.size());
         let too_large = |hint: &str| {
             format!("the result of '{name}' has {size} bytes, and at most {limit} are sent\n{hint}")
         };
-        let kept = server.kept_results().zip(self.reader.as_ref());
-        let kept = kept.and_then(|(kept, reader)| {
-            let contents = result.clone().into_contents();
-            Some((kept.keep(server.name(), reader, contents, size)?, kept.ttl()))
-        });
         let Some((uri, ttl)) = kept else {
             let hint = format!("call '{name}' again with arguments that select less");
             return match result.structured {
@@ -375,25 +413,11 @@ impl CallTool<'_> {
         let hint = format!("the linked resource is the whole, for {}", humantime::format_duration(ttl));
         match result.structured {
             // clients expect structured content of a result that is not an error, if its schema is published
-            Some(_) if self.entry.output.is_some() => ToolResult::error(too_large(&hint)),
+            Some(_) if self.output.is_some() => ToolResult::error(too_large(&hint)),
             Some(_) => ToolResult { structured: None, ..ToolResult::text(too_large(&hint)) },
             None => result.cut(limit, &hint),
         }
         .with(link)
-    }
-
-    /// Checks a structured result against the output schema; a mismatch is a private error, in release builds as well.
-    fn check_output(&self, result: ToolResult) -> Result<ToolResult, Failure> {
-        let Some(output) = self.entry.output.as_ref().filter(|_| !result.is_error) else { return Ok(result) };
-        let mismatch = match result.structured.as_deref() {
-            None => "it has no structured content, but an output schema".to_owned(),
-            Some(json) => match output.validator.validate_str(json) {
-                Ok(()) => return Ok(result),
-                Err(errors) => errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
-            },
-        };
-        let text = format!("the result does not fit the output schema: {mismatch}");
-        Err(Failure::Body(ToolError::private(text)))
     }
 }
 

@@ -116,12 +116,6 @@ impl ResourceBuilder {
         self
     }
 
-    /// Sets how many bytes its contents may have; reading more is an error that names the size.
-    pub fn max_result(mut self, bytes: usize) -> Self {
-        self.spec.max_result = Some(bytes);
-        self
-    }
-
     /// Sets the wire's `mimeType`; by default that of what the handler returns.
     pub fn mime(mut self, mime: impl Into<String>) -> Self {
         self.spec.mime = Some(mime.into());

@@ -34,8 +34,6 @@ pub(crate) struct ResourceEntry {
     size: Option<u64>,
     /// Milliseconds, and whether caches may share it.
     pub(crate) cache: Option<(u64, bool)>,
-    /// Bytes of its contents.
-    pub(crate) max_result: Option<usize>,
     /// JSON text of a page's `_meta.ui`.
     pub(crate) ui: Option<String>,
     pub(crate) state: Arc<Extensions>,
@@ -148,7 +146,7 @@ impl ResourceEntry {
     ) -> Result<Self, BuildError> {
         let template = Template::parse(&spec.uri)
             .map_err(|e| build_error(&spec.item, &format!("`{}` is not a URI template: {e}", spec.uri)))?;
-        let ResourceSpec { item, uri, mime, annotations, size, cache, max_result, ui } = spec;
+        let ResourceSpec { item, uri, mime, annotations, size, cache, ui } = spec;
         Ok(Self {
             item,
             uri,
@@ -160,7 +158,6 @@ impl ResourceEntry {
             annotations,
             size,
             cache,
-            max_result,
             ui,
             state,
             prefix: prefix.to_owned(),

@@ -28,8 +28,6 @@ pub struct ResourceDescriptor {
     pub size: Option<u64>,
     /// Milliseconds, and whether caches may share it.
     pub cache: Option<(u64, bool)>,
-    /// Bytes of its contents.
-    pub max_result: Option<u64>,
     /// Lists a template's instances.
     pub list: Option<ListFn>,
     /// Decides who may subscribe.
@@ -59,8 +57,6 @@ pub(crate) struct ResourceSpec {
     pub(crate) size: Option<u64>,
     /// Milliseconds, and whether caches may share it.
     pub(crate) cache: Option<(u64, bool)>,
-    /// Bytes of its contents.
-    pub(crate) max_result: Option<usize>,
     /// JSON text of a page's `_meta.ui`.
     pub(crate) ui: Option<String>,
 }
@@ -80,7 +76,6 @@ impl ResourceSpec {
             },
             size: def.size,
             cache: def.cache,
-            max_result: def.max_result.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
             ui: def.ui.map(str::to_owned),
         }
     }
@@ -102,7 +97,6 @@ impl ResourceDescriptor {
         priority: None,
         size: None,
         cache: None,
-        max_result: None,
         list: None,
         subscribe: None,
         ui: None,

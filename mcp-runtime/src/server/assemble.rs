@@ -179,7 +179,7 @@ impl ItemRules<'_> {
         if entry.spec.task.is_none() {
             entry.spec.timeout = entry.spec.timeout.or(limits.timeout);
         }
-        entry.spec.max_result = entry.spec.max_result.or(limits.max_result);
+        entry.spec.item.max_result = entry.spec.item.max_result.or(limits.max_result);
         entry.spec.item.call_limits = self.call_limits(item, &entry.spec.item);
         entry
     }
@@ -187,12 +187,13 @@ impl ItemRules<'_> {
     fn apply_to_resource(&self, item: &RegisteredItem, entry: &mut ResourceEntry) {
         entry.item.layers = item.layers.clone();
         entry.item.timeout = self.options.limits.timeout;
-        entry.max_result = entry.max_result.or(self.options.limits.max_result);
+        entry.item.max_result = entry.item.max_result.or(self.options.limits.max_result);
         entry.item.call_limits = self.call_limits(item, &entry.item);
     }
 
     fn apply_to_prompt(&self, item: &RegisteredItem, mut entry: PromptEntry) -> PromptEntry {
         entry.item.layers = item.layers.clone();
+        entry.item.max_result = entry.item.max_result.or(self.options.limits.max_result);
         entry.item.timeout = self.options.limits.timeout;
         entry.item.call_limits = self.call_limits(item, &entry.item);
         entry

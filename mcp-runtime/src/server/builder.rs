@@ -559,15 +559,6 @@ impl ServerBuilder {
         );
         #[cfg(feature = "http")]
         errors.extend(options.http.check().into_iter().map(BuildError::new));
-        #[cfg(feature = "auth")]
-        if !self.authentications.is_empty() {
-            let found = set_up_authentication(self.authentications, &mut options);
-            errors.extend(found.into_iter().map(BuildError::new));
-        }
-        #[cfg(feature = "metrics")]
-        if let Some(path) = &options.telemetry.metrics_path {
-            errors.extend(options.http.check_path(path, "the metrics").map(BuildError::new));
-        }
         let keys = match (&options.stores.key_file, &options.keys) {
             (Some(_), Some(_)) => Err("keys are set twice, with and without a file\nset them once".into()),
             (Some(file), None) => KeyRing::from_file(file),
@@ -578,6 +569,15 @@ impl ServerBuilder {
             errors.push(BuildError::new(error));
             KeyRing::new(Vec::new())
         });
+        #[cfg(feature = "auth")]
+        if !self.authentications.is_empty() {
+            let found = set_up_authentication(self.authentications, &mut options, &keys);
+            errors.extend(found.into_iter().map(BuildError::new));
+        }
+        #[cfg(feature = "metrics")]
+        if let Some(path) = &options.telemetry.metrics_path {
+            errors.extend(options.http.check_path(path, "the metrics").map(BuildError::new));
+        }
         let rate = match &options.limits.rate {
             None => None,
             Some(Ok(rate)) => Some(RateLimiter::new(*rate, options.limits.max_rate_callers)),
@@ -640,7 +640,13 @@ impl ServerBuilder {
                 pages: Seal::new(&keys, PAGE),
                 kept_results: options.limits.keep_results.map(|time| {
                     let Limits { max_kept_bytes, share_percent, .. } = options.limits;
-                    KeptResults::new(&keys, time, max_kept_bytes, share_percent)
+                    KeptResults::new(
+                        &keys,
+                        time,
+                        options.stores.results.clone(),
+                        max_kept_bytes,
+                        share_percent,
+                    )
                 }),
                 keys,
                 rate,
@@ -671,7 +677,11 @@ impl fmt::Debug for ServerBuilder {
 
 /// Sets up what authenticates callers; returns what is wrong with it.
 #[cfg(feature = "auth")]
-fn set_up_authentication(authentications: Vec<Authentication>, options: &mut Options) -> Vec<String> {
+fn set_up_authentication(
+    authentications: Vec<Authentication>,
+    options: &mut Options,
+    keys: &KeyRing,
+) -> Vec<String> {
     /// Proofs of possession that are remembered in memory, a minute or two each.
     const MAX_PROOFS: usize = 100_000;
     let mut problems = Vec::new();
@@ -687,7 +697,7 @@ fn set_up_authentication(authentications: Vec<Authentication>, options: &mut Opt
     let used = options.stores.single_use.clone().unwrap_or_else(|| {
         Arc::new(MemorySingleUse::new(options.limits.quota(MAX_PROOFS), SystemTime::now()))
     });
-    match Authenticator::new(authentications, &used) {
+    match Authenticator::new(authentications, &used, keys) {
         Ok(authenticator) => http.authenticator = Some(Arc::new(authenticator)),
         Err(found) => problems.extend(found),
     }

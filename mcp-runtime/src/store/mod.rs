@@ -16,6 +16,7 @@ pub(crate) use event::{EventBounds, MemoryEvents};
 #[cfg(feature = "http")]
 pub use event::{EventStore, StoredEvent};
 pub(crate) use kept_result::{KeptResults, ResultReader};
+pub use kept_result::{ResultRecord, ResultStore};
 #[cfg(feature = "http")]
 pub use revocation::RevocationStore;
 pub(crate) use single_use::MemorySingleUse;

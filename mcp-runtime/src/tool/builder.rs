@@ -147,12 +147,6 @@ impl ToolBuilder {
         self
     }
 
-    /// Sets how many bytes a result may have; a longer text is cut, with a notice.
-    pub fn max_result(mut self, bytes: usize) -> Self {
-        self.0.max_result = Some(bytes);
-        self
-    }
-
     /// Leaves the value of an argument out of traces and the audit log.
     pub fn secret(mut self, argument: impl Into<String>) -> Self {
         self.0.item.secrets.push(argument.into());

@@ -58,8 +58,6 @@ pub struct ToolDescriptor {
     pub timeout_ms: Option<u64>,
     /// How many calls may run at once.
     pub max_concurrency: Option<usize>,
-    /// Bytes of a result.
-    pub max_result: Option<u64>,
     /// Sent in `_meta`.
     pub tags: &'static [&'static str],
     /// Whether unknown arguments and strings for other types are refused.
@@ -92,7 +90,6 @@ impl ToolDescriptor {
         open_world: None,
         timeout_ms: None,
         max_concurrency: None,
-        max_result: None,
         tags: &[],
         strict: false,
         ui: None,
@@ -127,8 +124,6 @@ pub(crate) struct ToolSpec {
     pub(crate) hints: Hints,
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_concurrency: Option<usize>,
-    /// Bytes of a result.
-    pub(crate) max_result: Option<usize>,
     pub(crate) strict: bool,
     /// The URI of the page that shows its results, without the prefix of a mount.
     pub(crate) ui: Option<String>,
@@ -152,7 +147,6 @@ impl ToolSpec {
             },
             timeout: def.timeout_ms.map(Duration::from_millis),
             max_concurrency: def.max_concurrency,
-            max_result: def.max_result.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
             strict: def.strict,
             ui: def.ui.map(str::to_owned),
             visibility: def.visibility,

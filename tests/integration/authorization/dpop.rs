@@ -1,6 +1,6 @@
 //! Tokens that are bound to a key, and the proofs that come with them.
 
-use mcp_tests::support::{HttpRequest, Issuer, TestKey, text_of, unix_now, within};
+use mcp_tests::support::{HttpRequest, HttpServer, Issuer, TestKey, server_key, text_of, unix_now, within};
 use serde_json::{Value, json};
 
 use super::{RESOURCE, bearing, call, challenge, oauth, serve};
@@ -127,6 +127,71 @@ async fn a_server_can_require_proofs() {
         let refused = request.send(served.address).await;
         assert_eq!(refused.status, 403);
         assert!(challenge(&refused).starts_with("DPoP "), "{}", challenge(&refused));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_proof_without_a_fresh_nonce_is_told_which_to_use_on_every_replica() {
+    within(async {
+        let issuer = Issuer::start().await;
+        let replica = async |key: u8| {
+            let oauth = oauth(&issuer).require_dpop().dpop_nonces(std::time::Duration::from_secs(2));
+            let state = std::sync::Arc::new(super::Entered::default());
+            let builder = super::items().state(state).auth(oauth).keys([server_key(key)]);
+            HttpServer::start(builder).await
+        };
+        let (one, two, stranger) = (replica(1).await, replica(1).await, replica(2).await);
+        let key = TestKey::new("client");
+        let token = bound_token(&issuer, &key);
+        let mut count = 0;
+        let mut proof = |nonce: Value| {
+            count += 1;
+            let mut claims = json!({ "jti": count.to_string() });
+            if !nonce.is_null() {
+                claims["nonce"] = nonce;
+            }
+            key.proof_with("POST", RESOURCE, &token, claims)
+        };
+        let asked = proved(&token, &proof(Value::Null)).send(one.address).await;
+        assert_eq!(asked.status, 401);
+        let told = challenge(&asked);
+        assert!(told.starts_with("DPoP ") && told.contains("error=\"use_dpop_nonce\""), "{told}");
+        let nonce = json!(asked.header("dpop-nonce").expect("a nonce"));
+        for served in [&one, &two] {
+            // as often as it likes
+            for _ in 0..2 {
+                let reply = proved(&token, &proof(nonce.clone())).send(served.address).await;
+                assert_eq!(text_of(&reply.json()), "ada of test");
+                assert!(reply.header("dpop-nonce").is_none());
+            }
+        }
+        let mut forged = nonce.as_str().unwrap().to_owned();
+        forged.replace_range(10..11, if &forged[10..11] == "A" { "B" } else { "A" });
+        let wrong =
+            [(&stranger, nonce.clone()), (&one, json!(forged)), (&one, json!("")), (&one, json!("made up"))];
+        for (served, nonce) in wrong {
+            let refused = proved(&token, &proof(nonce.clone())).send(served.address).await;
+            assert_eq!((refused.status, refused.header("dpop-nonce").is_some()), (401, true), "{nonce}");
+        }
+        // another mistake in the proof is reported as such
+        let thief = TestKey::new("thief");
+        let stolen = thief.proof_with("POST", RESOURCE, &token, json!({ "jti": "x" }));
+        let refused = proved(&token, &stolen).send(one.address).await;
+        assert!(challenge(&refused).contains("invalid_dpop_proof") && refused.header("dpop-nonce").is_none());
+
+        let expired = async || {
+            let reply = proved(&token, &proof(nonce.clone())).send(one.address).await;
+            reply.header("dpop-nonce").is_some_and(|new| json!(new) != nonce)
+        };
+        let mut expired = expired;
+        for _ in 0..100 {
+            if expired().await {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+        panic!("the nonce does not expire");
     })
     .await;
 }

@@ -1,16 +1,22 @@
 //! Results that are too large: cut with a notice, refused with their size, or kept and linked.
 
-use std::time::Duration;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use mcp_runtime::{
     Principal, Revision, ServerBuilder,
     content::{Content, Image, ResourceContents},
     prelude::*,
+    prompt::{PromptCall, PromptDef},
     resource::{ResourceCall, ResourceDef},
+    store::{ResultRecord, ResultStore, Stored},
     testing::{Reply, TestServer},
     tool::{ToolCall, ToolDef},
 };
-use mcp_tests::support::{HttpRequest, HttpServer, within};
+use mcp_tests::support::{HttpRequest, HttpServer, server_key, within};
 use serde_json::{Value, json};
 
 use super::seen_by;
@@ -130,6 +136,77 @@ async fn contents_of_a_resource_are_never_cut() {
     server.read("made://blob").await.expect_code(-32603);
 }
 
+/// A prompt of any length
+#[mcp_prompt(max_result = "20B")]
+fn ask(length: usize) -> Vec<String> {
+    vec!["x".repeat(length / 2), "y".repeat(length - length / 2)]
+}
+
+#[tokio::test]
+async fn messages_of_a_prompt_are_never_cut() {
+    let made = PromptDef::builder("made").max_result(10).handler(|_: PromptCall| async { "x".repeat(11) });
+    let of_server = PromptDef::builder("of_server").handler(|_: PromptCall| async { "x".repeat(101) });
+    let builder = builder().prompt::<ask>().add(made).add(of_server);
+    let server = serve(builder.limits(|limits| limits.max_result(100)));
+    server.prompt("ask", json!({ "length": 20 })).await.expect_ok();
+    let reply = server.prompt("ask", json!({ "length": 21 })).await;
+    assert_eq!(refusal(&reply), (-32603, "the prompt `ask` has 21 bytes, and at most 20 are sent".into()));
+    assert_eq!(reply.error().expect("an error").data, Some(json!({ "size": 21 })));
+    for name in ["made", "of_server"] {
+        server.prompt(name, json!({})).await.expect_code(-32603);
+    }
+}
+
+/// A store that two servers share, and that may be out of order.
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<Option<HashMap<String, ResultRecord>>>>);
+
+impl ResultStore for Shared {
+    fn put(&self, result: ResultRecord) -> Stored<'_, ()> {
+        Box::pin(async move {
+            // as over a network
+            tokio::task::yield_now().await;
+            let mut results = self.0.lock().unwrap();
+            let results = results.as_mut().ok_or("out of order")?;
+            results.insert(result.id().to_owned(), result);
+            Ok(())
+        })
+    }
+
+    fn get<'a>(&'a self, id: &'a str) -> Stored<'a, Option<ResultRecord>> {
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            Ok(self.0.lock().unwrap().as_ref().ok_or("out of order")?.get(id).cloned())
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_link_of_one_replica_is_read_on_another_that_shares_keys_and_store() {
+    let shared = Shared(Arc::new(Mutex::new(Some(HashMap::new()))));
+    let replica = |key: u8| {
+        let shared = shared.clone();
+        let builder = keeping().keys([server_key(key)]).stores(|stores| stores.results(shared));
+        builder.build().expect("a server")
+    };
+    let (one, two, stranger) = (replica(1), replica(1), replica(2));
+    let made = link(&seen_by(&one, "ada").call("text", json!({ "length": 1000 })).await);
+    let read = seen_by(&two, "ada").read(uri(&made)).await;
+    assert_eq!(read.value()["contents"][0]["text"], "ö".repeat(1000));
+    seen_by(&two, "bob").read(uri(&made)).await.expect_code(-32602);
+    seen_by(&stranger, "ada").read(uri(&made)).await.expect_code(-32602);
+    // it is a digest of the principal, by which stores can limit clients
+    let stored = shared.0.lock().unwrap().as_ref().unwrap().values().next().cloned().expect("a record");
+    assert!(stored.share().is_some_and(|share| share.len() > 20 && !share.contains("ada")));
+    assert!(!uri(&made).contains(stored.id()));
+
+    *shared.0.lock().unwrap() = None;
+    seen_by(&two, "ada").read(uri(&made)).await.expect_code(-32603);
+    // as if nothing were kept
+    let reply = seen_by(&one, "ada").call("text", json!({ "length": 1000 })).await;
+    assert!(texts(&reply)[1].contains("call 'text' again"), "{reply}");
+}
+
 #[tokio::test]
 async fn what_is_kept_is_read_by_its_caller_and_no_other() {
     let built = keeping().build().expect("a server");
@@ -183,7 +260,7 @@ async fn structured_content_is_kept_whole() {
 
 #[tokio::test]
 async fn what_has_no_room_is_cut() {
-    let built = keeping().limits(|limits| limits.max_kept_bytes(4000)).build().expect("a server");
+    let built = keeping().limits(|limits| limits.max_kept_bytes(4400)).build().expect("a server");
     let (ada, bob) = (seen_by(&built, "ada"), seen_by(&built, "bob"));
     link(&ada.call("text", json!({ "length": 1000 })).await);
     let reply = ada.call("text", json!({ "length": 1000 })).await;

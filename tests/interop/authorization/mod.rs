@@ -91,7 +91,9 @@ async fn our_client_gets_its_tokens_from_authlib() {
 #[tokio::test]
 async fn our_client_binds_its_tokens_to_a_key_where_the_server_requires_it() {
     let Some(provider) = Provider::start(Kind::OidcJwt, 3) else { return };
-    let protected = Protected::start_with(&provider, Oauth::require_dpop).await;
+    // the second call comes with a nonce that is too old
+    let required = |oauth: Oauth| oauth.require_dpop().dpop_nonces(Duration::from_secs(2));
+    let protected = Protected::start_with(&provider, required).await;
     let builder = Client::builder().oauth(oauth(&provider, Registration::Dynamic));
     let client = builder.connect(protected.url()).await.expect("a connection");
     for seconds in [0, 4] {

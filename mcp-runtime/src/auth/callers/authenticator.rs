@@ -22,7 +22,7 @@ use super::{
     oauth::{Dpop, Oauth, parse_resource},
     verifier::{CustomVerifier, Denied, DeniedReason, Method, PresentedToken, Verdict, Verifier},
 };
-use crate::{connection::Principal, store::SingleUse};
+use crate::{connection::Principal, crypto::KeyRing, store::SingleUse};
 
 /// The longest token that is looked at.
 const MAX_TOKEN: usize = 16 << 10;
@@ -99,6 +99,8 @@ pub(crate) struct RefusedCaller {
     pub(crate) message: Cow<'static, str>,
     /// The values of `WWW-Authenticate`.
     pub(crate) challenges: Vec<String>,
+    /// What its next proof of possession has to contain: the value of `DPoP-Nonce`.
+    pub(crate) nonce: Option<String>,
 }
 
 type VerifiedCaller = Result<Arc<Principal>, RefusedCaller>;
@@ -121,6 +123,7 @@ impl Authenticator {
     pub(crate) fn new(
         authentications: Vec<Authentication>,
         single_use: &Arc<dyn SingleUse>,
+        keys: &KeyRing,
     ) -> Result<Self, Vec<String>> {
         let mut problems = Vec::new();
         let mut servers: Vec<Oauth> = Vec::new();
@@ -132,7 +135,7 @@ impl Authenticator {
                     problems.extend(keys.problem().map(str::to_owned));
                     methods.push(Arc::new(keys));
                 }
-                AuthenticationKind::Oauth(oauth) => match oauth.clone().into_method(single_use) {
+                AuthenticationKind::Oauth(oauth) => match oauth.clone().into_method(single_use, keys) {
                     Ok(method) => {
                         methods.push(Arc::new(method));
                         servers.push(*oauth);
@@ -230,6 +233,7 @@ impl Authenticator {
     #[cold]
     fn refuse(&self, denied: Denied) -> RefusedCaller {
         let Denied { reason, description } = denied;
+        let mut nonce = None;
         let error = |code: &'static str| Some((code, &*description));
         let (status, challenges) = match &reason {
             DeniedReason::InvalidToken => {
@@ -237,6 +241,10 @@ impl Authenticator {
             }
             DeniedReason::InvalidProof => {
                 (StatusCode::UNAUTHORIZED, self.challenges(error("invalid_dpop_proof"), ""))
+            }
+            DeniedReason::NonceNeeded(new) => {
+                nonce = Some(new.clone());
+                (StatusCode::UNAUTHORIZED, vec![self.challenge(Scheme::Dpop, error("use_dpop_nonce"), "")])
             }
             DeniedReason::InsufficientScope(scopes) => (
                 StatusCode::FORBIDDEN,
@@ -249,7 +257,7 @@ impl Authenticator {
             }
         };
         tracing::debug!(%status, ?reason, "refused a caller");
-        RefusedCaller { status, message: description, challenges }
+        RefusedCaller { status, message: description, challenges, nonce }
     }
 
     #[cold]
@@ -261,11 +269,13 @@ impl Authenticator {
                 status: StatusCode::UNAUTHORIZED,
                 message: "an access token is required".into(),
                 challenges: self.challenges(None, &scopes),
+                nonce: None,
             },
             MissingToken::Ambiguous(description) => RefusedCaller {
                 status: StatusCode::BAD_REQUEST,
                 message: description.into(),
                 challenges: self.challenges(Some(("invalid_request", description)), ""),
+                nonce: None,
             },
             MissingToken::Malformed(description) => self.refuse(Denied::invalid_token(description)),
         }
@@ -474,7 +484,7 @@ mod tests {
     fn authenticator(authentications: Vec<Authentication>) -> Result<Authenticator, Vec<String>> {
         let used = MemorySingleUse::new(Quota::half(10), std::time::SystemTime::now());
         let used: Arc<dyn SingleUse> = Arc::new(used);
-        Authenticator::new(authentications, &used)
+        Authenticator::new(authentications, &used, &KeyRing::random().unwrap())
     }
 
     fn oauth() -> Oauth {

@@ -20,6 +20,7 @@ use super::{
 use crate::{
     admission::Owner,
     connection::{Principal, principal_digest},
+    crypto::{KeyRing, Seal},
     store::{ConsumedCall, SingleUse},
 };
 
@@ -36,6 +37,44 @@ pub(super) struct ProofChecker {
     pub(super) resource: Url,
     pub(super) used: Arc<dyn SingleUse>,
     pub(super) skew: Duration,
+    /// Set if proofs must contain a nonce.
+    pub(super) nonces: Option<Nonces>,
+}
+
+/// Makes nonces and recognizes them: the time at which one was made, sealed, so that nothing is kept.
+pub(super) struct Nonces {
+    seal: Seal,
+    lifetime: Duration,
+}
+
+impl Nonces {
+    pub(super) fn new(keys: &KeyRing, lifetime: Duration) -> Self {
+        Self { seal: Seal::new(keys, "mcp-runtime dpop nonce 1"), lifetime }
+    }
+
+    /// Checks that a proof contains a nonce that is not too old. Replicas whose clocks are ahead may have made it.
+    ///
+    /// # Errors
+    /// It does not; the client gets a new one.
+    fn check(
+        &self,
+        nonce: Option<&str>,
+        resource: &Url,
+        skew: Duration,
+        now: SystemTime,
+    ) -> Result<(), Denied> {
+        let bound = resource.as_str().as_bytes();
+        let opened = nonce.and_then(|nonce| self.seal.open(nonce.as_bytes(), bound));
+        let made = opened.and_then(|opened| <[u8; 8]>::try_from(opened.plain).ok());
+        let made = made.map(|seconds| UNIX_EPOCH + Duration::from_secs(u64::from_be_bytes(seconds)));
+        if made.is_some_and(|made| made <= now + skew && now < made + self.lifetime) {
+            return Ok(());
+        }
+        let seconds = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let new = self.seal.seal(&seconds.to_be_bytes(), bound);
+        let new = new.map_err(|_| Denied::unavailable("the operating system provides no randomness"))?;
+        Err(Denied::new(DeniedReason::NonceNeeded(new), "the proof of possession needs this nonce"))
+    }
 }
 
 #[derive(Deserialize)]
@@ -45,6 +84,7 @@ struct ProofClaims {
     htu: String,
     iat: f64,
     ath: Option<String>,
+    nonce: Option<String>,
 }
 
 /// A proof that fits its request, and has to be used up.
@@ -94,6 +134,9 @@ impl ProofChecker {
         }
         if claims.ath.as_deref() != Some(&*URL_SAFE_NO_PAD.encode(Sha256::digest(token))) {
             return Err(invalid("the proof is of another token"));
+        }
+        if let Some(nonces) = &self.nonces {
+            nonces.check(claims.nonce.as_deref(), &self.resource, self.skew, now)?;
         }
         if claims.jti.is_empty() || claims.jti.len() > MAX_JTI || !(0.0..=1e11).contains(&claims.iat) {
             return Err(malformed());

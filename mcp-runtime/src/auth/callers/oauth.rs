@@ -12,7 +12,7 @@ use reqwest::Url;
 use super::{
     authenticator::Scheme,
     compact_jwt::{CompactJwt, SigningAlgorithm, VerifyingKey},
-    dpop::ProofChecker,
+    dpop::{Nonces, ProofChecker},
     introspection::{IntrospectionConfig, Introspector},
     jwks::{IssuerEndpoint, KeySource, KeyTimes},
     token_cache::{TokenCache, TokenDigest},
@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     connection::Principal,
+    crypto::KeyRing,
     fetch::{Fetcher, Reach},
     store::SingleUse,
 };
@@ -73,6 +74,7 @@ pub struct Oauth {
     verifier: Option<Arc<dyn Method>>,
     any_address: bool,
     pub(super) dpop: Dpop,
+    nonce_lifetime: Option<Duration>,
     accept: Option<AcceptFn>,
     cached_tokens: usize,
 }
@@ -124,6 +126,7 @@ impl Oauth {
             verifier: None,
             any_address: false,
             dpop: Dpop::Refused,
+            nonce_lifetime: None,
             accept: None,
             cached_tokens: CACHED_TOKENS,
         }
@@ -283,6 +286,18 @@ impl Oauth {
         self
     }
 
+    /// Requires that proofs contain a nonce of this server which is not older than this, such as five minutes: so no proof
+    /// can have been made in advance. A client that lacks one is told to use it (`use_dpop_nonce`), and tries again; it does
+    /// so once in that time.
+    ///
+    /// Nothing is kept: a nonce is the time, sealed. Replicas need the same [keys](crate::ServerBuilder::keys).
+    ///
+    /// See [RFC 9449](https://www.rfc-editor.org/rfc/rfc9449#section-9).
+    pub fn dpop_nonces(mut self, lifetime: Duration) -> Self {
+        self.nonce_lifetime = Some(lifetime.max(Duration::from_secs(1)));
+        self
+    }
+
     /// Sets of how many tokens it is kept that they are valid, until they expire or the keys change; 10 000 by default,
     /// and a twentieth of them for one principal. Others are verified with each request.
     pub fn max_cached_tokens(mut self, tokens: usize) -> Self {
@@ -294,7 +309,11 @@ impl Oauth {
     ///
     /// # Errors
     /// Everything that is wrong with the options.
-    pub(super) fn into_method(self, used: &Arc<dyn SingleUse>) -> Result<OauthMethod, Vec<String>> {
+    pub(super) fn into_method(
+        self,
+        used: &Arc<dyn SingleUse>,
+        keys: &KeyRing,
+    ) -> Result<OauthMethod, Vec<String>> {
         let mut problems = Vec::new();
         let reach = match (self.any_address, self.issuer.parse::<Url>()) {
             (true, _) => Reach::Any,
@@ -310,6 +329,12 @@ impl Oauth {
         }
         if self.algorithms.is_empty() {
             problems.push("`.algorithms(..)` allows none\nname at least one".into());
+        }
+        if self.nonce_lifetime.is_some() && self.dpop == Dpop::Refused {
+            problems.push(
+                "`.dpop_nonces(..)` is for proofs of possession, which are not accepted\nadd `.dpop()` or `.require_dpop()`"
+                    .into(),
+            );
         }
         let resource = self.resource.as_deref().unwrap_or_default();
         let resource = match parse_resource(resource) {
@@ -341,7 +366,8 @@ impl Oauth {
                 types: if self.access_token_type { &["at+jwt"] } else { &["at+jwt", "jwt", ""] },
             },
         };
-        let proofs = ProofChecker { resource, used: used.clone(), skew: self.skew };
+        let nonces = self.nonce_lifetime.map(|lifetime| Nonces::new(keys, lifetime));
+        let proofs = ProofChecker { resource, used: used.clone(), skew: self.skew, nonces };
         Ok(OauthMethod {
             tokens,
             expected: ExpectedClaims { issuer: self.issuer, audiences, skew: self.skew },

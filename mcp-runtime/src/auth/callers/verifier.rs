@@ -61,6 +61,8 @@ pub(super) enum DeniedReason {
     InvalidToken,
     /// 401, with a challenge for a proof of possession
     InvalidProof,
+    /// 401, with a nonce that the proof of possession has to contain
+    NonceNeeded(String),
     /// 403; the scopes that are needed, separated by spaces
     InsufficientScope(String),
     /// 403

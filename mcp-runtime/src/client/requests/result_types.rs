@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     client::Error,
-    content::{Content, Message, ResourceContents, parse_content, parse_message, parse_resource},
+    content::{Content, Message, ResourceContents, parse_content, parse_message},
     schema::Validator,
 };
 
@@ -118,7 +118,7 @@ impl ReadResult {
     pub(in crate::client) fn parse(json: &str) -> Result<Self, Error> {
         let wire: WireReadResult = parse(json, "resources/read")?;
         let items = wire.contents.iter().map(|item| {
-            parse_resource(item)
+            ResourceContents::from_json(item)
                 .ok_or_else(|| Error::invalid("an item of `contents` has neither text nor a blob"))
         });
         Ok(Self { contents: items.collect::<Result<_, _>>()?, meta: wire.meta })

@@ -9,7 +9,7 @@ pub(super) fn expose_response(headers: &mut HeaderMap, origin: &HeaderValue) {
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
     headers.insert(
         header::ACCESS_CONTROL_EXPOSE_HEADERS,
-        HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate"),
+        HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce"),
     );
     headers.append(header::VARY, HeaderValue::from_static("Origin"));
 }

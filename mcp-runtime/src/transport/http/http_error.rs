@@ -25,12 +25,15 @@ pub(super) struct HttpError {
     closes: bool,
     /// The values of `WWW-Authenticate`.
     challenges: Vec<String>,
+    /// The value of `DPoP-Nonce`.
+    nonce: Option<String>,
 }
 
 impl HttpError {
     pub(super) fn new(status: StatusCode, code: i64, message: impl Into<Cow<'static, str>>) -> Self {
         let retry_after = (status == StatusCode::SERVICE_UNAVAILABLE).then_some(1);
-        Self { status, code, message: message.into(), retry_after, closes: false, challenges: Vec::new() }
+        let (message, challenges) = (message.into(), Vec::new());
+        Self { status, code, message, retry_after, closes: false, challenges, nonce: None }
     }
 
     fn invalid(status: StatusCode, message: &'static str) -> Self {
@@ -116,9 +119,9 @@ impl HttpError {
     /// The caller is not authenticated.
     #[cfg(feature = "auth")]
     pub(super) fn refused(refused: RefusedCaller) -> Self {
-        let RefusedCaller { status, message, challenges } = refused;
+        let RefusedCaller { status, message, challenges, nonce } = refused;
         let code = if status.is_server_error() { INTERNAL_ERROR } else { INVALID_REQUEST };
-        Self { challenges, ..Self::new(status, code, message) }
+        Self { challenges, nonce, ..Self::new(status, code, message) }
     }
 
     fn unavailable(message: &'static str) -> Self {
@@ -135,6 +138,9 @@ impl HttpError {
             if let Ok(challenge) = HeaderValue::try_from(challenge) {
                 response.headers_mut().append(header::WWW_AUTHENTICATE, challenge);
             }
+        }
+        if let Some(nonce) = self.nonce.and_then(|nonce| HeaderValue::try_from(nonce).ok()) {
+            response.headers_mut().insert("dpop-nonce", nonce);
         }
         if self.closes {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));

@@ -1,0 +1,1 @@
+../../../mcp-macros/src/options/rate_syntax.rs

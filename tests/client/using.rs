@@ -1,14 +1,21 @@
 //! What a program does with a client, over every transport and in every revision.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use mcp_runtime::{
     Revision, Server,
-    client::{CompletionOf, Error, Refresh},
+    client::{Client, CompletionOf, Error, Refresh},
     content::{Content, Role},
     tool::{ToolCall, ToolDef},
 };
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 use super::{Point, builder, cells, connect, pinned, within};
 
@@ -159,4 +166,81 @@ async fn structured_content_is_checked_against_the_schema_of_a_tool_that_is_know
 fn clients_can_be_shared_and_sent() {
     fn check<T: Clone + Send + Sync + 'static>() {}
     check::<mcp_runtime::client::Client>();
+}
+
+/// A server of 2026-07-28 that answers nothing but a call of `slow`, after it has reported progress `steps` times, one
+/// each three seconds. It counts the requests that were cancelled.
+async fn slow_server(stream: tokio::io::DuplexStream, steps: u32, cancelled: Arc<AtomicUsize>) {
+    let (reader, writer) = tokio::io::split(stream);
+    let writer = Arc::new(tokio::sync::Mutex::new(writer));
+    let send = async |message: Value| {
+        let text = format!("{message}\n");
+        writer.lock().await.write_all(text.as_bytes()).await.expect("the client reads");
+    };
+    let mut lines = BufReader::new(reader).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        let message: Value = serde_json::from_str(&line).expect("a message");
+        let id = &message["id"];
+        match message["method"].as_str() {
+            Some("server/discover") => {
+                let result = json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"],
+                    "capabilities": { "tools": {} } });
+                send(json!({ "jsonrpc": "2.0", "id": id, "result": result })).await;
+            }
+            Some("notifications/cancelled") => {
+                cancelled.fetch_add(1, Ordering::SeqCst);
+            }
+            Some("tools/call") if message["params"]["name"] == "slow" => {
+                let token = &message["params"]["_meta"]["progressToken"];
+                for step in 0..steps {
+                    tokio::time::sleep(Duration::from_secs(3)).await;
+                    let params = json!({ "progressToken": token, "progress": step });
+                    send(json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }))
+                        .await;
+                }
+                send(json!({ "jsonrpc": "2.0", "id": id, "result": { "content": [] } })).await;
+            }
+            _ => {}
+        }
+    }
+}
+
+async fn slow(steps: u32) -> (Client, Arc<AtomicUsize>) {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let cancelled = Arc::new(AtomicUsize::new(0));
+    tokio::spawn(slow_server(theirs, steps, cancelled.clone()));
+    let client = Client::builder().timeout(Duration::from_secs(20)).connect(tokio::io::split(ours)).await;
+    (client.expect("a connection"), cancelled)
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_call_has_its_own_time_limit() {
+    let (client, cancelled) = slow(0).await;
+    let seconds = Duration::from_secs;
+    let with = |limit| client.call("never", json!({})).timeout(seconds(limit)).into_future();
+    let started = tokio::time::Instant::now();
+    // the second is over before the first, which was sent earlier; the last has the client's own limit
+    let (long, short, unlimited) =
+        tokio::join!(with(7), with(2), client.call("never", json!({})).into_future());
+    for (result, limit) in [(long, 7), (short, 2), (unlimited, 20)] {
+        assert!(matches!(result, Err(Error::Timeout { after }) if after == seconds(limit)), "{result:?}");
+    }
+    assert_eq!(started.elapsed().as_secs(), 20);
+    client.call("slow", json!({})).await.expect("the connection goes on");
+    assert_eq!(cancelled.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_begins_the_time_limit_anew_where_that_is_wanted() {
+    let (client, cancelled) = slow(4).await;
+    let call = || client.call("slow", json!({})).timeout(Duration::from_secs(5));
+    call().progress_extends_timeout().await.expect("it goes on");
+    let over = call().on_progress(|_| ()).await;
+    assert!(matches!(over, Err(Error::Timeout { .. })), "{over:?}");
+    let shorter = call().progress_extends_timeout().timeout(Duration::from_secs(2)).await;
+    assert!(matches!(shorter, Err(Error::Timeout { .. })), "{shorter:?}");
+    // the server reads when it has finished
+    let last = client.call("slow", json!({})).timeout(Duration::from_secs(60)).await;
+    last.expect("the connection goes on");
+    assert_eq!(cancelled.load(Ordering::SeqCst), 2);
 }

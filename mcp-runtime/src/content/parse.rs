@@ -9,8 +9,23 @@ use super::{
 };
 
 /// Parses a block of a tool's result or of a prompt's message.
-pub(crate) fn parse_content(block: Value) -> Content {
-    parse_known(&block).unwrap_or(Content::Unknown(block))
+pub(crate) fn parse_content(mut block: Value) -> Content {
+    match plain_text(&mut block) {
+        Some(text) => Content::Text(Text::new(text)),
+        None => parse_known(&block).unwrap_or(Content::Unknown(block)),
+    }
+}
+
+/// Takes the text out of a text block that has nothing else: most have not, and the text may be large.
+fn plain_text(block: &mut Value) -> Option<String> {
+    let members = block.as_object_mut().filter(|members| members.len() == 2)?;
+    if members.get("type")? != "text" {
+        return None;
+    }
+    match members.get_mut("text")? {
+        Value::String(text) => Some(std::mem::take(text)),
+        _ => None,
+    }
 }
 
 /// `None` for a block of another kind, or one that lacks a member.

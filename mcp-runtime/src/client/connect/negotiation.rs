@@ -248,7 +248,7 @@ async fn send(
     method: &str,
     members: Value,
 ) -> Result<RawReply, Error> {
-    match shared.exchange(link, revision, method, params(members), &CallOptions::default()).await {
+    match shared.exchange(link, revision, method, &params(members), &CallOptions::default()).await {
         Ok(reply) => Ok(reply),
         Err(LinkError::SessionLost) => Err(Error::not_connected("the server refused the session at once")),
         Err(LinkError::Failed(error)) => Err(error),

@@ -5,7 +5,7 @@ use std::{
     collections::HashMap,
     process::Command,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -27,11 +27,11 @@ use super::{
 use crate::{
     client::{
         Error,
-        core::{RequestParams, protocol_meta},
+        core::RequestParams,
         link::{
             LinkError, ServerLink, child_process, event_link,
             http_link::HttpLink,
-            outgoing::{OutgoingRequest, RawReply, notification_text},
+            outgoing::{ModernMeta, OutgoingRequest, RawReply, RequestMeta, notification_text},
             stream_link::StreamLink,
         },
         receive::{
@@ -46,9 +46,9 @@ use crate::{
             request_span::{RequestSpan, record_id},
         },
     },
+    jsonrpc::Object,
     protocol::{
-        LogLevel, META_CLIENT_INFO, META_LOG_LEVEL, META_PROGRESS_TOKEN, Revision,
-        UNSUPPORTED_PROTOCOL_VERSION,
+        LogLevel, META_CLIENT_CAPABILITIES, META_CLIENT_INFO, Revision, UNSUPPORTED_PROTOCOL_VERSION,
     },
     server::Server,
     sync::{Mutex, RwLock},
@@ -103,6 +103,8 @@ pub(in crate::client) struct SharedClient {
     reconnecting: tokio::sync::Mutex<RespawnState>,
     next_id: AtomicU64,
     log_level: Mutex<Option<LogLevel>>,
+    /// What every modern request says about the client, as members of JSON.
+    client_meta: OnceLock<Vec<u8>>,
     pub(in crate::client) lists: ListCaches,
     pub(in crate::client) reads: ReadCache,
     pub(in crate::client) tools: KnownTools,
@@ -146,6 +148,7 @@ impl SharedClient {
             reconnecting: tokio::sync::Mutex::default(),
             next_id: AtomicU64::new(1),
             log_level: Mutex::new(None),
+            client_meta: OnceLock::new(),
             lists: ListCaches::default(),
             tools: KnownTools::default(),
             subscriptions: SubscriptionState::default(),
@@ -300,7 +303,8 @@ impl SharedClient {
             LinkSource::Url(_) | LinkSource::Server(_) | LinkSource::Once => false,
         };
         if is_dead && reopens {
-            return self.reconnect(&connection).await;
+            // boxed: every request would have room for a handshake otherwise
+            return Box::pin(self.reconnect(&connection)).await;
         }
         Ok(connection)
     }
@@ -375,7 +379,7 @@ impl SharedClient {
                     &connection.link,
                     connection.revision,
                     method,
-                    params.into(),
+                    &params.into(),
                     &CallOptions::default(),
                 )
                 .await;
@@ -389,11 +393,15 @@ impl SharedClient {
     pub(in crate::client) async fn request(
         &self,
         method: &str,
-        params: RequestParams,
+        params: &RequestParams,
         options: &CallOptions,
     ) -> Result<String, Error> {
-        let span = RequestSpan::new(self, method, &params);
-        let result = self.send_request(method, params, options).instrument(span.0.clone()).await;
+        let span = RequestSpan::new(self, method, params);
+        if span.0.is_disabled() {
+            return self.send_request(method, params, options).await;
+        }
+        let sent = Box::pin(self.send_request(method, params, options).instrument(span.0.clone()));
+        let result = sent.await;
         span.finish(method, &result);
         result
     }
@@ -401,14 +409,13 @@ impl SharedClient {
     async fn send_request(
         &self,
         method: &str,
-        params: RequestParams,
+        params: &RequestParams,
         options: &CallOptions,
     ) -> Result<String, Error> {
         let mut has_retried = false;
         loop {
             let connection = self.live_connection().await?;
-            let sent =
-                self.exchange(&connection.link, connection.revision, method, params.clone(), options).await;
+            let sent = self.exchange(&connection.link, connection.revision, method, params, options).await;
             let retry = match sent {
                 Ok(Ok(json)) => return Ok(json),
                 Ok(Err(error)) if error.code == UNSUPPORTED_PROTOCOL_VERSION && !has_retried => true,
@@ -422,7 +429,7 @@ impl SharedClient {
                 Err(LinkError::Failed(error)) => return Err(error),
             };
             has_retried |= retry;
-            self.reconnect(&connection).await?;
+            Box::pin(self.reconnect(&connection)).await?;
         }
     }
 
@@ -440,7 +447,7 @@ impl SharedClient {
         link: &ServerLink,
         revision: Revision,
         method: &str,
-        params: RequestParams,
+        params: &RequestParams,
         options: &CallOptions,
     ) -> Result<RawReply, LinkError> {
         self.exchange_as(self.next_id(), link, revision, method, params, options).await
@@ -453,63 +460,60 @@ impl SharedClient {
         link: &ServerLink,
         revision: Revision,
         method: &str,
-        mut params: RequestParams,
+        params: &RequestParams,
         options: &CallOptions,
     ) -> Result<RawReply, LinkError> {
         let wants_progress = options.on_progress.is_some()
             || options.progress_extends
             || (self.inbox.handlers.progress.is_some() && method == "tools/call");
-        self.add_meta(&mut params, revision, wants_progress.then_some(id), &options.meta);
+        let meta = self.request_meta(revision, wants_progress.then_some(id), &options.meta);
         record_id(id);
-        let mut request = OutgoingRequest::new(id, method, &params, revision);
+        let mut request = OutgoingRequest::new(id, method, params, &meta, revision);
         if link.is_http() && revision.is_modern() && method == "tools/call" {
             request.param_headers = self.tools.param_headers(&params.members)?;
         }
-        let activity = Arc::new(Notify::new());
-        let _registered = wants_progress
-            .then(|| self.inbox.expect_progress(id, options.on_progress.clone(), activity.clone()));
         let limit = options.timeout.unwrap_or(self.options.timeout);
+        let limit = (method != "subscriptions/listen").then_some(limit);
+        if !wants_progress {
+            return link.request(request, limit).await;
+        }
+        let activity = Arc::new(Notify::new());
+        let _registered = self.inbox.expect_progress(id, options.on_progress.clone(), activity.clone());
+        let Some(limit) = limit.filter(|_| options.progress_extends) else {
+            return link.request(request, limit).await;
+        };
         let mut deadline = Instant::now() + limit;
-        let mut response = std::pin::pin!(link.request(request));
+        let mut response = Box::pin(link.request(request, None));
         loop {
             tokio::select! {
                 // progress that came before the response is delivered before it
                 biased;
                 reply = &mut response => return reply,
-                () = activity.notified(), if options.progress_extends => deadline = Instant::now() + limit,
-                () = sleep_until(deadline), if method != "subscriptions/listen" => {
-                    return Err(Error::Timeout { after: limit }.into());
-                }
+                () = activity.notified() => deadline = Instant::now() + limit,
+                () = sleep_until(deadline) => return Err(Error::Timeout { after: limit }.into()),
             }
         }
     }
 
-    fn add_meta(
-        &self,
-        params: &mut RequestParams,
+    fn request_meta<'a>(
+        &'a self,
         revision: Revision,
         progress_token: Option<u64>,
-        own: &Map<String, Value>,
-    ) {
-        if !revision.is_modern() && progress_token.is_none() && own.is_empty() {
-            return;
-        }
-        let level = *self.log_level.lock();
-        let meta = params.meta();
-        for (key, value) in own {
-            meta.insert(key.clone(), value.clone());
-        }
-        if let Some(token) = progress_token {
-            meta.insert(META_PROGRESS_TOKEN.to_owned(), token.into());
-        }
-        let Some(required) = protocol_meta(revision, || self.inbox.handlers.capabilities(revision)) else {
-            return;
+        own: &'a Map<String, Value>,
+    ) -> RequestMeta<'a> {
+        // the same in every revision that has it
+        let client = || {
+            self.client_meta.get_or_init(|| {
+                let mut members = Vec::new();
+                let mut object = Object::new(&mut members);
+                object
+                    .value(META_CLIENT_CAPABILITIES, &self.inbox.handlers.capabilities(revision))
+                    .value(META_CLIENT_INFO, &self.client_info());
+                members.split_off(1)
+            })
         };
-        meta.extend(required.map(|(key, value)| (key.to_owned(), value)));
-        meta.insert(META_CLIENT_INFO.to_owned(), self.client_info());
-        if let Some(level) = level {
-            meta.insert(META_LOG_LEVEL.to_owned(), level.as_str().into());
-        }
+        let modern = || ModernMeta { client: client(), log_level: *self.log_level.lock() };
+        RequestMeta { own, progress_token, modern: revision.is_modern().then(modern) }
     }
 
     pub(in crate::client) fn client_info(&self) -> Value {

@@ -3,8 +3,9 @@
 //!
 //! See [multi round-trip requests](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr).
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::LazyLock};
 
+use memchr::memmem::Finder;
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
@@ -16,9 +17,9 @@ const MAX_ROUNDS: u32 = 16;
 /// What all results have in common.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ResultHead<'a> {
+struct ResultHead<'a> {
     #[serde(borrow)]
-    pub(crate) result_type: Option<Cow<'a, str>>,
+    result_type: Option<Cow<'a, str>>,
     input_requests: Option<Map<String, Value>>,
     #[serde(borrow)]
     request_state: Option<&'a RawValue>,
@@ -36,7 +37,9 @@ pub(crate) struct InputRounds {
 #[derive(Debug)]
 pub(crate) enum RoundOutcome {
     /// The result of the request.
-    None,
+    Complete,
+    /// A task in place of the result.
+    Task,
     /// These requests must be answered, by key. Without any, the request is repeated as it is.
     Requests(Map<String, Value>),
 }
@@ -62,9 +65,14 @@ impl InputRounds {
     /// # Errors
     /// It is not a result, or there are too many rounds.
     pub(crate) fn take(&mut self, result: &str) -> Result<RoundOutcome, String> {
+        if !may_be_incomplete(result) {
+            return Ok(RoundOutcome::Complete);
+        }
         let head: ResultHead<'_> = serde_json::from_str(result).map_err(|error| error.to_string())?;
-        if head.result_type.as_deref() != Some("input_required") {
-            return Ok(RoundOutcome::None);
+        match head.result_type.as_deref() {
+            Some("input_required") => {}
+            Some("task") => return Ok(RoundOutcome::Task),
+            _ => return Ok(RoundOutcome::Complete),
         }
         let requests = head.input_requests.unwrap_or_default();
         if requests.is_empty() && head.request_state.is_none() {
@@ -88,5 +96,35 @@ impl InputRounds {
             let answers = Value::Object(self.answers.clone());
             self.params.members.insert("inputResponses".to_owned(), answers);
         }
+    }
+}
+
+/// Whether an object may have the `resultType` of one that is not complete. Few contain any of these words, so that most
+/// results are parsed only by their reader.
+fn may_be_incomplete(result: &str) -> bool {
+    // letters can be written as escapes
+    const WORDS: [&str; 3] = ["\"input_required\"", "\"task\"", "\\u"];
+    static FINDERS: LazyLock<[Finder<'static>; 3]> = LazyLock::new(|| WORDS.map(Finder::new));
+    !result.starts_with('{') || FINDERS.iter().any(|finder| finder.find(result.as_bytes()).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_that_are_not_complete_are_found_however_they_are_written() {
+        let take = |json: &str| InputRounds::new(RequestParams::default()).take(json);
+        let is_task = |json: &str| matches!(take(json), Ok(RoundOutcome::Task));
+        assert!(is_task(r#"{"resultType":"task"}"#) && is_task(r#"{"resultType":"\u0074ask"}"#));
+        assert!(!is_task(r#"{"resultType":"complete","content":[{"text":"\u0074 \"task\""}]}"#));
+        for json in [
+            r#"{"resultType":"input_required","requestState":"x"}"#,
+            r#"{"resultType":"\u0069nput_required","requestState":"x"}"#,
+            "{ \"content\": [],\n\"result\\u0054ype\" : \"input_required\", \"requestState\": 1 }",
+        ] {
+            assert!(matches!(take(json), Ok(RoundOutcome::Requests(_))), "{json}");
+        }
+        assert!(take("[]").is_err() && take("1").is_err());
     }
 }

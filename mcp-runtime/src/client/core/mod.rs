@@ -13,8 +13,8 @@ pub(crate) use self::memory_client::answer_input_requests;
 pub(crate) use self::memory_client::{MemoryClient, MemoryReply};
 #[cfg(feature = "client")]
 pub(crate) use self::{
-    input_rounds::{InputRounds, ResultHead, RoundOutcome},
+    input_rounds::{InputRounds, RoundOutcome},
     list_pages::ListPages,
-    request_params::{RequestParams, initialize_params, protocol_meta},
+    request_params::{RequestParams, initialize_params},
 };
 pub(crate) use self::{list_pages::ListedKind, request_params::prompt_arguments};

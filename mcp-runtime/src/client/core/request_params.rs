@@ -3,10 +3,9 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{
-    jsonrpc::Object,
-    protocol::{META_CLIENT_CAPABILITIES, META_PROTOCOL_VERSION, Revision},
-};
+#[cfg(any(feature = "cli", feature = "testing", test))]
+use crate::protocol::{META_CLIENT_CAPABILITIES, META_PROTOCOL_VERSION};
+use crate::{jsonrpc::Object, protocol::Revision};
 
 /// The params of a request.
 #[derive(Debug, Clone, Default)]
@@ -28,7 +27,12 @@ impl RequestParams {
     }
 
     pub(crate) fn write(&self, params: &mut Object<'_>) {
-        for (key, value) in &self.members {
+        self.write_if(params, |_| true);
+    }
+
+    /// Writes the members whose keys `writes` accepts, and all that are raw JSON.
+    pub(crate) fn write_if(&self, params: &mut Object<'_>, writes: fn(&str) -> bool) {
+        for (key, value) in self.members.iter().filter(|(key, _)| writes(key)) {
             params.escaped_value(key, value);
         }
         for (key, json) in &self.raw {
@@ -37,6 +41,7 @@ impl RequestParams {
     }
 
     /// The object `_meta`, which is added if it is missing.
+    #[cfg(any(feature = "cli", feature = "testing", test))]
     pub(crate) fn meta(&mut self) -> &mut Map<String, Value> {
         let meta = self.members.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
         if !meta.is_object() {
@@ -56,6 +61,7 @@ impl From<Map<String, Value>> for RequestParams {
 }
 
 /// The members of `_meta` that every request of 2026-07-28 has; none in other revisions.
+#[cfg(any(feature = "cli", feature = "testing", test))]
 pub(crate) fn protocol_meta(
     revision: Revision,
     capabilities: impl FnOnce() -> Value,

@@ -166,7 +166,10 @@ impl HttpLink {
 
     /// Sends a request and waits for its response. Dropping the future closes the reply, which cancels a request of
     /// 2026-07-28; legacy servers get a notification.
-    pub(in crate::client) async fn request(&self, request: OutgoingRequest) -> Result<RawReply, LinkError> {
+    pub(in crate::client) async fn request(
+        &self,
+        request: OutgoingRequest<'_>,
+    ) -> Result<RawReply, LinkError> {
         let headers = self.0.request_headers(&request)?;
         let is_legacy = !request.revision.is_modern();
         let mut guard = CancelLegacy {
@@ -298,14 +301,14 @@ impl HttpShared {
         headers
     }
 
-    fn request_headers(&self, request: &OutgoingRequest) -> Result<HeaderMap, Error> {
+    fn request_headers(&self, request: &OutgoingRequest<'_>) -> Result<HeaderMap, Error> {
         let mut headers = self.headers();
         if !request.revision.is_modern() {
             return Ok(headers);
         }
         headers.insert(VERSION, HeaderValue::from_static(request.revision.as_str()));
-        headers.insert("mcp-method", encode_value(&request.method));
-        if let Some(name) = &request.name {
+        headers.insert("mcp-method", encode_value(request.method));
+        if let Some(name) = request.name {
             headers.insert("mcp-name", encode_value(name));
         }
         for (name, value) in &request.param_headers {
@@ -378,7 +381,7 @@ impl HttpShared {
 
     async fn exchange(
         self: &Arc<Self>,
-        request: &OutgoingRequest,
+        request: &OutgoingRequest<'_>,
         headers: HeaderMap,
     ) -> Result<RawReply, LinkError> {
         let sent_session = headers.contains_key(SESSION_ID);
@@ -425,7 +428,7 @@ impl HttpShared {
     /// Reads an event stream up to the response; the stream of a legacy server is resumed where it breaks.
     async fn read_stream(
         self: &Arc<Self>,
-        request: &OutgoingRequest,
+        request: &OutgoingRequest<'_>,
         mut response: Response,
     ) -> Result<RawReply, Error> {
         let mut parser = EventStreamParser::new(self.max_message);

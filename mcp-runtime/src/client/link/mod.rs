@@ -7,6 +7,10 @@ pub(super) mod http_link;
 pub(super) mod outgoing;
 pub(super) mod stream_link;
 
+use std::time::Duration;
+
+use tokio::time::timeout;
+
 use super::Error;
 use http_link::HttpLink;
 use outgoing::{OutgoingRequest, RawReply};
@@ -20,10 +24,20 @@ pub(super) enum ServerLink {
 }
 
 impl ServerLink {
-    pub(super) async fn request(&self, request: OutgoingRequest) -> Result<RawReply, LinkError> {
-        match self {
-            Self::Stream(link) => Ok(link.request(request).await?),
-            Self::Http(link) => link.request(request).await,
+    /// Sends a request and waits for its response, for as long as `limit`; dropping the future cancels it.
+    pub(super) async fn request(
+        &self,
+        request: OutgoingRequest<'_>,
+        limit: Option<Duration>,
+    ) -> Result<RawReply, LinkError> {
+        match (self, limit) {
+            (Self::Stream(link), limit) => Ok(link.request(request, limit).await?),
+            // boxed: it is several times larger
+            (Self::Http(link), None) => Box::pin(link.request(request)).await,
+            (Self::Http(link), Some(limit)) => {
+                let reply = Box::pin(timeout(limit, link.request(request))).await;
+                reply.unwrap_or(Err(Error::Timeout { after: limit }.into()))
+            }
         }
     }
 

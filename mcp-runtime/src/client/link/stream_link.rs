@@ -1,11 +1,16 @@
 //! A server at the other end of two streams, such as the lines of a process: its requests in flight, each answered once,
 //! or failed when the streams end. Dropping a request notifies the server that it is cancelled.
 
-use std::{collections::HashMap, io, sync::Arc};
+use std::{collections::HashMap, future::pending, io, sync::Arc, time::Duration};
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
-    sync::{mpsc, oneshot},
+    sync::{
+        Notify,
+        mpsc::{self, error::TrySendError},
+        oneshot,
+    },
+    time::{Instant, sleep_until},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +30,8 @@ use crate::{
 
 /// Messages that wait to be written; senders wait for room.
 const WRITE_QUEUE: usize = 256;
+/// Messages that wait are written at once up to this size.
+const WRITE_BATCH: usize = 64 << 10;
 
 /// A connection over two streams; its tasks end with `token`.
 #[derive(Debug)]
@@ -38,13 +45,25 @@ pub(in crate::client) struct StreamLink {
 struct StreamShared {
     outgoing: mpsc::Sender<Vec<u8>>,
     requests: Mutex<RequestTable>,
+    /// Wakes the task that ends requests whose time is over.
+    earlier_deadline: Notify,
 }
 
 #[derive(Debug, Default)]
 struct RequestTable {
-    waiting: HashMap<u64, oneshot::Sender<Result<RawReply, Error>>>,
+    waiting: HashMap<u64, WaitingRequest>,
+    /// When the first of them may be over; not later, but it may be earlier. One timer for all, since most requests are
+    /// answered long before.
+    next_deadline: Option<Instant>,
     /// Why there will be no more responses.
     closed: Option<Error>,
+}
+
+#[derive(Debug)]
+struct WaitingRequest {
+    reply: oneshot::Sender<Result<RawReply, Error>>,
+    /// When its time is over, and how long that was.
+    limit: Option<(Instant, Duration)>,
 }
 
 /// What comes from the server, and goes to those who wait for it.
@@ -86,9 +105,17 @@ impl StreamLink {
         read: impl FnOnce(Received) -> R,
     ) -> Self {
         let (outgoing, queue) = mpsc::channel(WRITE_QUEUE);
-        let shared = Arc::new(StreamShared { outgoing, requests: Mutex::default() });
+        let shared =
+            Arc::new(StreamShared { outgoing, requests: Mutex::default(), earlier_deadline: Notify::new() });
         let received = || Received { shared: shared.clone(), inbox: inbox.clone() };
         tokio::spawn(write(queue, received()));
+        let (timed, over) = (shared.clone(), token.clone());
+        tokio::spawn(async move {
+            tokio::select! {
+                () = timed.end_overdue() => {}
+                () = over.cancelled() => {}
+            }
+        });
         let reading = read(received());
         let (of_reader, ended, handle) = (shared.clone(), token.clone(), process.clone());
         tokio::spawn(async move {
@@ -100,7 +127,7 @@ impl StreamLink {
                 Some(handle) => handle.closed_error().await,
                 None => closed(),
             };
-            of_reader.fail_all(&error);
+            of_reader.close(&error);
             inbox.abort_requests();
             ended.cancel();
         });
@@ -111,32 +138,35 @@ impl StreamLink {
         self.token.is_cancelled() || self.shared.requests.lock().closed.is_some()
     }
 
-    /// Sends a request and waits for its response; dropping the future cancels it.
-    pub(in crate::client) async fn request(&self, request: OutgoingRequest) -> Result<RawReply, Error> {
-        let (sender, mut response) = oneshot::channel();
-        {
-            let mut requests = self.shared.requests.lock();
-            if let Some(error) = &requests.closed {
-                return Err(error.clone());
-            }
-            requests.waiting.insert(request.id, sender);
-        }
+    /// Sends a request and waits for its response, for as long as `limit`; dropping the future cancels it.
+    pub(in crate::client) async fn request(
+        &self,
+        request: OutgoingRequest<'_>,
+        limit: Option<Duration>,
+    ) -> Result<RawReply, Error> {
+        let (reply, mut response) = oneshot::channel();
+        self.shared.expect_response(request.id, reply, limit)?;
         let mut guard = CancelOnDrop {
-            shared: self.shared.clone(),
+            shared: &self.shared,
             id: request.id,
-            // a request that was not written needs no notification, and `initialize` must not be cancelled
+            // a request that was not written needs no notification
             notify: false,
         };
+        // `initialize` must not be cancelled
         let can_be_cancelled = request.method != "initialize";
-        tokio::select! {
-            sent = self.shared.outgoing.send(request.body) => {
-                guard.notify = sent.is_ok() && can_be_cancelled;
+        if let Err(TrySendError::Full(body) | TrySendError::Closed(body)) =
+            self.shared.outgoing.try_send(request.body)
+        {
+            tokio::select! {
+                sent = self.shared.outgoing.send(body) => sent.map_err(|_| closed())?,
+                // over while the queue is full
+                early = &mut response => return early.unwrap_or_else(|_| Err(closed())),
             }
-            // closed while the queue is full
-            early = &mut response => return early.unwrap_or_else(|_| Err(closed())),
         }
+        guard.notify = can_be_cancelled;
         let reply = response.await.unwrap_or_else(|_| Err(closed()));
-        guard.notify = false;
+        // one whose time is over is cancelled
+        guard.notify = can_be_cancelled && matches!(reply, Err(Error::Timeout { .. }));
         reply
     }
 
@@ -161,13 +191,13 @@ fn closed() -> Error {
 }
 
 /// Removes a request that was given up, and notifies the server.
-struct CancelOnDrop {
-    shared: Arc<StreamShared>,
+struct CancelOnDrop<'a> {
+    shared: &'a Arc<StreamShared>,
     id: u64,
     notify: bool,
 }
 
-impl Drop for CancelOnDrop {
+impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         self.shared.requests.lock().waiting.remove(&self.id);
         if self.notify {
@@ -177,44 +207,86 @@ impl Drop for CancelOnDrop {
 }
 
 impl StreamShared {
-    fn deliver(&self, id: u64, reply: RawReply) {
-        let waiting = self.requests.lock().waiting.remove(&id);
-        if let Some(waiting) = waiting {
-            // dropped concurrently
-            let _dropped = waiting.send(Ok(reply));
+    fn expect_response(
+        &self,
+        id: u64,
+        reply: oneshot::Sender<Result<RawReply, Error>>,
+        limit: Option<Duration>,
+    ) -> Result<(), Error> {
+        let mut requests = self.requests.lock();
+        if let Some(error) = &requests.closed {
+            return Err(error.clone());
+        }
+        let limit = limit.and_then(|limit| Some((Instant::now().checked_add(limit)?, limit)));
+        requests.waiting.insert(id, WaitingRequest { reply, limit });
+        if let Some((deadline, _)) = limit
+            && requests.next_deadline.is_none_or(|next| deadline < next)
+        {
+            requests.next_deadline = Some(deadline);
+            drop(requests);
+            self.earlier_deadline.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Fails requests when their time is over.
+    async fn end_overdue(&self) {
+        loop {
+            let next = self.requests.lock().next_deadline;
+            tokio::select! {
+                () = async {
+                    match next {
+                        Some(next) => sleep_until(next).await,
+                        None => pending().await,
+                    }
+                } => self.fail_overdue(Instant::now()),
+                () = self.earlier_deadline.notified() => {}
+            }
         }
     }
 
-    fn fail_all(&self, error: &Error) {
-        let waiting = {
+    fn fail_overdue(&self, now: Instant) {
+        let mut overdue = Vec::new();
+        {
             let mut requests = self.requests.lock();
-            requests.closed.get_or_insert_with(|| error.clone());
-            std::mem::take(&mut requests.waiting)
-        };
-        for sender in waiting.into_values() {
-            let _dropped = sender.send(Err(error.clone()));
+            let is_overdue = |request: &WaitingRequest| request.limit.is_some_and(|(end, _)| end <= now);
+            overdue.extend(
+                requests.waiting.extract_if(|_, request| is_overdue(request)).map(|(_, request)| request),
+            );
+            requests.next_deadline = requests.waiting.values().filter_map(|r| Some(r.limit?.0)).min();
+        }
+        for request in overdue {
+            let after = request.limit.map_or(Duration::ZERO, |(_, limit)| limit);
+            // dropped concurrently
+            let _dropped = request.reply.send(Err(Error::Timeout { after }));
         }
     }
 
-    fn fail(&self, id: u64, error: Error) {
+    fn finish(&self, id: u64, reply: Result<RawReply, Error>) {
         let waiting = self.requests.lock().waiting.remove(&id);
         if let Some(waiting) = waiting {
             // dropped concurrently
-            let _dropped = waiting.send(Err(error));
+            let _dropped = waiting.reply.send(reply);
         }
+    }
+
+    /// Fails all requests, also those to come.
+    fn close(&self, error: &Error) {
+        self.requests.lock().closed.get_or_insert_with(|| error.clone());
+        self.fail_waiting(error);
     }
 
     fn fail_waiting(&self, error: &Error) {
         let waiting = std::mem::take(&mut self.requests.lock().waiting);
-        for sender in waiting.into_values() {
-            let _dropped = sender.send(Err(error.clone()));
+        for request in waiting.into_values() {
+            let _dropped = request.reply.send(Err(error.clone()));
         }
     }
 }
 
 impl Responder for StreamShared {
     fn respond(self: Arc<Self>, message: Vec<u8>) {
-        if let Err(mpsc::error::TrySendError::Full(message)) = self.outgoing.try_send(message)
+        if let Err(TrySendError::Full(message)) = self.outgoing.try_send(message)
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
             runtime.spawn(async move { drop(self.outgoing.send(message).await) });
@@ -228,10 +300,17 @@ async fn write<W: AsyncWrite + Unpin>(
     token: CancellationToken,
 ) {
     let write_all = async {
-        while let Some(mut message) = queue.recv().await {
-            replace_line_breaks(&mut message);
-            message.push(b'\n');
-            writer.write_all(&message).await?;
+        while let Some(mut batch) = queue.recv().await {
+            replace_line_breaks(&mut batch);
+            batch.push(b'\n');
+            while batch.len() < WRITE_BATCH
+                && let Ok(mut message) = queue.try_recv()
+            {
+                replace_line_breaks(&mut message);
+                batch.append(&mut message);
+                batch.push(b'\n');
+            }
+            writer.write_all(&batch).await?;
             if queue.is_empty() {
                 writer.flush().await?;
             }
@@ -277,7 +356,8 @@ impl Received {
             Ok(message) if message.is_response() => {
                 let id = message.id().and_then(|id| id.trim_matches('"').parse().ok());
                 if let (Some(id), Some(response)) = (id, message.response()) {
-                    self.shared.deliver(id, response.map(str::to_owned).map_err(parse_error));
+                    let reply = response.map(str::to_owned).map_err(parse_error);
+                    self.shared.finish(id, Ok(reply));
                 }
             }
             Ok(_) => {
@@ -291,7 +371,7 @@ impl Received {
 
     /// Fails the request with this id.
     pub(super) fn fail(&self, id: u64, error: Error) {
-        self.shared.fail(id, error);
+        self.shared.finish(id, Err(error));
     }
 
     /// Fails all requests that wait for a response.

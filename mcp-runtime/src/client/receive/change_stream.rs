@@ -80,7 +80,7 @@ impl Drop for ResourceSubscription {
         runtime.spawn(async move {
             let (members, options) = (params(json!({ "uri": uri })), CallOptions::default());
             // the subscription ends with the connection in any case
-            let _ended = shared.request("resources/unsubscribe", members, &options).await;
+            let _ended = shared.request("resources/unsubscribe", &members, &options).await;
         });
     }
 }
@@ -104,7 +104,7 @@ impl SharedClient {
             self.wait_for_acknowledgement(&connection, uri).await?;
         } else {
             let (members, options) = (params(json!({ "uri": uri })), CallOptions::default());
-            let subscribed = self.request("resources/subscribe", members, &options).await;
+            let subscribed = self.request("resources/subscribe", &members, &options).await;
             subscribed.map_err(|error| error.of_resource(uri))?;
         }
         Ok(subscription)
@@ -287,7 +287,7 @@ impl SharedClient {
             &connection.link,
             connection.revision,
             "subscriptions/listen",
-            members,
+            &members,
             &options
         ));
         loop {

@@ -9,6 +9,7 @@ use super::{
     lists::require,
     pending_request::{PendingCall, Refresh},
     result_types::{self, CallResult, ReadResult, RenderedPrompt, Suggestions},
+    rounds::CompleteReply,
     task_handle::{RunningToolTask, created_task},
     typed_item::TypedItem,
 };
@@ -20,7 +21,7 @@ use crate::{
             shared_client::{CallOptions, SharedClient, params},
             target::IntoTarget,
         },
-        core::{ListedKind, ResultHead, prompt_arguments},
+        core::{ListedKind, prompt_arguments},
         link::ServerLink,
         receive::{change_stream::ResourceSubscription, handlers::ChangeEvent},
     },
@@ -193,9 +194,9 @@ impl Client {
     pub fn call(&self, tool: impl Into<String>, arguments: Value) -> PendingCall<CallResult> {
         let tool = tool.into();
         self.request(move |shared, options, _| async move {
-            let reply = call_tool(&shared, &tool, &arguments, None, &options).await?;
+            let reply = call_tool(&shared, &tool, arguments, None, &options).await?;
             if let Some(task) = reply.task {
-                return task.result().await;
+                return Box::pin(task.result()).await;
             }
             CallResult::parse(&reply.json, shared.tools.output_schema(&tool))
         })
@@ -234,7 +235,7 @@ impl Client {
         self.request(move |shared, options, _| async move {
             let legacy = !shared.connection()?.revision.is_modern();
             let task = legacy.then(|| json!({}));
-            let reply = call_tool(&shared, &tool, &arguments, task, &options).await?;
+            let reply = call_tool(&shared, &tool, arguments, task, &options).await?;
             reply.task.ok_or_else(|| Error::unsupported(format!("`{tool}` as a task")))
         })
     }
@@ -262,8 +263,8 @@ impl Client {
             if arguments.is_object() {
                 members["arguments"] = prompt_arguments(arguments);
             }
-            let (json, _) = shared.request_in_rounds("prompts/get", params(members), &options).await?;
-            RenderedPrompt::parse(&json)
+            let reply = shared.request_in_rounds("prompts/get", params(members), &options).await?;
+            RenderedPrompt::parse(&reply.json)
         })
     }
 
@@ -282,7 +283,7 @@ impl Client {
         self.request(move |shared, options, _| async move {
             require(&*shared.connection()?, "completions")?;
             let members = json!({ "ref": reference, "argument": argument });
-            Suggestions::parse(&shared.request("completion/complete", params(members), &options).await?)
+            Suggestions::parse(&shared.request("completion/complete", &params(members), &options).await?)
         })
     }
 
@@ -291,7 +292,7 @@ impl Client {
         self.request(move |shared, options, _| async move {
             // 2026-07-28 has no `ping`, and every server answers this
             let method = if shared.connection()?.revision.is_modern() { "server/discover" } else { "ping" };
-            shared.request(method, params(json!({})), &options).await.map(drop)
+            shared.request(method, &params(json!({})), &options).await.map(drop)
         })
     }
 
@@ -302,7 +303,7 @@ impl Client {
             if !connection.revision.is_modern() {
                 require(&connection, "logging")?;
                 let members = json!({ "level": level.as_str() });
-                shared.request("logging/setLevel", params(members), &options).await?;
+                shared.request("logging/setLevel", &params(members), &options).await?;
             }
             shared.set_log_level(level);
             Ok(())
@@ -314,8 +315,8 @@ impl Client {
     pub fn send(&self, method: impl Into<String>, members: Value) -> PendingCall<Value> {
         let method = method.into();
         self.request(move |shared, options, _| async move {
-            let (json, _) = shared.request_in_rounds(&method, params(members), &options).await?;
-            result_types::parse(&json, &method)
+            let reply = shared.request_in_rounds(&method, params(members), &options).await?;
+            result_types::parse(&reply.json, &method)
         })
     }
 
@@ -372,33 +373,37 @@ struct ToolReply {
 async fn call_tool(
     shared: &Arc<SharedClient>,
     tool: &str,
-    arguments: &Value,
+    arguments: Value,
     task: Option<Value>,
     options: &CallOptions,
 ) -> Result<ToolReply, Error> {
     let connection = shared.connection()?;
     require(&connection, "tools")?;
-    let mut members = json!({ "name": tool });
+    let mut members = Map::new();
+    members.insert("name".to_owned(), tool.into());
     match arguments {
         Value::Null => {}
-        Value::Object(_) => members["arguments"] = arguments.clone(),
+        Value::Object(_) => drop(members.insert("arguments".to_owned(), arguments)),
         other => return Err(Error::invalid(format!("the arguments of `{tool}` are not an object: {other}"))),
     }
     // a legacy tool may be one that must be called as a task
     let required =
         !connection.revision.is_modern() && shared.tools.task_support(tool).as_deref() == Some("required");
-    if let Some(task) = task.or_else(|| required.then(|| json!({}))) {
-        members["task"] = task;
+    let task = task.or_else(|| required.then(|| json!({})));
+    let asks_for_task = task.is_some();
+    if let Some(task) = task {
+        members.insert("task".to_owned(), task);
     }
-    let mut result = shared.request_in_rounds("tools/call", params(members.clone()), options).await;
-    if connection.link.is_http() && result.as_ref().err().and_then(Error::code) == Some(HEADER_MISMATCH) {
-        shared.list(ListedKind::Tools, true, &CallOptions::default()).await?;
-        result = shared.request_in_rounds("tools/call", params(members.clone()), options).await;
+    // headers are a matter of HTTP
+    let again = connection.link.is_http().then(|| params(Value::Object(members.clone())));
+    let mut result = shared.request_in_rounds("tools/call", members.into(), options).await;
+    if let Some(again) = again
+        && result.as_ref().err().and_then(Error::code) == Some(HEADER_MISMATCH)
+    {
+        Box::pin(shared.list(ListedKind::Tools, true, &CallOptions::default())).await?;
+        result = shared.request_in_rounds("tools/call", again, options).await;
     }
-    let (json, _) = result?;
-    let head: ResultHead<'_> = result_types::parse(&json, "tools/call")?;
-    let is_task = head.result_type.as_deref() == Some("task") || members.get("task").is_some();
-    drop(head);
-    let task = if is_task { created_task(shared, tool, &json) } else { None };
+    let CompleteReply { json, is_task, .. } = result?;
+    let task = if is_task || asks_for_task { created_task(shared, tool, &json) } else { None };
     Ok(ToolReply { json, task })
 }

@@ -110,7 +110,7 @@ impl SharedClient {
     ) -> Result<(Vec<Value>, Option<Duration>), Error> {
         let mut pages = ListPages::new(kind);
         loop {
-            let json = self.request(kind.method(), pages.params().into(), options).await?;
+            let json = self.request(kind.method(), &pages.params().into(), options).await?;
             if pages.take(&json).map_err(Error::invalid)? {
                 return Ok((pages.entries, pages.ttl));
             }

@@ -11,7 +11,7 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-use super::lists::require;
+use super::{lists::require, rounds::CompleteReply};
 use crate::{
     client::{
         Error,
@@ -264,8 +264,8 @@ impl SharedClient {
     async fn read_from_server(&self, uri: &str, options: &CallOptions) -> Result<(Arc<str>, bool), Error> {
         let members = params(json!({ "uri": uri }));
         let read = self.request_in_rounds("resources/read", members, options).await;
-        let (json, in_rounds) = read.map_err(|error| error.of_resource(uri))?;
-        Ok((json.into(), in_rounds))
+        let CompleteReply { json, has_repeated, .. } = read.map_err(|error| error.of_resource(uri))?;
+        Ok((json.into(), has_repeated))
     }
 
     /// The caller, as far as the server can tell callers apart: by the headers that the program sends, and by the user who

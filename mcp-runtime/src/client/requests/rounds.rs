@@ -26,37 +26,53 @@ const VISIT_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
+/// The result of a request that needs no more input.
+#[derive(Debug)]
+pub(super) struct CompleteReply {
+    /// The raw JSON.
+    pub(super) json: String,
+    /// Whether there was more than one round, so that the result must not be kept.
+    pub(super) has_repeated: bool,
+    /// Whether it is a task, which goes on.
+    pub(super) is_task: bool,
+}
+
 impl SharedClient {
-    /// Sends a request, and answers what the server asks for until it is complete. Whether there was more than one
-    /// round, so that the result must not be kept, is the second value.
-    pub(in crate::client) async fn request_in_rounds(
+    /// Sends a request, and answers what the server asks for until it is complete.
+    pub(super) async fn request_in_rounds(
         &self,
         method: &str,
         params: RequestParams,
         options: &CallOptions,
-    ) -> Result<(String, bool), Error> {
+    ) -> Result<CompleteReply, Error> {
         let mut rounds = InputRounds::new(params);
         let mut visits = 0;
         let mut pause = FIRST_PAUSE;
         loop {
-            let json = match self.request(method, rounds.params().clone(), options).await {
+            let json = match self.request(method, rounds.params(), options).await {
                 Err(Error::Protocol { code: URL_ELICITATION_REQUIRED, message, data })
                     if self.inbox.handlers.elicit_url.is_some() && visits < MAX_VISITS =>
                 {
                     visits += 1;
-                    self.visit(Error::Protocol { code: URL_ELICITATION_REQUIRED, message, data }).await?;
+                    let required = Error::Protocol { code: URL_ELICITATION_REQUIRED, message, data };
+                    Box::pin(self.visit(required)).await?;
                     continue;
                 }
                 reply => reply?,
             };
             let required = rounds.take(&json);
             match required.map_err(|what| Error::invalid(format!("the result of `{method}`: {what}")))? {
-                RoundOutcome::None => return Ok((json, rounds.has_repeated())),
+                outcome @ (RoundOutcome::Complete | RoundOutcome::Task) => {
+                    let is_task = matches!(outcome, RoundOutcome::Task);
+                    return Ok(CompleteReply { json, has_repeated: rounds.has_repeated(), is_task });
+                }
                 RoundOutcome::Requests(requests) if requests.is_empty() => {
                     sleep(pause).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
-                RoundOutcome::Requests(requests) => rounds.answer(self.answer_all(&requests).await?),
+                RoundOutcome::Requests(requests) => {
+                    rounds.answer(Box::pin(self.answer_all(&requests)).await?);
+                }
             }
         }
     }

@@ -143,7 +143,7 @@ impl RunningToolTask {
 
     async fn send(&self, method: &str, mut members: Map<String, Value>) -> Result<String, Error> {
         members.insert("taskId".to_owned(), self.id.clone().into());
-        self.shared.request(method, RequestParams::from(members), &CallOptions::default()).await
+        self.shared.request(method, &RequestParams::from(members), &CallOptions::default()).await
     }
 
     async fn drive(&self) -> Result<CallResult, Error> {
@@ -208,7 +208,7 @@ impl Drop for RunningToolTask {
         runtime.spawn(async move {
             // the server may have ended it
             let _ended = shared
-                .request("tasks/cancel", params(json!({ "taskId": id })), &CallOptions::default())
+                .request("tasks/cancel", &params(json!({ "taskId": id })), &CallOptions::default())
                 .await;
         });
     }

@@ -21,12 +21,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     LinkError,
+    bearer_challenge::Challenge,
     event_stream::EventStreamParser,
     outgoing::{OutgoingRequest, RawReply, cancelled_text},
     stream_link::parse_error,
 };
 #[cfg(feature = "client-oauth")]
-use crate::client::oauth::{Authorizer, Challenge};
+use crate::client::oauth::Authorizer;
 use crate::{
     client::{
         Error,
@@ -357,8 +358,7 @@ impl HttpShared {
             let response = self.http.execute(again).await.map_err(transport_error)?;
             let proof_key = token.as_ref().and_then(|token| token.proof_key.as_ref());
             let has_new_nonce = proof_key.is_some_and(|key| key.keep_nonce(&url, response.headers()));
-            let challenge = response.headers().get(header::WWW_AUTHENTICATE);
-            let challenge = Challenge::parse(challenge.and_then(|value| value.to_str().ok()));
+            let challenge = Challenge::of(response.headers());
             let needs_scopes = challenge.error.as_deref() == Some("insufficient_scope");
             let is_challenged = response.status() == StatusCode::UNAUTHORIZED
                 || (response.status() == StatusCode::FORBIDDEN && needs_scopes);
@@ -571,6 +571,7 @@ impl HttpShared {
         let status = response.status();
         let challenge = response.headers().get(header::WWW_AUTHENTICATE);
         let challenge = challenge.and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let scopes = Challenge::of(response.headers()).scopes;
         let body = match timeout(CONNECT_TIMEOUT, self.read_body(response)).await {
             Ok(Ok(body)) => body,
             _ => Vec::new(),
@@ -580,10 +581,7 @@ impl HttpShared {
         }
         let reply = json_rpc_error(&body);
         if status == StatusCode::FORBIDDEN && (challenge.is_some() || reply.is_none()) {
-            return (
-                Error::Forbidden { scopes: challenge.map(|text| scopes(&text)).unwrap_or_default() },
-                None,
-            );
+            return (Error::Forbidden { scopes }, None);
         }
         let text = String::from_utf8_lossy(body.get(..body.len().min(ERROR_BODY)).unwrap_or_default());
         (Error::Http { status: status.as_u16(), body: text.trim().to_owned() }, reply)
@@ -597,12 +595,6 @@ fn json_rpc_error(body: &[u8]) -> Option<RawReply> {
     let error =
         message.get("error").filter(|error| error.get("code").is_some_and(serde_json::Value::is_i64))?;
     Some(Err(parse_error(&error.to_string())))
-}
-
-/// The scopes of a challenge: `scope="a b"`.
-fn scopes(challenge: &str) -> Vec<String> {
-    let value = challenge.split_once("scope=\"").and_then(|(_, rest)| rest.split_once('"'));
-    value.map(|(scopes, _)| scopes.split_whitespace().map(str::to_owned).collect()).unwrap_or_default()
 }
 
 /// How long to wait before a busy server is asked again; `None` if it is not busy, or does not say.
@@ -660,11 +652,5 @@ mod tests {
         ] {
             assert_eq!(encode_value(text), value, "{text:?}");
         }
-    }
-
-    #[test]
-    fn scopes_are_read_from_a_challenge() {
-        assert_eq!(scopes("Bearer error=\"insufficient_scope\", scope=\"a b:c\""), ["a", "b:c"]);
-        assert!(scopes("Bearer").is_empty());
     }
 }

@@ -30,7 +30,10 @@ use super::{
     },
     proof_key::{DPOP, ProofKey},
 };
-use crate::{client::Error, crypto::random_id};
+use crate::{
+    client::{Error, link::bearer_challenge::Challenge},
+    crypto::random_id,
+};
 
 /// How long before its end a token is renewed.
 const LEEWAY: u64 = 30;
@@ -112,37 +115,6 @@ fn header_value(text: &str) -> Result<HeaderValue, Error> {
     let mut value = value.map_err(|_| Error::invalid("the access token cannot be sent in a header"))?;
     value.set_sensitive(true);
     Ok(value)
-}
-
-/// A challenge of the server: `WWW-Authenticate`.
-#[derive(Debug, Default)]
-pub(in crate::client) struct Challenge {
-    pub(in crate::client) resource_metadata: Option<String>,
-    pub(in crate::client) scopes: Vec<String>,
-    pub(in crate::client) error: Option<String>,
-}
-
-impl Challenge {
-    pub(in crate::client) fn parse(header: Option<&str>) -> Self {
-        let parameter = |name: &str| {
-            let header = header?;
-            let at = header.match_indices(name).find(|(at, _)| {
-                header[at + name.len()..].starts_with("=\"")
-                    && header[..*at]
-                        .chars()
-                        .next_back()
-                        .is_none_or(|before| !before.is_alphanumeric() && before != '_')
-            })?;
-            let value = header[at.0 + name.len() + 2..].split('"').next()?;
-            Some(value.to_owned())
-        };
-        let scopes = parameter("scope").unwrap_or_default();
-        Self {
-            resource_metadata: parameter("resource_metadata"),
-            scopes: scopes.split_whitespace().map(str::to_owned).collect(),
-            error: parameter("error"),
-        }
-    }
 }
 
 /// Authorizes the requests to one server.
@@ -726,21 +698,4 @@ async fn fetch_redirect(http: &reqwest::Client, url: &str) -> Result<String, Str
     let response = http.get(url).send().await.map_err(|error| error.without_url().to_string())?;
     let location = response.headers().get("location").and_then(|value| value.to_str().ok());
     location.map(str::to_owned).ok_or_else(|| "the authorization server did not redirect".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn challenges_are_parsed() {
-        let challenge = Challenge::parse(Some(
-            r#"Bearer error="insufficient_scope", scope="a b:c", resource_metadata="https://x/y", error_description="no""#,
-        ));
-        assert_eq!(challenge.scopes, ["a", "b:c"]);
-        assert_eq!(challenge.resource_metadata.as_deref(), Some("https://x/y"));
-        assert_eq!(challenge.error.as_deref(), Some("insufficient_scope"));
-        let none = Challenge::parse(None);
-        assert!(none.scopes.is_empty() && none.error.is_none() && none.resource_metadata.is_none());
-    }
 }

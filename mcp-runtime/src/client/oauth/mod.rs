@@ -17,7 +17,7 @@ mod token_store;
 
 use std::{fmt, future::Future, path::PathBuf, sync::Arc};
 
-pub(super) use authorizer::{Authorizer, Challenge};
+pub(super) use authorizer::Authorizer;
 #[cfg(feature = "client-keyring")]
 pub use keyring_tokens::KeyringTokens;
 use loopback_listener::LoopbackListener;

@@ -126,7 +126,7 @@ impl Server {
         let mut members: BTreeMap<String, Box<RawValue>> = serde_json::from_str(arguments)
             .map_err(|error| format!("invalid arguments for tool `{name}`: {error}"))?;
         let cursors: Vec<_> =
-            entry.cursors.iter().filter_map(|key| Some((*key, members.remove(*key)?))).collect();
+            entry.cursors.iter().filter_map(|key| Some((key, members.remove(key.as_str())?))).collect();
         let rest = serde_json::to_string(&members).map_err(|error| error.to_string())?;
         let caller = request.context.caller.as_deref();
         let sealer = StateSealer { seal: self.pages(), server: self.name(), caller, now: 0 };
@@ -134,7 +134,7 @@ impl Server {
         for (key, raw) in cursors {
             // `null` is an absent one, and what is not a string is reported by the function's decoder
             let Some(sealed) = decode_string(&raw) else {
-                members.insert(key.to_owned(), raw);
+                members.insert(key.clone(), raw);
                 continue;
             };
             let opened = self.pages().open(sealed.as_bytes(), &binding);
@@ -147,7 +147,7 @@ impl Server {
                      send the `nextCursor` of its last result and the same other arguments, or leave it out"
                     )
                 })?;
-            members.insert(key.to_owned(), position);
+            members.insert(key.clone(), position);
         }
         let arguments = serde_json::to_string(&members).map_err(|error| error.to_string())?;
         Ok((arguments, binding.into()))
@@ -339,7 +339,7 @@ impl CallTool<'_> {
     fn seal_page(&self, server: &Server, mut result: ToolResult) -> Result<ToolResult, Failure> {
         let Some(position) = result.next_page.take() else { return Ok(result) };
         let Some(binding) = &self.page_binding else {
-            let text = "the result has a next page, but the tool takes no cursor\nadd a parameter `cursor: Option<Cursor>`";
+            let text = "the result has a next page, but the tool takes no cursor\nadd a parameter `cursor: Option<Cursor>`, or `.cursor(..)` to one that is made at run time";
             return Err(Failure::Body(ToolError::private(text)));
         };
         let sealed = server.pages().seal(position.as_bytes(), binding);

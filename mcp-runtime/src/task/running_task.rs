@@ -220,8 +220,8 @@ impl RunningTask {
         })
     }
 
-    /// Its id as logs have it: whoever has the id of a task without an owner may see the task, so that only its beginning
-    /// is told.
+    /// Its id as logs have it: any client that has the id of a task without an owner may see the task, so that only its
+    /// beginning is told.
     pub(crate) fn id_for_logs(&self) -> &str {
         match self.owners.owner {
             Some(_) => &self.id,

@@ -33,7 +33,7 @@ pub(crate) struct ToolEntry {
     /// Permits of `max_concurrency`.
     pub(crate) permits: Option<Arc<Semaphore>>,
     /// The arguments that the server has sealed.
-    pub(crate) cursors: Vec<&'static str>,
+    pub(crate) cursors: Vec<String>,
     /// Headers that mirror arguments.
     pub(crate) header_params: Vec<HeaderParam>,
     /// The URI of its page as registered on this server; set when all resources are known.
@@ -125,6 +125,13 @@ impl ToolEntry {
         }
         let any = || HandWrittenSchema { schema: json!({"type": "object"}), is_trusted: false };
         let schema = spec.input_schema.clone().unwrap_or_else(any);
+        let properties = schema.schema.get("properties");
+        let is_missing = |name: &&String| properties.is_some_and(|known| known.get(name.as_str()).is_none());
+        if let Some(name) = spec.cursors.iter().find(is_missing) {
+            return Err(error(format!(
+                "the cursor `{name}` is not a property of the input schema\nadd it as a string"
+            )));
+        }
         let (input, validator) = schema.into_input(&spec.item.name).map_err(error)?;
         let output =
             spec.output_schema.clone().map(HandWrittenSchema::into_output).transpose().map_err(error)?;
@@ -146,7 +153,8 @@ impl ToolEntry {
         let header_params = header_params(&input.schema).map_err(|text| spec.build_error(text))?;
         let permits = |calls: usize| Arc::new(Semaphore::new(calls.clamp(1, Semaphore::MAX_PERMITS)));
         let permits = spec.max_concurrency.map(permits);
-        let cursors = handler.args().iter().filter(|arg| arg.is_cursor()).map(|arg| arg.name()).collect();
+        let parameters = handler.args().iter().filter(|arg| arg.is_cursor()).map(|arg| arg.name().to_owned());
+        let cursors = parameters.chain(spec.cursors.iter().cloned()).collect();
         Ok(Self {
             spec,
             handler,

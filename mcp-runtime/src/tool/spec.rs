@@ -122,6 +122,8 @@ pub(crate) struct ToolSpec {
     /// The wire's `outputSchema`; an annotated tool's comes from its return type.
     pub(super) output_schema: Option<HandWrittenSchema>,
     pub(crate) hints: Hints,
+    /// The arguments that are cursors, of a tool made at run time; an annotated tool's are known by their types.
+    pub(super) cursors: Vec<String>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_concurrency: Option<usize>,
     pub(crate) strict: bool,
@@ -139,6 +141,7 @@ impl ToolSpec {
             item: ItemSpec::new(name, &def.item),
             input_schema: None,
             output_schema: None,
+            cursors: Vec::new(),
             hints: Hints {
                 read_only: def.read_only,
                 destructive: def.destructive,

@@ -9,7 +9,7 @@ use mcp_runtime::{
 use serde_json::{Value, json};
 
 use super::seen_by;
-use crate::common::{failure, only_tool, serve};
+use crate::common::{build_error, failure, only_tool, serve};
 
 #[mcp_type]
 struct Hit {
@@ -160,4 +160,30 @@ fn functions_can_be_called_directly() {
     assert_eq!(page.items().iter().map(|hit| hit.number).collect::<Vec<_>>(), [7, 8]);
     let wrong = Cursor::new("text").expect("JSON").position::<u32>().expect_err("not a number");
     assert!(wrong.to_string().contains("leave it out"), "{wrong}");
+}
+
+#[tokio::test]
+async fn tools_made_at_run_time_have_pages() {
+    let schema = |properties: Value| json!({ "type": "object", "properties": properties });
+    let numbered = |schema: Value| {
+        ToolDef::builder("numbered").input_schema(schema).cursor("cursor").handler(
+            |call: ToolCall| async move {
+                let cursor: Option<Cursor> = call.arg("cursor")?;
+                find(call.arg("from")?, call.arg("to")?, cursor)
+            },
+        )
+    };
+    let number = || json!({ "type": "integer" });
+    let known = json!({ "from": number(), "to": number(), "cursor": { "type": "string" } });
+    let server = serve(mcp_runtime::server!().add(numbered(schema(known))));
+    let first = server.call("numbered", range(5)).await;
+    assert_eq!(numbers(&first), [1, 2, 3]);
+    let last = server.call("numbered", after(range(5), cursor(&first))).await;
+    assert_eq!((numbers(&last), cursor(&last)), (vec![4, 5], Value::Null));
+    let text = failure(&server.call("numbered", after(range(6), cursor(&first))).await);
+    assert!(text.contains("`cursor` is not a cursor of this tool with these arguments"), "{text}");
+    let text = failure(&server.call("numbered", after(range(5), "made up")).await);
+    assert!(text.contains("is not a cursor"), "{text}");
+    let error = build_error(mcp_runtime::server!().add(numbered(schema(json!({ "from": number() })))));
+    assert!(error.contains("the cursor `cursor` is not a property of the input schema"), "{error}");
 }

@@ -409,8 +409,8 @@ fn find_token(request: &Parts) -> Result<PresentedToken<'_>, MissingToken> {
     }
 }
 
-/// Whether these are the characters of a token (RFC 6750, section 2.1). Tokens have a thousand of them, so there is no
-/// branch for each: the compiler looks at many at once.
+/// Whether these are the characters of a token (RFC 6750, section 2.1). Tokens have a thousand of them: without
+/// branches, the compiler looks at many at once.
 fn is_token(bytes: &[u8]) -> bool {
     bytes.iter().fold(true, |allowed, byte| {
         let is_letter = (byte | 0x20).wrapping_sub(b'a') < 26;

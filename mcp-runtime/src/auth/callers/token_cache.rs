@@ -19,8 +19,8 @@ use crate::{
 pub(super) type TokenDigest = [u64; 2];
 
 /// Makes digests with random keys. It runs for each request, so it is not SHA-256, which takes longer than all the rest
-/// of a call. A keyed hash suffices: nobody is shown a digest, so to find a token with the digest of another one has to
-/// guess 128 bits.
+/// of a call. A keyed hash suffices: digests are not sent to clients, so that a token with the digest of another is found
+/// only by guessing 128 bits.
 struct TokenHasher([(RandomState, [u8; 32]); 2]);
 
 impl TokenHasher {

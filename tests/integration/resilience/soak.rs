@@ -263,7 +263,7 @@ async fn soak_a_rate_for_a_million_addresses() {
     for batch in 0..50_000_u32 {
         let address = |n: u32| {
             let [_, high, middle, low] = n.to_be_bytes();
-            if n % 2 == 0 {
+            if n.is_multiple_of(2) {
                 format!("10.{high}.{middle}.{low}")
             } else {
                 // each is a network of its own

@@ -94,9 +94,11 @@ impl Key {
     /// # Errors
     /// The key is one of them.
     pub(crate) fn check(&self) -> Result<(), KeyError> {
-        let mut bytes = self.0;
-        bytes.sort_unstable();
-        let distinct = 1 + bytes.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        let mut found = [false; 256];
+        for byte in self.0 {
+            found[usize::from(byte)] = true;
+        }
+        let distinct = found.iter().filter(|&&found| found).count();
         if distinct < MIN_DISTINCT { Err(KeyError::Weak) } else { Ok(()) }
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{command::Action, terminal};
 use crate::{
@@ -84,7 +84,9 @@ pub(super) async fn run_action(server: Server, action: &Action) -> Result<()> {
     match action {
         Action::List { json: true } => {
             let lists = fetch_lists(&client).await?;
-            print_line(&format!("{:#}", Value::Object(as_members(lists).collect())))
+            let mut all = Map::new();
+            insert_lists(&mut all, lists);
+            print_line(&format!("{:#}", Value::Object(all)))
         }
         Action::List { json: false } => print_lists(&client).await,
         Action::Schema => print_schema(&client).await,
@@ -120,9 +122,11 @@ async fn fetch_lists(client: &MemoryClient) -> Result<Vec<(ListedKind, Vec<Value
     Ok(all)
 }
 
-/// Lists by their members in results.
-fn as_members(lists: Vec<(ListedKind, Vec<Value>)>) -> impl Iterator<Item = (String, Value)> {
-    lists.into_iter().map(|(kind, entries)| (kind.member().to_owned(), entries.into()))
+/// Inserts lists as the members that results have them in.
+fn insert_lists(members: &mut Map<String, Value>, lists: Vec<(ListedKind, Vec<Value>)>) {
+    for (kind, entries) in lists {
+        members.insert(kind.member().to_owned(), entries.into());
+    }
 }
 
 fn heading(kind: ListedKind) -> &'static str {
@@ -181,14 +185,14 @@ fn signature_of(entry: &Value) -> Option<String> {
 
 async fn print_schema(client: &MemoryClient) -> Result<()> {
     let mut discovery = client.discover().await;
-    let mut all = serde_json::Map::new();
+    let mut all = Map::new();
     all.insert("server".into(), discovery["_meta"][crate::protocol::META_SERVER_INFO].take());
     for key in ["instructions", "capabilities"] {
         if let Some(value) = discovery.get_mut(key) {
             all.insert(key.into(), value.take());
         }
     }
-    all.extend(as_members(fetch_lists(client).await?));
+    insert_lists(&mut all, fetch_lists(client).await?);
     print_line(&format!("{:#}", Value::Object(all)))
 }
 

@@ -113,8 +113,8 @@ impl ClientRequests {
         }
         let mut next = state.retry.as_ref().map(|retry| retry.carry_over()).unwrap_or_default();
         next.round_trips = next.round_trips.saturating_add(1);
-        next.responses.append(&mut state.responses);
-        next.saved.append(&mut state.saved);
+        next.responses.extend(state.responses.drain());
+        next.saved.extend(state.saved.drain());
         let mut requests = Vec::new();
         for (request, sent) in state.pending.drain(..) {
             // an earlier response was malformed, or belonged to another request with this key

@@ -2,7 +2,7 @@
 //! request.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{HashMap, HashSet},
     fmt,
     sync::{
         Arc,
@@ -69,14 +69,14 @@ pub(crate) struct RequestState {
     pub(crate) issued: u64,
     #[serde(rename = "e")]
     pub(crate) expires: u64,
-    #[serde(rename = "a", default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) responses: BTreeMap<String, InputResponse>,
+    #[serde(rename = "a", default, skip_serializing_if = "HashMap::is_empty")]
+    pub(crate) responses: HashMap<String, InputResponse>,
     /// Results of `once`.
-    #[serde(rename = "o", default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) saved: BTreeMap<String, RawJson>,
+    #[serde(rename = "o", default, skip_serializing_if = "HashMap::is_empty")]
+    pub(crate) saved: HashMap<String, RawJson>,
     /// The requests that the call last ended with.
-    #[serde(rename = "q", default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) requests: BTreeMap<String, InputRequest>,
+    #[serde(rename = "q", default, skip_serializing_if = "HashMap::is_empty")]
+    pub(crate) requests: HashMap<String, InputRequest>,
 }
 
 /// A response that an earlier retry brought.
@@ -105,7 +105,7 @@ pub(crate) struct Retry {
     /// Absent if the client sent no `requestState`.
     pub(crate) state: Option<RequestState>,
     /// The wire's `inputResponses`.
-    pub(crate) responses: BTreeMap<String, RawJson>,
+    pub(crate) responses: HashMap<String, RawJson>,
 }
 
 /// The client requests of one call.
@@ -120,11 +120,11 @@ pub(crate) struct ClientRequestState {
     /// Absent if the call is not a retry. It stays when the call becomes a task.
     pub(crate) retry: Option<Arc<Retry>>,
     /// Keys of requests and saved results.
-    pub(crate) keys: BTreeSet<Box<str>>,
+    pub(crate) keys: HashSet<Box<str>>,
     /// Responses that were decoded in this round trip.
-    pub(crate) responses: BTreeMap<String, InputResponse>,
+    pub(crate) responses: HashMap<String, InputResponse>,
     /// Results of `once` in this round trip.
-    pub(crate) saved: BTreeMap<String, RawJson>,
+    pub(crate) saved: HashMap<String, RawJson>,
     /// Requests for the next `input_required` result.
     pub(crate) pending: Vec<(PendingRequest, InputRequest)>,
     /// Required features that the client does not declare.
@@ -136,9 +136,9 @@ impl ClientRequests {
         let state = ClientRequestState {
             delivery,
             retry,
-            keys: BTreeSet::new(),
-            responses: BTreeMap::new(),
-            saved: BTreeMap::new(),
+            keys: HashSet::new(),
+            responses: HashMap::new(),
+            saved: HashMap::new(),
             pending: Vec::new(),
             missing: Vec::new(),
         };
@@ -146,7 +146,7 @@ impl ClientRequests {
     }
 
     /// Forgets the keys that were used since they were these: the function runs again.
-    pub(crate) fn reset_keys(&self, keys: &BTreeSet<Box<str>>) {
+    pub(crate) fn reset_keys(&self, keys: &HashSet<Box<str>>) {
         self.lock().keys.clone_from(keys);
     }
 

@@ -3,7 +3,7 @@
 //!
 //! See [multi round-trip requests](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr).
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 use serde_json::{Value, json};
 
@@ -28,8 +28,8 @@ impl Request<'_> {
         call: &CallBinding<'_>,
     ) -> Result<Arc<Retry>, ProtocolError> {
         let Params { input_responses, request_state, .. } = self.params;
-        let responses: BTreeMap<String, RawJson> = match input_responses {
-            None => BTreeMap::new(),
+        let responses: HashMap<String, RawJson> = match input_responses {
+            None => HashMap::new(),
             Some(raw) => Some(raw.get())
                 .filter(|json| json.starts_with('{'))
                 .and_then(|json| serde_json::from_str(json).ok())

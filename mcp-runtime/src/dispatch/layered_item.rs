@@ -1,7 +1,7 @@
 //! A call that passes layers. Seen from its request, the outermost layer is the function: it is polled, contained, turned
 //! into a task and dropped like one. The item's own function is what the innermost layer runs, as often as it likes.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::HashSet, sync::Arc};
 
 use super::{
     Request,
@@ -176,7 +176,7 @@ struct FunctionOfItem<C> {
     revision: Revision,
     options: StartOptions,
     /// The keys of client requests that were in use when the function first ran.
-    keys: Mutex<Option<BTreeSet<Box<str>>>>,
+    keys: Mutex<Option<HashSet<Box<str>>>>,
 }
 
 impl<C: LayeredItemCall + 'static> LayeredFunction for FunctionOfItem<C> {

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc, time::Duration};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{
     Request,
@@ -225,7 +225,7 @@ fn parse_arguments(json: &str) -> Result<Vec<(String, TextArgument)>, ProtocolEr
     if json == "null" {
         return Ok(Vec::new());
     }
-    let values: BTreeMap<String, Value> = serde_json::from_str(json)
+    let values: Map<String, Value> = serde_json::from_str(json)
         .map_err(|_| ProtocolError::invalid_params("`arguments` is not an object"))?;
     if has_duplicates_beside(json, values.len()) {
         let errors: Vec<String> = duplicate_keys(json).iter().map(ToString::to_string).collect();

@@ -2,6 +2,7 @@
 
 use std::{
     borrow::Cow,
+    collections::BTreeMap,
     convert::Infallible,
     sync::{
         Arc,
@@ -216,8 +217,10 @@ impl Server {
             TextArgument::One(text) => text,
             TextArgument::Many(parts) => parts.join("/"),
         };
-        let variables = variables.into_iter().map(|(name, value)| (name, text(value))).collect();
-        let subscription = Subscription { uri: uri.to_owned(), variables };
+        let mut subscription = Subscription { uri: uri.to_owned(), variables: BTreeMap::new() };
+        for (name, value) in variables {
+            subscription.variables.insert(name, text(value));
+        }
         let known = contexts.iter().find(|(state, _)| Arc::ptr_eq(state, &entry.state));
         let context = match known {
             Some((_, context)) => context.clone(),

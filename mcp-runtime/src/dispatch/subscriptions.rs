@@ -4,7 +4,7 @@
 //! See [subscriptions](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions).
 
 use std::{
-    collections::BTreeSet,
+    collections::HashSet,
     fmt,
     task::{Context, Poll},
 };
@@ -66,7 +66,7 @@ impl Server {
             resources: changes.resources && resources_list_changed == Some(true),
         };
         let filter = self.hub().filter(lists);
-        let mut uris = BTreeSet::new();
+        let mut uris = HashSet::new();
         let mut contexts = Vec::new();
         let mut accepted_uris = resource_subscriptions.unwrap_or_default();
         // bounds the number of checks

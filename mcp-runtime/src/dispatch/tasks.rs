@@ -2,7 +2,7 @@
 //!
 //! See the [Tasks extension](https://github.com/modelcontextprotocol/ext-tasks).
 
-use std::{collections::BTreeMap, pin::pin, sync::Arc};
+use std::{borrow::Cow, collections::HashMap, pin::pin, sync::Arc};
 
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
@@ -32,7 +32,7 @@ pub(super) fn declares_tasks(meta: &Meta<'_>) -> bool {
     #[derive(Deserialize)]
     struct DeclaredExtensions<'a> {
         #[serde(borrow, default)]
-        extensions: BTreeMap<String, &'a RawValue>,
+        extensions: HashMap<Cow<'a, str>, &'a RawValue>,
     }
     let declared =
         meta.capabilities.and_then(|raw| serde_json::from_str::<DeclaredExtensions<'_>>(raw.get()).ok());
@@ -187,11 +187,12 @@ impl Server {
         let id = task_id(&request)?;
         let responses =
             request.params.input_responses.map(RawValue::get).filter(|json| json.starts_with('{'));
-        let responses: Option<BTreeMap<String, &RawValue>> =
+        let responses: Option<HashMap<Cow<'_, str>, &RawValue>> =
             responses.and_then(|json| serde_json::from_str(json).ok());
         let responses = responses
             .ok_or_else(|| ProtocolError::invalid_params("`inputResponses` is missing, or not an object"))?;
-        let responses = responses.into_iter().map(|(key, value)| (key, value.get().into())).collect();
+        let responses =
+            responses.into_iter().map(|(key, value)| (key.into_owned(), value.get().into())).collect();
         Ok(self.act_on_task(&request, id, TaskAction::Update(responses)))
     }
 

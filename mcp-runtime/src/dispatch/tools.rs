@@ -1,6 +1,6 @@
 //! `tools/call`.
 
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
 
 use serde_json::{
     Map, Value,
@@ -123,7 +123,8 @@ impl Server {
         if let Some(duplicate) = duplicate_keys(arguments).first() {
             return Err(format!("invalid arguments for tool `{name}`: {duplicate}"));
         }
-        let mut members: BTreeMap<String, Box<RawValue>> = serde_json::from_str(arguments)
+        // the order of the members has no meaning
+        let mut members: HashMap<String, Box<RawValue>> = serde_json::from_str(arguments)
             .map_err(|error| format!("invalid arguments for tool `{name}`: {error}"))?;
         let cursors: Vec<_> =
             entry.cursors.iter().filter_map(|key| Some((key, members.remove(key.as_str())?))).collect();

@@ -223,7 +223,11 @@ fn share_recursion(root: &mut Value) {
 }
 
 fn without_defs(map: &Map<String, Value>) -> Map<String, Value> {
-    map.iter().filter(|(key, _)| *key != "$defs").map(|(key, value)| (key.clone(), value.clone())).collect()
+    let mut rest = Map::new();
+    for (key, value) in map.iter().filter(|(key, _)| *key != "$defs") {
+        rest.insert(key.clone(), value.clone());
+    }
+    rest
 }
 
 fn replace_copies(schema: &mut Value, defs: &Map<String, Value>) {

@@ -159,7 +159,7 @@ fn names(path: &Path) -> io::Result<Vec<Name>> {
             Err(name) => Name::Other(name.into()),
         });
     }
-    names.sort();
+    names.sort_unstable();
     Ok(names)
 }
 

@@ -1,6 +1,9 @@
 //! The record of calls that have consumed their client responses: each call does it at most once.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use super::StoreFuture;
 use crate::{
@@ -62,7 +65,7 @@ impl<'a> ConsumedCall<'a> {
 pub(crate) struct MemorySingleUse {
     /// What was consumed before is not known.
     created: SystemTime,
-    consumed: Mutex<OwnedTable<Box<str>, (), SystemTime>>,
+    consumed: Mutex<OwnedTable<Arc<str>, (), SystemTime>>,
 }
 
 impl MemorySingleUse {

@@ -3,7 +3,7 @@
 
 use std::{
     borrow::Cow,
-    collections::BTreeSet,
+    collections::HashSet,
     fmt,
     sync::{Arc, Weak},
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -63,7 +63,7 @@ struct TaskState {
     /// In the order in which they were sent.
     requests: Vec<OpenRequest>,
     /// The keys of all client requests so far.
-    used_keys: BTreeSet<Box<str>>,
+    used_keys: HashSet<Box<str>>,
     end: Option<TaskEnd>,
 }
 
@@ -201,7 +201,7 @@ impl RunningTask {
             message: None,
             progress: f64::NEG_INFINITY,
             requests: Vec::new(),
-            used_keys: BTreeSet::new(),
+            used_keys: HashSet::new(),
             end: None,
         };
         let (changed, stopped) = (Notify::new(), Notify::new());
@@ -460,7 +460,7 @@ impl TaskHandle for RunningTask {
 }
 
 /// The key itself, or with a number. A key is unique in the lifetime of a task, even among equal requests.
-fn unused_key(used: &BTreeSet<Box<str>>, key: &str) -> Box<str> {
+fn unused_key(used: &HashSet<Box<str>>, key: &str) -> Box<str> {
     if !used.contains(key) {
         return key.into();
     }
@@ -486,7 +486,7 @@ mod tests {
 
     #[test]
     fn a_key_is_unique_in_a_task() {
-        let mut used = BTreeSet::new();
+        let mut used = HashSet::new();
         let mut next = |key: &str| {
             let key = unused_key(&used, key);
             used.insert(key.clone());

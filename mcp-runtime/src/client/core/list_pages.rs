@@ -88,7 +88,11 @@ impl ListPages {
 
     /// The params of the request for the next page.
     pub(crate) fn params(&self) -> Map<String, Value> {
-        self.cursor.iter().map(|cursor| ("cursor".to_owned(), cursor.clone())).collect()
+        let mut params = Map::new();
+        if let Some(cursor) = &self.cursor {
+            params.insert("cursor".to_owned(), cursor.clone());
+        }
+        params
     }
 
     /// Takes a page: the result of a request. Whether it is the last one.

@@ -107,7 +107,9 @@ impl MemoryClient {
     /// 64 bits.
     #[cfg(feature = "cli")]
     pub(crate) async fn call_with_text(&self, name: &str, arguments: &str) -> MemoryReply {
-        let mut params = RequestParams::from(Map::from_iter([("name".to_owned(), name.into())]));
+        let mut params = Map::new();
+        params.insert("name".to_owned(), name.into());
+        let mut params = RequestParams::from(params);
         params.set_raw("arguments", arguments.to_owned());
         self.request_in_rounds("tools/call", params).await
     }
@@ -154,7 +156,9 @@ impl MemoryClient {
     /// The error reply.
     #[cfg(any(feature = "testing", test))]
     pub(crate) fn listen(&self, filter: Value) -> Result<crate::dispatch::ListenStream, MemoryReply> {
-        let mut params = RequestParams::from(Map::from_iter([("notifications".to_owned(), filter)]));
+        let mut params = Map::new();
+        params.insert("notifications".to_owned(), filter);
+        let mut params = RequestParams::from(params);
         self.add_meta(&mut params);
         let stream = self.connection.listen(&text_of(&params));
         stream.map_err(|reply| MemoryReply { message: parse_message(&reply), notifications: Vec::new() })
@@ -193,5 +197,9 @@ pub(crate) fn answer_input_requests(result: &Value, answers: &AnswerClientReques
 
 fn answer_all(requests: &Map<String, Value>, answers: &AnswerClientRequest) -> Option<Map<String, Value>> {
     let answer = |request: &Value| answers(request["method"].as_str()?, &request["params"]).ok();
-    requests.iter().map(|(key, request)| Some((key.clone(), answer(request)?))).collect()
+    let mut responses = Map::new();
+    for (key, request) in requests {
+        responses.insert(key.clone(), answer(request)?);
+    }
+    Some(responses)
 }

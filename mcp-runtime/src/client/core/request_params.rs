@@ -83,12 +83,12 @@ pub(crate) fn initialize_params(revision: Revision, capabilities: Value, client_
 /// The arguments of `prompts/get`: every value is a string.
 pub(crate) fn prompt_arguments(arguments: Value) -> Value {
     match arguments {
-        Value::Object(map) => map
-            .into_iter()
-            .map(|(key, value)| {
-                (key, if value.is_string() { value } else { Value::String(value.to_string()) })
-            })
-            .collect(),
+        Value::Object(mut map) => {
+            for value in map.values_mut().filter(|value| !value.is_string()) {
+                *value = Value::String(value.to_string());
+            }
+            Value::Object(map)
+        }
         other => other,
     }
 }

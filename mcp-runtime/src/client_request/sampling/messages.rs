@@ -1,6 +1,6 @@
 //! The wire's `messages`: what they may contain in each revision, and the rules about uses of tools and their results.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 
 use super::sampled::{Sampled, SampledBlock, ToolUse};
 use crate::{
@@ -30,7 +30,7 @@ impl SamplingMessage {
         Self { role, blocks: vec![SamplingBlock::Content(content)] }
     }
 
-    fn uses(&self) -> BTreeSet<&str> {
+    fn uses(&self) -> HashSet<&str> {
         let uses = self.blocks.iter().filter_map(|block| match block {
             SamplingBlock::Use(call) => Some(call.id.as_str()),
             _ => None,
@@ -38,7 +38,7 @@ impl SamplingMessage {
         uses.collect()
     }
 
-    fn results(&self) -> BTreeSet<&str> {
+    fn results(&self) -> HashSet<&str> {
         let results = self.blocks.iter().filter_map(|block| match block {
             SamplingBlock::Result { id, .. } => Some(id.as_str()),
             _ => None,
@@ -77,11 +77,12 @@ impl From<&Sampled> for SamplingMessage {
 /// # Errors
 /// What is wrong, for the developer.
 pub(super) fn check_tool_results(messages: &[SamplingMessage]) -> Result<(), String> {
-    let mut expected = BTreeSet::new();
+    let mut expected = HashSet::new();
     for message in messages {
         let results = message.results();
         if results != expected {
-            let odd: Vec<&str> = results.symmetric_difference(&expected).copied().collect();
+            let mut odd: Vec<&str> = results.symmetric_difference(&expected).copied().collect();
+            odd.sort_unstable();
             return Err(format!(
                 "the uses and results of tools do not match: `{}`\nafter `.answered(..)` add one `.tool_result(..)` for each use",
                 odd.join("`, `")
@@ -92,7 +93,8 @@ pub(super) fn check_tool_results(messages: &[SamplingMessage]) -> Result<(), Str
     if expected.is_empty() {
         return Ok(());
     }
-    let open: Vec<&str> = expected.into_iter().collect();
+    let mut open: Vec<&str> = expected.into_iter().collect();
+    open.sort_unstable();
     Err(format!(
         "the uses of tools `{}` have no result\nadd one `.tool_result(..)` for each",
         open.join("`, `")

@@ -2,12 +2,13 @@
 //!
 //! A lock is poisoned when a thread panics while it holds the lock. A request that panics is contained and answered; if
 //! it poisoned a lock, it would fail every later request as well. What these locks protect is valid after every
-//! statement that changes it, so they ignore poisoning.
+//! statement that changes it, so they ignore poisoning. They do it without closures, of which each type in a lock would
+//! have its own to compile.
 
-pub(crate) use std::sync::MutexGuard;
+pub(crate) use std::sync::{MutexGuard, RwLockWriteGuard};
 use std::{
     fmt,
-    sync::{self, PoisonError, RwLockReadGuard, RwLockWriteGuard},
+    sync::{self, PoisonError, RwLockReadGuard},
 };
 
 #[derive(Default)]
@@ -19,7 +20,10 @@ impl<T> Mutex<T> {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        match self.0.lock() {
+            Ok(guard) => guard,
+            Err(poisoned) => poisoned.into_inner(),
+        }
     }
 }
 
@@ -38,11 +42,17 @@ impl<T> RwLock<T> {
     }
 
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, T> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
+        match self.0.read() {
+            Ok(guard) => guard,
+            Err(poisoned) => poisoned.into_inner(),
+        }
     }
 
     pub(crate) fn write(&self) -> RwLockWriteGuard<'_, T> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
+        match self.0.write() {
+            Ok(guard) => guard,
+            Err(poisoned) => poisoned.into_inner(),
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use crate::{
     events::Change,
     extensions::Extensions,
     item::{BuildError, ItemLayer},
+    sync::RwLockWriteGuard,
 };
 
 /// Adds and removes tools, resources and prompts while a server runs, and publishes changes to clients; clones are
@@ -129,7 +130,7 @@ impl ServerHandle {
     /// As [`add`](Self::add), for any of them.
     pub fn update(&self, edit: impl FnOnce(&mut RuntimeItems)) -> Result<()> {
         let shared = self.0.upgrade().ok_or_else(|| Error::from("the server has been dropped"))?;
-        let mut items = shared.items.write();
+        let items = shared.items.write();
         let mut edited = RuntimeItems {
             items: items.clone(),
             state: shared.state.clone(),
@@ -137,6 +138,15 @@ impl ServerHandle {
             changes: Vec::new(),
         };
         edit(&mut edited);
+        Self::apply(&shared, items, edited)
+    }
+
+    /// The part of [`update`](Self::update) that is not generic, so that it is compiled once. Replaces `items`.
+    fn apply(
+        shared: &ServerInner,
+        mut items: RwLockWriteGuard<'_, Vec<RegisteredItem>>,
+        edited: RuntimeItems,
+    ) -> Result<()> {
         let RuntimeItems { items: edited, changes, .. } = edited;
         if changes.is_empty() {
             return Ok(());

@@ -36,7 +36,7 @@ pub(crate) enum InputRequired {
     /// The client does not declare these.
     Missing(Vec<ClientFeature>),
     /// The client must respond to these; it brings the state back when it retries the call.
-    Requests(Vec<PendingRequest>, RequestState),
+    Requests(Vec<PendingRequest>, Box<RequestState>),
 }
 
 /// How a request continues after it was registered.
@@ -122,7 +122,7 @@ impl ClientRequests {
             next.requests.insert(request.key.to_string(), sent);
             requests.push(request);
         }
-        Some(InputRequired::Requests(requests, next))
+        Some(InputRequired::Requests(requests, Box::new(next)))
     }
 
     /// What the client of a task would have to declare for the task to continue.

@@ -87,7 +87,7 @@ impl Server {
             }
             InputRequired::Requests(requests, state) => (requests, state),
         };
-        match self.state_sealer(context.caller()).seal(state, call) {
+        match self.state_sealer(context.caller()).seal(*state, call) {
             Ok(state) => ResultBody::InputRequired { requests, state }.into(),
             Err(error) => {
                 tracing::error!(method = call.method, name = call.name, %error, "call failed");

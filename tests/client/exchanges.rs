@@ -13,6 +13,7 @@ use mcp_runtime::{
     prelude::*,
 };
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
 use super::{WAYS, Way, connect, pinned, until, within};
 
@@ -151,6 +152,78 @@ async fn a_function_that_fails_fails_the_call() {
         modern(ask, Client::builder().on_sample(|_| async { Err("out of tokens".to_owned()) })).await;
     let error = client.call("t", json!({})).await.unwrap_err();
     assert!(error.to_string().contains("out of tokens"), "{error}");
+}
+
+#[tokio::test]
+async fn functions_that_panic_end_neither_the_connection_nor_what_waits_for_them() {
+    let server = mcp_runtime::server!().logging().tool::<survey>().tool::<chatter>().build().unwrap();
+    for way in WAYS {
+        for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+            let builder = Client::builder()
+                .on_elicit(|_| async { panic!("of the test: a form") })
+                .on_log(|_| panic!("of the test: a log message"))
+                .on_progress(|_| panic!("of the test: progress"));
+            let connected = connect(&server, way, builder.revision(revision)).await.unwrap();
+            let client = &connected.client;
+            let failed = within(client.call("survey", json!({})).into_future()).await;
+            let is_failure = failed.as_ref().map_or(true, |result| result.is_error);
+            assert!(is_failure, "{way:?} {revision}: {failed:?}");
+            within(client.set_level(LogLevel::Debug).into_future()).await.unwrap();
+            within(client.call("chatter", json!({})).into_future()).await.unwrap().ok().unwrap();
+            within(client.ping().into_future()).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_asks_and_does_not_read_is_answered_within_bounds() {
+    const REQUESTS: usize = 5000;
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (counts, counted) = tokio::sync::oneshot::channel();
+    let (asked, has_asked) = tokio::sync::oneshot::channel();
+    tokio::spawn(async move {
+        let (reader, mut writer) = tokio::io::split(theirs);
+        let mut lines = BufReader::new(reader).lines();
+        let mut next = async move || -> Value {
+            let line = lines.next_line().await.expect("it can be read").expect("a line");
+            serde_json::from_str(&line).expect("a message")
+        };
+        let mut send = async move |message: Value| {
+            writer.write_all(format!("{message}\n").as_bytes()).await.expect("the client reads");
+        };
+        let hello =
+            json!({ "protocolVersion": "2025-11-25", "capabilities": { "tools": {} }, "serverInfo": {} });
+        let request = next().await;
+        assert_eq!(request["method"], "initialize");
+        send(json!({ "jsonrpc": "2.0", "id": request["id"], "result": hello })).await;
+        assert_eq!(next().await["method"], "notifications/initialized");
+        for id in 0..REQUESTS {
+            send(json!({ "jsonrpc": "2.0", "id": id, "method": "roots/list" })).await;
+        }
+        // the same id again
+        send(json!({ "jsonrpc": "2.0", "id": 0, "method": "roots/list" })).await;
+        asked.send(()).expect("the test waits");
+        let mut refused = 0;
+        let call = loop {
+            let message = next().await;
+            match message["error"]["code"].as_i64() {
+                Some(_) => refused += 1,
+                None => break message,
+            }
+        };
+        send(json!({ "jsonrpc": "2.0", "id": call["id"], "result": { "content": [] } })).await;
+        counts.send(refused).expect("the test waits");
+        // until the client is dropped
+        while next().await["method"] != "never" {}
+    });
+    let builder =
+        Client::builder().revision(Revision::V2025_11_25).on_roots(|| async { std::future::pending().await });
+    let client = within(builder.connect(tokio::io::split(ours))).await.unwrap();
+    within(has_asked).await.unwrap();
+    // queued behind the refusals
+    within(client.call("t", json!({})).into_future()).await.unwrap();
+    let refused = within(counted).await.unwrap();
+    assert!((100..REQUESTS / 2).contains(&refused), "{refused}");
 }
 
 /// Sends the user away

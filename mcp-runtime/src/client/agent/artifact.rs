@@ -202,6 +202,7 @@ impl Artifacts {
             return Err(NotStored::Failed);
         }
         let scope = self.scope.to_string();
+        let mime_type = if is_media_type(&mime_type) { mime_type } else { UNKNOWN_TYPE.to_owned() };
         Ok((ArtifactRef { id, mime_type, size_bytes: size as u64, filename, sha256, scope }, is_new))
     }
 
@@ -312,6 +313,20 @@ pub(super) fn filename_of(uri: &str) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
+/// The media type of what has none that is valid.
+const UNKNOWN_TYPE: &str = "application/octet-stream";
+
+/// Whether a server's text is `type/subtype`, perhaps with parameters, so that it can be the value of a header.
+fn is_media_type(text: &str) -> bool {
+    let is_token = |text: &str| {
+        !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&b))
+    };
+    let essence = text.split(';').next().unwrap_or_default().trim_end();
+    text.len() <= 256
+        && text.bytes().all(|b| (0x20..0x7f).contains(&b))
+        && essence.split_once('/').is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -328,6 +343,18 @@ mod tests {
         ];
         for (uri, expected) in cases {
             assert_eq!(filename_of(uri).as_deref(), expected, "{uri}");
+        }
+    }
+
+    #[test]
+    fn only_media_types_are_passed_on() {
+        for valid in ["text/plain", "image/svg+xml", "text/html; charset=utf-8", "application/vnd.a.b"] {
+            assert!(is_media_type(valid), "{valid}");
+        }
+        for invalid in
+            ["", "text", "../../x", "text/", "a/b\r\nX: y", "a/b/c", "text /plain", "text/pl\u{e4}in"]
+        {
+            assert!(!is_media_type(invalid), "{invalid}");
         }
     }
 }

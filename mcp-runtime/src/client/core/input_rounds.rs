@@ -65,14 +65,19 @@ impl InputRounds {
     /// # Errors
     /// It is not a result, or there are too many rounds.
     pub(crate) fn take(&mut self, result: &str) -> Result<RoundOutcome, String> {
-        if !may_be_incomplete(result) {
+        // a struct would be read from an array as well
+        if !result.trim_start().starts_with('{') {
+            return Err("it is not an object".to_owned());
+        }
+        if is_plainly_complete(result) {
             return Ok(RoundOutcome::Complete);
         }
         let head: ResultHead<'_> = serde_json::from_str(result).map_err(|error| error.to_string())?;
         match head.result_type.as_deref() {
             Some("input_required") => {}
             Some("task") => return Ok(RoundOutcome::Task),
-            _ => return Ok(RoundOutcome::Complete),
+            Some("complete") | None => return Ok(RoundOutcome::Complete),
+            Some(other) => return Err(format!("`{other}` is not a `resultType` that this client knows")),
         }
         let requests = head.input_requests.unwrap_or_default();
         if requests.is_empty() && head.request_state.is_none() {
@@ -99,13 +104,20 @@ impl InputRounds {
     }
 }
 
-/// Whether an object may have the `resultType` of one that is not complete. Few contain any of these words, so that most
-/// results are parsed only by their reader.
-fn may_be_incomplete(result: &str) -> bool {
+/// Whether an object says once that it is complete, or nothing that could be a `resultType`: that is all there is, so that
+/// most results are parsed only by their reader.
+fn is_plainly_complete(result: &str) -> bool {
+    const KEY: &str = "resultType\"";
     // letters can be written as escapes
-    const WORDS: [&str; 3] = ["\"input_required\"", "\"task\"", "\\u"];
-    static FINDERS: LazyLock<[Finder<'static>; 3]> = LazyLock::new(|| WORDS.map(Finder::new));
-    !result.starts_with('{') || FINDERS.iter().any(|finder| finder.find(result.as_bytes()).is_some())
+    static FINDERS: LazyLock<[Finder<'static>; 2]> = LazyLock::new(|| [KEY, "\\u"].map(Finder::new));
+    let [key, escape] = &*FINDERS;
+    let mut keys = key.find_iter(result.as_bytes());
+    let is_complete = match (keys.next(), keys.next()) {
+        (None, _) => true,
+        (Some(at), None) => result[at + KEY.len()..].starts_with(":\"complete\""),
+        _ => false,
+    };
+    is_complete && escape.find(result.as_bytes()).is_none()
 }
 
 #[cfg(test)]
@@ -125,6 +137,13 @@ mod tests {
         ] {
             assert!(matches!(take(json), Ok(RoundOutcome::Requests(_))), "{json}");
         }
-        assert!(take("[]").is_err() && take("1").is_err());
+        for json in
+            ["[]", "1", r#"{"resultType":"dance"}"#, r#"{"a":{"resultType":"complete"},"resultType":"x"}"#]
+        {
+            assert!(take(json).is_err(), "{json}");
+        }
+        let is_complete = |json: &str| matches!(take(json), Ok(RoundOutcome::Complete));
+        assert!(is_complete("{}") && is_complete(r#"{"resultType":"complete"}"#));
+        assert!(is_complete(r#"{"x":{"resultType":"task"}}"#), "that of another object");
     }
 }

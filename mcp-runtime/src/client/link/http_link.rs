@@ -268,18 +268,21 @@ impl Drop for CancelLegacy<'_> {
 }
 
 impl Responder for HttpShared {
-    fn respond(self: Arc<Self>, message: Vec<u8>) {
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        runtime.spawn(async move {
-            tokio::select! {
-                sent = self.post_message(&self.url, message) => {
-                    if let Err(error) = sent {
-                        tracing::debug!(%error, "a message was not accepted by the server");
-                    }
+    async fn deliver(self: Arc<Self>, message: Vec<u8>) {
+        tokio::select! {
+            sent = self.post_message(&self.url, message) => {
+                if let Err(error) = sent {
+                    tracing::debug!(%error, "a message was not accepted by the server");
                 }
-                () = self.token.cancelled() => {}
             }
-        });
+            () = self.token.cancelled() => {}
+        }
+    }
+
+    fn respond(self: Arc<Self>, message: Vec<u8>) {
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(self.deliver(message));
+        }
     }
 }
 
@@ -620,7 +623,7 @@ pub(in crate::client) fn is_loopback(url: &Url) -> bool {
 }
 
 /// The error of a request that got no response, without the URL, which may contain credentials.
-fn transport_error(error: reqwest::Error) -> Error {
+pub(in crate::client) fn transport_error(error: reqwest::Error) -> Error {
     Error::NotConnected { reason: crate::invoke::error_chain(&error.without_url()) }
 }
 

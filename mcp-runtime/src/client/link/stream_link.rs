@@ -285,11 +285,16 @@ impl StreamShared {
 }
 
 impl Responder for StreamShared {
+    async fn deliver(self: Arc<Self>, message: Vec<u8>) {
+        // fails if the connection is closed
+        let _closed = self.outgoing.send(message).await;
+    }
+
     fn respond(self: Arc<Self>, message: Vec<u8>) {
         if let Err(TrySendError::Full(message)) = self.outgoing.try_send(message)
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            runtime.spawn(async move { drop(self.outgoing.send(message).await) });
+            runtime.spawn(self.deliver(message));
         }
     }
 }

@@ -25,13 +25,16 @@ use super::{
     ClientSecret, EnterpriseIdp, FrontEnd, Grant, OAuth, TokenStore,
     jwt::now,
     metadata::{
-        ResourceMetadata, ServerMetadata, http_client, own_server_metadata, resource_metadata, safe_url,
-        server_metadata,
+        ResourceMetadata, ServerMetadata, http_client, own_server_metadata, read_document, resource_metadata,
+        safe_url, server_metadata,
     },
     proof_key::{DPOP, ProofKey},
 };
 use crate::{
-    client::{Error, link::bearer_challenge::Challenge},
+    client::{
+        Error,
+        link::{bearer_challenge::Challenge, http_link::transport_error},
+    },
     crypto::random_id,
 };
 
@@ -452,9 +455,9 @@ impl Authorizer {
         });
         let request = self.http.post(safe_url(endpoint)?).header("content-type", "application/json");
         let response = request.body(body.to_string()).send().await;
-        let response = response.map_err(|error| Error::not_connected(error.without_url()))?;
+        let response = response.map_err(transport_error)?;
         let status = response.status();
-        let text = response.text().await.map_err(|error| Error::not_connected(error.without_url()))?;
+        let text = String::from_utf8_lossy(&read_document(response).await?).into_owned();
         if !status.is_success() {
             return Err(refusal("the client is not registered", &text));
         }
@@ -590,7 +593,7 @@ impl Authorizer {
             .collect::<Vec<_>>()
             .join("&");
         let request = request.header("content-type", "application/x-www-form-urlencoded").body(body);
-        let request = request.build().map_err(|error| Error::not_connected(error.without_url()))?;
+        let request = request.build().map_err(transport_error)?;
         let mut is_repeated = false;
         let (status, text) = loop {
             let mut again =
@@ -599,10 +602,10 @@ impl Authorizer {
                 again.headers_mut().insert(DPOP, header_value(&key.proof(&Method::POST, &url, None)?)?);
             }
             let response = self.http.execute(again).await;
-            let response = response.map_err(|error| Error::not_connected(error.without_url()))?;
+            let response = response.map_err(transport_error)?;
             let status = response.status();
             let has_new_nonce = proof_key.is_some_and(|key| key.keep_nonce(&url, response.headers()));
-            let text = response.text().await.map_err(|error| Error::not_connected(error.without_url()))?;
+            let text = String::from_utf8_lossy(&read_document(response).await?).into_owned();
             if !status.is_client_error() || !has_new_nonce || std::mem::replace(&mut is_repeated, true) {
                 break (status, text);
             }

@@ -5,7 +5,7 @@ use reqwest::Url;
 use rustls::pki_types::CertificateDer;
 use serde::{Deserialize, de::DeserializeOwned};
 
-use crate::client::Error;
+use crate::client::{Error, link::http_link::transport_error};
 
 /// The largest document that is read.
 const MAX_DOCUMENT: usize = 1 << 20;
@@ -68,20 +68,23 @@ pub(super) fn safe_url(text: &str) -> Result<Url, Error> {
 /// A document, or `None` if the server has none there.
 async fn fetch<T: DeserializeOwned>(http: &reqwest::Client, url: &str) -> Result<Option<T>, Error> {
     let response = http.get(safe_url(url)?).header("accept", "application/json").send().await;
-    let mut response = response.map_err(|error| Error::not_connected(error.without_url()))?;
+    let response = response.map_err(transport_error)?;
     if !response.status().is_success() {
         return Ok(None);
     }
+    Ok(serde_json::from_slice(&read_document(response).await?).ok())
+}
+
+/// The body of a response, within the limit.
+pub(super) async fn read_document(mut response: reqwest::Response) -> Result<Vec<u8>, Error> {
     let mut body = Vec::new();
-    while let Some(chunk) =
-        response.chunk().await.map_err(|error| Error::not_connected(error.without_url()))?
-    {
+    while let Some(chunk) = response.chunk().await.map_err(transport_error)? {
         if body.len() + chunk.len() > MAX_DOCUMENT {
             return Err(Error::TooLarge { limit: MAX_DOCUMENT });
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(serde_json::from_slice(&body).ok())
+    Ok(body)
 }
 
 /// The metadata of the server at `url`: where the challenge says, else at the well-known addresses, path first.

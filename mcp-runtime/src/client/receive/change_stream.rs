@@ -279,7 +279,7 @@ impl SharedClient {
             Ok(connection) => connection,
             Err(error) => return StreamEnd::Broken(error),
         };
-        let (mut messages, _registered) = self.inbox.open_stream(id);
+        let (mut acknowledged, _registered) = self.inbox.open_stream(id);
         let options = CallOptions::default();
         let members = params(json!({ "notifications": filter }));
         let mut request = std::pin::pin!(self.exchange_as(
@@ -298,11 +298,7 @@ impl SharedClient {
                     Err(LinkError::SessionLost) => StreamEnd::Broken(Error::not_connected("the session was lost")),
                     Err(LinkError::Failed(error)) => StreamEnd::Broken(error),
                 },
-                Some(message) = messages.recv() => {
-                    if message["method"] == "notifications/subscriptions/acknowledged" {
-                        self.subscriptions.answer(filter, Ok(message["params"]["notifications"].clone()));
-                    }
-                }
+                Some(accepted) = acknowledged.recv() => self.subscriptions.answer(filter, Ok(accepted)),
             }
         }
     }

@@ -1,7 +1,13 @@
 //! Functions of the program that answer the server's requests and receive its notifications. Registering one declares
 //! the capability.
 
-use std::{fmt, future::Future, pin::Pin, sync::Arc};
+use std::{
+    fmt,
+    future::Future,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::Arc,
+};
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -266,7 +272,15 @@ impl Handlers {
 
     pub(in crate::client) fn notify_change(&self, event: ChangeEvent) {
         if let Some(listener) = &self.change {
-            listener(event);
+            call_listener(listener, event);
         }
+    }
+}
+
+/// Calls a function of the program where the server's messages are read: a panic must not end that.
+pub(in crate::client) fn call_listener<T>(listener: &Listener<T>, value: T) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| listener(value))) {
+        crate::invoke::discard(panic);
+        tracing::error!("a function that receives notifications of the server panicked");
     }
 }

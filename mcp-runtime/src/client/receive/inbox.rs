@@ -12,11 +12,11 @@ use std::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::{
-    sync::{Notify, mpsc, oneshot},
+    sync::{Notify, Semaphore, mpsc, oneshot},
     task::AbortHandle,
 };
 
-use super::handlers::{ChangeEvent, Handlers, Listener, LogMessage, ProgressUpdate};
+use super::handlers::{ChangeEvent, Handlers, Listener, LogMessage, ProgressUpdate, call_listener};
 use crate::{
     jsonrpc::{JsonRpcMessage, Object, ProtocolError, RequestId, write_error_response},
     protocol::{self, META_PROGRESS_TOKEN, META_SUBSCRIPTION_ID},
@@ -28,10 +28,34 @@ const MAX_SERVER_REQUESTS: usize = 64;
 /// Ids of completed URL elicitations that are remembered.
 const MAX_COMPLETED: usize = 256;
 
-/// Sends the response to a request of the server.
+/// Requests beyond that number whose refusal is on its way; others get none.
+const MAX_REFUSALS: usize = 64;
+
+/// Sends the responses to requests of the server.
 pub(in crate::client) trait Responder: Send + Sync {
-    /// Sends one message: JSON without a line end.
+    /// Sends one message, JSON without a line end; ends when it is sent.
+    fn deliver(self: Arc<Self>, message: Vec<u8>) -> impl Future<Output = ()> + Send;
+
+    /// Sends one message in the background.
     fn respond(self: Arc<Self>, message: Vec<u8>);
+}
+
+/// Ends a request whose answer panicked.
+struct UnansweredRequest<R: Responder + 'static> {
+    inbox: Arc<Inbox>,
+    responder: Arc<R>,
+    id: String,
+}
+
+impl<R: Responder + 'static> Drop for UnansweredRequest<R> {
+    fn drop(&mut self) {
+        // one that the server cancelled gets no response
+        if std::thread::panicking() {
+            self.inbox.waiting.lock().running.remove(&RequestId::from_json(&self.id));
+            let error = ProtocolError::internal("the client's function panicked");
+            self.responder.clone().respond(error_text(&self.id, &error));
+        }
+    }
 }
 
 /// Which cached lists a notification makes stale.
@@ -46,13 +70,13 @@ pub(in crate::client) enum Stale<'a> {
 type StaleListener = Arc<dyn Fn(Stale<'_>) + Send + Sync>;
 
 /// Messages of the server that are not responses.
-#[derive(Default)]
 pub(in crate::client) struct Inbox {
     pub(in crate::client) handlers: Handlers,
     waiting: Mutex<Waiting>,
     next_watch: AtomicU64,
     /// Set once, by the client that owns the caches.
     stale: Mutex<Option<StaleListener>>,
+    refusals: Arc<Semaphore>,
 }
 
 #[derive(Default)]
@@ -62,7 +86,7 @@ struct Waiting {
     /// Subscriptions to resources.
     watches: HashMap<u64, (String, Listener<ChangeEvent>)>,
     /// Streams of `subscriptions/listen`, by the id of their request.
-    streams: HashMap<u64, mpsc::UnboundedSender<Value>>,
+    streams: HashMap<u64, mpsc::Sender<Value>>,
     /// Tasks, by id.
     tasks: HashMap<String, Arc<Notify>>,
     elicitations: HashMap<String, oneshot::Sender<()>>,
@@ -87,7 +111,13 @@ impl<F: FnMut(&Inbox)> Drop for Registered<F> {
 
 impl Inbox {
     pub(in crate::client) fn new(handlers: Handlers) -> Self {
-        Self { handlers, ..Self::default() }
+        Self {
+            handlers,
+            waiting: Mutex::default(),
+            next_watch: AtomicU64::default(),
+            stale: Mutex::default(),
+            refusals: Arc::new(Semaphore::new(MAX_REFUSALS)),
+        }
     }
 
     pub(in crate::client) fn on_stale(&self, listener: StaleListener) {
@@ -129,12 +159,13 @@ impl Inbox {
         uris
     }
 
-    /// Receives the acknowledgement and the notifications of a `subscriptions/listen` request.
+    /// Receives what the server acknowledges of a `subscriptions/listen` request.
     pub(in crate::client) fn open_stream(
         self: &Arc<Self>,
         id: u64,
-    ) -> (mpsc::UnboundedReceiver<Value>, impl Drop + use<>) {
-        let (sender, receiver) = mpsc::unbounded_channel();
+    ) -> (mpsc::Receiver<Value>, impl Drop + use<>) {
+        // only the first one counts
+        let (sender, receiver) = mpsc::channel(1);
         self.waiting.lock().streams.insert(id, sender);
         let registered = Registered(self.clone(), move |inbox: &Self| {
             inbox.waiting.lock().streams.remove(&id);
@@ -200,43 +231,59 @@ impl Inbox {
         responder: &Arc<R>,
     ) {
         debug_assert!(message.method().is_some());
-        let id = id.to_owned();
-        if method == "ping" {
-            return responder.clone().respond(result_text(&id, &json!({})));
-        }
-        let key = RequestId::from_json(&id);
+        let key = RequestId::from_json(id);
         let mut waiting = self.waiting.lock();
         if waiting.running.len() >= MAX_SERVER_REQUESTS {
             let error = ProtocolError::internal("the client answers too many requests already");
-            return responder.clone().respond(error_text(&id, &error));
+            return self.refuse(id, responder, &error);
         }
-        let (inbox, responder, done) = (self.clone(), responder.clone(), key.clone());
+        if waiting.running.contains_key(&key) {
+            let error = ProtocolError::invalid_request("another request with this id is being answered");
+            return self.refuse(id, responder, &error);
+        }
+        let (inbox, responder, done, id) = (self.clone(), responder.clone(), key.clone(), id.to_owned());
         let task = tokio::spawn(async move {
+            let unanswered = UnansweredRequest { inbox, responder, id };
+            let UnansweredRequest { inbox, responder, id } = &unanswered;
             let text = match inbox.handlers.answer(&method, &params).await {
-                Some(Ok(result)) => result_text(&id, &result),
-                Some(Err(message)) => error_text(&id, &ProtocolError::new(-1, message)),
+                Some(Ok(result)) => result_text(id, &result),
+                Some(Err(message)) => error_text(id, &ProtocolError::new(-1, message)),
+                None if method == "ping" => result_text(id, &json!({})),
                 None => {
                     let text = format!("the client does not support `{method}`");
-                    error_text(&id, &ProtocolError::new(protocol::METHOD_NOT_FOUND, text))
+                    error_text(id, &ProtocolError::new(protocol::METHOD_NOT_FOUND, text))
                 }
             };
+            // a request is in progress until its response is written, so that responses are bounded as well
+            responder.clone().deliver(text).await;
             inbox.waiting.lock().running.remove(&done);
-            responder.respond(text);
         });
         waiting.running.insert(key, task.abort_handle());
     }
 
+    /// Refuses a request, as long as the server reads refusals.
+    fn refuse<R: Responder + 'static>(&self, id: &str, responder: &Arc<R>, error: &ProtocolError) {
+        let Ok(permit) = self.refusals.clone().try_acquire_owned() else { return };
+        let (responder, text) = (responder.clone(), error_text(id, error));
+        tokio::spawn(async move {
+            responder.deliver(text).await;
+            drop(permit);
+        });
+    }
+
     fn notified(&self, method: &str, params: &Value) {
-        let stream =
-            params.get("_meta").and_then(|meta| meta.get(META_SUBSCRIPTION_ID)).and_then(subscription_id);
-        if let Some(id) = stream
-            && let Some(stream) = self.waiting.lock().streams.get(&id)
-        {
-            // the receiver is dropped together with its entry
-            let _ended = stream.send(json!({ "method": method, "params": params }));
-        }
         match method {
             "notifications/progress" => self.progressed(params),
+            "notifications/subscriptions/acknowledged" => {
+                let id = params.get("_meta").and_then(|meta| meta.get(META_SUBSCRIPTION_ID));
+                if let Some(id) = id.and_then(subscription_id)
+                    && let Some(stream) = self.waiting.lock().streams.get(&id)
+                {
+                    let accepted = params.get("notifications").cloned().unwrap_or_default();
+                    // full after the first one; the receiver is dropped together with its entry
+                    let _first = stream.try_send(accepted);
+                }
+            }
             "notifications/message" => self.logged(params),
             "notifications/tools/list_changed" => self.changed(Stale::Tools, ChangeEvent::Tools),
             "notifications/resources/list_changed" => self.changed(Stale::Resources, ChangeEvent::Resources),
@@ -303,7 +350,7 @@ impl Inbox {
                 .collect()
         };
         for listener in listeners {
-            listener(ChangeEvent::Resource { uri: uri.to_owned() });
+            call_listener(&listener, ChangeEvent::Resource { uri: uri.to_owned() });
         }
     }
 
@@ -318,7 +365,7 @@ impl Inbox {
         };
         let Ok(update) = ProgressUpdate::deserialize(params) else { return };
         if let Some(listener) = listener.or_else(|| self.handlers.progress.clone()) {
-            listener(update);
+            call_listener(&listener, update);
         }
     }
 
@@ -326,11 +373,12 @@ impl Inbox {
         let Some(listener) = &self.handlers.log else { return };
         let level = params.get("level").and_then(Value::as_str).and_then(|level| level.parse().ok());
         let Some(level) = level else { return };
-        listener(LogMessage {
+        let log = LogMessage {
             level,
             logger: params.get("logger").and_then(Value::as_str).map(str::to_owned),
             data: params.get("data").cloned().unwrap_or(Value::Null),
-        });
+        };
+        call_listener(listener, log);
     }
 }
 

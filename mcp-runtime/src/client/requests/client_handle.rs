@@ -405,5 +405,8 @@ async fn call_tool(
     }
     let CompleteReply { json, is_task, .. } = result?;
     let task = if is_task || asks_for_task { created_task(shared, tool, &json) } else { None };
+    if is_task && task.is_none() {
+        return Err(Error::invalid("the result of `tools/call` is a task without an id"));
+    }
     Ok(ToolReply { json, task })
 }

@@ -156,16 +156,16 @@ async fn structured_content_is_checked_against_the_schema_of_a_tool_that_is_know
     let call = || within(client.call("t", json!({})).into_future());
     let result = call().await.unwrap();
     assert_eq!(result.content, [Content::Unknown(json!({ "type": "hologram", "depth": 3 }))]);
-    assert!(result.structured::<serde_json::Value>().is_ok(), "its schema is not known");
+    assert!(result.structured::<Value>().is_ok(), "its schema is not known");
     client.tools().await.unwrap();
-    let error = call().await.unwrap().structured::<serde_json::Value>().unwrap_err();
+    let error = call().await.unwrap().structured::<Value>().unwrap_err();
     assert!(error.to_string().contains("output schema"), "{error}");
 }
 
 #[test]
 fn clients_can_be_shared_and_sent() {
     fn check<T: Clone + Send + Sync + 'static>() {}
-    check::<mcp_runtime::client::Client>();
+    check::<Client>();
 }
 
 /// A server of 2026-07-28 that answers nothing but a call of `slow`, after it has reported progress `steps` times, one

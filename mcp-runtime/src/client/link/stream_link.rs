@@ -51,7 +51,7 @@ struct StreamShared {
 
 #[derive(Debug, Default)]
 struct RequestTable {
-    waiting: HashMap<u64, WaitingRequest>,
+    waiting: HashMap<u64, TimedRequest>,
     /// When the first of them may be over; not later, but it may be earlier. One timer for all, since most requests are
     /// answered long before.
     next_deadline: Option<Instant>,
@@ -60,7 +60,7 @@ struct RequestTable {
 }
 
 #[derive(Debug)]
-struct WaitingRequest {
+struct TimedRequest {
     reply: oneshot::Sender<Result<RawReply, Error>>,
     /// When its time is over, and how long that was.
     limit: Option<(Instant, Duration)>,
@@ -218,7 +218,7 @@ impl StreamShared {
             return Err(error.clone());
         }
         let limit = limit.and_then(|limit| Some((Instant::now().checked_add(limit)?, limit)));
-        requests.waiting.insert(id, WaitingRequest { reply, limit });
+        requests.waiting.insert(id, TimedRequest { reply, limit });
         if let Some((deadline, _)) = limit
             && requests.next_deadline.is_none_or(|next| deadline < next)
         {
@@ -249,7 +249,7 @@ impl StreamShared {
         let mut overdue = Vec::new();
         {
             let mut requests = self.requests.lock();
-            let is_overdue = |request: &WaitingRequest| request.limit.is_some_and(|(end, _)| end <= now);
+            let is_overdue = |request: &TimedRequest| request.limit.is_some_and(|(end, _)| end <= now);
             overdue.extend(
                 requests.waiting.extract_if(|_, request| is_overdue(request)).map(|(_, request)| request),
             );

@@ -19,7 +19,10 @@ use crate::{
     blocking::run_blocking,
     context::Context,
     error::{Failure, ToolError},
-    schema::{Place, Validator, duplicate_keys, has_duplicate_keys, locate, truncate, without_position},
+    schema::{
+        Place, ValidationError, Validator, duplicate_keys, has_duplicate_keys, locate, truncate,
+        without_position,
+    },
 };
 
 /// What a [`Call`] is made of.
@@ -100,7 +103,7 @@ impl<'a> Call<'a> {
             Input::Json(text) => {
                 let Ok(found) = self.fill(text, values) else {
                     // a key that is not valid text
-                    return self.repair_and_read(text, read);
+                    return self.repair_and_read(text, has_duplicate_keys(text), read);
                 };
                 // decoding looks at neither the keys of ignored members nor those of maps
                 let has_duplicates = found.duplicate
@@ -114,7 +117,7 @@ impl<'a> Call<'a> {
                 let accepted = !is_refused
                     && read(&RawArguments { values, object: text, strict: parts.strict })
                     && self.validates(text);
-                if accepted { Ok(()) } else { self.repair_and_read(text, read) }
+                if accepted { Ok(()) } else { self.repair_and_read(text, has_duplicates, read) }
             }
             Input::Text(arguments) => {
                 for (arg, value) in parts.args.iter().zip(values.iter_mut()) {
@@ -143,7 +146,13 @@ impl<'a> Call<'a> {
     }
 
     fn validates(&self, text: &str) -> bool {
-        self.parts.validator.is_none_or(|validator| validator.validate_str(text).is_ok())
+        self.parts.validator.is_none_or(|validator| {
+            if text.len() > MAX_REPAIRED {
+                validator.first_errors(text).is_empty()
+            } else {
+                validator.validate_str(text).is_ok()
+            }
+        })
     }
 
     /// Repairs harmless mistakes and reads again, or reports everything that is invalid.
@@ -151,29 +160,25 @@ impl<'a> Call<'a> {
     fn repair_and_read(
         &self,
         text: &str,
+        has_duplicates: bool,
         read: &mut dyn FnMut(&RawArguments<'_>) -> bool,
     ) -> Result<(), Failure> {
         let parts = &self.parts;
         let Some(tool) = parts.tool else {
             return Err(invalid_arguments());
         };
-        let is_repairable = text.len() <= MAX_REPAIRED;
-        let (repaired, violations, unreadable) =
-            match is_repairable.then(|| report::repair(tool, text, parts.strict)) {
-                None => (text.to_owned(), Vec::new(), None),
-                Some(Ok((repaired, violations))) => (repaired, violations, None),
-                Some(Err(error)) => (text.to_owned(), Vec::new(), Some(error)),
-            };
+        let duplicates = if has_duplicates { duplicate_keys(text) } else { Vec::new() };
+        if text.len() > MAX_REPAIRED {
+            return Err(self.report_unrepaired(tool, text, &duplicates));
+        }
+        let (repaired, violations, unreadable) = match report::repair(tool, text, parts.strict) {
+            Ok((repaired, violations)) => (repaired, violations, None),
+            Err(error) => (text.to_owned(), Vec::new(), Some(error)),
+        };
         let mut values = vec![None; parts.args.len()];
         let filled = self.fill(&repaired, &mut values).is_ok();
-        let duplicates = duplicate_keys(text);
         let slots = RawArguments { values: &values, object: &repaired, strict: parts.strict };
-        let unknown: Vec<_> = if has_flatten(parts.args) {
-            Vec::new()
-        } else {
-            let known = |key: &str| parts.args.iter().any(|arg| arg.name() == key);
-            object_keys(text).into_iter().filter(|key| !known(key)).collect()
-        };
+        let unknown = self.unknown_keys(text);
         let has_refused_names = parts.strict && !unknown.is_empty();
         if filled
             && unreadable.is_none()
@@ -181,7 +186,6 @@ impl<'a> Call<'a> {
             && violations.is_empty()
             && !has_refused_names
             && read(&slots)
-            && (is_repairable || self.validates(text))
         {
             return Ok(());
         }
@@ -192,11 +196,36 @@ impl<'a> Call<'a> {
         if let Some(error) = unreadable.filter(|_| errors.is_empty()) {
             errors.push(report::unreadable_message(&error));
         }
-        if errors.is_empty() && !is_repairable {
-            let violations = parts.validator.and_then(|validator| validator.validate_str(text).err());
+        Err(Failure::Arguments(report::tool_report(tool, parts.args, &errors, &unknown)))
+    }
+
+    /// The report on arguments that were refused and are too long to be repaired.
+    fn report_unrepaired(&self, tool: &ToolInput, text: &str, duplicates: &[ValidationError]) -> Failure {
+        let parts = &self.parts;
+        let mut values = vec![None; parts.args.len()];
+        let mut errors: Vec<String> = duplicates.iter().map(ToString::to_string).collect();
+        match self.fill(text, &mut values) {
+            Err(error) => errors.push(report::unreadable_message(&error)),
+            Ok(_) => {
+                let slots = RawArguments { values: &values, object: text, strict: parts.strict };
+                errors.extend(report::decode_errors(tool, parts.args, &slots, &[]));
+            }
+        }
+        if errors.is_empty() {
+            let violations = parts.validator.map(|validator| validator.first_errors(text));
             errors.extend(violations.iter().flatten().map(ToString::to_string));
         }
-        Err(Failure::Arguments(report::tool_report(tool, parts.args, &errors, &unknown)))
+        Failure::Arguments(report::tool_report(tool, parts.args, &errors, &self.unknown_keys(text)))
+    }
+
+    /// The keys that name no parameter.
+    fn unknown_keys(&self, text: &str) -> Vec<String> {
+        let args = self.parts.args;
+        if has_flatten(args) {
+            return Vec::new();
+        }
+        let known = |key: &str| args.iter().any(|arg| arg.name() == key);
+        object_keys(text).into_iter().filter(|key| !known(key)).collect()
     }
 }
 

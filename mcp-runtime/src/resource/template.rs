@@ -140,7 +140,8 @@ impl Template {
                 continue;
             };
             let known = known.trim_end_matches('*');
-            let value = safe_path(&percent_decode(&value.replace('+', "%20"))?, raw(known), true)?;
+            let value = if value.contains('+') { Cow::from(value.replace('+', "%20")) } else { value.into() };
+            let value = safe_path(&percent_decode(&value)?, raw(known), true)?;
             match variables.iter_mut().find(|(name, _)| name == known) {
                 Some((_, TextArgument::Many(list))) => list.push(value),
                 Some((_, one)) => {

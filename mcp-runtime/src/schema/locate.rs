@@ -30,6 +30,15 @@ pub(crate) fn locate(
     error: &serde_json::Error,
     decode: &dyn Fn(&str) -> Option<serde_json::Error>,
 ) -> Place {
+    locate_value(json, error, decode).place
+}
+
+/// As [`locate`], with the range of the value.
+pub(super) fn locate_value(
+    json: &str,
+    error: &serde_json::Error,
+    decode: &dyn Fn(&str) -> Option<serde_json::Error>,
+) -> FoundValue {
     let offset = match error.line() {
         0 => json.trim_end().len(),
         line => json.split_inclusive('\n').take(line - 1).map(str::len).sum::<usize>() + error.column(),
@@ -50,14 +59,15 @@ pub(crate) fn locate(
         };
         found = find_value(json, end, false);
     }
-    found.place
+    found
 }
 
 /// A value in a text.
 #[derive(Default)]
-struct FoundValue {
-    place: Place,
-    end: usize,
+pub(super) struct FoundValue {
+    pub(super) place: Place,
+    pub(super) start: usize,
+    pub(super) end: usize,
     /// Where the last member ends, if it is an array or an object with members.
     last_member: Option<usize>,
 }
@@ -65,11 +75,12 @@ struct FoundValue {
 /// The value that ends at `offset`; with `or_before`, also one that a reader has read which got to `offset`.
 fn find_value(json: &str, offset: usize, or_before: bool) -> FoundValue {
     let mut steps = Steps::new(json);
-    // where the last value ended in each array or object that is open
-    let mut ends: Vec<Option<usize>> = Vec::new();
+    // where each open array or object begins, and where the last value in it ended
+    let mut open: Vec<(usize, Option<usize>)> = Vec::new();
     for token in Tokens::new(json) {
-        let at = |steps: &Steps<'_>, end, value, last_member| FoundValue {
+        let at = |steps: &Steps<'_>, start, end, value, last_member| FoundValue {
             place: Place { path: steps.path(), value },
+            start,
             end,
             last_member,
         };
@@ -78,33 +89,34 @@ fn find_value(json: &str, offset: usize, or_before: bool) -> FoundValue {
             Token::Open { at: start, .. } => {
                 // an array or an object of the wrong type is refused before it is read
                 if *start >= offset {
-                    return at(&steps, *start, None, None);
+                    return at(&steps, *start, *start, None, None);
                 }
-                ends.push(None);
+                open.push((*start, None));
             }
             Token::Scalar(range) => {
-                if let Some(end) = ends.last_mut() {
+                if let Some((_, end)) = open.last_mut() {
                     *end = Some(range.end);
                 }
                 if reach(range.end) >= offset {
-                    return at(&steps, range.end, json.get(range.clone()).map(summarize_scalar), None);
+                    let value = json.get(range.clone()).map(summarize_scalar);
+                    return at(&steps, range.start, range.end, value, None);
                 }
             }
             Token::Close { end, .. } => {
-                let last_member = ends.pop().flatten();
-                if let Some(around) = ends.last_mut() {
+                let (start, last_member) = open.pop().unwrap_or_default();
+                if let Some((_, around)) = open.last_mut() {
                     *around = Some(*end);
                 }
                 steps.follow(&token);
                 if reach(*end) >= offset {
-                    return at(&steps, *end, None, last_member);
+                    return at(&steps, start, *end, None, last_member);
                 }
                 continue;
             }
             Token::Key { range, .. } => {
                 steps.follow(&token);
                 if range.end >= offset {
-                    return at(&steps, range.end, None, None);
+                    return at(&steps, range.start, range.end, None, None);
                 }
                 continue;
             }

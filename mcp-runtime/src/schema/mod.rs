@@ -45,7 +45,7 @@ pub(crate) use generate::{generator, generator_for_output, hoist_defs};
 pub(crate) use legacy::wrap_for_legacy;
 pub(crate) use locate::{Place, locate};
 pub(crate) use minimize::{Direction, minimize};
-pub(crate) use needs_validation::needs_validation;
+pub(crate) use needs_validation::{needs_validation, without_enforced};
 pub(crate) use published_values::conform_published_values;
 pub(crate) use rewrite::rewrite;
 pub(crate) use signature::signature;

@@ -16,6 +16,46 @@ pub(crate) fn needs_validation(schema: &Value) -> bool {
     }
 }
 
+/// A schema of parameters without those that deserialization enforces, which accept any value here, so that a validator
+/// looks at the others alone. `generated` is the schema as [`needs_validation`] needs it.
+pub(crate) fn without_enforced(schema: &Value, generated: &Value) -> Value {
+    let definitions = generated.get("$defs").and_then(Value::as_object);
+    let mut needing: Vec<&str> = Vec::new();
+    // until no definition refers to one that was added
+    while let Some((name, _)) = definitions.into_iter().flatten().find(|(name, definition)| {
+        !needing.contains(&name.as_str()) && needs_validation_with(definition, &needing)
+    }) {
+        needing.push(name);
+    }
+    let mut schema = schema.clone();
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for (name, property) in properties.into_iter().flatten() {
+        let generated = generated.get("properties").and_then(|properties| properties.get(name));
+        if generated.is_some_and(|property| !needs_validation_with(property, &needing)) {
+            *property = Value::Bool(true);
+        }
+    }
+    schema
+}
+
+/// Whether a schema needs validation, or refers to one of these definitions or to what is not a definition.
+fn needs_validation_with(schema: &Value, needing: &[&str]) -> bool {
+    needs_validation(schema) || refers_to(schema, needing)
+}
+
+fn refers_to(schema: &Value, needing: &[&str]) -> bool {
+    match schema {
+        Value::Object(map) => map.iter().any(|(keyword, value)| match (keyword.as_str(), value) {
+            ("$ref", Value::String(target)) => {
+                target.strip_prefix("#/$defs/").is_none_or(|name| needing.contains(&name))
+            }
+            _ => refers_to(value, needing),
+        }),
+        Value::Array(items) => items.iter().any(|item| refers_to(item, needing)),
+        _ => false,
+    }
+}
+
 fn keyword_needs_validation(map: &Map<String, Value>, keyword: &str, value: &Value) -> bool {
     match keyword {
         "type" | "required" | "$ref" => false,
@@ -123,6 +163,35 @@ mod tests {
         assert!(!generated_needs_validation(schema_for!(Kind)));
         assert!(!generated_needs_validation(schema_for!(Tagged)));
         assert!(!generated_needs_validation(schema_for!(Value)));
+    }
+
+    #[test]
+    fn only_parameters_that_need_it_are_validated() {
+        let generated = json!({
+            "type": "object",
+            "properties": {
+                "plain": { "type": "string" },
+                "kind": { "$ref": "#/$defs/Kind" },
+                "limit": { "type": "integer", "minimum": 1 },
+                "tree": { "$ref": "#/$defs/Tree" },
+                "list": { "type": "array", "items": { "$ref": "#/$defs/Short" } },
+                "foreign": { "$ref": "https://example.com/schema" }
+            },
+            "required": ["plain"],
+            "additionalProperties": false,
+            "$defs": {
+                "Kind": { "oneOf": [{ "const": "one" }, { "const": "two" }] },
+                "Tree": { "type": "object", "properties": {
+                    "next": { "$ref": "#/$defs/Tree" }, "name": { "$ref": "#/$defs/Short" }
+                } },
+                "Short": { "type": "string", "maxLength": 9 }
+            }
+        });
+        let checked = without_enforced(&generated, &generated);
+        let mut expected = generated;
+        expected["properties"]["plain"] = true.into();
+        expected["properties"]["kind"] = true.into();
+        assert_eq!(checked, expected);
     }
 
     #[derive(JsonSchema)]

@@ -2,7 +2,10 @@
 //!
 //! With an order and not only equality, `uniqueItems` is checked by sorting, in less than quadratic time.
 
-use std::cmp::Ordering;
+use std::{
+    cmp::Ordering,
+    hash::{DefaultHasher, Hash, Hasher},
+};
 
 use serde_json::{Map, Value};
 
@@ -18,10 +21,40 @@ pub(super) fn equal(a: &Value, b: &Value) -> bool {
 
 /// The positions of two equal items, if any are equal.
 pub(super) fn duplicates(items: &[Value]) -> Option<(usize, usize)> {
-    let mut sorted: Vec<(usize, &Value)> = items.iter().enumerate().collect();
-    sorted.sort_by(|(_, a), (_, b)| compare(a, b));
+    // most items differ in their hashes, which are quicker to compare
+    let mut sorted: Vec<(u64, usize, &Value)> =
+        items.iter().enumerate().map(|(at, item)| (hash(item), at, item)).collect();
+    sorted.sort_by(|(a_hash, _, a), (b_hash, _, b)| a_hash.cmp(b_hash).then_with(|| compare(a, b)));
     let pairs = sorted.iter().zip(sorted.iter().skip(1));
-    pairs.filter(|((_, a), (_, b))| equal(a, b)).map(|((i, _), (j, _))| (*i, *j)).min()
+    pairs
+        .filter(|((a_hash, _, a), (b_hash, _, b))| a_hash == b_hash && equal(a, b))
+        .map(|((_, i, _), (_, j, _))| (*i, *j))
+        .min()
+}
+
+/// A hash that is the same for equal values.
+fn hash(value: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write_u8(rank(value));
+    match value {
+        Value::Null => {}
+        Value::Bool(value) => value.hash(&mut hasher),
+        // as one type, without a negative zero; large integers that differ may have one hash
+        Value::Number(number) => (number.as_f64().unwrap_or_default() + 0.0).to_bits().hash(&mut hasher),
+        Value::String(text) => text.hash(&mut hasher),
+        Value::Array(items) => items.iter().for_each(|item| hasher.write_u64(hash(item))),
+        // in any order
+        Value::Object(map) => {
+            let member = |(key, value): (&String, &Value)| {
+                let mut hasher = DefaultHasher::new();
+                key.hash(&mut hasher);
+                hasher.write_u64(hash(value));
+                hasher.finish()
+            };
+            hasher.write_u64(map.iter().map(member).fold(0, u64::wrapping_add));
+        }
+    }
+    hasher.finish()
 }
 
 fn compare(a: &Value, b: &Value) -> Ordering {

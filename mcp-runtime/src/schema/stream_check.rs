@@ -1,20 +1,27 @@
 //! Validates JSON text while it is parsed, without building a value.
 //!
 //! Structured results are validated on every call, and most of their schemas have no keyword that needs a value twice.
+//! Where one has, the value below it is built.
 
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use std::cell::RefCell;
+
+use serde::de::{
+    Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 use serde_json::{Number, Value};
 
-use super::check::count_mismatch;
+use super::check::{Validation, count_mismatch};
+use super::error::{ValidationError, ValuePath};
+use super::locate::locate_value;
 use super::node::{Applicator, ArrayRules, Choices, NodeId, ObjectRules, SchemaNode, TypeSet};
 use super::order;
 
 /// The properties that were present are bits of one `u64`.
 const MOST_PROPERTIES: usize = 64;
 
-/// Whether every node can be checked in one pass.
-pub(super) fn can_stream(nodes: &[SchemaNode]) -> bool {
-    nodes.iter().all(|node| {
+/// Of each node, whether it can be checked while the text is parsed; for the others a value is built.
+pub(super) fn streamed(nodes: &[SchemaNode]) -> Vec<bool> {
+    let streams = |node: &SchemaNode| {
         let choices = node.choices.as_ref().is_none_or(|choices| {
             choices.values.iter().all(|value| !matches!(value, Value::Array(_) | Value::Object(_)))
         });
@@ -32,7 +39,8 @@ pub(super) fn can_stream(nodes: &[SchemaNode]) -> bool {
                 && rules.properties.len() <= MOST_PROPERTIES
         });
         choices && array && object && (node.applicators.is_empty() || forward_target(nodes, node).is_some())
-    })
+    };
+    nodes.iter().map(streams).collect()
 }
 
 /// The target of a node that consists of a reference, and whether it also allows `null`.
@@ -61,24 +69,97 @@ fn forward_target(nodes: &[SchemaNode], node: &SchemaNode) -> Option<(NodeId, bo
     }
 }
 
+/// What a text is checked against.
+#[derive(Clone, Copy)]
+pub(super) struct TextRules<'n> {
+    pub(super) nodes: &'n [SchemaNode],
+    /// As [`streamed`] returns it.
+    pub(super) streamed: &'n [bool],
+    pub(super) null_is_absent: bool,
+}
+
 /// Whether a text is JSON that conforms. False negatives are possible: confirm them on the value.
-pub(super) fn is_valid(nodes: &[SchemaNode], json: &str, null_is_absent: bool) -> bool {
+pub(super) fn is_valid(rules: TextRules<'_>, json: &str) -> bool {
+    check_text(rules, json, None).is_ok()
+}
+
+/// A value that does not conform.
+pub(super) struct Refused<'a> {
+    pub(super) path: String,
+    /// Its text, if it could be found.
+    pub(super) text: Option<&'a str>,
+    /// The node that refuses it.
+    pub(super) node: NodeId,
+    /// Its errors, if a value was built.
+    pub(super) errors: Vec<ValidationError>,
+}
+
+/// The first value that does not conform; `None` if the text is JSON that conforms.
+pub(super) fn first_refused<'a>(rules: TextRules<'_>, json: &'a str) -> Option<Refused<'a>> {
+    let refusal = RefCell::default();
+    let error = check_text(rules, json, Some(&refusal)).err()?;
+    let found = locate_value(json, &error, &|prefix| check_text(rules, prefix, None).err());
+    let text = json.get(found.start..found.end).filter(|text| !text.is_empty());
+    let (node, errors) = refusal.into_inner().unwrap_or_default();
+    Some(Refused { path: found.place.path, text, node, errors })
+}
+
+/// The first node that refuses a value, and the errors of that value if it was built.
+type FirstRefusal = Option<(NodeId, Vec<ValidationError>)>;
+
+fn check_text(
+    rules: TextRules<'_>,
+    json: &str,
+    refusal: Option<&RefCell<FirstRefusal>>,
+) -> Result<(), serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
-    let check = StreamCheck { nodes, id: 0, nullable: false, null_is_absent };
-    check.deserialize(&mut deserializer).is_ok() && deserializer.end().is_ok()
+    let TextRules { nodes, streamed, null_is_absent } = rules;
+    let check = StreamCheck { nodes, streamed, id: 0, nullable: false, null_is_absent, refusal };
+    check.deserialize(&mut deserializer)?;
+    deserializer.end()
 }
 
 #[derive(Clone, Copy)]
 struct StreamCheck<'n> {
     nodes: &'n [SchemaNode],
+    streamed: &'n [bool],
     id: NodeId,
     nullable: bool,
     null_is_absent: bool,
+    /// Set to the first refusal, if it is asked for.
+    refusal: Option<&'n RefCell<FirstRefusal>>,
 }
 
 impl<'n> StreamCheck<'n> {
     fn at(self, id: NodeId) -> Self {
         Self { id, nullable: false, ..self }
+    }
+
+    /// The error of a value that the node refuses.
+    #[cold]
+    fn refuse<E: Error>(self) -> E {
+        self.refuse_with(|_| Vec::new())
+    }
+
+    /// The error of a value that the node refuses, with its errors if they are asked for.
+    #[cold]
+    fn refuse_with<E: Error>(self, errors: impl FnOnce(Validation<'n>) -> Vec<ValidationError>) -> E {
+        if let Some(refusal) = self.refusal {
+            let validation = Validation::new(self.nodes, self.null_is_absent);
+            // the arrays and objects around it fail with the same error, but do not refuse it again
+            refusal.borrow_mut().get_or_insert_with(|| (self.id, errors(validation)));
+        }
+        E::custom("does not conform")
+    }
+
+    /// Checks a value that was built.
+    fn check_value<E: Error>(self, value: &Value) -> Result<(), E> {
+        let is_absent = self.nullable && value.is_null();
+        let mut validation = Validation::new(self.nodes, self.null_is_absent);
+        if is_absent || validation.matches(self.id, value, &ValuePath::Root, 0) {
+            return Ok(());
+        }
+        Err(self.refuse_with(|validation| validation.errors_at(self.id, value)))
     }
 
     fn check_scalar<E: Error>(
@@ -91,7 +172,7 @@ impl<'n> StreamCheck<'n> {
         let allowed = !node.never
             && node.types.is_none_or(|allowed| allowed.contains(types))
             && node.choices.as_ref().is_none_or(is_chosen);
-        if allowed { Ok(()) } else { Err(mismatch()) }
+        if allowed { Ok(()) } else { Err(self.refuse()) }
     }
 
     fn check_number<E: Error>(self, number: Number) -> Result<(), E> {
@@ -100,11 +181,11 @@ impl<'n> StreamCheck<'n> {
         self.check_scalar(node, TypeSet::of(&value), |choice| order::equal(choice, &value))?;
         let Value::Number(number) = &value else { return Ok(()) };
         let breaks_rule = node.number.as_ref().is_some_and(|rules| rules.mismatch(number).is_some());
-        if breaks_rule { Err(mismatch()) } else { Ok(()) }
+        if breaks_rule { Err(self.refuse()) } else { Ok(()) }
     }
 
     fn node<E: Error>(self) -> Result<&'n SchemaNode, E> {
-        self.nodes.get(self.id).ok_or_else(mismatch)
+        self.nodes.get(self.id).ok_or_else(|| self.refuse())
     }
 
     /// The node, if it allows an array or an object.
@@ -113,10 +194,6 @@ impl<'n> StreamCheck<'n> {
         self.check_scalar(node, types, |_| false)?;
         Ok(node)
     }
-}
-
-fn mismatch<E: Error>() -> E {
-    E::custom("does not conform")
 }
 
 impl<'de> DeserializeSeed<'de> for StreamCheck<'_> {
@@ -128,6 +205,9 @@ impl<'de> DeserializeSeed<'de> for StreamCheck<'_> {
             self.id = next;
             self.nullable |= nullable;
             node = self.node()?;
+        }
+        if !self.streamed.get(self.id).is_some_and(|streamed| *streamed) {
+            return self.check_value(&Value::deserialize(deserializer)?);
         }
         if node.is_any() {
             return deserializer.deserialize_ignored_any(IgnoredAny).map(|_| ());
@@ -163,14 +243,14 @@ impl<'de> Visitor<'de> for StreamCheck<'_> {
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<(), E> {
-        self.check_number(Number::from_f64(number).ok_or_else(mismatch)?)
+        self.check_number(Number::from_f64(number).ok_or_else(|| self.refuse())?)
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
         let node = self.node()?;
         self.check_scalar(node, TypeSet::STRING, |choice| choice.as_str() == Some(text))?;
         let breaks_rule = node.string.as_ref().is_some_and(|rules| rules.mismatch(text).is_some());
-        if breaks_rule { Err(mismatch()) } else { Ok(()) }
+        if breaks_rule { Err(self.refuse()) } else { Ok(()) }
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
@@ -194,7 +274,11 @@ impl<'de> Visitor<'de> for StreamCheck<'_> {
             }
             count += 1;
         }
-        if count_mismatch(count, rules.min, rules.max, "item").is_some() { Err(mismatch()) } else { Ok(()) }
+        if count_mismatch(count, rules.min, rules.max, "item").is_some() {
+            Err(self.refuse())
+        } else {
+            Ok(())
+        }
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
@@ -221,7 +305,7 @@ impl<'de> Visitor<'de> for StreamCheck<'_> {
             .iter()
             .enumerate()
             .any(|(at, property)| property.required && present & (1 << at) == 0);
-        if is_missing { Err(mismatch()) } else { Ok(()) }
+        if is_missing { Err(self.refuse()) } else { Ok(()) }
     }
 }
 

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::check::Validation;
 use super::error::{Mismatch, ValidationError, ValuePath};
 use super::node::SchemaNode;
+use super::stream_check::TextRules;
 use super::{compile, stream_check};
 
 pub(crate) use super::compile::UnsupportedKeyword;
@@ -13,8 +14,8 @@ pub(crate) use super::compile::UnsupportedKeyword;
 #[derive(Debug)]
 pub(crate) struct Validator {
     nodes: Vec<SchemaNode>,
-    /// Whether every keyword can be checked while a text is parsed.
-    can_stream: bool,
+    /// Of each node, whether it can be checked while a text is parsed.
+    streamed: Vec<bool>,
     null_is_absent: bool,
     check_formats: bool,
 }
@@ -26,8 +27,8 @@ impl Validator {
     /// If the schema has a keyword that would not be enforced, or one whose value is malformed.
     pub(crate) fn compile(root: &Value) -> Result<Self, UnsupportedKeyword> {
         let nodes = compile::compile(root)?;
-        let can_stream = stream_check::can_stream(&nodes);
-        Ok(Self { nodes, can_stream, null_is_absent: false, check_formats: false })
+        let streamed = stream_check::streamed(&nodes);
+        Ok(Self { nodes, streamed, null_is_absent: false, check_formats: false })
     }
 
     /// Treats `null` in a property that is not required as absence.
@@ -60,10 +61,7 @@ impl Validator {
     /// # Errors
     /// The validation errors, as [`validate`](Self::validate) returns them.
     pub(crate) fn validate_str(&self, json: &str) -> Result<(), Vec<ValidationError>> {
-        if self.can_stream
-            && !self.check_formats
-            && stream_check::is_valid(&self.nodes, json, self.null_is_absent)
-        {
+        if self.streamed_rules().is_some_and(|rules| stream_check::is_valid(rules, json)) {
             return Ok(());
         }
         let value: Value = serde_json::from_str(json).map_err(|error| {
@@ -73,6 +71,46 @@ impl Validator {
         let errors = self.validate(&value);
         if errors.is_empty() { Ok(()) } else { Err(errors) }
     }
+
+    /// The errors of the first value in JSON text that does not conform, found without building a value of the whole
+    /// text where the schema allows; none if the text conforms.
+    pub(crate) fn first_errors(&self, json: &str) -> Vec<ValidationError> {
+        let Some(rules) = self.streamed_rules() else {
+            return self.validate_str(json).err().unwrap_or_default();
+        };
+        let Some(refused) = stream_check::first_refused(rules, json) else {
+            return Vec::new();
+        };
+        let mut errors = refused.errors;
+        if errors.is_empty()
+            && let Some(text) = refused.text.filter(|text| is_quickly_built(text))
+            && let Ok(value) = serde_json::from_str(text)
+        {
+            let validation = Validation::new(&self.nodes, self.null_is_absent);
+            errors = validation.errors_at(refused.node, &value);
+            if errors.is_empty() {
+                return self.validate_str(json).err().unwrap_or_default();
+            }
+        }
+        let mut errors: Vec<_> = errors.into_iter().map(|error| error.below(&refused.path)).collect();
+        if errors.is_empty() {
+            let mismatch = Mismatch::new("", "does not conform to the schema");
+            errors.push(ValidationError::at(refused.path, mismatch));
+        }
+        errors
+    }
+
+    /// What a text can be checked against while it is parsed; `None` if a value of all of it is needed.
+    fn streamed_rules(&self) -> Option<TextRules<'_>> {
+        let Self { nodes, streamed, null_is_absent, check_formats } = self;
+        let is_streamed = !check_formats && streamed.first().is_some_and(|streamed| *streamed);
+        is_streamed.then_some(TextRules { nodes, streamed, null_is_absent: *null_is_absent })
+    }
+}
+
+/// Whether a value is built to tell what is wrong with it: a scalar, or an array or object of at most 64 KiB.
+fn is_quickly_built(json: &str) -> bool {
+    json.len() <= 1 << 16 || !json.starts_with(['[', '{'])
 }
 
 #[cfg(test)]
@@ -84,8 +122,12 @@ mod tests {
     fn messages(schema: &Value, value: &Value) -> Vec<String> {
         let validator = Validator::compile(schema).unwrap_or_else(|error| panic!("{error}"));
         let by_value: Vec<String> = validator.validate(value).iter().map(ToString::to_string).collect();
+        let texts = |errors: &[ValidationError]| errors.iter().map(ToString::to_string).collect::<Vec<_>>();
         let by_text = validator.validate_str(&value.to_string()).err().unwrap_or_default();
-        assert_eq!(by_value, by_text.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert_eq!(by_value, texts(&by_text));
+        let first = texts(&validator.first_errors(&value.to_string()));
+        assert!(first.is_empty() == by_value.is_empty(), "{first:?} {by_value:?}");
+        assert!(first.iter().all(|error| by_value.contains(error)), "{first:?} {by_value:?}");
         by_value
     }
 

@@ -17,7 +17,7 @@ use crate::{
     item::{BuildError, Function, ItemFunction},
     jsonrpc::Object,
     protocol::Revision,
-    schema::{Validator, flat_root, nearest, needs_validation},
+    schema::{Validator, flat_root, nearest, needs_validation, without_enforced},
 };
 
 /// A tool as the server offers it.
@@ -101,7 +101,8 @@ impl ToolEntry {
         }
         // decoding a struct that is the whole object ignores members that `strict` refuses
         let input_validator = if needs_validation(&unenforced) || (spec.strict && has_flatten(args)) {
-            Some(Validator::compile(&schema).map_err(|e| error(e.to_string()))?.null_is_absent())
+            let checked = without_enforced(&schema, &unenforced);
+            Some(Validator::compile(&checked).map_err(|e| error(e.to_string()))?.null_is_absent())
         } else {
             None
         };

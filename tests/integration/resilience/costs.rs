@@ -7,7 +7,7 @@ use mcp_runtime::{
     prelude::*,
     tool::{ToolCall, ToolDef},
 };
-use mcp_tests::support::LineConnection;
+use mcp_tests::support::{LineConnection, text_of};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
@@ -212,12 +212,17 @@ fn cpu_time() -> f64 {
     now.tv_sec as f64 * 1e3 + now.tv_nsec as f64 / 1e6
 }
 
+/// The line of a request.
+fn request_line(method: &str, params: &str, more_meta: &str) -> String {
+    let meta = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}"#;
+    format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{method}\",\"params\":{{{params},\"_meta\":{{{meta}{more_meta}}}}}}}\n"
+    )
+}
+
 /// Milliseconds of CPU until the request is answered.
 async fn cost(client: &mut LineConnection, method: &str, params: &str, more_meta: &str) -> f64 {
-    let meta = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}"#;
-    let line = format!(
-        "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{method}\",\"params\":{{{params},\"_meta\":{{{meta}{more_meta}}}}}}}\n"
-    );
+    let line = request_line(method, params, more_meta);
     let start = cpu_time();
     client.write(line.as_bytes()).await;
     let reply = client.message().await;
@@ -256,6 +261,25 @@ async fn offenders(bytes: usize, factor: f64, rounds: usize) -> Vec<String> {
         (*cost > factor * echo).then_some(line)
     };
     costs.iter().filter_map(over).collect()
+}
+
+#[tokio::test]
+async fn arguments_too_long_to_be_repaired_are_reported_at_the_first_wrong_value() {
+    let rows = |wrong: &str| {
+        list(|n| if n % 1000 == 7 { wrong.to_owned() } else { r#"{"limit":1}"#.to_owned() }, 1 << 20)
+    };
+    for (wrong, error) in [
+        (r#"{"limit":0}"#, "rows[7].limit: 0 is less than the minimum of 1"),
+        (r#"{"limit":"2"}"#, "rows[7].limit: invalid type: string \"2\", expected u32"),
+        ("{}", "rows[7].limit: is missing (an integer)"),
+    ] {
+        let mut client = LineConnection::serve(&server(), 1 << 16);
+        let (method, params) = call("take", &format!(r#""rows":[{}]"#, rows(wrong)));
+        client.write(request_line(method, &params, "").as_bytes()).await;
+        let reply = client.message().await;
+        let report = text_of(&reply);
+        assert!(report.contains(error) && report.len() < 20_000, "{error}: {report}");
+    }
 }
 
 /// In a debug build, with a generous factor: what is more than linear costs hundreds of times as much.

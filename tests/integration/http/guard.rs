@@ -182,7 +182,10 @@ async fn preflight_requests_are_answered_with_what_is_allowed() {
         assert_eq!(reply.header("access-control-allow-headers"), Some("content-type, mcp-param-region"));
         let reply = HttpRequest::initialize("2025-11-25").header("Origin", origin).send(server.address).await;
         assert_eq!(reply.header("access-control-allow-origin"), Some(origin));
-        assert_eq!(reply.header("access-control-expose-headers"), Some("Mcp-Session-Id, WWW-Authenticate"));
+        assert_eq!(
+            reply.header("access-control-expose-headers"),
+            Some("Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce")
+        );
         assert_eq!(reply.header("vary"), Some("Origin"));
         assert_eq!(echo().send(server.address).await.header("access-control-allow-origin"), None);
     })

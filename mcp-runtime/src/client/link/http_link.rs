@@ -354,13 +354,15 @@ impl HttpShared {
                 request.try_clone().ok_or_else(|| Error::invalid("the request cannot be repeated"))?;
             let mut again = again.build().map_err(transport_error)?;
             let token = authorizer.token().await?;
+            let url = again.url().clone();
+            let proof_key = token.as_ref().and_then(|token| token.proof_key.as_ref());
+            let nonce = proof_key.and_then(|key| key.nonce(&url));
             if let Some(token) = &token {
                 token.authorize(&mut again)?;
             }
-            let url = again.url().clone();
             let response = self.http.execute(again).await.map_err(transport_error)?;
-            let proof_key = token.as_ref().and_then(|token| token.proof_key.as_ref());
-            let has_new_nonce = proof_key.is_some_and(|key| key.keep_nonce(&url, response.headers()));
+            let has_new_nonce =
+                proof_key.is_some_and(|key| key.keep_nonce(&url, response.headers(), nonce.as_deref()));
             let challenge = Challenge::of(response.headers());
             let needs_scopes = challenge.error.as_deref() == Some("insufficient_scope");
             let is_challenged = response.status() == StatusCode::UNAUTHORIZED

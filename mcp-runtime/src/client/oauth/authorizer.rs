@@ -598,13 +598,15 @@ impl Authorizer {
         let (status, text) = loop {
             let mut again =
                 request.try_clone().ok_or_else(|| Error::invalid("the request cannot be repeated"))?;
+            let nonce = proof_key.and_then(|key| key.nonce(&url));
             if let Some(key) = proof_key {
                 again.headers_mut().insert(DPOP, header_value(&key.proof(&Method::POST, &url, None)?)?);
             }
             let response = self.http.execute(again).await;
             let response = response.map_err(transport_error)?;
             let status = response.status();
-            let has_new_nonce = proof_key.is_some_and(|key| key.keep_nonce(&url, response.headers()));
+            let has_new_nonce =
+                proof_key.is_some_and(|key| key.keep_nonce(&url, response.headers(), nonce.as_deref()));
             let text = String::from_utf8_lossy(&read_document(response).await?).into_owned();
             if !status.is_client_error() || !has_new_nonce || std::mem::replace(&mut is_repeated, true) {
                 break (status, text);

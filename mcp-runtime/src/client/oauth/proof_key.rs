@@ -67,21 +67,28 @@ impl ProofKey {
         if let Some(token) = token {
             claims["ath"] = URL_SAFE_NO_PAD.encode(Sha256::digest(token)).into();
         }
-        if let Some(nonce) = self.nonces.lock().get(&origin(url)) {
-            claims["nonce"] = nonce.as_str().into();
+        if let Some(nonce) = self.nonce(url) {
+            claims["nonce"] = nonce.into();
         }
         self.key.sign(&json!({ "alg": "ES256", "typ": "dpop+jwt", "jwk": self.jwk }), &claims)
     }
 
-    /// Keeps the nonce of a response; whether there is a new one.
-    pub(in crate::client) fn keep_nonce(&self, url: &Url, headers: &HeaderMap) -> bool {
+    /// The nonce that proofs for this URL contain.
+    pub(in crate::client) fn nonce(&self, url: &Url) -> Option<String> {
+        self.nonces.lock().get(&origin(url)).cloned()
+    }
+
+    /// Keeps the nonce of a response; whether it is another than the one in the request, which others may have learned
+    /// meanwhile.
+    pub(in crate::client) fn keep_nonce(&self, url: &Url, headers: &HeaderMap, used: Option<&str>) -> bool {
         let nonce = headers.get(NONCE).and_then(|nonce| nonce.to_str().ok());
         let Some(nonce) = nonce.filter(|nonce| nonce.len() <= MAX_NONCE) else { return false };
         let mut nonces = self.nonces.lock();
         if nonces.len() > 8 {
             nonces.clear();
         }
-        nonces.insert(origin(url), nonce.to_owned()).as_deref() != Some(nonce)
+        nonces.insert(origin(url), nonce.to_owned());
+        used != Some(nonce)
     }
 }
 
@@ -106,8 +113,9 @@ mod tests {
         assert_eq!(proof["ath"], URL_SAFE_NO_PAD.encode(Sha256::digest("token")));
         assert!(proof["nonce"].is_null());
         let headers = HeaderMap::from_iter([(NONCE, "once".parse().unwrap())]);
-        assert!(key.keep_nonce(&url, &headers));
-        assert!(!key.keep_nonce(&url, &headers), "it is known");
+        assert!(key.keep_nonce(&url, &headers, None));
+        assert!(key.keep_nonce(&url, &headers, None), "requests that were sent at once all lack it");
+        assert!(!key.keep_nonce(&url, &headers, key.nonce(&url).as_deref()), "it was used");
         let other: Url = "https://id.example.com/token".parse().unwrap();
         assert_eq!(claims(&key.proof(&Method::POST, &url, None).unwrap())["nonce"], "once");
         assert!(claims(&key.proof(&Method::POST, &other, None).unwrap())["nonce"].is_null());

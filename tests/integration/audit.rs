@@ -13,7 +13,7 @@ use mcp_runtime::{
 use mcp_tests::support::{HttpRequest, HttpServer, LineConnection, call, soon};
 use serde_json::{Value, json};
 
-use crate::common::{build_error, serve};
+use crate::common::{PrintedText, build_error, serve};
 
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<String>>>);
@@ -396,24 +396,9 @@ async fn a_file_gets_lines_and_a_server_without_its_file_is_not_built() {
     assert!(error.contains("the audit log") && error.contains("cannot be opened"), "{error}");
 }
 
-/// Collects everything that is traced, at the finest level.
-#[derive(Clone, Default)]
-struct Everything(Arc<Mutex<String>>);
-
-impl std::io::Write for Everything {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().push_str(&String::from_utf8_lossy(bytes));
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 #[tokio::test]
 async fn secrets_are_in_no_log_span_or_audit_line() {
-    let everything = Everything::default();
+    let everything = PrintedText::default();
     let writer = everything.clone();
     let _other = tracing::Dispatch::new(tracing_subscriber::registry());
     let subscriber = tracing_subscriber::fmt()
@@ -448,7 +433,7 @@ async fn secrets_are_in_no_log_span_or_audit_line() {
     assert_eq!(send("resources/read", json!({ "uri": "vault://plans/xyzzy" })).await.status, 200);
     let audited = lines.take(5).await;
     drop(http);
-    let logged = everything.0.lock().unwrap().clone();
+    let logged = everything.text();
     assert!(logged.contains("mcp.server.request") && logged.contains("4711"), "{logged}");
     for text in [logged, Value::from(audited).to_string()] {
         assert!(!text.contains("xyzzy"), "{text}");

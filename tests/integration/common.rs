@@ -2,6 +2,7 @@
 
 use std::{
     fmt::{self, Write as _},
+    io,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -112,5 +113,30 @@ impl<S: Subscriber> Layer<S> for Lines {
             let _ = write!(line, " {field}={value:?}");
         });
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+    }
+}
+
+/// What a subscriber prints; clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct PrintedText(Arc<Mutex<String>>);
+
+impl PrintedText {
+    pub(crate) fn text(&self) -> String {
+        self.0.lock().unwrap().clone()
+    }
+
+    pub(crate) fn clear(&self) {
+        self.0.lock().unwrap().clear();
+    }
+}
+
+impl io::Write for PrintedText {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().push_str(&String::from_utf8_lossy(bytes));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

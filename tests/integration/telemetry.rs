@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::layer::SubscriberExt as _;
 
-use crate::common::serve;
+use crate::common::{PrintedText, serve};
 
 const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
@@ -203,24 +203,9 @@ async fn a_span_continues_the_trace_of_its_client_and_those_of_functions_continu
     assert!(!exported.only().parent_span_is_remote);
 }
 
-/// A subscriber that only prints.
-#[derive(Clone, Default)]
-struct Printed(std::sync::Arc<std::sync::Mutex<String>>);
-
-impl std::io::Write for Printed {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().push_str(&String::from_utf8_lossy(bytes));
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 #[tokio::test]
 async fn subscribers_that_export_nothing_see_the_trace_of_a_client_as_fields() {
-    let printed = Printed::default();
+    let printed = PrintedText::default();
     let writer = printed.clone();
     let _other = tracing::Dispatch::new(tracing_subscriber::registry());
     let subscriber = tracing_subscriber::fmt()
@@ -233,10 +218,10 @@ async fn subscribers_that_export_nothing_see_the_trace_of_a_client_as_fields() {
     for (meta, traced) in
         [(json!({ "traceparent": TRACEPARENT }), true), (json!({ "traceparent": "00-zz" }), false)]
     {
-        printed.0.lock().unwrap().clear();
+        printed.clear();
         let params = json!({ "name": "add", "arguments": { "a": 1, "b": 2 }, "_meta": meta });
         server.request("tools/call", params).await.expect_text("3");
-        let text = printed.0.lock().unwrap().clone();
+        let text = printed.text();
         assert!(text.contains("mcp.server.request"), "{text}");
         for field in
             [r#"trace_id="0af7651916cd43dd8448eb211c80319c""#, r#"parent_span_id="b7ad6b7169203331""#]

@@ -155,8 +155,8 @@ impl SessionRecords {
         ended
     }
 
-    /// The sessions that have expired since the last call of this. If other processes open the ids as well, none of them
-    /// knows when a session was last used, and there are none here.
+    /// The sessions that have expired since the last call of this; always empty if other processes open the ids as well,
+    /// since none of them knows when a session was last used.
     pub(crate) fn take_expired(&self, now: u64) -> Vec<EndedSession> {
         let mut table = self.table.write();
         let expired = std::iter::from_fn(|| table.pop_expired(now));

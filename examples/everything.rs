@@ -13,6 +13,7 @@ use mcp_runtime::{
     content::{Audio, Embedded, Image, ResourceContents},
     context::LogLevel,
     prelude::*,
+    skill::SkillsDir,
     tool::{ToolCall, ToolDef},
 };
 use serde_json::{Value, json};
@@ -508,7 +509,7 @@ fn main() -> mcp_runtime::Result<()> {
         .info(|info| info.name("everything"))
         .discover()
         .add(json_schema_tool())
-        .skills(concat!(env!("CARGO_MANIFEST_DIR"), "/skills"))
-        .logging()
+        .add(SkillsDir::new(concat!(env!("CARGO_MANIFEST_DIR"), "/skills")))
+        .telemetry(|telemetry| telemetry.client_logging())
         .run()
 }

@@ -54,10 +54,11 @@ async fn explain(
 
 pub(crate) fn server(root: Root) -> ServerBuilder {
     mcp_runtime::server!()
-        .info(|info| info.name("repo"))
-        .instructions(
-            "Find code with `search`, look at a file's shape with `outline`, read it as `repo:///path`.",
-        )
+        .info(|info| {
+            info.name("repo").instructions(
+                "Find code with `search`, look at a file's shape with `outline`, read it as `repo:///path`.",
+            )
+        })
         .state(root)
         .tool::<search::search>()
         .tool::<outline::outline>()

@@ -156,7 +156,12 @@ async fn a_function_that_fails_fails_the_call() {
 
 #[tokio::test]
 async fn functions_that_panic_end_neither_the_connection_nor_what_waits_for_them() {
-    let server = mcp_runtime::server!().logging().tool::<survey>().tool::<chatter>().build().unwrap();
+    let server = mcp_runtime::server!()
+        .telemetry(|telemetry| telemetry.client_logging())
+        .tool::<survey>()
+        .tool::<chatter>()
+        .build()
+        .unwrap();
     for way in WAYS {
         for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
             let builder = Client::builder()
@@ -266,7 +271,11 @@ fn chatter(ctx: &Context) -> &'static str {
 
 #[tokio::test]
 async fn log_messages_arrive_from_the_level_that_was_set() {
-    let server = mcp_runtime::server!().logging().tool::<chatter>().build().unwrap();
+    let server = mcp_runtime::server!()
+        .telemetry(|telemetry| telemetry.client_logging())
+        .tool::<chatter>()
+        .build()
+        .unwrap();
     for way in WAYS {
         for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
             let seen = Arc::new(Mutex::new(Vec::new()));

@@ -128,8 +128,7 @@ fn greet(
 
 fn builder() -> ServerBuilder {
     mcp_runtime::server!()
-        .info(|info| info.name("shop"))
-        .instructions("Be brief.")
+        .info(|info| info.name("shop").instructions("Be brief."))
         .tool::<echo>()
         .tool::<fails>()
         .tool::<mirror>()

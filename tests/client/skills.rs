@@ -3,6 +3,7 @@
 use mcp_runtime::{
     Revision,
     client::{Client, Error},
+    skill::SkillsDir,
 };
 
 use crate::within;
@@ -11,7 +12,7 @@ const SKILLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/skills");
 const MANIFEST: &str = "skill://fixture-skill/SKILL.md";
 
 fn server() -> mcp_runtime::Server {
-    mcp_runtime::server!().skills(SKILLS).build().expect("the skills of the examples are valid")
+    mcp_runtime::server!().add(SkillsDir::new(SKILLS)).build().expect("the skills of the examples are valid")
 }
 
 #[tokio::test]

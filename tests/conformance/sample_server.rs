@@ -185,9 +185,9 @@ pub(super) fn builder() -> ServerBuilder {
                 .description("All that there is")
                 .icon("https://example.com/icon.png")
                 .icon(icon())
+                .instructions("Use it.")
         })
-        .instructions("Use it.")
-        .logging()
+        .telemetry(|telemetry| telemetry.client_logging())
         .lists(|lists| lists.page_size(2))
 }
 

@@ -372,7 +372,9 @@ async fn notifications_have_meta_since_2025_11_25() {
         ctx.log(LogLevel::Warning, "careful").meta("of", "log").send();
         ctx.log(LogLevel::Warning, "plain").send();
     }
-    let mut server = serve(mcp_runtime::server!().logging().tool::<logs_with_meta>());
+    let mut server = serve(
+        mcp_runtime::server!().telemetry(|telemetry| telemetry.client_logging()).tool::<logs_with_meta>(),
+    );
     let params = json!({
         "name": "logs_with_meta", "_meta": { "progressToken": 1, "io.modelcontextprotocol/logLevel": "info" }
     });

@@ -42,7 +42,7 @@ fn hail(name: String) -> String {
 }
 
 async fn replica() -> HttpServer {
-    let server = Server::builder("replicas", "1").keys([server_key(5)]);
+    let server = Server::builder("replicas", "1").stores(|stores| stores.keys([server_key(5)]));
     HttpServer::start(server.tool::<greet>().tool::<echo>().resource::<text>().prompt::<hail>()).await
 }
 
@@ -131,7 +131,8 @@ async fn client_requests_of_a_session_need_sticky_routing() {
 
 /// A server with these keys.
 async fn with_keys(keys: &[u8]) -> HttpServer {
-    let server = Server::builder("replicas", "1").keys(keys.iter().map(|key| server_key(*key)));
+    let server = Server::builder("replicas", "1")
+        .stores(|stores| stores.keys(keys.iter().map(|key| server_key(*key))));
     HttpServer::start(server.tool::<greet>().tool::<echo>()).await
 }
 
@@ -246,14 +247,32 @@ async fn keys_in_a_file_are_rotated_without_a_restart() {
 
 #[test]
 fn weak_keys_are_refused() {
-    let build = |key: [u8; 32]| Server::builder("keys", "1").keys([server_key(1), key]).build();
+    let build = |key: [u8; 32]| {
+        Server::builder("keys", "1").stores(|stores| stores.keys([server_key(1), key])).build()
+    };
     let mut padded = [0; 32];
     padded[..8].copy_from_slice(b"password");
     for key in [[0; 32], [7; 32], padded] {
         let error = build(key).expect_err("refused").to_string();
-        assert_eq!(error.matches("`.keys(..)` got an invalid key: it can be guessed").count(), 1, "{error}");
+        assert_eq!(
+            error
+                .matches("`.stores(|stores| stores.keys(..))` got an invalid key: it can be guessed")
+                .count(),
+            1,
+            "{error}"
+        );
     }
     assert!(build(server_key(2)).is_ok());
+    let none = Server::builder("keys", "1").stores(|stores| stores.keys([]));
+    let error = none.build().expect_err("refused").to_string();
+    assert!(
+        error.contains("`.stores(|stores| stores.keys(..))` got no key\ngive it at least one"),
+        "{error}"
+    );
+    let twice =
+        Server::builder("keys", "1").stores(|stores| stores.keys([server_key(1)]).keys_from_file("keys"));
+    let error = twice.build().expect_err("refused").to_string();
+    assert!(error.contains("keys are set twice, with and without a file"), "{error}");
     let missing = Server::builder("keys", "1").stores(|stores| stores.keys_from_file("/nonexistent/keys"));
     let error = missing.build().expect_err("refused").to_string();
     assert!(error.contains("`/nonexistent/keys` cannot be read"), "{error}");
@@ -296,7 +315,8 @@ async fn the_end_of_a_session_is_known_elsewhere_with_a_store_only() {
     within(async {
         let ended = Ended::default();
         let replica = async |shared: bool| {
-            let server = Server::builder("replicas", "1").keys([server_key(5)]).tool::<echo>();
+            let server =
+                Server::builder("replicas", "1").stores(|stores| stores.keys([server_key(5)])).tool::<echo>();
             let store = ended.clone();
             HttpServer::start(if shared { server.stores(|stores| stores.revocations(store)) } else { server })
                 .await

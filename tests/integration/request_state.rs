@@ -142,8 +142,9 @@ fn with(state: &Value, responses: &Value) -> Value {
 #[tokio::test]
 async fn request_state_is_valid_only_on_servers_that_share_a_key() {
     let arguments = || json!({ "amount": 1 });
-    let serve_with =
-        |keys: &[u8]| serve(builder(&Arc::default()).keys(keys.iter().map(|key| server_key(*key))));
+    let serve_with = |keys: &[u8]| {
+        serve(builder(&Arc::default()).stores(|stores| stores.keys(keys.iter().map(|key| server_key(*key)))))
+    };
     let (one, twin, other) = (serve_with(&[1]), serve_with(&[1]), serve_with(&[2]));
     let whole = with(&request_state(&one, "tip", arguments()).await, &named("payee", "A"));
     send(&twin, "tip", arguments(), whole.clone()).await.expect_text("tipped A");
@@ -207,7 +208,7 @@ async fn an_invalid_response_is_requested_three_more_times() {
 #[tokio::test]
 async fn responses_are_not_used_again_after_a_restart() {
     let arguments = || json!({ "amount": 10 });
-    let start = || serve(builder(&Arc::default()).keys([server_key(1)]));
+    let start = || serve(builder(&Arc::default()).stores(|stores| stores.keys([server_key(1)])));
     let before = start();
     let states =
         [request_state(&before, "pay", arguments()).await, request_state(&before, "pay", arguments()).await];

@@ -6,7 +6,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use mcp_runtime::{ServerBuilder, prelude::*, testing::TestServer, tool::ToolDef};
+use mcp_runtime::{ServerBuilder, prelude::*, skill::SkillsDir, testing::TestServer, tool::ToolDef};
 use serde_json::{Value, json};
 
 use crate::common::{LEGACY, build_error, refusal, result, serve};
@@ -16,13 +16,13 @@ pub(crate) const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../exampl
 const MANIFEST: &str = "skill://fixture-skill/SKILL.md";
 
 fn fixture() -> TestServer {
-    serve(mcp_runtime::server!().skills(FIXTURE))
+    serve(mcp_runtime::server!().add(SkillsDir::new(FIXTURE)))
 }
 
 /// A directory of skills that is removed when dropped.
-struct SkillsDir(PathBuf);
+struct SkillsFolder(PathBuf);
 
-impl SkillsDir {
+impl SkillsFolder {
     fn new(files: &[(&str, &[u8])]) -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let unique = format!("mcp-shelf-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
@@ -51,11 +51,11 @@ impl SkillsDir {
     }
 
     fn builder(&self) -> ServerBuilder {
-        mcp_runtime::server!().skills(&self.0)
+        mcp_runtime::server!().add(SkillsDir::new(&self.0))
     }
 }
 
-impl Drop for SkillsDir {
+impl Drop for SkillsFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -228,7 +228,7 @@ async fn unknown_skills_and_files_are_invalid_params() {
 
 #[tokio::test]
 async fn no_uri_leads_out_of_the_snapshot() {
-    let shelf = SkillsDir::of("x", &[("a/b.txt", b"b"), ("a/100%.txt", b"p"), ("caf\u{e9} ?#.txt", b"c")]);
+    let shelf = SkillsFolder::of("x", &[("a/b.txt", b"b"), ("a/100%.txt", b"p"), ("caf\u{e9} ?#.txt", b"c")]);
     shelf.write("secret.txt", b"secret");
     let server = serve(shelf.builder());
     for uri in [
@@ -275,7 +275,8 @@ async fn no_uri_leads_out_of_the_snapshot() {
 
 #[tokio::test]
 async fn bytes_and_digests_are_those_at_build_time() {
-    let shelf = SkillsDir::of("x", &[("data.bin", &[0, 255]), ("table.csv", b"a,b\n"), ("logo.png", b"png")]);
+    let shelf =
+        SkillsFolder::of("x", &[("data.bin", &[0, 255]), ("table.csv", b"a,b\n"), ("logo.png", b"png")]);
     let server = serve(shelf.builder());
     let before = skills(&server).await;
     shelf.write("x/data.bin", b"changed");
@@ -296,7 +297,7 @@ async fn bytes_and_digests_are_those_at_build_time() {
 
 #[tokio::test]
 async fn the_snapshot_survives_changes_to_tools() {
-    let shelf = SkillsDir::of("x", &[]);
+    let shelf = SkillsFolder::of("x", &[]);
     let server = shelf.builder().build().expect("a server");
     let client = TestServer::of(&server);
     let before = skills(&client).await;
@@ -308,8 +309,8 @@ async fn the_snapshot_survives_changes_to_tools() {
 
 #[tokio::test]
 async fn lists_are_paged() {
-    let (one, two) = (SkillsDir::of("b", &[("1", b""), ("2", b"")]), SkillsDir::of("a", &[]));
-    let server = serve(one.builder().skills(&two.0).lists(|lists| lists.page_size(1)));
+    let (one, two) = (SkillsFolder::of("b", &[("1", b""), ("2", b"")]), SkillsFolder::of("a", &[]));
+    let server = serve(one.builder().add(SkillsDir::new(&two.0)).lists(|lists| lists.page_size(1)));
     let pages = async |method: &str, member: &str, params: Value| {
         let (mut found, mut params) = (Vec::new(), params);
         loop {
@@ -351,7 +352,8 @@ async fn legacy_clients_see_no_skills() {
         {
             server.request(method, json!({ "uri": MANIFEST })).await.expect_code(-32601);
         }
-        let server = serve(mcp_runtime::server!().skills(FIXTURE).resource::<notes>()).legacy(revision);
+        let server =
+            serve(mcp_runtime::server!().add(SkillsDir::new(FIXTURE)).resource::<notes>()).legacy(revision);
         assert_eq!(server.capabilities().await, json!({ "resources": {} }), "{revision:?}");
         assert_eq!(uris(&server.list_resources().await.into()), ["notes://all"]);
         server.read(MANIFEST).await.expect_code(-32002);
@@ -361,7 +363,9 @@ async fn legacy_clients_see_no_skills() {
 #[tokio::test]
 async fn a_public_cache_holds_skills_too() {
     let server = serve(
-        mcp_runtime::server!().skills(FIXTURE).lists(|lists| lists.ttl(std::time::Duration::from_secs(60))),
+        mcp_runtime::server!()
+            .add(SkillsDir::new(FIXTURE))
+            .lists(|lists| lists.ttl(std::time::Duration::from_secs(60))),
     );
     for (method, uri) in [
         ("skills/list", ""),
@@ -381,8 +385,8 @@ async fn skills_coexist_with_resources_and_mounts() {
     fn anything(name: String, path: String) -> String {
         format!("{name}: {path}")
     }
-    let shelf = SkillsDir::of("x", &[("a b/c.txt", b"c")]);
-    let inner = mcp_runtime::server!().skills(&shelf.0);
+    let shelf = SkillsFolder::of("x", &[("a b/c.txt", b"c")]);
+    let inner = mcp_runtime::server!().add(SkillsDir::new(&shelf.0));
     let server = serve(shelf.builder().mount("Team", inner).resource::<anything>());
     assert_eq!(uris(&skills(&server).await), ["skill://Team/x/SKILL.md", "skill://x/SKILL.md"]);
     server.read("skill://x/a%20b/c.txt").await.expect_text("c");
@@ -395,13 +399,14 @@ async fn skills_coexist_with_resources_and_mounts() {
 
 #[tokio::test]
 async fn invalid_skills_are_build_errors() {
-    let (one, two) = (SkillsDir::of("x", &[]), SkillsDir::of("x", &[("y/SKILL.md", b"no skill of its own")]));
+    let (one, two) =
+        (SkillsFolder::of("x", &[]), SkillsFolder::of("x", &[("y/SKILL.md", b"no skill of its own")]));
     let (first, second) = (one.0.join("x"), two.0.join("x"));
-    let error = build_error(one.builder().skills(&two.0));
+    let error = build_error(one.builder().add(SkillsDir::new(&two.0)));
     let places = format!("  --> {}\n  --> {}\n", first.display(), second.display());
     assert!(error.contains("two skills are `skill://x`\n") && error.contains(&places), "{error}");
 
-    let inner = SkillsDir::of("y", &[]);
+    let inner = SkillsFolder::of("y", &[]);
     let error = build_error(two.builder().mount("x", inner.builder()));
     assert!(error.contains("is mounted inside the skill in"), "{error}");
 
@@ -414,13 +419,13 @@ async fn invalid_skills_are_build_errors() {
     assert!(error.contains("`skill://x/SKILL.md` is a URI of the skill in"), "{error}");
     assert!(error.contains("skills.rs"), "{error}");
 
-    let error = build_error(mcp_runtime::server!().skills("no/such/directory"));
+    let error = build_error(mcp_runtime::server!().add(SkillsDir::new("no/such/directory")));
     assert!(error.contains("`no/such/directory` cannot be read as a directory of skills"), "{error}");
 
     // every problem of every directory is reported at once
-    let bad = SkillsDir::of("good", &[(".env", b"secret")]);
+    let bad = SkillsFolder::of("good", &[(".env", b"secret")]);
     bad.write("untold/SKILL.md", b"# no frontmatter");
-    let error = build_error(bad.builder().skills("no/such/directory"));
+    let error = build_error(bad.builder().add(SkillsDir::new("no/such/directory")));
     for part in ["hidden files are not served", "does not begin with frontmatter", "no/such/directory"] {
         assert!(error.contains(part), "{error}");
     }

@@ -16,7 +16,7 @@ use crate::{crypto::random_id, error::ToolError};
 ///
 /// Clients get it as the `nextCursor` of a [`Page`](crate::tool::Page) and send it back. It is sealed for the caller, the
 /// tool and its other arguments; anything else is refused before the function runs. It does not expire, and opens on
-/// every replica with the same [keys](crate::ServerBuilder::keys).
+/// every replica with the same [keys](crate::config::Stores::keys).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Cursor(
     /// JSON text.

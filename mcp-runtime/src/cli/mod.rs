@@ -15,7 +15,10 @@ use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 
 use command::Command;
 
-use crate::server::{Error, Result, Server, ServerBuilder};
+use crate::{
+    config::Stores,
+    server::{Error, Result, Server, ServerBuilder},
+};
 
 impl ServerBuilder {
     /// Builds the server and runs the command in the program's arguments; without any, it serves stdio.
@@ -28,19 +31,15 @@ impl ServerBuilder {
     /// `#[mcp_runtime::main]`, it uses that one. It does not end the process: an error that `main` returns is printed
     /// to stderr, and the exit code is 1.
     ///
-    /// The [keys](Self::keys), if none are set, come [from the environment](Self::keys_from_env).
+    /// The [keys](Stores::keys), if none are set, come [from the environment](Stores::keys_from_env).
     ///
     /// # Errors
     /// The server cannot be built or served, the program's arguments are not a command, or what a command called
     /// failed; the [kind](crate::Error::kind) of the error says which.
     pub fn run(self) -> Result<()> {
-        stderr_subscriber::install(self.options.forward_events);
+        stderr_subscriber::install(self.options.telemetry.forward_events);
         let command = parse(std::env::args_os().skip(1))?;
-        let builder = if self.options.keys.is_none() && self.options.stores.key_file.is_none() {
-            self.keys_from_env()
-        } else {
-            self
-        };
+        let builder = if self.options.stores.has_keys() { self } else { self.stores(Stores::keys_from_env) };
         run_command(builder.build()?, command)
     }
 }
@@ -59,14 +58,15 @@ impl Server {
     /// if brief {
     ///     arguments.remove(0);
     /// }
-    /// mcp_runtime::server!().discover().keys_from_env().build()?.run_with_args(arguments)
+    /// let server = mcp_runtime::server!().discover().stores(|stores| stores.keys_from_env()).build()?;
+    /// server.run_with_args(arguments)
     /// # }
     /// ```
     ///
     /// # Errors
     /// The server cannot be served, the arguments are not a command, or what a command called failed.
     pub fn run_with_args<T: Into<OsString>>(self, arguments: impl IntoIterator<Item = T>) -> Result<()> {
-        stderr_subscriber::install(self.options().forward_events);
+        stderr_subscriber::install(self.options().telemetry.forward_events);
         let command = parse(arguments.into_iter().map(Into::into))?;
         run_command(self, command)
     }

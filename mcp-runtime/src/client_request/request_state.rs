@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn a_state_opens_only_for_its_own_call_until_it_expires() {
-        let server = Server::builder("t", "1").keys([test_key(1)]).build().unwrap();
+        let server = Server::builder("t", "1").stores(|stores| stores.keys([test_key(1)])).build().unwrap();
         let (alice, bob) = (Principal::new("i", "alice"), Principal::new("i", "bob"));
         let call = CallBinding::new("tools/call", "pay", r#"{"to":"bob"}"#);
         let sealed =
@@ -349,7 +349,8 @@ mod tests {
             assert!(!opens(&server, &other, Some(&alice), 1000), "{other:?}");
         }
         for (name, key) in [("other", 1), ("t", 2)] {
-            let other = Server::builder(name, "1").keys([test_key(key)]).build().unwrap();
+            let other =
+                Server::builder(name, "1").stores(|stores| stores.keys([test_key(key)])).build().unwrap();
             assert!(!opens(&other, &call, Some(&alice), 1000), "another server");
         }
     }

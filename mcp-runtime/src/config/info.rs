@@ -1,8 +1,8 @@
-//! What a server says about itself: the wire's `serverInfo`.
+//! What a server says about itself: the wire's `serverInfo` and `instructions`.
 
 use crate::content::Icon;
 
-/// The wire's `serverInfo`.
+/// What a server says about itself: the wire's `serverInfo` and `instructions`.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct ServerInfo {
@@ -12,11 +12,20 @@ pub struct ServerInfo {
     pub(crate) description: Option<String>,
     pub(crate) website: Option<String>,
     pub(crate) icons: Vec<Icon>,
+    pub(crate) instructions: Option<String>,
 }
 
 impl ServerInfo {
     pub(crate) fn new(name: String, version: String) -> Self {
-        Self { name, version, title: None, description: None, website: None, icons: Vec::new() }
+        Self {
+            name,
+            version,
+            title: None,
+            description: None,
+            website: None,
+            icons: Vec::new(),
+            instructions: None,
+        }
     }
 
     /// Sets the wire's `name`; by default the name of the crate that invokes `server!()`.
@@ -39,7 +48,7 @@ impl ServerInfo {
 
     /// Sets the wire's `description`, for users. Clients before 2025-11-25 do not get it.
     ///
-    /// Models read [`instructions`](crate::ServerBuilder::instructions).
+    /// Models read [`instructions`](Self::instructions).
     pub fn description(mut self, text: impl Into<String>) -> Self {
         self.description = Some(text.into());
         self
@@ -56,6 +65,12 @@ impl ServerInfo {
     /// [`build`](crate::ServerBuilder::build) refuses icons that clients would reject.
     pub fn icon(mut self, icon: impl Into<Icon>) -> Self {
         self.icons.push(icon.into());
+        self
+    }
+
+    /// Sets how models should use the server: the wire's `instructions`.
+    pub fn instructions(mut self, text: impl Into<String>) -> Self {
+        self.instructions = Some(text.into());
         self
     }
 }

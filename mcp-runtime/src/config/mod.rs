@@ -32,7 +32,7 @@ pub use crate::connection::{ItemKind, ItemView};
 use crate::{
     admission::{Quota, Rate},
     connection::{AccessRules, Principal, VisibleFn},
-    crypto::KeyRing,
+    crypto::{GENERATE, Key, KeyRing},
     events::SubscriptionLimits,
     store::{ResultStore, SingleUse, TaskStore},
     task::TaskOptions,
@@ -50,15 +50,8 @@ pub(crate) struct Options {
     pub(crate) stores: Stores,
     pub(crate) tasks: TaskOptions,
     pub(crate) telemetry: TelemetryOptions,
-    /// What clients carry for the server is sealed with these.
-    pub(crate) keys: Option<KeyRing>,
     /// Whether failures show their cause to the client.
     pub(crate) detailed_errors: bool,
-    /// Whether clients may get log messages.
-    pub(crate) logging: bool,
-    /// Whether the `tracing` subscriber that `run` installs sends the events of calls to their clients.
-    #[cfg(feature = "cli")]
-    pub(crate) forward_events: bool,
     #[cfg(feature = "http")]
     pub(crate) http: HttpOptions,
 }
@@ -421,7 +414,8 @@ impl StdioOptions {
     }
 }
 
-/// Where a server keeps what its replicas can share; in this process's memory by default.
+/// What replicas of a server share: its keys, and where it keeps what all of them read. By default nothing: the key is
+/// random, and the rest is in this process's memory.
 #[derive(Clone, Default)]
 #[must_use]
 pub struct Stores {
@@ -433,8 +427,10 @@ pub struct Stores {
     /// Unset if only this process knows which sessions have ended.
     #[cfg(feature = "http")]
     pub(crate) revocations: Option<Arc<dyn crate::store::RevocationStore>>,
+    /// What clients carry for the server is sealed with these; or what is wrong with them.
+    keys: Option<Result<KeyRing, String>>,
     /// Where the keys are, if they are in a file.
-    pub(crate) key_file: Option<PathBuf>,
+    key_file: Option<PathBuf>,
     /// Unset for one in memory.
     pub(crate) tasks: Option<Arc<dyn TaskStore>>,
     /// Unset for one in memory with the bounds of the limits.
@@ -455,7 +451,59 @@ impl Stores {
         self
     }
 
-    /// Sets the file with the [keys](crate::ServerBuilder::keys), which all replicas can read.
+    /// Sets the keys that session ids and the state of unfinished calls are sealed with, so that replicas and restarts
+    /// open each other's.
+    ///
+    /// The first key seals, every key opens; [sessions](crate::guide::sessions#key-rotation) has the steps in which a key
+    /// is replaced. Keys must be random: one whose bytes repeat is an error of [`build`](crate::ServerBuilder::build), like
+    /// an empty list. Without this and [`keys_from_file`](Self::keys_from_file), `run` takes them
+    /// [from the environment](Self::keys_from_env); otherwise there is one random key.
+    pub fn keys(mut self, keys: impl IntoIterator<Item = [u8; 32]>) -> Self {
+        let keys: Vec<_> = keys.into_iter().map(Key::new).collect();
+        self.keys = Some(match keys.iter().find_map(|key| key.check().err()) {
+            Some(error) => {
+                Err(format!("`.stores(|stores| stores.keys(..))` got an invalid key: {error}\n{GENERATE}"))
+            }
+            None if keys.is_empty() => {
+                Err("`.stores(|stores| stores.keys(..))` got no key\ngive it at least one".into())
+            }
+            None => Ok(KeyRing::new(keys)),
+        });
+        self
+    }
+
+    /// Sets the [keys](Self::keys) to those in the environment variable `MCP_SERVER_KEYS`, if it is set.
+    ///
+    /// A key is 64 hexadecimal digits, or 32 bytes in base64; several are separated by commas. What is not a key is an
+    /// error of [`build`](crate::ServerBuilder::build), which does not read the environment itself; `run` calls this
+    /// unless keys are set.
+    pub fn keys_from_env(mut self) -> Self {
+        if let Some(keys) = KeyRing::from_environment().transpose() {
+            self.keys = Some(keys);
+        }
+        self
+    }
+
+    /// Whether keys are set, or a file with them.
+    #[cfg(feature = "cli")]
+    pub(crate) fn has_keys(&self) -> bool {
+        self.keys.is_some() || self.key_file.is_some()
+    }
+
+    /// The keys that are set, those in the file, or else a random one.
+    ///
+    /// # Errors
+    /// They are invalid or set twice, the file cannot be read, or the operating system provides no randomness.
+    pub(crate) fn open_keys(&self) -> Result<KeyRing, String> {
+        match (&self.key_file, &self.keys) {
+            (Some(_), Some(_)) => Err("keys are set twice, with and without a file\nset them once".into()),
+            (Some(file), None) => KeyRing::from_file(file),
+            (None, Some(keys)) => keys.clone(),
+            (None, None) => KeyRing::random(),
+        }
+    }
+
+    /// Sets the file with the [keys](Self::keys), which all replicas can read.
     ///
     /// A key is 64 hexadecimal digits, or 32 bytes in base64; several are separated by commas or line ends. The first
     /// seals, every key opens. [`ServerHandle::reload_keys`](crate::ServerHandle::reload_keys) reads the file again.
@@ -473,7 +521,7 @@ impl Stores {
 
     /// Sets where [results are kept](Limits::keep_results) that are too large to be sent; by default in memory.
     ///
-    /// With a store that replicas share, and the same [keys](crate::ServerBuilder::keys), a link of one can be read on all.
+    /// With a store that replicas share, and the same [keys](Self::keys), a link of one can be read on all.
     pub fn results(mut self, store: impl ResultStore + 'static) -> Self {
         self.results = Some(Arc::new(store));
         self

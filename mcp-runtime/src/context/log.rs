@@ -39,7 +39,9 @@ impl<'a, T: Serialize> Log<'a, T> {
         let settings = &self.context.inner().settings;
         if !settings.logging {
             if !settings.logging_hint_logged.swap(true, Ordering::Relaxed) {
-                tracing::debug!("`ctx.log` reaches no client: the server is built without `.logging()`");
+                tracing::debug!(
+                    "`ctx.log` reaches no client: the server is built without `.telemetry(|telemetry| telemetry.client_logging())`"
+                );
             }
             return;
         }
@@ -66,7 +68,7 @@ impl Context {
     /// Sends a log message to the client: `ctx.log(LogLevel::Info, "started").send()`; the data may be anything that
     /// implements `Serialize`.
     ///
-    /// The server must be built with [`.logging()`](crate::ServerBuilder::logging). A client of 2026-07-28 sets a
+    /// The server must be built with [`client_logging`](crate::config::TelemetryOptions::client_logging). A client of 2026-07-28 sets a
     /// level with each request, and gets nothing without one. A client of an earlier revision gets the level that it set
     /// last; before that, messages of [`LogLevel::Info`] and above.
     ///

@@ -15,7 +15,7 @@ use std::{
 use super::{
     Error, Identity, Result, Server, ServerHandle, ServerInner,
     assemble::{ItemRules, assemble},
-    item::{AnnotatedItem, BuilderItem, IntoRuntimeItem, ItemSource},
+    item::{Addition, AnnotatedItem, BuilderItem, IntoAddition, ItemSource},
     service_block::{ServiceBlock, find_service},
 };
 #[cfg(feature = "auth")]
@@ -28,7 +28,7 @@ use crate::{
     audit::Audit,
     config::{Limits, ListOptions, Options, ServerInfo, StdioOptions, Stores, TelemetryOptions},
     context::Settings,
-    crypto::{GENERATE, Key, KeyRing, Seal},
+    crypto::{KeyRing, Seal},
     events::Hub,
     extensions::Extensions,
     item::{BuildError, ItemDescriptor, ItemLayer, Location},
@@ -62,7 +62,7 @@ const PAGE: &str = "mcp-runtime page cursor 1";
 /// }
 ///
 /// # fn main() -> mcp_runtime::Result<()> {
-/// let server = mcp_runtime::server!().tool::<add>().instructions("Sums.").build()?;
+/// let server = mcp_runtime::server!().tool::<add>().info(|info| info.instructions("Sums.")).build()?;
 /// assert_eq!(server.instructions(), Some("Sums."));
 /// # Ok(())
 /// # }
@@ -70,7 +70,6 @@ const PAGE: &str = "mcp-runtime page cursor 1";
 #[must_use = "a builder does nothing before `.run()` or `.build()`"]
 pub struct ServerBuilder {
     info: ServerInfo,
-    instructions: Option<String>,
     /// The module that invoked `server!()`.
     module: &'static str,
     pub(crate) options: Options,
@@ -100,7 +99,6 @@ impl ServerBuilder {
     pub fn new(name: impl Into<String>, version: impl Into<String>, module: &'static str) -> Self {
         Self {
             info: ServerInfo::new(name.into(), version.into()),
-            instructions: None,
             module,
             options: Options::default(),
             state: Extensions::default(),
@@ -238,28 +236,18 @@ impl ServerBuilder {
         self
     }
 
-    /// Offers a tool, resource or prompt made at run time: a [`ToolDef`](crate::tool::ToolDef), a
-    /// [`ResourceDef`](crate::resource::ResourceDef) or a [`PromptDef`](crate::prompt::PromptDef).
+    /// Offers a tool, resource or prompt made at run time, a [`ToolDef`](crate::tool::ToolDef), a
+    /// [`ResourceDef`](crate::resource::ResourceDef) or a [`PromptDef`](crate::prompt::PromptDef); or, with the feature
+    /// `skills`, the skills in a directory, a `SkillsDir` of the module `skill`.
     ///
-    /// [`ServerHandle::add`] adds one while the server runs.
+    /// [`ServerHandle::add`] adds a tool, resource or prompt while the server runs.
     #[expect(clippy::should_implement_trait, reason = "a server is not a sum")]
-    pub fn add(mut self, item: impl IntoRuntimeItem) -> Self {
-        self.push(ItemSource::Runtime(Arc::new(item.into_runtime_item())));
-        self
-    }
-
-    /// Offers the skills in a directory: each directory in it that holds a `SKILL.md`, and the files of each.
-    ///
-    /// A relative path starts at the working directory. The files are read once, by [`build`](Self::build), which
-    /// refuses what the extension does not allow; what changes later is not seen. Called again, it adds another
-    /// directory. A [`SkillsDir`](crate::skill::SkillsDir) can have scopes. Clients of 2026-07-28 find the skills with
-    /// `skills/list`, and read `skill://<name>/<path>`.
-    ///
-    /// Needs the feature `skills`. See the
-    /// [extension](https://github.com/modelcontextprotocol/ext-skills).
-    #[cfg(feature = "skills")]
-    pub fn skills(mut self, directory: impl Into<SkillsDir>) -> Self {
-        self.skills_dirs.push(directory.into());
+    pub fn add(mut self, addition: impl IntoAddition) -> Self {
+        match addition.into_addition() {
+            Addition::Item(item) => self.push(ItemSource::Runtime(item)),
+            #[cfg(feature = "skills")]
+            Addition::Skills(directory) => self.skills_dirs.push(directory),
+        }
         self
     }
 
@@ -324,20 +312,14 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets what the server says about itself: the wire's `serverInfo`. Name and version are those of the crate that
-    /// invokes `server!()`.
+    /// Sets what the server says about itself: the wire's `serverInfo` and `instructions`. Name and version are those of
+    /// the crate that invokes `server!()`.
     ///
     /// ```
     /// let server = mcp_runtime::server!().info(|info| info.title("Shop").icon("https://example.com/icon.png"));
     /// ```
     pub fn info(mut self, set: impl FnOnce(ServerInfo) -> ServerInfo) -> Self {
         self.info = set(self.info);
-        self
-    }
-
-    /// Sets how models should use the server: the wire's `instructions`.
-    pub fn instructions(mut self, text: impl Into<String>) -> Self {
-        self.instructions = Some(text.into());
         self
     }
 
@@ -397,7 +379,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets the stores that replicas of the server share.
+    /// Sets what replicas of the server share: its keys and its stores.
     pub fn stores(mut self, set: impl FnOnce(Stores) -> Stores) -> Self {
         self.options.stores = set(self.options.stores);
         self
@@ -427,62 +409,6 @@ impl ServerBuilder {
     pub fn with_handle(mut self, take: impl FnOnce(ServerHandle) + Send + 'static) -> Self {
         self.handle_receivers.push(Box::new(take));
         self
-    }
-
-    /// Sets the keys that session ids and the state of unfinished calls are sealed with, so that replicas and
-    /// restarts open each other's.
-    ///
-    /// The first key seals, every key opens; [sessions](crate::guide::sessions#key-rotation) has the steps in which a key
-    /// is replaced. Keys must be random: one whose bytes repeat is an error. Without this [`run`](Self::run) takes them
-    /// [from the environment](Self::keys_from_env); otherwise there is one random key. See also
-    /// [`keys_from_file`](Stores::keys_from_file).
-    pub fn keys(mut self, keys: impl IntoIterator<Item = [u8; 32]>) -> Self {
-        let keys: Vec<_> = keys.into_iter().map(Key::new).collect();
-        if let Some(error) = keys.iter().find_map(|key| key.check().err()) {
-            self.errors.push(BuildError::new(format!("`.keys(..)` got an invalid key: {error}\n{GENERATE}")));
-        }
-        if keys.is_empty() {
-            self.errors.push(BuildError::new("`.keys(..)` got no key\ngive it at least one".into()));
-        }
-        self.options.keys = Some(KeyRing::new(keys));
-        self
-    }
-
-    /// Sets the [keys](Self::keys) to those in the environment variable `MCP_SERVER_KEYS`, if it is set.
-    ///
-    /// A key is 64 hexadecimal digits, or 32 bytes in base64; several are separated by commas. [`run`](Self::run) does
-    /// this unless keys are set; [`build`](Self::build) does not read the environment.
-    pub fn keys_from_env(mut self) -> Self {
-        match KeyRing::from_environment() {
-            Ok(Some(keys)) => self.options.keys = Some(keys),
-            Ok(None) => {}
-            Err(error) => {
-                self.errors.push(BuildError::new(error));
-                self.options.keys = Some(KeyRing::new(Vec::new()));
-            }
-        }
-        self
-    }
-
-    /// Lets functions send log messages to clients with [`Context::log`](crate::Context::log), and declares that: the
-    /// wire's `logging` capability.
-    ///
-    /// The specification deprecates logging to clients from 2026-07-28 on, in favour of stderr and OpenTelemetry.
-    pub fn logging(mut self) -> Self {
-        self.options.logging = true;
-        self
-    }
-
-    /// Lets [`run`](Self::run) send the `tracing` events of a call to its client, if that has asked for log messages;
-    /// switches [`logging`](Self::logging) on.
-    ///
-    /// Every event at level `DEBUG` or above that is recorded while a thread works for the call is sent, whichever crate it
-    /// comes from, except those of `mcp_runtime` itself: see to it that no secret is in them. This is for programs
-    /// without a `tracing` subscriber of their own; add `client_layer()` (feature `tracing`) to one's own.
-    #[cfg(feature = "cli")]
-    pub fn forward_events(mut self) -> Self {
-        self.options.forward_events = true;
-        self.logging()
     }
 
     /// Shows the cause of every failure to the client; for trusted deployments.
@@ -515,7 +441,7 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets what is recorded of requests: see [the guide](crate::guide::telemetry).
+    /// Sets what is recorded of requests, and which log messages clients get: see [the guide](crate::guide::telemetry).
     ///
     /// ```
     /// let server = mcp_runtime::server!().discover().telemetry(|telemetry| telemetry.arguments());
@@ -559,13 +485,7 @@ impl ServerBuilder {
         );
         #[cfg(feature = "http")]
         errors.extend(options.http.check().into_iter().map(BuildError::new));
-        let keys = match (&options.stores.key_file, &options.keys) {
-            (Some(_), Some(_)) => Err("keys are set twice, with and without a file\nset them once".into()),
-            (Some(file), None) => KeyRing::from_file(file),
-            (None, Some(keys)) => Ok(keys.clone()),
-            (None, None) => KeyRing::random(),
-        };
-        let keys = keys.unwrap_or_else(|error| {
+        let keys = options.stores.open_keys().unwrap_or_else(|error| {
             errors.push(BuildError::new(error));
             KeyRing::new(Vec::new())
         });
@@ -613,7 +533,7 @@ impl ServerBuilder {
             single_use: options.stores.single_use.clone().unwrap_or_else(|| {
                 Arc::new(MemorySingleUse::new(options.limits.quota(10_000), SystemTime::now()))
             }),
-            logging: options.logging,
+            logging: options.telemetry.client_logging,
             ..Settings::default()
         };
         let hub = Hub::new(options.limits.subscriptions);
@@ -629,7 +549,7 @@ impl ServerBuilder {
                 settings.server_values.insert(ServerHandle::new(this.clone()));
             }
             ServerInner {
-                identity: Arc::new(Identity::new(self.info, self.instructions)),
+                identity: Arc::new(Identity::new(self.info)),
                 layers,
                 counts_or_audits: telemetry.counts() || audit.is_some(),
                 telemetry,

@@ -12,7 +12,7 @@ use crate::error::BoxError;
 /// ```
 /// fn main() -> Result<(), Box<dyn std::error::Error>> {
 ///     let port: u16 = "8080".parse()?;
-///     let server = mcp_runtime::server!().instructions(format!("Runs on {port}.")).build()?;
+///     let server = mcp_runtime::server!().info(|info| info.instructions(format!("Runs on {port}."))).build()?;
 ///     # let _ = server;
 ///     Ok(())
 /// }

@@ -11,7 +11,6 @@ use crate::{
 #[derive(Debug, Clone)]
 pub(crate) struct Identity {
     info: ServerInfo,
-    pub(crate) instructions: Option<String>,
     /// The wire's `serverInfo` for each revision.
     by_revision: Vec<String>,
     /// `serverInfo` with nothing but name and version.
@@ -21,13 +20,12 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    pub(super) fn new(info: ServerInfo, instructions: Option<String>) -> Self {
+    pub(super) fn new(info: ServerInfo) -> Self {
         let brief = write_info(&info, None);
         Self {
             by_revision: Revision::ALL.iter().map(|revision| write_info(&info, Some(*revision))).collect(),
             meta: format!("{{\"{META_SERVER_INFO}\":{brief}}}"),
             brief,
-            instructions,
             info,
         }
     }
@@ -38,6 +36,10 @@ impl Identity {
 
     pub(super) fn version(&self) -> &str {
         &self.info.version
+    }
+
+    pub(super) fn instructions(&self) -> Option<&str> {
+        self.info.instructions.as_deref()
     }
 
     pub(crate) fn info(&self, revision: Revision) -> &str {

@@ -9,6 +9,8 @@ use std::{
 use tokio::sync::Semaphore;
 
 use super::service_block::ServiceInstance;
+#[cfg(feature = "skills")]
+use crate::skill::SkillsDir;
 use crate::{
     admission::{CallLimits, RateLimiter},
     arguments::Inject,
@@ -178,12 +180,12 @@ pub(super) fn comparable_uri(uri: &str) -> String {
     normalize_uri(uri).to_lowercase()
 }
 
-/// What a program can add to a server: a [`ToolDef`], a [`ResourceDef`] or a [`PromptDef`].
+/// What a program can add to a server while it runs: a [`ToolDef`], a [`ResourceDef`] or a [`PromptDef`].
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be added to a server",
+    message = "`{Self}` cannot be added to a server that runs",
     label = "not a tool, resource or prompt made at run time",
     note = "build one with `ToolDef::builder`, `ResourceDef::builder` or `PromptDef::builder`",
-    note = "for an annotated function, write `.tool::<name>()`, `.resource::<name>()` or `.prompt::<name>()`"
+    note = "annotated functions and directories of skills are registered with the builder of the server"
 )]
 pub trait IntoRuntimeItem {
     #[doc(hidden)]
@@ -205,6 +207,53 @@ impl IntoRuntimeItem for ResourceDef {
 impl IntoRuntimeItem for PromptDef {
     fn into_runtime_item(self) -> RuntimeItem {
         RuntimeItem::Prompt(self)
+    }
+}
+
+/// What a builder adds.
+#[derive(Debug)]
+pub enum Addition {
+    /// A tool, resource or prompt made at run time.
+    Item(Arc<RuntimeItem>),
+    /// A directory of skills, which `build` reads.
+    #[cfg(feature = "skills")]
+    Skills(SkillsDir),
+}
+
+/// What a program can add to a server before it runs: also a directory of skills.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be added to a server",
+    label = "not a tool, resource or prompt made at run time, nor a `SkillsDir`",
+    note = "build one with `ToolDef::builder`, `ResourceDef::builder` or `PromptDef::builder`",
+    note = "for an annotated function, write `.tool::<name>()`, `.resource::<name>()` or `.prompt::<name>()`"
+)]
+pub trait IntoAddition {
+    #[doc(hidden)]
+    fn into_addition(self) -> Addition;
+}
+
+impl IntoAddition for ToolDef {
+    fn into_addition(self) -> Addition {
+        Addition::Item(Arc::new(self.into_runtime_item()))
+    }
+}
+
+impl IntoAddition for ResourceDef {
+    fn into_addition(self) -> Addition {
+        Addition::Item(Arc::new(self.into_runtime_item()))
+    }
+}
+
+impl IntoAddition for PromptDef {
+    fn into_addition(self) -> Addition {
+        Addition::Item(Arc::new(self.into_runtime_item()))
+    }
+}
+
+#[cfg(feature = "skills")]
+impl IntoAddition for SkillsDir {
+    fn into_addition(self) -> Addition {
+        Addition::Skills(self)
     }
 }
 

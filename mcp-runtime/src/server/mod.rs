@@ -139,7 +139,7 @@ impl Server {
     /// The wire's `instructions`.
     #[must_use]
     pub fn instructions(&self) -> Option<&str> {
-        self.0.identity.instructions.as_deref()
+        self.0.identity.instructions()
     }
 
     /// Records that clients without identified callers are served; returns the items with `scopes`, of which none may

@@ -25,15 +25,19 @@ use crate::{
 /// The file that makes a directory a skill.
 pub(crate) const MANIFEST: &str = "SKILL.md";
 
-/// A directory whose subdirectories are skills; a path converts into one.
+/// A directory of skills: each directory in it that holds a `SKILL.md`, and the files of each.
+///
+/// The files are read once, by [`build`](crate::ServerBuilder::build), which refuses what the
+/// [extension](https://github.com/modelcontextprotocol/ext-skills) does not allow; what changes later is not seen. Clients
+/// of 2026-07-28 find the skills with `skills/list`, and read `skill://<name>/<path>`.
 ///
 /// ```
 /// use mcp_runtime::skill::SkillsDir;
 ///
 /// # fn main() {
 /// let builder = mcp_runtime::server!()
-///     .skills("skills")
-///     .skills(SkillsDir::new("internal-skills").scopes(["staff"]));
+///     .add(SkillsDir::new("skills"))
+///     .add(SkillsDir::new("internal-skills").scopes(["staff"]));
 /// # }
 /// ```
 #[derive(Debug, Clone)]
@@ -55,12 +59,6 @@ impl SkillsDir {
     pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.scopes = scopes.into_iter().map(Into::into).collect();
         self
-    }
-}
-
-impl<P: Into<PathBuf>> From<P> for SkillsDir {
-    fn from(path: P) -> Self {
-        Self::new(path)
     }
 }
 

@@ -76,7 +76,7 @@ impl fmt::Debug for ResultRecord {
 /// Keeps results of tools that are [too large](crate::config::Limits::keep_results) to be sent, until they expire.
 ///
 /// The server's own store is in its memory. With one that replicas share, and with the same
-/// [keys](crate::ServerBuilder::keys), each of them can read what another one links to.
+/// [keys](crate::config::Stores::keys), each of them can read what another one links to.
 pub trait ResultStore: Send + Sync {
     /// Keeps a result. Once this has ended well, `get` must find it from everywhere; if it fails, the client gets as much of
     /// the result as may be sent. The client waits for it.

@@ -21,7 +21,8 @@ pub(crate) const OTHER: &str = "_OTHER";
 #[cfg(any(feature = "otel", feature = "metrics"))]
 const BUCKETS: [f64; 14] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
 
-/// What is recorded of requests; for [`ServerBuilder::telemetry`](crate::ServerBuilder::telemetry).
+/// What is recorded of requests, and which log messages clients get; for
+/// [`ServerBuilder::telemetry`](crate::ServerBuilder::telemetry).
 ///
 /// Every request has a `tracing` span, named `mcp.server.request`, if the program's subscriber wants it. See
 /// [the guide](crate::guide::telemetry).
@@ -29,6 +30,11 @@ const BUCKETS: [f64; 14] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0
 #[must_use]
 pub struct TelemetryOptions {
     pub(crate) arguments: bool,
+    /// Whether clients may get log messages.
+    pub(crate) client_logging: bool,
+    /// Whether the `tracing` subscriber that `run` installs sends the events of calls to their clients.
+    #[cfg(feature = "cli")]
+    pub(crate) forward_events: bool,
     #[cfg(feature = "metrics")]
     pub(crate) metrics: bool,
     #[cfg(feature = "metrics")]
@@ -43,6 +49,27 @@ impl TelemetryOptions {
     pub fn arguments(mut self) -> Self {
         self.arguments = true;
         self
+    }
+
+    /// Lets functions send log messages to clients with [`Context::log`](crate::Context::log), and declares that: the
+    /// wire's `logging` capability.
+    ///
+    /// The specification deprecates logging to clients from 2026-07-28 on, in favour of stderr and OpenTelemetry.
+    pub fn client_logging(mut self) -> Self {
+        self.client_logging = true;
+        self
+    }
+
+    /// Lets `run` send the `tracing` events of a call to its client, if that has asked for log messages; switches
+    /// [`client_logging`](Self::client_logging) on.
+    ///
+    /// Every event at level `DEBUG` or above that is recorded while a thread works for the call is sent, whichever crate it
+    /// comes from, except those of `mcp_runtime` itself: see to it that no secret is in them. This is for programs
+    /// without a `tracing` subscriber of their own; add `client_layer()` (feature `tracing`) to one's own.
+    #[cfg(feature = "cli")]
+    pub fn forward_events(mut self) -> Self {
+        self.forward_events = true;
+        self.client_logging()
     }
 
     /// Collects metrics for Prometheus, which [`Server::metrics`](crate::Server::metrics) writes.

@@ -138,7 +138,8 @@ async fn a_proof_without_a_fresh_nonce_is_told_which_to_use_on_every_replica() {
         let replica = async |key: u8| {
             let oauth = oauth(&issuer).require_dpop().dpop_nonces(std::time::Duration::from_secs(2));
             let state = std::sync::Arc::new(super::Entered::default());
-            let builder = super::items().state(state).auth(oauth).keys([server_key(key)]);
+            let builder =
+                super::items().state(state).auth(oauth).stores(|stores| stores.keys([server_key(key)]));
             HttpServer::start(builder).await
         };
         let (one, two, stranger) = (replica(1).await, replica(1).await, replica(2).await);

@@ -69,7 +69,8 @@ async fn in_a_batch() {
 async fn over_http_with_random_and_with_shared_keys() {
     within(async {
         let key: [u8; 32] = std::array::from_fn(|n| u8::try_from(n).expect("a small number"));
-        let shared = mcp_runtime::server!().tool::<places>().detailed_errors().keys([key]);
+        let shared =
+            mcp_runtime::server!().tool::<places>().detailed_errors().stores(|stores| stores.keys([key]));
         for server in [server(), shared.build().expect("a server")] {
             let served = HttpServer::of(&server).await;
             let at = served.address;

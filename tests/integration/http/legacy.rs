@@ -165,7 +165,7 @@ async fn legacy_requests_need_a_valid_session() {
 async fn sessions_survive_restarts_with_the_same_key_but_expire() {
     within(async {
         let start = |key: u8, lifetime: u64| {
-            let builder = builder(&Probe::default()).keys([server_key(key)]);
+            let builder = builder(&Probe::default()).stores(|stores| stores.keys([server_key(key)]));
             HttpServer::start(builder.http(|http| http.session_lifetime(Duration::from_secs(lifetime))))
         };
         let (one, two, other) = (start(1, 60).await, start(1, 60).await, start(2, 60).await);

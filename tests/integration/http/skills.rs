@@ -25,7 +25,7 @@ async fn results(builder: ServerBuilder, asks: &[(&str, Value)]) -> Vec<Value> {
 #[tokio::test]
 async fn skills_are_served_over_http() {
     within(async {
-        let builder = Server::builder("skills", "1").skills(FIXTURE);
+        let builder = Server::builder("skills", "1").add(SkillsDir::new(FIXTURE));
         let replies = results(
             builder,
             &[
@@ -52,8 +52,9 @@ async fn skills_are_served_over_http() {
 #[tokio::test]
 async fn skills_are_private_where_callers_are_distinguished() {
     within(async {
-        let builder =
-            Server::builder("skills", "1").skills(FIXTURE).lists(|lists| lists.ttl(Duration::from_secs(60)));
+        let builder = Server::builder("skills", "1")
+            .add(SkillsDir::new(FIXTURE))
+            .lists(|lists| lists.ttl(Duration::from_secs(60)));
         let builder = builder.http(|http| http.caller(|_| Some(Principal::new("test", "ada"))));
         let asks = [
             ("skills/list", json!({})),
@@ -72,8 +73,8 @@ async fn skills_are_private_where_callers_are_distinguished() {
 async fn skills_with_scopes_are_hidden_from_callers_without_them() {
     fn builder() -> ServerBuilder {
         let internal =
-            Server::builder("internal", "1").skills(SkillsDir::new(FIXTURE).scopes(["staff", "read"]));
-        Server::builder("skills", "1").skills(FIXTURE).mount("internal", internal)
+            Server::builder("internal", "1").add(SkillsDir::new(FIXTURE).scopes(["staff", "read"]));
+        Server::builder("skills", "1").add(SkillsDir::new(FIXTURE)).mount("internal", internal)
     }
     const FOLDER: &str = "skill://internal/fixture-skill";
     within(async {

@@ -106,7 +106,8 @@ async fn a_cursor_opens_for_the_same_caller_tool_and_arguments_only() {
 
 #[tokio::test]
 async fn replicas_with_the_same_keys_open_each_others_cursors() {
-    let replica = |first: u8| serve(builder().keys([mcp_tests::support::server_key(first)]));
+    let replica =
+        |first: u8| serve(builder().stores(|stores| stores.keys([mcp_tests::support::server_key(first)])));
     let next = cursor(&replica(1).call("find", range(8)).await);
     assert_eq!(numbers(&replica(1).call("find", after(range(8), next.clone())).await), [4, 5, 6]);
     assert!(failure(&replica(2).call("find", after(range(8), next)).await).contains("is not a cursor"));

@@ -186,7 +186,7 @@ async fn a_link_of_one_replica_is_read_on_another_that_shares_keys_and_store() {
     let shared = Shared(Arc::new(Mutex::new(Some(HashMap::new()))));
     let replica = |key: u8| {
         let shared = shared.clone();
-        let builder = keeping().keys([server_key(key)]).stores(|stores| stores.results(shared));
+        let builder = keeping().stores(|stores| stores.keys([server_key(key)]).results(shared));
         builder.build().expect("a server")
     };
     let (one, two, stranger) = (replica(1), replica(1), replica(2));

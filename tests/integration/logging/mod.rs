@@ -84,8 +84,12 @@ fn builder() -> ServerBuilder {
         .add(quiet)
 }
 
+fn logging() -> ServerBuilder {
+    builder().telemetry(|telemetry| telemetry.client_logging())
+}
+
 fn on() -> TestServer {
-    serve(builder().logging())
+    serve(logging())
 }
 
 const LEVEL: &str = "io.modelcontextprotocol/logLevel";
@@ -198,7 +202,7 @@ async fn nothing_is_logged_for_a_finished_call() {
 
 #[tokio::test]
 async fn a_context_that_outlives_its_call_logs_nothing() {
-    let server = HttpServer::start(builder().logging()).await;
+    let server = HttpServer::start(logging()).await;
     within(async {
         let left = HttpRequest::modern(1, "tools/call", asking("leave", "debug"))
             .send(server.address)
@@ -245,7 +249,7 @@ async fn a_level_lasts_for_its_connection() {
 
 #[tokio::test]
 async fn over_http_messages_come_before_the_result() {
-    let server = HttpServer::start(builder().logging()).await;
+    let server = HttpServer::start(logging()).await;
     within(async {
         for name in ["talk", "kinds"] {
             let quiet =
@@ -265,7 +269,7 @@ async fn over_http_messages_come_before_the_result() {
 
 #[tokio::test]
 async fn over_http_a_level_lasts_for_its_session() {
-    let server = HttpServer::start(builder().logging()).await;
+    let server = HttpServer::start(logging()).await;
     within(async {
         let [mine, other] = [session(&server, "2025-11-25").await, session(&server, "2025-11-25").await];
         let set = json!({ "level": "alert" });
@@ -283,7 +287,7 @@ async fn over_http_a_level_lasts_for_its_session() {
 
 #[tokio::test]
 async fn without_sessions_a_level_is_accepted_but_not_kept() {
-    let server = HttpServer::start(builder().logging().http(|http| http.stateless())).await;
+    let server = HttpServer::start(logging().http(|http| http.stateless())).await;
     within(async {
         let reply = HttpRequest::post(set_level("a", "alert").to_string())
             .header("MCP-Protocol-Version", "2025-11-25")

@@ -118,6 +118,10 @@ fn builder() -> ServerBuilder {
         .tool::<spawns>()
 }
 
+fn logging() -> ServerBuilder {
+    builder().telemetry(|telemetry| telemetry.client_logging())
+}
+
 /// The messages that a client with log level `debug` gets for a call, without the target of this file.
 async fn seen(server: &TestServer, name: &str, arguments: Value) -> Vec<Value> {
     let mut params = asking(name, "debug");
@@ -136,9 +140,7 @@ async fn seen(server: &TestServer, name: &str, arguments: Value) -> Vec<Value> {
 
 #[tokio::test]
 async fn events_are_sent_to_clients_that_set_a_level() {
-    for (server, legacy) in
-        [(serve(builder().logging()), false), (serve(builder().logging()).legacy(LEGACY[3]), true)]
-    {
+    for (server, legacy) in [(serve(logging()), false), (serve(logging()).legacy(LEGACY[3]), true)] {
         if legacy {
             // a handshake alone sets no level
             assert!(seen(&server, "plain", json!({ "name": "abc" })).await.is_empty());
@@ -162,7 +164,7 @@ async fn events_are_sent_to_clients_that_set_a_level() {
 
 #[tokio::test]
 async fn each_call_has_its_own_events() {
-    let server = serve(builder().logging());
+    let server = serve(logging());
     let calls = [1, 2, 3].map(|n| seen(&server, "yields", json!({ "n": n })));
     let [a, b, c] = calls;
     let (a, b, c) = tokio::join!(a, b, c);
@@ -173,7 +175,7 @@ async fn each_call_has_its_own_events() {
 
 #[tokio::test]
 async fn private_events_are_not_sent() {
-    let server = serve(builder().logging());
+    let server = serve(logging());
     assert!(seen(&server, "fails", json!({})).await.is_empty(), "causes of private errors");
     assert_eq!(seen(&server, "caused", json!({})).await[0]["data"], json!({ "error": "shown" }));
     assert!(seen(&server, "spawns", json!({})).await.is_empty(), "a task belongs to no call");
@@ -184,6 +186,6 @@ async fn private_events_are_not_sent() {
 
 #[tokio::test]
 async fn an_event_inside_an_event_terminates() {
-    let server = serve(builder().logging());
+    let server = serve(logging());
     assert_eq!(seen(&server, "recurses", json!({})).await[0]["data"], json!({ "outer": "recursive" }));
 }

@@ -222,7 +222,7 @@ fn builder(seen: &Arc<Seen>) -> ServerBuilder {
         .resource::<item>()
         .resource::<page>()
         .prompt::<poem>()
-        .logging()
+        .telemetry(|telemetry| telemetry.client_logging())
         .state(Arc::clone(seen))
 }
 

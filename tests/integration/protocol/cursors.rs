@@ -15,7 +15,7 @@ fn tools(builder: ServerBuilder) -> ServerBuilder {
 }
 
 fn named(name: &str, key: u8) -> ServerBuilder {
-    tools(Server::builder(name, "1").keys([server_key(key)]))
+    tools(Server::builder(name, "1").stores(|stores| stores.keys([server_key(key)])))
 }
 
 async fn page(server: &TestServer, cursor: &str) -> mcp_runtime::testing::Reply {

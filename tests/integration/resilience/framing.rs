@@ -40,7 +40,11 @@ fn relay(ctx: &Context) -> Json<Verbatim> {
 }
 
 fn server() -> mcp_runtime::Server {
-    mcp_runtime::server!().tool::<relay>().logging().build().expect("a server")
+    mcp_runtime::server!()
+        .tool::<relay>()
+        .telemetry(|telemetry| telemetry.client_logging())
+        .build()
+        .expect("a server")
 }
 
 fn value() -> Value {
@@ -124,7 +128,10 @@ fn announce(server: &ServerHandle) {
 #[tokio::test]
 async fn an_event_with_a_message_has_the_type_message() {
     within(async {
-        let builder = mcp_runtime::server!().tool::<speak>().tool::<announce>().logging();
+        let builder = mcp_runtime::server!()
+            .tool::<speak>()
+            .tool::<announce>()
+            .telemetry(|telemetry| telemetry.client_logging());
         let served = HttpServer::start(builder).await;
         let at = served.address;
         let session = HttpRequest::initialize("2025-11-25").send(at).await.session();

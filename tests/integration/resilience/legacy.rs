@@ -48,9 +48,13 @@ async fn an_unknown_revision_header_is_refused_for_every_method() {
 #[tokio::test]
 async fn a_server_without_sessions_accepts_a_log_level_where_it_declares_logging() {
     within(async {
-        let served =
-            HttpServer::start(mcp_runtime::server!().tool::<here>().http(|http| http.stateless()).logging())
-                .await;
+        let served = HttpServer::start(
+            mcp_runtime::server!()
+                .tool::<here>()
+                .http(|http| http.stateless())
+                .telemetry(|telemetry| telemetry.client_logging()),
+        )
+        .await;
         for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
             HttpRequest::initialize(revision).send(served.address).await.json();
             let params = json!({ "level": "info" });

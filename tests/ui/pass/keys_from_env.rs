@@ -3,7 +3,7 @@
 #[path = "../support/child.rs"]
 mod child;
 
-use mcp_runtime::{ServerBuilder, prelude::*, serde_json::json, testing::TestServer};
+use mcp_runtime::{ServerBuilder, config::Stores, prelude::*, serde_json::json, testing::TestServer};
 
 #[mcp_tool]
 fn one() {}
@@ -15,6 +15,14 @@ const KEY: [u8; 32] = *b"a key for tests, and not random!";
 
 fn builder() -> ServerBuilder {
     mcp_runtime::server!().discover().lists(|lists| lists.page_size(1))
+}
+
+fn from_env() -> ServerBuilder {
+    builder().stores(|stores| stores.keys_from_env())
+}
+
+fn own_keys() -> ServerBuilder {
+    builder().stores(|stores| stores.keys([KEY]))
 }
 
 /// Whether the second server accepts a cursor of the first.
@@ -34,26 +42,25 @@ async fn main() -> mcp_runtime::Result<()> {
     match std::env::args().nth(1).as_deref() {
         None => {}
         Some("valid") => {
-            assert!(share_keys(builder().keys_from_env(), builder().keys_from_env()).await?);
-            assert!(!share_keys(builder(), builder().keys_from_env()).await?);
+            assert!(share_keys(from_env(), from_env()).await?);
+            assert!(!share_keys(builder(), from_env()).await?);
             assert!(!share_keys(builder(), builder()).await?);
             return Ok(());
         }
         Some("invalid") => {
             assert_eq!(problems(builder()), None);
-            let text = problems(builder().keys_from_env()).expect("a problem");
+            let text = problems(from_env()).expect("a problem");
             assert_eq!(text.matches("`MCP_SERVER_KEYS` contains an invalid key").count(), 1, "{text}");
             assert!(!text.contains("secret"), "{text}");
             return Ok(());
         }
         Some("unset") => {
-            let keys = || builder().keys([KEY]);
-            assert!(share_keys(keys(), keys().keys_from_env()).await?);
-            assert!(!share_keys(builder().keys_from_env(), builder().keys_from_env()).await?);
+            assert!(share_keys(own_keys(), own_keys().stores(Stores::keys_from_env)).await?);
+            assert!(!share_keys(from_env(), from_env()).await?);
             return Ok(());
         }
-        Some("list") if std::env::var_os("OWN_KEYS").is_some() => return builder().keys([KEY]).run(),
-        Some(_) => return builder().keys_from_env().run(),
+        Some("list") if std::env::var_os("OWN_KEYS").is_some() => return own_keys().run(),
+        Some(_) => return from_env().run(),
     }
     let (valid, invalid) = (("MCP_SERVER_KEYS", "4f1a6c0b93d27e58a1f0c3b4d5e697788a9bacbdcedf00112233445566778899"), ("MCP_SERVER_KEYS", "secret"));
     let nothing = String::new();

@@ -290,7 +290,7 @@ impl Oauth {
     /// can have been made in advance. A client that lacks one is told to use it (`use_dpop_nonce`), and tries again; it does
     /// so once in that time.
     ///
-    /// Nothing is kept: a nonce is the time, sealed. Replicas need the same [keys](crate::ServerBuilder::keys).
+    /// Nothing is kept: a nonce is the time, sealed. Replicas need the same [keys](crate::config::Stores::keys).
     ///
     /// See [RFC 9449](https://www.rfc-editor.org/rfc/rfc9449#section-9).
     pub fn dpop_nonces(mut self, lifetime: Duration) -> Self {

@@ -120,7 +120,7 @@ impl Server {
         if self.keys().is_random() {
             tracing::info!(
                 "sessions and unfinished calls end with this process, since its key is random\n\
-                 set them with `.keys(..)` or `.keys_from_env()` so that they survive restarts and replicas share them"
+                 set them with `.stores(|stores| stores.keys(..))` or `.stores(|stores| stores.keys_from_env())` so that they survive restarts and replicas share them"
             );
         }
         #[cfg(feature = "metrics")]

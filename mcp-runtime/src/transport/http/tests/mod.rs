@@ -33,7 +33,7 @@ struct Client {
 }
 
 fn server() -> ServerBuilder {
-    Server::builder("test", "1").keys([crate::crypto::test_key(7)])
+    Server::builder("test", "1").stores(|stores| stores.keys([crate::crypto::test_key(7)]))
 }
 
 impl Client {

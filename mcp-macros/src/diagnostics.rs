@@ -1,19 +1,21 @@
 //! Every error of one attribute is reported in the same compilation, and none is lost.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt::Display;
 
 use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
 
-/// The errors found so far. In debug builds, dropping it without calling [`finish`](Self::finish) panics.
+/// The errors found so far, and those that rustc itself reports. In debug builds, dropping it without calling [`finish`](Self::finish) panics.
 pub(crate) struct Errors {
     found: RefCell<Option<Vec<syn::Error>>>,
+    /// Errors that rustc reports in the user's function, which would be repeated in code that is generated from it.
+    left_to_rustc: Cell<usize>,
 }
 
 impl Errors {
     pub(crate) fn new() -> Self {
-        Self { found: RefCell::new(Some(Vec::new())) }
+        Self { found: RefCell::new(Some(Vec::new())), left_to_rustc: Cell::new(0) }
     }
 
     /// Reports an error that covers `tokens`.
@@ -33,13 +35,18 @@ impl Errors {
         }
     }
 
+    /// Counts an error that rustc reports in the user's function.
+    pub(crate) fn leave_to_rustc(&self) {
+        self.left_to_rustc.set(self.left_to_rustc.get() + 1);
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.count() == 0
     }
 
     /// The number of errors so far. Compared before and after a step, it tells whether the step failed.
     pub(crate) fn count(&self) -> usize {
-        self.found.borrow().as_ref().map_or(0, Vec::len)
+        self.left_to_rustc.get() + self.found.borrow().as_ref().map_or(0, Vec::len)
     }
 
     /// One `compile_error!` for each error; empty if there was none.

@@ -92,4 +92,9 @@ macro_rules! server {
             ::core::module_path!(),
         )
     };
+    ($($argument:tt)+) => {
+        ::core::compile_error!(
+            "`server!()` takes name and version from Cargo.toml\nset others with `.info(|info| info.name(\"..\"))`"
+        )
+    };
 }

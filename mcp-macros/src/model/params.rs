@@ -16,8 +16,8 @@ use crate::options::known;
 use crate::syntax::docs;
 use crate::syntax::function::Function;
 use crate::syntax::types::{
-    BorrowSyntax, find_borrow, generic_argument, option_inner, peel, replace_self, type_to_string,
-    uses_lifetime,
+    BorrowSyntax, find_borrow, generic_argument, has_placeholder, option_inner, peel, replace_self,
+    type_to_string, uses_lifetime,
 };
 
 pub(crate) struct Param {
@@ -95,6 +95,10 @@ fn read_param(
         Some(self_ty) => Type::Verbatim(replace_self(ty.to_token_stream(), self_ty)),
         None => ty.clone(),
     };
+    if is_rejected_by_rustc(&param.ty) {
+        errors.leave_to_rustc();
+        return None;
+    }
     // Before `Self` is replaced, which could hide a reference.
     let shape = match classify(&param.ty) {
         Ok(shape) => shape,
@@ -223,6 +227,15 @@ enum Shape<'a> {
 /// The tokens of an error, and its message.
 type TypeError = (TokenStream, String);
 
+/// Whether no function can have a parameter of this type: it has no size, or no name.
+fn is_rejected_by_rustc(ty: &Type) -> bool {
+    match peel(ty) {
+        Type::TraitObject(_) | Type::Slice(_) | Type::Never(_) => true,
+        Type::Path(path) if path.path.is_ident("str") => true,
+        ty => has_placeholder(ty.to_token_stream()),
+    }
+}
+
 fn classify(ty: &Type) -> Result<Shape<'_>, TypeError> {
     if let Type::Reference(reference) = peel(ty) {
         return classify_reference(reference, false);
@@ -299,6 +312,14 @@ fn read_options(attrs: &[Attribute], self_ty: Option<&Type>, errors: &Errors) ->
                 attr,
                 "`#[mcp(..)]` cannot be inside a `#[cfg_attr]`\nwrite the function twice, each under a `#[cfg]`",
             );
+        } else if let Some(option) = option_as_attribute(attr) {
+            errors.at(
+                attr,
+                format_args!(
+                    "`{option}` is an option of a parameter, not an attribute\n{} inside `#[mcp(..)]`",
+                    known::usage(option)
+                ),
+            );
         } else if let Some(name) = type_attribute(attr) {
             let fix = name_option_instead(attr);
             errors.at(attr, format_args!("`#[{name}(..)]` is for fields, and this is a parameter\n{fix}"));
@@ -312,7 +333,13 @@ fn is_helper(attr: &Attribute) -> bool {
     attr.path().is_ident("mcp")
         || docs::is_comment(attr)
         || attr.path().is_ident("cfg_attr") && mentions_mcp(attr)
+        || option_as_attribute(attr).is_some()
         || type_attribute(attr).is_some()
+}
+
+/// The option that is written as an attribute of its own, as in `#[description("..")]`.
+fn option_as_attribute(attr: &Attribute) -> Option<&'static str> {
+    known::PARAMETER.iter().copied().find(|name| attr.path().is_ident(name))
 }
 
 /// The name of an attribute that derives of types read.

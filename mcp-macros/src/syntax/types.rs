@@ -105,6 +105,19 @@ pub(crate) fn find_borrow(tokens: TokenStream) -> Option<(BorrowSyntax, TokenStr
     None
 }
 
+/// Whether a `_` stands for a type. That of a lifetime, `'_`, does not.
+pub(crate) fn has_placeholder(tokens: TokenStream) -> bool {
+    let mut after_apostrophe = false;
+    tokens.into_iter().any(|token| {
+        let is_lifetime = std::mem::replace(&mut after_apostrophe, is_apostrophe(&token));
+        match token {
+            TokenTree::Group(group) => has_placeholder(group.stream()),
+            TokenTree::Ident(word) => word == "_" && !is_lifetime,
+            _ => false,
+        }
+    })
+}
+
 fn is_apostrophe(token: &TokenTree) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == '\'')
 }

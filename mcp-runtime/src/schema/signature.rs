@@ -1,5 +1,7 @@
 //! The signature of a tool: its arguments in one line, in the notation of a function call.
 
+use std::{cell::RefCell, fmt::Write as _};
+
 use serde_json::{Map, Value};
 
 use super::walk;
@@ -8,17 +10,30 @@ use super::walk;
 const MAX_LISTED: usize = 12;
 
 /// The signature of a tool, as in `search(query: string, limit?: integer 1..=100 = 10)`.
+///
+/// A recursive type is written by name, and explained at the end: `grow(tree: Tree) where Tree: {children: Tree[]}`.
 pub(crate) fn signature(tool: &str, schema: &Value) -> String {
-    let writer = SignatureWriter { root: schema };
+    let writer = SignatureWriter { root: schema, named: RefCell::default() };
     let arguments = schema.as_object().map(|map| writer.arguments(map, 0)).unwrap_or_default();
-    format!("{tool}({})", arguments.join(", "))
+    let mut signature = format!("{tool}({})", arguments.join(", "));
+    // an explanation can name further types
+    let mut explained = 0;
+    loop {
+        let next = writer.named.borrow().get(explained).cloned();
+        let Some((name, definition)) = next else { return signature };
+        signature.push_str(if explained == 0 { " where " } else { "; " });
+        let _ = write!(signature, "{name}: {}", writer.type_of(definition, 1));
+        explained += 1;
+    }
 }
 
 struct SignatureWriter<'s> {
     root: &'s Value,
+    /// The types that were written by name, each once, with their schemas.
+    named: RefCell<Vec<(String, &'s Value)>>,
 }
 
-impl SignatureWriter<'_> {
+impl<'s> SignatureWriter<'s> {
     /// The fields of the root, then its alternatives, of which one holds.
     fn arguments(&self, map: &Map<String, Value>, depth: usize) -> Vec<String> {
         let target = map.get("$ref").and_then(Value::as_str);
@@ -99,12 +114,21 @@ impl SignatureWriter<'_> {
     }
 
     fn reference(&self, reference: &str, depth: usize) -> String {
+        let target = walk::resolve(self.root, reference);
         if let Some(name) =
             walk::pointer(reference).as_deref().and_then(|pointer| pointer.strip_prefix("/$defs/"))
         {
-            return name.replace("~1", "/").replace("~0", "~");
+            let name = name.replace("~1", "/").replace("~0", "~");
+            let mut named = self.named.borrow_mut();
+            if let Some((_, definition)) = target
+                && named.len() < MAX_LISTED
+                && named.iter().all(|(known, _)| *known != name)
+            {
+                named.push((name.clone(), definition));
+            }
+            return name;
         }
-        match walk::resolve(self.root, reference) {
+        match target {
             Some((pointer, schema)) if !pointer.is_empty() && depth < 8 => self.type_of(schema, depth + 1),
             _ => "object".to_owned(),
         }
@@ -270,7 +294,6 @@ mod tests {
             (json!({"type": "number", "exclusiveMinimum": 0}), "number >0"),
             (json!({"type": "string", "format": "date"}), "string date"),
             (json!({"type": "string", "pattern": "^a$"}), "string /^a$/"),
-            (json!({"$ref": "#/$defs/Tree"}), "Tree"),
             (json!({"$ref": "#"}), "object"),
             (json!({"const": 1}), "1"),
             (
@@ -280,8 +303,27 @@ mod tests {
             (json!({"oneOf": [{"const": "x"}, {"type": "object"}]}), r#""x" | object"#),
         ];
         for (schema, expected) in cases {
-            let root = json!({"properties": {"p": schema}, "required": ["p"], "$defs": {"Tree": {}}});
+            let root = json!({"properties": {"p": schema}, "required": ["p"]});
             assert_eq!(signature("t", &root), format!("t(p: {expected})"));
         }
+    }
+
+    #[test]
+    fn a_recursive_type_is_written_by_name_and_explained_once() {
+        let tree = json!({"$ref": "#/$defs/Tree"});
+        let definitions = json!({
+            "Tree": {
+                "type": "object",
+                "properties": {"children": {"type": "array", "items": tree}, "leaf": {"$ref": "#/$defs/Leaf"}},
+                "required": ["children"]
+            },
+            "Leaf": {"enum": ["green", "brown"]}
+        });
+        let root =
+            json!({"properties": {"a": tree, "b": tree}, "required": ["a", "b"], "$defs": definitions});
+        assert_eq!(
+            signature("grow", &root),
+            r#"grow(a: Tree, b: Tree) where Tree: {children: Tree[], leaf?: Leaf}; Leaf: "green" | "brown""#
+        );
     }
 }

@@ -216,25 +216,31 @@ async fn what_authentication_and_rates_refuse_is_a_line_without_the_token() {
     let builder = builder()
         .tool::<shut_down>()
         .auth(oauth.scopes(["admin"]).verifier(Sessions))
-        .limits(|limits| limits.rate("4/1h"))
+        .limits(|limits| limits.rate("5/1h"))
         .audit(lines.sink().values());
     let http = HttpServer::start(builder).await;
     let call = |token: &str, tool: &str| {
         let request = HttpRequest::modern(1, "tools/call", json!({ "name": tool, "arguments": {} }));
         if token.is_empty() { request } else { request.header("authorization", &format!("Bearer {token}")) }
     };
-    let ada = json!("ada");
-    for (status, token, subject) in
-        [(401, "", &Value::Null), (401, "xyzzy-bad", &Value::Null), (503, "xyzzy-later", &Value::Null)]
-    {
-        assert_eq!(call(token, "shut_down").send(http.address).await.status, status);
+    let refused = [
+        (401, call("", "shut_down")),
+        (401, call("xyzzy-bad", "shut_down")),
+        (503, call("xyzzy-later", "shut_down")),
+        // where others would read it, and twice
+        (400, call("", "shut_down").path("/mcp?access_token=xyzzy-good")),
+        (400, call("xyzzy-good", "shut_down").header("authorization", "Bearer xyzzy-bad")),
+    ];
+    for (status, request) in refused {
+        assert_eq!(request.send(http.address).await.status, status);
         let line = lines.take(1).await.remove(0);
         assert_eq!((&line["event"], &line["status"]), (&json!("refused"), &json!(status)), "{line}");
-        assert_eq!((&line["subject"], &line["address"]), (subject, &json!("127.0.0.1")), "{line}");
+        assert_eq!((&line["subject"], &line["address"]), (&Value::Null, &json!("127.0.0.1")), "{line}");
         assert!(!line.to_string().contains("xyzzy"), "{line}");
     }
+    let ada = json!("ada");
     // the operation is known here
-    for _ in 0..4 {
+    for _ in 0..5 {
         assert_eq!(call("xyzzy-good", "shut_down").send(http.address).await.status, 403);
         let line = lines.take(1).await.remove(0);
         assert_eq!((&line["event"], &line["reason"]), (&json!("call"), &json!("scopes")), "{line}");

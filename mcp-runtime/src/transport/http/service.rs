@@ -163,7 +163,9 @@ impl HttpHandler {
         }
         let headers = ProtocolHeaders::read(&parts.headers);
         if let Err(error) = self.guard.check(parts, &headers) {
-            return self.refused(connection, error.into());
+            let response = error.into();
+            self.record(connection, &response);
+            return response;
         }
         #[cfg(feature = "metrics")]
         if matches!(route, Route::Metrics) {
@@ -186,6 +188,7 @@ impl HttpHandler {
             },
             _ => Ok(()),
         };
+        let refuses_caller = identified.is_err();
         let mut response = match (route, &parts.method) {
             (_, &Method::OPTIONS) => cors::preflight_response(&parts.headers, allow()),
             _ if let Err(refused) = identified => {
@@ -207,26 +210,23 @@ impl HttpHandler {
             }
             _ => method_not_allowed(allow()),
         };
-        response = self.refused(connection, response);
+        // 400 is the reply to what is not a request, or to a caller whose token is not where it must be
+        if refuses_caller || response.status().as_u16() > 400 {
+            self.record(connection, &response);
+        }
         if let HeaderField::One(origin) = headers.origin {
             cors::expose_response(response.headers_mut(), origin);
         }
         response
     }
 
-    /// The response, which is recorded if it refuses the request before a method was looked at.
-    fn refused(
-        &self,
-        connection: &RequestConnection,
-        response: Response<ResponseBody>,
-    ) -> Response<ResponseBody> {
-        // 400 is the reply to what is not a request
-        if response.status().as_u16() > 400 && response.extensions().get::<DispatchReply>().is_none() {
+    /// Records a response that refuses the request before its method was looked at; others, dispatch records.
+    fn record(&self, connection: &RequestConnection, response: &Response<ResponseBody>) {
+        if response.extensions().get::<DispatchReply>().is_none() {
             let address = connection.sender().peer.as_ref().map(|peer| peer.address);
             let caller = connection.caller().map(|caller| &**caller);
             self.endpoint.server.record_refusal(response.status().as_u16(), caller, address);
         }
-        response
     }
 
     /// Ends every open stream and refuses new ones; other requests are still answered.

@@ -3,7 +3,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use super::{Owner, Permit, Quota, Rate, RateLimiter, Shares};
+use super::{Owner, Permit, Quota, Rate, RateLimiter, Shares, rate::count};
 
 /// The limits that hold for the calls of one item.
 #[derive(Debug, Default)]
@@ -61,9 +61,12 @@ impl LimitReached {
         match self {
             Self::Rate(rate, wait) => {
                 let seconds = whole_seconds(*wait);
-                format!("too many requests: a client may send one {rate}\ntry again in {seconds} s")
+                let rate = rate.of_requests();
+                format!("too many requests: a client may send at most {rate}\ntry again in {seconds} s")
             }
-            Self::Concurrency(calls) => format!("too many requests: a client may have {calls} running"),
+            Self::Concurrency(calls) => {
+                format!("too many requests: a client may run at most {} at once", count(calls, "request"))
+            }
         }
     }
 }
@@ -117,6 +120,24 @@ mod tests {
             assert!(matches!(limits.admit(&ada), Err(LimitReached::Rate(..))));
         }
         assert_eq!((server.take(&ada).is_ok(), server.take(&ada).is_ok()), (true, false));
+    }
+
+    #[test]
+    fn limits_are_told_in_words() {
+        let told = |rate: &str| {
+            LimitReached::Rate(Rate::parse(rate).unwrap(), Duration::from_millis(1500)).of_requests()
+        };
+        let expected = "too many requests: a client may send at most 3 requests in 1 hour\ntry again in 2 s";
+        assert_eq!(told("3/1h"), expected);
+        let expected =
+            "too many requests: a client may send at most 1 request in 30 minutes\ntry again in 2 s";
+        assert_eq!(told("1/30m"), expected);
+        let running = [1, 2].map(|calls| LimitReached::Concurrency(calls).of_requests());
+        assert_eq!(
+            running,
+            ["1 request", "2 requests"]
+                .map(|calls| format!("too many requests: a client may run at most {calls} at once"))
+        );
     }
 
     #[test]

@@ -25,6 +25,11 @@ pub(crate) struct Rate {
 }
 
 impl Rate {
+    /// What a client may send at this rate.
+    pub(super) fn of_requests(&self) -> String {
+        format!("{} in {}", count(self.times, "request"), in_words(self.period))
+    }
+
     /// Both are above zero.
     pub(crate) fn new(times: u32, period: Duration) -> Self {
         Self { times: times.max(1), period: period.clamp(Duration::from_millis(1), MAX_PERIOD) }
@@ -50,8 +55,33 @@ const MAX_PERIOD: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let times = if self.times == 1 { "once" } else { &format!("{} times", self.times) };
-        write!(f, "{times} in {}", humantime::format_duration(self.period))
+        write!(f, "{times} in {}", in_words(self.period))
     }
+}
+
+/// A number of things: `1 hour`, `2 hours`.
+pub(super) fn count(number: impl fmt::Display, singular: &str) -> String {
+    let number = number.to_string();
+    let plural = if number == "1" { "" } else { "s" };
+    format!("{number} {singular}{plural}")
+}
+
+/// A time as a model or user reads it: `1 minute 30 seconds`.
+fn in_words(time: Duration) -> String {
+    let short = humantime::format_duration(time).to_string();
+    let words = short.split(' ').map(|part| {
+        let unit = part.trim_start_matches(|c: char| c.is_ascii_digit());
+        let number = part.strip_suffix(unit).unwrap_or_default();
+        let singular = match unit {
+            "h" => "hour",
+            "m" => "minute",
+            "s" => "second",
+            "ms" => "millisecond",
+            longer => longer.trim_end_matches('s'),
+        };
+        count(number, singular)
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Slots that are searched for one owner.
@@ -164,10 +194,11 @@ mod tests {
     #[test]
     fn a_rate_is_a_number_and_a_time() {
         for (text, display) in [
-            ("60/1m", "60 times in 1m"),
-            ("5/s", "5 times in 1s"),
-            ("1/250ms", "once in 250ms"),
-            ("1000/24h", "1000 times in 1day"),
+            ("60/1m", "60 times in 1 minute"),
+            ("2/90s", "2 times in 1 minute 30 seconds"),
+            ("5/s", "5 times in 1 second"),
+            ("1/250ms", "once in 250 milliseconds"),
+            ("1000/24h", "1000 times in 1 day"),
         ] {
             assert_eq!(Rate::parse(text).unwrap().to_string(), display);
         }

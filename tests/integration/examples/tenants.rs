@@ -79,7 +79,7 @@ async fn a_quota_and_a_rate_are_of_one_tenant_and_of_one_caller() {
             assert_eq!(text_of(&call(&server, ADA, "summarise", json!({})).await), "3 documents");
         }
         let refused = call(&server, ADA, "summarise", json!({})).await;
-        assert!(text_of(&refused).contains("may be called 2 times in 1m"), "{refused}");
+        assert!(text_of(&refused).contains("may be called 2 times in 1 minute"), "{refused}");
         let read = call(&server, ADA, "read_document", json!({ "title": "Anvils" })).await;
         assert_eq!(text_of(&read), "All of Anvils.");
     })

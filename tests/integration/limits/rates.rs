@@ -77,7 +77,9 @@ async fn a_client_over_its_rate_is_told_when_to_come_back_before_its_body_is_rea
         let message = refused.json()["error"]["message"].clone();
         assert_eq!(
             message,
-            format!("too many requests: a client may send one 2 times in 1h\ntry again in {seconds} s")
+            format!(
+                "too many requests: a client may send at most 2 requests in 1 hour\ntry again in {seconds} s"
+            )
         );
         // every method, and every path of the protocol
         for request in [HttpRequest::new("GET"), HttpRequest::new("DELETE"), HttpRequest::post("not JSON")] {
@@ -202,7 +204,10 @@ async fn the_rate_of_a_server_holds_on_connections_too() {
         let refused = lines.reply_to(&legacy_call(4, "here", &json!({}))).await;
         assert_eq!(refused["error"]["code"], -32603);
         let message = refused["error"]["message"].as_str().expect("a message");
-        assert!(message.contains("4 times in 1h") && message.contains("try again in"), "{message}");
+        assert!(
+            message.contains("at most 4 requests in 1 hour") && message.contains("try again in"),
+            "{message}"
+        );
         assert!(
             lines.reply_to(&ping(5)).await.get("result").is_some(),
             "the host sees that the server is alive"
@@ -226,7 +231,7 @@ async fn the_rate_of_an_item_is_an_answer_to_the_model_on_every_transport() {
                 assert_eq!(refused.reply["isError"], true, "{transport:?} {revision}: {}", refused.reply);
                 let text = refused.text();
                 assert!(
-                    text.starts_with("tool 'seldom' may be called 2 times in 1h\ntry again in"),
+                    text.starts_with("tool 'seldom' may be called 2 times in 1 hour\ntry again in"),
                     "{text}"
                 );
                 assert_eq!(client.call("here", json!({})).await.text(), "here", "another tool");
@@ -243,11 +248,11 @@ async fn resources_and_prompts_over_their_rate_are_errors() {
     ada.read("news://today").await.expect_ok();
     let (code, message) = refusal(&ada.read("news://today").await);
     assert_eq!(code, -32603);
-    assert!(message.starts_with("resource 'news' may be called once in 1h"), "{message}");
+    assert!(message.starts_with("resource 'news' may be called once in 1 hour"), "{message}");
     ada.prompt("plan", json!({})).await.expect_ok();
     let (code, message) = refusal(&ada.prompt("plan", json!({})).await);
     assert_eq!(code, -32603);
-    assert!(message.starts_with("prompt 'plan' may be called once in 1day\ntry again in 86"), "{message}");
+    assert!(message.starts_with("prompt 'plan' may be called once in 1 day\ntry again in 86"), "{message}");
     bob.read("news://today").await.expect_ok();
     bob.prompt("plan", json!({})).await.expect_ok();
 }
@@ -261,8 +266,8 @@ async fn the_items_of_a_mount_share_its_rate() {
         server.call("out_in_seldom", json!({})).await.expect_text("called");
     }
     server.call("out_in_here", json!({})).await.expect_text("here");
-    server.call("out_in_here", json!({})).await.expect_failure("may be called 3 times in 1h");
-    server.call("out_in_seldom", json!({})).await.expect_failure("may be called 2 times in 1h");
+    server.call("out_in_here", json!({})).await.expect_failure("may be called 3 times in 1 hour");
+    server.call("out_in_seldom", json!({})).await.expect_failure("may be called 2 times in 1 hour");
     server.call("here", json!({})).await.expect_text("here");
 }
 
@@ -280,8 +285,8 @@ async fn items_made_at_run_time_have_rates_that_survive_changes_of_the_server() 
     server.read("made://one").await.expect_ok();
     server.prompt("one", json!({})).await.expect_ok();
     handle.add(ToolDef::builder("two").handler(|_: ToolCall| async { "two" })).expect("a tool");
-    server.call("one", json!({})).await.expect_failure("may be called once in 1h");
-    server.call("seldom", json!({})).await.expect_failure("may be called 2 times in 1h");
+    server.call("one", json!({})).await.expect_failure("may be called once in 1 hour");
+    server.call("seldom", json!({})).await.expect_failure("may be called 2 times in 1 hour");
     server.read("made://one").await.expect_code(-32603);
     server.prompt("one", json!({})).await.expect_code(-32603);
     // what replaces an item has a rate of its own

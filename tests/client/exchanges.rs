@@ -518,6 +518,39 @@ async fn tasks_of_2025_11_25_are_driven_to_their_end() {
 }
 
 #[tokio::test]
+async fn a_task_without_an_id_fails_its_call() {
+    let without_id =
+        [json!({}), json!({ "status": "working" }), json!({ "taskId": 5 }), json!({ "taskId": null })];
+    for task in without_id {
+        let mut result = task.clone();
+        result["resultType"] = "task".into();
+        let modern = modern(move |_| result.clone(), Client::builder()).await;
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let created = task.clone();
+        tokio::spawn(super::negotiation::script(theirs, move |method, _| match method {
+            "initialize" => {
+                Ok(json!({ "protocolVersion": "2025-11-25", "serverInfo": { "name": "old", "version": "1" },
+                    "capabilities": { "tools": {}, "tasks": { "requests": { "tools": { "call": {} } } } } }))
+            }
+            "tools/list" => Ok(json!({ "tools": [{ "name": "t", "inputSchema": { "type": "object" },
+                "execution": { "taskSupport": "required" } }] })),
+            "tools/call" => Ok(json!({ "task": created })),
+            _ => Err(-32601),
+        }));
+        let legacy = within(Client::builder().connect(tokio::io::split(ours))).await.unwrap();
+        // the list says that it must be a task
+        legacy.tools().await.unwrap();
+        for client in [modern, legacy] {
+            let called = within(client.call("t", json!({})).into_future()).await.map(|result| result.text());
+            let begun = within(client.call_task("t", json!({})).into_future()).await;
+            for error in [called.expect_err("no result"), begun.expect_err("no task")] {
+                assert!(error.to_string().contains("a task without an id"), "{task}: {error}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_task_of_2025_11_25_is_cancelled_with_its_handle() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let client = legacy_tasks(seen.clone(), "cancelled").await;

@@ -31,6 +31,8 @@ struct Issuer {
     /// How many requests an access token is good for; zero means any number.
     lifetime: AtomicUsize,
     used: AtomicUsize,
+    /// The size of the reply with a token, in bytes; zero means no more than it needs.
+    reply_size: AtomicUsize,
     /// Milliseconds before the answer to a refresh token, after it has been replaced.
     slow_refresh: AtomicUsize,
     /// Assertions of workloads.
@@ -50,14 +52,13 @@ impl Issuer {
     fn grant(&self) -> Response<Body> {
         let number = self.current.fetch_add(1, Ordering::SeqCst) + 1;
         self.used.store(0, Ordering::SeqCst);
-        reply(
-            200,
-            &[],
-            &json!({
-                "access_token": format!("secret-access-{number}"), "token_type": "Bearer", "expires_in": 3600,
-                "refresh_token": format!("secret-refresh-{number}"),
-            }),
-        )
+        let mut grant = json!({
+            "access_token": format!("secret-access-{number}"), "token_type": "Bearer", "expires_in": 3600,
+            "refresh_token": format!("secret-refresh-{number}"), "padding": "",
+        });
+        let padding = self.reply_size.load(Ordering::SeqCst).saturating_sub(grant.to_string().len());
+        grant["padding"] = "x".repeat(padding).into();
+        reply(200, &[], &grant)
     }
 
     fn token(&self, form: &[(String, String)]) -> Response<Body> {
@@ -216,6 +217,20 @@ async fn an_old_token_is_renewed_and_a_refused_renewal_authorizes_again() {
     issuer.refuses_refresh.store(1, Ordering::SeqCst);
     drop(connect(&url, folder.tokens()).await.unwrap());
     assert_eq!(issuer.authorized.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn replies_of_the_token_endpoint_are_read_up_to_1_mib() {
+    let folder = Folder::new("reply");
+    let (issuer, url) = serve().await;
+    issuer.reply_size.store((1 << 20) + 1, Ordering::SeqCst);
+    let error = connect(&url, folder.tokens()).await.expect_err("too large");
+    assert!(matches!(error, Error::TooLarge { limit } if limit == 1 << 20), "{error}");
+    assert_eq!(folder.tokens().load(&url).unwrap().filter(|kept| kept.get("access_token").is_some()), None);
+    issuer.reply_size.store(1 << 20, Ordering::SeqCst);
+    drop(connect(&url, folder.tokens()).await.unwrap());
+    assert_eq!(issuer.authorized.load(Ordering::SeqCst), 2);
+    assert!(folder.tokens().load(&url).unwrap().unwrap().get("access_token").is_some());
 }
 
 #[cfg(unix)]

@@ -244,3 +244,49 @@ async fn progress_begins_the_time_limit_anew_where_that_is_wanted() {
     last.expect("the connection goes on");
     assert_eq!(cancelled.load(Ordering::SeqCst), 2);
 }
+
+#[tokio::test]
+async fn requests_that_wait_to_be_written_are_bounded_and_others_wait_for_room() {
+    // the server reads nothing while the calls are made, and each fills a write
+    const CALLS: usize = 300;
+    const QUEUED: usize = 256;
+    let (ours, theirs) = tokio::io::duplex(1024);
+    let (reader, mut writer) = tokio::io::split(theirs);
+    let mut lines = BufReader::new(reader).lines();
+    let mut reply = async |message: &Value| {
+        let result = json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"],
+            "capabilities": { "tools": {} }, "content": [] });
+        let reply = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
+        writer.write_all(format!("{reply}\n").as_bytes()).await.unwrap();
+    };
+    let mut next = async || -> Value {
+        within(lines.next_line()).await.unwrap().expect("a message").parse().expect("JSON")
+    };
+    let connecting = tokio::spawn(Client::builder().connect(tokio::io::split(ours)).into_future());
+    reply(&next().await).await;
+    let client = within(connecting).await.unwrap().unwrap();
+
+    let text = "x".repeat(64 << 10);
+    let call = |_| tokio::spawn(client.call("long", json!({ "text": text })).into_future());
+    let calls: Vec<_> = (0..CALLS).map(call).collect();
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    for call in calls {
+        call.abort();
+        assert!(call.await.unwrap_err().is_cancelled());
+    }
+    let last = tokio::spawn(client.call("last", json!({})).into_future());
+    let (mut written, mut cancelled) = (0, 0);
+    loop {
+        let message = next().await;
+        match (message["method"].as_str(), message["params"]["name"].as_str()) {
+            (Some("tools/call"), Some("long")) => written += 1,
+            (Some("notifications/cancelled"), _) => cancelled += 1,
+            _ => break reply(&message).await,
+        }
+    }
+    // those in the queue, and the one that was being written; the server hears nothing of the others
+    assert_eq!((written, cancelled), (QUEUED + 1, QUEUED + 1));
+    within(last).await.unwrap().unwrap();
+}

@@ -404,9 +404,6 @@ async fn call_tool(
         result = shared.request_in_rounds("tools/call", again, options).await;
     }
     let CompleteReply { json, is_task, .. } = result?;
-    let task = if is_task || asks_for_task { created_task(shared, tool, &json) } else { None };
-    if is_task && task.is_none() {
-        return Err(Error::invalid("the result of `tools/call` is a task without an id"));
-    }
+    let task = if is_task || asks_for_task { created_task(shared, tool, &json, is_task)? } else { None };
     Ok(ToolReply { json, task })
 }

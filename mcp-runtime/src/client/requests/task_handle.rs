@@ -71,30 +71,38 @@ impl WireTask<'_> {
     }
 }
 
-/// The task in the result of `tools/call`, if it is one.
+/// The task in the result of `tools/call`, if it is one; `is_task` if the result says so.
+///
+/// # Errors
+/// It is a task without an id.
 pub(in crate::client) fn created_task(
     shared: &Arc<SharedClient>,
     tool: &str,
     json: &str,
-) -> Option<RunningToolTask> {
+    is_task: bool,
+) -> Result<Option<RunningToolTask>, Error> {
     #[derive(Deserialize)]
     struct Created<'a> {
         #[serde(borrow)]
-        task: Option<WireTask<'a>>,
+        task: Option<&'a RawValue>,
     }
-    let is_legacy = serde_json::from_str::<Created<'_>>(json).ok().and_then(|created| created.task);
-    let (task, is_legacy) = match is_legacy {
-        Some(task) => (task, true),
-        None => (serde_json::from_str::<WireTask<'_>>(json).ok()?, false),
-    };
-    Some(RunningToolTask {
-        shared: shared.clone(),
-        tool: tool.to_owned(),
-        poll: task.poll().unwrap_or(DEFAULT_POLL_INTERVAL),
-        id: task.task_id?,
-        is_legacy,
-        cancels: true,
-    })
+    let of_legacy = serde_json::from_str::<Created<'_>>(json).ok().and_then(|created| created.task);
+    let task = serde_json::from_str::<WireTask<'_>>(of_legacy.map_or(json, RawValue::get)).ok();
+    let task = task.and_then(|task| Some((task.poll(), task.task_id?)));
+    match task {
+        Some((poll, id)) => Ok(Some(RunningToolTask {
+            shared: shared.clone(),
+            tool: tool.to_owned(),
+            poll: poll.unwrap_or(DEFAULT_POLL_INTERVAL),
+            id,
+            is_legacy: of_legacy.is_some(),
+            cancels: true,
+        })),
+        None if is_task || of_legacy.is_some() => {
+            Err(Error::invalid("the result of `tools/call` is a task without an id"))
+        }
+        None => Ok(None),
+    }
 }
 
 impl RunningToolTask {

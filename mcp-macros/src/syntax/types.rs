@@ -1,6 +1,6 @@
 //! Types as tokens: what they contain, and how they are rewritten and printed. Nothing here resolves a name.
 
-use proc_macro2::{Delimiter, Group, Ident, Spacing, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Spacing, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{GenericArgument, PathArguments, Type};
 
@@ -166,7 +166,7 @@ pub(crate) fn replace_self(tokens: TokenStream, self_ty: &Type) -> TokenStream {
                 output.extend(if is_prefix {
                     quote_spanned!(span=> <#self_ty>)
                 } else {
-                    self_ty.to_token_stream()
+                    located_at(self_ty.to_token_stream(), span)
                 });
             }
             TokenTree::Group(group) => {
@@ -176,6 +176,15 @@ pub(crate) fn replace_self(tokens: TokenStream, self_ty: &Type) -> TokenStream {
         }
     }
     output
+}
+
+/// Tokens that resolve names as before, in errors at another place.
+fn located_at(tokens: TokenStream, place: Span) -> TokenStream {
+    let relocated = tokens.into_iter().map(|mut token| {
+        token.set_span(token.span().located_at(place));
+        token
+    });
+    relocated.collect()
 }
 
 fn with_stream(like: &Group, stream: TokenStream) -> TokenTree {

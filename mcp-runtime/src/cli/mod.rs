@@ -129,7 +129,7 @@ fn serve_http(server: &Server, address: &str) -> Result<()> {
         let listener =
             listener.map_err(|e| Error::serve(format!("cannot listen on `{address}`")).caused_by(e))?;
         let address = listener.local_addr()?;
-        server.check_address(address)?;
+        server.check_before_serving(address)?;
         print::print_to_stderr(&format!("serving {} at http://{address}{}", server.name(), server.path()));
         server.clone().serve_http_on(listener).await
     })

@@ -233,8 +233,9 @@ impl NamesInUse {
         if let Some(first) = self.0.insert((kind, key.to_owned()), at) {
             let location =
                 |at: Option<Location>| at.map_or("made at run time".to_owned(), |at| at.to_string());
+            let option = if kind == "resource" { "uri" } else { "name" };
             errors.push(BuildError::new(format!(
-                "two {kind}s are `{display}`\n  --> {}\n  --> {}",
+                "two {kind}s are `{display}`\n  --> {}\n  --> {}\ngive one of them another `{option}`",
                 location(first),
                 location(at)
             )));

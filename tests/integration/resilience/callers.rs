@@ -75,6 +75,7 @@ fn the_command_line_refuses_http_for_scopes_without_callers() {
     };
     let http = run(&["--http", "127.0.0.1:0"]);
     assert!(!http.success && http.stderr.contains("`purge`"), "{http:?}");
+    assert!(!http.stderr.contains("serving"), "it was not served: {http:?}");
     assert!(run(&["list"]).stdout.contains("purge"));
     assert_eq!(run(&["call", "purge"]).or_panic("call"), "purged\n");
 }

@@ -55,6 +55,7 @@ impl Server {
     /// [`trust_all_callers`](crate::config::HttpOptions::trust_all_callers) is used.
     pub fn into_service(self) -> Result<HttpService> {
         self.check_callers()?;
+        self.warn_of_unused_callers();
         Ok(HttpService(HttpHandler::new(&self)))
     }
 
@@ -108,8 +109,8 @@ impl Server {
         stop: impl Future<Output = ()> + Send,
     ) -> Result<()> {
         let address = listener.local_addr()?;
-        self.check_address(address)?;
-        self.check_callers()?;
+        self.check_before_serving(address)?;
+        self.warn_of_unused_callers();
         let connections = max_connections(self.options().http.max_connections.min(Semaphore::MAX_PERMITS));
         let handler = HttpHandler::accepting(&self, connections);
         crate::server::warn_of_unregistered_items();
@@ -140,8 +141,14 @@ impl Server {
 }
 
 impl Server {
+    /// Checks whether this server can be served on an address.
+    pub(crate) fn check_before_serving(&self, address: SocketAddr) -> Result<()> {
+        self.check_address(address)?;
+        self.check_callers()
+    }
+
     /// Checks that the hosts to serve are listed if other machines can reach an address.
-    pub(crate) fn check_address(&self, address: SocketAddr) -> Result<()> {
+    fn check_address(&self, address: SocketAddr) -> Result<()> {
         let options = &self.options().http;
         if address.ip().is_loopback() || options.any_host || !options.allowed_hosts.is_empty() {
             return Ok(());
@@ -176,20 +183,21 @@ impl Server {
         warnings
     }
 
-    /// Refuses to serve items with `scopes` to callers that are not identified, and warns about types of `from_request`
-    /// that seem to identify callers.
-    fn check_callers(&self) -> Result<()> {
+    /// Warns about types of `from_request` that seem to identify callers, if nothing else does.
+    fn warn_of_unused_callers(&self) {
         let options = &self.options().http;
-        if options.identifies_callers() {
-            return Ok(());
-        }
-        for name in &options.suspects {
+        for name in options.suspects.iter().filter(|_| !options.identifies_callers()) {
             tracing::warn!(
                 "`{name}` of `.from_request` seems to identify the caller, but is not used for that\n\
                  declare it with `.http(|http| http.caller_from::<{name}>())`, so that sessions and tasks belong to their callers"
             );
         }
-        if options.trusts_all {
+    }
+
+    /// Refuses to serve items with `scopes` to callers that are not identified.
+    fn check_callers(&self) -> Result<()> {
+        let options = &self.options().http;
+        if options.identifies_callers() || options.trusts_all {
             return Ok(());
         }
         if self.options().lists.visible.is_some() {

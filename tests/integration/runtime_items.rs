@@ -124,6 +124,17 @@ fn a_wrong_definition_in_a_builder_is_a_build_error() {
     }
 }
 
+#[test]
+fn a_secret_that_is_not_an_argument_is_a_build_error() {
+    let schema = json!({ "type": "object", "properties": { "pin": { "type": "string" } } });
+    let builder = |secret: &str| {
+        mcp_runtime::server!().add(tool(|tool| tool.input_schema(schema.clone()).secret(secret)))
+    };
+    assert!(builder("pin").build().is_ok());
+    let error = build_error(builder("pim"));
+    assert!(error.contains("tool `made`: the secret `pim` is not a property of the input schema"), "{error}");
+}
+
 #[tokio::test]
 async fn items_of_a_mounted_builder_have_its_prefix_and_state() {
     struct Greeting(&'static str);

@@ -49,7 +49,7 @@ pub(crate) fn assemble(
         let linked = match &item.source {
             ItemSource::Runtime(made) => {
                 if require_descriptions && made.spec().description.is_none() {
-                    let text = format!("{} has no description\nset one on its builder", made.key());
+                    let text = format!("{} has no description\nset one with `.description(..)`", made.key());
                     errors.push(BuildError::new(text));
                 }
                 if let Some(Err(text)) = &made.spec().rate {

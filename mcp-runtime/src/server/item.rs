@@ -225,7 +225,8 @@ pub enum Addition {
     message = "`{Self}` cannot be added to a server",
     label = "not a tool, resource or prompt made at run time, nor a `SkillsDir`",
     note = "build one with `ToolDef::builder`, `ResourceDef::builder` or `PromptDef::builder`",
-    note = "for an annotated function, write `.tool::<name>()`, `.resource::<name>()` or `.prompt::<name>()`"
+    note = "for an annotated function, write `.tool::<name>()`, `.resource::<name>()` or `.prompt::<name>()`",
+    note = "for a directory of skills, write `SkillsDir::new(path)` (feature `skills`)"
 )]
 pub trait IntoAddition {
     #[doc(hidden)]

@@ -147,7 +147,7 @@ impl ToolBuilder {
         self
     }
 
-    /// Leaves the value of an argument out of traces and the audit log.
+    /// Leaves the value of an argument, a property of the input schema, out of traces and the audit log.
     pub fn secret(mut self, argument: impl Into<String>) -> Self {
         self.0.item.secrets.push(argument.into());
         self

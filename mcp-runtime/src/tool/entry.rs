@@ -133,6 +133,12 @@ impl ToolEntry {
                 "the cursor `{name}` is not a property of the input schema\nadd it as a string"
             )));
         }
+        // a misspelt name would leave the value in traces and the audit log
+        if let Some(name) = spec.item.secrets.iter().find(is_missing) {
+            return Err(error(format!(
+                "the secret `{name}` is not a property of the input schema\nadd it there, or name one that is"
+            )));
+        }
         let (input, validator) = schema.into_input(&spec.item.name).map_err(error)?;
         let output =
             spec.output_schema.clone().map(HandWrittenSchema::into_output).transpose().map_err(error)?;

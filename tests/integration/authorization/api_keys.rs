@@ -83,8 +83,14 @@ async fn what_is_wrong_with_keys_is_an_error_of_the_build() {
         ApiKeys::from_env("MCP_TEST_NO_SUCH_VARIABLE"),
         ApiKeys::from_file("no/such/file"),
         ApiKeys::new([("short", Principal::new("i", "s"))]),
+        ApiKeys::new([
+            ("0123456789abcdef", Principal::new("i", "a")),
+            ("0123456789abcdef", Principal::new("i", "b")),
+        ]),
+        ApiKeys::new::<&str>([]),
     ] {
-        assert!(mcp_runtime::server!().auth(keys).build().is_err());
+        let error = mcp_runtime::server!().auth(keys).build().expect_err("nothing is wrong").to_string();
+        assert!(!error.contains("0123456789abcdef"), "{error}");
     }
 }
 

@@ -11,7 +11,7 @@ use http::request::Parts;
 use ring::digest::{SHA256, digest as hash};
 
 use super::verifier::{Denied, Method, PresentedToken, Verdict};
-use crate::{connection::Principal, sync::RwLock};
+use crate::{connection::Principal, crypto::GENERATE, sync::RwLock};
 
 /// The issuer of callers with API keys.
 const ISSUER: &str = "urn:mcp-runtime:api-keys";
@@ -93,7 +93,9 @@ fn parse(text: &str) -> Result<KnownKeys, String> {
             Some(hex) => parse_digest(hex)
                 .ok_or_else(|| format!("the digest of entry {number} is not 64 hexadecimal digits"))?,
             None if key.len() < MIN_KEY => {
-                return Err(format!("the key of entry {number} is shorter than {MIN_KEY} characters"));
+                return Err(format!(
+                    "the key of entry {number} is shorter than {MIN_KEY} characters\n{GENERATE}"
+                ));
             }
             None => digest(key),
         };
@@ -137,15 +139,22 @@ impl ApiKeys {
         Self::read(KeyList::File(path.into()))
     }
 
-    /// These keys, each with who calls with it.
+    /// These keys, each with who calls with it. No key, one of fewer than 16 characters and two that are equal are errors of
+    /// [`build`](crate::ServerBuilder::build).
     pub fn new<K: AsRef<str>>(keys: impl IntoIterator<Item = (K, Principal)>) -> Self {
         let mut known = KnownKeys::new();
         for (key, principal) in keys {
-            if key.as_ref().len() < MIN_KEY {
-                let error = format!("an API key is shorter than {MIN_KEY} characters");
-                return Self { source: KeyList::Fixed, known: Err(error) };
-            }
-            known.insert(digest(key.as_ref()), Arc::new(principal));
+            let error = if key.as_ref().len() < MIN_KEY {
+                format!("an API key is shorter than {MIN_KEY} characters\n{GENERATE}")
+            } else if known.insert(digest(key.as_ref()), Arc::new(principal)).is_some() {
+                "two API keys are equal\ngive each caller its own".into()
+            } else {
+                continue;
+            };
+            return Self { source: KeyList::Fixed, known: Err(error) };
+        }
+        if known.is_empty() {
+            return Self { source: KeyList::Fixed, known: Err("the list contains no API key".into()) };
         }
         Self { source: KeyList::Fixed, known: Ok(Arc::new(RwLock::new(known))) }
     }

@@ -121,7 +121,8 @@ impl Server {
         if self.keys().is_random() {
             tracing::info!(
                 "sessions and unfinished calls end with this process, since its key is random\n\
-                 set them with `.stores(|stores| stores.keys(..))` or `.stores(|stores| stores.keys_from_env())` so that they survive restarts and replicas share them"
+                 set keys with `.stores(|stores| stores.keys(..))` or `.stores(|stores| stores.keys_from_env())`, \
+                 with which they survive restarts and replicas share them"
             );
         }
         #[cfg(feature = "metrics")]
@@ -214,7 +215,8 @@ impl Server {
         }
         Err(Error::serve(format!(
             "these items have `scopes`, but callers are not identified over HTTP: {}\n\
-             identify them with `.http(|http| http.caller(..))` or `.http(|http| http.caller_from::<T>())`, or let everyone call the items with \
+             identify them with `.auth(..)` (feature `auth`), `.http(|http| http.caller(..))` or \
+             `.http(|http| http.caller_from::<T>())`, or let everyone call the items with \
              `.http(|http| http.trust_all_callers())`",
             scoped.join(", ")
         )))

@@ -119,6 +119,22 @@ pub(crate) struct WithPermits<F> {
 #[derive(Debug)]
 pub(crate) struct CallThreads(Vec<Arc<Thread>>);
 
+impl CallThreads {
+    /// Runs a part of a call, which must not panic; returns also the threads that it has started.
+    pub(crate) fn collect<T>(part: impl FnOnce() -> T) -> (T, Self) {
+        let outer = STARTED_THREADS.replace(Some(Vec::new()));
+        let returned = part();
+        let started = STARTED_THREADS.replace(outer).unwrap_or_default();
+        if !started.is_empty() {
+            // a call within a call: the threads hold the permits of both
+            STARTED_THREADS.with_borrow_mut(|outer| {
+                outer.iter_mut().for_each(|outer| outer.extend_from_slice(&started));
+            });
+        }
+        (returned, Self(started))
+    }
+}
+
 #[derive(Debug)]
 struct HeldPermits {
     permits: Vec<CallPermit>,
@@ -167,16 +183,8 @@ impl<F: Future + Unpin> Future for WithPermits<F> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<F::Output> {
         let this = &mut *self;
-        let outer = STARTED_THREADS.replace(Some(Vec::new()));
-        let polled = Pin::new(&mut this.future).poll(cx);
-        let started = STARTED_THREADS.replace(outer).unwrap_or_default();
-        if !started.is_empty() {
-            // a call within a call: the threads hold the permits of both
-            STARTED_THREADS.with_borrow_mut(|outer| {
-                outer.iter_mut().for_each(|outer| outer.extend_from_slice(&started));
-            });
-            this.held.threads.extend(started);
-        }
+        let (polled, started) = CallThreads::collect(|| Pin::new(&mut this.future).poll(cx));
+        this.held.threads.extend(started.0);
         polled
     }
 }

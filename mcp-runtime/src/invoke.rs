@@ -4,6 +4,7 @@
 
 use std::{
     any::Any,
+    cell::OnceCell,
     convert::Infallible,
     fmt,
     future::{Future, poll_fn},
@@ -16,7 +17,7 @@ use std::{
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    arguments::{BoxFuture, Call, CallParts, HandlerResult, MaybeFuture},
+    arguments::{BoxFuture, CallParts, MaybeFuture, call_handler},
     blocking::{CallPermit, CallThreads, WithPermits},
     client_request::{InputRequired, require_visits},
     content::Content,
@@ -232,17 +233,19 @@ pub(crate) struct StartOptions {
 pub(crate) fn start<R, I: Interruption>(
     name: &str,
     function: &Function<R>,
-    parts: CallParts<'_>,
+    parts: &CallParts<'_>,
     limit: Option<Duration>,
     options: StartOptions,
 ) -> Invocation<R, I> {
-    let mut call = Call::new(parts);
-    let entered = options.forwards_events.then(|| call.context().enter());
+    let context = OnceCell::new();
+    let mut make_context = || context.get_or_init(parts.context).clone();
+    let entered = options.forwards_events.then(|| make_context().enter());
     // the process's clock, which tests cannot pause
     let started = function.is_timed().then(std::time::Instant::now);
-    let outcome = catch_panic(|| (function.handler)(&mut call));
+    let call = || catch_panic(|| call_handler(function.handler, parts, &context));
+    let (outcome, threads) = CallThreads::collect(call);
     if let Some(started) = started
-        && !matches!(outcome, Ok(MaybeFuture::Pending(_)))
+        && matches!(outcome, Ok(MaybeFuture::Ready(_)) | Err(_))
     {
         let elapsed = started.elapsed();
         if elapsed > options.slow_after && function.take_slow_warning() {
@@ -250,7 +253,7 @@ pub(crate) fn start<R, I: Interruption>(
         }
     }
     drop(entered);
-    poll_in_place(outcome, call.existing_context(), limit, &mut || call.context())
+    poll_in_place(outcome, threads, context.get().cloned(), limit, &mut make_context)
 }
 
 #[cold]
@@ -264,41 +267,43 @@ fn warn_of_slow_function(name: &str, elapsed: Duration) {
 
 /// Calls a function that already has its context.
 pub(crate) fn start_with<R, I: Interruption>(
-    function: impl FnOnce() -> HandlerResult<R>,
+    function: impl FnOnce() -> Result<MaybeFuture<R>, Failure>,
     context: &Context,
     limit: Option<Duration>,
 ) -> Invocation<R, I> {
-    poll_in_place(catch_panic(function), Some(context.clone()), limit, &mut || context.clone())
+    let (outcome, threads) = CallThreads::collect(|| catch_panic(function));
+    poll_in_place(outcome, threads, Some(context.clone()), limit, &mut || context.clone())
 }
 
-/// Polls a pending function for the first time; `make_context` is for one that has not made a context itself.
+/// Polls a pending function for the first time, unless its handler has; `threads` are those that the handler started,
+/// and `make_context` is for a function that has not made a context itself.
 fn poll_in_place<R, I: Interruption>(
-    outcome: HandlerResult<R>,
+    outcome: Result<MaybeFuture<R>, Failure>,
+    threads: CallThreads,
     context: Option<Context>,
     limit: Option<Duration>,
     make_context: &mut dyn FnMut() -> Context,
 ) -> Invocation<R, I> {
-    match outcome {
+    let (future, is_polled) = match outcome {
         // the fast path: no task, no timer, no context
-        Ok(MaybeFuture::Ready(value)) => Invocation::Done(InvokeOutcome::Returned(Ok(value))),
-        Err(failure) => resolve_ready(Err(failure), make_context),
-        Ok(MaybeFuture::Pending(future)) => {
-            let mut future = WithPermits::new(CatchPanic { future: Some(future), context }, Vec::new());
-            match Pin::new(&mut future).poll(&mut TaskContext::from_waker(Waker::noop())) {
-                Poll::Ready(result) => resolve_ready(result, make_context),
-                Poll::Pending => {
-                    let context = make_context();
-                    future.get_mut().context = Some(context.clone());
-                    let running = Running { future, context, limit };
-                    match I::detect(&running.context) {
-                        Some(interruption) => {
-                            Invocation::Done(InvokeOutcome::Interrupted(interruption, running))
-                        }
-                        None => Invocation::Running(running),
-                    }
-                }
-            }
-        }
+        Ok(MaybeFuture::Ready(value)) => return Invocation::Done(InvokeOutcome::Returned(Ok(value))),
+        Ok(MaybeFuture::Polled(result)) => return resolve_ready(result, make_context),
+        Err(failure) => return resolve_ready(Err(failure), make_context),
+        Ok(MaybeFuture::Waiting(future)) => (future, true),
+        Ok(MaybeFuture::Pending(future)) => (future, false),
+    };
+    let mut future = WithPermits::with_threads(CatchPanic { future: Some(future), context }, threads);
+    if !is_polled
+        && let Poll::Ready(result) = Pin::new(&mut future).poll(&mut TaskContext::from_waker(Waker::noop()))
+    {
+        return resolve_ready(result, make_context);
+    }
+    let context = make_context();
+    future.get_mut().context = Some(context.clone());
+    let running = Running { future, context, limit };
+    match I::detect(&running.context) {
+        Some(interruption) => Invocation::Done(InvokeOutcome::Interrupted(interruption, running)),
+        None => Invocation::Running(running),
     }
 }
 

@@ -30,7 +30,7 @@ use crate::{
 pub trait Signature<S> {}
 
 /// Decodes the arguments of a call and calls the user's function, which returns an `R`.
-pub(crate) type Handler<R> = fn(&mut Call<'_>) -> HandlerResult<R>;
+pub(crate) type Handler<R> = fn(&Call<'_>) -> HandlerResult<R>;
 
 /// Where an item is in the user's source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,7 +6,7 @@ pub use core::{
     result::Result,
 };
 
-pub use std::borrow::Cow;
+pub use std::{borrow::Cow, boxed::Box};
 
 pub use inventory;
 #[cfg(feature = "macros")]
@@ -16,10 +16,9 @@ pub use serde;
 
 pub use crate::{
     arguments::{
-        AnyArg, ArgDescriptor, Call, FromContextFn, HandlerResult, HeaderArg, Inject, InvalidArgument,
-        NoBound, Pattern, Probe, ProbeDyn, RawArguments, Rules, blocking, blocking_task, complete,
-        complete_blocking, flatten, from_context_fn, from_text, json, json_of, object, pending, provided,
-        ready, shared, text, text_of,
+        AnyArg, ArgDescriptor, Call, FromContextFn, HandlerResult, HeaderArg, Inject, NoBound, Pattern,
+        Probe, ProbeDyn, Rules, blocking, blocking_task, complete, complete_blocking, flatten,
+        from_context_fn, from_text, json, json_of, object, pending, provided, ready, shared, text, text_of,
     },
     client_request::ClientFeature,
     content::{Theme, icon::icon},

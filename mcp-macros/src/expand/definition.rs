@@ -202,12 +202,13 @@ fn definition<O: ItemOptions + Fields>(item: &Item<O>) -> TokenStream {
     let unregistered = item.options.is_unregistered().then(|| quote_spanned!(site=> unregistered: true,));
     let own = item.options.fields(item.output.as_ref(), blocking);
     let rest = (kind != Kind::Prompt).then(|| quote_spanned!(site=> ..__rt::#def::returning(&__OUT)));
-    let handler = handler::closure(item);
+    let (handler, handler_name) = (handler::function(item), handler::name());
     quote_spanned! {site=>
         #import
         #(#constants)*
         #(#makers)*
         #output_type
+        #handler
         static __DESCRIPTOR: __rt::#def = __rt::#def {
             item: __rt::ItemDescriptor {
                 #common
@@ -217,7 +218,7 @@ fn definition<O: ItemOptions + Fields>(item: &Item<O>) -> TokenStream {
                 ..#new
             },
             #own
-            handler: #handler,
+            handler: #handler_name,
             #rest
         };
     }

@@ -1,19 +1,28 @@
-//! The closure that the runtime calls: decodes the arguments, injects the rest, calls the function, and converts
-//! what it returns. It is a future only if the function is `async` or a parameter has to be awaited.
+//! The function that the runtime calls: decodes the arguments, injects the rest, calls the user's function, and converts
+//! what it returns. It returns a future only if that function is `async` or a parameter has to be awaited.
+//!
+//! What is here is compiled for every item of every user, again and again: each closure, future and generic call costs a
+//! crate of many items more than a line of the runtime does.
 
-use proc_macro2::{Literal, Span, TokenStream};
-use quote::{quote, quote_spanned};
+use proc_macro2::{Ident, Literal, Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
 use crate::expand::idents::{argument_constant, hygienic_at, maker_constant, variable};
 use crate::model::item::{Item, ItemOptions};
 use crate::model::params::{Param, Source};
 
-pub(crate) fn closure<O: ItemOptions>(item: &Item<O>) -> TokenStream {
-    let site = Span::mixed_site();
-    let decode = decode(&item.params);
+/// The name of the function.
+pub(crate) fn name() -> Ident {
+    Ident::new("__handler", Span::mixed_site())
+}
+
+pub(crate) fn function<O: ItemOptions>(item: &Item<O>) -> TokenStream {
+    let (site, name) = (Span::mixed_site(), name());
+    let result = format_ident!("{}Result", O::KIND.type_prefix(), span = site);
     let this = item.self_ty.as_ref().filter(|_| item.takes_self);
     let this = this.map(|self_ty| quote_spanned!(site=> let __this = __call.this::<#self_ty>()?;));
+    let arguments = arguments(&item.params);
     let injected: Vec<&Param> = item.params.iter().filter(|param| param.argument().is_none()).collect();
     let (starts_task, blocking) = (item.options.starts_task(), item.common.blocking.is_some());
     let context =
@@ -21,39 +30,44 @@ pub(crate) fn closure<O: ItemOptions>(item: &Item<O>) -> TokenStream {
     let lets = injected.iter().map(|param| inject(param));
     let is_future = item.is_async || item.params.iter().any(|param| matches!(param.source, Source::Injected));
     let call = call(item);
+    let await_ = item.is_async.then(|| quote_spanned!(site=> .await));
     let start = (starts_task && !blocking).then(|| quote_spanned!(site=> __rt::start_task(&__ctx).await;));
-    let body = quote_spanned!(site=> #(#lets)* #start __OUT.reply(#call));
+    let body = quote_spanned!(site=> #(#lets)* #start __OUT.reply(#call #await_));
     // A future that is not `Send` is then one error, at the name of the function.
     let span = hygienic_at(item.ident.span());
     let run = if blocking && starts_task {
         quote_spanned!(span=> __rt::blocking_task(__rt::Clone::clone(&__ctx), move || { #body }))
     } else if blocking {
         quote_spanned!(span=> __rt::blocking(move || { #body }))
+    } else if is_future && this.is_none() && context.is_none() {
+        // the user's future borrows nothing, so that no other has to own it
+        quote_spanned!(span=> __OUT.pending(__rt::Box::new(#call)))
     } else if is_future {
-        quote_spanned!(span=> __rt::pending(async move { #body }))
+        quote_spanned!(span=> __rt::pending(__rt::Box::new(async move { #body })))
     } else {
         let lets = injected.iter().map(|param| inject(param));
         quote_spanned!(span=> #(#lets)* __rt::ready(__OUT.reply(#call)))
     };
-    quote_spanned!(site=> |__call| { #this #decode #context #run })
+    quote_spanned! {site=>
+        fn #name(__call: &__rt::Call<'_>) -> __rt::HandlerResult<__rt::#result> {
+            #this
+            #arguments
+            #context
+            #run
+        }
+    }
 }
 
-/// Decodes all arguments in one pass. A function without arguments decodes as well, to reject unknown ones.
-fn decode(params: &[Param]) -> TokenStream {
+/// Takes each argument from its slot.
+fn arguments(params: &[Param]) -> TokenStream {
     let site = Span::mixed_site();
     let arguments: Vec<&Param> = params.iter().filter(|param| param.argument().is_some()).collect();
-    if arguments.is_empty() {
-        return quote_spanned!(site=> __call.decode(|_| __rt::Result::Ok(()))?;);
-    }
-    let names = arguments.iter().map(|param| variable(param));
     let takes = arguments.iter().enumerate().map(|(position, param)| {
         let slot = slot(arguments.iter().take(position));
-        let (cfg, constant) = (param.cfg_attr(), argument_constant(param));
-        let take = quote_spanned!(site=> #constant.take(__s, #slot)?);
-        // A pattern cannot have a `#[cfg]`, so an argument that is configured out remains in the tuple as `()`.
-        if cfg.is_some() { quote_spanned!(site=> { #cfg { #take } }) } else { take }
+        let (cfg, name, constant) = (param.cfg_attr(), variable(param), argument_constant(param));
+        quote_spanned!(site=> #cfg let #name = #constant.take(__call, #slot)?;)
     });
-    quote_spanned!(site=> let (#(#names,)*) = __call.decode(|__s| __rt::Result::Ok((#(#takes,)*)))?;)
+    quote_spanned!(site=> #(#takes)*)
 }
 
 /// The number of arguments before another, without those that are configured out.
@@ -91,7 +105,7 @@ fn inject(param: &Param) -> TokenStream {
     }
 }
 
-/// The call of the user's function.
+/// The call of the user's function; of an async one, its future.
 fn call<O>(item: &Item<O>) -> TokenStream {
     let (site, ident) = (Span::mixed_site(), &item.ident);
     let function = match &item.self_ty {
@@ -103,6 +117,5 @@ fn call<O>(item: &Item<O>) -> TokenStream {
         let (cfg, name) = (param.cfg_attr(), variable(param));
         quote_spanned!(site=> #cfg #name)
     });
-    let await_ = item.is_async.then(|| quote_spanned!(site=> .await));
-    quote_spanned!(site=> #function(#this #(#values),*) #await_)
+    quote_spanned!(site=> #function(#this #(#values),*))
 }

@@ -163,6 +163,29 @@ fn attributes_of_fields_that_are_wrong_are_one_error() {
     assert_no_error(&type_::expand(tokens(""), &tokens("struct X { #[serde(colour)] a: u32 }")));
 }
 
+/// A future is a state machine that is compiled for every item of every user.
+#[test]
+fn only_a_function_that_borrows_has_a_future_around_its_own() {
+    for (options, function, has_future) in [
+        ("", "async fn x(a: u32, #[cfg(b)] b: Option<u8>) -> u32 {}", false),
+        ("", "async fn x() {}", false),
+        ("", "async fn x(a: u32, db: &Db) -> u32 {}", true),
+        ("", "async fn x(db: Option<&Db>) -> u32 {}", true),
+        ("", "async fn x(#[mcp(inject)] tx: Tx) -> u32 {}", true),
+        ("task", "async fn x(a: u32) -> u32 {}", true),
+        ("", "fn x(a: u32, db: &Db) -> u32 {}", false),
+        ("", "fn x(#[mcp(inject)] tx: Tx) -> u32 {}", true),
+    ] {
+        let text = flat(&tool(options, function));
+        assert_eq!(text.contains("asyncmove"), has_future, "{text}");
+    }
+    for (function, has_future) in [("async fn x(&self) {}", true), ("async fn x(a: u32) {}", false)] {
+        let text =
+            flat(&service::expand(tokens(""), &tokens(&format!("impl S {{ #[mcp_tool] {function} }}"))));
+        assert_eq!(text.contains("asyncmove"), has_future, "{text}");
+    }
+}
+
 /// The size of an expansion is compile time for every tool of every user.
 #[test]
 fn an_expansion_stays_small() {

@@ -10,7 +10,9 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::{
-    call::{DecodeFn, InvalidArgument, RawArgument, RawArguments, ValueError, decode_json, decode_text},
+    call::{
+        Call, DecodeFn, InvalidArgument, RawArgument, RawArguments, ValueError, decode_json, decode_text,
+    },
     completion::{CompleteFn, choices_in_schema},
     cursor::Cursor,
     rules::Rules,
@@ -303,7 +305,8 @@ impl<T: 'static> ArgDescriptor<T> {
     ///
     /// # Errors
     /// It is missing, has another type, or violates a rule.
-    pub fn take(&self, slots: &RawArguments<'_>, index: usize) -> Result<T, InvalidArgument> {
+    pub fn take(&self, call: &Call<'_>, index: usize) -> Result<T, InvalidArgument> {
+        let slots = &call.arguments;
         let value = match (self.options.raw_value(slots, index), self.default) {
             (Some(RawArgument::Json("null")), Some(default)) if !slots.strict => default(),
             (Some(raw), _) => match (self.decode)(raw, false) {

@@ -1,7 +1,15 @@
-//! One call of a user's function, as generated code sees it: the context, the service instance, the arguments, which
-//! are found in the text without copying and then typed, and what the function's handler returns.
+//! One call of a user's function, as its handler sees it: the context, the service instance, the arguments, which are
+//! found in the text without copying and then typed, and what the handler returns. A handler that refuses arguments is
+//! called again once they are repaired.
 
-use std::{any::Any, fmt, future::Future, sync::Arc};
+use std::{
+    any::Any,
+    cell::OnceCell,
+    fmt,
+    future::Future,
+    sync::Arc,
+    task::{Context as TaskContext, Poll, Waker},
+};
 
 use serde::{
     Deserializer as _,
@@ -39,29 +47,19 @@ pub(crate) struct CallParts<'a> {
     pub(crate) context: &'a dyn Fn() -> Context,
 }
 
-/// One call, as generated code sees it.
+/// One call, as a handler sees it.
 #[allow(missing_debug_implementations)] // borrows trait objects
 pub struct Call<'a> {
-    parts: CallParts<'a>,
-    context: Option<Context>,
+    parts: &'a CallParts<'a>,
+    context: &'a OnceCell<Context>,
+    pub(super) arguments: RawArguments<'a>,
 }
 
-/// Up to this many arguments need no allocation.
-const INLINE: usize = 12;
-
-impl<'a> Call<'a> {
-    pub(crate) fn new(parts: CallParts<'a>) -> Self {
-        Self { parts, context: None }
-    }
-
+impl Call<'_> {
     /// The request's context, made on first use.
-    pub fn context(&mut self) -> Context {
-        self.context.get_or_insert_with(self.parts.context).clone()
-    }
-
-    /// The context, if the function has used it.
-    pub(crate) fn existing_context(&self) -> Option<Context> {
-        self.context.clone()
+    #[must_use]
+    pub fn context(&self) -> Context {
+        self.context.get_or_init(self.parts.context).clone()
     }
 
     /// The instance that a method is called on.
@@ -72,68 +70,137 @@ impl<'a> Call<'a> {
         let this = self.parts.this.and_then(|this| this.downcast_ref::<Arc<T>>());
         this.cloned().ok_or_else(|| Failure::Body(ToolError::private("the service instance is missing")))
     }
+}
 
-    /// The typed arguments: `read` takes each from its slot, and runs again after a repair.
-    ///
-    /// # Errors
-    /// One report of every argument that is invalid.
-    pub fn decode<R>(&self, read: fn(&RawArguments<'_>) -> Result<R, InvalidArgument>) -> Result<R, Failure> {
-        let mut result = None;
-        self.read_slots(&mut |slots| {
-            let decoded = read(slots);
-            let accepted = decoded.is_ok();
-            result = decoded.ok();
-            accepted
-        })?;
-        result.ok_or_else(invalid_arguments)
+/// Up to this many arguments need no allocation.
+const INLINE: usize = 12;
+
+/// Calls a handler. If the arguments are refused, it is called again with what a repair has made of them.
+///
+/// # Errors
+/// One report of every argument that is invalid, or how the function failed.
+pub(crate) fn call_handler<R>(
+    handler: fn(&Call<'_>) -> HandlerResult<R>,
+    parts: &CallParts<'_>,
+    context: &OnceCell<Context>,
+) -> Result<MaybeFuture<R>, Failure> {
+    let mut inline: [Option<RawArgument<'_>>; INLINE] = [None; INLINE];
+    let mut spilled = Vec::new();
+    let values: &mut [Option<RawArgument<'_>>] = if parts.args.len() <= INLINE {
+        &mut inline[..parts.args.len()]
+    } else {
+        spilled.resize(parts.args.len(), None);
+        &mut spilled
+    };
+    let (object, checked) = parts.read(values);
+    let arguments = RawArguments { values, object, strict: parts.strict };
+    if checked.is_ok() {
+        match handler(&Call { parts, context, arguments }) {
+            Ok(outcome) => return Ok(outcome),
+            Err(HandlerError::Failure(failure)) => return Err(failure),
+            Err(HandlerError::InvalidArgument) => {}
+        }
+    }
+    let has_duplicates = checked.is_err_and(|error| error.has_duplicates);
+    repair_and_call(handler, parts, context, arguments, has_duplicates)
+}
+
+/// Calls a handler whose arguments were refused, after harmless mistakes in them are repaired.
+#[cold]
+fn repair_and_call<R>(
+    handler: fn(&Call<'_>) -> HandlerResult<R>,
+    parts: &CallParts<'_>,
+    context: &OnceCell<Context>,
+    refused: RawArguments<'_>,
+    has_duplicates: bool,
+) -> Result<MaybeFuture<R>, Failure> {
+    let repair = parts.repair(refused, has_duplicates)?;
+    let mut values = vec![None; parts.args.len()];
+    let is_filled = parts.fill(&repair.text, &mut values).is_ok();
+    let arguments = RawArguments { values: &values, object: &repair.text, strict: parts.strict };
+    if is_filled && repair.is_accepted(parts.strict) {
+        match handler(&Call { parts, context, arguments }) {
+            Ok(outcome) => return Ok(outcome),
+            Err(HandlerError::Failure(failure)) => return Err(failure),
+            Err(HandlerError::InvalidArgument) => {}
+        }
+    }
+    Err(repair.report(parts, is_filled.then_some(arguments)))
+}
+
+/// Arguments were refused before a handler was called.
+struct CheckError {
+    /// A key is in one object twice.
+    has_duplicates: bool,
+}
+
+/// Refused arguments after harmless mistakes in them were repaired, and what remains wrong.
+struct Repair<'a> {
+    tool: &'a ToolInput,
+    text: String,
+    duplicates: Vec<ValidationError>,
+    violations: Vec<ValidationError>,
+    /// Why they are not JSON.
+    unreadable: Option<serde_json::Error>,
+    /// The keys that name no parameter.
+    unknown: Vec<String>,
+}
+
+impl Repair<'_> {
+    /// Whether they can be decoded.
+    fn is_accepted(&self, strict: bool) -> bool {
+        self.unreadable.is_none()
+            && self.duplicates.is_empty()
+            && self.violations.is_empty()
+            && (!strict || self.unknown.is_empty())
     }
 
-    /// The part of [`decode`](Self::decode) that is not generic, so that it is compiled once.
-    fn read_slots(&self, read: &mut dyn FnMut(&RawArguments<'_>) -> bool) -> Result<(), Failure> {
-        let parts = &self.parts;
-        let mut inline: [Option<RawArgument<'_>>; INLINE] = [None; INLINE];
-        let mut spilled = Vec::new();
-        let values: &mut [Option<RawArgument<'_>>] = if parts.args.len() <= INLINE {
-            &mut inline[..parts.args.len()]
-        } else {
-            spilled.resize(parts.args.len(), None);
-            &mut spilled
-        };
-        match parts.input {
-            Input::Json(text) => {
-                let Ok(found) = self.fill(text, values) else {
-                    // a key that is not valid text
-                    return self.repair_and_read(text, has_duplicate_keys(text), read);
-                };
-                // decoding looks at neither the keys of ignored members nor those of maps
-                let has_duplicates = found.duplicate
-                    || if found.unknown {
-                        has_duplicate_keys(text)
-                    } else {
-                        values.iter().flatten().any(RawArgument::has_duplicate_keys)
-                    };
-                let is_refused =
-                    has_duplicates || (found.unknown && parts.strict && !has_flatten(parts.args));
-                let accepted = !is_refused
-                    && read(&RawArguments { values, object: text, strict: parts.strict })
-                    && self.validates(text);
-                if accepted { Ok(()) } else { self.repair_and_read(text, has_duplicates, read) }
-            }
+    /// The report of everything that is invalid; there are no `arguments` if a key is not valid text.
+    fn report(&self, parts: &CallParts<'_>, arguments: Option<RawArguments<'_>>) -> Failure {
+        let Self { tool, duplicates, violations, .. } = self;
+        let decode_errors = arguments.map_or_else(Vec::new, |arguments| {
+            report::decode_errors(tool, parts.args, &arguments, violations)
+        });
+        let mut errors: Vec<String> =
+            duplicates.iter().chain(violations).map(ToString::to_string).chain(decode_errors).collect();
+        if let Some(error) = self.unreadable.as_ref().filter(|_| errors.is_empty()) {
+            errors.push(report::unreadable_message(error));
+        }
+        Failure::Arguments(report::tool_report(tool, parts.args, &errors, &self.unknown))
+    }
+}
+
+impl<'a> CallParts<'a> {
+    /// Finds the values of the arguments, and checks what decoding does not. Returns also the text of them all.
+    fn read(&self, values: &mut [Option<RawArgument<'a>>]) -> (&'a str, Result<(), CheckError>) {
+        match self.input {
+            Input::Json(text) => (text, self.read_json(text, values)),
             Input::Text(arguments) => {
-                for (arg, value) in parts.args.iter().zip(values.iter_mut()) {
+                for (arg, value) in self.args.iter().zip(values.iter_mut()) {
                     *value = arguments
                         .iter()
                         .find(|(name, _)| name == arg.name())
                         .map(|(_, value)| RawArgument::from_text_argument(value));
                 }
-                let slots = RawArguments { values, object: "{}", strict: parts.strict };
-                if read(&slots) {
-                    Ok(())
-                } else {
-                    Err(Failure::Arguments(report::text_report(parts.args, &slots)))
-                }
+                ("{}", Ok(()))
             }
         }
+    }
+
+    fn read_json(&self, text: &'a str, values: &mut [Option<RawArgument<'a>>]) -> Result<(), CheckError> {
+        let Ok(found) = self.fill(text, values) else {
+            // a key that is not valid text
+            return Err(CheckError { has_duplicates: has_duplicate_keys(text) });
+        };
+        // decoding looks at neither the keys of ignored members nor those of maps
+        let has_duplicates = found.duplicate
+            || if found.unknown {
+                has_duplicate_keys(text)
+            } else {
+                values.iter().flatten().any(RawArgument::has_duplicate_keys)
+            };
+        let is_refused = has_duplicates || (found.unknown && self.strict && !has_flatten(self.args));
+        if is_refused || !self.validates(text) { Err(CheckError { has_duplicates }) } else { Ok(()) }
     }
 
     fn fill<'t>(
@@ -141,12 +208,12 @@ impl<'a> Call<'a> {
         text: &'t str,
         values: &mut [Option<RawArgument<'t>>],
     ) -> Result<FoundKeys, serde_json::Error> {
-        let args = if has_flatten(self.parts.args) { &[] } else { self.parts.args };
+        let args = if has_flatten(self.args) { &[] } else { self.args };
         fill_slots(text, |key| args.iter().position(|arg| arg.name() == key), values)
     }
 
     fn validates(&self, text: &str) -> bool {
-        self.parts.validator.is_none_or(|validator| {
+        self.validator.is_none_or(|validator| {
             if text.len() > MAX_REPAIRED {
                 validator.first_errors(text).is_empty()
             } else {
@@ -155,72 +222,50 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// Repairs harmless mistakes and reads again, or reports everything that is invalid.
-    #[cold]
-    fn repair_and_read(
-        &self,
-        text: &str,
-        has_duplicates: bool,
-        read: &mut dyn FnMut(&RawArguments<'_>) -> bool,
-    ) -> Result<(), Failure> {
-        let parts = &self.parts;
-        let Some(tool) = parts.tool else {
-            return Err(invalid_arguments());
+    /// Repairs harmless mistakes in the arguments of a tool.
+    ///
+    /// # Errors
+    /// The report of what is invalid, if it cannot be repaired: arguments are strings, or too long.
+    fn repair(&self, refused: RawArguments<'_>, has_duplicates: bool) -> Result<Repair<'a>, Failure> {
+        let Input::Json(text) = self.input else {
+            return Err(Failure::Arguments(report::text_report(self.args, &refused)));
+        };
+        let Some(tool) = self.tool else {
+            return Err(Failure::Arguments("invalid arguments".into()));
         };
         let duplicates = if has_duplicates { duplicate_keys(text) } else { Vec::new() };
         if text.len() > MAX_REPAIRED {
             return Err(self.report_unrepaired(tool, text, &duplicates));
         }
-        let (repaired, violations, unreadable) = match report::repair(tool, text, parts.strict) {
+        let (repaired, violations, unreadable) = match report::repair(tool, text, self.strict) {
             Ok((repaired, violations)) => (repaired, violations, None),
             Err(error) => (text.to_owned(), Vec::new(), Some(error)),
         };
-        let mut values = vec![None; parts.args.len()];
-        let filled = self.fill(&repaired, &mut values).is_ok();
-        let slots = RawArguments { values: &values, object: &repaired, strict: parts.strict };
         let unknown = self.unknown_keys(text);
-        let has_refused_names = parts.strict && !unknown.is_empty();
-        if filled
-            && unreadable.is_none()
-            && duplicates.is_empty()
-            && violations.is_empty()
-            && !has_refused_names
-            && read(&slots)
-        {
-            return Ok(());
-        }
-        let decode_errors =
-            if filled { report::decode_errors(tool, parts.args, &slots, &violations) } else { Vec::new() };
-        let mut errors: Vec<String> =
-            duplicates.iter().chain(&violations).map(ToString::to_string).chain(decode_errors).collect();
-        if let Some(error) = unreadable.filter(|_| errors.is_empty()) {
-            errors.push(report::unreadable_message(&error));
-        }
-        Err(Failure::Arguments(report::tool_report(tool, parts.args, &errors, &unknown)))
+        Ok(Repair { tool, text: repaired, duplicates, violations, unreadable, unknown })
     }
 
     /// The report on arguments that were refused and are too long to be repaired.
     fn report_unrepaired(&self, tool: &ToolInput, text: &str, duplicates: &[ValidationError]) -> Failure {
-        let parts = &self.parts;
-        let mut values = vec![None; parts.args.len()];
+        let mut values = vec![None; self.args.len()];
         let mut errors: Vec<String> = duplicates.iter().map(ToString::to_string).collect();
         match self.fill(text, &mut values) {
             Err(error) => errors.push(report::unreadable_message(&error)),
             Ok(_) => {
-                let slots = RawArguments { values: &values, object: text, strict: parts.strict };
-                errors.extend(report::decode_errors(tool, parts.args, &slots, &[]));
+                let slots = RawArguments { values: &values, object: text, strict: self.strict };
+                errors.extend(report::decode_errors(tool, self.args, &slots, &[]));
             }
         }
         if errors.is_empty() {
-            let violations = parts.validator.map(|validator| validator.first_errors(text));
+            let violations = self.validator.map(|validator| validator.first_errors(text));
             errors.extend(violations.iter().flatten().map(ToString::to_string));
         }
-        Failure::Arguments(report::tool_report(tool, parts.args, &errors, &self.unknown_keys(text)))
+        Failure::Arguments(report::tool_report(tool, self.args, &errors, &self.unknown_keys(text)))
     }
 
     /// The keys that name no parameter.
     fn unknown_keys(&self, text: &str) -> Vec<String> {
-        let args = self.parts.args;
+        let args = self.args;
         if has_flatten(args) {
             return Vec::new();
         }
@@ -232,11 +277,6 @@ impl<'a> Call<'a> {
 /// How many bytes of arguments are repaired: a value of all of them is built, which costs dozens of times what reading them
 /// does. What a model writes is much shorter.
 const MAX_REPAIRED: usize = 1 << 20;
-
-/// The failure of a call for which no report can be written.
-fn invalid_arguments() -> Failure {
-    Failure::Arguments("invalid arguments".into())
-}
 
 /// The arguments that a client sent.
 #[derive(Debug, Clone, Copy)]
@@ -337,8 +377,8 @@ pub(super) fn decode_text<T: DeserializeOwned>(raw: RawArgument<'_>, _: bool) ->
 }
 
 /// The raw values of a call's arguments, one slot for each parameter.
-#[derive(Debug)]
-pub struct RawArguments<'a> {
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RawArguments<'a> {
     pub(super) values: &'a [Option<RawArgument<'a>>],
     /// The whole `arguments` object, for `flatten`.
     pub(super) object: &'a str,
@@ -524,15 +564,40 @@ pub(crate) fn decode_member<T: DeserializeOwned>(name: &str, value: &Value) -> R
     })
 }
 
-/// What a handler returns: a failure, a result, or a future of one.
-pub type HandlerResult<R> = Result<MaybeFuture<R>, Failure>;
+/// What a handler returns: a result, a future of one, or why there is none.
+pub type HandlerResult<R> = Result<MaybeFuture<R>, HandlerError>;
+
+/// Why a handler returns neither a result nor a future.
+#[derive(Debug)]
+pub enum HandlerError {
+    /// An argument was refused, and the function was not called.
+    InvalidArgument,
+    /// The function failed, or could not be called.
+    Failure(Failure),
+}
+
+impl From<InvalidArgument> for HandlerError {
+    fn from(_: InvalidArgument) -> Self {
+        Self::InvalidArgument
+    }
+}
+
+impl From<Failure> for HandlerError {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}
 
 /// A result that is ready, or a future of one.
 #[allow(missing_debug_implementations)] // holds a future
 pub enum MaybeFuture<R> {
-    /// The function has returned.
+    /// A plain function has returned.
     Ready(R),
-    /// The function is async, or runs on another thread.
+    /// An async function has returned when it was first polled.
+    Polled(Result<R, Failure>),
+    /// An async function was polled, and waits.
+    Waiting(BoxFuture<Result<R, Failure>>),
+    /// The function has not been polled yet: it is async, or runs on another thread.
     Pending(BoxFuture<Result<R, Failure>>),
 }
 
@@ -541,17 +606,33 @@ pub enum MaybeFuture<R> {
 /// # Errors
 /// The failure in `result`.
 pub fn ready<R>(result: Result<R, Failure>) -> HandlerResult<R> {
-    result.map(MaybeFuture::Ready)
+    Ok(MaybeFuture::Ready(result?))
 }
 
-/// The outcome of an async function.
+/// The outcome of an async function that borrows what is injected: `future` holds both.
 ///
 /// # Errors
 /// Never fails; the type is that of handlers.
-pub fn pending<R>(future: impl Future<Output = Result<R, Failure>> + Send + 'static) -> HandlerResult<R> {
-    // pinned without its type, so that less is generated for each function
-    let future: Box<dyn Future<Output = Result<R, Failure>> + Send> = Box::new(future);
+pub fn pending<R>(future: Box<dyn Future<Output = Result<R, Failure>> + Send>) -> HandlerResult<R> {
     Ok(MaybeFuture::Pending(Box::into_pin(future)))
+}
+
+/// The outcome of any other async function, whose own `future` is polled here for the first time. Most are ready then; a
+/// future that converts what it returns is made only for the others, so that none is generated for each function.
+///
+/// # Errors
+/// Never fails; the type is that of handlers.
+pub(crate) fn poll_now<T: 'static, R: 'static>(
+    future: Box<dyn Future<Output = T> + Send>,
+    convert: fn(T) -> Result<R, ToolError>,
+) -> HandlerResult<R> {
+    let mut future = Box::into_pin(future);
+    Ok(match future.as_mut().poll(&mut TaskContext::from_waker(Waker::noop())) {
+        Poll::Ready(value) => MaybeFuture::Polled(convert(value).map_err(Failure::Body)),
+        Poll::Pending => {
+            MaybeFuture::Waiting(Box::pin(async move { convert(future.await).map_err(Failure::Body) }))
+        }
+    })
 }
 
 /// Runs a plain function on the blocking pool.
@@ -561,7 +642,7 @@ pub fn pending<R>(future: impl Future<Output = Result<R, Failure>> + Send + 'sta
 pub fn blocking<R: Send + 'static>(
     body: impl FnOnce() -> Result<R, Failure> + Send + 'static,
 ) -> HandlerResult<R> {
-    pending(run_blocking(body))
+    pending(Box::new(run_blocking(body)))
 }
 
 /// Runs a plain function on the blocking pool, as a task if the call may become one.
@@ -572,8 +653,8 @@ pub fn blocking_task<R: Send + 'static>(
     context: Context,
     body: impl FnOnce() -> Result<R, Failure> + Send + 'static,
 ) -> HandlerResult<R> {
-    pending(async move {
+    pending(Box::new(async move {
         context.start_task().await;
         run_blocking(body).await
-    })
+    }))
 }

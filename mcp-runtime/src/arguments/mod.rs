@@ -19,9 +19,10 @@ pub use arg::{
     text_of,
 };
 pub(crate) use arg::{has_flatten, is_always_object};
-pub(crate) use call::parse_text_argument;
-pub use call::{Call, HandlerResult, InvalidArgument, RawArguments, blocking, blocking_task, pending, ready};
-pub(crate) use call::{CallParts, Input, MaybeFuture, TextArgument, decode_member};
+pub use call::{Call, HandlerResult, blocking, blocking_task, pending, ready};
+pub(crate) use call::{
+    CallParts, Input, MaybeFuture, TextArgument, call_handler, decode_member, parse_text_argument, poll_now,
+};
 pub use claims::Claims;
 pub(crate) use completion::{ArgumentCompletion, CompletionSource, DynComplete, choices_with_prefix};
 pub use completion::{Completion, complete, complete_blocking};

@@ -208,7 +208,7 @@ pub(super) fn start_with_strings<R, I: Interruption>(
         this: function.this.as_ref(),
         context,
     };
-    invoke::start(name, function, parts, limit, options)
+    invoke::start(name, function, &parts, limit, options)
 }
 
 /// The error of a call whose result cannot report failures.

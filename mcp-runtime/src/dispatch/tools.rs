@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     admission::CallLimits,
-    arguments::{CallParts, Cursor, HandlerResult, Input, MaybeFuture, normalize_integers, repair_untyped},
+    arguments::{CallParts, Cursor, Input, MaybeFuture, normalize_integers, repair_untyped},
     client_request::{CallBinding, StateSealer},
     connection::AccessError,
     content::ResourceLink,
@@ -210,7 +210,7 @@ impl ItemCall for CallTool<'_> {
                     this: function.this.as_ref(),
                     context,
                 };
-                invoke::start(self.entry.name(), function, parts, timeout, options)
+                invoke::start(self.entry.name(), function, &parts, timeout, options)
             }
             ToolHandler::Runtime(handler) => {
                 let context = context();
@@ -308,7 +308,7 @@ impl CallTool<'_> {
         &self,
         handler: &DynHandler<ToolCall, ToolResult>,
         context: &Context,
-    ) -> HandlerResult<ToolResult> {
+    ) -> Result<MaybeFuture<ToolResult>, Failure> {
         let (entry, text) = (&self.entry, &*self.arguments);
         let mut arguments: Value = serde_json::from_str(text)
             .map_err(|e| Failure::Arguments(format!("invalid arguments for tool `{}`: {e}", entry.name())))?;

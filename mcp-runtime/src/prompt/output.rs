@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use crate::{
+    arguments::{HandlerResult, poll_now},
     content::{Audio, Content, ContentWriter, Embedded, Image, Message, ResourceLink, Text, impl_meta},
     error::{Failure, IntoFailure, ToolError},
     jsonrpc::{Object, write_array},
@@ -169,6 +170,14 @@ impl<R: 'static> PromptOutput<R> {
     /// The function failed.
     pub fn reply(&self, value: R) -> Result<PromptResult, Failure> {
         (self.convert)(value).map_err(Failure::Body)
+    }
+
+    /// The outcome of an async function.
+    ///
+    /// # Errors
+    /// Never fails; the type is that of handlers.
+    pub fn pending(&self, future: Box<dyn Future<Output = R> + Send>) -> HandlerResult<PromptResult> {
+        poll_now(future, self.convert)
     }
 }
 

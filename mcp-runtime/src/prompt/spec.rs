@@ -18,8 +18,8 @@ pub struct PromptDescriptor {
     pub handler: Handler<PromptResult>,
 }
 
-fn missing_handler(_: &mut Call<'_>) -> HandlerResult<PromptResult> {
-    Err(Failure::Body(ToolError::private("the prompt has no handler")))
+fn missing_handler(_: &Call<'_>) -> HandlerResult<PromptResult> {
+    Err(Failure::Body(ToolError::private("the prompt has no handler")).into())
 }
 
 impl PromptDescriptor {

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::{
+    arguments::{HandlerResult, poll_now},
     content::{Bytes, ContentWriter, Json, ResourceContents, ResourceDefaults, impl_meta},
     error::{Failure, IntoFailure, ToolError},
     jsonrpc::{Object, write_array},
@@ -197,6 +198,14 @@ impl<R: 'static> ResourceOutput<R> {
     /// The function failed, or the resource does not exist.
     pub fn reply(&self, value: R) -> Result<ResourceResult, Failure> {
         (self.convert)(value).map_err(Failure::Body)
+    }
+
+    /// The outcome of an async function.
+    ///
+    /// # Errors
+    /// Never fails; the type is that of handlers.
+    pub fn pending(&self, future: Box<dyn Future<Output = R> + Send>) -> HandlerResult<ResourceResult> {
+        poll_now(future, self.convert)
     }
 }
 

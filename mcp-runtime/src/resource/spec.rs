@@ -40,8 +40,8 @@ pub struct ResourceDescriptor {
     pub handler: Handler<ResourceResult>,
 }
 
-fn missing_handler(_: &mut Call<'_>) -> HandlerResult<ResourceResult> {
-    Err(Failure::Body(ToolError::private("the resource has no handler")))
+fn missing_handler(_: &Call<'_>) -> HandlerResult<ResourceResult> {
+    Err(Failure::Body(ToolError::private("the resource has no handler")).into())
 }
 
 /// What the entry of a resource says, whether an attribute or a builder describes it.

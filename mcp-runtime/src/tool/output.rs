@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::{
+    arguments::{HandlerResult, poll_now},
     content::{
         Audio, Content, ContentWriter, Embedded, Image, IntoContent, Json, ResourceLink, Text, impl_meta,
     },
@@ -346,6 +347,14 @@ impl<R: 'static> ToolOutput<R> {
     /// The function failed, or its value has no JSON form.
     pub fn reply(&self, value: R) -> Result<ToolResult, Failure> {
         (self.convert)(value).map_err(Failure::Body)
+    }
+
+    /// The outcome of an async function.
+    ///
+    /// # Errors
+    /// Never fails; the type is that of handlers.
+    pub fn pending(&self, future: Box<dyn Future<Output = R> + Send>) -> HandlerResult<ToolResult> {
+        poll_now(future, self.convert)
     }
 }
 

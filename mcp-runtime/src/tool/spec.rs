@@ -76,8 +76,8 @@ pub struct ToolDescriptor {
     pub handler: Handler<ToolResult>,
 }
 
-fn missing_handler(_: &mut Call<'_>) -> HandlerResult<ToolResult> {
-    Err(Failure::Body(ToolError::private("the tool has no handler")))
+fn missing_handler(_: &Call<'_>) -> HandlerResult<ToolResult> {
+    Err(Failure::Body(ToolError::private("the tool has no handler")).into())
 }
 
 impl ToolDescriptor {

@@ -1,6 +1,16 @@
 //! Every option of a server as plain data, each with its default. [`ServerBuilder`](crate::ServerBuilder) has one method
 //! for each group, which passes the group to a closure:
 //!
+//! | method | group |
+//! |---|---|
+//! | `.info(..)` | [`ServerInfo`]: what the server says about itself, and instructions for models |
+//! | `.limits(..)` | [`Limits`]: rates, times, sizes and numbers, for all transports |
+//! | `.lists(..)` | [`ListOptions`]: pages, caching, and who sees what |
+//! | `.stdio(..)`, `.http(..)` | [`StdioOptions`], `HttpOptions`: those of one transport |
+//! | `.tasks(..)` | [`TaskOptions`]: calls that become tasks |
+//! | `.stores(..)` | [`Stores`]: keys, and stores that replicas share |
+//! | `.telemetry(..)` | [`TelemetryOptions`]: spans, metrics, and log messages to clients |
+//!
 //! ```
 //! use std::time::Duration;
 //!
@@ -28,13 +38,15 @@ pub(crate) use http::{HealthOptions, ReadinessCheck};
 pub use http::{HttpOptions, IntoPrincipal};
 pub use info::ServerInfo;
 
-pub use crate::connection::{ItemKind, ItemView};
 use crate::{
     admission::{Quota, Rate},
     connection::{AccessRules, Principal, VisibleFn},
     crypto::{GENERATE, Key, KeyRing},
     events::SubscriptionLimits,
     store::{ResultStore, SingleUse, TaskStore},
+};
+pub use crate::{
+    connection::{ItemKind, ItemView},
     task::TaskOptions,
 };
 
@@ -544,7 +556,6 @@ impl Stores {
     }
 }
 
-/// Options of calls that become tasks.
 impl TaskOptions {
     /// Sets how long a task is kept: 10 minutes by default, a year at most.
     ///

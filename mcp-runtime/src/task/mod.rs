@@ -23,7 +23,7 @@ use crate::{
     sync::Mutex,
 };
 
-/// The options of a server's tasks.
+/// Options of calls that become tasks.
 #[derive(Clone)]
 #[must_use]
 pub struct TaskOptions {

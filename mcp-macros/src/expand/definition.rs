@@ -44,7 +44,7 @@ pub(crate) fn marker(function: &Function, marker: &Marker) -> TokenStream {
             #[allow(unreachable_pub, dead_code)]
             #vis struct #name {}
         },
-        marker if marker.is_function_name(function) => {
+        Marker::Function => {
             let module = marker_module(ident);
             let reexport = match vis {
                 Visibility::Inherited => quote!(#[allow(unused_imports)]),
@@ -63,7 +63,7 @@ pub(crate) fn marker(function: &Function, marker: &Marker) -> TokenStream {
                 #vis use #module::*;
             }
         }
-        _ => TokenStream::new(),
+        Marker::Omitted => TokenStream::new(),
     }
 }
 
@@ -72,11 +72,11 @@ fn import_marker(function: &Function, marker: &Marker) -> Option<TokenStream> {
     let ident = &function.sig.ident;
     match marker {
         Marker::Named(name) => Some(quote_spanned!(Span::mixed_site()=> use #name as __Marker;)),
-        marker if marker.is_function_name(function) => {
+        Marker::Function => {
             let module = marker_module(ident);
             Some(quote_spanned!(Span::mixed_site()=> use #module::#ident as __Marker;))
         }
-        _ => None,
+        Marker::Omitted => None,
     }
 }
 

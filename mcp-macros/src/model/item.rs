@@ -165,6 +165,9 @@ impl<O: ItemOptions> Item<O> {
         common.check_blocking(function, &params, errors);
         own.check(&common, function, &params, errors);
         let name = check_name(kind, common.name.as_ref(), function, errors);
+        if self_ty.is_none() {
+            common.marker = std::mem::take(&mut common.marker).resolve(function);
+        }
         let output = match (&function.sig.output, self_ty) {
             (ReturnType::Default, _) => None,
             (ReturnType::Type(_, output), None) => Some((**output).clone()),

@@ -17,8 +17,8 @@ const PRIMITIVES: [&str; 17] = [
 /// What the type is called.
 #[derive(Default)]
 pub(crate) enum Marker {
-    /// The name of the function, unless a primitive type has it, or the function's own tokens use it as the first
-    /// segment of a path.
+    /// The name of the function. Not of one whose name a primitive type has, or whose own tokens use it as the first
+    /// segment of a path: those are resolved to `Omitted`.
     #[default]
     Function,
     Named(Ident),
@@ -38,14 +38,17 @@ impl Marker {
         Self::default()
     }
 
-    /// Whether the item has a type of its function's name, which gives way to everything else of that name.
-    pub(crate) fn is_function_name(&self, function: &Function) -> bool {
+    /// Omits the type of its function's name if the function needs that name for something else.
+    pub(crate) fn resolve(self, function: &Function) -> Self {
         let ident = &function.sig.ident;
         let is_path = || {
             starts_path(ident, function.sig.to_token_stream()) || starts_path(ident, function.body.clone())
         };
-        // imported by a glob, it would still shadow a primitive type
-        matches!(self, Self::Function) && !PRIMITIVES.iter().any(|name| ident == name) && !is_path()
+        match self {
+            // imported by a glob, it would still shadow a primitive type
+            Self::Function if PRIMITIVES.iter().any(|name| ident == name) || is_path() => Self::Omitted,
+            marker => marker,
+        }
     }
 }
 
@@ -59,8 +62,9 @@ fn starts_path(ident: &Ident, tokens: TokenStream) -> bool {
     tokens.iter().enumerate().any(|(at, token)| match token {
         TokenTree::Group(group) => starts_path(ident, group.stream()),
         TokenTree::Ident(found) => {
-            let follows_colons = is_colon(at.checked_sub(1)) && is_colon(at.checked_sub(2));
-            found == ident && !follows_colons && is_colon(Some(at + 1)) && is_colon(Some(at + 2))
+            let follows_colons = || is_colon(at.checked_sub(1)) && is_colon(at.checked_sub(2));
+            // names last: comparing them costs most
+            is_colon(Some(at + 1)) && is_colon(Some(at + 2)) && !follows_colons() && found == ident
         }
         _ => false,
     })

@@ -339,12 +339,14 @@ fn is_helper(attr: &Attribute) -> bool {
 
 /// The option that is written as an attribute of its own, as in `#[description("..")]`.
 fn option_as_attribute(attr: &Attribute) -> Option<&'static str> {
-    known::PARAMETER.iter().copied().find(|name| attr.path().is_ident(name))
+    let name = attr.path().get_ident()?.to_string();
+    known::PARAMETER.iter().copied().find(|option| *option == name)
 }
 
 /// The name of an attribute that derives of types read.
 fn type_attribute(attr: &Attribute) -> Option<&'static str> {
-    ["serde", "schemars", "validate", "garde"].into_iter().find(|name| attr.path().is_ident(name))
+    let name = attr.path().get_ident()?.to_string();
+    ["serde", "schemars", "validate", "garde"].into_iter().find(|other| *other == name)
 }
 
 /// What to write instead of an attribute that derives of types read.

@@ -32,7 +32,7 @@ pub(crate) fn read(attrs: &[Attribute]) -> Vec<TokenStream> {
 
 /// Whether this is a doc comment; `#[doc(hidden)]` is not.
 pub(crate) fn is_comment(attr: &Attribute) -> bool {
-    read_line(attr).is_some()
+    doc_value(attr).is_some()
 }
 
 enum Line {
@@ -50,14 +50,18 @@ impl Line {
 }
 
 fn read_line(attr: &Attribute) -> Option<Line> {
-    let Meta::NameValue(doc) = &attr.meta else { return None };
-    if !doc.path.is_ident("doc") {
-        return None;
-    }
-    Some(match literal_string(&doc.value) {
+    let value = doc_value(attr)?;
+    Some(match literal_string(value) {
         Some(text) => Line::Text(strip_decoration(&text.value())),
-        None => Line::Computed(Box::new(ungroup(doc.value.clone()))),
+        None => Line::Computed(Box::new(ungroup(value.clone()))),
     })
+}
+
+fn doc_value(attr: &Attribute) -> Option<&Expr> {
+    match &attr.meta {
+        Meta::NameValue(doc) if doc.path.is_ident("doc") => Some(&doc.value),
+        _ => None,
+    }
 }
 
 /// Removes the leading space of each line, and the column of stars of a block comment.

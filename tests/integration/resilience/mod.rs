@@ -3,11 +3,10 @@
 
 mod bounds;
 mod callers;
-#[cfg(unix)]
-mod costs;
 mod expiry;
 mod framing;
 mod legacy;
+mod long_arguments;
 mod options;
 mod owners;
 mod permits;

@@ -1,0 +1,457 @@
+//! The requests that are measured: what attackers send, and the most expensive valid calls, at any size.
+
+/// What a client sends, and what it gets.
+pub(crate) struct Request {
+    pub(crate) name: &'static str,
+    /// One message a line.
+    pub(crate) lines: String,
+    pub(crate) outcome: Outcome,
+    /// How many times the cost of an echo it may cost, in instructions.
+    pub(crate) factor: f64,
+}
+
+/// How many times the cost of an echo a request may cost.
+const FACTOR: f64 = 20.0;
+
+/// The same where every value is tried against one alternative after the other, or every name against a regular
+/// expression.
+const FACTOR_OF_TRIALS: f64 = 45.0;
+
+/// What the last reply is, so that a request which is refused for another reason than it should be is noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Result,
+    /// A result with `isError`: the report on arguments.
+    ToolError,
+    Error,
+    /// A result if the arguments are short enough to be repaired, else the report.
+    Slip,
+}
+
+use Outcome::{Error, Result, Slip, ToolError};
+
+const META: &str = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}"#;
+
+impl Request {
+    fn new(name: &'static str, method: &str, params: &str, outcome: Outcome) -> Self {
+        Self::with_meta(name, method, params, META, outcome)
+    }
+
+    fn with_meta(name: &'static str, method: &str, params: &str, meta: &str, outcome: Outcome) -> Self {
+        let comma = if params.is_empty() { "" } else { "," };
+        let line = format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{method}\",\"params\":{{{params}{comma}\"_meta\":{{{meta}}}}}}}\n"
+        );
+        Self { name, lines: line, outcome, factor: FACTOR }
+    }
+
+    /// A call of a tool.
+    fn call(name: &'static str, tool: &str, arguments: &str, outcome: Outcome) -> Self {
+        let params = format!(r#""name":"{tool}","arguments":{{{arguments}}}"#);
+        Self::new(name, "tools/call", &params, outcome)
+    }
+
+    fn with_trials(self) -> Self {
+        Self { factor: FACTOR_OF_TRIALS, ..self }
+    }
+
+    /// A message of a connection that was initialized with the only revision that has batches.
+    fn legacy(name: &'static str, message: &str, outcome: Outcome) -> Self {
+        let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}"#;
+        let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        let lines = format!("{initialize}\n{initialized}\n{message}\n");
+        Self { name, lines, outcome, factor: FACTOR }
+    }
+}
+
+/// As many items as fit, with commas.
+pub(crate) fn list(item: impl Fn(usize) -> String, bytes: usize) -> String {
+    let mut text = item(0);
+    let mut n = 1;
+    while text.len() < bytes {
+        text.push(',');
+        text.push_str(&item(n));
+        n += 1;
+    }
+    text
+}
+
+/// As many copies of a text as fit.
+fn repeat(text: &str, bytes: usize) -> String {
+    text.repeat(bytes / text.len())
+}
+
+/// Requests of about this size, by name; the first one is the measure.
+pub(crate) fn requests(bytes: usize) -> Vec<Request> {
+    let mut requests = calls(bytes);
+    requests.extend(calls_of_other_types(bytes));
+    requests.extend(calls_of_a_schema(bytes));
+    requests.extend(other_methods(bytes));
+    requests.extend(envelopes(bytes));
+    requests
+}
+
+fn calls(bytes: usize) -> Vec<Request> {
+    let a = |n: usize| "a".repeat(n);
+    let take = |name, arguments: String, outcome| Request::call(name, "take", &arguments, outcome);
+    let deep = bytes / 2;
+    let state = (64 << 10).min(bytes / 2);
+    vec![
+        Request::call("echo", "echo", &format!(r#""text":"{}""#, a(bytes)), Result),
+        {
+            let any = list(|n| format!(r#"{{"b{n}":{{"z":1.50,"y":"\u0061"}},"a":[]}}"#), bytes - state);
+            let params =
+                format!(r#""name":"take","arguments":{{"any":[{any}]}},"requestState":"{}""#, a(state));
+            Request::new("a bogus request state", "tools/call", &params, Error)
+        },
+        take(
+            "maps with integer keys and a slip",
+            format!(r#""limit":"1","maps":[{}]"#, list(|n| format!(r#"{{"{n}":1}}"#), bytes)),
+            Slip,
+        ),
+        take(
+            "a map with many keys and a slip",
+            format!(r#""limit":"1","map":{{{}}}"#, list(|n| format!(r#""k{n}":1"#), bytes)),
+            Slip,
+        ),
+        take(
+            "numbers out of range",
+            format!(r#""rows":[{}]"#, list(|_| r#"{"limit":0}"#.into(), bytes)),
+            ToolError,
+        ),
+        take("numbers as strings", format!(r#""numbers":[{}]"#, list(|_| "\"1\"".into(), bytes)), Slip),
+        take(
+            "numbers of the wrong type",
+            format!(r#""numbers":[{}]"#, list(|_| "[]".into(), bytes)),
+            ToolError,
+        ),
+        take("deep arrays", format!(r#""any":{}{}"#, "[".repeat(deep), "]".repeat(deep)), ToolError),
+        take(
+            "deep objects that are ignored",
+            format!(r#""other":{}1{}"#, "{\"a\":".repeat(bytes / 6), "}".repeat(bytes / 6)),
+            Result,
+        ),
+        Request::call("unknown keys", "exact", &list(|n| format!(r#""frist_name{n}":1"#), bytes), ToolError),
+        take("duplicate keys", list(|_| r#""limit":1"#.into(), bytes), ToolError),
+        take(
+            "duplicate keys in what is ignored",
+            format!(r#""other":[{}]"#, list(|_| r#"{"a":1,"b":1,"\u0061":2}"#.into(), bytes)),
+            ToolError,
+        ),
+        take(
+            "escaped keys",
+            format!(r#""any":{{{}}}"#, list(|n| format!(r#""\u0061{n}":1"#), bytes)),
+            Result,
+        ),
+        take("objects of one member", format!(r#""any":[{}]"#, list(|_| r#"{"":0}"#.into(), bytes)), Result),
+        take(
+            "tagged enums",
+            format!(r#""shapes":[{}]"#, list(|_| r#"{"kind":"square","side":1}"#.into(), bytes)),
+            Result,
+        ),
+        take(
+            "tagged enums with a slip",
+            format!(r#""shapes":[{}]"#, list(|_| r#"{"kind":"square","side":"1"}"#.into(), bytes)),
+            Slip,
+        ),
+        take(
+            "tagged enums of no variant",
+            format!(r#""shapes":[{}]"#, list(|_| r#"{"kind":"sqare"}"#.into(), bytes)),
+            ToolError,
+        ),
+        take(
+            "a set of objects",
+            format!(r#""set":[{}]"#, list(|n| format!(r#"{{"kind":"square","side":{n}}}"#), bytes)),
+            Result,
+        ),
+        take(
+            "a set of equal objects",
+            format!(r#""set":[{}]"#, list(|_| r#"{"kind":"square","side":1}"#.into(), bytes)),
+            ToolError,
+        )
+        .with_trials(),
+        take("a long text with a pattern", format!(r#""text":"{}""#, a(bytes)), ToolError),
+        take(
+            "a long text in a list with a pattern",
+            format!(r#""rows":[{{"limit":1,"text":"{}"}}]"#, a(bytes)),
+            ToolError,
+        ),
+        take("a long text that is not a choice", format!(r#""choice":"{}""#, a(bytes)), ToolError),
+        take(
+            "a bad value at the end of a list",
+            format!(r#""ids":[{},"x"]"#, list(|_| "\"67e55044-10b1-426f-9247-bb680e5fe0c8\"".into(), bytes)),
+            ToolError,
+        ),
+        take("JSON in a string", format!(r#""numbers":"[{}]""#, list(|_| "1".into(), bytes)), Slip),
+    ]
+}
+
+fn calls_of_other_types(bytes: usize) -> Vec<Request> {
+    let hold = |name, arguments: String, outcome| Request::call(name, "hold", &arguments, outcome);
+    let chain = format!("{}{}", r#"{"children":["#.repeat(50), "]}".repeat(50));
+    vec![
+        hold(
+            "a tree of a type that refers to itself",
+            format!(r#""tree":{{"children":[{}]}}"#, list(|_| r#"{"children":[{}]}"#.into(), bytes)),
+            Result,
+        ),
+        hold("deep trees", format!(r#""tree":{{"children":[{}]}}"#, list(|_| chain.clone(), bytes)), Result),
+        hold(
+            "untagged enums",
+            format!(r#""amounts":[{}]"#, list(|_| r#"{"name":"a"}"#.into(), bytes)),
+            Result,
+        )
+        .with_trials(),
+        hold(
+            "untagged enums of no variant",
+            format!(r#""amounts":[{}]"#, list(|_| r#"{"nam":"a"}"#.into(), bytes)),
+            ToolError,
+        )
+        .with_trials(),
+        hold("a list of names", format!(r#""countries":[{}]"#, list(|_| r#""spain""#.into(), bytes)), Result),
+        hold(
+            "names in structs with rules",
+            format!(r#""trips":[{}]"#, list(|_| r#"{"to":"spain"}"#.into(), bytes)),
+            Result,
+        ),
+        hold("a set of strings", format!(r#""names":[{}]"#, list(|n| format!(r#""{n}""#), bytes)), Result),
+        hold("a set of numbers", format!(r#""keys":[{}]"#, list(|n| n.to_string(), bytes)), Result),
+        hold(
+            "integers of 128 bits",
+            format!(r#""wide":[{}]"#, list(|_| i128::MIN.to_string(), bytes)),
+            Result,
+        ),
+        hold("lists by name", format!(r#""lists":{{{}}}"#, list(|n| format!(r#""{n}":[]"#), bytes)), Result),
+        hold(
+            "numbers of 1,000 digits",
+            format!(r#""floats":[{}]"#, list(|n| format!("{}.{}e-400", n + 1, "7".repeat(1000)), bytes)),
+            Result,
+        ),
+        hold("a number of all digits", format!(r#""floats":[0.{}]"#, "3".repeat(bytes)), Result),
+        hold("fractions", format!(r#""floats":[{}]"#, list(|_| "1.5e9".into(), bytes)), Result),
+        Request::call("escaped text", "echo", &format!(r#""text":"{}""#, repeat(r"\u00e9", bytes)), Result),
+        Request::call("escaped quotes", "echo", &format!(r#""text":"{}""#, repeat(r#"\""#, bytes)), Result),
+        Request::call(
+            "control characters",
+            "echo",
+            &format!(r#""text":"{}""#, repeat(r"\u0001", bytes)),
+            Result,
+        ),
+        Request::call(
+            "a structured result",
+            "mirror",
+            &format!(r#""rows":[{}]"#, list(|_| r#"{"limit":1}"#.into(), bytes)),
+            Result,
+        ),
+    ]
+}
+
+/// Calls of a tool that gets its arguments as a value.
+fn calls_of_a_schema(bytes: usize) -> Vec<Request> {
+    let dynamic = |name, arguments: String, outcome| Request::call(name, "dynamic", &arguments, outcome);
+    vec![
+        dynamic(
+            "unique objects",
+            format!(r#""unique":[{}]"#, list(|n| format!(r#"{{"a":{n}}}"#), bytes)),
+            Result,
+        ),
+        dynamic("unique numbers", format!(r#""unique":[{}]"#, list(|n| n.to_string(), bytes)), Result),
+        dynamic("equal numbers", format!(r#""unique":[{}]"#, list(|_| "1".into(), bytes)), ToolError)
+            .with_trials(),
+        dynamic("absent members", format!(r#""points":[{}]"#, list(|_| "{}".into(), bytes)), ToolError),
+        dynamic(
+            "alternatives of objects",
+            format!(r#""branches":[{}]"#, list(|_| r#"{"a":2}"#.into(), bytes)),
+            Result,
+        )
+        .with_trials(),
+        dynamic(
+            "alternatives of fractions",
+            format!(r#""branches":[{}]"#, list(|_| r#"{"a":2.0}"#.into(), bytes)),
+            Result,
+        )
+        .with_trials(),
+        dynamic(
+            "alternatives of lists",
+            format!(r#""branches":[{}]"#, list(|_| "[0,1]".into(), bytes)),
+            Result,
+        )
+        .with_trials(),
+        dynamic(
+            "no alternative",
+            format!(r#""branches":[{}]"#, list(|_| r#"{"a":3}"#.into(), bytes)),
+            ToolError,
+        )
+        .with_trials(),
+        dynamic(
+            "keys with a pattern",
+            format!(r#""named":{{{}}}"#, list(|n| format!(r#""k{n}":1"#), bytes)),
+            Result,
+        )
+        .with_trials(),
+        dynamic(
+            "keys that break a pattern",
+            format!(r#""named":{{{}}}"#, list(|n| format!(r#""x{n}":1"#), bytes)),
+            ToolError,
+        )
+        .with_trials(),
+        dynamic(
+            "properties that no keyword evaluates",
+            format!(r#""tree":{{{}}}"#, list(|n| format!(r#""c{n}":{{"next":{{}}}}"#), bytes)),
+            Result,
+        )
+        .with_trials(),
+    ]
+}
+
+fn other_methods(bytes: usize) -> Vec<Request> {
+    let a = |n: usize| "a".repeat(n);
+    let read = |name, uri: String, outcome| {
+        Request::new(name, "resources/read", &format!(r#""uri":"{uri}""#), outcome)
+    };
+    let prompt = |name, prompt: &str, arguments: String, outcome| {
+        let params = format!(r#""name":"{prompt}","arguments":{{{arguments}}}"#);
+        Request::new(name, "prompts/get", &params, outcome)
+    };
+    let complete = |name, reference: &str, rest: String| {
+        Request::new(name, "completion/complete", &format!(r#""ref":{{{reference}}},{rest}"#), Result)
+    };
+    let uris = list(|n| format!("\"notes://{n}/x\""), (bytes / 4).min(16 << 10));
+    vec![
+        Request::new("a long cursor", "tools/list", &format!(r#""cursor":"{}""#, a(bytes)), Error),
+        Request::call("a long name", &a(bytes), "", Error),
+        read("a long URI", format!("notes://{}", repeat("a/", bytes)), Result),
+        read("a long URI of escapes", format!("notes://a/{}", repeat("%C3%A9", bytes)), Result),
+        read("a long list in a URI", format!("files://root{}", repeat("/a", bytes)), Error),
+        read("a long query", format!("notes://a/b?{}", repeat("page=1&", bytes)), Error),
+        read("a long scheme", a(bytes), Error),
+        prompt("many prompt arguments", "greet", list(|n| format!(r#""n{n}":"""#), bytes), Error),
+        prompt("a long prompt argument", "greet", format!(r#""name":"{}""#, a(bytes)), Result),
+        prompt(
+            "a prompt argument that is not a number",
+            "count",
+            format!(r#""number":"{}""#, a(bytes)),
+            Error,
+        ),
+        prompt(
+            "a list in a prompt argument",
+            "count",
+            format!(r#""rows":"[{}]""#, list(|_| "1".into(), bytes)),
+            Result,
+        ),
+        complete(
+            "a long completion",
+            r#""type":"ref/prompt","name":"greet""#,
+            format!(r#""argument":{{"name":"name","value":"{}"}}"#, a(bytes)),
+        ),
+        complete(
+            "a completion with many arguments",
+            r#""type":"ref/resource","uri":"notes://{id}/{+path}{?page}""#,
+            format!(
+                r#""argument":{{"name":"id","value":""}},"context":{{"arguments":{{{}}}}}"#,
+                list(|n| format!(r#""n{n}":"""#), bytes)
+            ),
+        ),
+        Request::with_meta(
+            "a subscription to many resources",
+            "subscriptions/listen",
+            &format!(r#""notifications":{{"resourceSubscriptions":[{uris}]}}"#),
+            &format!(r#"{META},"x":"{}""#, a(bytes - uris.len())),
+            Error,
+        ),
+        Request::new(
+            "a subscription to too many resources",
+            "subscriptions/listen",
+            &format!(
+                r#""notifications":{{"resourceSubscriptions":[{}]}}"#,
+                list(|n| format!("\"notes://{n}/x\""), bytes)
+            ),
+            Error,
+        ),
+    ]
+}
+
+/// What surrounds the params of every method.
+fn envelopes(bytes: usize) -> Vec<Request> {
+    let a = |n: usize| "a".repeat(n);
+    let echo = r#""name":"echo","arguments":{"text":"a"}"#;
+    let with_meta = |name, meta: &str, outcome| Request::with_meta(name, "tools/call", echo, meta, outcome);
+    let whole = |name, line: String, outcome| Request { name, lines: line + "\n", outcome, factor: FACTOR };
+    let version = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;
+    vec![
+        with_meta(
+            "much `_meta`",
+            &format!("{META},{}", list(|n| format!(r#""k{n}":1"#), bytes)),
+            Result,
+        ),
+        with_meta(
+            "deep `_meta`",
+            &format!("{META},{}", list(|n| format!(r#""k{n}":{{"a":[[{{}}]]}}"#), bytes)),
+            Result,
+        ),
+        with_meta(
+            "many client capabilities",
+            &format!(
+                r#"{version},"io.modelcontextprotocol/clientCapabilities":{{"experimental":{{{}}}}}"#,
+                list(|n| format!(r#""k{n}":{{}}"#), bytes)
+            ),
+            Result,
+        ),
+        with_meta(
+            "a long trace state",
+            &format!(r#"{META},"baggage":"{}","tracestate":"{}""#, repeat("a=1,", bytes / 2), a(bytes / 2)),
+            Result,
+        ),
+        Request::new(
+            "a long request state",
+            "tools/call",
+            &format!(r#"{echo},"requestState":"{}""#, a(bytes)),
+            Error,
+        ),
+        Request::new(
+            "many input responses",
+            "tools/call",
+            &format!(
+                r#"{echo},"inputResponses":{{{}}}"#,
+                list(|n| format!(r#""k{n}":{{"action":"accept"}}"#), bytes)
+            ),
+            Result,
+        ),
+        whole(
+            "a long id",
+            format!(r#"{{"jsonrpc":"2.0","id":"{}","method":"ping","params":{{"_meta":{{{META}}}}}}}"#, a(bytes)),
+            Error,
+        ),
+        whole(
+            "a long method",
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{}","params":{{"_meta":{{{META}}}}}}}"#, a(bytes)),
+            Error,
+        ),
+        whole("half a message", format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":[{}"#, list(|_| "1".into(), bytes)), Error),
+        whole("nothing but brackets", "[".repeat(bytes), Error),
+        Request::legacy(
+            "a long batch",
+            &format!(
+                "[{}]",
+                list(|n| format!(r#"{{"jsonrpc":"2.0","id":{},"method":"ping"}}"#, n + 1), bytes)
+            ),
+            Error,
+        ),
+        Request::legacy("a batch of nothing", &format!("[{}]", list(|_| "1".into(), bytes)), Result),
+        Request::legacy(
+            "a batch of long calls",
+            &format!(
+                "[{}]",
+                (0..50)
+                    .map(|n| format!(
+                        r#"{{"jsonrpc":"2.0","id":{},"method":"tools/call","params":{{"name":"take","arguments":{{"shapes":[{}]}}}}}}"#,
+                        n + 1,
+                        list(|_| r#"{"kind":"square","side":1}"#.into(), bytes / 50)
+                    ))
+                    .collect::<Vec<_>>()
+                    .join(",")
+            ),
+            Result,
+        ),
+    ]
+}

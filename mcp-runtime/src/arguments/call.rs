@@ -4,6 +4,7 @@
 
 use std::{
     any::Any,
+    borrow::Cow,
     cell::OnceCell,
     fmt,
     future::Future,
@@ -28,8 +29,8 @@ use crate::{
     context::Context,
     error::{Failure, ToolError},
     schema::{
-        Place, ValidationError, Validator, duplicate_keys, has_duplicate_keys, locate, truncate,
-        without_position,
+        Place, ValidationError, Validator, duplicate_keys, has_duplicate_keys, has_more_values, locate,
+        truncate, without_position,
     },
 };
 
@@ -137,7 +138,7 @@ struct CheckError {
 /// Refused arguments after harmless mistakes in them were repaired, and what remains wrong.
 struct Repair<'a> {
     tool: &'a ToolInput,
-    text: String,
+    text: Cow<'a, str>,
     duplicates: Vec<ValidationError>,
     violations: Vec<ValidationError>,
     /// Why they are not JSON.
@@ -212,20 +213,15 @@ impl<'a> CallParts<'a> {
         fill_slots(text, |key| args.iter().position(|arg| arg.name() == key), values)
     }
 
+    /// A refusal has to be confirmed, which the repair does.
     fn validates(&self, text: &str) -> bool {
-        self.validator.is_none_or(|validator| {
-            if text.len() > MAX_REPAIRED {
-                validator.first_errors(text).is_empty()
-            } else {
-                validator.validate_str(text).is_ok()
-            }
-        })
+        self.validator.is_none_or(|validator| validator.accepts(text))
     }
 
     /// Repairs harmless mistakes in the arguments of a tool.
     ///
     /// # Errors
-    /// The report of what is invalid, if it cannot be repaired: arguments are strings, or too long.
+    /// The report of what is invalid, if it cannot be repaired: arguments are strings.
     fn repair(&self, refused: RawArguments<'_>, has_duplicates: bool) -> Result<Repair<'a>, Failure> {
         let Input::Json(text) = self.input else {
             return Err(Failure::Arguments(report::text_report(self.args, &refused)));
@@ -234,33 +230,17 @@ impl<'a> CallParts<'a> {
             return Err(Failure::Arguments("invalid arguments".into()));
         };
         let duplicates = if has_duplicates { duplicate_keys(text) } else { Vec::new() };
-        if text.len() > MAX_REPAIRED {
-            return Err(self.report_unrepaired(tool, text, &duplicates));
-        }
-        let (repaired, violations, unreadable) = match report::repair(tool, text, self.strict) {
-            Ok((repaired, violations)) => (repaired, violations, None),
-            Err(error) => (text.to_owned(), Vec::new(), Some(error)),
+        let (repaired, violations, unreadable) = if has_more_values(text, MAX_REPAIRED) {
+            let first = self.validator.map(|validator| validator.first_errors(text));
+            (Cow::Borrowed(text), first.unwrap_or_default(), None)
+        } else {
+            match report::repair(tool, text, self.strict) {
+                Ok((repaired, violations)) => (Cow::Owned(repaired), violations, None),
+                Err(error) => (Cow::Borrowed(text), Vec::new(), Some(error)),
+            }
         };
         let unknown = self.unknown_keys(text);
         Ok(Repair { tool, text: repaired, duplicates, violations, unreadable, unknown })
-    }
-
-    /// The report on arguments that were refused and are too long to be repaired.
-    fn report_unrepaired(&self, tool: &ToolInput, text: &str, duplicates: &[ValidationError]) -> Failure {
-        let mut values = vec![None; self.args.len()];
-        let mut errors: Vec<String> = duplicates.iter().map(ToString::to_string).collect();
-        match self.fill(text, &mut values) {
-            Err(error) => errors.push(report::unreadable_message(&error)),
-            Ok(_) => {
-                let slots = RawArguments { values: &values, object: text, strict: self.strict };
-                errors.extend(report::decode_errors(tool, self.args, &slots, &[]));
-            }
-        }
-        if errors.is_empty() {
-            let violations = self.validator.map(|validator| validator.first_errors(text));
-            errors.extend(violations.iter().flatten().map(ToString::to_string));
-        }
-        Failure::Arguments(report::tool_report(tool, self.args, &errors, &self.unknown_keys(text)))
     }
 
     /// The keys that name no parameter.
@@ -274,9 +254,9 @@ impl<'a> CallParts<'a> {
     }
 }
 
-/// How many bytes of arguments are repaired: a value of all of them is built, which costs dozens of times what reading them
-/// does. What a model writes is much shorter.
-const MAX_REPAIRED: usize = 1 << 20;
+/// The most values of which arguments may consist to be repaired: all of them are built, and each takes hundreds of bytes
+/// where its text takes two. A text of any length is one value.
+pub(super) const MAX_REPAIRED: usize = 150_000;
 
 /// The arguments that a client sent.
 #[derive(Debug, Clone, Copy)]

@@ -5,12 +5,15 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use super::{arg::AnyArg, call::RawArguments};
+use super::{
+    arg::AnyArg,
+    call::{MAX_REPAIRED, RawArguments},
+};
 use crate::{
     error::Failure,
     schema::{
-        ValidationError, Validator, coerce, duplicate_keys, fill_defaults, has_defaults, member_path,
-        nearest, rewrite, signature, truncate, without_position,
+        ValidationError, Validator, coerce, duplicate_keys, fill_defaults, has_defaults, has_more_values,
+        member_path, nearest, rewrite, signature, truncate, without_position,
     },
 };
 
@@ -189,21 +192,38 @@ pub(super) fn text_report(args: &[&'static dyn AnyArg], slots: &RawArguments<'_>
 /// Replaces floats such as `1.0` by integers where the schema has integers: schemas accept them, typed decoding does
 /// not.
 pub(crate) fn normalize_integers(input: &ToolInput, arguments: &mut Value) {
-    coerce(&input.schema, &input.schema, arguments, true);
+    if has_float(arguments) {
+        coerce(&input.schema, &input.schema, arguments, true);
+    }
 }
 
-/// The arguments of a tool without typed parameters, repaired.
+fn has_float(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.is_f64(),
+        Value::Array(items) => items.iter().any(has_float),
+        Value::Object(members) => members.values().any(has_float),
+        Value::Null | Value::Bool(_) | Value::String(_) => false,
+    }
+}
+
+/// Repairs the arguments of a tool without typed parameters, which were read from `text`.
 ///
 /// # Errors
 /// The report of everything that is still invalid.
-pub(crate) fn repair_untyped(input: &ToolInput, text: &str, strict: bool) -> Result<Value, Failure> {
+pub(crate) fn repair_untyped(
+    input: &ToolInput,
+    text: &str,
+    arguments: &mut Value,
+    strict: bool,
+) -> Result<(), Failure> {
     let duplicates = duplicate_keys(text);
-    let errors = match repair(input, text, strict) {
-        Err(error) => vec![unreadable_message(&error)],
-        Ok((repaired, violations)) => match serde_json::from_str(&repaired) {
-            Ok(value) if duplicates.is_empty() && violations.is_empty() => return Ok(value),
-            _ => duplicates.iter().chain(&violations).map(ToString::to_string).collect(),
-        },
-    };
+    if !has_more_values(text, MAX_REPAIRED) {
+        coerce(&input.schema, &input.schema, arguments, strict);
+    }
+    let violations = input.validator().map_or_else(Vec::new, |validator| validator.errors(arguments));
+    if duplicates.is_empty() && violations.is_empty() {
+        return Ok(());
+    }
+    let errors: Vec<String> = duplicates.iter().chain(&violations).map(ToString::to_string).collect();
     Err(Failure::Arguments(tool_report(input, &[], &errors, &[])))
 }

@@ -31,6 +31,9 @@ use crate::{
 /// Messages in one batch, at most.
 const MAX_BATCH: usize = 50;
 
+/// How many messages of a batch that is too long are read, so that their requests can be refused one by one.
+const MAX_REFUSED: usize = 1_000;
+
 /// The revision that a request is written in, on a connection that keeps the result of `initialize`.
 pub(crate) enum RequestRevision {
     /// The request is `initialize`, which negotiates the revision.
@@ -480,12 +483,12 @@ pub(crate) struct StartedBatch {
     pub(crate) unreadable: Option<ProtocolError>,
 }
 
-/// The messages of a batch; one that cannot be read has its error instead.
+/// The messages of a batch; one that cannot be read has its error instead. Of a batch that is too long, the first ones.
 pub(crate) struct Batch<'a>(Vec<Result<JsonRpcMessage<'a>, MalformedMessage>>);
 
 impl<'a> Batch<'a> {
     pub(crate) fn parse(messages: &[&'a RawValue]) -> Self {
-        Self(messages.iter().map(|raw| parse(raw.get().as_bytes())).collect())
+        Self(messages.iter().take(MAX_REFUSED).map(|raw| parse(raw.get().as_bytes())).collect())
     }
 
     /// Raw JSON of the ids of its requests.

@@ -313,14 +313,11 @@ impl CallTool<'_> {
         let mut arguments: Value = serde_json::from_str(text)
             .map_err(|e| Failure::Arguments(format!("invalid arguments for tool `{}`: {e}", entry.name())))?;
         let valid = !has_duplicates_beside(text, arguments.as_object().map_or(0, Map::len))
-            && entry
-                .input_validator
-                .as_ref()
-                .is_none_or(|validator| validator.validate(&arguments).is_empty());
+            && entry.input_validator.as_ref().is_none_or(|validator| validator.is_valid(&arguments));
         if valid {
             normalize_integers(&entry.input, &mut arguments);
         } else {
-            arguments = repair_untyped(&entry.input, text, entry.spec.strict)?;
+            repair_untyped(&entry.input, text, &mut arguments, entry.spec.strict)?;
         }
         entry.input.add_defaults(&mut arguments)?;
         let body = handler(ToolCall { arguments, context: context.clone() });

@@ -29,6 +29,9 @@ pub(crate) struct Template {
     literal_length: usize,
 }
 
+/// The most parts of a variable that explodes; a URI with more does not match.
+const MAX_PARTS: usize = 10_000;
+
 /// Variables by name, percent-decoded.
 pub(crate) type UriVariables = Vec<(String, TextArgument)>;
 
@@ -141,7 +144,7 @@ impl Template {
             };
             let known = known.trim_end_matches('*');
             let value = if value.contains('+') { Cow::from(value.replace('+', "%20")) } else { value.into() };
-            let value = safe_path(&percent_decode(&value)?, raw(known), true)?;
+            let value = decode_value(&value, raw(known), true)?;
             match variables.iter_mut().find(|(name, _)| name == known) {
                 Some((_, TextArgument::Many(list))) => list.push(value),
                 Some((_, one)) => {
@@ -153,10 +156,11 @@ impl Template {
             }
         }
         // users may join parts that are harmless one by one: `?a=&a=etc` to `/etc`
-        let joined = |list: &[String], name: &str| safe_path(&list.join("/"), raw(name), true);
         let safe = variables.iter().all(|(name, value)| match value {
+            TextArgument::Many(list) => {
+                raw(name) || !matches!(list.as_slice(), [first, _, ..] if first.is_empty())
+            }
             TextArgument::One(_) => true,
-            TextArgument::Many(list) => joined(list, name).is_some(),
         });
         safe.then_some(variables)
     }
@@ -191,32 +195,45 @@ fn decode_variable(
 ) -> Option<TextArgument> {
     let raw = raw(name);
     if !explode {
-        return safe_path(&percent_decode(value)?, raw, reserved).map(TextArgument::One);
+        return decode_value(value, raw, reserved).map(TextArgument::One);
     }
-    let parts = value.split(['/', ',']).map(|part| safe_path(&percent_decode(part)?, raw, false));
+    if memchr::memchr2_iter(b'/', b',', value.as_bytes()).nth(MAX_PARTS).is_some() {
+        return None;
+    }
+    let parts = value.split(['/', ',']).map(|part| decode_value(part, raw, false));
     parts.collect::<Option<Vec<_>>>().map(TextArgument::Many)
 }
 
+/// The percent-decoded value, unless it is refused; `raw` disables the check of paths.
+fn decode_value(value: &str, raw: bool, separators: bool) -> Option<String> {
+    let decoded = percent_decode(value)?;
+    (raw || is_safe_path(&decoded, separators)).then(|| decoded.into_owned())
+}
+
 /// Decodes `%XX` once; `None` for a broken escape, or bytes that are not UTF-8.
-pub(crate) fn percent_decode(text: &str) -> Option<String> {
+pub(crate) fn percent_decode(text: &str) -> Option<Cow<'_, str>> {
     let escape =
         |after: &str| after.as_bytes().get(..2).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit));
     if !text.split('%').skip(1).all(escape) {
         return None;
     }
-    percent_decode_str(text).decode_utf8().ok().map(Cow::into_owned)
+    percent_decode_str(text).decode_utf8().ok()
 }
 
-/// The value, unless it could lead out of a root: `.` and `..` segments, absolute and drive paths, NUL, and separators
-/// where the variable is one segment. `raw` disables the check.
-fn safe_path(value: &str, raw: bool, separators: bool) -> Option<String> {
+/// Whether a value cannot lead out of a root: `.` and `..` segments, absolute and drive paths, NUL, and separators where
+/// the variable is one segment do.
+fn is_safe_path(value: &str, separators: bool) -> bool {
+    // most values have none of what the rules are about
+    if !value.bytes().any(|byte| matches!(byte, b'.' | b':' | b'/' | b'\\' | b'\0')) {
+        return true;
+    }
     let drive = matches!(value.as_bytes(), [letter, b':', ..] if letter.is_ascii_alphabetic());
-    let unsafe_path = value.contains('\0')
+    let leads_out = value.contains('\0')
         || value.starts_with(['/', '\\'])
         || drive
         || value.split(['/', '\\']).any(|segment| segment == "." || segment == "..")
         || (!separators && value.contains(['/', '\\']));
-    (raw || !unsafe_path).then(|| value.to_owned())
+    !leads_out
 }
 
 #[cfg(test)]

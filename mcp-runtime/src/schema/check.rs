@@ -9,7 +9,8 @@ use super::node::{
     Applicator, ArrayRules, Choices, Contains, NodeId, NumberRules, SchemaNode, StringRules, TypeSet,
 };
 use super::suggest::nearest;
-use super::{number, order};
+use super::value_hash::first_duplicate;
+use super::{equality, number};
 
 /// The deepest nesting of a value; `serde_json` does not read deeper values either.
 pub(super) const MAX_DEPTH: usize = 128;
@@ -29,8 +30,10 @@ pub(super) struct Validation<'n> {
     pub(super) check_formats: bool,
     /// Stop at the first error, and record none.
     pub(super) fail_fast: bool,
-    /// Results of [`matches`](Self::matches) by node and address of the value: nested alternatives are reached along
-    /// exponentially many paths, and each must be tried once.
+    /// How many calls of [`matches`](Self::matches) this is inside of.
+    trials: usize,
+    /// Results of [`matches`](Self::matches) by node and address of the value: alternatives inside of alternatives are
+    /// reached along exponentially many paths, and each must be tried once.
     match_cache: HashMap<(NodeId, *const Value), bool>,
     errors: Vec<ValidationError>,
     /// Unknown names that are similar to known ones: reported only along with other errors.
@@ -46,6 +49,7 @@ impl<'n> Validation<'n> {
             null_is_absent,
             check_formats: false,
             fail_fast: true,
+            trials: 0,
             match_cache: HashMap::new(),
             errors: Vec::new(),
             hints: Vec::new(),
@@ -59,7 +63,7 @@ impl<'n> Validation<'n> {
         self.check(0, value, &ValuePath::Root, 0)
     }
 
-    /// All distinct errors, then the hints.
+    /// All distinct errors, then the hints; none if the value conforms.
     pub(super) fn collect_errors(self, value: &Value) -> Vec<ValidationError> {
         self.errors_at(0, value)
     }
@@ -67,7 +71,9 @@ impl<'n> Validation<'n> {
     /// As [`collect_errors`](Self::collect_errors), against one node.
     pub(super) fn errors_at(mut self, id: NodeId, value: &Value) -> Vec<ValidationError> {
         self.fail_fast = false;
-        self.check(id, value, &ValuePath::Root, 0);
+        if self.check(id, value, &ValuePath::Root, 0) {
+            return Vec::new();
+        }
         let is_cut = self.errors.len() == MAX_ERRORS;
         let mut distinct: Vec<ValidationError> = Vec::with_capacity(self.errors.len());
         for error in self.errors.into_iter().chain(self.hints) {
@@ -84,18 +90,25 @@ impl<'n> Validation<'n> {
 
     /// Whether a value conforms to a node; records no errors.
     pub(super) fn matches(&mut self, id: NodeId, value: &Value, path: &ValuePath<'_>, depth: usize) -> bool {
-        let is_nested = matches!(value, Value::Array(_) | Value::Object(_));
+        let is_cached = self.trials > 0 && matches!(value, Value::Array(_) | Value::Object(_));
         let key = (id, std::ptr::from_ref(value));
-        if is_nested && let Some(result) = self.match_cache.get(&key) {
+        if is_cached && let Some(result) = self.match_cache.get(&key) {
             return *result;
         }
         let fail_fast = std::mem::replace(&mut self.fail_fast, true);
+        self.trials += 1;
         let result = self.check(id, value, path, depth);
+        self.trials -= 1;
         self.fail_fast = fail_fast;
-        if is_nested {
+        if is_cached {
             self.match_cache.insert(key, result);
         }
         result
+    }
+
+    /// Whether no further errors are collected; a value may have a million of them.
+    pub(super) fn is_report_full(&self) -> bool {
+        !self.fail_fast && self.errors.len() == MAX_ERRORS
     }
 
     /// Records an error unless in fail-fast mode; always returns false, as the result of the check.
@@ -113,8 +126,7 @@ impl<'n> Validation<'n> {
         if node.is_any() {
             return true;
         }
-        // the report is full, and a value may have a million further errors
-        if !self.fail_fast && self.errors.len() == MAX_ERRORS {
+        if self.is_report_full() {
             return false;
         }
         if depth > MAX_DEPTH {
@@ -131,7 +143,7 @@ impl<'n> Validation<'n> {
         }
         // further errors of a value of the wrong type, or outside the choices, would be noise
         if let Some(choices) = &node.choices
-            && !choices.values.iter().any(|choice| order::equal(choice, value))
+            && !choices.values.iter().any(|choice| equality::equal(choice, value))
         {
             return self.fail(path, || choices.mismatch(value));
         }
@@ -250,11 +262,9 @@ impl<'n> Validation<'n> {
             return false;
         }
         if rules.unique_items
-            && let Some((first, second)) = order::duplicates(items)
+            && let Some((first, second)) = first_duplicate(items)
         {
-            is_valid = self.fail(path, || {
-                Mismatch::new("items that differ", format!("items {first} and {second} are equal"))
-            });
+            is_valid = self.fail(path, || duplicate_mismatch(first, second));
         }
         for (index, item) in items.iter().enumerate() {
             if self.fail_fast && !is_valid {
@@ -298,9 +308,17 @@ impl<'n> Validation<'n> {
         noun: &str,
         path: &ValuePath<'_>,
     ) -> bool {
+        if min.is_none() && max.is_none() {
+            return true;
+        }
         let Some(mismatch) = count_mismatch(count, min, max, noun) else { return true };
         self.fail(path, || mismatch)
     }
+}
+
+/// The mismatch of an array with two equal items.
+pub(super) fn duplicate_mismatch(first: usize, second: usize) -> Mismatch {
+    Mismatch::new("items that differ", format!("items {first} and {second} are equal"))
 }
 
 /// The mismatch of a value of the wrong type.

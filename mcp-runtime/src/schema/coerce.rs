@@ -9,7 +9,7 @@ use super::check::MAX_PATTERN_NAME;
 use super::duplicate_keys::has_duplicate_keys;
 use super::node::TypeSet;
 use super::rewrite::wide_digits;
-use super::{order, walk};
+use super::{equality, walk};
 
 /// How deep references and alternatives are followed; deeper values are left unchanged.
 const MAX_DEPTH: usize = 64;
@@ -42,7 +42,7 @@ impl<'s> Coercion<'s> {
         if depth > MAX_DEPTH {
             return false;
         }
-        let mut changed = self.convert(self.types(schema, depth), value);
+        let mut changed = self.convert(schema, value, depth);
         let Value::Object(map) = schema else { return changed };
         if let Some(target) = self.target(map) {
             changed |= self.coerce(target, value, depth + 1);
@@ -112,18 +112,24 @@ impl<'s> Coercion<'s> {
     }
 
     /// Converts one value if its type is wrong and exactly one type is possible.
-    fn convert(&self, allowed: TypeSet, value: &mut Value) -> bool {
+    fn convert(&self, schema: &'s Value, value: &mut Value, depth: usize) -> bool {
         if let Value::Number(number) = &*value {
+            let Some(float) = number.as_f64().filter(|_| number.is_f64()) else { return false };
             // `1.0` is an integer by JSON Schema, but is not deserialized as one
+            let allowed = self.types(schema, depth);
             let only_integers = allowed.contains(TypeSet::INTEGER) && !allowed.contains(TypeSet::NUMBER);
-            let converted = number.as_f64().filter(|_| number.is_f64() && only_integers).and_then(integer_of);
-            return converted.is_some_and(|integer| {
-                *value = Value::Number(integer);
-                true
-            });
+            return only_integers
+                && integer_of(float).is_some_and(|integer| {
+                    *value = Value::Number(integer);
+                    true
+                });
         }
         let Value::String(text) = &*value else { return false };
-        if self.strict || allowed.contains(TypeSet::STRING) {
+        if self.strict {
+            return false;
+        }
+        let allowed = self.types(schema, depth);
+        if allowed.contains(TypeSet::STRING) {
             return false;
         }
         let expected = allowed.without(TypeSet::NULL);
@@ -216,7 +222,7 @@ impl<'s> Coercion<'s> {
         let Some(properties) = map.get("properties").and_then(Value::as_object) else { return true };
         let constants_match =
             properties.iter().all(|(name, property)| match (property.get("const"), members.get(name)) {
-                (Some(constant), Some(member)) => order::equal(constant, member),
+                (Some(constant), Some(member)) => equality::equal(constant, member),
                 _ => true,
             });
         let required = walk::array(map, "required").iter().filter_map(Value::as_str);

@@ -11,7 +11,7 @@ use super::node::{
     Applicator, ArrayRules, Choices, Contains, NodeId, NumberRules, ObjectRules, Property, SchemaNode,
     StringRules, TypeSet,
 };
-use super::{order, walk};
+use super::{equality, walk};
 
 /// A keyword that the validator does not enforce, so a schema that has it cannot be published.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -421,7 +421,7 @@ fn choices(subschema: &Subschema<'_>) -> CompileResult<Option<Choices>> {
         (None, None) => Ok(None),
         (None, Some(one)) => Ok(Some(Choices { values: vec![one.clone()], is_const: true })),
         (Some(Value::Array(several)), _) => {
-            let fits = |value: &&Value| constant.is_none_or(|one| order::equal(one, value));
+            let fits = |value: &&Value| constant.is_none_or(|one| equality::equal(one, value));
             let values = several.iter().filter(fits).cloned().collect();
             Ok(Some(Choices { values, is_const: false }))
         }

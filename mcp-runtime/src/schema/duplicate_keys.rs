@@ -11,7 +11,7 @@ use super::{
 /// The most duplicates that are reported.
 const MAX_REPORTED: usize = 100;
 
-/// Up to this many keys are compared in pairs, more are sorted.
+/// Up to this many keys are compared in pairs, more are hashed.
 const FEW_KEYS: usize = 8;
 
 /// Whether an object in the text has a key twice, however the key is escaped.
@@ -28,7 +28,7 @@ pub(crate) fn has_duplicate_keys(json: &str) -> bool {
             }
             Token::Close { is_object: true, .. } => {
                 let start = keys.iter().rposition(Range::is_empty).unwrap_or(0);
-                if has_equal_keys(json, keys.get_mut(start + 1..).unwrap_or_default(), any_escaped) {
+                if has_equal_keys(json, keys.get(start + 1..).unwrap_or_default(), any_escaped) {
                     return true;
                 }
                 keys.truncate(start);
@@ -45,7 +45,7 @@ pub(crate) fn has_duplicates_beside(json: &str, distinct: usize) -> bool {
     memchr::memchr_iter(b':', json.as_bytes()).count() > distinct && has_duplicate_keys(json)
 }
 
-fn has_equal_keys(json: &str, keys: &mut [Range<usize>], any_escaped: bool) -> bool {
+fn has_equal_keys(json: &str, keys: &[Range<usize>], any_escaped: bool) -> bool {
     if keys.len() < 2 {
         return false;
     }
@@ -54,9 +54,8 @@ fn has_equal_keys(json: &str, keys: &mut [Range<usize>], any_escaped: bool) -> b
             let raw = json.get(range.clone()).unwrap_or_default();
             decode_key(json, range, memchr::memchr(b'\\', raw.as_bytes()).is_some())
         };
-        let mut decoded: Vec<Cow<'_, str>> = keys.iter().map(decoded).collect();
-        decoded.sort_unstable();
-        return decoded.windows(2).any(|pair| matches!(pair, [one, other] if one == other));
+        let mut seen = HashSet::with_capacity(keys.len());
+        return !keys.iter().all(|key| seen.insert(decoded(key)));
     }
     let text = |range: &Range<usize>| json.as_bytes().get(range.clone()).unwrap_or_default();
     if keys.len() <= FEW_KEYS {
@@ -65,8 +64,8 @@ fn has_equal_keys(json: &str, keys: &mut [Range<usize>], any_escaped: bool) -> b
             keys.iter().take(at).any(|other| other.len() == length && text(other) == key)
         });
     }
-    keys.sort_unstable_by(|one, other| text(one).cmp(text(other)));
-    keys.windows(2).any(|pair| matches!(pair, [one, other] if text(one) == text(other)))
+    let mut seen = HashSet::with_capacity(keys.len());
+    !keys.iter().all(|key| seen.insert(text(key)))
 }
 
 /// The keys that occur twice, each once, by path.

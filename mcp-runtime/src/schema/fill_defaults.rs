@@ -1,5 +1,7 @@
 //! Adds the members that are absent and whose schema has a `default`, as that schema promises.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Map, Value};
 
 use super::{coerce::Coercion, walk};
@@ -24,7 +26,8 @@ pub(crate) fn has_defaults(schema: &Value) -> bool {
 /// # Errors
 /// Too many members are absent.
 pub(crate) fn fill_defaults(root: &Value, value: &mut Value) -> Result<(), String> {
-    let mut filling = Filling { coercion: Coercion::new(root, true), root, added: 0 };
+    let mut filling =
+        Filling { coercion: Coercion::new(root, true), root, leads_to_default: HashMap::new(), added: 0 };
     filling.fill(root, value, 0);
     if filling.added > MAX_ADDED {
         return Err(format!("more than {MAX_ADDED} members with a default are absent"));
@@ -35,6 +38,9 @@ pub(crate) fn fill_defaults(root: &Value, value: &mut Value) -> Result<(), Strin
 struct Filling<'s> {
     coercion: Coercion<'s>,
     root: &'s Value,
+    /// Whether a subschema, by address, has a `default` in it or in what it refers to: a value may have a million items
+    /// to which nothing can be added.
+    leads_to_default: HashMap<*const Value, bool>,
     added: usize,
 }
 
@@ -61,8 +67,10 @@ impl<'s> Filling<'s> {
             Value::Object(members) => self.fill_members(map, members, depth),
             Value::Array(items) => {
                 let prefix = walk::array(map, "prefixItems");
-                for (index, item) in items.iter_mut().enumerate() {
-                    if let Some(schema) = prefix.get(index).or_else(|| map.get("items")) {
+                let rest = map.get("items").filter(|schema| self.leads_to_default(schema));
+                let rest_from = if rest.is_none() { prefix.len() } else { usize::MAX };
+                for (index, item) in items.iter_mut().enumerate().take(rest_from) {
+                    if let Some(schema) = prefix.get(index).or(rest) {
                         self.fill(schema, item, depth + 1);
                     }
                 }
@@ -71,11 +79,39 @@ impl<'s> Filling<'s> {
         }
     }
 
+    fn leads_to_default(&mut self, schema: &'s Value) -> bool {
+        let address = std::ptr::from_ref(schema);
+        if let Some(known) = self.leads_to_default.get(&address) {
+            return *known;
+        }
+        let mut seen = HashSet::new();
+        let mut next = vec![schema];
+        let mut found = false;
+        while let Some(part) = next.pop() {
+            let Value::Object(map) = part else { continue };
+            if !seen.insert(std::ptr::from_ref(part)) {
+                continue;
+            }
+            found |= map.contains_key("default");
+            walk::subschemas(map, |_, child| next.push(child));
+            let reference = map.get("$ref").and_then(Value::as_str);
+            next.extend(
+                reference.and_then(|reference| walk::resolve(self.root, reference)).map(|(_, to)| to),
+            );
+        }
+        self.leads_to_default.insert(address, found);
+        found
+    }
+
     fn fill_members(&mut self, map: &'s Map<String, Value>, members: &mut Map<String, Value>, depth: usize) {
         let properties = map.get("properties").and_then(Value::as_object);
         for (name, schema) in properties.into_iter().flatten() {
             match members.get_mut(name) {
-                Some(member) => self.fill(schema, member, depth + 1),
+                Some(member) => {
+                    if self.leads_to_default(schema) {
+                        self.fill(schema, member, depth + 1);
+                    }
+                }
                 None => {
                     if let Some(default) = schema.get("default") {
                         self.added += 1;
@@ -84,7 +120,7 @@ impl<'s> Filling<'s> {
                 }
             }
         }
-        if let Some(schema) = map.get("additionalProperties") {
+        if let Some(schema) = map.get("additionalProperties").filter(|schema| self.leads_to_default(schema)) {
             let is_other = |name: &String| properties.is_none_or(|properties| !properties.contains_key(name));
             for (_, member) in members.iter_mut().filter(|(name, _)| is_other(name)) {
                 self.fill(schema, member, depth + 1);
@@ -133,6 +169,24 @@ mod tests {
         assert!(!has_defaults(
             &json!({"properties": {"default": {"type": "string"}}, "enum": [{"default": 1}]})
         ));
+    }
+
+    #[test]
+    fn defaults_beside_schemas_without_one_are_found() {
+        let schema = json!({
+            "properties": {
+                "list": {
+                    "prefixItems": [true, {"properties": {"n": {"default": 1}, "any": true}}],
+                    "items": {"additionalProperties": {"anyOf": [{"$ref": "#/$defs/Item"}, {"type": "null"}]}}
+                },
+                "plain": {"items": {"type": "object"}}
+            },
+            "$defs": {"Item": {"type": "object", "properties": {"x": true, "n": {"default": 2}, "y": false}}}
+        });
+        assert_eq!(
+            filled(&schema, json!({"list": [{}, {}, {"k": {}, "l": null}], "plain": [{}]})),
+            json!({"list": [{}, {"n": 1}, {"k": {"n": 2}, "l": null}], "plain": [{}]})
+        );
     }
 
     #[test]

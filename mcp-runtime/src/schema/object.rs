@@ -72,7 +72,7 @@ impl Validation<'_> {
         }
         let mut is_valid = true;
         for (name, value) in map {
-            if self.fail_fast && !is_valid {
+            if (self.fail_fast && !is_valid) || self.is_report_full() {
                 return false;
             }
             let child = ValuePath::Key(path, name);

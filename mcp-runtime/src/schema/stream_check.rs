@@ -3,18 +3,19 @@
 //! Structured results are validated on every call, and most of their schemas have no keyword that needs a value twice.
 //! Where one has, the value below it is built.
 
-use std::cell::RefCell;
+use std::{cell::RefCell, hash::Hasher};
 
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
 use serde_json::{Number, Value};
 
-use super::check::{Validation, count_mismatch};
+use super::check::{Validation, count_mismatch, duplicate_mismatch};
+use super::equality;
 use super::error::{ValidationError, ValuePath};
 use super::locate::locate_value;
 use super::node::{Applicator, ArrayRules, Choices, NodeId, ObjectRules, SchemaNode, TypeSet};
-use super::order;
+use super::value_hash::{HashOf, ItemHashes, ValueHasher};
 
 /// The properties that were present are bits of one `u64`.
 const MOST_PROPERTIES: usize = 64;
@@ -25,7 +26,7 @@ pub(super) fn streamed(nodes: &[SchemaNode]) -> Vec<bool> {
         let choices = node.choices.as_ref().is_none_or(|choices| {
             choices.values.iter().all(|value| !matches!(value, Value::Array(_) | Value::Object(_)))
         });
-        let array = node.array.as_ref().is_none_or(|rules| !rules.unique_items && rules.contains.is_none());
+        let array = node.array.as_ref().is_none_or(|rules| rules.contains.is_none());
         let object = node.object.as_ref().is_none_or(|rules| {
             let by_name = rules.pattern_properties.is_empty()
                 && rules.property_names.is_none()
@@ -75,6 +76,7 @@ pub(super) struct TextRules<'n> {
     pub(super) nodes: &'n [SchemaNode],
     /// As [`streamed`] returns it.
     pub(super) streamed: &'n [bool],
+    pub(super) hasher: &'n ValueHasher,
     pub(super) null_is_absent: bool,
 }
 
@@ -90,49 +92,53 @@ pub(super) struct Refused<'a> {
     pub(super) text: Option<&'a str>,
     /// The node that refuses it.
     pub(super) node: NodeId,
-    /// Its errors, if a value was built.
+    /// Its errors, if they are known without building a value of the text.
     pub(super) errors: Vec<ValidationError>,
 }
 
 /// The first value that does not conform; `None` if the text is JSON that conforms.
 pub(super) fn first_refused<'a>(rules: TextRules<'_>, json: &'a str) -> Option<Refused<'a>> {
-    let refusal = RefCell::default();
-    let error = check_text(rules, json, Some(&refusal)).err()?;
+    let first = RefCell::default();
+    let error = check_text(rules, json, Some(&first)).err()?;
     let found = locate_value(json, &error, &|prefix| check_text(rules, prefix, None).err());
     let text = json.get(found.start..found.end).filter(|text| !text.is_empty());
-    let (node, errors) = refusal.into_inner().unwrap_or_default();
+    let (node, errors) = first.into_inner().unwrap_or_default();
     Some(Refused { path: found.place.path, text, node, errors })
 }
 
-/// The first node that refuses a value, and the errors of that value if it was built.
-type FirstRefusal = Option<(NodeId, Vec<ValidationError>)>;
+/// The first node that refuses a value, and the errors of that value if they are known.
+type RefusingNode = Option<(NodeId, Vec<ValidationError>)>;
 
 fn check_text(
     rules: TextRules<'_>,
     json: &str,
-    refusal: Option<&RefCell<FirstRefusal>>,
+    refusing: Option<&RefCell<RefusingNode>>,
 ) -> Result<(), serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
-    let TextRules { nodes, streamed, null_is_absent } = rules;
-    let check = StreamCheck { nodes, streamed, id: 0, nullable: false, null_is_absent, refusal };
+    let check = StreamCheck { rules, id: 0, nullable: false, hashes: false, refusing };
     check.deserialize(&mut deserializer)?;
     deserializer.end()
 }
 
+/// Reads a value as its hash, or as 0 if that is not needed.
 #[derive(Clone, Copy)]
 struct StreamCheck<'n> {
-    nodes: &'n [SchemaNode],
-    streamed: &'n [bool],
+    rules: TextRules<'n>,
     id: NodeId,
     nullable: bool,
-    null_is_absent: bool,
-    /// Set to the first refusal, if it is asked for.
-    refusal: Option<&'n RefCell<FirstRefusal>>,
+    /// Whether the value is, or is part of, an item of an array whose items must differ.
+    hashes: bool,
+    /// Set to the first node that refuses a value, if it is asked for.
+    refusing: Option<&'n RefCell<RefusingNode>>,
 }
 
 impl<'n> StreamCheck<'n> {
     fn at(self, id: NodeId) -> Self {
         Self { id, nullable: false, ..self }
+    }
+
+    fn hash(self, hash: impl FnOnce(&'n ValueHasher) -> u64) -> u64 {
+        if self.hashes { hash(self.rules.hasher) } else { 0 }
     }
 
     /// The error of a value that the node refuses.
@@ -144,20 +150,23 @@ impl<'n> StreamCheck<'n> {
     /// The error of a value that the node refuses, with its errors if they are asked for.
     #[cold]
     fn refuse_with<E: Error>(self, errors: impl FnOnce(Validation<'n>) -> Vec<ValidationError>) -> E {
-        if let Some(refusal) = self.refusal {
-            let validation = Validation::new(self.nodes, self.null_is_absent);
+        if let Some(refusing) = self.refusing {
             // the arrays and objects around it fail with the same error, but do not refuse it again
-            refusal.borrow_mut().get_or_insert_with(|| (self.id, errors(validation)));
+            refusing.borrow_mut().get_or_insert_with(|| (self.id, errors(self.validation())));
         }
         E::custom("does not conform")
     }
 
+    fn validation(self) -> Validation<'n> {
+        Validation::new(self.rules.nodes, self.rules.null_is_absent)
+    }
+
     /// Checks a value that was built.
-    fn check_value<E: Error>(self, value: &Value) -> Result<(), E> {
+    fn check_value<E: Error>(self, value: &Value) -> Result<u64, E> {
         let is_absent = self.nullable && value.is_null();
-        let mut validation = Validation::new(self.nodes, self.null_is_absent);
-        if is_absent || validation.matches(self.id, value, &ValuePath::Root, 0) {
-            return Ok(());
+        if is_absent || self.validation().check(self.id, value, &ValuePath::Root, 0) {
+            let hash = |hasher| HashOf(hasher).deserialize(value).unwrap_or_default();
+            return Ok(self.hash(hash));
         }
         Err(self.refuse_with(|validation| validation.errors_at(self.id, value)))
     }
@@ -175,17 +184,17 @@ impl<'n> StreamCheck<'n> {
         if allowed { Ok(()) } else { Err(self.refuse()) }
     }
 
-    fn check_number<E: Error>(self, number: Number) -> Result<(), E> {
+    fn check_number<E: Error>(self, number: Number, hash: u64) -> Result<u64, E> {
         let node = self.node()?;
         let value = Value::Number(number);
-        self.check_scalar(node, TypeSet::of(&value), |choice| order::equal(choice, &value))?;
-        let Value::Number(number) = &value else { return Ok(()) };
+        self.check_scalar(node, TypeSet::of(&value), |choice| equality::equal(choice, &value))?;
+        let Value::Number(number) = &value else { return Ok(hash) };
         let breaks_rule = node.number.as_ref().is_some_and(|rules| rules.mismatch(number).is_some());
-        if breaks_rule { Err(self.refuse()) } else { Ok(()) }
+        if breaks_rule { Err(self.refuse()) } else { Ok(hash) }
     }
 
     fn node<E: Error>(self) -> Result<&'n SchemaNode, E> {
-        self.nodes.get(self.id).ok_or_else(|| self.refuse())
+        self.rules.nodes.get(self.id).ok_or_else(|| self.refuse())
     }
 
     /// The node, if it allows an array or an object.
@@ -197,63 +206,67 @@ impl<'n> StreamCheck<'n> {
 }
 
 impl<'de> DeserializeSeed<'de> for StreamCheck<'_> {
-    type Value = ();
+    type Value = u64;
 
-    fn deserialize<D: Deserializer<'de>>(mut self, deserializer: D) -> Result<(), D::Error> {
+    fn deserialize<D: Deserializer<'de>>(mut self, deserializer: D) -> Result<u64, D::Error> {
         let mut node = self.node()?;
-        while let Some((next, nullable)) = forward_target(self.nodes, node) {
+        while let Some((next, nullable)) = forward_target(self.rules.nodes, node) {
             self.id = next;
             self.nullable |= nullable;
             node = self.node()?;
         }
-        if !self.streamed.get(self.id).is_some_and(|streamed| *streamed) {
+        if !self.rules.streamed.get(self.id).is_some_and(|streamed| *streamed) {
             return self.check_value(&Value::deserialize(deserializer)?);
         }
         if node.is_any() {
-            return deserializer.deserialize_ignored_any(IgnoredAny).map(|_| ());
+            return AnyValue(self).deserialize(deserializer);
         }
         deserializer.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for StreamCheck<'_> {
-    type Value = ();
+    type Value = u64;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("a value that conforms")
     }
 
-    fn visit_unit<E: Error>(self) -> Result<(), E> {
-        if self.nullable {
-            return Ok(());
+    fn visit_unit<E: Error>(self) -> Result<u64, E> {
+        if !self.nullable {
+            self.check_scalar(self.node()?, TypeSet::NULL, Value::is_null)?;
         }
-        self.check_scalar(self.node()?, TypeSet::NULL, Value::is_null)
+        Ok(self.hash(ValueHasher::null))
     }
 
-    fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
-        self.check_scalar(self.node()?, TypeSet::BOOLEAN, |choice| choice.as_bool() == Some(value))
+    fn visit_bool<E: Error>(self, value: bool) -> Result<u64, E> {
+        self.check_scalar(self.node()?, TypeSet::BOOLEAN, |choice| choice.as_bool() == Some(value))?;
+        Ok(self.hash(|hasher| hasher.boolean(value)))
     }
 
-    fn visit_i64<E: Error>(self, number: i64) -> Result<(), E> {
-        self.check_number(number.into())
+    fn visit_i64<E: Error>(self, number: i64) -> Result<u64, E> {
+        self.check_number(number.into(), self.hash(|hasher| hasher.integer(number.into())))
     }
 
-    fn visit_u64<E: Error>(self, number: u64) -> Result<(), E> {
-        self.check_number(number.into())
+    fn visit_u64<E: Error>(self, number: u64) -> Result<u64, E> {
+        self.check_number(number.into(), self.hash(|hasher| hasher.integer(number.into())))
     }
 
-    fn visit_f64<E: Error>(self, number: f64) -> Result<(), E> {
-        self.check_number(Number::from_f64(number).ok_or_else(|| self.refuse())?)
+    fn visit_f64<E: Error>(self, number: f64) -> Result<u64, E> {
+        let hash = self.hash(|hasher| hasher.float(number));
+        self.check_number(Number::from_f64(number).ok_or_else(|| self.refuse())?, hash)
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+    fn visit_str<E: Error>(self, text: &str) -> Result<u64, E> {
         let node = self.node()?;
         self.check_scalar(node, TypeSet::STRING, |choice| choice.as_str() == Some(text))?;
-        let breaks_rule = node.string.as_ref().is_some_and(|rules| rules.mismatch(text).is_some());
-        if breaks_rule { Err(self.refuse()) } else { Ok(()) }
+        if node.string.as_ref().is_some_and(|rules| rules.mismatch(text).is_some()) {
+            return Err(self.refuse());
+        }
+        Ok(self.hash(|hasher| hasher.string(text)))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<u64, A::Error> {
         const NO_RULES: &ArrayRules = &ArrayRules {
             min: None,
             max: None,
@@ -263,71 +276,105 @@ impl<'de> Visitor<'de> for StreamCheck<'_> {
             contains: None,
         };
         let rules = self.check_type(TypeSet::ARRAY)?.array.as_deref().unwrap_or(NO_RULES);
+        let inner = Self { hashes: self.hashes || rules.unique_items, ..self };
+        let mut hasher = self.hashes.then(|| self.rules.hasher.array());
+        let mut item_hashes = rules.unique_items.then(ItemHashes::default);
         let mut count = 0;
         loop {
             let item = match rules.prefix_items.get(count).copied().or(rules.items) {
-                Some(id) => items.next_element_seed(self.at(id))?,
-                None => items.next_element::<IgnoredAny>()?.map(|_| ()),
+                Some(id) => items.next_element_seed(inner.at(id))?,
+                None => items.next_element_seed(AnyValue(inner))?,
             };
-            if item.is_none() {
-                break;
+            let Some(hash) = item else { break };
+            if let Some(hasher) = &mut hasher {
+                hasher.write_u64(hash);
+            }
+            if let Some(hashes) = &mut item_hashes {
+                hashes.push(hash);
             }
             count += 1;
         }
         if count_mismatch(count, rules.min, rules.max, "item").is_some() {
-            Err(self.refuse())
-        } else {
-            Ok(())
+            return Err(self.refuse());
         }
+        if let Some((first, second)) = item_hashes.and_then(ItemHashes::first_duplicate) {
+            let error = || ValidationError::new(&ValuePath::Root, duplicate_mismatch(first, second));
+            return Err(self.refuse_with(|_| vec![error()]));
+        }
+        Ok(hasher.map_or(0, |hasher| hasher.finish()))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<u64, A::Error> {
         let Some(rules) = self.check_type(TypeSet::OBJECT)?.object.as_deref() else {
+            if self.hashes {
+                return HashOf(self.rules.hasher).visit_map(map);
+            }
             while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-            return Ok(());
+            return Ok(0);
         };
         let mut present: u64 = 0;
-        while let Some(position) = map.next_key_seed(PropertyKey(rules))? {
+        let mut sum_of_members: u64 = 0;
+        while let Some((position, key)) = map.next_key_seed(PropertyKey(self, rules))? {
             let property = position.and_then(|at| rules.properties.get(at).map(|property| (at, property)));
-            match (property, rules.additional_properties) {
+            let value = match (property, rules.additional_properties) {
                 (Some((at, property)), _) => {
                     present |= 1 << at;
                     let mut check = self.at(property.schema);
-                    check.nullable = self.null_is_absent && !property.required;
-                    map.next_value_seed(check)?;
+                    check.nullable = self.rules.null_is_absent && !property.required;
+                    map.next_value_seed(check)?
                 }
                 (None, Some(schema)) => map.next_value_seed(self.at(schema))?,
-                (None, None) => drop(map.next_value::<IgnoredAny>()?),
-            }
+                (None, None) => map.next_value_seed(AnyValue(self))?,
+            };
+            let member = self.hash(|hasher| hasher.member(key, value));
+            sum_of_members = sum_of_members.wrapping_add(member);
         }
         let is_missing = rules
             .properties
             .iter()
             .enumerate()
             .any(|(at, property)| property.required && present & (1 << at) == 0);
-        if is_missing { Err(self.refuse()) } else { Ok(()) }
+        if is_missing {
+            return Err(self.refuse());
+        }
+        Ok(self.hash(|hasher| hasher.object(sum_of_members)))
     }
 }
 
-/// Deserializes a key as the position of the property that it names.
-struct PropertyKey<'n>(&'n ObjectRules);
+/// Reads a value that no node is about.
+struct AnyValue<'n>(StreamCheck<'n>);
+
+impl<'de> DeserializeSeed<'de> for AnyValue<'_> {
+    type Value = u64;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<u64, D::Error> {
+        if self.0.hashes {
+            return HashOf(self.0.rules.hasher).deserialize(deserializer);
+        }
+        deserializer.deserialize_ignored_any(IgnoredAny).map(|_| 0)
+    }
+}
+
+/// Reads a key as the position of the property that it names, and its hash.
+struct PropertyKey<'n>(StreamCheck<'n>, &'n ObjectRules);
 
 impl<'de> DeserializeSeed<'de> for PropertyKey<'_> {
-    type Value = Option<usize>;
+    type Value = (Option<usize>, u64);
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Option<usize>, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_str(self)
     }
 }
 
 impl Visitor<'_> for PropertyKey<'_> {
-    type Value = Option<usize>;
+    type Value = (Option<usize>, u64);
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("a key")
     }
 
-    fn visit_str<E: Error>(self, name: &str) -> Result<Option<usize>, E> {
-        Ok(self.0.property(name).map(|(at, _)| at))
+    fn visit_str<E: Error>(self, name: &str) -> Result<Self::Value, E> {
+        let Self(check, rules) = self;
+        Ok((rules.property(name).map(|(at, _)| at), check.hash(|hasher| hasher.string(name))))
     }
 }

@@ -5,6 +5,12 @@ use std::{borrow::Cow, ops::Range};
 
 use super::error::push_key;
 
+/// Whether a text has more values than this, counting those of JSON in its strings; at most as many as it has commas and
+/// opening brackets.
+pub(crate) fn has_more_values(json: &str, most: usize) -> bool {
+    memchr::memchr3_iter(b',', b'[', b'{', json.as_bytes()).nth(most).is_some()
+}
+
 /// A token, with its place in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Token {

@@ -6,6 +6,7 @@ use super::check::Validation;
 use super::error::{Mismatch, ValidationError, ValuePath};
 use super::node::SchemaNode;
 use super::stream_check::TextRules;
+use super::value_hash::ValueHasher;
 use super::{compile, stream_check};
 
 pub(crate) use super::compile::UnsupportedKeyword;
@@ -16,6 +17,7 @@ pub(crate) struct Validator {
     nodes: Vec<SchemaNode>,
     /// Of each node, whether it can be checked while a text is parsed.
     streamed: Vec<bool>,
+    hasher: ValueHasher,
     null_is_absent: bool,
     check_formats: bool,
 }
@@ -28,7 +30,13 @@ impl Validator {
     pub(crate) fn compile(root: &Value) -> Result<Self, UnsupportedKeyword> {
         let nodes = compile::compile(root)?;
         let streamed = stream_check::streamed(&nodes);
-        Ok(Self { nodes, streamed, null_is_absent: false, check_formats: false })
+        Ok(Self {
+            nodes,
+            streamed,
+            hasher: ValueHasher::default(),
+            null_is_absent: false,
+            check_formats: false,
+        })
     }
 
     /// Treats `null` in a property that is not required as absence.
@@ -43,17 +51,37 @@ impl Validator {
         self
     }
 
+    /// Whether a value conforms.
+    pub(crate) fn is_valid(&self, value: &Value) -> bool {
+        self.validation().is_valid(value)
+    }
+
     /// The validation errors, at most a hundred; none if the value conforms.
     ///
     /// Unknown names that are similar to known ones are included, but only along with other errors.
     pub(crate) fn validate(&self, value: &Value) -> Vec<ValidationError> {
         // most values conform, and the fail-fast check is cheaper
+        if self.is_valid(value) { Vec::new() } else { self.errors(value) }
+    }
+
+    /// As [`validate`](Self::validate), for a value that probably does not conform.
+    pub(crate) fn errors(&self, value: &Value) -> Vec<ValidationError> {
+        self.validation().collect_errors(value)
+    }
+
+    fn validation(&self) -> Validation<'_> {
         let mut validation = Validation::new(&self.nodes, self.null_is_absent);
         validation.check_formats = self.check_formats;
-        if validation.is_valid(value) {
-            return Vec::new();
+        validation
+    }
+
+    /// Whether JSON text conforms, found without building a value where the schema allows. A text that conforms may be
+    /// refused; confirm that with [`first_errors`](Self::first_errors).
+    pub(crate) fn accepts(&self, json: &str) -> bool {
+        match self.streamed_rules() {
+            Some(rules) => stream_check::is_valid(rules, json),
+            None => serde_json::from_str(json).is_ok_and(|value| self.is_valid(&value)),
         }
-        validation.collect_errors(value)
     }
 
     /// Validates JSON text, without building a value where the schema allows.
@@ -102,9 +130,9 @@ impl Validator {
 
     /// What a text can be checked against while it is parsed; `None` if a value of all of it is needed.
     fn streamed_rules(&self) -> Option<TextRules<'_>> {
-        let Self { nodes, streamed, null_is_absent, check_formats } = self;
+        let Self { nodes, streamed, hasher, null_is_absent, check_formats } = self;
         let is_streamed = !check_formats && streamed.first().is_some_and(|streamed| *streamed);
-        is_streamed.then_some(TextRules { nodes, streamed, null_is_absent: *null_is_absent })
+        is_streamed.then_some(TextRules { nodes, streamed, hasher, null_is_absent: *null_is_absent })
     }
 }
 

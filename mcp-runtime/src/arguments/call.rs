@@ -156,7 +156,7 @@ impl Repair<'_> {
             && (!strict || self.unknown.is_empty())
     }
 
-    /// The report of everything that is invalid; there are no `arguments` if a key is not valid text.
+    /// The report of everything that is invalid; without `arguments` if a key is not valid text.
     fn report(&self, parts: &CallParts<'_>, arguments: Option<RawArguments<'_>>) -> Failure {
         let Self { tool, duplicates, violations, .. } = self;
         let decode_errors = arguments.map_or_else(Vec::new, |arguments| {

@@ -3,7 +3,6 @@
 
 use std::{
     any::Any,
-    cell::Cell,
     fmt,
     future::Future,
     sync::{
@@ -263,7 +262,7 @@ pub(crate) struct Function<R: 'static> {
     /// Whether the warning that it holds up its client was logged.
     slow_logged: AtomicBool,
     /// Whether a call of it was timed.
-    timed: AtomicBool,
+    pub(crate) was_timed: AtomicBool,
 }
 
 impl<R> Function<R> {
@@ -272,19 +271,7 @@ impl<R> Function<R> {
         args: &'static [&'static dyn AnyArg],
         this: Option<Arc<dyn Any + Send + Sync>>,
     ) -> Self {
-        Self { handler, args, this, slow_logged: AtomicBool::new(false), timed: AtomicBool::new(false) }
-    }
-
-    /// Whether this call is to be timed: the first one, then one call in 16 on each thread, since reading the clock costs
-    /// more than the rest of the call of a short function.
-    pub(crate) fn is_timed(&self) -> bool {
-        thread_local! {
-            static CALLS: Cell<u8> = const { Cell::new(0) };
-        }
-        let calls = CALLS.get();
-        CALLS.set(calls.wrapping_add(1));
-        calls.is_multiple_of(16)
-            || (!self.timed.load(Ordering::Relaxed) && !self.timed.swap(true, Ordering::Relaxed))
+        Self { handler, args, this, slow_logged: AtomicBool::new(false), was_timed: AtomicBool::new(false) }
     }
 
     /// Whether the warning is still to be logged; `true` once.

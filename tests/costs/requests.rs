@@ -6,16 +6,7 @@ pub(crate) struct Request {
     /// One message a line.
     pub(crate) lines: String,
     pub(crate) outcome: Outcome,
-    /// How many times the cost of an echo it may cost, in instructions.
-    pub(crate) factor: f64,
 }
-
-/// How many times the cost of an echo a request may cost.
-const FACTOR: f64 = 20.0;
-
-/// The same where every value is tried against one alternative after the other, or every name against a regular
-/// expression.
-const FACTOR_OF_TRIALS: f64 = 45.0;
 
 /// What the last reply is, so that a request which is refused for another reason than it should be is noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +33,7 @@ impl Request {
         let line = format!(
             "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{method}\",\"params\":{{{params}{comma}\"_meta\":{{{meta}}}}}}}\n"
         );
-        Self { name, lines: line, outcome, factor: FACTOR }
+        Self { name, lines: line, outcome }
     }
 
     /// A call of a tool.
@@ -51,27 +42,41 @@ impl Request {
         Self::new(name, "tools/call", &params, outcome)
     }
 
-    fn with_trials(self) -> Self {
-        Self { factor: FACTOR_OF_TRIALS, ..self }
-    }
-
     /// A message of a connection that was initialized with the only revision that has batches.
     fn legacy(name: &'static str, message: &str, outcome: Outcome) -> Self {
         let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"a","version":"1"}}}"#;
         let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
         let lines = format!("{initialize}\n{initialized}\n{message}\n");
-        Self { name, lines, outcome, factor: FACTOR }
+        Self { name, lines, outcome }
     }
 }
 
-/// As many items as fit, with commas.
-pub(crate) fn list(item: impl Fn(usize) -> String, bytes: usize) -> String {
-    let mut text = item(0);
-    let mut n = 1;
-    while text.len() < bytes {
-        text.push(',');
-        text.push_str(&item(n));
-        n += 1;
+/// The values that a call has at most here: nearly as many as a server accepts by default.
+const MOST_VALUES: usize = 149_000;
+
+/// As many items as fit into a call, with commas: of these bytes, and of the values that a server accepts.
+fn list(item: impl Fn(usize) -> String, bytes: usize) -> String {
+    list_of(item, bytes, MOST_VALUES)
+}
+
+/// As many items as fit into a text, with commas.
+fn long_list(item: impl Fn(usize) -> String, bytes: usize) -> String {
+    list_of(item, bytes, usize::MAX)
+}
+
+fn list_of(item: impl Fn(usize) -> String, bytes: usize, most_values: usize) -> String {
+    let mut text = String::new();
+    let mut values = 0;
+    for n in 0.. {
+        let item = item(n);
+        values += 1 + item.matches([',', '[', '{']).count();
+        if n > 0 && (text.len() + item.len() >= bytes || values > most_values) {
+            break;
+        }
+        if n > 0 {
+            text.push(',');
+        }
+        text.push_str(&item);
     }
     text
 }
@@ -129,7 +134,7 @@ fn calls(bytes: usize) -> Vec<Request> {
         take(
             "deep objects that are ignored",
             format!(r#""other":{}1{}"#, "{\"a\":".repeat(bytes / 6), "}".repeat(bytes / 6)),
-            Result,
+            if bytes / 6 > MOST_VALUES { ToolError } else { Result },
         ),
         Request::call("unknown keys", "exact", &list(|n| format!(r#""frist_name{n}":1"#), bytes), ToolError),
         take("duplicate keys", list(|_| r#""limit":1"#.into(), bytes), ToolError),
@@ -168,8 +173,7 @@ fn calls(bytes: usize) -> Vec<Request> {
             "a set of equal objects",
             format!(r#""set":[{}]"#, list(|_| r#"{"kind":"square","side":1}"#.into(), bytes)),
             ToolError,
-        )
-        .with_trials(),
+        ),
         take("a long text with a pattern", format!(r#""text":"{}""#, a(bytes)), ToolError),
         take(
             "a long text in a list with a pattern",
@@ -182,6 +186,18 @@ fn calls(bytes: usize) -> Vec<Request> {
             format!(r#""ids":[{},"x"]"#, list(|_| "\"67e55044-10b1-426f-9247-bb680e5fe0c8\"".into(), bytes)),
             ToolError,
         ),
+        take(
+            "more values than a call may have",
+            format!(r#""numbers":[{}]"#, long_list(|_| "1".into(), bytes)),
+            if bytes / 2 > MOST_VALUES { ToolError } else { Result },
+        ),
+        take(
+            "more values than a call may have, which are ignored",
+            format!(r#""other":[{}]"#, long_list(|_| "{}".into(), bytes)),
+            if bytes / 3 > MOST_VALUES { ToolError } else { Result },
+        ),
+        Request::call("commas in a text", "echo", &format!(r#""text":"{}""#, ",".repeat(bytes)), Result),
+        take("much JSON in a string", format!(r#""numbers":"[{}]""#, long_list(|_| "1".into(), bytes)), Slip),
         take("JSON in a string", format!(r#""numbers":"[{}]""#, list(|_| "1".into(), bytes)), Slip),
     ]
 }
@@ -200,14 +216,12 @@ fn calls_of_other_types(bytes: usize) -> Vec<Request> {
             "untagged enums",
             format!(r#""amounts":[{}]"#, list(|_| r#"{"name":"a"}"#.into(), bytes)),
             Result,
-        )
-        .with_trials(),
+        ),
         hold(
             "untagged enums of no variant",
             format!(r#""amounts":[{}]"#, list(|_| r#"{"nam":"a"}"#.into(), bytes)),
             ToolError,
-        )
-        .with_trials(),
+        ),
         hold("a list of names", format!(r#""countries":[{}]"#, list(|_| r#""spain""#.into(), bytes)), Result),
         hold(
             "names in structs with rules",
@@ -256,51 +270,43 @@ fn calls_of_a_schema(bytes: usize) -> Vec<Request> {
             Result,
         ),
         dynamic("unique numbers", format!(r#""unique":[{}]"#, list(|n| n.to_string(), bytes)), Result),
-        dynamic("equal numbers", format!(r#""unique":[{}]"#, list(|_| "1".into(), bytes)), ToolError)
-            .with_trials(),
+        dynamic("equal numbers", format!(r#""unique":[{}]"#, list(|_| "1".into(), bytes)), ToolError),
         dynamic("absent members", format!(r#""points":[{}]"#, list(|_| "{}".into(), bytes)), ToolError),
         dynamic(
             "alternatives of objects",
             format!(r#""branches":[{}]"#, list(|_| r#"{"a":2}"#.into(), bytes)),
             Result,
-        )
-        .with_trials(),
+        ),
         dynamic(
             "alternatives of fractions",
             format!(r#""branches":[{}]"#, list(|_| r#"{"a":2.0}"#.into(), bytes)),
             Result,
-        )
-        .with_trials(),
+        ),
         dynamic(
             "alternatives of lists",
             format!(r#""branches":[{}]"#, list(|_| "[0,1]".into(), bytes)),
             Result,
-        )
-        .with_trials(),
+        ),
         dynamic(
             "no alternative",
             format!(r#""branches":[{}]"#, list(|_| r#"{"a":3}"#.into(), bytes)),
             ToolError,
-        )
-        .with_trials(),
+        ),
         dynamic(
             "keys with a pattern",
             format!(r#""named":{{{}}}"#, list(|n| format!(r#""k{n}":1"#), bytes)),
             Result,
-        )
-        .with_trials(),
+        ),
         dynamic(
             "keys that break a pattern",
             format!(r#""named":{{{}}}"#, list(|n| format!(r#""x{n}":1"#), bytes)),
             ToolError,
-        )
-        .with_trials(),
+        ),
         dynamic(
             "properties that no keyword evaluates",
             format!(r#""tree":{{{}}}"#, list(|n| format!(r#""c{n}":{{"next":{{}}}}"#), bytes)),
             Result,
-        )
-        .with_trials(),
+        ),
     ]
 }
 
@@ -316,7 +322,7 @@ fn other_methods(bytes: usize) -> Vec<Request> {
     let complete = |name, reference: &str, rest: String| {
         Request::new(name, "completion/complete", &format!(r#""ref":{{{reference}}},{rest}"#), Result)
     };
-    let uris = list(|n| format!("\"notes://{n}/x\""), (bytes / 4).min(16 << 10));
+    let uris = long_list(|n| format!("\"notes://{n}/x\""), (bytes / 4).min(16 << 10));
     vec![
         Request::new("a long cursor", "tools/list", &format!(r#""cursor":"{}""#, a(bytes)), Error),
         Request::call("a long name", &a(bytes), "", Error),
@@ -325,7 +331,7 @@ fn other_methods(bytes: usize) -> Vec<Request> {
         read("a long list in a URI", format!("files://root{}", repeat("/a", bytes)), Error),
         read("a long query", format!("notes://a/b?{}", repeat("page=1&", bytes)), Error),
         read("a long scheme", a(bytes), Error),
-        prompt("many prompt arguments", "greet", list(|n| format!(r#""n{n}":"""#), bytes), Error),
+        prompt("many prompt arguments", "greet", long_list(|n| format!(r#""n{n}":"""#), bytes), Error),
         prompt("a long prompt argument", "greet", format!(r#""name":"{}""#, a(bytes)), Result),
         prompt(
             "a prompt argument that is not a number",
@@ -336,7 +342,7 @@ fn other_methods(bytes: usize) -> Vec<Request> {
         prompt(
             "a list in a prompt argument",
             "count",
-            format!(r#""rows":"[{}]""#, list(|_| "1".into(), bytes)),
+            format!(r#""rows":"[{}]""#, long_list(|_| "1".into(), bytes)),
             Result,
         ),
         complete(
@@ -349,7 +355,7 @@ fn other_methods(bytes: usize) -> Vec<Request> {
             r#""type":"ref/resource","uri":"notes://{id}/{+path}{?page}""#,
             format!(
                 r#""argument":{{"name":"id","value":""}},"context":{{"arguments":{{{}}}}}"#,
-                list(|n| format!(r#""n{n}":"""#), bytes)
+                long_list(|n| format!(r#""n{n}":"""#), bytes)
             ),
         ),
         Request::with_meta(
@@ -364,7 +370,7 @@ fn other_methods(bytes: usize) -> Vec<Request> {
             "subscriptions/listen",
             &format!(
                 r#""notifications":{{"resourceSubscriptions":[{}]}}"#,
-                list(|n| format!("\"notes://{n}/x\""), bytes)
+                long_list(|n| format!("\"notes://{n}/x\""), bytes)
             ),
             Error,
         ),
@@ -376,24 +382,24 @@ fn envelopes(bytes: usize) -> Vec<Request> {
     let a = |n: usize| "a".repeat(n);
     let echo = r#""name":"echo","arguments":{"text":"a"}"#;
     let with_meta = |name, meta: &str, outcome| Request::with_meta(name, "tools/call", echo, meta, outcome);
-    let whole = |name, line: String, outcome| Request { name, lines: line + "\n", outcome, factor: FACTOR };
+    let whole = |name, line: String, outcome| Request { name, lines: line + "\n", outcome };
     let version = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28""#;
     vec![
         with_meta(
             "much `_meta`",
-            &format!("{META},{}", list(|n| format!(r#""k{n}":1"#), bytes)),
+            &format!("{META},{}", long_list(|n| format!(r#""k{n}":1"#), bytes)),
             Result,
         ),
         with_meta(
             "deep `_meta`",
-            &format!("{META},{}", list(|n| format!(r#""k{n}":{{"a":[[{{}}]]}}"#), bytes)),
+            &format!("{META},{}", long_list(|n| format!(r#""k{n}":{{"a":[[{{}}]]}}"#), bytes)),
             Result,
         ),
         with_meta(
             "many client capabilities",
             &format!(
                 r#"{version},"io.modelcontextprotocol/clientCapabilities":{{"experimental":{{{}}}}}"#,
-                list(|n| format!(r#""k{n}":{{}}"#), bytes)
+                long_list(|n| format!(r#""k{n}":{{}}"#), bytes)
             ),
             Result,
         ),
@@ -413,7 +419,7 @@ fn envelopes(bytes: usize) -> Vec<Request> {
             "tools/call",
             &format!(
                 r#"{echo},"inputResponses":{{{}}}"#,
-                list(|n| format!(r#""k{n}":{{"action":"accept"}}"#), bytes)
+                long_list(|n| format!(r#""k{n}":{{"action":"accept"}}"#), bytes)
             ),
             Result,
         ),
@@ -427,17 +433,17 @@ fn envelopes(bytes: usize) -> Vec<Request> {
             format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{}","params":{{"_meta":{{{META}}}}}}}"#, a(bytes)),
             Error,
         ),
-        whole("half a message", format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":[{}"#, list(|_| "1".into(), bytes)), Error),
+        whole("half a message", format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":[{}"#, long_list(|_| "1".into(), bytes)), Error),
         whole("nothing but brackets", "[".repeat(bytes), Error),
         Request::legacy(
             "a long batch",
             &format!(
                 "[{}]",
-                list(|n| format!(r#"{{"jsonrpc":"2.0","id":{},"method":"ping"}}"#, n + 1), bytes)
+                long_list(|n| format!(r#"{{"jsonrpc":"2.0","id":{},"method":"ping"}}"#, n + 1), bytes)
             ),
             Error,
         ),
-        Request::legacy("a batch of nothing", &format!("[{}]", list(|_| "1".into(), bytes)), Result),
+        Request::legacy("a batch of nothing", &format!("[{}]", long_list(|_| "1".into(), bytes)), Result),
         Request::legacy(
             "a batch of long calls",
             &format!(

@@ -12,8 +12,8 @@ use super::{
 use crate::{
     error::Failure,
     schema::{
-        ValidationError, Validator, coerce, duplicate_keys, fill_defaults, has_defaults, has_more_values,
-        member_path, nearest, rewrite, signature, truncate, without_position,
+        ValidationError, Validator, coerce, consists_of_more_values, duplicate_keys, fill_defaults,
+        has_defaults, has_more_values, member_path, nearest, rewrite, signature, truncate, without_position,
     },
 };
 
@@ -33,20 +33,24 @@ pub(crate) struct ToolInput {
     /// Whether absent members with a `default` are added, which typed decoding does by itself.
     adds_defaults: bool,
     compiled: OnceLock<Option<Validator>>,
+    /// The most values that arguments may have.
+    pub(crate) max_values: usize,
 }
 
 impl ToolInput {
     /// The input of an annotated tool.
     pub(crate) fn from_parameters(name: String, schema: Value) -> Self {
         let (published, compiled) = (None, OnceLock::new());
-        Self { name, schema, published, null_is_absent: true, adds_defaults: false, compiled }
+        let max_values = usize::MAX;
+        Self { name, schema, published, null_is_absent: true, adds_defaults: false, compiled, max_values }
     }
 
     /// The input of a tool whose schema was written by hand.
     pub(crate) fn from_schema(name: String, schema: Value) -> Self {
         let adds_defaults = has_defaults(&schema);
         let (published, compiled) = (None, OnceLock::new());
-        Self { name, schema, published, null_is_absent: false, adds_defaults, compiled }
+        let max_values = usize::MAX;
+        Self { name, schema, published, null_is_absent: false, adds_defaults, compiled, max_values }
     }
 
     /// The same input, of which clients see another schema.
@@ -58,6 +62,18 @@ impl ToolInput {
     /// The schema that clients see.
     pub(crate) fn published(&self) -> &Value {
         self.published.as_ref().unwrap_or(&self.schema)
+    }
+
+    /// Checks that arguments do not have too many values: each costs much more than its bytes.
+    ///
+    /// # Errors
+    /// The report.
+    pub(crate) fn check_size(&self, arguments: &str) -> Result<(), Failure> {
+        if !consists_of_more_values(arguments, self.max_values) {
+            return Ok(());
+        }
+        let error = format!("more than {} values in one call; send fewer at a time", self.max_values);
+        Err(Failure::Arguments(tool_report(self, &[], &[error], &[])))
     }
 
     /// Adds the absent members that have a default.

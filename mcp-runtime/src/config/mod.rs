@@ -122,6 +122,7 @@ pub struct Limits {
     pub(crate) max_in_flight: usize,
     pub(crate) max_queued: usize,
     pub(crate) max_queued_bytes: usize,
+    pub(crate) max_argument_values: usize,
     /// Unset for the transport's own default.
     pub(crate) shutdown_timeout: Option<Duration>,
     pub(crate) write_timeout: Duration,
@@ -149,6 +150,7 @@ impl Default for Limits {
             max_in_flight: 256,
             max_queued: 1024,
             max_queued_bytes: 16 << 20,
+            max_argument_values: 150_000,
             shutdown_timeout: None,
             write_timeout: Duration::from_secs(30),
             client_request_timeout: Duration::from_secs(5 * 60),
@@ -202,6 +204,16 @@ impl Limits {
     /// refused. Items have limits of their own besides.
     pub fn max_concurrency_per_caller(mut self, calls: usize) -> Self {
         self.max_concurrency_per_caller = Some(calls.max(1));
+        self
+    }
+
+    /// Sets how many values the arguments of one call of a tool may have, in objects and lists at any depth; 150,000 by
+    /// default. More are refused with a report.
+    ///
+    /// To decode, check and repair a value costs much more than its bytes: `{},` takes three. A text is one value, however
+    /// long it is.
+    pub fn max_argument_values(mut self, values: usize) -> Self {
+        self.max_argument_values = values;
         self
     }
 

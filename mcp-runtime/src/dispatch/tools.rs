@@ -199,6 +199,9 @@ impl ItemCall for CallTool<'_> {
         context: &dyn Fn() -> Context,
     ) -> Invocation<ToolResult, I> {
         let timeout = self.entry.spec.timeout;
+        if let Err(failure) = self.entry.input.check_size(&self.arguments) {
+            return invoke::start_with(|| Err(failure), &context(), timeout);
+        }
         match &self.entry.handler {
             ToolHandler::Annotated(function) => {
                 let parts = CallParts {

@@ -51,7 +51,7 @@ pub(crate) use published_values::conform_published_values;
 pub(crate) use rewrite::rewrite;
 pub(crate) use signature::signature;
 pub(crate) use suggest::nearest;
-pub(crate) use tokens::{Token, Tokens, has_more_values};
+pub(crate) use tokens::{Token, Tokens, consists_of_more_values, has_more_values};
 pub(crate) use trusted::enforceable_part;
 pub(crate) use validate::Validator;
 pub(crate) use walk::subschemas;

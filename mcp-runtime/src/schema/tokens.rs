@@ -11,6 +11,17 @@ pub(crate) fn has_more_values(json: &str, most: usize) -> bool {
     memchr::memchr3_iter(b',', b'[', b'{', json.as_bytes()).nth(most).is_some()
 }
 
+/// Whether a text has more values than this; a string is one value, whatever is in it.
+pub(crate) fn consists_of_more_values(json: &str, most: usize) -> bool {
+    // a value takes two bytes, with its comma or bracket
+    json.len() / 2 > most
+        && has_more_values(json, most)
+        && Tokens::new(json)
+            .filter(|token| matches!(token, Token::Comma | Token::Open { .. }))
+            .nth(most)
+            .is_some()
+}
+
 /// A token, with its place in the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Token {

@@ -172,6 +172,7 @@ impl ItemRules<'_> {
     fn apply_to_tool(&self, item: &RegisteredItem, mut entry: ToolEntry) -> ToolEntry {
         let limits = &self.options.limits;
         entry.spec.item.layers = item.layers.clone();
+        entry.input.max_values = limits.max_argument_values;
         if let Some(permits) = entry.permits.take() {
             entry.permits = Some(item.permits.get_or_init(|| permits).clone());
         }

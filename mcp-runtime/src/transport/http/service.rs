@@ -274,7 +274,8 @@ impl HttpHandler {
             Ok(body) => body,
             Err(error) => return error.into(),
         };
-        if self.legacy.asks_for_revocations()
+        if headers.session.first().is_some()
+            && self.legacy.asks_for_revocations()
             && let Err(error) = Box::pin(self.legacy.check_revocations(headers, caller.as_deref())).await
         {
             return error.into();

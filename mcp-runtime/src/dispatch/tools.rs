@@ -199,7 +199,10 @@ impl ItemCall for CallTool<'_> {
         context: &dyn Fn() -> Context,
     ) -> Invocation<ToolResult, I> {
         let timeout = self.entry.spec.timeout;
-        if let Err(failure) = self.entry.input.check_size(&self.arguments) {
+        // a value takes more than one byte
+        if self.arguments.len() > self.entry.input.max_values
+            && let Err(failure) = self.entry.input.check_size(&self.arguments)
+        {
             return invoke::start_with(|| Err(failure), &context(), timeout);
         }
         match &self.entry.handler {

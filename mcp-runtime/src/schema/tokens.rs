@@ -13,9 +13,7 @@ pub(crate) fn has_more_values(json: &str, most: usize) -> bool {
 
 /// Whether a text has more values than this; a string is one value, whatever is in it.
 pub(crate) fn consists_of_more_values(json: &str, most: usize) -> bool {
-    // a value takes two bytes, with its comma or bracket
-    json.len() / 2 > most
-        && has_more_values(json, most)
+    has_more_values(json, most)
         && Tokens::new(json)
             .filter(|token| matches!(token, Token::Comma | Token::Open { .. }))
             .nth(most)

@@ -28,7 +28,9 @@ fn unpack(workspace: &Path, target: &Path, folder: &Path) {
     run(cargo(workspace, target).args(arguments).args(["-p", "mcp-runtime-macros", "-p", "mcp-runtime"]));
     for name in ["mcp-runtime-macros", "mcp-runtime"] {
         let file = target.join(format!("package/{name}-{VERSION}.crate"));
-        run(Command::new("tar").arg("-xzf").arg(file).arg("-C").arg(folder));
+        // `m`: all files of an archive have one and the same time, by which cargo would take the build of an earlier archive
+        // for this one's
+        run(Command::new("tar").arg("-xzmf").arg(file).arg("-C").arg(folder));
     }
 }
 

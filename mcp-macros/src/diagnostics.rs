@@ -6,7 +6,8 @@ use std::fmt::Display;
 use proc_macro2::{Span, TokenStream};
 use quote::ToTokens;
 
-/// The errors found so far, and those that rustc itself reports. In debug builds, dropping it without calling [`finish`](Self::finish) panics.
+/// The errors found so far, and the number of those that rustc itself reports. In debug builds, dropping it without
+/// calling [`finish`](Self::finish) panics.
 pub(crate) struct Errors {
     found: RefCell<Option<Vec<syn::Error>>>,
     /// Errors that rustc reports in the user's function, which would be repeated in code that is generated from it.

@@ -15,11 +15,9 @@ pub(crate) enum Outcome {
     /// A result with `isError`: the report on arguments.
     ToolError,
     Error,
-    /// A result if the arguments are short enough to be repaired, else the report.
-    Slip,
 }
 
-use Outcome::{Error, Result, Slip, ToolError};
+use Outcome::{Error, Result, ToolError};
 
 const META: &str = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}"#;
 
@@ -112,19 +110,19 @@ fn calls(bytes: usize) -> Vec<Request> {
         take(
             "maps with integer keys and a slip",
             format!(r#""limit":"1","maps":[{}]"#, list(|n| format!(r#"{{"{n}":1}}"#), bytes)),
-            Slip,
+            Result,
         ),
         take(
             "a map with many keys and a slip",
             format!(r#""limit":"1","map":{{{}}}"#, list(|n| format!(r#""k{n}":1"#), bytes)),
-            Slip,
+            Result,
         ),
         take(
             "numbers out of range",
             format!(r#""rows":[{}]"#, list(|_| r#"{"limit":0}"#.into(), bytes)),
             ToolError,
         ),
-        take("numbers as strings", format!(r#""numbers":[{}]"#, list(|_| "\"1\"".into(), bytes)), Slip),
+        take("numbers as strings", format!(r#""numbers":[{}]"#, list(|_| "\"1\"".into(), bytes)), Result),
         take(
             "numbers of the wrong type",
             format!(r#""numbers":[{}]"#, list(|_| "[]".into(), bytes)),
@@ -157,7 +155,7 @@ fn calls(bytes: usize) -> Vec<Request> {
         take(
             "tagged enums with a slip",
             format!(r#""shapes":[{}]"#, list(|_| r#"{"kind":"square","side":"1"}"#.into(), bytes)),
-            Slip,
+            Result,
         ),
         take(
             "tagged enums of no variant",
@@ -197,8 +195,12 @@ fn calls(bytes: usize) -> Vec<Request> {
             if bytes / 3 > MOST_VALUES { ToolError } else { Result },
         ),
         Request::call("commas in a text", "echo", &format!(r#""text":"{}""#, ",".repeat(bytes)), Result),
-        take("much JSON in a string", format!(r#""numbers":"[{}]""#, long_list(|_| "1".into(), bytes)), Slip),
-        take("JSON in a string", format!(r#""numbers":"[{}]""#, list(|_| "1".into(), bytes)), Slip),
+        take(
+            "much JSON in a string",
+            format!(r#""numbers":"[{}]""#, long_list(|_| "1".into(), bytes)),
+            if bytes / 2 > MOST_VALUES { ToolError } else { Result },
+        ),
+        take("JSON in a string", format!(r#""numbers":"[{}]""#, list(|_| "1".into(), bytes)), Result),
     ]
 }
 

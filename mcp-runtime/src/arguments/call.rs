@@ -95,15 +95,26 @@ pub(crate) fn call_handler<R>(
     };
     let (object, checked) = parts.read(values);
     let arguments = RawArguments { values, object, strict: parts.strict };
-    if checked.is_ok() {
-        match handler(&Call { parts, context, arguments }) {
-            Ok(outcome) => return Ok(outcome),
-            Err(HandlerError::Failure(failure)) => return Err(failure),
-            Err(HandlerError::InvalidArgument) => {}
-        }
+    if checked.is_ok()
+        && let Some(outcome) = try_handler(handler, &Call { parts, context, arguments })
+    {
+        return outcome;
     }
     let has_duplicates = checked.is_err_and(|error| error.has_duplicates);
     repair_and_call(handler, parts, context, arguments, has_duplicates)
+}
+
+/// What a handler returns; `None` if it refuses an argument.
+#[inline]
+fn try_handler<R>(
+    handler: fn(&Call<'_>) -> HandlerResult<R>,
+    call: &Call<'_>,
+) -> Option<Result<MaybeFuture<R>, Failure>> {
+    match handler(call) {
+        Ok(outcome) => Some(Ok(outcome)),
+        Err(HandlerError::Failure(failure)) => Some(Err(failure)),
+        Err(HandlerError::InvalidArgument) => None,
+    }
 }
 
 /// Calls a handler whose arguments were refused, after harmless mistakes in them are repaired.
@@ -119,12 +130,11 @@ fn repair_and_call<R>(
     let mut values = vec![None; parts.args.len()];
     let is_filled = parts.fill(&repair.text, &mut values).is_ok();
     let arguments = RawArguments { values: &values, object: &repair.text, strict: parts.strict };
-    if is_filled && repair.is_accepted(parts.strict) {
-        match handler(&Call { parts, context, arguments }) {
-            Ok(outcome) => return Ok(outcome),
-            Err(HandlerError::Failure(failure)) => return Err(failure),
-            Err(HandlerError::InvalidArgument) => {}
-        }
+    if is_filled
+        && repair.is_accepted(parts.strict)
+        && let Some(outcome) = try_handler(handler, &Call { parts, context, arguments })
+    {
+        return outcome;
     }
     Err(repair.report(parts, is_filled.then_some(arguments)))
 }

@@ -40,17 +40,18 @@ pub(crate) struct ToolInput {
 impl ToolInput {
     /// The input of an annotated tool.
     pub(crate) fn from_parameters(name: String, schema: Value) -> Self {
-        let (published, compiled) = (None, OnceLock::new());
-        let max_values = usize::MAX;
-        Self { name, schema, published, null_is_absent: true, adds_defaults: false, compiled, max_values }
+        Self::new(name, schema, true, false)
     }
 
     /// The input of a tool whose schema was written by hand.
     pub(crate) fn from_schema(name: String, schema: Value) -> Self {
         let adds_defaults = has_defaults(&schema);
-        let (published, compiled) = (None, OnceLock::new());
-        let max_values = usize::MAX;
-        Self { name, schema, published, null_is_absent: false, adds_defaults, compiled, max_values }
+        Self::new(name, schema, false, adds_defaults)
+    }
+
+    fn new(name: String, schema: Value, null_is_absent: bool, adds_defaults: bool) -> Self {
+        let (published, compiled, max_values) = (None, OnceLock::new(), usize::MAX);
+        Self { name, schema, published, null_is_absent, adds_defaults, compiled, max_values }
     }
 
     /// The same input, of which clients see another schema.

@@ -6,6 +6,7 @@ mod calls;
 mod client_requests;
 mod layers;
 mod pagination;
+mod refusals;
 mod request_state;
 mod revisions;
 mod runtime_items;
@@ -64,6 +65,7 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("completion",          "mshmsh", ""),
     ("pagination",          "mshmsh", ""),
     ("layers",              "mshmsh", ""),
+    ("order of refusals",   "mshmsh", ""),
 ];
 
 /// The combinations that a feature is tested in.
@@ -82,6 +84,7 @@ fn every_feature_of_the_table_is_tested() {
         include_str!("calls.rs"),
         include_str!("layers.rs"),
         include_str!("pagination.rs"),
+        include_str!("refusals.rs"),
         include_str!("revisions.rs"),
         include_str!("runtime_items.rs"),
         include_str!("request_state.rs"),

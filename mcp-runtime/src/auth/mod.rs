@@ -1,6 +1,10 @@
-//! Who may call a server over HTTP: [`Claims`] of a caller, and with the feature `auth` what
-//! [`ServerBuilder::auth`](crate::ServerBuilder::auth) takes: access tokens of an OAuth authorization server
-//! ([`Oauth`]), [API keys](ApiKeys), or a [verifier](Verifier) of your own.
+//! Who may call a server over HTTP: the [`Claims`] of a caller and, with the feature `auth`, the authentication of callers.
+//!
+#![cfg_attr(
+    feature = "auth",
+    doc = "[`ServerBuilder::auth`](crate::ServerBuilder::auth) takes access tokens of an OAuth authorization server \
+           ([`Oauth`]), [API keys](ApiKeys), or a [verifier](Verifier) of your own."
+)]
 //!
 //! Callers are authenticated before the body of their request is read. A server is an OAuth *protected resource* then:
 //! it publishes where tokens come from, and answers `401` and `403` with what a client needs to get the right one.

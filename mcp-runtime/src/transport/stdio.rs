@@ -11,6 +11,7 @@ use std::{
 use tokio::{runtime::Handle, sync::oneshot};
 
 use super::{
+    ServingFuture,
     connection::{ConnectionParts, FLUSH_SIZE, StreamConnection},
     signal::TerminateSignal,
     writer::{ConnectionWriter, OutputBuffer, WriteMode},
@@ -43,7 +44,11 @@ impl Server {
     ///
     /// # Errors
     /// Stdin or stdout is closed, or the thread cannot be started.
-    pub async fn serve_stdio(&self) -> Result<()> {
+    pub fn serve_stdio(&self) -> impl Future<Output = Result<()>> + Send {
+        serve_stdio(self)
+    }
+
+    async fn serve_stdio_until_end(&self) -> Result<()> {
         crate::server::warn_of_unregistered_items();
         #[cfg(feature = "metrics")]
         let _metrics = self.serve_metrics().await?;
@@ -91,9 +96,19 @@ impl ServerBuilder {
     ///
     /// # Errors
     /// Those of [`build`](Self::build) and [`Server::serve_stdio`].
-    pub async fn serve_stdio(self) -> Result<()> {
-        self.build()?.serve_stdio().await
+    pub fn serve_stdio(self) -> impl Future<Output = Result<()>> + Send {
+        build_and_serve_stdio(self)
     }
+}
+
+#[inline(never)]
+fn serve_stdio(server: &Server) -> ServingFuture<'_> {
+    Box::pin(server.serve_stdio_until_end())
+}
+
+#[inline(never)]
+fn build_and_serve_stdio(builder: ServerBuilder) -> ServingFuture<'static> {
+    Box::pin(async move { serve_stdio(&builder.build()?).await })
 }
 
 /// Reads and serves requests until stdin ends or the client closes stdout.

@@ -15,6 +15,7 @@ use tokio::{
 };
 
 use super::{
+    ServingFuture,
     connection::{ConnectionParts, FLUSH_SIZE, SHUTDOWN_TIMEOUT, StreamConnection},
     writer::{BacklogChunk, ConnectionWriter, OutputBuffer, WriteMode},
 };
@@ -46,7 +47,16 @@ impl Server {
     }
 }
 
-async fn serve(
+#[inline(never)]
+fn serve<'a>(
+    server: &'a Server,
+    reader: Pin<&'a mut (dyn AsyncRead + Send + 'a)>,
+    writer: Pin<&'a mut (dyn AsyncWrite + Send + 'a)>,
+) -> ServingFuture<'a> {
+    Box::pin(serve_until_end(server, reader, writer))
+}
+
+async fn serve_until_end(
     server: &Server,
     reader: Pin<&mut (dyn AsyncRead + Send + '_)>,
     mut target: Pin<&mut (dyn AsyncWrite + Send + '_)>,

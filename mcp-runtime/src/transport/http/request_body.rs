@@ -2,13 +2,14 @@
 //! bytes.
 
 use std::{
+    any::Any,
     future::poll_fn,
     pin::Pin,
     task::{Context, Poll, ready},
     time::Duration,
 };
 
-use hyper::body::{Body, Bytes};
+use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 
 use super::{
     connection::RequestConnection,
@@ -24,20 +25,105 @@ const MAX_DISCARDED: usize = 8 << 20;
 /// Bytes that are read of the body of a request that is refused for its head.
 const MAX_REFUSED: usize = 64 << 10;
 
+/// The body of a request, of whatever type the HTTP server has, so that the code that answers requests exists once, in this
+/// crate. Bodies of hyper and axum need no allocation for that.
+pub(super) enum IncomingBody {
+    Hyper(Incoming),
+    #[cfg(feature = "axum")]
+    Axum(axum::body::Body),
+    Other(Box<dyn Body<Data = Bytes, Error = Incomplete> + Send + Unpin>),
+}
+
+impl IncomingBody {
+    pub(super) fn new<B: Body<Data = Bytes> + Send + Unpin + 'static>(body: B) -> Self {
+        let mut body = Some(body);
+        let any: &mut dyn Any = &mut body;
+        #[cfg(feature = "axum")]
+        if let Some(body) = any.downcast_mut::<Option<axum::body::Body>>().and_then(Option::take) {
+            return Self::Axum(body);
+        }
+        if let Some(body) = any.downcast_mut::<Option<Incoming>>().and_then(Option::take) {
+            return Self::Hyper(body);
+        }
+        Self::Other(Box::new(OtherBody(body)))
+    }
+}
+
+/// The rest of a body cannot be read.
+#[derive(Debug)]
+pub(super) struct Incomplete;
+
+impl Body for IncomingBody {
+    type Data = Bytes;
+    type Error = Incomplete;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Incomplete>>> {
+        let polled = match self.get_mut() {
+            Self::Hyper(body) => ready!(Pin::new(body).poll_frame(cx)).map(Result::ok),
+            #[cfg(feature = "axum")]
+            Self::Axum(body) => ready!(Pin::new(body).poll_frame(cx)).map(Result::ok),
+            Self::Other(body) => ready!(Pin::new(body).poll_frame(cx)).map(Result::ok),
+        };
+        Poll::Ready(polled.map(|frame| frame.ok_or(Incomplete)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Hyper(body) => body.is_end_stream(),
+            #[cfg(feature = "axum")]
+            Self::Axum(body) => body.is_end_stream(),
+            Self::Other(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Hyper(body) => body.size_hint(),
+            #[cfg(feature = "axum")]
+            Self::Axum(body) => body.size_hint(),
+            Self::Other(body) => body.size_hint(),
+        }
+    }
+}
+
+/// A body whose errors have one type; `None` is an empty one.
+struct OtherBody<B>(Option<B>);
+
+impl<B: Body<Data = Bytes> + Unpin> Body for OtherBody<B> {
+    type Data = Bytes;
+    type Error = Incomplete;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Incomplete>>> {
+        let Some(body) = &mut self.get_mut().0 else { return Poll::Ready(None) };
+        Pin::new(body).poll_frame(cx).map_err(|_| Incomplete)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.0.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
+    }
+}
+
 /// Reads a complete body; `message` is the permit of the request.
 ///
 /// # Errors
 /// It is longer than the limit, takes too long, is incomplete, or exceeds what all bodies or those of its owner may hold.
-pub(super) async fn read_body<B>(
-    body: B,
+pub(super) async fn read_body(
+    body: IncomingBody,
     endpoint: &Endpoint,
     connection: &RequestConnection,
     expects_continue: bool,
     message: &mut MessagePermit,
-) -> Result<RequestBody, HttpError>
-where
-    B: Body<Data = Bytes> + Unpin,
-{
+) -> Result<RequestBody, HttpError> {
     let limit = endpoint.options.max_body;
     let mut body = PartialBody {
         body,
@@ -98,8 +184,8 @@ pub(super) struct RequestBody {
     _permit: Option<Permit>,
 }
 
-struct PartialBody<'a, B> {
-    body: B,
+struct PartialBody<'a> {
+    body: IncomingBody,
     endpoint: &'a Endpoint,
     connection: &'a RequestConnection,
     /// Small bodies consist of one frame, which is not copied.
@@ -112,7 +198,7 @@ struct PartialBody<'a, B> {
     charged: usize,
 }
 
-impl<B: Body<Data = Bytes> + Unpin> PartialBody<'_, B> {
+impl PartialBody<'_> {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Bytes, HttpError>> {
         loop {
             let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
@@ -169,20 +255,14 @@ impl<B: Body<Data = Bytes> + Unpin> PartialBody<'_, B> {
 /// Discards the rest of a request that is refused for its head, so that the sender, which may have sent only the head so
 /// far, receives the response and can use the connection again. A body that is longer, or too slow, ends the connection.
 #[cold]
-pub(super) async fn discard_refused<B>(mut body: B, headers: &ProtocolHeaders<'_>)
-where
-    B: Body<Data = Bytes> + Unpin,
-{
+pub(super) async fn discard_refused(mut body: IncomingBody, headers: &ProtocolHeaders<'_>) {
     if !headers.expects_continue && body.size_hint().lower() <= MAX_REFUSED as u64 {
         discard(&mut body, MAX_REFUSED, Duration::from_millis(500)).await;
     }
 }
 
 /// Reads and discards data for some time: closing a connection with unread data resets it, and the response is lost.
-async fn discard<B>(body: &mut B, mut remaining: usize, time: Duration)
-where
-    B: Body<Data = Bytes> + Unpin,
-{
+async fn discard(body: &mut IncomingBody, mut remaining: usize, time: Duration) {
     let read = poll_fn(|cx| {
         loop {
             match ready!(Pin::new(&mut *body).poll_frame(cx)) {

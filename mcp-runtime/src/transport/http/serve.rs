@@ -27,6 +27,7 @@ use tokio::{
 use super::{
     connection::Peer,
     open_files::max_connections,
+    request_body::IncomingBody,
     response_body::empty_response,
     service::{HttpHandler, HttpService, Route},
 };
@@ -34,7 +35,7 @@ use crate::{
     admission::{Permit, Quota, Shares},
     server::{Error, Result, Server, ServerBuilder},
     spawn::spawn,
-    transport::{connection::SHUTDOWN_TIMEOUT, signal::TerminateSignal},
+    transport::{ServingFuture, connection::SHUTDOWN_TIMEOUT, signal::TerminateSignal},
 };
 
 /// The maximum size of a connection's read buffer.
@@ -83,10 +84,9 @@ impl Server {
     /// [`allowed_hosts`](crate::config::HttpOptions::allowed_hosts) nor
     /// [`any_host`](crate::config::HttpOptions::any_host) is used; or items have `scopes`, and callers are not
     /// identified.
-    pub async fn serve_http(self, address: impl ToSocketAddrs) -> Result<()> {
-        let listener = TcpListener::bind(address).await;
-        let listener = listener.map_err(|e| Error::serve("cannot listen on the address").caused_by(e))?;
-        self.serve_http_on(listener).await
+    pub fn serve_http(self, address: impl ToSocketAddrs) -> impl Future<Output = Result<()>> {
+        let serve = serve_later(self);
+        async move { serve(TcpListener::bind(address).await).await }
     }
 
     /// Serves over HTTP on a listener until SIGTERM or Ctrl-C; see [`serve_http`](Self::serve_http).
@@ -94,8 +94,8 @@ impl Server {
     /// # Errors
     /// The listener's address is public, and no hosts are allowed; or items have `scopes`, and callers are not
     /// identified.
-    pub async fn serve_http_on(self, listener: TcpListener) -> Result<()> {
-        self.serve_http_until(listener, shutdown_signal()).await
+    pub fn serve_http_on(self, listener: TcpListener) -> impl Future<Output = Result<()>> + Send {
+        serve_until(self, listener, Box::pin(shutdown_signal()))
     }
 
     /// Serves over HTTP on a listener until `stop` completes; see [`serve_http`](Self::serve_http).
@@ -103,11 +103,15 @@ impl Server {
     /// # Errors
     /// The listener's address is public, and no hosts are allowed; or items have `scopes`, and callers are not
     /// identified.
-    pub async fn serve_http_until(
+    pub fn serve_http_until<'a>(
         self,
         listener: TcpListener,
-        stop: impl Future<Output = ()> + Send,
-    ) -> Result<()> {
+        stop: impl Future<Output = ()> + Send + 'a,
+    ) -> impl Future<Output = Result<()>> + Send {
+        serve_until(self, listener, Box::pin(stop))
+    }
+
+    async fn serve_until(self, listener: TcpListener, stop: impl Future<Output = ()> + Send) -> Result<()> {
         let address = listener.local_addr()?;
         self.check_before_serving(address)?;
         self.warn_of_unused_callers();
@@ -139,6 +143,34 @@ impl Server {
         accept(handler, listener, connections, stop).await;
         Ok(())
     }
+}
+
+#[inline(never)]
+fn serve_until<'a>(
+    server: Server,
+    listener: TcpListener,
+    stop: Pin<Box<dyn Future<Output = ()> + Send + 'a>>,
+) -> ServingFuture<'a> {
+    Box::pin(server.serve_until(listener, stop))
+}
+
+/// What serves until a signal once there is a listener.
+type ServeLater = Box<dyn FnOnce(io::Result<TcpListener>) -> ServingFuture<'static> + Send>;
+
+#[inline(never)]
+fn serve_later(server: Server) -> ServeLater {
+    Box::new(|listener| match listener {
+        Ok(listener) => serve_until(server, listener, Box::pin(shutdown_signal())),
+        Err(error) => {
+            let error = Error::serve("cannot listen on the address").caused_by(error);
+            Box::pin(std::future::ready(Err(error)))
+        }
+    })
+}
+
+#[inline(never)]
+fn build_later(builder: ServerBuilder) -> Box<dyn FnOnce() -> Result<Server> + Send> {
+    Box::new(|| builder.build())
 }
 
 impl Server {
@@ -245,8 +277,9 @@ impl ServerBuilder {
     ///
     /// # Errors
     /// Those of [`build`](Self::build) and [`Server::serve_http`].
-    pub async fn serve_http(self, address: impl ToSocketAddrs) -> Result<()> {
-        self.build()?.serve_http(address).await
+    pub fn serve_http(self, address: impl ToSocketAddrs) -> impl Future<Output = Result<()>> {
+        let build = build_later(self);
+        async move { build()?.serve_http(address).await }
     }
 }
 
@@ -263,7 +296,8 @@ impl HttpService {
         let handle = |route| {
             let handler = handler.clone();
             axum::routing::any(move |request: axum::extract::Request| {
-                let response = handler.handle(request, route, None);
+                let (parts, body) = request.into_parts();
+                let response = handler.handle(parts, IncomingBody::Axum(body), route, None);
                 async move { response.await.map(axum::body::Body::new) }
             })
         };
@@ -294,7 +328,8 @@ impl HttpService {
         self.0.routes.iter().filter(is_metadata).fold(axum::Router::new(), |router, (path, route)| {
             let handler = self.0.clone();
             let answer = move |request: axum::extract::Request| async move {
-                handler.handle(request, route, None).await.map(axum::body::Body::new)
+                let (parts, body) = request.into_parts();
+                handler.handle(parts, IncomingBody::Axum(body), route, None).await.map(axum::body::Body::new)
             };
             router.route(path, axum::routing::any(answer))
         })
@@ -416,7 +451,10 @@ async fn serve_connection(
             // from then on the connection carries nothing but the stream
             is_sse.fetch_or(request.method() == Method::GET, Ordering::Relaxed);
         }
-        let response = route.map(|route| requests.clone().handle(request, route, Some(peer.clone())));
+        let response = route.map(|route| {
+            let (parts, body) = request.into_parts();
+            requests.clone().handle(parts, IncomingBody::Hyper(body), route, Some(peer.clone()))
+        });
         async move {
             Ok::<_, Infallible>(match response {
                 Some(response) => response.await,

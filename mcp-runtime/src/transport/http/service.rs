@@ -10,7 +10,7 @@ use std::{
 
 #[cfg(feature = "auth")]
 use http::HeaderValue;
-use http::{Method, Request as HttpRequest, Response, StatusCode};
+use http::{Method, Request as HttpRequest, Response, StatusCode, request::Parts};
 use hyper::body::{Body, Bytes};
 
 #[cfg(feature = "metrics")]
@@ -27,7 +27,7 @@ use super::{
     health::Health,
     http_error::{HttpError, method_not_allowed},
     legacy::Legacy,
-    request_body::{discard_refused, read_body},
+    request_body::{IncomingBody, discard_refused, read_body},
     response_body::{DispatchReply, ResponseBody, empty_response, error_response},
 };
 use crate::{
@@ -131,29 +131,23 @@ impl HttpHandler {
     ///
     /// The request's head moves into the connection at once: a future that took the request would be copied with room
     /// for it at every level.
-    pub(super) fn handle<B>(
+    pub(super) fn handle(
         self: Arc<Self>,
-        request: HttpRequest<B>,
+        parts: Parts,
+        body: IncomingBody,
         route: Route,
         peer: Option<Peer>,
-    ) -> impl Future<Output = Response<ResponseBody>> + use<B>
-    where
-        B: Body<Data = Bytes> + Unpin,
-    {
-        let (parts, body) = request.into_parts();
+    ) -> impl Future<Output = Response<ResponseBody>> + use<> {
         let connection = self.endpoint.connection(parts, peer);
         async move { self.respond(&connection, route, body).await }
     }
 
-    async fn respond<B>(
+    async fn respond(
         &self,
         connection: &Arc<RequestConnection>,
         route: Route,
-        body: B,
-    ) -> Response<ResponseBody>
-    where
-        B: Body<Data = Bytes> + Unpin,
-    {
+        body: IncomingBody,
+    ) -> Response<ResponseBody> {
         let (endpoint, parts) = (&self.endpoint, connection.parts());
         // probes know neither the name of the server nor a token
         match route {
@@ -247,15 +241,12 @@ impl HttpHandler {
         response
     }
 
-    async fn post<B>(
+    async fn post(
         &self,
         connection: &Arc<RequestConnection>,
         headers: &ProtocolHeaders<'_>,
-        body: B,
-    ) -> Response<ResponseBody>
-    where
-        B: Body<Data = Bytes> + Unpin,
-    {
+        body: IncomingBody,
+    ) -> Response<ResponseBody> {
         let endpoint = &*self.endpoint;
         let caller = connection.caller().cloned();
         // before the body is read, which may take long
@@ -415,9 +406,20 @@ where
     }
 
     fn call(&mut self, request: HttpRequest<B>) -> Self::Future {
-        let response = self.0.clone().handle(request, Route::Mcp, None);
-        Box::pin(async move { Ok(response.await) })
+        let (parts, body) = request.into_parts();
+        call_endpoint(self.0.clone(), parts, IncomingBody::new(body))
     }
+}
+
+/// Answers a request to the endpoint; compiled once, by this crate, and not again for each type of body.
+#[inline(never)]
+fn call_endpoint(
+    handler: Arc<HttpHandler>,
+    parts: Parts,
+    body: IncomingBody,
+) -> Pin<Box<dyn Future<Output = Result<Response<ResponseBody>, Infallible>> + Send>> {
+    let response = handler.handle(parts, body, Route::Mcp, None);
+    Box::pin(async move { Ok(response.await) })
 }
 
 impl fmt::Debug for HttpService {

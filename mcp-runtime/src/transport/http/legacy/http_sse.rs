@@ -6,7 +6,6 @@
 use std::{collections::HashMap, sync::Arc};
 
 use http::{Response, StatusCode, request::Parts};
-use hyper::body::{Body, Bytes};
 use tokio::{
     runtime::Handle,
     sync::mpsc,
@@ -26,7 +25,7 @@ use crate::{
             endpoint::Endpoint,
             headers::ProtocolHeaders,
             http_error::HttpError,
-            request_body::{RequestBody, read_body},
+            request_body::{IncomingBody, RequestBody, read_body},
             response_body::{ResponseBody, empty_response, event_stream_response},
             sse::write_event,
         },
@@ -113,16 +112,13 @@ impl SseStreams {
     }
 
     /// Answers POST: passes a message to the stream that the query names.
-    pub(in crate::transport::http) async fn post<B>(
+    pub(in crate::transport::http) async fn post(
         &self,
         endpoint: &Endpoint,
         request: &RequestConnection,
         headers: &ProtocolHeaders<'_>,
-        body: B,
-    ) -> Result<Response<ResponseBody>, HttpError>
-    where
-        B: Body<Data = Bytes> + Unpin,
-    {
+        body: IncomingBody,
+    ) -> Result<Response<ResponseBody>, HttpError> {
         let parts = request.parts();
         let query = parts.uri.query();
         let name =

@@ -13,6 +13,7 @@ use hyper::body::Body as _;
 use serde_json::{Value, json};
 
 use super::{
+    request_body::IncomingBody,
     response_body::ResponseBody,
     service::{HttpHandler, Route},
 };
@@ -70,8 +71,9 @@ impl Client {
         for (name, value) in &self.headers {
             request = request.header(*name, value);
         }
-        let request = request.body(axum::body::Body::from(body)).unwrap();
-        let response = self.handler.clone().handle(request, Route::Mcp, None);
+        let (parts, ()) = request.body(()).unwrap().into_parts();
+        let body = IncomingBody::new(axum::body::Body::from(body));
+        let response = self.handler.clone().handle(parts, body, Route::Mcp, None);
         tokio::time::timeout(TEST_TIMEOUT, response).await.expect("a response")
     }
 

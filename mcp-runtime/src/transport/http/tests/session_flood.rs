@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::{Request, StatusCode};
 
-use super::{HttpHandler, ResponseBody, Route, server};
+use super::{HttpHandler, IncomingBody, ResponseBody, Route, server};
 
 /// The number of sessions, well above every bound; fewer in debug builds, which are slow.
 const SESSIONS: usize = if cfg!(debug_assertions) { 15_000 } else { 100_000 };
@@ -22,7 +22,8 @@ async fn send(
     if !id.is_empty() {
         request = request.header("mcp-session-id", id);
     }
-    handler.clone().handle(request.body(http_body(body)).unwrap(), Route::Mcp, None).await
+    let (parts, ()) = request.body(()).unwrap().into_parts();
+    handler.clone().handle(parts, IncomingBody::new(http_body(body)), Route::Mcp, None).await
 }
 
 fn http_body(body: &'static str) -> axum::body::Body {

@@ -4,8 +4,10 @@
 mod connection;
 #[cfg(feature = "http")]
 pub(crate) mod http;
+mod lines;
 #[cfg(any(feature = "cli", feature = "testing", test))]
 pub(crate) mod memory;
+mod scheduler;
 #[cfg(any(feature = "stdio", feature = "http"))]
 mod signal;
 #[cfg(feature = "stdio")]
@@ -15,6 +17,9 @@ mod writer;
 
 use std::pin::Pin;
 
+#[cfg(feature = "client")]
+pub(crate) use lines::{Line, LineBuffer};
+
 use crate::server::Result;
 
 /// A future that serves, boxed by this crate.
@@ -23,9 +28,6 @@ use crate::server::Result;
 /// the transports again. The functions that return this type are neither generic nor inlined, and they take the server and
 /// its builder by value, so that the user's crate does not compile how those are dropped, either.
 type ServingFuture<'a> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
-
-#[cfg(feature = "client")]
-pub(crate) use connection::{Line, LineBuffer};
 
 #[cfg(test)]
 mod tests {

@@ -19,7 +19,7 @@ use crate::{
     connection::{ClientData, Principal},
     spawn::spawn,
     transport::{
-        connection::{ConnectionParts, SHUTDOWN_TIMEOUT, SharedRequests, StreamConnection},
+        connection::{ConnectionParts, SHUTDOWN_TIMEOUT, StreamConnection},
         http::{
             connection::RequestConnection,
             endpoint::Endpoint,
@@ -29,6 +29,7 @@ use crate::{
             response_body::{ResponseBody, empty_response, event_stream_response},
             sse::write_event,
         },
+        scheduler::SharedRequests,
         writer::{BacklogChunk, ConnectionWriter, OutputBuffer, WriteMode},
     },
 };

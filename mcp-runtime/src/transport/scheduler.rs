@@ -1,0 +1,489 @@
+//! The requests of one connection: how many run at once, which are queued or refused as busy, how each of them ends, and
+//! how all of them end when the connection does. Replies are written in the order in which requests complete.
+
+use std::{
+    collections::VecDeque,
+    pin::pin,
+    sync::{Arc, atomic::Ordering},
+    task::{Context as TaskContext, Poll, Waker},
+    time::Duration,
+};
+
+use tokio::{runtime::Handle, sync::Notify, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::writer::{ConnectionWriter, OutputBuffer};
+use crate::{
+    admission::{Owner, Shares},
+    blocking::CallPermit,
+    connection::RequestContext,
+    dispatch::{
+        Batch, Calls, ConnectionState, ListenStream, OpenRequests, Registration, Reply, Request,
+        RunningRequest, StartedRequest, THE_CLIENT, encode, is_initialized,
+    },
+    events::Subscriber,
+    jsonrpc::{JsonRpcMessage, ProtocolError, parse, parse_batch},
+    protocol::Revision,
+    server::Server,
+    spawn::spawn_on,
+    sync::{Mutex, MutexGuard},
+};
+
+/// A limit on requests, and whose share of it a connection uses.
+pub(crate) struct SharedRequests {
+    pub(crate) permits: Arc<Shares>,
+    pub(crate) owner: Owner,
+}
+
+/// Whether a message is served now, later or not at all.
+#[derive(Clone, Copy)]
+pub(super) enum Admission {
+    Now,
+    Queue,
+    Busy,
+    Stopping,
+}
+
+/// The requests of one connection: those that run, those that are queued, and how each of them ends.
+pub(crate) struct RequestScheduler {
+    pub(super) server: Server,
+    pub(super) writer: Arc<ConnectionWriter>,
+    runtime: Handle,
+    pub(super) state: Arc<ConnectionState>,
+    requests: Option<SharedRequests>,
+    table: Mutex<SchedulerTable>,
+    /// Notified when the last request has ended.
+    idle: Notify,
+    /// Fires when every request is dropped.
+    aborted: CancellationToken,
+}
+
+#[derive(Default)]
+struct SchedulerTable {
+    /// Requests that run; those of a batch are counted individually.
+    running: usize,
+    /// Subscriptions that are open.
+    streams: usize,
+    queue: VecDeque<QueuedMessage>,
+    queued_bytes: usize,
+    stopping: bool,
+    /// The task that notifies the client of changes.
+    notifying: Option<tokio::task::AbortHandle>,
+}
+
+/// A message that waits until it can be served, as text.
+struct QueuedMessage {
+    text: Box<[u8]>,
+    registrations: Vec<Registration>,
+    revision: Revision,
+    context: RequestContext,
+}
+
+impl RequestScheduler {
+    /// A scheduler without requests; `requests` is the limit shared with other connections, if any.
+    pub(super) fn new(
+        server: Server,
+        writer: Arc<ConnectionWriter>,
+        runtime: Handle,
+        state: Arc<ConnectionState>,
+        requests: Option<SharedRequests>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            server,
+            writer,
+            runtime,
+            state,
+            requests,
+            table: Mutex::default(),
+            idle: Notify::new(),
+            aborted: CancellationToken::default(),
+        })
+    }
+
+    fn table(&self) -> MutexGuard<'_, SchedulerTable> {
+        self.table.lock()
+    }
+
+    pub(super) fn open_requests(&self) -> OpenRequests<'_> {
+        OpenRequests { client: THE_CLIENT, in_flight: &self.state.in_flight, pending: &self.state.pending }
+    }
+
+    fn has_capacity(&self, table: &SchedulerTable, requests: usize) -> bool {
+        let limit = self.server.options().limits.max_in_flight;
+        // a batch that exceeds the limit is served as well, but alone
+        let used = table.running + self.writer.unwritten_replies();
+        used == 0 || used + requests <= limit
+    }
+
+    /// Decides about a message with this number of requests. Only the reader calls it, so the decision holds until it
+    /// has been carried out.
+    pub(super) fn admit(&self, requests: usize, bytes: usize) -> Admission {
+        let table = self.table();
+        let options = self.server.options();
+        if table.stopping {
+            Admission::Stopping
+        } else if table.queue.is_empty() && self.has_capacity(&table, requests) {
+            Admission::Now
+        } else if table.queue.len() < options.limits.max_queued
+            && table.queued_bytes + bytes <= options.limits.max_queued_bytes
+        {
+            Admission::Queue
+        } else {
+            Admission::Busy
+        }
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.table().stopping
+    }
+
+    /// The error for a message that is not served, which is recorded.
+    pub(super) fn refuse(&self, refused: Admission, context: &RequestContext) -> ProtocolError {
+        let (reason, text) = match refused {
+            Admission::Stopping => ("stopping", "the server is stopping"),
+            _ => ("busy", "the server is busy\nsend the request again when others have been answered"),
+        };
+        self.server.record_refused_message(reason, context.caller.as_deref());
+        ProtocolError::internal(text)
+    }
+
+    /// Serves a notification; messages of which every request has been cancelled leave the queue.
+    pub(super) fn receive_notification(&self, message: &JsonRpcMessage<'_>) {
+        if is_initialized(message) {
+            return self.state.initialized.store(true, Ordering::Release);
+        }
+        self.open_requests().handle_notification(message);
+        let mut table = self.table();
+        let SchedulerTable { queue, queued_bytes, .. } = &mut *table;
+        queue.retain_mut(|queued| {
+            let cancelled = queued.registrations.iter_mut().all(Registration::is_cancelled);
+            *queued_bytes -= if cancelled { queued.text.len() } else { 0 };
+            !cancelled
+        });
+    }
+
+    /// Starts a request.
+    pub(super) fn start_request(
+        &self,
+        request: Request<'_>,
+        registrations: &mut Vec<Registration>,
+    ) -> StartedRequest {
+        let Some(SharedRequests { permits, owner }) = &self.requests else {
+            return self.server.start_request(request, Some(self.open_requests()), registrations);
+        };
+        let Some(permit) = permits.try_acquire(owner, 1) else {
+            return StartedRequest::Reply(self.refuse(Admission::Busy, request.context).into());
+        };
+        match self.server.start_request(request, Some(self.open_requests()), registrations) {
+            StartedRequest::Reply(reply) => StartedRequest::Reply(reply),
+            StartedRequest::Running(mut running) => {
+                running.pending.hold(CallPermit::Budget(permit));
+                StartedRequest::Running(running)
+            }
+        }
+    }
+
+    /// Writes one reply as a line.
+    pub(super) fn write(&self, reply: &Reply, id: &str, revision: Revision, out: &mut OutputBuffer) {
+        let start = out.bytes.len();
+        encode(&mut out.bytes, reply, id, revision, self.server.identity());
+        out.end_line(start);
+    }
+
+    /// Writes the replies to a batch as one line.
+    pub(super) fn write_batch(&self, replies: &[(Box<str>, Reply)], out: &mut OutputBuffer) {
+        if replies.is_empty() {
+            return;
+        }
+        let start = out.bytes.len();
+        for (id, reply) in replies {
+            out.bytes.push(if out.bytes.len() == start { b'[' } else { b',' });
+            encode(&mut out.bytes, reply, id, Revision::V2025_03_26, self.server.identity());
+        }
+        out.bytes.push(b']');
+        out.end_line(start);
+    }
+
+    /// Queues a message; `false` if one of its ids is in use.
+    pub(super) fn queue(
+        self: &Arc<Self>,
+        ids: &[&str],
+        text: &[u8],
+        revision: Revision,
+        context: &RequestContext,
+    ) -> bool {
+        let register = |id: &&str| self.state.in_flight.register(THE_CLIENT, id);
+        let Some(registrations) = ids.iter().map(register).collect() else { return false };
+        {
+            let mut table = self.table();
+            table.queued_bytes += text.len();
+            let context = context.clone();
+            table.queue.push_back(QueuedMessage { text: text.into(), registrations, revision, context });
+        }
+        // a request may have ended since the decision to queue the message
+        self.start_queued();
+        true
+    }
+
+    /// Runs a request that did not complete immediately.
+    pub(super) fn spawn_request(self: &Arc<Self>, running: RunningRequest, revision: Revision) {
+        self.table().running += 1;
+        let (scheduler, id) = (Arc::clone(self), running.id.clone());
+        spawn_on(&self.runtime, async move {
+            let reply = tokio::select! {
+                biased;
+                () = scheduler.aborted.cancelled() => None,
+                reply = running => reply,
+            };
+            let mut out = OutputBuffer::default();
+            if let Some(reply) = reply {
+                scheduler.write(&reply, &id, revision, &mut out);
+            }
+            scheduler.finish(1, out);
+        });
+    }
+
+    /// Writes the replies to a batch, immediately if all of its requests have completed.
+    pub(super) fn answer_batch(self: &Arc<Self>, mut calls: Calls, out: &mut OutputBuffer) {
+        if !calls.is_running() {
+            return self.write_batch(&calls.take_replies(), out);
+        }
+        let count = calls.len();
+        self.table().running += count;
+        let scheduler = Arc::clone(self);
+        spawn_on(&self.runtime, async move {
+            let mut out = OutputBuffer::default();
+            scheduler.complete_batch(calls, &mut out).await;
+            scheduler.finish(count, out);
+        });
+    }
+
+    /// Waits for the requests of a batch and writes their replies.
+    async fn complete_batch(&self, mut calls: Calls, out: &mut OutputBuffer) {
+        tokio::select! {
+            biased;
+            () = self.aborted.cancelled() => return,
+            () = std::future::poll_fn(|cx| calls.poll(cx)) => {}
+        }
+        self.write_batch(&calls.take_replies(), out);
+    }
+
+    /// Starts queued messages while there is capacity.
+    fn start_queued(self: &Arc<Self>) {
+        loop {
+            let queued = {
+                let mut table = self.table();
+                let requests = table.queue.front().map(|queued| queued.registrations.len());
+                let Some(requests) = requests.filter(|requests| self.has_capacity(&table, *requests)) else {
+                    return;
+                };
+                let Some(queued) = table.queue.pop_front() else { return };
+                table.queued_bytes -= queued.text.len();
+                table.running += requests;
+                queued
+            };
+            let (scheduler, count) = (Arc::clone(self), queued.registrations.len());
+            spawn_on(&self.runtime, async move {
+                let mut out = OutputBuffer::default();
+                scheduler.answer_queued(queued, &mut out).await;
+                scheduler.finish(count, out);
+            });
+        }
+    }
+
+    async fn answer_queued(&self, queued: QueuedMessage, out: &mut OutputBuffer) {
+        let QueuedMessage { text, mut registrations, revision, context } = queued;
+        if let Some(members) = parse_batch(&text) {
+            let (batch, open) = (Batch::parse(&members), Some(self.open_requests()));
+            let started = self.server.start_batch(&batch, &context, open, &mut registrations);
+            return self.complete_batch(started.calls, out).await;
+        }
+        // cancelled while it was queued
+        if registrations.iter_mut().any(Registration::is_cancelled) {
+            return;
+        }
+        let running = {
+            let Ok(message) = parse(&text) else { return };
+            let Some(request) = Request::from_message(&message, revision, &context) else { return };
+            match self.start_request(request, &mut registrations) {
+                StartedRequest::Reply(reply) => return self.write(&reply, request.id, revision, out),
+                StartedRequest::Running(running) => running,
+            }
+        };
+        let id = running.id.clone();
+        tokio::select! {
+            biased;
+            () = self.aborted.cancelled() => {}
+            reply = running => if let Some(reply) = reply {
+                self.write(&reply, &id, revision, out);
+            }
+        }
+    }
+
+    /// Records that this number of requests has ended, with these replies.
+    fn finish(self: &Arc<Self>, requests: usize, mut out: OutputBuffer) {
+        // before the count: the connection is not idle while replies are unwritten
+        out.flush(&self.writer);
+        self.table().running -= requests;
+        self.start_queued();
+        self.wake_if_idle();
+    }
+
+    fn wake_if_idle(&self) {
+        if self.is_idle() {
+            self.idle.notify_waiters();
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        let table = self.table();
+        table.running == 0 && table.streams == 0 && table.queue.is_empty()
+    }
+
+    /// Serves a subscription until the client or the server ends it; its acknowledgement is sent immediately.
+    pub(super) fn spawn_subscription(
+        self: &Arc<Self>,
+        mut subscription: ListenStream,
+        registration: Option<Registration>,
+    ) {
+        let mut cx = TaskContext::from_waker(Waker::noop());
+        if let Poll::Ready(Some(acknowledgement)) = subscription.poll_next(&mut cx) {
+            self.writer.send_line(acknowledgement, 0);
+        }
+        self.table().streams += 1;
+        let scheduler = Arc::clone(self);
+        spawn_on(&self.runtime, async move {
+            let cancelled = async {
+                match registration {
+                    Some(mut registration) => registration.cancelled().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = scheduler.aborted.cancelled() => {}
+                () = cancelled => {}
+                () = scheduler.serve_subscription(&mut subscription) => {
+                    // in this order: clients treat the reverse as a lost subscription
+                    scheduler.writer.send_line(subscription.result(), 1);
+                    scheduler.writer.send_line(subscription.cancelled_notification(), 0);
+                }
+            }
+            scheduler.table().streams -= 1;
+            scheduler.wake_if_idle();
+        });
+    }
+
+    async fn serve_subscription(&self, subscription: &mut ListenStream) {
+        let messages = async {
+            loop {
+                // changes that the client has not read yet are kept in the hub, each of them once
+                self.writer.wait_until_caught_up().await;
+                match std::future::poll_fn(|cx| subscription.poll_next(cx)).await {
+                    Some(message) => self.writer.send_line(message, 0),
+                    None => return,
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.state.closed.cancelled() => {}
+            () = messages => {}
+        }
+    }
+
+    /// Notifies a client of a legacy revision of changes.
+    pub(super) fn notify_changes(self: &Arc<Self>, mut subscriber: Subscriber) {
+        let writer = self.writer.clone();
+        let task = spawn_on(&self.runtime, async move {
+            loop {
+                writer.wait_until_caught_up().await;
+                let change = std::future::poll_fn(|cx| subscriber.poll(cx)).await;
+                writer.send_line(change.notification(|_| {}), 0);
+            }
+        });
+        if let Some(previous) = self.table().notifying.replace(task.abort_handle()) {
+            previous.abort();
+        }
+    }
+
+    /// Refuses further requests, and lets requests to the client fail.
+    fn stop(&self) {
+        self.state.close();
+        self.table().stopping = true;
+    }
+
+    /// Waits until no request runs or is queued.
+    async fn wait_until_idle(&self) {
+        loop {
+            let mut idle = pin!(self.idle.notified());
+            idle.as_mut().enable();
+            if self.is_idle() {
+                return;
+            }
+            idle.await;
+        }
+    }
+
+    /// Runs the connection until `reader` has ended, its calls and `rest` have ended or `shutdown_timeout` has passed,
+    /// and the replies are written.
+    pub(crate) async fn supervise(
+        self: Arc<Self>,
+        reader: impl Future<Output = ()>,
+        rest: impl Future<Output = ()>,
+        shutdown_timeout: Duration,
+    ) {
+        let abort = AbortOnDrop(Arc::clone(&self));
+        let writer = &self.writer;
+        let mut scheduler = pin!(async {
+            reader.await;
+            self.stop();
+            let finished = async {
+                self.wait_until_idle().await;
+                rest.await;
+            };
+            if timeout(shutdown_timeout, finished).await.is_err() {
+                tracing::warn!(
+                    "calls were still running {shutdown_timeout:?} after the end of the input and were stopped"
+                );
+            }
+        });
+        let mut closed = pin!(writer.wait_until_closed());
+        loop {
+            let mut shrunk = pin!(writer.backlog_shrunk());
+            shrunk.as_mut().enable();
+            // unread replies count as calls in flight, so queued requests may be waiting for them
+            self.start_queued();
+            tokio::select! {
+                () = &mut scheduler => break,
+                () = &mut closed => break,
+                () = shrunk => {}
+            }
+        }
+        drop(abort);
+        if timeout(shutdown_timeout, writer.wait_until_flushed()).await.is_err() {
+            tracing::warn!("the client did not read its last replies");
+        }
+    }
+}
+
+/// Stops every request of a connection when it is dropped.
+struct AbortOnDrop(Arc<RequestScheduler>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        let scheduler = &self.0;
+        scheduler.stop();
+        scheduler.aborted.cancel();
+        let (queue, notifying) = {
+            let mut table = scheduler.table();
+            table.queued_bytes = 0;
+            (std::mem::take(&mut table.queue), table.notifying.take())
+        };
+        drop(queue);
+        if let Some(task) = notifying {
+            task.abort();
+        }
+        scheduler.idle.notify_waiters();
+    }
+}

@@ -16,7 +16,7 @@ mod tests;
 
 use proc_macro::TokenStream;
 
-use crate::attribute::{error_, item, main_, service, type_};
+use crate::attribute::{error_, item, main_, panicked::expand_or_keep, service, type_};
 use crate::model::{prompt::PromptOptions, resource::ResourceOptions, tool::ToolOptions};
 
 /// Makes a function a tool of the server.
@@ -37,7 +37,7 @@ use crate::model::{prompt::PromptOptions, resource::ResourceOptions, tool::ToolO
 /// `one_of`, `example`, `header`, `flatten`, `secret`, `inject`.
 #[proc_macro_attribute]
 pub fn mcp_tool(options: TokenStream, function: TokenStream) -> TokenStream {
-    item::expand::<ToolOptions>(options.into(), function.into()).into()
+    expand_or_keep(options.into(), function.into(), item::expand::<ToolOptions>).into()
 }
 
 /// Makes a function a resource, or a resource template, of the server.
@@ -55,7 +55,7 @@ pub fn mcp_tool(options: TokenStream, function: TokenStream) -> TokenStream {
 /// `example`, `complete`, `raw`, `secret`, `inject`.
 #[proc_macro_attribute]
 pub fn mcp_resource(options: TokenStream, function: TokenStream) -> TokenStream {
-    item::expand::<ResourceOptions>(options.into(), function.into()).into()
+    expand_or_keep(options.into(), function.into(), item::expand::<ResourceOptions>).into()
 }
 
 /// Makes a function a prompt of the server.
@@ -71,7 +71,7 @@ pub fn mcp_resource(options: TokenStream, function: TokenStream) -> TokenStream 
 /// `one_of`, `example`, `complete`, `secret`, `inject`.
 #[proc_macro_attribute]
 pub fn mcp_prompt(options: TokenStream, function: TokenStream) -> TokenStream {
-    item::expand::<PromptOptions>(options.into(), function.into()).into()
+    expand_or_keep(options.into(), function.into(), item::expand::<PromptOptions>).into()
 }
 
 /// Makes the annotated methods of an `impl` block items of the server, which are registered with `.service(..)`.
@@ -81,7 +81,7 @@ pub fn mcp_prompt(options: TokenStream, function: TokenStream) -> TokenStream {
 /// Option: `crate`.
 #[proc_macro_attribute]
 pub fn mcp_service(options: TokenStream, block: TokenStream) -> TokenStream {
-    service::expand(options.into(), &block.into()).into()
+    expand_or_keep(options.into(), block.into(), |options, block| service::expand(options, &block)).into()
 }
 
 /// Derives `Serialize`, `Deserialize` and `JsonSchema`, so that a type can be an argument or a result.
@@ -93,7 +93,7 @@ pub fn mcp_service(options: TokenStream, block: TokenStream) -> TokenStream {
 /// Option: `crate`.
 #[proc_macro_attribute]
 pub fn mcp_type(options: TokenStream, item: TokenStream) -> TokenStream {
-    type_::expand(options.into(), &item.into()).into()
+    expand_or_keep(options.into(), item.into(), |options, item| type_::expand(options, &item)).into()
 }
 
 /// Generates nothing: declares the attributes that the derives of `#[mcp_type]` read, for other derives of the type.
@@ -127,7 +127,7 @@ pub fn type_attributes(_: TokenStream) -> TokenStream {
 /// Option of a variant, in `#[mcp(..)]`: `public`.
 #[proc_macro_attribute]
 pub fn mcp_error(options: TokenStream, item: TokenStream) -> TokenStream {
-    error_::expand(options.into(), &item.into()).into()
+    expand_or_keep(options.into(), item.into(), |options, item| error_::expand(options, &item)).into()
 }
 
 /// Makes an `async fn main` the entry point of a program.
@@ -137,5 +137,6 @@ pub fn mcp_error(options: TokenStream, item: TokenStream) -> TokenStream {
 /// Option: `crate`.
 #[proc_macro_attribute]
 pub fn main(options: TokenStream, function: TokenStream) -> TokenStream {
-    main_::expand(options.into(), &function.into()).into()
+    expand_or_keep(options.into(), function.into(), |options, function| main_::expand(options, &function))
+        .into()
 }

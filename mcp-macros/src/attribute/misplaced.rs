@@ -49,6 +49,20 @@ pub(crate) fn report_item(
     }
 }
 
+/// Removes from an item what only the attributes of this crate read.
+pub(super) fn strip_item(item: TokenStream) -> TokenStream {
+    match find_keyword(&item) {
+        Some(word) if word == "fn" => strip_function(item),
+        Some(word) if word == "impl" => strip_impl(item),
+        Some(word) if word == "enum" => strip_groups(
+            item,
+            Delimiter::Brace,
+            |token| matches!(token, TokenTree::Ident(word) if word == "enum"),
+        ),
+        _ => item,
+    }
+}
+
 /// The keyword of an item, such as `struct`.
 pub(crate) fn find_keyword(item: &TokenStream) -> Option<Ident> {
     const KINDS: [&str; 12] = [
@@ -93,19 +107,24 @@ fn strip_impl(block: TokenStream) -> TokenStream {
 
 /// Removes the helper attributes from the parameters of a function whose header cannot be parsed.
 fn strip_function(item: TokenStream) -> TokenStream {
-    let mut after_fn = false;
+    let is_fn = |token: &TokenTree| matches!(token, TokenTree::Ident(word) if word == "fn");
+    strip_groups(item, Delimiter::Parenthesis, is_fn)
+}
+
+/// Removes the helper attributes from the next group with that delimiter after each token that `starts`.
+fn strip_groups(item: TokenStream, delimiter: Delimiter, starts: impl Fn(&TokenTree) -> bool) -> TokenStream {
+    let mut started = false;
     let strip = |token| match token {
-        TokenTree::Ident(ref word) if word == "fn" => {
-            after_fn = true;
-            token
-        }
-        TokenTree::Group(group) if after_fn && group.delimiter() == Delimiter::Parenthesis => {
-            after_fn = false;
-            let mut bare = Group::new(Delimiter::Parenthesis, remove_helpers(group.stream()));
+        TokenTree::Group(group) if started && group.delimiter() == delimiter => {
+            started = false;
+            let mut bare = Group::new(delimiter, remove_helpers(group.stream()));
             bare.set_span(group.span());
             bare.into()
         }
-        other => other,
+        other => {
+            started |= starts(&other);
+            other
+        }
     };
     item.into_iter().map(strip).collect()
 }

@@ -4,6 +4,7 @@ pub(crate) mod error_;
 pub(crate) mod item;
 pub(crate) mod main_;
 mod misplaced;
+pub(crate) mod panicked;
 pub(crate) mod service;
 pub(crate) mod type_;
 mod type_attributes;

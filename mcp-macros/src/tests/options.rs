@@ -68,7 +68,7 @@ fn x(
 }
 
 #[test]
-fn a_tool_option_that_is_wrong_is_assert_one_error() {
+fn a_tool_option_that_is_wrong_is_one_error() {
     assert_errors(
         &[
             (r#"titel = "x""#, "did you mean `title`?"),

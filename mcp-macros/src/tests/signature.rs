@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_header_that_is_wrong_is_assert_one_error() {
+fn a_header_that_is_wrong_is_one_error() {
     assert_errors(
         &[
             ("unsafe fn x() {}", "cannot be `unsafe`"),
@@ -38,7 +38,7 @@ fn a_header_that_is_wrong_is_assert_one_error() {
 }
 
 #[test]
-fn a_parameter_that_is_wrong_is_assert_one_error() {
+fn a_parameter_that_is_wrong_is_one_error() {
     assert_errors(
         &[
             ("a: &str", "write `String`"),

@@ -43,6 +43,7 @@ pub mod skill;
 #[cfg(not(feature = "skills"))]
 #[expect(dead_code, unreachable_pub, reason = "only the feature reads any")]
 mod skill;
+mod sort;
 mod spawn;
 pub mod store;
 mod sync;

@@ -1,6 +1,6 @@
 //! Stable sorting whose code exists once in a program.
 //!
-//! The sort of the standard library is compiled again for each type of elements and each comparison, about 16 KiB each
+//! The sort of the standard library is compiled again for each type of elements and each comparison, about 9 KiB each
 //! time. Here the positions of the elements are sorted, which have one type, and the elements are swapped into place.
 
 use std::cmp::Ordering;
@@ -31,8 +31,7 @@ pub(crate) fn sort_by<T>(items: &mut [T], compare: impl Fn(&T, &T) -> Ordering) 
 
 #[inline(never)]
 fn sort_positions(order: &mut [usize], compare: &dyn Fn(usize, usize) -> Ordering) {
-    // positions are unique, so that the order of equal elements is theirs
-    order.sort_unstable_by(|one, other| compare(*one, *other).then_with(|| one.cmp(other)));
+    order.sort_by(|one, other| compare(*one, *other));
 }
 
 #[cfg(test)]
@@ -46,7 +45,7 @@ mod tests {
             let items = |keys: &[u8]| keys.iter().copied().enumerate().collect::<Vec<_>>();
             let (mut ours, mut theirs) = (items(&keys), items(&keys));
             sort_by(&mut ours, |(_, one), (_, other)| one.cmp(other));
-            theirs.sort_by(|(_, one), (_, other)| one.cmp(other));
+            theirs.sort_by_key(|(_, key)| *key);
             prop_assert_eq!(ours, theirs);
         }
     }

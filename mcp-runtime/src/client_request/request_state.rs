@@ -17,6 +17,7 @@ use crate::{
     crypto::{Seal, random_id},
     jsonrpc::{ProtocolError, write_string},
     schema::{Token, Tokens},
+    sort::sort_by,
 };
 
 /// How often one call may end with `input_required`.
@@ -220,7 +221,7 @@ fn canonicalise(json: &str, out: &mut Vec<u8>) {
                 match open.pop() {
                     Some((start, Some(mut members))) => {
                         // of equal keys the last counts
-                        members.sort_by(|(one, _), (other, _)| one.cmp(other));
+                        sort_by(&mut members, |(one, _), (other, _)| one.cmp(other));
                         let values = out.split_off(start);
                         out.push(b'{');
                         for (key, range) in members {

@@ -12,6 +12,7 @@ use super::node::{
     StringRules, TypeSet,
 };
 use super::{equality, walk};
+use crate::sort::sort_by;
 
 /// A keyword that the validator does not enforce, so a schema that has it cannot be published.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -350,7 +351,7 @@ impl Compiler<'_> {
             let required = rules.required.contains(name);
             rules.properties.push(Property { name: name.clone(), schema, required });
         }
-        rules.properties.sort_by(|a, b| a.name.cmp(&b.name));
+        sort_by(&mut rules.properties, |a, b| a.name.cmp(&b.name));
         let mut undeclared = std::mem::take(&mut rules.required);
         undeclared.retain(|name| rules.property(name).is_none());
         rules.required = undeclared;

@@ -19,6 +19,7 @@ use crate::{
     prompt::{PromptDef, PromptDescriptor},
     protocol::normalize_uri,
     resource::{ResourceDef, ResourceDescriptor, uri_with_prefix},
+    sort::sort_by,
     tool::{ToolDef, ToolDescriptor},
 };
 
@@ -342,10 +343,11 @@ impl AnnotatedItem {
     /// Every annotated free function of the program, by crate, file, line, column and name.
     pub(crate) fn all() -> Vec<Self> {
         let mut all: Vec<Self> = inventory::iter::<Self>.into_iter().copied().collect();
-        all.sort_by_key(|item| {
+        let key = |item: &Self| {
             let ItemDescriptor { location: at, name, .. } = item.descriptor();
             (at.krate(), at.file, at.line, at.column, *name)
-        });
+        };
+        sort_by(&mut all, |one, other| key(one).cmp(&key(other)));
         all
     }
 }

@@ -10,6 +10,7 @@ use crate::{
     protocol::{self, normalize_uri},
     resource::{ResourceEntry, UriVariables},
     skill::SkillCatalog,
+    sort::sort_by,
     tool::{ToolCatalog, ToolEntry},
 };
 
@@ -50,7 +51,8 @@ impl Registry {
         let mut templates: Vec<usize> =
             resources.iter().enumerate().filter(|r| !is_exact(r)).map(|(n, _)| n).collect();
         // stable, so that registration order decides between equals
-        templates.sort_by_key(|n| std::cmp::Reverse(resources[*n].template.specificity()));
+        let specificity = |n: &usize| resources[*n].template.specificity();
+        sort_by(&mut templates, |one, other| specificity(other).cmp(&specificity(one)));
         Self {
             has_tools: !tools.is_empty(),
             has_resources: !resources.is_empty(),

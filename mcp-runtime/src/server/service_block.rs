@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::item::AnnotatedItem;
-use crate::{extensions::Extensions, item::Location};
+use crate::{extensions::Extensions, item::Location, sort::sort_by};
 
 /// Types that `#[mcp_service]` may be on.
 #[diagnostic::on_unimplemented(
@@ -58,7 +58,8 @@ impl ServiceBlock {
     /// Every block of the program, in the order of the source.
     pub(super) fn all() -> Vec<&'static Self> {
         let mut all: Vec<&Self> = inventory::iter::<Self>.into_iter().collect();
-        all.sort_by_key(|block| (block.location, (block.type_name)()));
+        let key = |block: &Self| (block.location, (block.type_name)());
+        sort_by(&mut all, |one, other| key(one).cmp(&key(other)));
         all
     }
 

@@ -10,6 +10,7 @@ use crate::{
     jsonrpc::{Object, write_array},
     protocol::normalize_uri,
     resource::percent_decode,
+    sort::sort_by,
 };
 
 /// Every skill of a server, in the order of their paths.
@@ -48,7 +49,7 @@ impl SkillCatalog {
 
     /// Indexes skills by their paths; reports those that share one.
     fn new(mut skills: Vec<Skill>, errors: &mut Vec<BuildError>) -> Self {
-        skills.sort_by(|a, b| a.path.cmp(&b.path));
+        sort_by(&mut skills, |a, b| a.path.cmp(&b.path));
         let mut index = HashMap::with_capacity(skills.len());
         for (n, skill) in skills.iter().enumerate() {
             let (key, directory) = (lowercase_host(&skill.path), skill.directory.display());

@@ -17,6 +17,7 @@ use crate::{
     jsonrpc::{Object, write_array, write_string},
     protocol::Revision,
     schema::{Direction, Validator, cap_patterns, coerce, generator, minimize},
+    sort::sort_by,
 };
 
 /// Types that a form can request.
@@ -243,7 +244,7 @@ impl ElicitationForm {
             let by_schema = required.iter().position(|known| known == name);
             (by_type.unwrap_or(usize::MAX), by_schema.unwrap_or(usize::MAX))
         };
-        fields.sort_by_key(|field| position(&field.name));
+        sort_by(&mut fields, |one, other| position(&one.name).cmp(&position(&other.name)));
         let schema = content_schema(properties, &required);
         let validator =
             Validator::compile(&schema).map_err(|error| error.to_string())?.null_is_absent().check_formats();

@@ -35,3 +35,27 @@ fn what_users_build_is_as_deny_toml_says() {
     std::fs::remove_file(&stricter).expect("the file");
     assert!(!passed && report.contains("ISC"), "{report}");
 }
+
+/// The features with which a package builds a crate; none if it does not build it.
+fn features_of(package: &str, of: &str) -> Vec<String> {
+    let mut command = Command::new(env!("CARGO"));
+    command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace"));
+    command.args(["tree", "--locked", "--prefix", "none", "--format", "{p} [{f}]"]);
+    command.args(["--edges", "normal,build", "--all-features", "--package", package]);
+    let output = command.output().expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let tree = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line = tree.lines().find(|line| line.split(' ').next() == Some(of));
+    let listed = line.and_then(|line| Some(line.split_once('[')?.1.split_once(']')?.0));
+    listed.map(|listed| listed.split(',').map(str::to_owned).collect()).unwrap_or_default()
+}
+
+#[test]
+fn no_feature_chooses_how_tls_works_for_the_rest_of_the_program() {
+    // others of `rustls` choose a provider, for all of its users; `reqwest` has no features that do not choose
+    assert_eq!(features_of("mcp-runtime", "rustls"), ["std", "tls12"]);
+    assert_eq!(features_of("mcp-runtime", "reqwest"), [""; 0]);
+    // what chooses would be seen
+    let chosen = features_of("mcp-feature-neighbours", "rustls");
+    assert!(chosen.iter().any(|feature| feature == "aws_lc_rs"), "{chosen:?}");
+}

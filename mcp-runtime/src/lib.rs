@@ -24,7 +24,7 @@ mod dispatch;
 mod error;
 mod events;
 mod extensions;
-#[cfg(feature = "auth")]
+#[cfg(feature = "_fetch")]
 mod fetch;
 #[cfg(all(doc, not(doctest)))]
 pub mod guide;

@@ -4,14 +4,25 @@ use std::{io, net::SocketAddr, sync::Arc};
 
 use axum::serve::Listener;
 use mcp_runtime::client::{Client, Error};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use tokio::net::{TcpListener, TcpStream};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, PKCS_ECDSA_P256_SHA256,
+    PKCS_ECDSA_P384_SHA384, PKCS_ED25519, PKCS_RSA_SHA256,
+};
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+};
 use tokio_rustls::{
     TlsAcceptor,
     rustls::{
-        ServerConfig,
-        crypto::ring,
-        pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer},
+        ConfigBuilder, ServerConfig, WantsVerifier,
+        crypto::{
+            CryptoProvider,
+            aws_lc_rs::{self, kx_group},
+        },
+        pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer},
+        version::{TLS12, TLS13},
     },
     server::TlsStream,
 };
@@ -42,27 +53,129 @@ impl Listener for TlsListener {
     }
 }
 
-/// A server whose certificate only this authority has signed; its URL, and the authority in PEM.
-async fn serve() -> (String, String) {
-    let mut authority = CertificateParams::new(Vec::new()).unwrap();
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
-    let key = KeyPair::generate().unwrap();
-    let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-    let certificate = params.signed_by(&key, &authority).unwrap();
-    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate.der().clone()], key)
-        .unwrap();
+/// A certificate for `localhost` that only an authority of its own has signed.
+struct TestCertificate {
+    chain: Vec<CertificateDer<'static>>,
+    key: PrivatePkcs8KeyDer<'static>,
+    /// The authority, in PEM.
+    authority: String,
+}
+
+impl TestCertificate {
+    fn new(key: &KeyPair) -> Self {
+        let mut authority = CertificateParams::new(Vec::new()).unwrap();
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
+        let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        let certificate = params.signed_by(key, &authority).unwrap();
+        Self {
+            chain: vec![certificate.der().clone()],
+            key: PrivatePkcs8KeyDer::from(key.serialize_der()),
+            authority: authority.pem(),
+        }
+    }
+}
+
+/// The URL of a server with this certificate.
+async fn serve_config(
+    certificate: &TestCertificate,
+    config: ConfigBuilder<ServerConfig, WantsVerifier>,
+) -> String {
+    let key = PrivateKeyDer::Pkcs8(certificate.key.clone_key());
+    let config = config.with_no_client_auth().with_single_cert(certificate.chain.clone(), key).unwrap();
     let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://localhost:{}/mcp", tcp.local_addr().unwrap().port());
     let listener = TlsListener { tcp, acceptor: TlsAcceptor::from(Arc::new(config)) };
     let app = builder().build().unwrap().into_router().unwrap();
     tokio::spawn(async move { axum::serve(listener, app).await });
-    (url, authority.pem())
+    url
+}
+
+/// A server whose certificate only this authority has signed; its URL, and the authority in PEM.
+async fn serve() -> (String, String) {
+    let certificate = TestCertificate::new(&KeyPair::generate().unwrap());
+    let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
+    let config = config.with_safe_default_protocol_versions().unwrap();
+    (serve_config(&certificate, config).await, certificate.authority)
+}
+
+#[tokio::test]
+async fn every_suite_key_exchange_and_kind_of_certificate_works_in_tls_1_2_and_1_3() {
+    let keys = [
+        ("ECDSA", KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap()),
+        ("ECDSA", KeyPair::generate_for(&PKCS_ECDSA_P384_SHA384).unwrap()),
+        ("ECDSA", KeyPair::generate_for(&PKCS_ED25519).unwrap()),
+        ("RSA", KeyPair::generate_for(&PKCS_RSA_SHA256).unwrap()),
+    ];
+    let groups = [kx_group::X25519, kx_group::SECP256R1, kx_group::SECP384R1];
+    let mut tried = 0;
+    for (kind, key) in &keys {
+        let certificate = TestCertificate::new(key);
+        for suite in aws_lc_rs::ALL_CIPHER_SUITES {
+            let is_modern = suite.tls13().is_some();
+            let name = format!("{:?}", suite.suite());
+            if !is_modern && !name.contains(kind) {
+                continue;
+            }
+            let provider = CryptoProvider {
+                cipher_suites: vec![*suite],
+                kx_groups: vec![groups[tried % groups.len()]],
+                ..aws_lc_rs::default_provider()
+            };
+            tried += 1;
+            let versions: &[_] = if is_modern { &[&TLS13] } else { &[&TLS12] };
+            let config = ServerConfig::builder_with_provider(Arc::new(provider))
+                .with_protocol_versions(versions)
+                .unwrap();
+            let url = serve_config(&certificate, config).await;
+            let client = Client::builder().root_certificates(&certificate.authority).connect(&url);
+            let client = within(client).await.unwrap_or_else(|error| panic!("{name} {kind}: {error}"));
+            // many records, in both directions
+            let message = "x".repeat(100_000);
+            let echoed = within(client.call("echo", json!({ "message": message })).into_future()).await;
+            assert_eq!(echoed.unwrap().text(), message, "{name} {kind}");
+        }
+    }
+    assert_eq!(tried, 3 * 4 + 3 * 3 + 3);
+}
+
+/// Passes bytes on, and changes the one at `at` of those that the server sends.
+async fn forward_changed(target: String, at: u64) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((near, _)) = listener.accept().await {
+            let far = TcpStream::connect(&target).await.unwrap();
+            let ((mut from_near, mut to_near), (mut from_far, mut to_far)) =
+                (near.into_split(), far.into_split());
+            tokio::spawn(async move { tokio::io::copy(&mut from_near, &mut to_far).await });
+            tokio::spawn(async move {
+                tokio::io::copy(&mut (&mut from_far).take(at), &mut to_near).await?;
+                let changed = from_far.read_u8().await? ^ 1;
+                to_near.write_u8(changed).await?;
+                tokio::io::copy(&mut from_far, &mut to_near).await
+            });
+        }
+    });
+    format!("https://localhost:{port}/mcp")
+}
+
+#[tokio::test]
+async fn a_byte_that_is_changed_on_the_way_ends_the_connection() {
+    for version in [&TLS13, &TLS12] {
+        let certificate = TestCertificate::new(&KeyPair::generate().unwrap());
+        let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_protocol_versions(&[version])
+            .unwrap();
+        let url = serve_config(&certificate, config).await;
+        let target = url.trim_start_matches("https://").trim_end_matches("/mcp").to_owned();
+        let url = forward_changed(target, 20_000).await;
+        let client = Client::builder().root_certificates(&certificate.authority).connect(&url);
+        let client = within(client).await.unwrap();
+        let message = "x".repeat(100_000);
+        let echoed = within(client.call("echo", json!({ "message": message })).into_future()).await;
+        assert!(matches!(echoed, Err(Error::NotConnected { .. })), "{version:?}: {echoed:?}");
+    }
 }
 
 #[tokio::test]

@@ -9,9 +9,9 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::request::Parts;
-use reqwest::Url;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
+use url::Url;
 
 use super::{
     compact_jwt::{CompactJwt, SigningAlgorithm, VerifyingKey},

@@ -63,8 +63,8 @@ impl IssuerEndpoint {
             match self.fetcher.get::<IssuerMetadata>(&url).await {
                 Ok(metadata) if metadata.issuer == self.issuer => return Ok(metadata),
                 Ok(_) => return Err(format!("the metadata at `{url}` is of another issuer")),
-                Err(FetchError::Failed(text)) => return Err(format!("`{url}`: {text}")),
                 Err(error @ FetchError::Status(_)) => last = format!("`{url}`: {error}"),
+                Err(error) => return Err(format!("`{url}`: {error}")),
             }
         }
         Err(format!("`{}` publishes no metadata: {last}", self.issuer))

@@ -7,7 +7,7 @@ use std::{
 };
 
 use http::request::Parts;
-use reqwest::Url;
+use url::Url;
 
 use super::{
     authenticator::Scheme,

@@ -5,9 +5,9 @@
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use reqwest::{Response, Url};
 use tokio::{sync::mpsc, time::timeout};
 use tokio_util::sync::CancellationToken;
+use url::Url;
 
 use super::{
     event_stream::{EventStreamParser, StreamEvent},
@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     client::{Error, receive::inbox::Inbox},
+    fetch::HttpResponse,
     jsonrpc::parse,
 };
 
@@ -90,7 +91,7 @@ async fn write(http: &HttpLink, address: &Url, mut queue: mpsc::Receiver<Vec<u8>
 
 /// The events of an open stream.
 struct Events {
-    response: Response,
+    response: HttpResponse,
     parser: EventStreamParser,
     waiting: VecDeque<StreamEvent>,
 }

@@ -3,21 +3,16 @@
 //!
 //! See [Streamable HTTP](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http).
 
-use std::{
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use reqwest::{Method, Response, Url, redirect::Policy};
-use rustls::{ClientConfig, pki_types::CertificateDer};
-use rustls_platform_verifier::Verifier;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use tokio::{
     sync::oneshot,
     time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
+use url::Url;
 
 use super::{
     LinkError,
@@ -34,6 +29,7 @@ use crate::{
         connect::client_builder::ClientOptions,
         receive::inbox::{Inbox, Responder},
     },
+    fetch::{ExchangeError, HttpClient, HttpRequest, HttpResponse, tls_config},
     jsonrpc::{parse, parse_batch},
     protocol::Revision,
     sync::RwLock,
@@ -42,6 +38,7 @@ use crate::{
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const BOTH_TYPES: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -71,7 +68,7 @@ pub(in crate::client) type HeaderHook = Arc<dyn Fn(&mut HeaderMap) + Send + Sync
 pub(in crate::client) struct HttpLink(Arc<HttpShared>);
 
 struct HttpShared {
-    http: reqwest::Client,
+    http: HttpClient,
     url: Url,
     hook: Option<HeaderHook>,
     #[cfg(feature = "client-oauth")]
@@ -88,24 +85,6 @@ impl std::fmt::Debug for HttpLink {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HttpLink").field("url", &self.0.url.as_str()).finish_non_exhaustive()
     }
-}
-
-/// The TLS configuration of all clients: roots of the operating system, which takes a while to read, and these.
-pub(in crate::client) fn tls(roots: &[CertificateDer<'static>]) -> Result<ClientConfig, Error> {
-    static TLS: OnceLock<Result<ClientConfig, String>> = OnceLock::new();
-    let config = if roots.is_empty() { TLS.get_or_init(|| tls_with(&[])).clone() } else { tls_with(roots) };
-    config.map_err(|error| Error::not_connected(format!("no TLS: {error}")))
-}
-
-fn tls_with(roots: &[CertificateDer<'static>]) -> Result<ClientConfig, String> {
-    // a provider of its own: the program may have installed another, or none
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let verifier = Verifier::new_with_extra_roots(roots.iter().cloned(), provider.clone());
-    let verifier = verifier.map_err(|error| error.to_string())?;
-    let builder = ClientConfig::builder_with_provider(provider);
-    let builder = builder.with_safe_default_protocol_versions().map_err(|error| error.to_string())?;
-    // "dangerous" is any verifier that is not rustls' own
-    Ok(builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth())
 }
 
 impl HttpLink {
@@ -126,35 +105,18 @@ impl HttpLink {
     ) -> Result<Self, Error> {
         let parsed: Result<Url, _> = url.parse();
         let parsed = parsed.map_err(|error| Error::invalid(format!("`{url}` is not a URL: {error}")))?;
-        let same_origin = Policy::custom(|attempt| {
-            let status = attempt.status();
-            // other redirects would repeat a POST as a GET
-            let keeps_method =
-                status == StatusCode::TEMPORARY_REDIRECT || status == StatusCode::PERMANENT_REDIRECT;
-            let previous = attempt.previous();
-            let stays = previous.first().is_some_and(|first| first.origin() == attempt.url().origin());
-            if keeps_method && stays && previous.len() <= MAX_REDIRECTS {
-                attempt.follow()
-            } else {
-                attempt.stop()
-            }
-        });
-        let mut builder = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls(&options.roots)?)
-            .redirect(same_origin)
-            .connect_timeout(CONNECT_TIMEOUT);
-        if is_loopback(&parsed) {
-            // a proxy cannot reach this machine's loopback
-            builder = builder.no_proxy();
+        if !matches!(parsed.scheme(), "http" | "https") {
+            return Err(Error::invalid(format!("`{url}` is not an `http:` or `https:` URL")));
         }
-        let http = builder.build().map_err(Error::not_connected)?;
+        let tls = tls_config(&options.roots).map_err(Error::not_connected)?;
+        let http = HttpClient::new(&tls, CONNECT_TIMEOUT);
         Ok(Self(Arc::new(HttpShared {
             http,
             url: parsed,
             hook: options.hook.clone(),
             #[cfg(feature = "client-oauth")]
             authorizer: match &options.oauth {
-                Some(oauth) => Some(Arc::new(Authorizer::new(oauth.clone(), url, &options.roots)?)),
+                Some(oauth) => Some(Arc::new(Authorizer::new(oauth.clone(), url, tls)?)),
                 None => None,
             },
             inbox,
@@ -203,7 +165,7 @@ impl HttpLink {
     ///
     /// # Errors
     /// The server refuses, or has something else there.
-    pub(super) async fn open_events(&self) -> Result<Response, Error> {
+    pub(super) async fn open_events(&self) -> Result<HttpResponse, Error> {
         let response = self.0.get(None).await?;
         if !response.status().is_success() {
             return Err(self.0.failure(response).await.0);
@@ -245,7 +207,7 @@ impl HttpLink {
         shared.token.cancel();
         shared.inbox.abort_requests();
         if shared.session.read().is_some() {
-            let request = shared.http.request(Method::DELETE, shared.url.clone()).headers(shared.headers());
+            let request = HttpRequest::new(Method::DELETE, shared.url.clone(), shared.headers(), "");
             // a server may refuse it, and the session ends later
             let _refused = timeout(CLOSE_TIMEOUT, shared.send(request)).await;
         }
@@ -323,44 +285,56 @@ impl HttpShared {
         Ok(headers)
     }
 
-    async fn post(&self, url: &Url, body: Vec<u8>, headers: HeaderMap) -> Result<Response, Error> {
-        let request = self.http.request(Method::POST, url.clone());
-        let request = request
-            .header(header::CONTENT_TYPE, "application/json")
-            .header(header::ACCEPT, BOTH_TYPES)
-            .headers(headers)
-            .body(body);
-        self.send(request).await
+    async fn post(&self, url: &Url, body: Vec<u8>, mut headers: HeaderMap) -> Result<HttpResponse, Error> {
+        headers.entry(header::CONTENT_TYPE).or_insert(JSON);
+        headers.entry(header::ACCEPT).or_insert(BOTH_TYPES);
+        self.send(HttpRequest::new(Method::POST, url.clone(), headers, body)).await
     }
 
     /// Sends a request, with an access token if the client gets them itself.
-    async fn send(&self, request: reqwest::RequestBuilder) -> Result<Response, Error> {
+    async fn send(&self, request: HttpRequest) -> Result<HttpResponse, Error> {
         #[cfg(feature = "client-oauth")]
         if let Some(authorizer) = &self.authorizer {
             return self.send_authorized(authorizer, request).await;
         }
-        request.send().await.map_err(transport_error)
+        self.follow(request).await
+    }
+
+    /// Sends a request, also to where it is redirected within its origin. Other redirects would take credentials
+    /// elsewhere, or repeat a POST as a GET: they are responses.
+    async fn follow(&self, mut request: HttpRequest) -> Result<HttpResponse, Error> {
+        let mut redirects = 0;
+        loop {
+            let response = self.http.send(request.clone()).await.map_err(|error| transport_error(&error))?;
+            let keeps_method =
+                matches!(response.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+            let location = response.headers().get(header::LOCATION).and_then(|value| value.to_str().ok());
+            let target = location.and_then(|location| request.url.join(location).ok());
+            match target.filter(|target| target.origin() == request.url.origin()) {
+                Some(target) if keeps_method && redirects < MAX_REDIRECTS => request.url = target,
+                _ => return Ok(response),
+            }
+            redirects += 1;
+        }
     }
 
     #[cfg(feature = "client-oauth")]
     async fn send_authorized(
         &self,
         authorizer: &Arc<Authorizer>,
-        request: reqwest::RequestBuilder,
-    ) -> Result<Response, Error> {
+        request: HttpRequest,
+    ) -> Result<HttpResponse, Error> {
         let mut attempts = 0;
         loop {
-            let again =
-                request.try_clone().ok_or_else(|| Error::invalid("the request cannot be repeated"))?;
-            let mut again = again.build().map_err(transport_error)?;
+            let mut again = request.clone();
             let token = authorizer.token().await?;
-            let url = again.url().clone();
+            let url = again.url.clone();
             let proof_key = token.as_ref().and_then(|token| token.proof_key.as_ref());
             let nonce = proof_key.and_then(|key| key.nonce(&url));
             if let Some(token) = &token {
                 token.authorize(&mut again)?;
             }
-            let response = self.http.execute(again).await.map_err(transport_error)?;
+            let response = self.follow(again).await?;
             let has_new_nonce =
                 proof_key.is_some_and(|key| key.keep_nonce(&url, response.headers(), nonce.as_deref()));
             let challenge = Challenge::of(response.headers());
@@ -374,7 +348,8 @@ impl HttpShared {
             if has_new_nonce && challenge.error.as_deref() == Some("use_dpop_nonce") {
                 continue;
             }
-            authorizer.challenged(token.as_ref().map(|token| token.text.as_str()), &challenge).await?;
+            let refused = token.as_ref().map(|token| token.text.as_str());
+            authorizer.challenged(refused, &challenge, response.peer()).await?;
         }
     }
 
@@ -434,7 +409,7 @@ impl HttpShared {
     async fn read_stream(
         self: &Arc<Self>,
         request: &OutgoingRequest<'_>,
-        mut response: Response,
+        mut response: HttpResponse,
     ) -> Result<RawReply, Error> {
         let mut parser = EventStreamParser::new(self.max_message);
         let mut fruitless = 0;
@@ -475,7 +450,7 @@ impl HttpShared {
     async fn read_events(
         self: &Arc<Self>,
         parser: &mut EventStreamParser,
-        response: &mut Response,
+        response: &mut HttpResponse,
         id: Option<u64>,
     ) -> Result<Option<RawReply>, Error> {
         let mut events = Vec::new();
@@ -492,13 +467,13 @@ impl HttpShared {
         Ok(None)
     }
 
-    async fn get(&self, last_event_id: Option<&str>) -> Result<Response, Error> {
+    async fn get(&self, last_event_id: Option<&str>) -> Result<HttpResponse, Error> {
         let mut headers = self.headers();
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
         if let Some(id) = last_event_id.and_then(|id| HeaderValue::from_str(id).ok()) {
             headers.insert(LAST_EVENT_ID, id);
         }
-        self.send(self.http.request(Method::GET, self.url.clone()).headers(headers)).await
+        self.send(HttpRequest::new(Method::GET, self.url.clone(), headers, "")).await
     }
 
     /// The stream on which a legacy server sends what belongs to no request.
@@ -556,13 +531,13 @@ impl HttpShared {
     }
 
     /// Reads a body, up to the limit.
-    async fn read_body(&self, mut response: Response) -> Result<Vec<u8>, Error> {
+    async fn read_body(&self, mut response: HttpResponse) -> Result<Vec<u8>, Error> {
         let too_large = Error::TooLarge { limit: self.max_message };
         if response.content_length().is_some_and(|length| length > self.max_message as u64) {
             return Err(too_large);
         }
         let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(transport_error)? {
+        while let Some(chunk) = response.chunk().await.map_err(|error| transport_error(&error))? {
             if body.len() + chunk.len() > self.max_message {
                 return Err(too_large);
             }
@@ -572,7 +547,7 @@ impl HttpShared {
     }
 
     /// The error of a response without success, and the JSON-RPC error in its body.
-    async fn failure(&self, response: Response) -> (Error, Option<RawReply>) {
+    async fn failure(&self, response: HttpResponse) -> (Error, Option<RawReply>) {
         let status = response.status();
         let challenge = response.headers().get(header::WWW_AUTHENTICATE);
         let challenge = challenge.and_then(|value| value.to_str().ok()).map(str::to_owned);
@@ -603,7 +578,7 @@ fn json_rpc_error(body: &[u8]) -> Option<RawReply> {
 }
 
 /// How long to wait before a busy server is asked again; `None` if it is not busy, or does not say.
-fn retry_after(response: &Response) -> Option<Duration> {
+fn retry_after(response: &HttpResponse) -> Option<Duration> {
     let status = response.status();
     if status != StatusCode::TOO_MANY_REQUESTS && status != StatusCode::SERVICE_UNAVAILABLE {
         return None;
@@ -612,21 +587,16 @@ fn retry_after(response: &Response) -> Option<Duration> {
     Some(Duration::from_secs(seconds)).filter(|pause| *pause <= LONGEST_RETRY_AFTER)
 }
 
-fn is_type(response: &Response, media_type: &str) -> bool {
+fn is_type(response: &HttpResponse, media_type: &str) -> bool {
     let value = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     value.is_some_and(|value| {
         value.split(';').next().is_some_and(|essence| essence.trim().eq_ignore_ascii_case(media_type))
     })
 }
 
-pub(in crate::client) fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
-}
-
-/// The error of a request that got no response, without the URL, which may contain credentials.
-pub(in crate::client) fn transport_error(error: reqwest::Error) -> Error {
-    Error::NotConnected { reason: crate::invoke::error_chain(&error.without_url()) }
+/// The error of a request that got no response.
+fn transport_error(error: &ExchangeError) -> Error {
+    Error::not_connected(error)
 }
 
 /// A header's value: as it is if it is visible ASCII, else UTF-8 as `=?base64?…?=`.

@@ -3,6 +3,7 @@
 
 use std::{
     fmt, io,
+    net::IpAddr,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -13,29 +14,28 @@ use base64::{
     Engine as _,
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
 };
+use http::{HeaderMap, HeaderValue, Method, header};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use reqwest::{Method, Url, header::HeaderValue};
-use rustls::pki_types::CertificateDer;
+use rustls::ClientConfig;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{Mutex, OwnedMutexGuard};
+use url::Url;
 
 use super::{
     ClientSecret, EnterpriseIdp, FrontEnd, Grant, OAuth, TokenStore,
     jwt::now,
     metadata::{
-        ResourceMetadata, ServerMetadata, http_client, own_server_metadata, read_document, resource_metadata,
-        safe_url, server_metadata,
+        ResourceMetadata, ServerMetadata, fetch_error, own_server_metadata, resource_metadata,
+        server_metadata,
     },
     proof_key::{DPOP, ProofKey},
 };
 use crate::{
-    client::{
-        Error,
-        link::{bearer_challenge::Challenge, http_link::transport_error},
-    },
+    client::{Error, link::bearer_challenge::Challenge},
     crypto::random_id,
+    fetch::{Fetcher, HttpRequest, Reach},
 };
 
 /// How long before its end a token is renewed.
@@ -52,6 +52,8 @@ struct KeptTokens {
     scopes: Vec<String>,
     /// The authorization server that issued all of this.
     issuer: String,
+    /// Where that server may be.
+    reach: Reach,
     resource: String,
     token_endpoint: String,
     client: Option<KeptClient>,
@@ -97,17 +99,17 @@ pub(in crate::client) struct AccessToken {
 
 impl AccessToken {
     /// Authorizes a request, as a bearer or with a proof.
-    pub(in crate::client) fn authorize(&self, request: &mut reqwest::Request) -> Result<(), Error> {
+    pub(in crate::client) fn authorize(&self, request: &mut HttpRequest) -> Result<(), Error> {
         let scheme = match &self.proof_key {
             None => "Bearer",
             Some(key) => {
-                let proof = key.proof(request.method(), request.url(), Some(&self.text))?;
-                request.headers_mut().insert(DPOP, header_value(&proof)?);
+                let proof = key.proof(&request.method, &request.url, Some(&self.text))?;
+                request.headers.insert(DPOP, header_value(&proof)?);
                 "DPoP"
             }
         };
         let value = header_value(&format!("{scheme} {}", self.text))?;
-        request.headers_mut().insert(reqwest::header::AUTHORIZATION, value);
+        request.headers.insert(header::AUTHORIZATION, value);
         Ok(())
     }
 }
@@ -124,7 +126,7 @@ fn header_value(text: &str) -> Result<HeaderValue, Error> {
 pub(in crate::client) struct Authorizer {
     oauth: OAuth,
     server: Url,
-    http: reqwest::Client,
+    tls: Arc<ClientConfig>,
     /// One flight.
     kept: Arc<Mutex<KeptTokens>>,
     /// The key of `kept`, with its text.
@@ -140,16 +142,12 @@ impl fmt::Debug for Authorizer {
 }
 
 impl Authorizer {
-    pub(in crate::client) fn new(
-        oauth: OAuth,
-        server: &str,
-        roots: &[CertificateDer<'static>],
-    ) -> Result<Self, Error> {
+    pub(in crate::client) fn new(oauth: OAuth, server: &str, tls: Arc<ClientConfig>) -> Result<Self, Error> {
         let server: Url = server.parse().map_err(|_| Error::invalid(format!("`{server}` is not a URL")))?;
         Ok(Self {
             oauth,
             server,
-            http: http_client(roots)?,
+            tls,
             kept: Arc::default(),
             proof_key: crate::sync::Mutex::default(),
             authorizations: AtomicU64::new(0),
@@ -187,6 +185,7 @@ impl Authorizer {
         self: &Arc<Self>,
         refused: Option<&str>,
         challenge: &Challenge,
+        peer: Option<IpAddr>,
     ) -> Result<(), Error> {
         let mut kept = self.kept().await?;
         let needs_scopes = challenge.error.as_deref() == Some("insufficient_scope");
@@ -194,13 +193,16 @@ impl Authorizer {
             // another call has got one meanwhile
             return Ok(());
         }
+        let reach = self.reach(peer);
+        let fetcher = self.fetcher(reach);
         let resource =
-            resource_metadata(&self.http, &self.server, challenge.resource_metadata.as_deref()).await?;
-        let server = self.authorization_server(resource.as_ref()).await?;
+            resource_metadata(&fetcher, &self.server, challenge.resource_metadata.as_deref()).await?;
+        let server = self.authorization_server(&fetcher, resource.as_ref()).await?;
         if server.issuer != kept.issuer {
             // nothing of one issuer is shown to another
             *kept = KeptTokens { is_loaded: true, ..KeptTokens::default() };
         }
+        kept.reach = reach;
         kept.access_token = None;
         if !needs_scopes && kept.refresh_token.is_some() {
             kept = self.refresh(kept).await?;
@@ -209,7 +211,16 @@ impl Authorizer {
             }
         }
         self.authorizations.fetch_add(1, Ordering::SeqCst);
-        self.authorize(&mut kept, challenge, resource.as_ref(), &server).await
+        self.authorize(&mut kept, &fetcher, challenge, resource.as_ref(), &server).await
+    }
+
+    /// What the MCP server may refer to, which is at that address.
+    fn reach(&self, peer: Option<IpAddr>) -> Reach {
+        if self.oauth.any_address { Reach::Any } else { Reach::of_server(&self.server, peer) }
+    }
+
+    fn fetcher(&self, reach: Reach) -> Fetcher {
+        Fetcher::of_client(reach, self.tls.clone())
     }
 
     /// What is kept, for one call at a time; loaded from the store at first.
@@ -243,9 +254,10 @@ impl Authorizer {
 
     async fn authorization_server(
         &self,
+        fetcher: &Fetcher,
         resource: Option<&ResourceMetadata>,
     ) -> Result<ServerMetadata, Error> {
-        let Some(resource) = resource else { return own_server_metadata(&self.http, &self.server).await };
+        let Some(resource) = resource else { return own_server_metadata(fetcher, &self.server).await };
         let servers = &resource.authorization_servers;
         let registered = self.oauth.registered.as_ref().and_then(|client| client.issuer.as_ref());
         let issuer = match registered {
@@ -258,7 +270,7 @@ impl Authorizer {
                 servers.first().ok_or_else(|| Error::invalid("the server names no authorization server"))?
             }
         };
-        server_metadata(&self.http, issuer).await
+        server_metadata(fetcher, issuer).await
     }
 
     /// Renews the token in a task of its own: a call that is dropped meanwhile must not lose a refresh token that the
@@ -294,7 +306,9 @@ impl Authorizer {
             ("resource", kept.resource.clone()),
         ];
         let proof_key = self.proof_key(kept.proof_key.as_deref())?;
-        match self.post_token(&kept.token_endpoint, form, &client, &kept.issuer, proof_key.as_deref()).await {
+        let fetcher = self.fetcher(if self.oauth.any_address { Reach::Any } else { kept.reach });
+        let endpoint = &kept.token_endpoint;
+        match self.post_token(&fetcher, endpoint, form, &client, &kept.issuer, proof_key.as_deref()).await {
             Ok(reply) => {
                 accept(kept, reply);
                 self.keep(kept).await
@@ -312,13 +326,14 @@ impl Authorizer {
     async fn authorize(
         &self,
         kept: &mut KeptTokens,
+        fetcher: &Fetcher,
         challenge: &Challenge,
         resource: Option<&ResourceMetadata>,
         server: &ServerMetadata,
     ) -> Result<(), Error> {
         let resource_id = resource.map_or_else(|| self.server.as_str().to_owned(), |r| r.resource.clone());
         let scopes = self.scopes(kept, challenge, resource, server);
-        let client = self.client(kept, server).await?;
+        let client = self.client(kept, fetcher, server).await?;
         let mut form = vec![("resource", resource_id.clone())];
         if !scopes.is_empty() {
             form.push(("scope", scopes.join(" ")));
@@ -326,7 +341,8 @@ impl Authorizer {
         match &self.oauth.grant {
             Grant::AuthorizationCode(visit) => {
                 let code =
-                    Box::pin(self.authorization_code(visit, server, &client, &resource_id, &scopes)).await?;
+                    Box::pin(self.authorization_code(visit, fetcher, server, &client, &resource_id, &scopes))
+                        .await?;
                 form.retain(|(name, _)| *name != "scope");
                 form.extend([
                     ("grant_type", "authorization_code".to_owned()),
@@ -358,7 +374,8 @@ impl Authorizer {
         }
         let proof_key = self.proof_key(kept.proof_key.as_deref())?;
         let endpoint = &server.token_endpoint;
-        let reply = self.post_token(endpoint, form, &client, &server.issuer, proof_key.as_deref()).await?;
+        let reply =
+            self.post_token(fetcher, endpoint, form, &client, &server.issuer, proof_key.as_deref()).await?;
         kept.issuer.clone_from(&server.issuer);
         kept.resource = resource_id;
         kept.token_endpoint.clone_from(&server.token_endpoint);
@@ -404,7 +421,12 @@ impl Authorizer {
     }
 
     /// The client as this authorization server knows it.
-    async fn client(&self, kept: &KeptTokens, server: &ServerMetadata) -> Result<KeptClient, Error> {
+    async fn client(
+        &self,
+        kept: &KeptTokens,
+        fetcher: &Fetcher,
+        server: &ServerMetadata,
+    ) -> Result<KeptClient, Error> {
         if let Some(registered) = &self.oauth.registered {
             let secret = match &registered.secret {
                 ClientSecret::Secret(secret) => Some(secret.clone()),
@@ -425,11 +447,11 @@ impl Authorizer {
         if let Some(client) = kept.client.as_ref().filter(|_| kept.issuer == server.issuer) {
             return Ok(client.clone());
         }
-        self.register(server).await
+        self.register(fetcher, server).await
     }
 
     /// Dynamic registration, which the protocol has deprecated and many servers need.
-    async fn register(&self, server: &ServerMetadata) -> Result<KeptClient, Error> {
+    async fn register(&self, fetcher: &Fetcher, server: &ServerMetadata) -> Result<KeptClient, Error> {
         #[derive(Deserialize)]
         struct RegistrationReply {
             client_id: String,
@@ -453,11 +475,12 @@ impl Authorizer {
             "token_endpoint_auth_method": method,
             "application_type": "native",
         });
-        let request = self.http.post(safe_url(endpoint)?).header("content-type", "application/json");
-        let response = request.body(body.to_string()).send().await;
-        let response = response.map_err(transport_error)?;
-        let status = response.status();
-        let text = String::from_utf8_lossy(&read_document(response).await?).into_owned();
+        let url = fetcher.check_url(endpoint).map_err(fetch_error)?;
+        let headers =
+            HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
+        let reply = fetcher.send(Method::POST, url, headers, body.to_string()).await.map_err(fetch_error)?;
+        let status = reply.status;
+        let text = String::from_utf8_lossy(&reply.body).into_owned();
         if !status.is_success() {
             return Err(refusal("the client is not registered", &text));
         }
@@ -473,6 +496,7 @@ impl Authorizer {
     async fn authorization_code(
         &self,
         front_end: &FrontEnd,
+        fetcher: &Fetcher,
         server: &ServerMetadata,
         client: &KeptClient,
         resource: &str,
@@ -487,7 +511,7 @@ impl Authorizer {
         }
         let verifier = format!("{}{}", random()?, random()?);
         let state = random()?;
-        let mut url = safe_url(&server.authorization_endpoint)?;
+        let mut url = fetcher.check_url(&server.authorization_endpoint).map_err(fetch_error)?;
         {
             let mut query = url.query_pairs_mut();
             query
@@ -504,7 +528,7 @@ impl Authorizer {
         }
         let answer = match front_end {
             FrontEnd::User(visit) => visit(url.into()).await,
-            FrontEnd::None => fetch_redirect(&self.http, url.as_str()).await,
+            FrontEnd::None => fetch_redirect(fetcher, url).await,
             FrontEnd::Loopback(listener) => listener.visit(&url, &state).await,
         };
         let answer =
@@ -551,20 +575,24 @@ impl Authorizer {
             form.push(("scope", scopes.join(" ")));
         }
         let client = KeptClient { id: idp.client_id.clone(), secret: None, method: "none".to_owned() };
-        Ok(self.post_token(&idp.token_endpoint, form, &client, issuer, None).await?.access_token)
+        // the program names this address
+        let fetcher = self.fetcher(Reach::Any);
+        Ok(self.post_token(&fetcher, &idp.token_endpoint, form, &client, issuer, None).await?.access_token)
     }
 
     /// Asks a token endpoint.
     async fn post_token(
         &self,
+        fetcher: &Fetcher,
         endpoint: &str,
         mut form: Vec<(&'static str, String)>,
         client: &KeptClient,
         issuer: &str,
         proof_key: Option<&ProofKey>,
     ) -> Result<TokenReply, Error> {
-        let url = safe_url(endpoint)?;
-        let mut request = self.http.post(url.clone()).header("accept", "application/json");
+        let url = fetcher.check_url(endpoint).map_err(fetch_error)?;
+        let form_type = HeaderValue::from_static("application/x-www-form-urlencoded");
+        let mut headers = HeaderMap::from_iter([(header::CONTENT_TYPE, form_type)]);
         match (client.method.as_str(), &client.secret) {
             ("client_secret_post", Some(secret)) => {
                 form.extend([("client_id", client.id.clone()), ("client_secret", secret.clone())]);
@@ -583,7 +611,7 @@ impl Authorizer {
             ("none", _) => form.push(("client_id", client.id.clone())),
             (_, Some(secret)) => {
                 let credentials = STANDARD.encode(format!("{}:{}", encode(&client.id), encode(secret)));
-                request = request.header("authorization", format!("Basic {credentials}"));
+                headers.insert(header::AUTHORIZATION, header_value(&format!("Basic {credentials}"))?);
             }
             (_, None) => form.push(("client_id", client.id.clone())),
         }
@@ -592,24 +620,19 @@ impl Authorizer {
             .map(|(name, value)| format!("{name}={}", encode(value)))
             .collect::<Vec<_>>()
             .join("&");
-        let request = request.header("content-type", "application/x-www-form-urlencoded").body(body);
-        let request = request.build().map_err(transport_error)?;
         let mut is_repeated = false;
         let (status, text) = loop {
-            let mut again =
-                request.try_clone().ok_or_else(|| Error::invalid("the request cannot be repeated"))?;
             let nonce = proof_key.and_then(|key| key.nonce(&url));
             if let Some(key) = proof_key {
-                again.headers_mut().insert(DPOP, header_value(&key.proof(&Method::POST, &url, None)?)?);
+                headers.insert(DPOP, header_value(&key.proof(&Method::POST, &url, None)?)?);
             }
-            let response = self.http.execute(again).await;
-            let response = response.map_err(transport_error)?;
-            let status = response.status();
+            let reply = fetcher.send(Method::POST, url.clone(), headers.clone(), body.clone()).await;
+            let reply = reply.map_err(fetch_error)?;
             let has_new_nonce =
-                proof_key.is_some_and(|key| key.keep_nonce(&url, response.headers(), nonce.as_deref()));
-            let text = String::from_utf8_lossy(&read_document(response).await?).into_owned();
-            if !status.is_client_error() || !has_new_nonce || std::mem::replace(&mut is_repeated, true) {
-                break (status, text);
+                proof_key.is_some_and(|key| key.keep_nonce(&url, &reply.headers, nonce.as_deref()));
+            if !reply.status.is_client_error() || !has_new_nonce || std::mem::replace(&mut is_repeated, true)
+            {
+                break (reply.status, String::from_utf8_lossy(&reply.body).into_owned());
             }
         };
         if status.is_client_error() {
@@ -699,8 +722,9 @@ fn store_error(error: &io::Error) -> Error {
 }
 
 /// Visits a URL without a user: the authorization server redirects at once.
-async fn fetch_redirect(http: &reqwest::Client, url: &str) -> Result<String, String> {
-    let response = http.get(url).send().await.map_err(|error| error.without_url().to_string())?;
-    let location = response.headers().get("location").and_then(|value| value.to_str().ok());
+async fn fetch_redirect(fetcher: &Fetcher, url: Url) -> Result<String, String> {
+    let reply =
+        fetcher.send(Method::GET, url, HeaderMap::new(), "").await.map_err(|error| error.to_string())?;
+    let location = reply.headers.get(header::LOCATION).and_then(|value| value.to_str().ok());
     location.map(str::to_owned).ok_or_else(|| "the authorization server did not redirect".to_owned())
 }

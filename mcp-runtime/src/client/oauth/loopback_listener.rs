@@ -2,12 +2,12 @@
 
 use std::{io, net::Ipv4Addr, time::Duration};
 
-use reqwest::Url;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
     time::timeout,
 };
+use url::Url;
 
 /// How long a user may take.
 const VISIT_TIMEOUT: Duration = Duration::from_secs(5 * 60);

@@ -1,14 +1,14 @@
 //! What servers publish about authorization: the protected resource's metadata, and the authorization server's. Addresses
 //! must be `https:`, or of this machine.
 
-use reqwest::Url;
-use rustls::pki_types::CertificateDer;
+use http::{HeaderMap, Method};
 use serde::{Deserialize, de::DeserializeOwned};
+use url::Url;
 
-use crate::client::{Error, link::http_link::transport_error};
-
-/// The largest document that is read.
-const MAX_DOCUMENT: usize = 1 << 20;
+use crate::{
+    client::Error,
+    fetch::{FetchError, Fetcher, MAX_DOCUMENT},
+};
 
 /// RFC 9728.
 #[derive(Debug, Clone, Deserialize)]
@@ -48,48 +48,28 @@ fn published() -> bool {
     true
 }
 
-/// The client for requests to authorization servers.
-pub(super) fn http_client(roots: &[CertificateDer<'static>]) -> Result<reqwest::Client, Error> {
-    let builder = reqwest::Client::builder()
-        .tls_backend_preconfigured(crate::client::link::http_link::tls(roots)?)
-        .redirect(reqwest::redirect::Policy::none())
-        .timeout(std::time::Duration::from_secs(30));
-    builder.build().map_err(Error::not_connected)
-}
-
-/// Checks that credentials may be sent there.
-pub(super) fn safe_url(text: &str) -> Result<Url, Error> {
-    let url: Url = text.parse().map_err(|_| Error::invalid(format!("`{text}` is not a URL")))?;
-    let is_safe = url.scheme() == "https"
-        || (url.scheme() == "http" && crate::client::link::http_link::is_loopback(&url));
-    if is_safe { Ok(url) } else { Err(Error::invalid(format!("`{text}` is not an `https:` URL"))) }
+/// The error of a request to an authorization server.
+pub(super) fn fetch_error(error: FetchError) -> Error {
+    match error {
+        FetchError::TooLarge => Error::TooLarge { limit: MAX_DOCUMENT },
+        FetchError::Refused(what) => Error::invalid(what),
+        error => Error::not_connected(error),
+    }
 }
 
 /// A document, or `None` if the server has none there.
-async fn fetch<T: DeserializeOwned>(http: &reqwest::Client, url: &str) -> Result<Option<T>, Error> {
-    let response = http.get(safe_url(url)?).header("accept", "application/json").send().await;
-    let response = response.map_err(transport_error)?;
-    if !response.status().is_success() {
+async fn fetch<T: DeserializeOwned>(fetcher: &Fetcher, url: &str) -> Result<Option<T>, Error> {
+    let url = fetcher.check_url(url).map_err(fetch_error)?;
+    let document = fetcher.send(Method::GET, url, HeaderMap::new(), "").await.map_err(fetch_error)?;
+    if !document.status.is_success() {
         return Ok(None);
     }
-    Ok(serde_json::from_slice(&read_document(response).await?).ok())
-}
-
-/// The body of a response, within the limit.
-pub(super) async fn read_document(mut response: reqwest::Response) -> Result<Vec<u8>, Error> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(transport_error)? {
-        if body.len() + chunk.len() > MAX_DOCUMENT {
-            return Err(Error::TooLarge { limit: MAX_DOCUMENT });
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(body)
+    Ok(serde_json::from_slice(&document.body).ok())
 }
 
 /// The metadata of the server at `url`: where the challenge says, else at the well-known addresses, path first.
 pub(super) async fn resource_metadata(
-    http: &reqwest::Client,
+    fetcher: &Fetcher,
     url: &Url,
     named: Option<&str>,
 ) -> Result<Option<ResourceMetadata>, Error> {
@@ -106,7 +86,7 @@ pub(super) async fn resource_metadata(
         }
     }
     for place in places {
-        let Some(metadata) = fetch::<ResourceMetadata>(http, &place).await? else { continue };
+        let Some(metadata) = fetch::<ResourceMetadata>(fetcher, &place).await? else { continue };
         check_resource(url, &metadata.resource)?;
         return Ok(Some(metadata));
     }
@@ -125,9 +105,9 @@ fn check_resource(server: &Url, resource: &str) -> Result<(), Error> {
 }
 
 /// The metadata of an authorization server, whose issuer must be exactly this one.
-pub(super) async fn server_metadata(http: &reqwest::Client, issuer: &str) -> Result<ServerMetadata, Error> {
-    for place in places_of(&safe_url(issuer)?) {
-        let Some(metadata) = fetch::<ServerMetadata>(http, &place).await? else { continue };
+pub(super) async fn server_metadata(fetcher: &Fetcher, issuer: &str) -> Result<ServerMetadata, Error> {
+    for place in places_of(&fetcher.check_url(issuer).map_err(fetch_error)?) {
+        let Some(metadata) = fetch::<ServerMetadata>(fetcher, &place).await? else { continue };
         if metadata.issuer != issuer {
             return Err(Error::invalid(format!(
                 "the metadata of the authorization server `{issuer}` names another issuer, `{}`",
@@ -153,10 +133,10 @@ fn places_of(issuer: &Url) -> Vec<String> {
 }
 
 /// What servers of 2025-03-26 have, which are their own authorization servers.
-pub(super) async fn own_server_metadata(http: &reqwest::Client, url: &Url) -> Result<ServerMetadata, Error> {
+pub(super) async fn own_server_metadata(fetcher: &Fetcher, url: &Url) -> Result<ServerMetadata, Error> {
     let origin = url.origin().ascii_serialization();
     let place = format!("{origin}/.well-known/oauth-authorization-server");
-    if let Some(metadata) = fetch::<ServerMetadata>(http, &place).await? {
+    if let Some(metadata) = fetch::<ServerMetadata>(fetcher, &place).await? {
         return Ok(metadata);
     }
     Ok(ServerMetadata {

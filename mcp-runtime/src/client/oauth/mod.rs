@@ -37,6 +37,8 @@ pub struct OAuth {
     scopes: Vec<String>,
     /// Whether tokens are bound to a key wherever the authorization server does that.
     binds_tokens: bool,
+    /// Whether authorization servers may be anywhere.
+    any_address: bool,
     store: Arc<dyn TokenStore>,
 }
 
@@ -102,6 +104,7 @@ impl OAuth {
             redirect_uri: "http://127.0.0.1/callback".to_owned(),
             scopes: Vec::new(),
             binds_tokens: false,
+            any_address: false,
             store: Arc::new(MemoryTokens::default()),
         }
     }
@@ -240,6 +243,17 @@ impl OAuth {
     /// bound only where the server requires that. The key is kept with the tokens.
     pub fn dpop(mut self) -> Self {
         self.binds_tokens = true;
+        self
+    }
+
+    /// Connects to authorization servers wherever they are, also on this machine, in private networks and by `http:`; for
+    /// tests, and for networks that no one else can write to.
+    ///
+    /// Without this, an MCP server can name addresses of its own kind of network and public ones, by `https:`: one on
+    /// this machine's loopback can name others there, by `http:` too, and one in a private network can name others in
+    /// private networks.
+    pub fn allow_private_network(mut self) -> Self {
+        self.any_address = true;
         self
     }
 

@@ -7,12 +7,10 @@ use base64::{
     Engine as _,
     engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
 };
-use reqwest::{
-    Method, Url,
-    header::{HeaderMap, HeaderName},
-};
+use http::{HeaderMap, HeaderName, Method};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use url::Url;
 
 use super::jwt::{SigningKey, now};
 use crate::{client::Error, crypto::random_id, sync::Mutex};

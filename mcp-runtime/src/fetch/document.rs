@@ -1,0 +1,211 @@
+//! Documents whose URLs come from other documents: their size, their time and the addresses that are connected to are
+//! limited, and no redirect is followed.
+
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use rustls::ClientConfig;
+#[cfg(feature = "auth")]
+use serde::de::DeserializeOwned;
+use tokio::time::timeout;
+use url::Url;
+
+use super::{
+    connector::Proxies,
+    http_client::{ExchangeError, HttpClient, HttpRequest},
+    reach::Reach,
+    tls::tls_config,
+};
+
+/// The largest document that is read.
+pub(crate) const MAX_DOCUMENT: usize = 1 << 20;
+
+/// Why a document is not available.
+#[derive(Debug)]
+pub(crate) enum FetchError {
+    /// The server has none there, or refuses it.
+    #[cfg(feature = "auth")]
+    Status(u16),
+    /// It exceeds [`MAX_DOCUMENT`].
+    TooLarge,
+    /// The URL is none that may be fetched.
+    Refused(String),
+    /// The server cannot be reached, or what it sent is not the document. For the log: it contains no credentials.
+    Failed(String),
+}
+
+impl fmt::Display for FetchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            #[cfg(feature = "auth")]
+            Self::Status(status) => write!(f, "the status is {status}"),
+            Self::TooLarge => write!(f, "the document is larger than {MAX_DOCUMENT} bytes"),
+            Self::Refused(text) | Self::Failed(text) => f.write_str(text),
+        }
+    }
+}
+
+/// A document, and what the server said with it.
+pub(crate) struct FetchedDocument {
+    pub(crate) status: StatusCode,
+    #[cfg(feature = "client-oauth")]
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+}
+
+/// Fetches documents of one authorization server. It connects to nothing before its first request.
+pub(crate) struct Fetcher {
+    reach: Reach,
+    /// For one document, from the look-up of its host to its last byte.
+    limit: Duration,
+    uses_proxies: bool,
+    tls: Option<Arc<ClientConfig>>,
+    client: OnceLock<Result<HttpClient, String>>,
+}
+
+impl fmt::Debug for Fetcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fetcher").field("reach", &self.reach).finish_non_exhaustive()
+    }
+}
+
+impl Fetcher {
+    /// A server's: a server does not read its environment, and a proxy would resolve names itself.
+    #[cfg(feature = "auth")]
+    pub(crate) fn new(reach: Reach) -> Self {
+        let limit = Duration::from_secs(5);
+        Self { reach, limit, uses_proxies: false, tls: None, client: OnceLock::new() }
+    }
+
+    /// A client's, which goes through the proxies of the environment as its other requests do.
+    #[cfg(feature = "client-oauth")]
+    pub(crate) fn of_client(reach: Reach, tls: Arc<ClientConfig>) -> Self {
+        let limit = Duration::from_secs(30);
+        Self { reach, limit, uses_proxies: true, tls: Some(tls), client: OnceLock::new() }
+    }
+
+    fn client(&self) -> Result<&HttpClient, FetchError> {
+        let client = self.client.get_or_init(|| {
+            let tls = self.tls.clone().map_or_else(|| tls_config(&[]), Ok)?;
+            Ok(HttpClient::with(self.reach.rule(), tls, self.proxies(), self.limit))
+        });
+        client.as_ref().map_err(|error| FetchError::Failed(error.clone()))
+    }
+
+    #[cfg(feature = "client")]
+    fn proxies(&self) -> Proxies {
+        if self.uses_proxies { Proxies::of_environment() } else { Proxies::none() }
+    }
+
+    #[cfg(not(feature = "client"))]
+    fn proxies(&self) -> Proxies {
+        debug_assert!(!self.uses_proxies);
+        Proxies::none()
+    }
+
+    /// Checks that a URL may be connected to, as far as its text says. Names are checked when they are resolved.
+    ///
+    /// # Errors
+    /// It is not `https:`, or has credentials or an address that is not admitted.
+    pub(crate) fn check_url(&self, text: &str) -> Result<Url, FetchError> {
+        let refused = |why: &str| FetchError::Refused(format!("`{}` {why}", shortened(text)));
+        let url: Url = text.parse().map_err(|_| refused("is not a URL"))?;
+        match self.reach.refusal(&url) {
+            Some(why) => Err(refused(why)),
+            None => Ok(url),
+        }
+    }
+
+    /// Sends a request to a URL that was checked. Any status is a document; a redirect is one, too.
+    ///
+    /// # Errors
+    /// The server cannot be reached, or its reply is too large or too late.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        url: Url,
+        mut headers: HeaderMap,
+        body: impl Into<hyper::body::Bytes>,
+    ) -> Result<FetchedDocument, FetchError> {
+        headers.entry(header::ACCEPT).or_insert(HeaderValue::from_static("application/json"));
+        let request = HttpRequest::new(method, url, headers, body);
+        let fetched = async {
+            let failed = |error: ExchangeError| FetchError::Failed(error.to_string());
+            let mut response = self.client()?.send(request).await.map_err(failed)?;
+            let mut body = Vec::new();
+            if response.content_length().is_some_and(|length| length > MAX_DOCUMENT as u64) {
+                return Err(FetchError::TooLarge);
+            }
+            while let Some(chunk) = response.chunk().await.map_err(failed)? {
+                if body.len() + chunk.len() > MAX_DOCUMENT {
+                    return Err(FetchError::TooLarge);
+                }
+                body.extend_from_slice(&chunk);
+            }
+            Ok(FetchedDocument {
+                status: response.status(),
+                #[cfg(feature = "client-oauth")]
+                headers: response.headers().clone(),
+                body,
+            })
+        };
+        let late = |_| FetchError::Failed(format!("no document within {:?}", self.limit));
+        timeout(self.limit, fetched).await.map_err(late)?
+    }
+
+    /// The document at a URL.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be fetched.
+    #[cfg(feature = "auth")]
+    pub(crate) async fn get<T: DeserializeOwned>(&self, url: &str) -> Result<T, FetchError> {
+        parsed(&self.send(Method::GET, self.check_url(url)?, HeaderMap::new(), "").await?)
+    }
+
+    /// What the server answers to a form; the client authenticates itself with a name and a secret.
+    ///
+    /// # Errors
+    /// The server refuses it, or cannot be reached.
+    #[cfg(feature = "auth")]
+    pub(crate) async fn post_form<T: DeserializeOwned>(
+        &self,
+        url: &str,
+        fields: &[(&str, &str)],
+        (client_id, secret): (&str, &str),
+    ) -> Result<T, FetchError> {
+        use base64::{Engine as _, engine::general_purpose::STANDARD};
+        let url = self.check_url(url)?;
+        let encoder = || url::form_urlencoded::Serializer::new(String::new());
+        let body = encoder().extend_pairs(fields).finish();
+        // both are form-encoded before they become a header (RFC 6749, section 2.3.1)
+        let encoded = |text: &str| encoder().append_key_only(text).finish();
+        let credentials = STANDARD.encode(format!("{}:{}", encoded(client_id), encoded(secret)));
+        let credentials = HeaderValue::try_from(format!("Basic {credentials}"));
+        let mut credentials = credentials.map_err(|error| FetchError::Failed(error.to_string()))?;
+        credentials.set_sensitive(true);
+        let form = HeaderValue::from_static("application/x-www-form-urlencoded");
+        let headers =
+            HeaderMap::from_iter([(header::AUTHORIZATION, credentials), (header::CONTENT_TYPE, form)]);
+        parsed(&self.send(Method::POST, url, headers, body).await?)
+    }
+}
+
+/// The value of a successful reply.
+#[cfg(feature = "auth")]
+fn parsed<T: DeserializeOwned>(document: &FetchedDocument) -> Result<T, FetchError> {
+    if !document.status.is_success() {
+        return Err(FetchError::Status(document.status.as_u16()));
+    }
+    serde_json::from_slice(&document.body).map_err(|error| {
+        // the message of serde_json may quote the document
+        FetchError::Failed(format!("the document is not as expected, at line {}", error.line()))
+    })
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(200).collect()
+}

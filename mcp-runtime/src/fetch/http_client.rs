@@ -1,0 +1,203 @@
+//! A small HTTP/1.1 client: whole requests, and responses that are read as they come. Redirects are responses.
+
+use std::{
+    convert::Infallible,
+    fmt,
+    future::poll_fn,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header, response::Parts};
+use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
+use hyper_util::{
+    client::legacy::Client,
+    rt::{TokioExecutor, TokioTimer},
+};
+use percent_encoding::percent_decode_str;
+use rustls::ClientConfig;
+use url::Url;
+
+use super::connector::{AddressRule, Connector, Proxies};
+
+/// How long a connection is kept without a request.
+const IDLE: Duration = Duration::from_secs(90);
+
+/// Sends requests, on connections that it keeps.
+#[derive(Clone)]
+pub(crate) struct HttpClient {
+    client: Client<Connector, WholeBody>,
+    proxies: Proxies,
+}
+
+impl HttpClient {
+    /// A client that connects to every address, through the proxies of the environment; `limit` is for opening one
+    /// connection.
+    #[cfg(feature = "client")]
+    pub(crate) fn new(tls: &Arc<ClientConfig>, limit: Duration) -> Self {
+        Self::with(|_| true, tls.clone(), Proxies::of_environment(), limit)
+    }
+
+    pub(super) fn with(
+        admits: AddressRule,
+        tls: Arc<ClientConfig>,
+        proxies: Proxies,
+        limit: Duration,
+    ) -> Self {
+        let connector = Connector::new(admits, tls, proxies.clone(), limit);
+        let mut builder = Client::builder(TokioExecutor::new());
+        builder.pool_timer(TokioTimer::new()).pool_idle_timeout(IDLE);
+        Self { client: builder.build(connector), proxies }
+    }
+
+    /// Sends a request, and waits for the head of its response.
+    pub(crate) async fn send(&self, request: HttpRequest) -> Result<HttpResponse, ExchangeError> {
+        let HttpRequest { method, mut url, mut headers, body } = request;
+        if let Some(credentials) = take_credentials(&mut url)? {
+            headers.entry(header::AUTHORIZATION).or_insert(credentials);
+        }
+        url.set_fragment(None);
+        let uri: Uri =
+            url.as_str().parse().map_err(|_| ExchangeError("the URL cannot be requested".to_owned()))?;
+        self.authorize_at_proxy(&uri, &mut headers);
+        let mut request = http::Request::new(WholeBody(Some(body).filter(|body| !body.is_empty())));
+        (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) = (method, uri, headers);
+        let response = self.client.request(request).await.map_err(|error| ExchangeError::of(&error))?;
+        let (head, body) = response.into_parts();
+        Ok(HttpResponse { head, body })
+    }
+
+    /// A proxy that forwards requests finds its credentials in each; in a tunnel there are none.
+    #[cfg(feature = "client")]
+    fn authorize_at_proxy(&self, uri: &Uri, headers: &mut HeaderMap) {
+        if uri.scheme() == Some(&http::uri::Scheme::HTTP)
+            && let Some(proxy) = self.proxies.of(uri)
+            && let Some(credentials) = proxy.basic_auth()
+        {
+            let mut credentials = credentials.clone();
+            credentials.set_sensitive(true);
+            headers.insert(header::PROXY_AUTHORIZATION, credentials);
+        }
+    }
+
+    #[cfg(not(feature = "client"))]
+    fn authorize_at_proxy(&self, _uri: &Uri, _headers: &mut HeaderMap) {
+        let _none = &self.proxies;
+    }
+}
+
+/// Takes a name and a password out of a URL, as a header.
+fn take_credentials(url: &mut Url) -> Result<Option<HeaderValue>, ExchangeError> {
+    if url.username().is_empty() && url.password().is_none() {
+        return Ok(None);
+    }
+    let decoded = |text: &str| percent_decode_str(text).collect::<Vec<u8>>();
+    let credentials = [decoded(url.username()), decoded(url.password().unwrap_or_default())].join(&b':');
+    let invalid = |()| ExchangeError("the credentials in the URL cannot be sent".to_owned());
+    url.set_username("").map_err(invalid)?;
+    url.set_password(None).map_err(invalid)?;
+    let value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(credentials)));
+    let mut value = value.map_err(|_| invalid(()))?;
+    value.set_sensitive(true);
+    Ok(Some(value))
+}
+
+/// A request.
+#[derive(Clone)]
+pub(crate) struct HttpRequest {
+    pub(crate) method: Method,
+    pub(crate) url: Url,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl HttpRequest {
+    pub(crate) fn new(method: Method, url: Url, headers: HeaderMap, body: impl Into<Bytes>) -> Self {
+        Self { method, url, headers, body: body.into() }
+    }
+}
+
+/// A response, of which the head has come.
+pub(crate) struct HttpResponse {
+    head: Parts,
+    body: Incoming,
+}
+
+impl HttpResponse {
+    pub(crate) fn status(&self) -> StatusCode {
+        self.head.status
+    }
+
+    #[cfg(feature = "client")]
+    pub(crate) fn headers(&self) -> &HeaderMap {
+        &self.head.headers
+    }
+
+    /// The address that it came from; none if it came through a proxy.
+    #[cfg(feature = "client-oauth")]
+    pub(crate) fn peer(&self) -> Option<std::net::IpAddr> {
+        self.head.extensions.get::<super::connector::PeerAddress>().map(|peer| peer.0)
+    }
+
+    /// The length of the body, if the head says it.
+    pub(crate) fn content_length(&self) -> Option<u64> {
+        self.body.size_hint().exact()
+    }
+
+    /// The next part of the body; `None` at its end.
+    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, ExchangeError> {
+        loop {
+            let frame = poll_fn(|cx| Pin::new(&mut self.body).poll_frame(cx)).await;
+            let Some(frame) = frame.transpose().map_err(|error| ExchangeError::of(&error))? else {
+                return Ok(None);
+            };
+            // the other frames are trailers
+            if let Ok(data) = frame.into_data() {
+                return Ok(Some(data));
+            }
+        }
+    }
+}
+
+/// Why a request has no response, or a response no end: an error with its causes, without the URL.
+#[derive(Debug)]
+pub(crate) struct ExchangeError(String);
+
+impl ExchangeError {
+    fn of(error: &dyn std::error::Error) -> Self {
+        Self(crate::invoke::error_chain(error))
+    }
+}
+
+impl fmt::Display for ExchangeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The body of a request; empty once it has been sent.
+#[derive(Debug)]
+struct WholeBody(Option<Bytes>);
+
+impl Body for WholeBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.as_ref().map_or(0, |bytes| bytes.len() as u64))
+    }
+}

@@ -1,0 +1,26 @@
+//! HTTP requests that this crate makes: those of clients, and those for what authorization servers publish and say of
+//! tokens. Nothing here changes what other crates of the program do: no feature of a crate is enabled that chooses how
+//! TLS works for all of its users.
+//!
+//! [`Fetcher`] is for documents whose URLs come from other documents: it limits their size and time and the addresses
+//! that are connected to, and follows no redirect.
+
+mod connector;
+#[cfg(any(feature = "auth", feature = "client-oauth"))]
+mod document;
+mod http_client;
+#[cfg(any(feature = "auth", feature = "client-oauth"))]
+mod reach;
+mod tls;
+mod tls_provider;
+
+#[cfg(all(feature = "auth", not(feature = "client-oauth")))]
+pub(crate) use document::{FetchError, Fetcher};
+#[cfg(feature = "client-oauth")]
+pub(crate) use document::{FetchError, Fetcher, MAX_DOCUMENT};
+#[cfg(feature = "client")]
+pub(crate) use http_client::{ExchangeError, HttpClient, HttpRequest, HttpResponse};
+#[cfg(any(feature = "auth", feature = "client-oauth"))]
+pub(crate) use reach::Reach;
+#[cfg(feature = "client")]
+pub(crate) use tls::tls_config;

@@ -9,7 +9,7 @@ use mcp_runtime::{
     Server, ServerBuilder,
     tool::{ToolCall, ToolDef},
 };
-use mcp_tests::support::{LineConnection, call, cancelled, notification, ping, text_of};
+use mcp_tests::support::{LineConnection, call, cancelled, legacy_call, notification, ping, text_of};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
@@ -39,6 +39,40 @@ async fn replies_are_written_before_the_connection_ends() {
     assert_eq!(text_of(&client.message().await), "slept");
     assert_eq!(client.next().await, None);
     client.served().await;
+}
+
+#[tokio::test]
+async fn calls_that_run_after_the_shutdown_timeout_get_an_error_in_both_eras() {
+    let builder = || {
+        let hang = ToolDef::builder("hang").handler(|_: ToolCall| std::future::pending::<&'static str>());
+        let limit = std::time::Duration::from_millis(50);
+        builder().add(hang).limits(|limits| limits.shutdown_timeout(limit))
+    };
+    for version in [None, Some("2025-11-25"), Some("2025-03-26")] {
+        let mut client = connect(builder(), 1 << 20);
+        let hang = |id: i64| match version {
+            None => call(id, "hang", &json!({})),
+            Some(_) => legacy_call(id, "hang", &json!({})),
+        };
+        if let Some(version) = version {
+            client.shake_hands(version).await;
+        }
+        client.send(&hang(1)).await;
+        if version == Some("2025-03-26") {
+            client.send(&json!([hang(2), hang(3)])).await;
+        }
+        client.close_input().await;
+        let reply = client.message().await;
+        assert_eq!((&reply["id"], &reply["error"]["code"]), (&json!(1), &json!(-32603)), "{reply}");
+        if version == Some("2025-03-26") {
+            let batch = client.message().await;
+            let ids: Vec<_> =
+                [0, 1].map(|n| (batch[n]["id"].clone(), batch[n]["error"]["code"].clone())).into();
+            assert_eq!(ids, [(json!(2), json!(-32603)), (json!(3), json!(-32603))]);
+        }
+        assert_eq!(client.next().await, None);
+        client.served().await;
+    }
 }
 
 #[tokio::test]

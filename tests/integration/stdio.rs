@@ -106,10 +106,20 @@ async fn calls_in_flight_are_answered_after_the_end_of_stdin() {
 }
 
 #[tokio::test]
-async fn calls_are_cancelled_after_the_shutdown_timeout() {
-    let mut server = LineConnection::spawn(fixture().env("FIXTURE_DRAIN_MS", "100"));
-    server.send(&call("for ever", "hang", &json!({}))).await;
+async fn calls_that_run_or_are_queued_after_the_shutdown_timeout_get_an_error() {
+    let mut server =
+        LineConnection::spawn(fixture().env("FIXTURE_DRAIN_MS", "100").env("FIXTURE_IN_FLIGHT", "2"));
+    for id in ["one", "two", "queued", "queued too"] {
+        server.send(&call(id, "hang", &json!({}))).await;
+    }
     server.close_input().await;
+    let mut ids = Vec::new();
+    for reply in server.messages(4).await {
+        assert_eq!(reply["error"]["code"], -32603, "{reply}");
+        ids.push(reply["id"].as_str().expect("an id").to_owned());
+    }
+    ids.sort();
+    assert_eq!(ids, ["one", "queued", "queued too", "two"]);
     assert_eq!(server.next().await, None);
     let (status, errors) = server.exit().await;
     assert!(status.success());

@@ -169,8 +169,13 @@ impl LineConnection {
 
     /// Sends the process SIGTERM.
     pub fn terminate(&self) {
+        self.signal("TERM");
+    }
+
+    /// Sends the process a signal, `INT` for example.
+    pub fn signal(&self, name: &str) {
         let Serving::Process { child, .. } = &self.server else { panic!("it is not a process") };
-        let status = Command::new("kill").args(["-TERM", &child.0.id().to_string()]).status();
+        let status = Command::new("kill").args([&format!("-{name}"), &child.0.id().to_string()]).status();
         assert!(status.expect("`kill` can be run").success());
     }
 

@@ -644,8 +644,9 @@ impl HttpOptions {
         self
     }
 
-    /// Sets how long the server goes on as before when it is told to stop, except that `/readyz` is `503`; not at all by
-    /// default, a year at most. The [shutdown timeout](super::Limits::shutdown_timeout) begins after it.
+    /// Sets how long the server goes on as before when it is told to stop, except that `/readyz` is `503` and each response
+    /// closes its connection; not at all by default, a year at most. The
+    /// [shutdown timeout](super::Limits::shutdown_timeout) begins after it. Idle connections stay open for another second.
     ///
     /// For load balancers that send requests until a probe fails, or until they have heard of it: Kubernetes removes an
     /// endpoint while it stops its container. Some seconds are usual.

@@ -84,6 +84,13 @@ pub(crate) fn id_in_use(id: &str) -> ProtocolError {
     ProtocolError::invalid_request(format!("the id {id} is in use by a request that is still running"))
 }
 
+/// The reply to a call that was still running at the end of the shutdown timeout.
+pub(crate) fn cut_off_error() -> ProtocolError {
+    ProtocolError::internal(
+        "the server has stopped before the call had ended\nwhat the call has done by then is not known",
+    )
+}
+
 /// Whether a message is `notifications/initialized`, after which a legacy client may be sent requests.
 pub(crate) fn is_initialized(message: &JsonRpcMessage<'_>) -> bool {
     message.method() == Some("notifications/initialized") && message.id().is_none()
@@ -445,6 +452,16 @@ impl Calls {
             };
         }
         all
+    }
+
+    /// Drops the calls that are running, which are answered with an error.
+    pub(crate) fn cut_off(&mut self) {
+        for state in &mut self.states {
+            if let CallState::Running(running) = state {
+                let reply = cut_off_error().into();
+                *state = CallState::Replied(std::mem::take(&mut running.id), reply);
+            }
+        }
     }
 
     /// Takes the replies that are ready, in order, each with raw JSON of its id.

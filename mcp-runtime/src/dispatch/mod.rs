@@ -24,7 +24,7 @@ mod tools;
 pub(crate) use connection_state::{ConnectionState, THE_CLIENT};
 pub(crate) use inbound::{
     Batch, Calls, InFlight, OpenRequests, Registration, RequestRevision, RunningRequest, StartedRequest,
-    id_in_use, is_initialized, resolve_revision,
+    cut_off_error, id_in_use, is_initialized, resolve_revision,
 };
 #[cfg(feature = "http")]
 pub(crate) use inbound::{declared_version, unsupported_version};

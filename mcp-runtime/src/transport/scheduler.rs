@@ -4,7 +4,10 @@
 use std::{
     collections::VecDeque,
     pin::pin,
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context as TaskContext, Poll, Waker},
     time::Duration,
 };
@@ -19,7 +22,7 @@ use crate::{
     connection::RequestContext,
     dispatch::{
         Batch, Calls, ConnectionState, ListenStream, OpenRequests, Registration, Reply, Request,
-        RunningRequest, StartedRequest, THE_CLIENT, encode, is_initialized,
+        RunningRequest, StartedRequest, THE_CLIENT, cut_off_error, encode, is_initialized,
     },
     events::Subscriber,
     jsonrpc::{JsonRpcMessage, ProtocolError, parse, parse_batch},
@@ -28,6 +31,9 @@ use crate::{
     spawn::spawn_on,
     sync::{Mutex, MutexGuard},
 };
+
+/// How long it may take to answer the calls that a shutdown cuts off.
+const CUT_OFF_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A limit on requests, and whose share of it a connection uses.
 pub(crate) struct SharedRequests {
@@ -56,6 +62,8 @@ pub(crate) struct RequestScheduler {
     idle: Notify,
     /// Fires when every request is dropped.
     aborted: CancellationToken,
+    /// Whether requests that are dropped are answered: the client still reads.
+    answers_aborted: AtomicBool,
 }
 
 #[derive(Default)]
@@ -97,6 +105,7 @@ impl RequestScheduler {
             table: Mutex::default(),
             idle: Notify::new(),
             aborted: CancellationToken::default(),
+            answers_aborted: AtomicBool::new(false),
         })
     }
 
@@ -232,7 +241,7 @@ impl RequestScheduler {
         spawn_on(&self.runtime, async move {
             let reply = tokio::select! {
                 biased;
-                () = scheduler.aborted.cancelled() => None,
+                () = scheduler.aborted.cancelled() => scheduler.reply_to_aborted(),
                 reply = running => reply,
             };
             let mut out = OutputBuffer::default();
@@ -262,7 +271,10 @@ impl RequestScheduler {
     async fn complete_batch(&self, mut calls: Calls, out: &mut OutputBuffer) {
         tokio::select! {
             biased;
-            () = self.aborted.cancelled() => return,
+            () = self.aborted.cancelled() => match self.reply_to_aborted() {
+                Some(_) => calls.cut_off(),
+                None => return,
+            },
             () = std::future::poll_fn(|cx| calls.poll(cx)) => {}
         }
         self.write_batch(&calls.take_replies(), out);
@@ -311,13 +323,19 @@ impl RequestScheduler {
             }
         };
         let id = running.id.clone();
-        tokio::select! {
+        let reply = tokio::select! {
             biased;
-            () = self.aborted.cancelled() => {}
-            reply = running => if let Some(reply) = reply {
-                self.write(&reply, &id, revision, out);
-            }
+            () = self.aborted.cancelled() => self.reply_to_aborted(),
+            reply = running => reply,
+        };
+        if let Some(reply) = reply {
+            self.write(&reply, &id, revision, out);
         }
+    }
+
+    /// The reply to a request that is dropped, unless its client has gone.
+    fn reply_to_aborted(&self) -> Option<Reply> {
+        self.answers_aborted.load(Ordering::Relaxed).then(|| cut_off_error().into())
     }
 
     /// Records that this number of requests has ended, with these replies.
@@ -413,6 +431,36 @@ impl RequestScheduler {
         self.table().stopping = true;
     }
 
+    /// Answers every request that runs or is queued with an error.
+    async fn cut_off(&self) {
+        let queue = {
+            let mut table = self.table();
+            table.queued_bytes = 0;
+            std::mem::take(&mut table.queue)
+        };
+        self.answers_aborted.store(true, Ordering::Relaxed);
+        self.aborted.cancel();
+        let mut out = OutputBuffer::default();
+        for QueuedMessage { text, mut registrations, revision, .. } in queue {
+            let error = || Reply::from(cut_off_error());
+            if let Some(members) = parse_batch(&text) {
+                let batch = Batch::parse(&members);
+                let open = batch.ids().zip(&mut registrations).filter_map(|(id, registration)| {
+                    (!registration.is_cancelled()).then(|| (Box::from(id), error()))
+                });
+                self.write_batch(&open.collect::<Vec<_>>(), &mut out);
+            } else if let Ok(message) = parse(&text)
+                && let Some(id) = message.id()
+                && !registrations.iter_mut().any(Registration::is_cancelled)
+            {
+                self.write(&error(), id, revision, &mut out);
+            }
+        }
+        out.flush(&self.writer);
+        // a value of a user's that blocks when it is dropped does not hold up the others
+        let _timed_out = timeout(CUT_OFF_TIMEOUT, self.wait_until_idle()).await;
+    }
+
     /// Waits until no request runs or is queued.
     async fn wait_until_idle(&self) {
         loop {
@@ -446,6 +494,7 @@ impl RequestScheduler {
                 tracing::warn!(
                     "calls were still running {shutdown_timeout:?} after the end of the input and were stopped"
                 );
+                self.cut_off().await;
             }
         });
         let mut closed = pin!(writer.wait_until_closed());
@@ -461,7 +510,7 @@ impl RequestScheduler {
             }
         }
         drop(abort);
-        if timeout(shutdown_timeout, writer.wait_until_flushed()).await.is_err() {
+        if timeout(shutdown_timeout.max(CUT_OFF_TIMEOUT), writer.wait_until_flushed()).await.is_err() {
             tracing::warn!("the client did not read its last replies");
         }
     }

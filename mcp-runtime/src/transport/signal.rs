@@ -1,33 +1,94 @@
-//! SIGTERM, which asks the process to stop. Other systems than Unix have no such signal.
+//! The signals that ask the process to stop: SIGTERM and Ctrl-C. The first one begins a graceful shutdown; the next one
+//! ends the process, also if its runtime is blocked.
 
-/// Receives SIGTERM.
-pub(super) struct TerminateSignal {
+use std::{thread, time::Duration};
+
+use tokio::sync::oneshot;
+
+/// How long `main` may take to return after the second signal.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Receives SIGTERM and Ctrl-C.
+pub(super) struct StopSignals {
     #[cfg(unix)]
-    signal: Option<tokio::signal::unix::Signal>,
+    terminate: Option<tokio::signal::unix::Signal>,
+    #[cfg(unix)]
+    interrupt: Option<tokio::signal::unix::Signal>,
 }
 
-impl TerminateSignal {
+impl StopSignals {
     pub(super) fn new() -> Self {
         #[cfg(unix)]
         {
             use tokio::signal::unix::{SignalKind, signal};
-            let signal = signal(SignalKind::terminate());
-            if let Err(error) = &signal {
-                tracing::warn!(%error, "cannot handle SIGTERM: it will kill the process without waiting for its calls");
-            }
-            Self { signal: signal.ok() }
+            let receive = |kind| match signal(kind) {
+                Ok(signal) => Some(signal),
+                Err(error) => {
+                    tracing::warn!(
+                        %error,
+                        "cannot handle a signal: SIGTERM and Ctrl-C will kill the process without waiting for its calls"
+                    );
+                    None
+                }
+            };
+            Self { terminate: receive(SignalKind::terminate()), interrupt: receive(SignalKind::interrupt()) }
         }
         #[cfg(not(unix))]
         Self {}
     }
 
-    /// Waits for the next SIGTERM.
+    /// Waits for the next signal.
+    #[cfg(unix)]
     pub(super) async fn recv(&mut self) {
-        #[cfg(unix)]
-        if let Some(signal) = &mut self.signal {
-            signal.recv().await;
+        use tokio::signal::unix::Signal;
+        async fn next(signal: &mut Option<Signal>) {
+            match signal {
+                Some(signal) => drop(signal.recv().await),
+                None => std::future::pending().await,
+            }
+        }
+        tokio::select! {
+            () = next(&mut self.terminate) => {}
+            () = next(&mut self.interrupt) => {}
+        }
+    }
+
+    /// Waits for the next signal. Only Unix has SIGTERM.
+    #[cfg(not(unix))]
+    pub(super) async fn recv(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Completes at the next signal, which ends the process: `main` has a second to return, then it exits with code 0. A
+/// thread receives the signal, since the runtime may be blocked by what is to be ended. Dropping the future ends the
+/// thread.
+pub(super) async fn second_signal() {
+    let (received, signal) = oneshot::channel();
+    // dropped with this future
+    let (_cancel, cancelled) = oneshot::channel::<()>();
+    let wait = move || {
+        let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
+        let is_cancelled = runtime.block_on(async {
+            let mut signals = StopSignals::new();
+            tokio::select! {
+                biased;
+                _ = cancelled => true,
+                () = signals.recv() => false,
+            }
+        });
+        if is_cancelled {
             return;
         }
+        tracing::warn!("told to stop again: calls that are still running are dropped");
+        let _not_waited_for = received.send(());
+        thread::sleep(EXIT_TIMEOUT);
+        std::process::exit(0);
+    };
+    let started = thread::Builder::new().name("mcp-signals".into()).spawn(wait);
+    if started.is_err() || signal.await.is_err() {
         std::future::pending::<()>().await;
     }
 }

@@ -13,7 +13,7 @@ use tokio::{runtime::Handle, sync::oneshot};
 use super::{
     ServingFuture,
     connection::{ConnectionParts, FLUSH_SIZE, StreamConnection},
-    signal::TerminateSignal,
+    signal::{StopSignals, second_signal},
     writer::{ConnectionWriter, OutputBuffer, WriteMode},
 };
 #[cfg(unix)]
@@ -29,16 +29,16 @@ use tokio_util::sync::CancellationToken;
 const STDIO_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Server {
-    /// Serves the process's stdin and stdout until stdin ends or the process receives `SIGTERM`.
+    /// Serves the process's stdin and stdout until stdin ends or the process receives SIGTERM or Ctrl-C.
     ///
     /// Calls that are still running then have 2 seconds to finish, or the time set with
-    /// [`shutdown_timeout`](crate::config::Limits::shutdown_timeout), and are answered. `SIGTERM` during that time,
-    /// or a second one, stops the server immediately. From the
-    /// first call on, stdout belongs to the client: on Unix, what `println!`, C code and child processes write to file
-    /// descriptor 1 goes to stderr, and file descriptor 0 is empty. Elsewhere nothing but messages may be written to stdout. A dedicated thread reads stdin; after `SIGTERM` it stays blocked until the
-    /// process exits.
+    /// [`shutdown_timeout`](crate::config::Limits::shutdown_timeout); those that do not finish are answered with an
+    /// error. A signal during that time makes this return at once, and ends the process within a second, with exit
+    /// code 0. From the first call on, stdout belongs to the client: on Unix, what `println!`, C code and child processes
+    /// write to file descriptor 1 goes to stderr, and file descriptor 0 is empty. Elsewhere nothing but messages may be
+    /// written to stdout. A dedicated thread reads stdin; after a signal it stays blocked until the process exits.
     ///
-    /// Requires a tokio runtime with time (and, for `SIGTERM`, I/O) enabled.
+    /// Requires a tokio runtime with time (and, for signals, I/O) enabled.
     ///
     /// See [stdio](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio).
     ///
@@ -62,6 +62,8 @@ impl Server {
             context: RequestContext::default(),
             requests: None,
         });
+        // before the client can know that the process serves
+        let mut signals = StopSignals::new();
         let (reader_ended, reader) = oneshot::channel();
         std::thread::Builder::new().name("mcp-stdin".into()).spawn(move || {
             let _entered = runtime.enter();
@@ -72,19 +74,18 @@ impl Server {
             let _dropped = reader_ended.send(());
         })?;
         let stopping = CancellationToken::default();
-        let second_signal = async {
-            let mut terminate = TerminateSignal::new();
+        let ended = async {
             tokio::select! {
                 _ = reader => {}
-                () = terminate.recv() => {}
+                () = signals.recv() => {}
             }
             stopping.cancel();
-            terminate.recv().await;
+            second_signal().await;
         };
         let shutdown_timeout = self.options().limits.shutdown_timeout.unwrap_or(STDIO_SHUTDOWN_TIMEOUT);
         tokio::select! {
             () = scheduler.supervise(stopping.cancelled(), self.tasks().wait_until_idle(), shutdown_timeout) => {}
-            () = second_signal => tracing::warn!("SIGTERM was received again: running calls were dropped"),
+            () = ended => {}
         }
         self.tasks().stop();
         Ok(())

@@ -158,7 +158,7 @@ async fn a_shutdown_answers_calls_and_ends_streams() {
 }
 
 #[tokio::test]
-async fn a_stream_ends_cleanly_after_the_shutdown_timeout() {
+async fn a_stream_ends_cleanly_after_the_shutdown_timeout_with_an_error_for_its_call() {
     let mut served = HttpServer::start(
         builder().limits(|limits| limits.shutdown_timeout(std::time::Duration::from_millis(100))),
     )
@@ -169,6 +169,8 @@ async fn a_stream_ends_cleanly_after_the_shutdown_timeout() {
     call(&client, 2, "echo", &json!({ "message": "it has begun" })).await;
     assert_eq!(text_of(&client.message().await), "it has begun");
     served.stop();
+    let cut_off = client.message().await;
+    assert_eq!((&cut_off["id"], &cut_off["error"]["code"]), (&json!(1), &json!(-32603)), "{cut_off}");
     // an aborted connection is not a clean end, and fails here
     assert_eq!(client.next().await, None);
     served.stopped().await;

@@ -9,6 +9,8 @@ mod http_sse;
 pub(crate) mod legacy;
 mod modern;
 mod request_parts;
+#[cfg(unix)]
+mod rolling_restart;
 mod router;
 mod scopes;
 mod sessions;

@@ -2,9 +2,12 @@
 
 use std::{path::PathBuf, process::Command, time::Duration};
 
-use mcp_tests::support::{LineConnection, call, notification, text_of};
+use mcp_tests::support::{HttpConnection, HttpRequest, LineConnection, call, notification, text_of};
 use serde_json::json;
-use tokio::time::{Instant, sleep};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    time::{Instant, sleep},
+};
 
 use super::SOON;
 use crate::process::{fixture, until_counted};
@@ -42,11 +45,50 @@ async fn a_signal_after_the_end_of_stdin_ends_the_process_at_once() {
 #[cfg(unix)]
 #[tokio::test]
 async fn a_second_signal_ends_the_process_at_once() {
-    let server = hanging(Some(Duration::from_secs(25))).await;
-    server.terminate();
-    sleep(Duration::from_millis(300)).await;
-    server.terminate();
+    for (first, second) in [("TERM", "TERM"), ("INT", "INT"), ("INT", "TERM")] {
+        let server = hanging(Some(Duration::from_secs(25))).await;
+        server.signal(first);
+        sleep(Duration::from_millis(300)).await;
+        server.signal(second);
+        ends_within(server, SOON).await;
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn the_first_ctrl_c_leaves_calls_the_shutdown_timeout_and_then_answers_them() {
+    let mut server = hanging(Some(Duration::from_millis(200))).await;
+    server.signal("INT");
+    let reply = server.message().await;
+    assert_eq!((&reply["id"], &reply["error"]["code"]), (&json!("wait"), &json!(-32603)), "{reply}");
+    assert_eq!(server.next().await, None);
     ends_within(server, SOON).await;
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_second_signal_ends_a_process_that_serves_http_at_once() {
+    for (first, second) in [("TERM", "TERM"), ("INT", "INT"), ("TERM", "INT")] {
+        let free = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let at = free.local_addr().expect("an address");
+        drop(free);
+        let mut command = fixture();
+        let server =
+            LineConnection::spawn(command.args(["--http", &at.to_string()]).env("FIXTURE_DRAIN_MS", "25000"));
+        while TcpStream::connect(at).await.is_err() {
+            sleep(Duration::from_millis(5)).await;
+        }
+        let mut running = HttpConnection::open(at).await;
+        running.send(&HttpRequest::modern(1, "tools/call", json!({"name": "wait"}))).await;
+        let count = HttpRequest::modern(2, "tools/call", json!({"name": "count"}));
+        while !text_of(&count.send(at).await.json()).starts_with("waiting 1 ") {}
+        server.signal(first);
+        while TcpStream::connect(at).await.is_ok() {
+            sleep(Duration::from_millis(5)).await;
+        }
+        server.signal(second);
+        ends_within(server, SOON).await;
+    }
 }
 
 #[tokio::test]

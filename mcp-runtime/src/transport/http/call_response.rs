@@ -15,6 +15,7 @@ use tokio::time::{Sleep, sleep};
 
 use super::{
     connection::RequestConnection,
+    cut_off::{CutOff, CutOffWaiter},
     endpoint::Endpoint,
     http_error::HttpError,
     response_body::{
@@ -73,10 +74,11 @@ pub(super) trait LegacyCalls: Send {
 pub(super) struct HttpResponseFuture {
     /// Absent once there is a response.
     calls: Option<Calls>,
-    server: Server,
+    endpoint: Arc<Endpoint>,
     connection: Arc<RequestConnection>,
     legacy: Option<Box<dyn LegacyCalls>>,
     silence: Option<Pin<Box<Sleep>>>,
+    cut_off: CutOffWaiter,
 }
 
 /// Whether a response has to become an event stream now.
@@ -90,13 +92,13 @@ enum Format {
 
 impl HttpResponseFuture {
     pub(super) fn new(
-        server: &Server,
+        endpoint: &Arc<Endpoint>,
         calls: Calls,
         connection: &Arc<RequestConnection>,
         legacy: Option<Box<dyn LegacyCalls>>,
     ) -> Box<Self> {
-        let (server, connection) = (server.clone(), connection.clone());
-        Box::new(Self { calls: Some(calls), server, connection, legacy, silence: None })
+        let (endpoint, connection) = (endpoint.clone(), connection.clone());
+        Box::new(Self { calls: Some(calls), endpoint, connection, legacy, silence: None, cut_off: None })
     }
 
     fn poll_format(&mut self, cx: &mut Context<'_>) -> Format {
@@ -125,8 +127,13 @@ impl Future for HttpResponseFuture {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response<ResponseBody>> {
         let this = &mut *self;
         let Some(calls) = &mut this.calls else { return Poll::Pending };
-        if calls.poll(cx).is_ready() {
-            let response = calls_response(&this.server, calls, &this.connection);
+        let mut has_ended = calls.poll(cx).is_ready();
+        if !has_ended && this.endpoint.cut_off.poll(&mut this.cut_off, cx).is_ready() {
+            calls.cut_off();
+            has_ended = true;
+        }
+        if has_ended {
+            let response = calls_response(&this.endpoint.server, calls, &this.connection);
             this.calls = None;
             return Poll::Ready(response);
         }
@@ -134,7 +141,7 @@ impl Future for HttpResponseFuture {
         let Some(calls) = this.calls.take() else { return Poll::Pending };
         Poll::Ready(match this.legacy.take() {
             Some(legacy) => legacy.stream_response(calls, &this.connection, opening_comment),
-            None => stream_response(&this.server, calls, &this.connection, opening_comment),
+            None => stream_response(&this.endpoint, calls, &this.connection, opening_comment),
         })
     }
 }
@@ -151,34 +158,54 @@ impl Drop for HttpResponseFuture {
 
 /// Answers calls of 2026-07-28 with an event stream; they are cancelled when their client disconnects.
 fn stream_response(
-    server: &Server,
+    endpoint: &Arc<Endpoint>,
     mut calls: Calls,
     connection: &Arc<RequestConnection>,
     opening_comment: bool,
 ) -> Response<ResponseBody> {
-    let (server, outbound) = (server.clone(), connection.outbound().clone());
+    let (endpoint, outbound) = (endpoint.clone(), connection.outbound().clone());
     let receiver = Receiver::new(outbound.clone());
     spawn(async move {
         tokio::select! {
             biased;
             () = outbound.abandoned() => {}
-            () = drive_calls(&server, &mut calls, &outbound) => outbound.finish(),
+            () = drive_calls(&endpoint, &mut calls, &outbound) => outbound.finish(),
         }
     });
     event_stream_response(ResponseBody::from_messages(receiver, opening_comment))
 }
 
-/// Drives calls until they have completed; sends each reply as soon as it is there.
-pub(super) async fn drive_calls(server: &Server, calls: &mut Calls, outbound: &Outbound) {
+/// Drives calls until they have completed, or a shutdown cuts them off; sends each reply as soon as it is there.
+pub(super) async fn drive_calls(endpoint: &Endpoint, calls: &mut Calls, outbound: &Outbound) {
     let revision = calls.revision;
-    poll_fn(|cx| {
-        let polled = calls.poll(cx);
+    let send_replies = |calls: &mut Calls| {
         for (id, reply) in calls.take_replies() {
-            outbound.put(encode_reply(server, &id, revision, &reply));
+            outbound.put(encode_reply(&endpoint.server, &id, revision, &reply));
         }
+    };
+    let ended = poll_fn(|cx| {
+        let polled = calls.poll(cx);
+        send_replies(calls);
         polled
-    })
-    .await;
+    });
+    let is_cut_off = tokio::select! {
+        biased;
+        () = ended => false,
+        () = endpoint.cut_off.wait() => true,
+    };
+    if is_cut_off {
+        calls.cut_off();
+        send_replies(calls);
+    }
+}
+
+/// Drives calls without a client until they have completed, or a shutdown cuts them off.
+pub(super) async fn drive_detached_calls(cut_off: &CutOff, calls: &mut Calls) {
+    tokio::select! {
+        biased;
+        () = poll_fn(|cx| calls.poll(cx)) => {}
+        () = cut_off.wait() => {}
+    }
 }
 
 /// Answers `subscriptions/listen` with its stream, which does not count as a running request; `permit` is that of the

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     connection::{Peer, RequestConnection, RequestSender},
+    cut_off::CutOff,
     headers::ProtocolHeaders,
     http_error::HttpError,
     sse::StreamDeadline,
@@ -41,6 +42,8 @@ pub(super) struct Endpoint {
     no_extensions: Arc<Extensions>,
     /// Fires when the server stops.
     pub(super) shutdown: CancellationToken,
+    /// Fires when calls have had the time that a shutdown leaves them.
+    pub(super) cut_off: CutOff,
 }
 
 /// One POST whose body has been read.
@@ -66,6 +69,7 @@ impl Endpoint {
             access_rules: options.identifies_callers().then(|| server.access_rules().clone()),
             no_extensions: Arc::default(),
             shutdown: CancellationToken::default(),
+            cut_off: CutOff::new(connections.is_some()),
             options,
         })
     }

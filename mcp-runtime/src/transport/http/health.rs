@@ -39,6 +39,11 @@ impl Health {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
+    /// Whether the server has been told to stop.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
     /// Answers whether the process is alive.
     pub(super) fn answer_live(method: &Method) -> Response<ResponseBody> {
         if is_read(method) { probe_response(StatusCode::OK, "alive\n") } else { method_not_allowed(METHODS) }
@@ -49,7 +54,7 @@ impl Health {
         if !is_read(method) {
             return method_not_allowed(METHODS);
         }
-        if self.stopping.load(Ordering::Relaxed) {
+        if self.is_stopping() {
             return probe_response(StatusCode::SERVICE_UNAVAILABLE, "stopping\n");
         }
         if self.is_ready().await {

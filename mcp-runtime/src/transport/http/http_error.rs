@@ -94,6 +94,11 @@ impl HttpError {
         Self::unavailable("too many requests are being served\ntry again")
     }
 
+    /// `503`: the request was not complete when a shutdown ended it.
+    pub(super) fn stopping() -> Self {
+        Self { closes: true, ..Self::unavailable("the server has stopped\ntry again") }
+    }
+
     /// `429`: a client sends more requests than its rate allows.
     pub(super) fn too_many_requests(reached: LimitReached) -> Self {
         let retry_after = match reached {

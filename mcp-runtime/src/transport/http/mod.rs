@@ -4,6 +4,7 @@
 mod call_response;
 mod connection;
 mod cors;
+mod cut_off;
 mod endpoint;
 mod guard;
 mod header_params;

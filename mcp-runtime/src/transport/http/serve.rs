@@ -3,39 +3,45 @@
 
 use std::{
     convert::Infallible,
+    future::poll_fn,
     io,
+    mem::MaybeUninit,
     net::SocketAddr,
     pin::{Pin, pin},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    task::{Context, Poll},
+    sync::Arc,
+    task::{Context, Poll, ready},
     time::Duration,
 };
 
-use http::{Method, Request, StatusCode};
+use http::{Request, StatusCode};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream, ToSocketAddrs},
-    sync::{OwnedSemaphorePermit, Semaphore, watch},
-    time::{Instant, Sleep, sleep, timeout, timeout_at},
+    sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch},
+    time::{Instant, Sleep, sleep, sleep_until, timeout_at},
 };
 
+#[cfg(feature = "axum")]
+use super::service::Route;
 use super::{
     connection::Peer,
+    http_error::HttpError,
     open_files::max_connections,
     request_body::IncomingBody,
     response_body::empty_response,
-    service::{HttpHandler, HttpService, Route},
+    service::{HttpHandler, HttpService},
 };
 use crate::{
     admission::{Permit, Quota, Shares},
     server::{Error, Result, Server, ServerBuilder},
     spawn::spawn,
-    transport::{ServingFuture, connection::SHUTDOWN_TIMEOUT, signal::TerminateSignal},
+    transport::{
+        ServingFuture,
+        connection::SHUTDOWN_TIMEOUT,
+        signal::{StopSignals, second_signal},
+    },
 };
 
 /// The maximum size of a connection's read buffer.
@@ -76,8 +82,11 @@ impl Server {
 
     /// Serves over HTTP on an address until the process receives SIGTERM or Ctrl-C.
     ///
-    /// Then the server accepts no more connections, answers requests in flight within the
-    /// [shutdown timeout](crate::config::Limits::shutdown_timeout), and returns.
+    /// From then on every response says `Connection: close`. After the
+    /// [shutdown delay](crate::config::HttpOptions::shutdown_delay) the server accepts no more connections, closes those
+    /// that have been idle for another second, finishes the requests in flight within the
+    /// [shutdown timeout](crate::config::Limits::shutdown_timeout), and returns; calls that do not finish are answered
+    /// with an error. A second signal makes this return at once, and ends the process within a second, with exit code 0.
     ///
     /// # Errors
     /// The address cannot be bound, or can be reached from other machines while neither
@@ -95,7 +104,7 @@ impl Server {
     /// The listener's address is public, and no hosts are allowed; or items have `scopes`, and callers are not
     /// identified.
     pub fn serve_http_on(self, listener: TcpListener) -> impl Future<Output = Result<()>> + Send {
-        serve_until(self, listener, Box::pin(shutdown_signal()))
+        serve_until_signal(self, listener)
     }
 
     /// Serves over HTTP on a listener until `stop` completes; see [`serve_http`](Self::serve_http).
@@ -154,13 +163,36 @@ fn serve_until<'a>(
     Box::pin(server.serve_until(listener, stop))
 }
 
+#[inline(never)]
+fn serve_until_signal(server: Server, listener: TcpListener) -> ServingFuture<'static> {
+    Box::pin(async move {
+        let mut signals = StopSignals::new();
+        let (stopping, is_stopping) = oneshot::channel();
+        let first = async {
+            signals.recv().await;
+            // dropped only together with this
+            let _received = stopping.send(());
+        };
+        let second = async {
+            if is_stopping.await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            second_signal().await;
+        };
+        tokio::select! {
+            served = server.serve_until(listener, first) => served,
+            () = second => Ok(()),
+        }
+    })
+}
+
 /// What serves until a signal once there is a listener.
 type ServeLater = Box<dyn FnOnce(io::Result<TcpListener>) -> ServingFuture<'static> + Send>;
 
 #[inline(never)]
 fn serve_later(server: Server) -> ServeLater {
     Box::new(|listener| match listener {
-        Ok(listener) => serve_until(server, listener, Box::pin(shutdown_signal())),
+        Ok(listener) => serve_until_signal(server, listener),
         Err(error) => {
             let error = Error::serve("cannot listen on the address").caused_by(error);
             Box::pin(std::future::ready(Err(error)))
@@ -336,8 +368,15 @@ impl HttpService {
     }
 }
 
-/// How long a client of HTTP+SSE may take to read the end of its stream after the shutdown timeout.
-const SSE_CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long idle connections stay open after the last one was accepted: a proxy may be sending a request on one of them.
+const IDLE_GRACE: Duration = Duration::from_secs(1);
+/// How long connections that have begun may take until they can be accepted: the time of a round trip.
+#[cfg(target_os = "linux")]
+const HANDSHAKE_TIME: Duration = Duration::from_millis(5);
+/// How long a connection may take to end after its requests have.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Bytes that are read of a connection that is being closed.
+const MAX_DISCARDED: usize = 1 << 20;
 
 /// The accept loop, for so many connections at once.
 async fn accept(
@@ -356,6 +395,23 @@ async fn accept(
     };
     let (mut refusals, mut failures) = (LogInterval::default(), LogInterval::default());
     let (stop_sender, stop_receiver) = watch::channel(());
+    let mut serve = |socket: TcpStream, address: SocketAddr, permit: OwnedSemaphorePermit| {
+        let peer = Peer::new(address.ip());
+        let shares = if is_proxy(&peer) { &proxied } else { &shares };
+        let Some(share) = shares.try_acquire(&peer.owner, 1) else {
+            if refusals.may_log() {
+                tracing::warn!(
+                    address = %address.ip(),
+                    "connections are closed: too many are open from one address\n\
+                     if it is a proxy, set `.http(|http| http.trusted_proxies([..]))`"
+                );
+            }
+            return;
+        };
+        // a response is one write, which must not wait for the acknowledgement of the previous one
+        let _best_effort = socket.set_nodelay(true);
+        spawn(serve_connection(handler.clone(), socket, peer, (permit, share), stop_receiver.clone()));
+    };
     loop {
         let next = async {
             let permit = permits.clone().acquire_owned().await;
@@ -367,39 +423,67 @@ async fn accept(
         };
         let Ok(permit) = permit else { break };
         match accepted {
-            Ok((socket, address)) => {
-                let peer = Peer::new(address.ip());
-                let shares = if is_proxy(&peer) { &proxied } else { &shares };
-                let Some(share) = shares.try_acquire(&peer.owner, 1) else {
-                    if refusals.may_log() {
-                        tracing::warn!(
-                            address = %address.ip(),
-                            "connections are closed: too many are open from one address\n\
-                             if it is a proxy, set `.http(|http| http.trusted_proxies([..]))`"
-                        );
-                    }
-                    continue;
-                };
-                // a response is one write, which must not wait for the acknowledgement of the previous one
-                let _best_effort = socket.set_nodelay(true);
-                let permits = (permit, share);
-                spawn(serve_connection(handler.clone(), socket, peer, permits, stop_receiver.clone()));
-            }
+            Ok((socket, address)) => serve(socket, address, permit),
             Err(error) => pause_after_accept_error(&error, &mut failures).await,
         }
     }
-    drop((listener, stop_receiver));
+    close_listener(listener, &permits, &mut serve).await;
+    drop(stop_receiver);
     let deadline =
         Instant::now() + endpoint.server.options().limits.shutdown_timeout.unwrap_or(SHUTDOWN_TIMEOUT);
     handler.stop();
     drop(stop_sender);
-    // each connection ends on its own within the shutdown timeout
     let all = u32::try_from(connections).unwrap_or(u32::MAX);
-    let _all_closed = permits.acquire_many(all).await;
+    let mut all_closed = pin!(permits.acquire_many(all));
+    tokio::select! {
+        biased;
+        _ = &mut all_closed => {}
+        () = sleep_until(deadline) => {
+            endpoint.cut_off.fire();
+            // each connection ends by itself soon
+            let _all_closed = all_closed.await;
+        }
+    }
+    endpoint.cut_off.fire();
     let tasks = endpoint.server.tasks();
     if timeout_at(deadline, tasks.wait_until_idle()).await.is_err() {
         tracing::warn!("tasks were still running after the shutdown timeout and were cancelled");
         tasks.stop();
+    }
+}
+
+/// Closes a listener, and serves the connections that its queue holds: closing it would reset them, also those that have
+/// sent a request already. On Linux connections that begin meanwhile are not accepted by the system, so that the queue is
+/// empty when it is closed: their clients try again after a second, and are refused then.
+async fn close_listener(
+    listener: TcpListener,
+    permits: &Arc<Semaphore>,
+    serve: &mut impl FnMut(TcpStream, SocketAddr, OwnedSemaphorePermit),
+) {
+    #[cfg(target_os = "linux")]
+    {
+        use socket2::{SockFilter, SockRef};
+        /// Drops packets with the flag SYN, which is in byte 13 of the header of TCP.
+        const FILTER: [SockFilter; 4] = [
+            // load that byte; skip one instruction unless bit 1 is set; drop; keep
+            SockFilter::new(0x30, 0, 0, 13),
+            SockFilter::new(0x45, 0, 1, 0x02),
+            SockFilter::new(0x06, 0, 0, 0),
+            SockFilter::new(0x06, 0, 0, u32::MAX),
+        ];
+        let _best_effort = SockRef::from(&listener).attach_filter(&FILTER);
+        sleep(HANDSHAKE_TIME).await;
+    }
+    // tokio's listener asks the system only after its driver has been told of a connection
+    let Ok(listener) = listener.into_std() else { return };
+    while let Ok(permit) = permits.clone().try_acquire_owned()
+        && let Ok((socket, address)) = listener.accept()
+    {
+        if socket.set_nonblocking(true).is_ok()
+            && let Ok(socket) = TcpStream::from_std(socket)
+        {
+            serve(socket, address, permit);
+        }
     }
 }
 
@@ -438,36 +522,42 @@ async fn serve_connection(
     mut stop_receiver: watch::Receiver<()>,
 ) {
     let endpoint = &handler.endpoint;
-    let options = endpoint.server.options();
-    let (shutdown_timeout, write_timeout) =
-        (options.limits.shutdown_timeout.unwrap_or(SHUTDOWN_TIMEOUT), options.limits.write_timeout);
+    let write_timeout = endpoint.server.options().limits.write_timeout;
     let header_timeout = endpoint.options.header_timeout;
-    let sse = Arc::new(AtomicBool::new(false));
-    let is_sse = sse.clone();
     let requests = handler.clone();
     let service = service_fn(move |request: Request<Incoming>| {
+        let (version, handler) = (request.version(), requests.clone());
         let route = requests.routes.find(request.uri().path());
-        if matches!(route, Some(Route::HttpSse)) {
-            // from then on the connection carries nothing but the stream
-            is_sse.fetch_or(request.method() == Method::GET, Ordering::Relaxed);
-        }
         let response = route.map(|route| {
             let (parts, body) = request.into_parts();
             requests.clone().handle(parts, IncomingBody::Hyper(body), route, Some(peer.clone()))
         });
         async move {
-            Ok::<_, Infallible>(match response {
-                Some(response) => response.await,
-                None => empty_response(StatusCode::NOT_FOUND),
+            let Some(response) = response else {
+                let mut response = empty_response(StatusCode::NOT_FOUND);
+                handler.close_if_stopping(&mut response, version);
+                return Ok::<_, Infallible>(response);
+            };
+            let mut response = pin!(response);
+            Ok(poll_fn(|cx| match response.as_mut().poll(cx) {
+                // the connection polls this when it happens
+                Poll::Pending if handler.endpoint.cut_off.has_fired() => {
+                    let mut response = HttpError::stopping().into();
+                    handler.close_if_stopping(&mut response, version);
+                    Poll::Ready(response)
+                }
+                polled => polled,
             })
+            .await)
         }
     });
+    let socket = Socket::new(socket, write_timeout, handler.clone());
     let mut connection = pin!(
         http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(header_timeout)
             .max_buf_size(READ_AHEAD)
-            .serve_connection(TokioIo::new(WriteTimeout::new(socket, write_timeout)), service)
+            .serve_connection(TokioIo::new(socket), service)
     );
     tokio::select! {
         biased;
@@ -475,26 +565,51 @@ async fn serve_connection(
         _ = connection.as_mut() => return,
         _ = stop_receiver.changed() => {}
     }
-    connection.as_mut().graceful_shutdown();
-    let closed = timeout(shutdown_timeout, connection.as_mut()).await.is_ok();
-    if !closed && sse.load(Ordering::Relaxed) {
-        let _timed_out = timeout(SSE_CLOSE_TIMEOUT, connection).await;
+    // each response closes the connection from now on
+    let mut idle = pin!(sleep(IDLE_GRACE));
+    let mut cut_off = pin!(endpoint.cut_off.wait());
+    let mut end = pin!(sleep(Duration::MAX));
+    let (mut is_idle_closed, mut is_cut_off) = (false, false);
+    loop {
+        tokio::select! {
+            biased;
+            _ = connection.as_mut() => return,
+            () = &mut idle, if !is_idle_closed => {
+                is_idle_closed = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            // polls the connection again, and with it the response
+            () = &mut cut_off, if !is_cut_off => {
+                is_cut_off = true;
+                end.as_mut().reset(Instant::now() + CLOSE_TIMEOUT);
+            }
+            () = &mut end, if is_cut_off && is_idle_closed => return,
+        }
     }
 }
 
-/// A stream with a time limit for writes: a client that reads nothing for too long is disconnected.
-#[derive(Debug)]
-struct WriteTimeout<S> {
-    stream: S,
+/// A connection with a time limit for writes: a client that reads nothing for too long is disconnected. While the server
+/// stops, it is not closed before the client has closed its side: closing it with unread data, such as a pipelined
+/// request, would reset it, and the client could lose the response.
+struct Socket {
+    stream: TcpStream,
     limit: Duration,
     /// Set while a write waits.
     timer: Option<Pin<Box<Sleep>>>,
     waiting: bool,
+    handler: Arc<HttpHandler>,
+    closing: Option<Closing>,
 }
 
-impl<S> WriteTimeout<S> {
-    fn new(stream: S, limit: Duration) -> Self {
-        Self { stream, limit, timer: None, waiting: false }
+/// A connection whose sending side is closed.
+struct Closing {
+    timer: Pin<Box<Sleep>>,
+    discarded: usize,
+}
+
+impl Socket {
+    fn new(stream: TcpStream, limit: Duration, handler: Arc<HttpHandler>) -> Self {
+        Self { stream, limit, timer: None, waiting: false, handler, closing: None }
     }
 
     fn check<T>(&mut self, cx: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -510,7 +625,7 @@ impl<S> WriteTimeout<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
+impl AsyncRead for Socket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -520,7 +635,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
+impl AsyncWrite for Socket {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.check(cx, polled)
@@ -545,21 +660,31 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-}
-
-/// Completes when the process receives SIGTERM or Ctrl-C.
-async fn shutdown_signal() {
-    let ctrl_c = async {
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
+        let this = &mut *self;
+        if this.closing.is_none() {
+            ready!(Pin::new(&mut this.stream).poll_shutdown(cx))?;
+            if !this.handler.health.is_stopping() {
+                return Poll::Ready(Ok(()));
+            }
         }
-    };
-    let mut terminate = TerminateSignal::new();
-    tokio::select! {
-        () = ctrl_c => {}
-        () = terminate.recv() => {}
+        let closing = this
+            .closing
+            .get_or_insert_with(|| Closing { timer: Box::pin(sleep(CLOSE_TIMEOUT / 2)), discarded: 0 });
+        let mut space = [MaybeUninit::uninit(); 4096];
+        while closing.discarded < MAX_DISCARDED {
+            let mut buffer = ReadBuf::uninit(&mut space);
+            match Pin::new(&mut this.stream).poll_read(cx, &mut buffer) {
+                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {
+                    closing.discarded += buffer.filled().len();
+                }
+                Poll::Ready(_) => break,
+                Poll::Pending => {
+                    ready!(closing.timer.as_mut().poll(cx));
+                    break;
+                }
+            }
+        }
+        Poll::Ready(Ok(()))
     }
 }
 

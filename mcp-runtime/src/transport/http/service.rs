@@ -8,9 +8,9 @@ use std::{
     task::{Context, Poll},
 };
 
-#[cfg(feature = "auth")]
-use http::HeaderValue;
-use http::{Method, Request as HttpRequest, Response, StatusCode, request::Parts};
+use http::{
+    HeaderValue, Method, Request as HttpRequest, Response, StatusCode, Version, header, request::Parts,
+};
 use hyper::body::{Body, Bytes};
 
 #[cfg(feature = "metrics")]
@@ -38,6 +38,7 @@ use crate::{
     jsonrpc::{JsonRpcMessage, MalformedMessage, ProtocolError, parse},
     protocol::Revision,
     server::Server,
+    transport::connection::SHUTDOWN_TIMEOUT,
 };
 
 /// Answers the HTTP requests to one server.
@@ -139,7 +140,22 @@ impl HttpHandler {
         peer: Option<Peer>,
     ) -> impl Future<Output = Response<ResponseBody>> + use<> {
         let connection = self.endpoint.connection(parts, peer);
-        async move { self.respond(&connection, route, body).await }
+        async move {
+            let mut response = self.respond(&connection, route, body).await;
+            self.close_if_stopping(&mut response, connection.parts().version);
+            response
+        }
+    }
+
+    /// Closes the connection of a response if the server has been told to stop: clients and proxies that keep connections
+    /// open must not send it another request on this one. `version` is that of the request.
+    pub(super) fn close_if_stopping(&self, response: &mut Response<ResponseBody>, version: Version) {
+        // HTTP/2 has no such header
+        if self.health.is_stopping() && version <= Version::HTTP_11 {
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            // hyper keeps connections of HTTP/1.0 open for responses of a later version
+            *response.version_mut() = version;
+        }
     }
 
     async fn respond(
@@ -237,7 +253,7 @@ impl HttpHandler {
         let Some(metadata) = metadata else { return empty_response(StatusCode::NOT_FOUND) };
         let mut response = json_response(StatusCode::OK, metadata.json.clone());
         let cache = HeaderValue::from_static("public, max-age=300");
-        response.headers_mut().insert(http::header::CACHE_CONTROL, cache);
+        response.headers_mut().insert(header::CACHE_CONTROL, cache);
         response
     }
 
@@ -371,7 +387,7 @@ impl HttpHandler {
                 permit.charge(&connection.owner());
                 running.pending.hold(blocking::CallPermit::Budget(permit));
                 let calls = Calls::single(running, Revision::LATEST);
-                StartedResponse::Pending(HttpResponseFuture::new(server, calls, connection, None))
+                StartedResponse::Pending(HttpResponseFuture::new(&self.endpoint, calls, connection, None))
             }
         }
     }
@@ -385,11 +401,15 @@ impl HttpHandler {
 pub struct HttpService(pub(super) Arc<HttpHandler>);
 
 impl HttpService {
-    /// Ends every open stream and refuses new ones; requests in flight are still answered.
-    ///
-    /// For the graceful shutdown of your own HTTP server, which otherwise waits for clients with open streams.
+    /// Begins a graceful shutdown, for your own HTTP server: ends every open stream and refuses new ones. Requests are
+    /// still answered, over HTTP/1 with `Connection: close`. Calls that run when the
+    /// [shutdown timeout](crate::config::Limits::shutdown_timeout) has passed, 10 seconds by default, are answered with
+    /// an error, so that a server that waits for its connections does not wait longer. Call it on the runtime.
     pub fn stop(&self) {
         self.0.stop();
+        let endpoint = &self.0.endpoint;
+        let shutdown_timeout = endpoint.server.options().limits.shutdown_timeout.unwrap_or(SHUTDOWN_TIMEOUT);
+        endpoint.cut_off.fire_after(shutdown_timeout);
     }
 }
 

@@ -52,7 +52,7 @@ impl Legacy {
         if self.sessions.is_some() { "GET, POST, DELETE" } else { "POST" }
     }
 
-    /// Ends the streams of all sessions, and their requests to clients.
+    /// Ends the requests to clients of all sessions, and refuses new streams.
     pub(super) fn stop(&self, server: &Server) {
         if let Some(sessions) = &self.sessions {
             sessions.stop(server);

@@ -1,10 +1,7 @@
 //! Answers POST of legacy revisions: `initialize`, requests with or without a session, responses, notifications and
 //! batches.
 
-use std::{
-    future::poll_fn,
-    sync::{Arc, OnceLock},
-};
+use std::sync::{Arc, OnceLock};
 
 use http::{HeaderValue, Response, StatusCode};
 use serde_json::value::RawValue;
@@ -23,7 +20,8 @@ use crate::{
     spawn::{spawn, spawn_on},
     transport::http::{
         call_response::{
-            HttpResponseFuture, LegacyCalls, StartedResponse, calls_response, drive_calls, reply_response,
+            HttpResponseFuture, LegacyCalls, StartedResponse, calls_response, drive_calls,
+            drive_detached_calls, reply_response,
         },
         connection::RequestConnection,
         endpoint::{Endpoint, PostRequest},
@@ -111,7 +109,7 @@ impl Legacy {
                     request: connection.clone(),
                     client,
                 });
-                StartedResponse::Pending(HttpResponseFuture::new(server, calls, connection, Some(legacy)))
+                StartedResponse::Pending(HttpResponseFuture::new(endpoint, calls, connection, Some(legacy)))
             }
         }
     }
@@ -282,7 +280,7 @@ impl Legacy {
         }
         let legacy =
             Box::new(SessionCalls { endpoint: endpoint.clone(), request: connection.clone(), client });
-        StartedResponse::Pending(HttpResponseFuture::new(server, calls, connection, Some(legacy)))
+        StartedResponse::Pending(HttpResponseFuture::new(endpoint, calls, connection, Some(legacy)))
     }
 }
 
@@ -298,7 +296,8 @@ impl LegacyCalls for SessionCalls {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         // calls beyond the budget are dropped, which cancels them
         if self.endpoint.budgets.detach(&mut calls, &self.request.owner()) {
-            spawn_on(&runtime, poll_fn(move |cx| calls.poll(cx)));
+            let cut_off = self.endpoint.cut_off.clone();
+            spawn_on(&runtime, async move { drive_detached_calls(&cut_off, &mut calls).await });
         }
     }
 
@@ -339,11 +338,11 @@ fn plain_stream_response(
         tokio::select! {
             biased;
             () = outbound.abandoned() => {}
-            () = drive_calls(&endpoint.server, &mut calls, &outbound) => return outbound.finish(),
+            () = drive_calls(&endpoint, &mut calls, &outbound) => return outbound.finish(),
         }
         // calls beyond the budget are dropped, which cancels them
         if endpoint.budgets.detach(&mut calls, &owner) {
-            poll_fn(|cx| calls.poll(cx)).await;
+            drive_detached_calls(&endpoint.cut_off, &mut calls).await;
         }
     });
     event_stream_response(ResponseBody::from_messages(receiver, opening_comment))

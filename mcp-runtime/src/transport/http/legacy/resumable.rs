@@ -301,7 +301,7 @@ async fn run_calls(
         }
         tokio::select! {
             biased;
-            () = drive_calls(&endpoint.server, &mut calls, &outbound) => break,
+            () = drive_calls(&endpoint, &mut calls, &outbound) => break,
             () = stream.wait_until_disconnected() => {}
             () = stream.changed.notified() => {}
         }

@@ -228,16 +228,9 @@ impl<S> SessionTable<S> {
         }
     }
 
-    /// Closes the streams of all sessions, and refuses new ones.
-    pub(crate) fn end_all(&self) {
-        let all: Vec<_> = {
-            let mut state = self.lock();
-            state.ended = true;
-            state.sessions.values().map(|entry| entry.data.clone()).collect()
-        };
-        for data in all {
-            data.ended.cancel();
-        }
+    /// Refuses new streams; those of calls end with their calls.
+    pub(crate) fn refuse_streams(&self) {
+        self.lock().ended = true;
     }
 
     #[cfg(test)]
@@ -376,8 +369,8 @@ mod tests {
         let reopened = table.open_stream([1; 16], &owner()).unwrap();
         drop(open);
         assert!(!reopened.data.ended.is_cancelled() && table.len() == 1);
-        table.end_all();
-        assert!(reopened.data.ended.is_cancelled() && table.open_stream([2; 16], &owner()).is_none());
+        table.refuse_streams();
+        assert!(!reopened.data.ended.is_cancelled() && table.open_stream([2; 16], &owner()).is_none());
         drop(reopened);
     }
 

@@ -201,10 +201,10 @@ impl Sessions {
         Ok(empty_response(StatusCode::NO_CONTENT))
     }
 
-    /// Ends the streams of all sessions, and their requests to clients.
+    /// Ends the requests to clients of all sessions, and refuses new streams. Standalone streams end by themselves.
     pub(super) fn stop(&self, server: &Server) {
         self.pending.close_all();
-        self.table.end_all();
+        self.table.refuse_streams();
         let now = unix_time();
         record_ended(server, self.records.take_expired(now));
         record_ended(server, self.records.take_all(now));

@@ -377,7 +377,7 @@ async fn replies_above_the_limit_are_refused_with_or_without_a_length() {
         .await;
         let client = within(Client::builder().max_message(50_000).connect(url)).await.unwrap();
         let error = client.call("t", json!({})).await.unwrap_err();
-        assert!(matches!(error, Error::TooLarge { limit: 50_000 }), "{error:?}");
+        assert!(matches!(error, Error::TooLarge { limit: 50_000, .. }), "{error:?}");
     }
 }
 

@@ -5,6 +5,7 @@ mod examples;
 mod exchanges;
 mod foreign;
 mod foreign_table;
+mod hostile;
 mod http;
 mod negotiation;
 mod oauth;

@@ -225,7 +225,7 @@ async fn replies_of_the_token_endpoint_are_read_up_to_1_mib() {
     let (issuer, url) = serve().await;
     issuer.reply_size.store((1 << 20) + 1, Ordering::SeqCst);
     let error = connect(&url, folder.tokens()).await.expect_err("too large");
-    assert!(matches!(error, Error::TooLarge { limit } if limit == 1 << 20), "{error}");
+    assert!(matches!(error, Error::TooLarge { limit, .. } if limit == 1 << 20), "{error}");
     assert_eq!(folder.tokens().load(&url).unwrap().filter(|kept| kept.get("access_token").is_some()), None);
     issuer.reply_size.store(1 << 20, Ordering::SeqCst);
     drop(connect(&url, folder.tokens()).await.unwrap());

@@ -119,7 +119,7 @@ async fn refuse_replies(bytes: usize) -> usize {
     let before = peak_memory();
     for _ in 0..3 {
         let call = client.call("large", json!({ "n": bytes })).timeout(Duration::from_secs(60)).await;
-        assert!(matches!(call, Err(Error::TooLarge { limit: LIMIT })), "{call:?}");
+        assert!(matches!(call, Err(Error::TooLarge { limit: LIMIT, .. })), "{call:?}");
     }
     let grown = peak_memory() - before;
     assert_eq!(client.call("echo", json!({ "message": "on" })).await.unwrap().text(), "on");

@@ -223,7 +223,7 @@ async fn each_call_has_its_own_time_limit() {
     let (long, short, unlimited) =
         tokio::join!(with(7), with(2), client.call("never", json!({})).into_future());
     for (result, limit) in [(long, 7), (short, 2), (unlimited, 20)] {
-        assert!(matches!(result, Err(Error::Timeout { after }) if after == seconds(limit)), "{result:?}");
+        assert!(matches!(result, Err(Error::Timeout { after, .. }) if after == seconds(limit)), "{result:?}");
     }
     assert_eq!(started.elapsed().as_secs(), 20);
     client.call("slow", json!({})).await.expect("the connection goes on");
@@ -233,11 +233,11 @@ async fn each_call_has_its_own_time_limit() {
 #[tokio::test(start_paused = true)]
 async fn progress_begins_the_time_limit_anew_where_that_is_wanted() {
     let (client, cancelled) = slow(4).await;
-    let call = || client.call("slow", json!({})).timeout(Duration::from_secs(5));
+    let call = || client.call("slow", json!({})).request_timeout(Duration::from_secs(5));
     call().progress_extends_timeout().await.expect("it goes on");
     let over = call().on_progress(|_| ()).await;
     assert!(matches!(over, Err(Error::Timeout { .. })), "{over:?}");
-    let shorter = call().progress_extends_timeout().timeout(Duration::from_secs(2)).await;
+    let shorter = call().progress_extends_timeout().request_timeout(Duration::from_secs(2)).await;
     assert!(matches!(shorter, Err(Error::Timeout { .. })), "{shorter:?}");
     // the server reads when it has finished
     let last = client.call("slow", json!({})).timeout(Duration::from_secs(60)).await;

@@ -56,10 +56,12 @@ pub enum Error {
         /// The wire's `data`.
         data: Option<Value>,
     },
-    /// No response within the time limit; the server was notified that the request is cancelled.
+    /// The time is over for a request, or for everything that a call causes; the server was notified that it is cancelled.
     Timeout {
         /// The limit.
         after: Duration,
+        /// The option that sets it, such as `timeout` or `request_timeout`; `None` for a fixed limit.
+        option: Option<&'static str>,
     },
     /// The call was cancelled: by the server, or because a task was.
     Cancelled,
@@ -70,10 +72,19 @@ pub enum Error {
         /// The end of what it wrote to stderr, at most 64 KiB.
         stderr: String,
     },
-    /// A message exceeds [`max_message`](super::ClientBuilder::max_message).
+    /// A message, a list, or everything that the server sent for one call has too many bytes.
     TooLarge {
         /// The limit in bytes.
         limit: usize,
+        /// The option that sets it, such as `max_message` or `list_bytes`; `None` for a fixed limit.
+        option: Option<&'static str>,
+    },
+    /// The server sends too many of something: pages, entries, or requests of its own.
+    TooMany {
+        /// What exceeds which limit.
+        what: String,
+        /// The option of [`ClientLimits`](super::ClientLimits) that sets it.
+        option: &'static str,
     },
     /// Another status of HTTP than success, without a JSON-RPC error.
     Http {
@@ -110,6 +121,14 @@ impl Error {
         Self::Invalid { what: what.into() }
     }
 
+    pub(super) fn timeout(after: Duration, option: &'static str) -> Self {
+        Self::Timeout { after, option: Some(option) }
+    }
+
+    pub(super) fn too_large(limit: usize, option: Option<&'static str>) -> Self {
+        Self::TooLarge { limit, option }
+    }
+
     pub(super) fn unsupported(what: impl Into<String>) -> Self {
         Self::Unsupported { what: what.into() }
     }
@@ -129,6 +148,7 @@ impl Error {
             Self::Cancelled => "cancelled",
             Self::Closed { .. } => "closed",
             Self::TooLarge { .. } => "too_large",
+            Self::TooMany { .. } => "too_many",
             Self::Invalid { .. } => "invalid",
             Self::Denied { .. } => "denied",
             Self::Handler { .. } => "handler",
@@ -184,7 +204,16 @@ impl fmt::Display for Error {
             }
             Self::Tool { text, .. } => write!(f, "the tool failed: {text}"),
             Self::Protocol { code, message, .. } => write!(f, "{message} ({code})"),
-            Self::Timeout { after } => write!(f, "no response within {after:?}"),
+            Self::Timeout { after, option: None } => write!(f, "no response within {after:?}"),
+            Self::Timeout { after, option: Some(option) } => {
+                let what = match *option {
+                    "timeout" => "the call was not complete",
+                    "connect_timeout" => "the connection was not ready",
+                    "list_timeout" => "the list was not complete",
+                    _ => "no response",
+                };
+                write!(f, "{what} within {after:?}\nraise `{option}`")
+            }
             Self::Cancelled => f.write_str("the call was cancelled"),
             Self::Closed { status, stderr } => {
                 f.write_str("the server closed the connection")?;
@@ -197,9 +226,16 @@ impl fmt::Display for Error {
                     write!(f, "\nits stderr ends with:\n{}", stderr.trim_end())
                 }
             }
-            Self::TooLarge { limit } => {
-                write!(f, "a message of the server exceeds {limit} bytes\nraise `max_message`")
+            Self::TooLarge { limit, option } => {
+                let what = match *option {
+                    Some("list_bytes") => "a list of the server",
+                    Some("call_bytes") => "what the server sent for one call",
+                    _ => "a message of the server",
+                };
+                write!(f, "{what} exceeds {limit} bytes")?;
+                option.map_or(Ok(()), |option| write!(f, "\nraise `{option}`"))
             }
+            Self::TooMany { what, option } => write!(f, "{what}\nraise `{option}`"),
             Self::Http { status, body } if body.is_empty() => write!(f, "HTTP status {status}"),
             Self::Http { status, body } => write!(f, "HTTP status {status}: {body}"),
             Self::Invalid { what } => f.write_str(what),

@@ -22,6 +22,8 @@
 #[cfg(feature = "client")]
 pub mod agent;
 #[cfg(feature = "client")]
+mod cleanup;
+#[cfg(feature = "client")]
 mod connect;
 pub(crate) mod core;
 #[cfg(feature = "client")]
@@ -30,6 +32,8 @@ mod error;
 mod link;
 #[cfg(feature = "client-oauth")]
 mod oauth;
+#[cfg(feature = "client")]
+mod operation;
 #[cfg(feature = "client")]
 mod receive;
 #[cfg(feature = "client")]
@@ -47,6 +51,7 @@ pub use self::requests::verified_skills::{SkillFileInfo, SkillInfo};
 pub use self::{
     connect::{
         client_builder::ClientBuilder,
+        client_limits::ClientLimits,
         target::{IntoTarget, Target},
     },
     error::Error,

@@ -276,7 +276,7 @@ async fn a_server_is_connected_when_it_is_needed_and_again_when_it_has_ended() {
         let (state, server) = (state.clone(), mortal.clone());
         async move {
             if !state.lock().unwrap().0 {
-                return Err(Error::Timeout { after: std::time::Duration::ZERO });
+                return Err(Error::Timeout { after: std::time::Duration::ZERO, option: None });
             }
             let client = Client::connect(&server).await?;
             state.lock().unwrap().1.push(client.clone());

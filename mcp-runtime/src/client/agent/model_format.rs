@@ -10,6 +10,8 @@ use super::artifact::hex_digest;
 const MAX_NAME: usize = 64;
 /// Names that are remembered; after so many, those that are not used any more are forgotten with the rest.
 const MAX_NAMES: usize = 100_000;
+/// The same for their bytes: names are the servers'.
+const MAX_NAME_BYTES: usize = 16 << 20;
 /// Keywords that APIs refuse at the top of a schema.
 const COMBINATORS: [&str; 3] = ["anyOf", "oneOf", "allOf"];
 
@@ -18,6 +20,8 @@ const COMBINATORS: [&str; 3] = ["anyOf", "oneOf", "allOf"];
 pub(super) struct ModelNames {
     by_tool: HashMap<String, String>,
     by_name: HashMap<String, String>,
+    /// Of the tools' own names.
+    bytes: usize,
 }
 
 impl ModelNames {
@@ -28,7 +32,7 @@ impl ModelNames {
 
     /// Names for these tools, in their order.
     pub(super) fn names(&mut self, tools: &[&str]) -> Vec<String> {
-        if self.by_tool.len() > MAX_NAMES {
+        if self.by_tool.len() > MAX_NAMES || self.bytes > MAX_NAME_BYTES {
             *self = Self::default();
         }
         // a tool whose own name is allowed has it
@@ -50,6 +54,7 @@ impl ModelNames {
             } else {
                 format!("{}_{}", allowed(tool, MAX_NAME - 9), &hex_digest(tool.as_bytes())[..8])
             };
+            self.bytes += tool.len();
             self.by_tool.insert(tool.to_owned(), name.clone());
             self.by_name.insert(name.clone(), tool.to_owned());
             name
@@ -113,6 +118,17 @@ mod tests {
         assert_eq!(names.names(&["shop/buy"]), [first[2].clone()]);
         assert_eq!(names.tool(&first[3]), Some(&*long));
         assert_eq!(ModelNames::default().names(&["files.read"]), ["files_read"]);
+    }
+
+    #[test]
+    fn names_of_servers_that_change_all_the_time_are_forgotten() {
+        let mut names = ModelNames::default();
+        for list in 0..10 {
+            let tools: Vec<_> = (0..10).map(|tool| format!("{list}/{tool}{}", "x".repeat(1 << 20))).collect();
+            names.names(&tools.iter().map(String::as_str).collect::<Vec<_>>());
+            let kept: usize = names.by_tool.keys().map(String::len).sum();
+            assert!(kept <= MAX_NAME_BYTES + (11 << 20), "{kept} bytes");
+        }
     }
 
     #[test]

@@ -27,6 +27,7 @@ use crate::{
     client::{
         Client, Error, ReadResult, ToolInfo,
         connect::shared_client::CallOptions,
+        operation::{Operation, OperationKind},
         requests::{read_cache::ReadFrom, request_span::uri_digest},
     },
     content::{Content, ResourceLink},
@@ -342,7 +343,7 @@ impl Toolset {
             let (source, limit) = (member.source.clone(), self.list_timeout);
             listing.spawn(async move {
                 let listed = timeout(limit, source.list()).await.unwrap_or_else(|_| {
-                    let late = Err(Error::Timeout { after: limit });
+                    let late = Err(Error::timeout(limit, "list_timeout"));
                     source.note(&late);
                     late
                 });
@@ -472,23 +473,41 @@ impl Toolset {
         let name = self.own_name(name).await?;
         let (member, own_name) =
             self.route(&name).ok_or_else(|| Error::invalid(format!("the toolset has no tool `{name}`")))?;
-        let entry = timeout(self.list_timeout, member.source.entry(own_name)).await;
-        let entry = entry.map_err(|_| Error::Timeout { after: self.list_timeout })??;
+        let entry = self.in_list_timeout(member.source.entry(own_name)).await?;
         let entry = entry.filter(|entry| member.shows(&entry.info));
         let SourceEntry { is_of_resources, .. } =
             entry.ok_or_else(|| Error::invalid(format!("the toolset has no tool `{name}`")))?;
         if !member.call_rules.iter().all(|allow| allow(&name, &arguments)) {
             return Err(Error::Denied { what: format!("this call of `{name}`") });
         }
-        let client = member.source.client().await?;
-        let result = match own_name {
-            RESOURCES_LIST if is_of_resources => self.list_resources(member, &client, &arguments).await,
-            RESOURCES_TEMPLATES_LIST if is_of_resources => self.list_templates(&client, &arguments).await,
-            RESOURCES_READ if is_of_resources => self.read_resource(member, &client, &arguments).await,
-            _ => self.call_tool(member, &client, own_name, arguments).await,
-        };
+        let client = self.in_list_timeout(member.source.client()).await?;
+        // one for the call and the links that are read for it
+        let operation = Operation::new(OperationKind::Call, None, &client.shared().options);
+        let options = CallOptions::of(operation.clone());
+        let result = operation
+            .run(async {
+                match own_name {
+                    RESOURCES_LIST if is_of_resources => {
+                        self.list_resources(member, &client, &arguments).await
+                    }
+                    RESOURCES_TEMPLATES_LIST if is_of_resources => {
+                        self.list_templates(&client, &arguments).await
+                    }
+                    RESOURCES_READ if is_of_resources => {
+                        self.read_resource(member, &client, &arguments, &options).await
+                    }
+                    _ => self.call_tool(member, &client, own_name, arguments, &options).await,
+                }
+            })
+            .await;
         member.source.note(&result);
         result
+    }
+
+    /// The output of what comes before a call, within the time for lists and connections.
+    async fn in_list_timeout<T>(&self, future: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        let late = Err(Error::timeout(self.list_timeout, "list_timeout"));
+        timeout(self.list_timeout, future).await.unwrap_or(late)
     }
 
     /// The name in this toolset, of one that a model may have got.
@@ -521,8 +540,9 @@ impl Toolset {
         client: &Client,
         name: &str,
         arguments: Value,
+        options: &CallOptions,
     ) -> Result<ToolsetResult, Error> {
-        let result = client.call(name, arguments).await?;
+        let result = client.call(name, arguments).with_options(options.clone()).await?;
         let mut sieve = self.sieve();
         let mut links_to_read = MAX_READ_LINKS;
         for block in result.content {
@@ -530,7 +550,7 @@ impl Toolset {
                 Content::ResourceLink(link) if links_to_read > 0 && member.reads_link(&link) => {
                     links_to_read -= 1;
                     // one that cannot be read stays a link
-                    match self.read(member, client, &link.uri, false).await {
+                    match self.read(member, client, &link.uri, false, options).await {
                         Ok(read) => self.push_contents(&mut sieve, member, &link.uri, read).await,
                         Err(_) => sieve.block(Content::ResourceLink(link)).await,
                     }
@@ -582,6 +602,7 @@ impl Toolset {
         member: &Member,
         client: &Client,
         arguments: &Value,
+        options: &CallOptions,
     ) -> Result<ToolsetResult, Error> {
         let uri = arguments.get("uri").and_then(Value::as_str);
         let uri = uri.ok_or_else(|| Error::invalid("`uri` is missing, or not a string"))?;
@@ -589,7 +610,7 @@ impl Toolset {
             tracing::debug!("mcp.resource.uri.digest" = uri_digest(uri), "a resource is not allowed");
             return Err(Error::Denied { what: "this resource".to_owned() });
         }
-        let read = self.read(member, client, uri, false).await?;
+        let read = self.read(member, client, uri, false, options).await?;
         let mut sieve = self.sieve();
         self.push_contents(&mut sieve, member, uri, read).await;
         Ok(ToolsetResult { parts: sieve.parts, structured: None, is_error: false })
@@ -601,10 +622,10 @@ impl Toolset {
         client: &Client,
         uri: &str,
         refresh: bool,
+        options: &CallOptions,
     ) -> Result<ReadResult, Error> {
         let fallback = Some(member.read_ttl).filter(|ttl| !ttl.is_zero());
-        let options = CallOptions::default();
-        let read: StoreFuture<'_, _> = Box::pin(client.shared().read(uri, refresh, fallback, &options));
+        let read: StoreFuture<'_, _> = Box::pin(client.shared().read(uri, refresh, fallback, options));
         let (json, from) = read.await?;
         match from {
             ReadFrom::Cache | ReadFrom::OtherReader => self.shared.counters.cache_hits(1),
@@ -646,8 +667,10 @@ impl Toolset {
             self.shared.counters.denied(1);
             return Err(Error::Denied { what: "the resource of this artifact".to_owned() });
         }
-        let client = member.source.client().await?;
-        let read = self.read(member, &client, &source.uri, false).await?;
+        let client = self.in_list_timeout(member.source.client()).await?;
+        let operation = Operation::new(OperationKind::Call, None, &client.shared().options);
+        let options = CallOptions::of(operation.clone());
+        let read = operation.run(self.read(member, &client, &source.uri, false, &options)).await?;
         let item = read.contents.get(source.item).ok_or_else(gone)?;
         let bytes = match item.as_text() {
             Some(text) => text.as_bytes().to_vec(),

@@ -6,6 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 
 use super::{
+    client_limits::ClientLimits,
     shared_client::SharedClient,
     target::{IntoTarget, Target},
 };
@@ -30,6 +31,7 @@ pub(in crate::client) struct ClientOptions {
     pub(in crate::client) version: String,
     pub(in crate::client) revision: Option<Revision>,
     pub(in crate::client) timeout: Duration,
+    pub(in crate::client) request_timeout: Duration,
     pub(in crate::client) probe_timeout: Duration,
     pub(in crate::client) max_message: usize,
     pub(in crate::client) respawn: bool,
@@ -42,6 +44,7 @@ pub(in crate::client) struct ClientOptions {
     #[cfg(feature = "client-oauth")]
     pub(in crate::client) oauth: Option<crate::client::OAuth>,
     pub(in crate::client) read_cache: ReadCacheBounds,
+    pub(in crate::client) limits: ClientLimits,
 }
 
 /// Connects to a server, with options; from [`Client::builder`].
@@ -67,7 +70,8 @@ impl ClientBuilder {
                 name: env!("CARGO_PKG_NAME").to_owned(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 revision: None,
-                timeout: Duration::from_secs(5 * 60),
+                timeout: Duration::from_secs(60 * 60),
+                request_timeout: Duration::from_secs(5 * 60),
                 probe_timeout: Duration::from_secs(5),
                 max_message: 64 << 20,
                 respawn: false,
@@ -79,6 +83,7 @@ impl ClientBuilder {
                 #[cfg(feature = "client-oauth")]
                 oauth: None,
                 read_cache: ReadCacheBounds::default(),
+                limits: ClientLimits::default(),
             },
             handlers: Handlers::default(),
             headers: Vec::new(),
@@ -100,9 +105,24 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets how long a request may wait for its response, unless it says otherwise itself; five minutes by default.
+    /// Sets how long a call may take with everything that it causes: all pages of a list, the rounds, the questions and the
+    /// task of a call, a new handshake. A call may say otherwise itself; an hour by default. Connecting and lists have
+    /// [limits of their own](ClientLimits) besides, which are shorter by default.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.options.timeout = limit;
+        self
+    }
+
+    /// Sets how long one request may wait for its response, unless the call says otherwise itself; five minutes by default.
+    /// A call may consist of several requests.
+    pub fn request_timeout(mut self, limit: Duration) -> Self {
+        self.options.request_timeout = limit;
+        self
+    }
+
+    /// Sets bounds on what the server can make the client wait for, receive and keep.
+    pub fn limits(mut self, change: impl FnOnce(ClientLimits) -> ClientLimits) -> Self {
+        self.options.limits = change(self.options.limits);
         self
     }
 
@@ -265,6 +285,9 @@ impl ClientBuilder {
     pub async fn connect(mut self, target: impl IntoTarget) -> Result<Client, Error> {
         if let Some(invalid) = self.invalid {
             return Err(invalid);
+        }
+        for rate in [&self.options.limits.sampling_rate, &self.options.limits.elicitation_rate] {
+            rate.as_ref().map_err(Error::invalid)?;
         }
         let (headers, hook) = (std::mem::take(&mut self.headers), self.hook.take());
         if !headers.is_empty() || hook.is_some() {

@@ -1,6 +1,7 @@
 //! How a connection comes about and stays: options, targets, the revision, and what clones of a client share.
 
 pub(super) mod client_builder;
+pub(super) mod client_limits;
 pub(super) mod negotiation;
 pub(super) mod shared_client;
 pub(super) mod target;

@@ -99,28 +99,33 @@ pub(in crate::client) async fn negotiate(
     shared: &SharedClient,
     link: &ServerLink,
     remembered: Option<Revision>,
+    options: &CallOptions,
 ) -> Result<Agreement, Error> {
     match shared.options.revision {
-        Some(Revision::V2026_07_28) => match probe(shared, link).await? {
+        Some(Revision::V2026_07_28) => match probe(shared, link, options).await? {
             Discovery::Modern(agreement) => Ok(agreement),
             _ => Err(Error::unsupported(format!("the revision `{}`", Revision::LATEST))),
         },
-        Some(revision) => initialize(shared, link, revision).await,
+        Some(revision) => initialize(shared, link, revision, options).await,
         None => {
             // a legacy server need not be probed again; if it is another one now, the probe finds out
             if remembered.is_some_and(|revision| !revision.is_modern()) {
-                match initialize(shared, link, Revision::LATEST_LEGACY).await {
+                match initialize(shared, link, Revision::LATEST_LEGACY, options).await {
                     Err(Error::Protocol { .. } | Error::Http { .. } | Error::Unsupported { .. }) => {}
                     agreed => return agreed,
                 }
             }
-            negotiate_any(shared, link).await
+            negotiate_any(shared, link, options).await
         }
     }
 }
 
-async fn negotiate_any(shared: &SharedClient, link: &ServerLink) -> Result<Agreement, Error> {
-    let mut probing = pin!(probe(shared, link));
+async fn negotiate_any(
+    shared: &SharedClient,
+    link: &ServerLink,
+    options: &CallOptions,
+) -> Result<Agreement, Error> {
+    let mut probing = pin!(probe(shared, link, options));
     let probed = if link.is_http() {
         probing.await?
     } else {
@@ -128,7 +133,7 @@ async fn negotiate_any(shared: &SharedClient, link: &ServerLink) -> Result<Agree
             probed = &mut probing => probed?,
             () = sleep(shared.options.probe_timeout) => {
                 // a legacy server that ignores the request, or one that is slow to start: whichever response comes first
-                let mut initializing = pin!(initialize(shared, link, Revision::LATEST_LEGACY));
+                let mut initializing = pin!(initialize(shared, link, Revision::LATEST_LEGACY, options));
                 let initialized = tokio::select! {
                     // a server that answers both answers this one first
                     biased;
@@ -144,16 +149,16 @@ async fn negotiate_any(shared: &SharedClient, link: &ServerLink) -> Result<Agree
     };
     match probed {
         Discovery::Modern(agreement) => Ok(agreement),
-        Discovery::Legacy(revision) => initialize(shared, link, revision).await,
-        Discovery::Unknown => initialize(shared, link, Revision::LATEST_LEGACY).await,
+        Discovery::Legacy(revision) => initialize(shared, link, revision, options).await,
+        Discovery::Unknown => initialize(shared, link, Revision::LATEST_LEGACY, options).await,
     }
 }
 
 /// Sends `server/discover`, again if the server asks for another version.
-async fn probe(shared: &SharedClient, link: &ServerLink) -> Result<Discovery, Error> {
+async fn probe(shared: &SharedClient, link: &ServerLink, options: &CallOptions) -> Result<Discovery, Error> {
     let mut is_retry = false;
     loop {
-        let error = match send(shared, link, Revision::LATEST, "server/discover", json!({})).await {
+        let error = match send(shared, link, Revision::LATEST, "server/discover", json!({}), options).await {
             Ok(Ok(json)) => return discovered(&json),
             Ok(Err(error)) => error,
             Err(Error::Timeout { .. } | Error::Http { .. } | Error::Invalid { .. }) => {
@@ -206,10 +211,11 @@ pub(in crate::client) async fn initialize(
     shared: &SharedClient,
     link: &ServerLink,
     revision: Revision,
+    options: &CallOptions,
 ) -> Result<Agreement, Error> {
     let offer =
         initialize_params(revision, shared.inbox.handlers.capabilities(revision), shared.client_info());
-    let json = match send(shared, link, revision, "initialize", offer).await? {
+    let json = match send(shared, link, revision, "initialize", offer, options).await? {
         Ok(json) => json,
         Err(error) if error.code == UNSUPPORTED_PROTOCOL_VERSION => {
             return Err(Error::unsupported(format!("the revision `{revision}`: {}", error.message)));
@@ -229,7 +235,8 @@ pub(in crate::client) async fn initialize(
     if let ServerLink::Http(link) = link {
         link.set_legacy_revision(agreed);
     }
-    link.notify(notification_text("notifications/initialized", &serde_json::Map::new())).await?;
+    let initialized = notification_text("notifications/initialized", &serde_json::Map::new());
+    link.notify(initialized, shared.request_limit(options)).await?;
     if let ServerLink::Http(link) = link {
         let first_answer = link.listen();
         // what a server asks for before the stream is open may be lost
@@ -247,8 +254,9 @@ async fn send(
     revision: Revision,
     method: &str,
     members: Value,
+    options: &CallOptions,
 ) -> Result<RawReply, Error> {
-    match shared.exchange(link, revision, method, &params(members), &CallOptions::default()).await {
+    match shared.exchange(link, revision, method, &params(members), options).await {
         Ok(reply) => Ok(reply),
         Err(LinkError::SessionLost) => Err(Error::not_connected("the server refused the session at once")),
         Err(LinkError::Failed(error)) => Err(error),

@@ -6,7 +6,7 @@ use std::{
     process::Command,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -14,7 +14,7 @@ use std::{
 use serde_json::{Map, Value, json};
 use tokio::{
     sync::Notify,
-    time::{Instant, sleep, sleep_until},
+    time::{Instant, sleep},
 };
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -27,6 +27,7 @@ use super::{
 use crate::{
     client::{
         Error,
+        cleanup::Cleanup,
         core::RequestParams,
         link::{
             LinkError, ServerLink, child_process, event_link,
@@ -34,6 +35,7 @@ use crate::{
             outgoing::{ModernMeta, OutgoingRequest, RawReply, RequestMeta, notification_text},
             stream_link::StreamLink,
         },
+        operation::{Operation, OperationKind, TimeLimit},
         receive::{
             change_stream::SubscriptionState,
             handlers::{Handlers, Listener, ProgressUpdate},
@@ -82,14 +84,31 @@ enum LinkSource {
     Once,
 }
 
-/// Options of one request.
+/// Options of one call, and of each of its requests.
 #[derive(Clone, Default)]
 pub(in crate::client) struct CallOptions {
+    /// Of the whole call.
     pub(in crate::client) timeout: Option<Duration>,
-    /// Whether progress begins the time limit anew.
+    /// Of each request.
+    pub(in crate::client) request_timeout: Option<Duration>,
+    /// What the call may take with everything that it causes; `None` for streams without an end.
+    pub(in crate::client) operation: Option<Operation>,
+    /// Whether progress begins the time limit of a request anew.
     pub(in crate::client) progress_extends: bool,
     pub(in crate::client) on_progress: Option<Listener<ProgressUpdate>>,
     pub(in crate::client) meta: Map<String, Value>,
+}
+
+impl CallOptions {
+    /// Options of another request of this operation.
+    pub(in crate::client) fn of(operation: Operation) -> Self {
+        Self { operation: Some(operation), ..Self::default() }
+    }
+
+    /// Options of another request that this call causes.
+    pub(in crate::client) fn of_same_call(&self) -> Self {
+        Self { request_timeout: self.request_timeout, operation: self.operation.clone(), ..Self::default() }
+    }
 }
 
 /// Everything that clones of a client share.
@@ -101,6 +120,10 @@ pub(in crate::client) struct SharedClient {
     source: LinkSource,
     connection: RwLock<Option<Arc<Connection>>>,
     reconnecting: tokio::sync::Mutex<RespawnState>,
+    /// Counts handshakes that failed, so that those who waited for one do not wait for as many more.
+    failed_handshakes: AtomicU64,
+    /// Whether a new handshake over HTTP was begun and not finished.
+    is_without_session: AtomicBool,
     next_id: AtomicU64,
     log_level: Mutex<Option<LogLevel>>,
     /// What every modern request says about the client, as members of JSON.
@@ -109,12 +132,16 @@ pub(in crate::client) struct SharedClient {
     pub(in crate::client) reads: ReadCache,
     pub(in crate::client) tools: KnownTools,
     pub(in crate::client) subscriptions: SubscriptionState,
+    /// What is sent for calls and tasks that were dropped.
+    pub(in crate::client) cleanup: Arc<Cleanup>,
 }
 
 #[derive(Default)]
 struct RespawnState {
     started: Option<Instant>,
     pause: Duration,
+    /// Why the last handshake failed, and which of them it was.
+    failure: Option<(u64, Error)>,
 }
 
 impl SharedClient {
@@ -122,6 +149,18 @@ impl SharedClient {
         options: ClientOptions,
         handlers: Handlers,
         target: TargetKind,
+    ) -> Result<Arc<Self>, Error> {
+        let operation = Operation::new(OperationKind::Connect, None, &options);
+        let options_of_requests = CallOptions::of(operation.clone());
+        let connected = Box::pin(Self::connect_within(options, handlers, target, options_of_requests));
+        operation.run(connected).await
+    }
+
+    async fn connect_within(
+        options: ClientOptions,
+        handlers: Handlers,
+        target: TargetKind,
+        call_options: CallOptions,
     ) -> Result<Arc<Self>, Error> {
         let mut streams = None;
         let source = match target {
@@ -138,20 +177,24 @@ impl SharedClient {
             }
             TargetKind::Invalid(error) => return Err(error),
         };
+        let inbox = Inbox::new(handlers, &options.limits);
         let shared = Arc::new(Self {
             reads: ReadCache::new(options.read_cache),
             options,
-            inbox: Arc::new(Inbox::new(handlers)),
+            inbox: Arc::new(inbox),
             token: CancellationToken::new(),
             source,
             connection: RwLock::new(None),
             reconnecting: tokio::sync::Mutex::default(),
+            failed_handshakes: AtomicU64::new(0),
+            is_without_session: AtomicBool::new(false),
             next_id: AtomicU64::new(1),
             log_level: Mutex::new(None),
             client_meta: OnceLock::new(),
             lists: ListCaches::default(),
             tools: KnownTools::default(),
             subscriptions: SubscriptionState::default(),
+            cleanup: Cleanup::by_connection(),
         });
         // a failure, or dropping the future, ends what was started
         let guard = shared.token.clone().drop_guard();
@@ -163,7 +206,7 @@ impl SharedClient {
             }
         }));
         shared.reconnecting.lock().await.started = Some(Instant::now());
-        let connection = shared.open(streams, 0).await?;
+        let connection = shared.open(streams, 0, &call_options).await?;
         *shared.connection.write() = Some(Arc::new(connection));
         guard.disarm();
         shared.subscribe_to_lists();
@@ -197,11 +240,12 @@ impl SharedClient {
         &self,
         streams: Option<(BoxReader, BoxWriter)>,
         generation: u64,
+        options: &CallOptions,
     ) -> Result<Connection, Error> {
         let key = self.source_key();
         let remembered = key.as_deref().and_then(negotiation::remembered);
         let mut link = self.open_link(streams).await?;
-        let agreed = match self.negotiate(&link, remembered).await {
+        let agreed = match self.negotiate(&link, remembered, options).await {
             // servers that end when the first request is not `initialize`
             Err(Error::Closed { .. })
                 if matches!(self.source, LinkSource::Command(_))
@@ -210,7 +254,7 @@ impl SharedClient {
             {
                 link.close().await;
                 link = self.open_link(None).await?;
-                negotiation::initialize(self, &link, Revision::LATEST_LEGACY).await
+                negotiation::initialize(self, &link, Revision::LATEST_LEGACY, options).await
             }
             agreed => agreed,
         };
@@ -227,16 +271,21 @@ impl SharedClient {
         Ok(Connection { link: Arc::new(link), revision, server, generation })
     }
 
-    async fn negotiate(&self, link: &ServerLink, remembered: Option<Revision>) -> Result<Agreement, Error> {
+    async fn negotiate(
+        &self,
+        link: &ServerLink,
+        remembered: Option<Revision>,
+        options: &CallOptions,
+    ) -> Result<Agreement, Error> {
         match (&self.source, self.options.revision) {
             // the transport of a revision that has no other way
             (LinkSource::Events(_), None) => {
-                negotiation::initialize(self, link, Revision::LATEST_LEGACY).await
+                negotiation::initialize(self, link, Revision::LATEST_LEGACY, options).await
             }
             (LinkSource::Events(_), Some(revision)) if revision.is_modern() => {
                 Err(Error::unsupported(format!("the revision `{revision}` over HTTP+SSE")))
             }
-            _ => negotiation::negotiate(self, link, remembered).await,
+            _ => negotiation::negotiate(self, link, remembered, options).await,
         }
     }
 
@@ -293,40 +342,96 @@ impl SharedClient {
     }
 
     /// The connection, after it was opened again if it is dead and that is wanted.
-    pub(in crate::client) async fn live_connection(&self) -> Result<Arc<Connection>, Error> {
+    pub(in crate::client) async fn live_connection(
+        &self,
+        options: &CallOptions,
+    ) -> Result<Arc<Connection>, Error> {
         let connection = self.connection()?;
-        let is_dead = matches!(&*connection.link, ServerLink::Stream(link) if link.is_closed());
+        let is_dead = match &*connection.link {
+            ServerLink::Stream(link) => link.is_closed(),
+            // a handshake that failed left no session
+            ServerLink::Http(_) => self.is_without_session.load(Ordering::Relaxed),
+        };
         let reopens = match &self.source {
             LinkSource::Command(_) => self.options.respawn,
             // a session over HTTP that is lost is replaced
-            LinkSource::Events(_) => true,
-            LinkSource::Url(_) | LinkSource::Server(_) | LinkSource::Once => false,
+            LinkSource::Events(_) | LinkSource::Url(_) => true,
+            LinkSource::Server(_) | LinkSource::Once => false,
         };
         if is_dead && reopens {
             // boxed: every request would have room for a handshake otherwise
-            return Box::pin(self.reconnect(&connection)).await;
+            return Box::pin(self.reconnect(&connection, options)).await;
         }
         Ok(connection)
     }
 
-    /// A new handshake in place of this connection's, unless another request has made one already.
-    async fn reconnect(&self, old: &Arc<Connection>) -> Result<Arc<Connection>, Error> {
+    /// A new handshake in place of this connection's, unless another request has made one already, or has just failed.
+    async fn reconnect(
+        &self,
+        old: &Arc<Connection>,
+        options: &CallOptions,
+    ) -> Result<Arc<Connection>, Error> {
+        let failed_before = self.failed_handshakes.load(Ordering::SeqCst);
         let mut state = self.reconnecting.lock().await;
         let current = self.connection()?;
         if current.generation != old.generation {
             return Ok(current);
         }
+        if let Some((_, error)) = state.failure.as_ref().filter(|(number, _)| *number > failed_before) {
+            return Err(error.clone());
+        }
+        let operation = Operation::handshake(options.operation.as_ref(), &self.options);
+        let requests = CallOptions::of(operation.clone());
+        let connection = match operation.run(self.shake_hands_again(old, &mut state, &requests)).await {
+            Ok(connection) => Arc::new(connection),
+            Err(error) => {
+                // those who wait may have more time than this request had
+                if !matches!(error, Error::Timeout { option: Some("timeout"), .. }) {
+                    let number = self.failed_handshakes.fetch_add(1, Ordering::SeqCst) + 1;
+                    state.failure = Some((number, error.clone()));
+                }
+                return Err(error);
+            }
+        };
+        {
+            let mut slot = self.connection.write();
+            if slot.is_none() {
+                return Err(Error::not_connected("the client was closed"));
+            }
+            *slot = Some(connection.clone());
+        }
+        self.is_without_session.store(false, Ordering::Relaxed);
+        drop(state);
+        self.lists.invalidate_all();
+        self.reads.clear();
+        let restored = async {
+            self.restore_session(&connection, &requests).await;
+            Ok(())
+        };
+        if let Err(error) = operation.run(restored).await {
+            tracing::warn!(%error, "what the server kept for the session could not be restored");
+        }
+        Ok(connection)
+    }
+
+    async fn shake_hands_again(
+        &self,
+        old: &Arc<Connection>,
+        state: &mut RespawnState,
+        options: &CallOptions,
+    ) -> Result<Connection, Error> {
         let generation = old.generation + 1;
-        let connection = match &*old.link {
+        match &*old.link {
             ServerLink::Http(link) => {
+                self.is_without_session.store(true, Ordering::Relaxed);
                 link.forget_session();
                 let agreed = if old.revision.is_modern() {
-                    negotiation::negotiate(self, &old.link, None).await?
+                    negotiation::negotiate(self, &old.link, None, options).await?
                 } else {
-                    negotiation::initialize(self, &old.link, old.revision).await?
+                    negotiation::initialize(self, &old.link, old.revision, options).await?
                 };
                 let Agreement { revision, server } = agreed;
-                Connection { link: old.link.clone(), revision, server, generation }
+                Ok(Connection { link: old.link.clone(), revision, server, generation })
             }
             ServerLink::Stream(link) => {
                 link.close().await;
@@ -338,26 +443,13 @@ impl SharedClient {
                 };
                 sleep(state.pause).await;
                 state.started = Some(Instant::now());
-                self.open(None, generation).await?
+                self.open(None, generation, options).await
             }
-        };
-        let connection = Arc::new(connection);
-        {
-            let mut slot = self.connection.write();
-            if slot.is_none() {
-                return Err(Error::not_connected("the client was closed"));
-            }
-            *slot = Some(connection.clone());
         }
-        drop(state);
-        self.lists.invalidate_all();
-        self.reads.clear();
-        self.restore_session(&connection).await;
-        Ok(connection)
     }
 
     /// Sets again what a legacy server keeps for a session: subscriptions and the log level.
-    async fn restore_session(&self, connection: &Arc<Connection>) {
+    async fn restore_session(&self, connection: &Arc<Connection>, options: &CallOptions) {
         if connection.revision.is_modern() {
             return;
         }
@@ -374,15 +466,8 @@ impl SharedClient {
         for (method, params) in requests {
             let Value::Object(params) = params else { continue };
             // one that fails must not fail the request that found the session lost
-            let restored = self
-                .exchange(
-                    &connection.link,
-                    connection.revision,
-                    method,
-                    &params.into(),
-                    &CallOptions::default(),
-                )
-                .await;
+            let restored =
+                self.exchange(&connection.link, connection.revision, method, &params.into(), options).await;
             if let Err(LinkError::Failed(error)) = restored {
                 tracing::warn!(%error, "`{method}` could not be repeated in the new session");
             }
@@ -414,7 +499,7 @@ impl SharedClient {
     ) -> Result<String, Error> {
         let mut has_retried = false;
         loop {
-            let connection = self.live_connection().await?;
+            let connection = self.live_connection(options).await?;
             let sent = self.exchange(&connection.link, connection.revision, method, params, options).await;
             let retry = match sent {
                 Ok(Ok(json)) => return Ok(json),
@@ -429,7 +514,7 @@ impl SharedClient {
                 Err(LinkError::Failed(error)) => return Err(error),
             };
             has_retried |= retry;
-            Box::pin(self.reconnect(&connection)).await?;
+            Box::pin(self.reconnect(&connection, options)).await?;
         }
     }
 
@@ -438,7 +523,8 @@ impl SharedClient {
         method: &str,
         params: &Map<String, Value>,
     ) -> Result<(), Error> {
-        self.connection()?.link.notify(notification_text(method, params)).await
+        let limit = TimeLimit::new(self.options.request_timeout, "request_timeout");
+        self.connection()?.link.notify(notification_text(method, params), limit).await
     }
 
     /// One request and its response, within the time limit.
@@ -472,27 +558,39 @@ impl SharedClient {
         if link.is_http() && revision.is_modern() && method == "tools/call" {
             request.param_headers = self.tools.param_headers(&params.members)?;
         }
-        let limit = options.timeout.unwrap_or(self.options.timeout);
-        let limit = (method != "subscriptions/listen").then_some(limit);
+        request.operation = options.operation.as_ref();
         if !wants_progress {
+            let limit = if method == "subscriptions/listen" { None } else { self.request_limit(options) };
             return link.request(request, limit).await;
         }
         let activity = Arc::new(Notify::new());
         let _registered = self.inbox.expect_progress(id, options.on_progress.clone(), activity.clone());
-        let Some(limit) = limit.filter(|_| options.progress_extends) else {
-            return link.request(request, limit).await;
-        };
-        let mut deadline = Instant::now() + limit;
-        let mut response = Box::pin(link.request(request, None));
+        if !options.progress_extends {
+            return link.request(request, self.request_limit(options)).await;
+        }
+        // progress begins only the request's limit anew: the server must not prolong the call without end
+        let whole = options.operation.as_ref().and_then(Operation::time_limit);
+        let mut response = Box::pin(link.request(request, whole));
         loop {
+            let over = Operation::over(options.operation.as_ref(), self.own_request_limit(options));
             tokio::select! {
                 // progress that came before the response is delivered before it
                 biased;
                 reply = &mut response => return reply,
-                () = activity.notified() => deadline = Instant::now() + limit,
-                () = sleep_until(deadline) => return Err(Error::Timeout { after: limit }.into()),
+                () = activity.notified() => {}
+                error = over => return Err(error.into()),
             }
         }
+    }
+
+    /// The time limit of a request, which is that of its operation at the latest.
+    pub(in crate::client) fn request_limit(&self, options: &CallOptions) -> Option<TimeLimit> {
+        let whole = options.operation.as_ref().and_then(Operation::time_limit);
+        TimeLimit::first(whole, self.own_request_limit(options))
+    }
+
+    fn own_request_limit(&self, options: &CallOptions) -> Option<TimeLimit> {
+        TimeLimit::new(options.request_timeout.unwrap_or(self.options.request_timeout), "request_timeout")
     }
 
     fn request_meta<'a>(

@@ -1,13 +1,39 @@
 //! Lists of a server, page by page, with bounds for a server that does not end them.
 
-use std::time::Duration;
+use std::{
+    collections::HashSet,
+    hash::{BuildHasher as _, RandomState},
+    time::Duration,
+};
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// Bounds of one list.
-const MAX_PAGES: usize = 10_000;
-const MAX_ENTRIES: usize = 100_000;
+/// Bounds of one list with all its pages.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ListBounds {
+    pub(crate) bytes: usize,
+    pub(crate) entries: usize,
+    pub(crate) pages: usize,
+}
+
+impl ListBounds {
+    /// Those of a server in this process.
+    #[cfg(any(feature = "cli", feature = "testing", test))]
+    pub(crate) const IN_PROCESS: Self = Self { bytes: usize::MAX, entries: 100_000, pages: 10_000 };
+}
+
+/// Why a page was not taken.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum PageError {
+    Invalid(String),
+    /// The list has more than so many bytes.
+    TooLarge(usize),
+    TooMany {
+        what: String,
+        option: &'static str,
+    },
+}
 
 /// A list that servers have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,16 +100,32 @@ struct ListPage {
 #[derive(Debug)]
 pub(crate) struct ListPages {
     kind: ListedKind,
+    bounds: ListBounds,
     pub(crate) entries: Vec<Value>,
     cursor: Option<Value>,
+    /// Digests of the cursors so far: a list that leads back to one of them has no end.
+    cursors: HashSet<u64>,
+    hasher: RandomState,
     pages: usize,
+    /// Of all pages, as the server sent them.
+    pub(crate) bytes: usize,
     /// The shortest time that one of the pages may be kept.
     pub(crate) ttl: Option<Duration>,
 }
 
 impl ListPages {
-    pub(crate) fn new(kind: ListedKind) -> Self {
-        Self { kind, entries: Vec::new(), cursor: None, pages: 0, ttl: None }
+    pub(crate) fn new(kind: ListedKind, bounds: ListBounds) -> Self {
+        Self {
+            kind,
+            bounds,
+            entries: Vec::new(),
+            cursor: None,
+            cursors: HashSet::new(),
+            hasher: RandomState::new(),
+            pages: 0,
+            bytes: 0,
+            ttl: None,
+        }
     }
 
     /// The params of the request for the next page.
@@ -98,27 +140,37 @@ impl ListPages {
     /// Takes a page: the result of a request. Whether it is the last one.
     ///
     /// # Errors
-    /// It is not a page, or the list has no end.
-    pub(crate) fn take(&mut self, result: &str) -> Result<bool, String> {
+    /// It is not a page, or the list has no end or exceeds a bound.
+    pub(crate) fn take(&mut self, result: &str) -> Result<bool, PageError> {
         let method = self.kind.method();
-        let mut page: ListPage =
-            serde_json::from_str(result).map_err(|error| format!("the result of `{method}`: {error}"))?;
+        self.bytes = self.bytes.saturating_add(result.len());
+        if self.bytes > self.bounds.bytes {
+            return Err(PageError::TooLarge(self.bounds.bytes));
+        }
+        let mut page: ListPage = serde_json::from_str(result)
+            .map_err(|error| PageError::Invalid(format!("the result of `{method}`: {error}")))?;
         let Some(Value::Array(mut entries)) = page.rest.remove(self.kind.member()) else {
-            return Err(format!("the result of `{method}` has no `{}`", self.kind.member()));
+            let member = self.kind.member();
+            return Err(PageError::Invalid(format!("the result of `{method}` has no `{member}`")));
         };
         self.entries.append(&mut entries);
+        if self.entries.len() > self.bounds.entries {
+            let what = format!("`{method}` has more than {} entries", self.bounds.entries);
+            return Err(PageError::TooMany { what, option: "list_entries" });
+        }
         if let Some(millis) = page.ttl_ms {
             // at most a year, so that its end can be computed
             let ttl = Duration::from_millis(millis.clamp(0.0, 3.2e10) as u64);
             self.ttl = Some(self.ttl.map_or(ttl, |shortest| shortest.min(ttl)));
         }
         let Some(next) = page.next_cursor.filter(|next| !next.is_null()) else { return Ok(true) };
-        if self.cursor.as_ref() == Some(&next) {
-            return Err(format!("`{method}` repeats the cursor {next}"));
+        if !self.cursors.insert(self.hasher.hash_one(&next)) {
+            return Err(PageError::Invalid(format!("`{method}` repeats a cursor: the list has no end")));
         }
         self.pages += 1;
-        if self.entries.len() > MAX_ENTRIES || self.pages == MAX_PAGES {
-            return Err(format!("`{method}` has more than {MAX_ENTRIES} entries or {MAX_PAGES} pages"));
+        if self.pages == self.bounds.pages {
+            let what = format!("`{method}` has more than {} pages", self.bounds.pages);
+            return Err(PageError::TooMany { what, option: "list_pages" });
         }
         self.cursor = Some(next);
         Ok(false)

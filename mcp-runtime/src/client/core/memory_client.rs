@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     input_rounds::{InputRounds, RoundOutcome},
-    list_pages::{ListPages, ListedKind},
+    list_pages::{ListBounds, ListPages, ListedKind},
     request_params::{RequestParams, initialize_params, protocol_meta},
 };
 use crate::{
@@ -169,7 +169,7 @@ impl MemoryClient {
     /// # Errors
     /// The reply that is not a page.
     pub(crate) async fn list(&self, kind: ListedKind) -> Result<Vec<Value>, MemoryReply> {
-        let mut pages = ListPages::new(kind);
+        let mut pages = ListPages::new(kind, ListBounds::IN_PROCESS);
         loop {
             let page = self.request_in_rounds(kind.method(), pages.params().into()).await;
             match pages.take(&page.result().to_string()) {

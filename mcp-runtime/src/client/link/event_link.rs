@@ -22,6 +22,8 @@ use crate::{
 
 /// How long a server may take to name the address for messages.
 const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a server may take to accept a message; the response comes on the event stream.
+const POST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Opens the event stream, and waits for the address for messages.
 ///
@@ -43,8 +45,9 @@ pub(in crate::client) async fn open(
         let first = first.ok_or_else(|| Error::invalid("the event stream names no address for messages"))?;
         Ok::<_, Error>((events, first.data))
     };
-    let (mut events, address) =
-        timeout(ENDPOINT_TIMEOUT, opened).await.map_err(|_| Error::Timeout { after: ENDPOINT_TIMEOUT })??;
+    let (mut events, address) = timeout(ENDPOINT_TIMEOUT, opened)
+        .await
+        .map_err(|_| Error::Timeout { after: ENDPOINT_TIMEOUT, option: None })??;
     // credentials go where the program said, and nowhere else
     let address = http.url().join(&address).ok().filter(|address| address.origin() == http.url().origin());
     let address = address
@@ -81,7 +84,9 @@ async fn write(http: &HttpLink, address: &Url, mut queue: mpsc::Receiver<Vec<u8>
     while let Some(message) = queue.recv().await {
         let parsed = parse(&message).ok().filter(|message| !message.is_response());
         let id: Option<u64> = parsed.and_then(|message| message.id()?.parse().ok());
-        let Err(error) = http.post_to(address, message).await else { continue };
+        let posted = timeout(POST_TIMEOUT, http.post_to(address, message)).await;
+        let late = Err(Error::Timeout { after: POST_TIMEOUT, option: None });
+        let Err(error) = posted.unwrap_or(late) else { continue };
         match id {
             Some(id) => received.fail(id, error),
             None => tracing::debug!(%error, "a message was not accepted by the server"),
@@ -105,7 +110,9 @@ impl Events {
             }
             let Ok(Some(chunk)) = self.response.chunk().await else { return Ok(None) };
             let mut events = Vec::new();
-            self.parser.feed(&chunk, &mut events).map_err(|_| Error::TooLarge { limit: max_message })?;
+            self.parser
+                .feed(&chunk, &mut events)
+                .map_err(|_| Error::too_large(max_message, Some("max_message")))?;
             self.waiting.extend(events);
         }
     }

@@ -4,6 +4,9 @@
 
 use std::time::Duration;
 
+/// The longest id that is repeated in `Last-Event-ID`.
+const MAX_ID: usize = 4096;
+
 /// One event with data, or with nothing but an id.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::client) struct StreamEvent {
@@ -78,7 +81,8 @@ impl EventStreamParser {
     }
 
     fn check_limit(&self) -> Result<(), EventTooLarge> {
-        if self.rest.len() + self.event.data.len() > self.limit { Err(EventTooLarge) } else { Ok(()) }
+        let size = self.rest.len() + self.event.data.len() + self.event.kind.len();
+        if size > self.limit { Err(EventTooLarge) } else { Ok(()) }
     }
 
     fn line(&mut self, line: &[u8], events: &mut Vec<StreamEvent>) {
@@ -102,6 +106,8 @@ impl EventStreamParser {
                 }
                 self.event.data.push_str(value);
             }
+            // one that is too long for a header is not kept: the stream cannot be resumed there
+            "id" if value.len() > MAX_ID => self.last_id = None,
             "id" if !value.contains('\0') => self.last_id = Some(value.to_owned()),
             "retry" => {
                 if let Some(millis) = value.parse().ok().filter(|_| value.bytes().all(|b| b.is_ascii_digit()))

@@ -26,7 +26,9 @@ use crate::client::oauth::Authorizer;
 use crate::{
     client::{
         Error,
+        cleanup::Cleanup,
         connect::client_builder::ClientOptions,
+        operation::Operation,
         receive::inbox::{Inbox, Responder},
     },
     fetch::{ExchangeError, HttpClient, HttpRequest, HttpResponse, tls_config},
@@ -59,6 +61,10 @@ const ERROR_BODY: usize = 2000;
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The longest pause between attempts to open the standalone stream.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// The shortest pause between streams, whatever the server asks for.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
+/// How much of the body of an error is read.
+const MAX_ERROR: usize = 1 << 20;
 
 /// Changes the headers of every HTTP request.
 pub(in crate::client) type HeaderHook = Arc<dyn Fn(&mut HeaderMap) + Send + Sync>;
@@ -76,6 +82,10 @@ struct HttpShared {
     inbox: Arc<Inbox>,
     token: CancellationToken,
     max_message: usize,
+    /// How long the server may take to accept a message that has no response.
+    request_timeout: Duration,
+    /// Cancellations of legacy requests.
+    cleanup: Arc<Cleanup>,
     session: RwLock<Option<HeaderValue>>,
     /// The agreed revision of a legacy server, for the header.
     legacy_revision: RwLock<Option<Revision>>,
@@ -122,6 +132,8 @@ impl HttpLink {
             inbox,
             token,
             max_message: options.max_message,
+            request_timeout: options.request_timeout,
+            cleanup: Cleanup::by_connection(),
             session: RwLock::new(None),
             legacy_revision: RwLock::new(None),
         })))
@@ -232,19 +244,17 @@ impl Drop for CancelLegacy<'_> {
 impl Responder for HttpShared {
     async fn deliver(self: Arc<Self>, message: Vec<u8>) {
         tokio::select! {
-            sent = self.post_message(&self.url, message) => {
-                if let Err(error) = sent {
-                    tracing::debug!(%error, "a message was not accepted by the server");
-                }
-            }
+            sent = timeout(self.request_timeout, self.post_message(&self.url, message)) => match sent {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::debug!(%error, "a message was not accepted by the server"),
+                Err(_) => tracing::debug!("a message was not accepted by the server in time"),
+            },
             () = self.token.cancelled() => {}
         }
     }
 
     fn respond(self: Arc<Self>, message: Vec<u8>) {
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(self.deliver(message));
-        }
+        self.cleanup.clone().spawn(self.deliver(message));
     }
 }
 
@@ -400,7 +410,7 @@ impl HttpShared {
         if is_type(&response, "text/event-stream") {
             return Ok(self.read_stream(request, response).await?);
         }
-        let body = self.read_body(response).await?;
+        let body = self.read_body(response, self.max_message, request.operation).await?;
         let reply = self.take_messages(&body, Some(request.id));
         reply.ok_or_else(|| Error::invalid("the reply over HTTP has no response to the request").into())
     }
@@ -415,7 +425,7 @@ impl HttpShared {
         let mut fruitless = 0;
         loop {
             let before = parser.last_id.clone();
-            if let Some(reply) = self.read_events(&mut parser, &mut response, Some(request.id)).await? {
+            if let Some(reply) = self.read_events(&mut parser, &mut response, Some(request)).await? {
                 return Ok(reply);
             }
             if request.revision.is_modern() {
@@ -431,7 +441,7 @@ impl HttpShared {
                 if fruitless > MAX_RESUMPTIONS {
                     return Err(Error::not_connected("the event stream broke, and could not be resumed"));
                 }
-                sleep(parser.retry.unwrap_or(RECONNECT_DELAY)).await;
+                sleep(parser.retry.unwrap_or(RECONNECT_DELAY).max(SHORTEST_PAUSE)).await;
                 match self.get(Some(&last_id)).await {
                     Ok(response) if response.status().is_success() => break response,
                     Ok(response) if response.status().is_client_error() => {
@@ -446,17 +456,21 @@ impl HttpShared {
         }
     }
 
-    /// Reads events until the response to `id`, or the end of the stream.
+    /// Reads events until the response to `request`, or the end of the stream.
     async fn read_events(
         self: &Arc<Self>,
         parser: &mut EventStreamParser,
         response: &mut HttpResponse,
-        id: Option<u64>,
+        request: Option<&OutgoingRequest<'_>>,
     ) -> Result<Option<RawReply>, Error> {
+        let id = request.map(|request| request.id);
+        let operation = request.and_then(|request| request.operation);
         let mut events = Vec::new();
         // a connection that breaks is like one that ends: it may be resumed
         while let Ok(Some(chunk)) = response.chunk().await {
-            parser.feed(&chunk, &mut events).map_err(|_| Error::TooLarge { limit: self.max_message })?;
+            operation.map_or(Ok(()), |operation| operation.charge(chunk.len()))?;
+            let fed = parser.feed(&chunk, &mut events);
+            fed.map_err(|_| Error::too_large(self.max_message, Some("max_message")))?;
             for event in events.drain(..) {
                 let is_message = matches!(&*event.kind, "" | "message") && !event.data.is_empty();
                 if is_message && let Some(reply) = self.take_messages(event.data.as_bytes(), id) {
@@ -481,6 +495,8 @@ impl HttpShared {
         let mut answered = Some(answered);
         let mut parser = EventStreamParser::new(self.max_message);
         let mut pause = RECONNECT_DELAY;
+        // grows while streams end without an event
+        let mut shortest = SHORTEST_PAUSE;
         let session = self.session.read().clone();
         // a new session has a stream of its own
         while *self.session.read() == session {
@@ -492,9 +508,12 @@ impl HttpShared {
                     if response.status().is_success() && is_type(&response, "text/event-stream") =>
                 {
                     pause = RECONNECT_DELAY;
+                    let before = parser.last_id.clone();
                     if self.read_events(&mut parser, &mut response, None).await.is_err() {
                         return;
                     }
+                    let is_fruitless = parser.last_id.is_none() || parser.last_id == before;
+                    shortest = if is_fruitless { (shortest * 2).min(LONGEST_PAUSE) } else { SHORTEST_PAUSE };
                     let (last_id, retry) = (parser.last_id.take(), parser.retry);
                     parser = EventStreamParser::new(self.max_message);
                     (parser.last_id, parser.retry) = (last_id, retry);
@@ -503,7 +522,7 @@ impl HttpShared {
                 Ok(response) if !response.status().is_server_error() => return,
                 _ => pause = (pause * 2).min(LONGEST_PAUSE),
             }
-            sleep(parser.retry.unwrap_or(pause).max(Duration::from_millis(10))).await;
+            sleep(parser.retry.unwrap_or(pause).clamp(shortest, LONGEST_PAUSE)).await;
         }
     }
 
@@ -531,16 +550,22 @@ impl HttpShared {
     }
 
     /// Reads a body, up to the limit.
-    async fn read_body(&self, mut response: HttpResponse) -> Result<Vec<u8>, Error> {
-        let too_large = Error::TooLarge { limit: self.max_message };
-        if response.content_length().is_some_and(|length| length > self.max_message as u64) {
+    async fn read_body(
+        &self,
+        mut response: HttpResponse,
+        limit: usize,
+        operation: Option<&Operation>,
+    ) -> Result<Vec<u8>, Error> {
+        let too_large = Error::too_large(limit, Some("max_message"));
+        if response.content_length().is_some_and(|length| length > limit as u64) {
             return Err(too_large);
         }
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(|error| transport_error(&error))? {
-            if body.len() + chunk.len() > self.max_message {
+            if body.len() + chunk.len() > limit {
                 return Err(too_large);
             }
+            operation.map_or(Ok(()), |operation| operation.charge(chunk.len()))?;
             body.extend_from_slice(&chunk);
         }
         Ok(body)
@@ -552,10 +577,13 @@ impl HttpShared {
         let challenge = response.headers().get(header::WWW_AUTHENTICATE);
         let challenge = challenge.and_then(|value| value.to_str().ok()).map(str::to_owned);
         let scopes = Challenge::of(response.headers()).scopes;
-        let body = match timeout(CONNECT_TIMEOUT, self.read_body(response)).await {
-            Ok(Ok(body)) => body,
-            _ => Vec::new(),
-        };
+        let body =
+            match timeout(CONNECT_TIMEOUT, self.read_body(response, self.max_message.min(MAX_ERROR), None))
+                .await
+            {
+                Ok(Ok(body)) => body,
+                _ => Vec::new(),
+            };
         if status == StatusCode::UNAUTHORIZED {
             return (Error::Unauthorized { challenge }, None);
         }

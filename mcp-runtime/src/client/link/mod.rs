@@ -8,11 +8,10 @@ pub(super) mod http_link;
 pub(super) mod outgoing;
 pub(super) mod stream_link;
 
-use std::time::Duration;
-
-use tokio::time::timeout;
-
-use super::Error;
+use super::{
+    Error,
+    operation::{Operation, TimeLimit},
+};
 use http_link::HttpLink;
 use outgoing::{OutgoingRequest, RawReply};
 use stream_link::StreamLink;
@@ -25,28 +24,32 @@ pub(super) enum ServerLink {
 }
 
 impl ServerLink {
-    /// Sends a request and waits for its response, for as long as `limit`; dropping the future cancels it.
+    /// Sends a request and waits for its response until `limit`, which is that of its operation at the latest; dropping the
+    /// future cancels it.
     pub(super) async fn request(
         &self,
         request: OutgoingRequest<'_>,
-        limit: Option<Duration>,
+        limit: Option<TimeLimit>,
     ) -> Result<RawReply, LinkError> {
-        match (self, limit) {
-            (Self::Stream(link), limit) => Ok(link.request(request, limit).await?),
+        match self {
+            Self::Stream(link) => Ok(link.request(request, limit).await?),
             // boxed: it is several times larger
-            (Self::Http(link), None) => Box::pin(link.request(request)).await,
-            (Self::Http(link), Some(limit)) => {
-                let reply = Box::pin(timeout(limit, link.request(request))).await;
-                reply.unwrap_or(Err(Error::Timeout { after: limit }.into()))
+            Self::Http(link) => {
+                let operation = request.operation;
+                Box::pin(Operation::watch(operation, limit, link.request(request))).await?
             }
         }
     }
 
-    pub(super) async fn notify(&self, text: Vec<u8>) -> Result<(), Error> {
-        match self {
-            Self::Stream(link) => link.notify(text).await,
-            Self::Http(link) => link.notify(text).await,
-        }
+    /// Sends a notification, unless the server does not take it within `limit`.
+    pub(super) async fn notify(&self, text: Vec<u8>, limit: Option<TimeLimit>) -> Result<(), Error> {
+        let sent = async {
+            match self {
+                Self::Stream(link) => link.notify(text).await,
+                Self::Http(link) => link.notify(text).await,
+            }
+        };
+        Operation::watch(None, limit, sent).await?
     }
 
     pub(super) async fn close(&self) {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::{
-    client::core::RequestParams,
+    client::{core::RequestParams, operation::Operation},
     jsonrpc::{Object, ProtocolError},
     protocol::{
         LogLevel, META_CLIENT_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_PROGRESS_TOKEN,
@@ -25,6 +25,8 @@ pub(in crate::client) struct OutgoingRequest<'a> {
     pub(in crate::client) name: Option<&'a str>,
     /// The names and values of `Mcp-Param-*`, not yet encoded.
     pub(in crate::client) param_headers: Vec<(String, String)>,
+    /// What is charged for the response.
+    pub(in crate::client) operation: Option<&'a Operation>,
 }
 
 /// What the `_meta` of a request has besides that of its params.
@@ -71,7 +73,7 @@ impl<'a> OutgoingRequest<'a> {
             params.write_if(object, |key| key != "_meta");
         });
         message.end();
-        Self { id, method, body, revision, name, param_headers: Vec::new() }
+        Self { id, method, body, revision, name, param_headers: Vec::new(), operation: None }
     }
 }
 

@@ -1,7 +1,7 @@
 //! A server at the other end of two streams, such as the lines of a process: its requests in flight, each answered once,
 //! or failed when the streams end. Dropping a request notifies the server that it is cancelled.
 
-use std::{collections::HashMap, future::pending, io, sync::Arc, time::Duration};
+use std::{collections::HashMap, future::pending, io, sync::Arc};
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
@@ -21,6 +21,8 @@ use super::{
 use crate::{
     client::{
         Error,
+        cleanup::Cleanup,
+        operation::{Operation, TimeLimit},
         receive::inbox::{Inbox, Responder},
     },
     jsonrpc::{ProtocolError, parse, replace_line_breaks},
@@ -47,6 +49,8 @@ struct StreamShared {
     requests: Mutex<RequestTable>,
     /// Wakes the task that ends requests whose time is over.
     earlier_deadline: Notify,
+    /// Messages that wait for room in the queue.
+    cleanup: Arc<Cleanup>,
 }
 
 #[derive(Debug, Default)]
@@ -62,8 +66,7 @@ struct RequestTable {
 #[derive(Debug)]
 struct TimedRequest {
     reply: oneshot::Sender<Result<RawReply, Error>>,
-    /// When its time is over, and how long that was.
-    limit: Option<(Instant, Duration)>,
+    limit: Option<TimeLimit>,
 }
 
 /// What comes from the server, and goes to those who wait for it.
@@ -105,8 +108,12 @@ impl StreamLink {
         read: impl FnOnce(Received) -> R,
     ) -> Self {
         let (outgoing, queue) = mpsc::channel(WRITE_QUEUE);
-        let shared =
-            Arc::new(StreamShared { outgoing, requests: Mutex::default(), earlier_deadline: Notify::new() });
+        let shared = Arc::new(StreamShared {
+            outgoing,
+            requests: Mutex::default(),
+            earlier_deadline: Notify::new(),
+            cleanup: Cleanup::on_stream(),
+        });
         let received = || Received { shared: shared.clone(), inbox: inbox.clone() };
         tokio::spawn(write(queue, received()));
         let (timed, over) = (shared.clone(), token.clone());
@@ -138,13 +145,15 @@ impl StreamLink {
         self.token.is_cancelled() || self.shared.requests.lock().closed.is_some()
     }
 
-    /// Sends a request and waits for its response, for as long as `limit`; dropping the future cancels it.
+    /// Sends a request and waits for its response until `limit`; dropping the future cancels it.
     pub(in crate::client) async fn request(
         &self,
         request: OutgoingRequest<'_>,
-        limit: Option<Duration>,
+        limit: Option<TimeLimit>,
     ) -> Result<RawReply, Error> {
         let (reply, mut response) = oneshot::channel();
+        // the table ends it in time
+        let _watched = request.operation.map(Operation::watched);
         self.shared.expect_response(request.id, reply, limit)?;
         let mut guard = CancelOnDrop {
             shared: &self.shared,
@@ -167,6 +176,9 @@ impl StreamLink {
         let reply = response.await.unwrap_or_else(|_| Err(closed()));
         // one whose time is over is cancelled
         guard.notify = can_be_cancelled && matches!(reply, Err(Error::Timeout { .. }));
+        if let (Some(operation), Ok(Ok(json))) = (request.operation, &reply) {
+            operation.charge(json.len())?;
+        }
         reply
     }
 
@@ -211,15 +223,14 @@ impl StreamShared {
         &self,
         id: u64,
         reply: oneshot::Sender<Result<RawReply, Error>>,
-        limit: Option<Duration>,
+        limit: Option<TimeLimit>,
     ) -> Result<(), Error> {
         let mut requests = self.requests.lock();
         if let Some(error) = &requests.closed {
             return Err(error.clone());
         }
-        let limit = limit.and_then(|limit| Some((Instant::now().checked_add(limit)?, limit)));
         requests.waiting.insert(id, TimedRequest { reply, limit });
-        if let Some((deadline, _)) = limit
+        if let Some(TimeLimit { end: deadline, .. }) = limit
             && requests.next_deadline.is_none_or(|next| deadline < next)
         {
             requests.next_deadline = Some(deadline);
@@ -249,16 +260,17 @@ impl StreamShared {
         let mut overdue = Vec::new();
         {
             let mut requests = self.requests.lock();
-            let is_overdue = |request: &TimedRequest| request.limit.is_some_and(|(end, _)| end <= now);
+            let is_overdue = |request: &TimedRequest| request.limit.is_some_and(|limit| limit.end <= now);
             overdue.extend(
                 requests.waiting.extract_if(|_, request| is_overdue(request)).map(|(_, request)| request),
             );
-            requests.next_deadline = requests.waiting.values().filter_map(|r| Some(r.limit?.0)).min();
+            requests.next_deadline = requests.waiting.values().filter_map(|r| Some(r.limit?.end)).min();
         }
         for request in overdue {
-            let after = request.limit.map_or(Duration::ZERO, |(_, limit)| limit);
-            // dropped concurrently
-            let _dropped = request.reply.send(Err(Error::Timeout { after }));
+            if let Some(limit) = request.limit {
+                // dropped concurrently
+                let _dropped = request.reply.send(Err(limit.error()));
+            }
         }
     }
 
@@ -291,10 +303,8 @@ impl Responder for StreamShared {
     }
 
     fn respond(self: Arc<Self>, message: Vec<u8>) {
-        if let Err(TrySendError::Full(message)) = self.outgoing.try_send(message)
-            && let Ok(runtime) = tokio::runtime::Handle::try_current()
-        {
-            runtime.spawn(self.deliver(message));
+        if let Err(TrySendError::Full(message)) = self.outgoing.try_send(message) {
+            self.cleanup.clone().spawn(self.deliver(message));
         }
     }
 }
@@ -350,7 +360,7 @@ impl Received {
     fn take_line(&self, line: Line, lines: &LineBuffer, max_message: usize) {
         match line {
             // what it responds to is not known: it was not kept
-            Line::TooLong => self.fail_waiting(&Error::TooLarge { limit: max_message }),
+            Line::TooLong => self.fail_waiting(&Error::too_large(max_message, Some("max_message"))),
             Line::Text(range) => self.take(lines.text(range)),
         }
     }

@@ -51,7 +51,7 @@ fn published() -> bool {
 /// The error of a request to an authorization server.
 pub(super) fn fetch_error(error: FetchError) -> Error {
     match error {
-        FetchError::TooLarge => Error::TooLarge { limit: MAX_DOCUMENT },
+        FetchError::TooLarge => Error::too_large(MAX_DOCUMENT, None),
         FetchError::Refused(what) => Error::invalid(what),
         error => Error::not_connected(error),
     }

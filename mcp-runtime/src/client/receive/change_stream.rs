@@ -75,9 +75,8 @@ impl Drop for ResourceSubscription {
         if connection.revision.is_modern() {
             return self.shared.subscriptions.changed.notify_one();
         }
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let shared = self.shared.clone();
-        runtime.spawn(async move {
+        self.shared.cleanup.clone().spawn(async move {
             let (members, options) = (params(json!({ "uri": uri })), CallOptions::default());
             // the subscription ends with the connection in any case
             let _ended = shared.request("resources/unsubscribe", &members, &options).await;
@@ -91,6 +90,7 @@ impl SharedClient {
         self: &Arc<Self>,
         uri: &str,
         listener: Listener<ChangeEvent>,
+        options: &CallOptions,
     ) -> Result<ResourceSubscription, Error> {
         let connection = self.connection()?;
         let declared = connection.server.capabilities.get("resources").and_then(|r| r.get("subscribe"));
@@ -103,8 +103,8 @@ impl SharedClient {
         if connection.revision.is_modern() {
             self.wait_for_acknowledgement(&connection, uri).await?;
         } else {
-            let (members, options) = (params(json!({ "uri": uri })), CallOptions::default());
-            let subscribed = self.request("resources/subscribe", &members, &options).await;
+            let members = params(json!({ "uri": uri }));
+            let subscribed = self.request("resources/subscribe", &members, options).await;
             subscribed.map_err(|error| error.of_resource(uri))?;
         }
         Ok(subscription)
@@ -128,7 +128,7 @@ impl SharedClient {
         let answer = match answer {
             Ok(Ok(acknowledged)) => acknowledged.answer.clone(),
             Ok(Err(_)) => Some(Err(Error::not_connected("the client was closed"))),
-            Err(_) => Some(Err(Error::Timeout { after: ACKNOWLEDGE_TIMEOUT })),
+            Err(_) => Some(Err(Error::Timeout { after: ACKNOWLEDGE_TIMEOUT, option: None })),
         };
         debug_assert!(connection.revision.is_modern());
         match answer {
@@ -275,12 +275,16 @@ impl SharedClient {
     }
 
     async fn read_stream(self: &Arc<Self>, id: u64, filter: &Value) -> StreamEnd {
-        let connection = match self.live_connection().await {
+        let options = CallOptions::default();
+        let connection = match self.live_connection(&options).await {
             Ok(connection) => connection,
             Err(error) => return StreamEnd::Broken(error),
         };
         let (mut acknowledged, _registered) = self.inbox.open_stream(id);
-        let options = CallOptions::default();
+        // a server that does not even acknowledge it is asked again later
+        let silence = sleep(ACKNOWLEDGE_TIMEOUT);
+        let mut silence = std::pin::pin!(silence);
+        let mut is_acknowledged = false;
         let members = params(json!({ "notifications": filter }));
         let mut request = std::pin::pin!(self.exchange_as(
             id,
@@ -298,7 +302,13 @@ impl SharedClient {
                     Err(LinkError::SessionLost) => StreamEnd::Broken(Error::not_connected("the session was lost")),
                     Err(LinkError::Failed(error)) => StreamEnd::Broken(error),
                 },
-                Some(accepted) = acknowledged.recv() => self.subscriptions.answer(filter, Ok(accepted)),
+                Some(accepted) = acknowledged.recv() => {
+                    is_acknowledged = true;
+                    self.subscriptions.answer(filter, Ok(accepted));
+                }
+                () = &mut silence, if !is_acknowledged => {
+                    return StreamEnd::Broken(Error::Timeout { after: ACKNOWLEDGE_TIMEOUT, option: None });
+                }
             }
         }
     }

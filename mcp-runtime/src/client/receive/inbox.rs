@@ -2,7 +2,7 @@
 //! for them. Every transport delivers here.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -18,15 +18,19 @@ use tokio::{
 
 use super::handlers::{ChangeEvent, Handlers, Listener, LogMessage, ProgressUpdate, call_listener};
 use crate::{
-    jsonrpc::{JsonRpcMessage, Object, ProtocolError, RequestId, write_error_response},
+    admission::{Owner, Rate, RateLimiter},
+    client::{Error, connect::client_limits::ClientLimits},
+    jsonrpc::{Object, ProtocolError, RequestId, write_error_response},
     protocol::{self, META_PROGRESS_TOKEN, META_SUBSCRIPTION_ID},
     sync::Mutex,
 };
 
-/// Requests of the server that may be in progress at once.
-const MAX_SERVER_REQUESTS: usize = 64;
 /// Ids of completed URL elicitations that are remembered.
 const MAX_COMPLETED: usize = 256;
+/// The longest id of a request or an elicitation that the server may choose, in bytes.
+const MAX_ID: usize = 1024;
+/// The largest notification that is read.
+const MAX_NOTIFICATION: usize = 1 << 20;
 
 /// Requests beyond that number whose refusal is on its way; others get none.
 const MAX_REFUSALS: usize = 64;
@@ -51,7 +55,7 @@ impl<R: Responder + 'static> Drop for UnansweredRequest<R> {
     fn drop(&mut self) {
         // one that the server cancelled gets no response
         if std::thread::panicking() {
-            self.inbox.waiting.lock().running.remove(&RequestId::from_json(&self.id));
+            self.inbox.waiting.lock().take_running(&RequestId::from_json(&self.id));
             let error = ProtocolError::internal("the client's function panicked");
             self.responder.clone().respond(error_text(&self.id, &error));
         }
@@ -77,6 +81,12 @@ pub(in crate::client) struct Inbox {
     /// Set once, by the client that owns the caches.
     stale: Mutex<Option<StaleListener>>,
     refusals: Arc<Semaphore>,
+    /// Requests of a legacy server that are answered at once, and their bytes.
+    max_requests: usize,
+    max_request_bytes: usize,
+    /// How often the program's model and its user are asked.
+    sampling: Option<RateLimiter>,
+    elicitation: Option<RateLimiter>,
 }
 
 #[derive(Default)]
@@ -89,10 +99,27 @@ struct Waiting {
     streams: HashMap<u64, mpsc::Sender<Value>>,
     /// Tasks, by id.
     tasks: HashMap<String, Arc<Notify>>,
-    elicitations: HashMap<String, oneshot::Sender<()>>,
-    completed_elicitations: Vec<String>,
+    /// Elicitations that calls wait for, by the number of the wait.
+    elicitations: HashMap<u64, (String, oneshot::Sender<()>)>,
+    completed_elicitations: VecDeque<String>,
     /// Requests of the server that are being answered.
-    running: HashMap<RequestId, AbortHandle>,
+    running: HashMap<RequestId, RunningAnswer>,
+    /// The bytes of these requests.
+    running_bytes: usize,
+}
+
+/// A request of the server that is being answered.
+struct RunningAnswer {
+    task: AbortHandle,
+    bytes: usize,
+}
+
+impl Waiting {
+    fn take_running(&mut self, id: &RequestId) -> Option<AbortHandle> {
+        let RunningAnswer { task, bytes } = self.running.remove(id)?;
+        self.running_bytes -= bytes;
+        Some(task)
+    }
 }
 
 struct ProgressEntry {
@@ -110,8 +137,14 @@ impl<F: FnMut(&Inbox)> Drop for Registered<F> {
 }
 
 impl Inbox {
-    pub(in crate::client) fn new(handlers: Handlers) -> Self {
+    pub(in crate::client) fn new(handlers: Handlers, limits: &ClientLimits) -> Self {
+        let limiter = |rate: &Result<Rate, String>| Some(RateLimiter::new(*rate.as_ref().ok()?, 1));
+        let asks_user = handlers.elicit.is_some() || handlers.elicit_url.is_some();
         Self {
+            sampling: handlers.sample.as_ref().and_then(|_| limiter(&limits.sampling_rate)),
+            elicitation: if asks_user { limiter(&limits.elicitation_rate) } else { None },
+            max_requests: limits.server_requests,
+            max_request_bytes: limits.server_request_bytes,
             handlers,
             waiting: Mutex::default(),
             next_watch: AtomicU64::default(),
@@ -187,24 +220,49 @@ impl Inbox {
     }
 
     /// Waits until the server reports that a URL elicitation is complete.
-    pub(in crate::client) async fn elicitation_completed(&self, id: &str) {
+    pub(in crate::client) async fn elicitation_completed(self: &Arc<Self>, id: &str) {
+        let number = self.next_watch.fetch_add(1, Ordering::Relaxed);
         let receiver = {
             let mut waiting = self.waiting.lock();
             if waiting.completed_elicitations.iter().any(|done| done == id) {
                 return;
             }
             let (sender, receiver) = oneshot::channel();
-            waiting.elicitations.insert(id.to_owned(), sender);
+            waiting.elicitations.insert(number, (id.to_owned(), sender));
             receiver
         };
-        // the sender is dropped only if the same elicitation is awaited again
-        let _replaced = receiver.await;
+        let _registered = Registered(self.clone(), move |inbox: &Self| {
+            inbox.waiting.lock().elicitations.remove(&number);
+        });
+        // the sender is dropped only together with its entry
+        let _completed = receiver.await;
     }
 
     /// Stops answering requests of the server.
     pub(in crate::client) fn abort_requests(&self) {
-        let running = std::mem::take(&mut self.waiting.lock().running);
-        running.values().for_each(AbortHandle::abort);
+        let running = {
+            let mut waiting = self.waiting.lock();
+            waiting.running_bytes = 0;
+            std::mem::take(&mut waiting.running)
+        };
+        running.values().for_each(|running| running.task.abort());
+    }
+
+    /// Counts a request that the program is to answer.
+    ///
+    /// # Errors
+    /// The server asks too often.
+    pub(in crate::client) fn admit(&self, method: &str) -> Result<(), Error> {
+        let (limiter, what, option) = match method {
+            "sampling/createMessage" => (&self.sampling, "samples of a model", "sampling_rate"),
+            "elicitation/create" => (&self.elicitation, "input of the user", "elicitation_rate"),
+            _ => return Ok(()),
+        };
+        let Some(limiter) = limiter else { return Ok(()) };
+        limiter.take(&Owner::principal("".into())).map_err(|_| {
+            let what = format!("the server asks for {what} more often than {}", limiter.rate());
+            Error::TooMany { what, option }
+        })
     }
 
     /// Takes a request or a notification of the server; its responses are not for the inbox.
@@ -215,25 +273,29 @@ impl Inbox {
     ) {
         let Ok(message) = crate::jsonrpc::parse(text.as_bytes()) else { return };
         let Some(method) = message.method() else { return };
-        let params = raw_params(text);
         match message.id() {
-            Some(id) => self.answer(&message, id, method.to_owned(), params, responder),
-            None => self.notified(method, &params),
+            Some(id) if id.len() > MAX_ID => {
+                tracing::debug!("a request of the server is ignored: its id is too long");
+            }
+            Some(id) => self.answer(text, id, method, responder),
+            None if text.len() > MAX_NOTIFICATION => {
+                tracing::debug!("a notification of the server is ignored: it has {} bytes", text.len());
+            }
+            None => self.notified(method, &raw_params(text)),
         }
     }
 
     fn answer<R: Responder + 'static>(
         self: &Arc<Self>,
-        message: &JsonRpcMessage<'_>,
+        text: &str,
         id: &str,
-        method: String,
-        params: Value,
+        method: &str,
         responder: &Arc<R>,
     ) {
-        debug_assert!(message.method().is_some());
         let key = RequestId::from_json(id);
         let mut waiting = self.waiting.lock();
-        if waiting.running.len() >= MAX_SERVER_REQUESTS {
+        let bytes = waiting.running_bytes.saturating_add(text.len());
+        if waiting.running.len() >= self.max_requests || bytes > self.max_request_bytes {
             let error = ProtocolError::internal("the client answers too many requests already");
             return self.refuse(id, responder, &error);
         }
@@ -241,6 +303,12 @@ impl Inbox {
             let error = ProtocolError::invalid_request("another request with this id is being answered");
             return self.refuse(id, responder, &error);
         }
+        if let Err(error) = self.admit(method) {
+            tracing::debug!(%error, "a request of the server is refused");
+            let error = ProtocolError::internal("the client is asked too often");
+            return self.refuse(id, responder, &error);
+        }
+        let (params, method) = (raw_params(text), method.to_owned());
         let (inbox, responder, done, id) = (self.clone(), responder.clone(), key.clone(), id.to_owned());
         let task = tokio::spawn(async move {
             let unanswered = UnansweredRequest { inbox, responder, id };
@@ -256,9 +324,10 @@ impl Inbox {
             };
             // a request is in progress until its response is written, so that responses are bounded as well
             responder.clone().deliver(text).await;
-            inbox.waiting.lock().running.remove(&done);
+            inbox.waiting.lock().take_running(&done);
         });
-        waiting.running.insert(key, task.abort_handle());
+        waiting.running_bytes = bytes;
+        waiting.running.insert(key, RunningAnswer { task: task.abort_handle(), bytes: text.len() });
     }
 
     /// Refuses a request, as long as the server reads refusals.
@@ -295,16 +364,8 @@ impl Inbox {
                 }
             }
             "notifications/elicitation/complete" => {
-                let Some(id) = params.get("elicitationId").and_then(Value::as_str) else { return };
-                let mut waiting = self.waiting.lock();
-                match waiting.elicitations.remove(id) {
-                    Some(sender) => drop(sender.send(())),
-                    None => {
-                        if waiting.completed_elicitations.len() >= MAX_COMPLETED {
-                            waiting.completed_elicitations.remove(0);
-                        }
-                        waiting.completed_elicitations.push(id.to_owned());
-                    }
+                if let Some(id) = params.get("elicitationId").and_then(Value::as_str) {
+                    self.completed(id);
                 }
             }
             "notifications/tasks" | "notifications/tasks/status" => {
@@ -315,11 +376,31 @@ impl Inbox {
             }
             "notifications/cancelled" => {
                 let id = params.get("requestId").map(Value::to_string).unwrap_or_default();
-                if let Some(running) = self.waiting.lock().running.remove(&RequestId::from_json(&id)) {
+                if let Some(running) = self.waiting.lock().take_running(&RequestId::from_json(&id)) {
                     running.abort();
                 }
             }
             _ => {}
+        }
+    }
+
+    /// An elicitation that is complete, perhaps before the call that it belongs to waits for it.
+    fn completed(&self, id: &str) {
+        if self.handlers.elicit_url.is_none() || id.len() > MAX_ID {
+            return;
+        }
+        let mut waiting = self.waiting.lock();
+        let awaited: Vec<_> = waiting.elicitations.extract_if(|_, (of, _)| of == id).collect();
+        if awaited.is_empty() {
+            if waiting.completed_elicitations.len() >= MAX_COMPLETED {
+                waiting.completed_elicitations.pop_front();
+            }
+            waiting.completed_elicitations.push_back(id.to_owned());
+        }
+        drop(waiting);
+        for (_, (_, sender)) in awaited {
+            // the call was dropped concurrently
+            let _dropped = sender.send(());
         }
     }
 
@@ -409,4 +490,93 @@ fn error_text(id: &str, error: &ProtocolError) -> Vec<u8> {
     let mut out = Vec::new();
     write_error_response(&mut out, Some(id), error);
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::ElicitAnswer;
+
+    /// Counts what is sent.
+    #[derive(Default)]
+    struct Sent(Mutex<Vec<Vec<u8>>>);
+
+    impl Responder for Sent {
+        async fn deliver(self: Arc<Self>, message: Vec<u8>) {
+            self.0.lock().push(message);
+        }
+
+        fn respond(self: Arc<Self>, message: Vec<u8>) {
+            self.0.lock().push(message);
+        }
+    }
+
+    fn inbox() -> Arc<Inbox> {
+        let handler = super::super::handlers::async_handler(|_| std::future::pending::<ElicitAnswer>());
+        let handlers = Handlers { elicit_url: Some(handler), ..Handlers::default() };
+        Arc::new(Inbox::new(handlers, &ClientLimits::default()))
+    }
+
+    fn complete(inbox: &Arc<Inbox>, id: &str) {
+        let params = json!({ "elicitationId": id });
+        let text =
+            json!({ "jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": params });
+        inbox.receive(&text.to_string(), &Arc::new(Sent::default()));
+    }
+
+    #[test]
+    fn ids_of_completed_elicitations_are_bounded_in_number_and_bytes() {
+        let inbox = inbox();
+        for number in 0..2000 {
+            complete(&inbox, &format!("{number}{}", "x".repeat(1000)));
+            complete(&inbox, &format!("{number}{}", "x".repeat(100_000)));
+        }
+        let waiting = inbox.waiting.lock();
+        let bytes: usize = waiting.completed_elicitations.iter().map(String::len).sum();
+        assert_eq!(waiting.completed_elicitations.len(), MAX_COMPLETED);
+        assert!(bytes <= MAX_COMPLETED * MAX_ID, "{bytes} bytes");
+    }
+
+    #[tokio::test]
+    async fn calls_that_wait_for_one_elicitation_go_on_together_and_leave_nothing_when_they_are_dropped() {
+        let inbox = inbox();
+        let wait = || {
+            let inbox = inbox.clone();
+            tokio::spawn(async move { inbox.elicitation_completed("1").await })
+        };
+        let (one, other, dropped) = (wait(), wait(), wait());
+        while inbox.waiting.lock().elicitations.len() < 3 {
+            tokio::task::yield_now().await;
+        }
+        dropped.abort();
+        assert!(dropped.await.is_err());
+        assert_eq!(inbox.waiting.lock().elicitations.len(), 2);
+        complete(&inbox, "1");
+        one.await.expect("it goes on");
+        other.await.expect("it goes on");
+        assert!(inbox.waiting.lock().elicitations.is_empty());
+    }
+
+    #[tokio::test]
+    async fn requests_with_ids_that_are_too_long_and_large_notifications_are_not_kept() {
+        let (inbox, sent) = (inbox(), Arc::new(Sent::default()));
+        let params = json!({ "mode": "url", "url": "https://example.com", "message": "x" });
+        let ask = |id: &str| {
+            let text =
+                json!({ "jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params });
+            inbox.receive(&text.to_string(), &sent);
+        };
+        for number in 0..100 {
+            ask(&format!("{number}{}", "x".repeat(10_000)));
+        }
+        assert!(inbox.waiting.lock().running.is_empty());
+        // sixty are answered, which is the rate; a few of the others are refused
+        for number in 0..100 {
+            ask(&number.to_string());
+        }
+        assert_eq!(inbox.waiting.lock().running.len(), 60);
+        assert!(inbox.waiting.lock().running_bytes < 100_000);
+        inbox.abort_requests();
+        assert_eq!(inbox.waiting.lock().running_bytes, 0);
+    }
 }

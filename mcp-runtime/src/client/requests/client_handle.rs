@@ -23,6 +23,7 @@ use crate::{
         },
         core::{ListedKind, prompt_arguments},
         link::ServerLink,
+        operation::{Operation, OperationKind},
         receive::{change_stream::ResourceSubscription, handlers::ChangeEvent},
     },
     protocol::{HEADER_MISMATCH, LogLevel, Revision},
@@ -89,7 +90,7 @@ impl Client {
         F: FnOnce(Arc<SharedClient>, CallOptions, bool) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, Error>> + Send + 'static,
     {
-        PendingCall::new(self.shared(), send)
+        PendingCall::new(self.shared(), OperationKind::Call, send)
     }
 
     /// Ends the connection for all clones. A child process has ended when this returns, after four seconds at most.
@@ -181,16 +182,16 @@ impl Client {
     pub(super) fn list<T: Send + 'static>(
         &self,
         kind: ListedKind,
-        parse: fn(Value) -> Option<T>,
+        parse: fn(Arc<Value>) -> Option<T>,
     ) -> PendingCall<Vec<T>> {
-        self.request(move |shared, options, refresh| async move {
+        PendingCall::new(self.shared(), OperationKind::List, move |shared, options, refresh| async move {
             let entries = shared.list(kind, refresh, &options).await?;
             Ok(entries.into_iter().filter_map(parse).collect())
         })
     }
 
     /// Calls a tool with these arguments, an object, or null for none. A call that the server goes on with as a task is
-    /// driven to its end; dropping the future cancels the task.
+    /// driven to its end; dropping the future, or the end of its [time](PendingCall::timeout), cancels the task.
     pub fn call(&self, tool: impl Into<String>, arguments: Value) -> PendingCall<CallResult> {
         let tool = tool.into();
         self.request(move |shared, options, _| async move {
@@ -236,7 +237,8 @@ impl Client {
             let legacy = !shared.connection()?.revision.is_modern();
             let task = legacy.then(|| json!({}));
             let reply = call_tool(&shared, &tool, arguments, task, &options).await?;
-            reply.task.ok_or_else(|| Error::unsupported(format!("`{tool}` as a task")))
+            let task = reply.task.ok_or_else(|| Error::unsupported(format!("`{tool}` as a task")))?;
+            Ok(task.outlives_call())
         })
     }
 
@@ -329,7 +331,9 @@ impl Client {
         uri: &str,
         f: impl Fn(ChangeEvent) + Send + Sync + 'static,
     ) -> Result<ResourceSubscription, Error> {
-        self.shared().subscribe(uri, Arc::new(f)).await
+        let operation = Operation::new(OperationKind::Call, None, &self.shared().options);
+        let options = CallOptions::of(operation.clone());
+        operation.run(self.shared().subscribe(uri, Arc::new(f), &options)).await
     }
 
     /// Notifies a legacy server that the folders of `on_roots` have changed; later ones ask when they need them.
@@ -400,10 +404,11 @@ async fn call_tool(
     if let Some(again) = again
         && result.as_ref().err().and_then(Error::code) == Some(HEADER_MISMATCH)
     {
-        Box::pin(shared.list(ListedKind::Tools, true, &CallOptions::default())).await?;
+        Box::pin(shared.list(ListedKind::Tools, true, &options.of_same_call())).await?;
         result = shared.request_in_rounds("tools/call", again, options).await;
     }
     let CompleteReply { json, is_task, .. } = result?;
-    let task = if is_task || asks_for_task { created_task(shared, tool, &json, is_task)? } else { None };
+    let task =
+        if is_task || asks_for_task { created_task(shared, tool, &json, is_task, options)? } else { None };
     Ok(ToolReply { json, task })
 }

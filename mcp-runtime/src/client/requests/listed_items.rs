@@ -12,9 +12,10 @@ macro_rules! entries {
 
         impl $entry {
             /// `None` if the entry lacks what identifies it.
-            pub(in crate::client) fn new(entry: Value) -> Option<Self> {
+            pub(in crate::client) fn new(entry: impl Into<Arc<Value>>) -> Option<Self> {
+                let entry = entry.into();
                 entry.get($key)?.as_str()?;
-                Some(Self(Arc::new(entry)))
+                Some(Self(entry))
             }
 
             fn text(&self, key: &str) -> Option<&str> {

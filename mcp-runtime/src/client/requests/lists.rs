@@ -1,21 +1,29 @@
 //! Lists of a server: all pages, kept as long as the server allows or until it reports a change.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use serde_json::{Value, json};
-use tokio::time::{Duration, Instant};
+use tokio::time::Instant;
 
 use super::{listed_items::ToolInfo, read_cache::Caller};
 use crate::client::{
     Error,
     connect::shared_client::{CallOptions, Connection, SharedClient},
-    core::{ListPages, ListedKind},
+    core::{ListBounds, ListPages, ListedKind, PageError},
     link::ServerLink,
     receive::{handlers::ChangeEvent, inbox::Stale},
 };
 
 /// Callers whose lists are kept.
 const MAX_CALLERS: usize = 16;
+/// Tools of one list that are named in the log when they are left out.
+const MAX_LOGGED: usize = 10;
 
 /// The lists that are kept.
 #[derive(Default)]
@@ -28,7 +36,9 @@ pub(in crate::client) struct ListCaches {
 
 struct KeptList {
     caller: Caller,
-    entries: Vec<Value>,
+    entries: Vec<Arc<Value>>,
+    /// Of its pages, as the server sent them.
+    bytes: usize,
     /// `None`: until the server reports a change.
     until: Option<Instant>,
     epoch: u64,
@@ -68,7 +78,7 @@ impl SharedClient {
         kind: ListedKind,
         refresh: bool,
         options: &CallOptions,
-    ) -> Result<Vec<Value>, Error> {
+    ) -> Result<Vec<Arc<Value>>, Error> {
         let connection = self.connection()?;
         require(&connection, kind.capability())?;
         let mut slot = self.lists.slots[kind as usize].lock().await;
@@ -83,7 +93,9 @@ impl SharedClient {
                 return Ok(entries);
             }
         }
-        let (mut entries, ttl) = self.fetch(kind, options).await?;
+        let pages = self.fetch(kind, options).await?;
+        let (bytes, ttl) = (pages.bytes, pages.ttl);
+        let mut entries: Vec<_> = pages.entries.into_iter().map(Arc::new).collect();
         if kind == ListedKind::Tools {
             self.learn_tools(&connection, &mut entries);
         }
@@ -94,43 +106,56 @@ impl SharedClient {
         };
         // the caller may have changed in between, and the list may be the new one's
         if self.caller() == caller {
-            if slot.len() == MAX_CALLERS {
+            let kept = |slot: &[KeptList]| slot.iter().map(|kept| kept.bytes).sum::<usize>();
+            let limit = self.options.limits.list_bytes;
+            while slot.len() == MAX_CALLERS || (!slot.is_empty() && kept(&slot) + bytes > limit) {
                 slot.remove(0);
             }
-            slot.push(KeptList { caller, entries: entries.clone(), until, epoch });
+            slot.push(KeptList { caller, entries: entries.clone(), bytes, until, epoch });
         }
         Ok(entries)
     }
 
-    /// All pages, and the shortest time that one of them may be kept.
-    async fn fetch(
-        &self,
-        kind: ListedKind,
-        options: &CallOptions,
-    ) -> Result<(Vec<Value>, Option<Duration>), Error> {
-        let mut pages = ListPages::new(kind);
+    /// All pages.
+    async fn fetch(&self, kind: ListedKind, options: &CallOptions) -> Result<ListPages, Error> {
+        let limits = &self.options.limits;
+        let bounds =
+            ListBounds { bytes: limits.list_bytes, entries: limits.list_entries, pages: limits.list_pages };
+        let mut pages = ListPages::new(kind, bounds);
         loop {
             let json = self.request(kind.method(), &pages.params().into(), options).await?;
-            if pages.take(&json).map_err(Error::invalid)? {
-                return Ok((pages.entries, pages.ttl));
+            let is_last = pages.take(&json).map_err(|error| match error {
+                PageError::Invalid(what) => Error::Invalid { what },
+                PageError::TooLarge(limit) => Error::too_large(limit, Some("list_bytes")),
+                PageError::TooMany { what, option } => Error::TooMany { what, option },
+            })?;
+            if is_last {
+                return Ok(pages);
             }
         }
     }
 
     /// Remembers tools for calls. Those that HTTP clients must not call are removed.
-    fn learn_tools(&self, connection: &Connection, entries: &mut Vec<Value>) {
+    fn learn_tools(&self, connection: &Connection, entries: &mut Vec<Arc<Value>>) {
         let infos: Vec<_> = entries.iter().cloned().filter_map(ToolInfo::new).collect();
         let invalid = self.tools.replace(&infos);
         if !connection.revision.is_modern() || !connection.link.is_http() {
             return;
         }
-        for (name, reason) in invalid {
+        let names: HashSet<&str> = invalid.iter().map(|(name, _)| name.as_str()).collect();
+        let name_of = |entry: &Value| entry.get("name").and_then(Value::as_str).map(str::to_owned);
+        entries.retain(|entry| !name_of(entry).is_some_and(|name| names.contains(&*name)));
+        for (name, reason) in invalid.iter().take(MAX_LOGGED) {
             tracing::warn!(
                 tool = name,
                 reason,
                 "a tool was left out of the list: HTTP clients must not call it"
             );
-            entries.retain(|entry| entry.get("name").and_then(Value::as_str) != Some(&name));
+        }
+        if let Some(more) = invalid.len().checked_sub(MAX_LOGGED).filter(|more| *more > 0) {
+            tracing::warn!(more, "other tools were left out of the list as well");
+        }
+        for (name, reason) in invalid {
             self.inbox.handlers.notify_change(ChangeEvent::ToolDropped { name, reason });
         }
     }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::client::{
     Error,
     connect::shared_client::{CallOptions, SharedClient},
+    operation::{Operation, OperationKind},
     receive::handlers::{AnswerFuture, ProgressUpdate},
 };
 
@@ -39,12 +40,22 @@ pub enum Refresh {
 }
 
 impl<T> PendingCall<T> {
-    pub(in crate::client) fn new<F, Fut>(shared: &Arc<SharedClient>, send: F) -> Self
+    pub(in crate::client) fn new<F, Fut>(shared: &Arc<SharedClient>, kind: OperationKind, send: F) -> Self
     where
         F: FnOnce(Arc<SharedClient>, CallOptions, bool) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, Error>> + Send + 'static,
     {
-        let send: SendFn<T> = Box::new(|shared, options, refresh| Box::pin(send(shared, options, refresh)));
+        let send: SendFn<T> = Box::new(move |shared, mut options, refresh| {
+            Box::pin(async move {
+                if options.operation.is_some() {
+                    // a part of another call
+                    return send(shared, options, refresh).await;
+                }
+                let operation = Operation::new(kind, options.timeout, &shared.options);
+                options.operation = Some(operation.clone());
+                operation.run(send(shared, options, refresh)).await
+            })
+        });
         Self { shared: shared.clone(), options: CallOptions::default(), refresh: false, send }
     }
 
@@ -54,13 +65,23 @@ impl<T> PendingCall<T> {
         self
     }
 
-    /// Sets how long each request may wait for its response; the client's time limit by default.
+    /// Sets how long the call may take with everything that it causes: all pages of a list, rounds and questions, the task
+    /// that the server makes of it, a new handshake. Then it is cancelled, in the way of its transport, and a task as well.
+    /// The [client's limit](crate::client::ClientBuilder::timeout) by default.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.options.timeout = Some(limit);
         self
     }
 
-    /// Begins the time limit anew with every progress notification.
+    /// Sets how long each request of the call may wait for its response; the
+    /// [client's limit](crate::client::ClientBuilder::request_timeout) by default.
+    pub fn request_timeout(mut self, limit: Duration) -> Self {
+        self.options.request_timeout = Some(limit);
+        self
+    }
+
+    /// Begins the [limit of a request](Self::request_timeout) anew with every progress notification. The limit of the whole
+    /// call stays.
     pub fn progress_extends_timeout(mut self) -> Self {
         self.options.progress_extends = true;
         self

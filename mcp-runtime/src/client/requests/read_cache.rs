@@ -88,6 +88,13 @@ struct KeptRead {
     last_use: u64,
 }
 
+impl KeptRead {
+    /// What counts against the budget: a server may choose the URIs as well, by links.
+    fn size(json: &str, uri: &str) -> usize {
+        json.len() + uri.len()
+    }
+}
+
 /// A request in progress: the reader that has the lock sends it, the others wait for the lock and find the result.
 #[derive(Debug, Default)]
 struct ReadFlight(tokio::sync::Mutex<Option<Result<Arc<str>, Error>>>);
@@ -164,19 +171,21 @@ impl ReadCache {
         let ttl = hints.ttl_ms.map(|millis| Duration::from_millis(millis.max(0.0) as u64).min(LONGEST_TTL));
         let is_kept = ttl.or(fallback).is_some_and(|ttl| !ttl.is_zero());
         // one that would displace most of the others is not worth it
-        if !is_kept || self.bounds.entries == 0 || json.len() > self.bounds.bytes / 4 {
+        if !is_kept || self.bounds.entries == 0 || KeptRead::size(json, &seat.key.uri) > self.bounds.bytes / 4
+        {
             return;
         }
+        let size = KeptRead::size(json, &seat.key.uri);
         let is_public = hints.scope.as_deref() == Some("public");
         let principal = seat.key.principal.filter(|_| !is_public);
         let key = ReadKey { principal, uri: seat.key.uri.clone() };
         state.remove(&key);
-        while state.results.len() >= self.bounds.entries || state.bytes + json.len() > self.bounds.bytes {
+        while state.results.len() >= self.bounds.entries || state.bytes + size > self.bounds.bytes {
             let oldest = state.results.iter().min_by_key(|(_, read)| read.last_use);
             let Some(oldest) = oldest.map(|(key, _)| key.clone()) else { break };
             state.remove(&oldest);
         }
-        state.bytes += json.len();
+        state.bytes += size;
         state.uses += 1;
         let read = KeptRead { json: json.clone(), received, ttl, last_use: state.uses };
         state.results.insert(key, read);
@@ -206,7 +215,7 @@ impl ReadCache {
 impl ReadState {
     fn remove(&mut self, key: &ReadKey) {
         if let Some(read) = self.results.remove(key) {
-            self.bytes -= read.json.len();
+            self.bytes -= KeptRead::size(&read.json, &key.uri);
         }
     }
 
@@ -330,11 +339,11 @@ mod tests {
 
     #[test]
     fn the_budget_in_bytes_holds() {
-        let cache = cache(1000, 1000);
+        let cache = cache(1000, 1020);
         let of = |length: usize| format!(r#"{{"ttlMs":60000,"x":"{}"}}"#, "x".repeat(length - 23));
         for number in 0..20 {
             keep(&cache, ADA, &number.to_string(), &of(200));
-            assert!(cache.state.lock().bytes <= 1000);
+            assert!(cache.state.lock().bytes <= 1020);
         }
         assert_eq!(cache.state.lock().results.len(), 5);
         keep(&cache, ADA, "large", &of(300));

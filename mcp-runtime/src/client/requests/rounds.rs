@@ -55,7 +55,7 @@ impl SharedClient {
                 {
                     visits += 1;
                     let required = Error::Protocol { code: URL_ELICITATION_REQUIRED, message, data };
-                    Box::pin(self.visit(required)).await?;
+                    Box::pin(self.visit(required, options)).await?;
                     continue;
                 }
                 reply => reply?,
@@ -71,17 +71,25 @@ impl SharedClient {
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
                 RoundOutcome::Requests(requests) => {
-                    rounds.answer(Box::pin(self.answer_all(&requests)).await?);
+                    rounds.answer(Box::pin(self.answer_all(&requests, options)).await?);
                 }
             }
         }
     }
 
     /// Answers requests of the server, all at once.
+    ///
+    /// # Errors
+    /// They are too many, or a function of the program failed.
     pub(in crate::client) async fn answer_all(
         &self,
         requests: &Map<String, Value>,
+        options: &CallOptions,
     ) -> Result<Map<String, Value>, Error> {
+        self.admit_questions(requests.len(), options)?;
+        for request in requests.values() {
+            self.inbox.admit(request.get("method").and_then(Value::as_str).unwrap_or_default())?;
+        }
         let mut pending = Vec::new();
         for (key, request) in requests {
             let (inbox, key, request) = (self.inbox.clone(), key.clone(), request.clone());
@@ -109,8 +117,18 @@ impl SharedClient {
         Ok(answers)
     }
 
+    /// Counts questions of one result.
+    fn admit_questions(&self, questions: usize, options: &CallOptions) -> Result<(), Error> {
+        let limit = self.options.limits.input_requests;
+        if questions > limit {
+            let what = format!("a result has {questions} requests for input, of which {limit} are answered");
+            return Err(Error::TooMany { what, option: "input_requests" });
+        }
+        options.operation.as_ref().map_or(Ok(()), |operation| operation.charge_questions(questions))
+    }
+
     /// Shows the URLs that a legacy server requires the user to visit, and waits until it reports that they were.
-    async fn visit(&self, error: Error) -> Result<(), Error> {
+    async fn visit(&self, error: Error, options: &CallOptions) -> Result<(), Error> {
         let (Error::Protocol { data: Some(data), .. }, Some(handler)) =
             (&error, self.inbox.handlers.elicit_url.clone())
         else {
@@ -120,6 +138,7 @@ impl SharedClient {
         if required.is_empty() {
             return Err(error);
         }
+        self.admit_questions(required.len(), options)?;
         for elicitation in &required {
             let text = |key: &str| elicitation.get(key).and_then(Value::as_str).map(str::to_owned);
             let id = text("elicitationId");
@@ -128,13 +147,14 @@ impl SharedClient {
                 url: text("url").unwrap_or_default(),
                 id: id.clone(),
             };
+            self.inbox.admit("elicitation/create")?;
             if !matches!(handler(request).await, ElicitAnswer::Accept(_)) {
                 return Err(error);
             }
             if let Some(id) = id {
                 timeout(VISIT_TIMEOUT, self.inbox.elicitation_completed(&id))
                     .await
-                    .map_err(|_| Error::Timeout { after: VISIT_TIMEOUT })?;
+                    .map_err(|_| Error::Timeout { after: VISIT_TIMEOUT, option: None })?;
             }
         }
         Ok(())

@@ -13,11 +13,14 @@ use crate::client::{
     connect::shared_client::{CallOptions, SharedClient, params},
     core::RequestParams,
     link::stream_link::parse_error,
+    operation::{Operation, OperationKind},
 };
 
 const DEFAULT_POLL_INTERVAL: Duration = Duration::from_secs(1);
 const SHORTEST_POLL_INTERVAL: Duration = Duration::from_millis(10);
 const LONGEST_POLL_INTERVAL: Duration = Duration::from_secs(60);
+/// The longest id of a task, which headers repeat.
+const MAX_TASK_ID: usize = 4096;
 
 /// How a task stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +41,8 @@ pub struct RunningToolTask {
     /// Of 2025-11-25, whose tasks have a result of their own method.
     is_legacy: bool,
     cancels: bool,
+    /// Of the call that drives it.
+    options: CallOptions,
 }
 
 impl fmt::Debug for RunningToolTask {
@@ -80,6 +85,7 @@ pub(in crate::client) fn created_task(
     tool: &str,
     json: &str,
     is_task: bool,
+    options: &CallOptions,
 ) -> Result<Option<RunningToolTask>, Error> {
     #[derive(Deserialize)]
     struct Created<'a> {
@@ -90,6 +96,9 @@ pub(in crate::client) fn created_task(
     let task = serde_json::from_str::<WireTask<'_>>(of_legacy.map_or(json, RawValue::get)).ok();
     let task = task.and_then(|task| Some((task.poll(), task.task_id?)));
     match task {
+        Some((_, id)) if id.len() > MAX_TASK_ID => {
+            Err(Error::invalid(format!("the id of a task has more than {MAX_TASK_ID} bytes")))
+        }
         Some((poll, id)) => Ok(Some(RunningToolTask {
             shared: shared.clone(),
             tool: tool.to_owned(),
@@ -97,6 +106,7 @@ pub(in crate::client) fn created_task(
             id,
             is_legacy: of_legacy.is_some(),
             cancels: true,
+            options: options.of_same_call(),
         })),
         None if is_task || of_legacy.is_some() => {
             Err(Error::invalid("the result of `tools/call` is a task without an id"))
@@ -110,6 +120,20 @@ impl RunningToolTask {
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// The same task in the hands of the program: what it does with it is not a part of the call that began it.
+    pub(super) fn outlives_call(mut self) -> Self {
+        self.options.operation = None;
+        self
+    }
+
+    /// Sets how long [`result`](Self::result) may take; the [client's limit](crate::client::ClientBuilder::timeout) by
+    /// default. Then the task is cancelled.
+    #[must_use]
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.options.timeout = Some(limit);
+        self
     }
 
     /// How the task stands.
@@ -127,6 +151,15 @@ impl RunningToolTask {
     /// # Errors
     /// The task failed or was cancelled, or the server cannot be asked.
     pub async fn result(mut self) -> Result<CallResult, Error> {
+        if self.options.operation.is_none() {
+            let operation = Operation::new(OperationKind::Call, self.options.timeout, &self.shared.options);
+            self.options.operation = Some(operation.clone());
+            return operation.run(self.driven()).await;
+        }
+        self.driven().await
+    }
+
+    async fn driven(mut self) -> Result<CallResult, Error> {
         let result = self.drive().await;
         // a task that has ended cannot be cancelled; one that cannot be asked for may still run
         self.cancels = result.is_err() && !matches!(result, Err(Error::Protocol { .. } | Error::Cancelled));
@@ -151,7 +184,7 @@ impl RunningToolTask {
 
     async fn send(&self, method: &str, mut members: Map<String, Value>) -> Result<String, Error> {
         members.insert("taskId".to_owned(), self.id.clone().into());
-        self.shared.request(method, &RequestParams::from(members), &CallOptions::default()).await
+        self.shared.request(method, &RequestParams::from(members), &self.options.of_same_call()).await
     }
 
     async fn drive(&self) -> Result<CallResult, Error> {
@@ -187,7 +220,7 @@ impl RunningToolTask {
                 Some("cancelled") => return Err(Error::Cancelled),
                 Some("input_required") => {
                     let asked = task.input_requests.unwrap_or_default();
-                    let answers = self.shared.answer_all(&asked).await?;
+                    let answers = self.shared.answer_all(&asked, &self.options).await?;
                     if !answers.is_empty() {
                         let members = Map::from_iter([("inputResponses".to_owned(), Value::Object(answers))]);
                         self.send("tasks/update", members).await?;
@@ -200,7 +233,11 @@ impl RunningToolTask {
             }
             tokio::select! {
                 () = sleep(poll) => {}
-                () = changed.notified() => {}
+                // at most as often as the shortest interval, however many notifications there are
+                () = async {
+                    changed.notified().await;
+                    sleep(SHORTEST_POLL_INTERVAL).await;
+                } => {}
             }
         }
     }
@@ -211,9 +248,8 @@ impl Drop for RunningToolTask {
         if !self.cancels {
             return;
         }
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let (shared, id) = (self.shared.clone(), self.id.clone());
-        runtime.spawn(async move {
+        self.shared.cleanup.clone().spawn(async move {
             // the server may have ended it
             let _ended = shared
                 .request("tasks/cancel", &params(json!({ "taskId": id })), &CallOptions::default())

@@ -11,7 +11,7 @@ use crate::{
     arguments::AnyArg,
     client::{
         CallResult, Client, Error, PendingCall, ReadResult, Refresh, RenderedPrompt,
-        connect::shared_client::CallOptions,
+        connect::shared_client::CallOptions, operation::OperationKind,
     },
     content::{Bytes, Content, Json},
     item::{ItemDescriptor, Signature},
@@ -82,7 +82,7 @@ impl<T> TypedItem<T> {
         Fut: Future<Output = Result<R, Error>> + Send + 'static,
     {
         let client = self.client.clone();
-        PendingCall::new(self.client.shared(), move |_, options, refresh| async move {
+        PendingCall::new(self.client.shared(), OperationKind::Call, move |_, options, refresh| async move {
             let refresh = if refresh { Refresh::Yes } else { Refresh::No };
             send(client, prepared?, options, refresh).await
         })

@@ -48,10 +48,11 @@ pub struct SkillFileInfo<'a> {
 
 impl SkillInfo {
     /// `None` if the entry lacks what identifies it.
-    fn new(entry: Value) -> Option<Self> {
+    fn new(entry: impl Into<Arc<Value>>) -> Option<Self> {
+        let entry = entry.into();
         entry.get("uri")?.as_str()?;
         entry.get("frontmatter")?.get("name")?.as_str()?;
-        Some(Self(Arc::new(entry)))
+        Some(Self(entry))
     }
 
     fn field(&self, key: &str) -> &str {

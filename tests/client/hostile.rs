@@ -1,0 +1,797 @@
+//! Servers that are slow, fat or endless on purpose: every call ends with an error that names the limit and its option,
+//! and what the client keeps and opens meanwhile is bounded.
+
+use std::{
+    future::{IntoFuture as _, pending},
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::{
+    body::Body,
+    http::{Method, Response, StatusCode},
+    routing::any,
+};
+use mcp_runtime::{
+    Revision,
+    client::{Client, ClientBuilder, ElicitAnswer, Error, SampleAnswer},
+};
+use mcp_tests::support::serve_router;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream},
+    sync::mpsc,
+    time::{Instant, sleep},
+};
+
+use super::{until, within};
+
+const SECOND: Duration = Duration::from_secs(1);
+/// A time limit of tests in real time.
+const SHORT: Duration = Duration::from_millis(300);
+
+/// What a scripted server does with a request.
+enum Act {
+    Result(Value),
+    Later(Duration, Value),
+    Error(i64),
+    Silence,
+}
+
+/// A server on byte streams, which answers with a function of method and params; what is sent to the sender goes out as
+/// well.
+fn scripted(
+    stream: DuplexStream,
+    mut answer: impl FnMut(&str, &Value) -> Act + Send + 'static,
+) -> mpsc::UnboundedSender<Value> {
+    let (sender, mut queue) = mpsc::unbounded_channel::<Value>();
+    let (reader, mut writer) = tokio::io::split(stream);
+    tokio::spawn(async move {
+        while let Some(message) = queue.recv().await {
+            if writer.write_all(format!("{message}\n").as_bytes()).await.is_err() {
+                return;
+            }
+        }
+    });
+    let out = sender.clone();
+    tokio::spawn(async move {
+        let mut lines = BufReader::new(reader).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            let message: Value = serde_json::from_str(&line).expect("a message");
+            let act = answer(message["method"].as_str().unwrap_or_default(), &message);
+            let id = message["id"].clone();
+            let reply = |result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result });
+            match act {
+                _ if id.is_null() => {}
+                Act::Silence => {}
+                Act::Result(result) => drop(out.send(reply(result))),
+                Act::Later(delay, result) => {
+                    let (reply, out) = (reply(result), out.clone());
+                    tokio::spawn(async move {
+                        sleep(delay).await;
+                        drop(out.send(reply));
+                    });
+                }
+                Act::Error(code) => {
+                    drop(out.send(
+                        json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": "no" } }),
+                    ))
+                }
+            }
+        }
+    });
+    sender
+}
+
+fn capabilities() -> Value {
+    json!({ "tools": {}, "resources": { "subscribe": true }, "prompts": {}, "completions": {}, "logging": {} })
+}
+
+fn discovered() -> Value {
+    json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": capabilities() })
+}
+
+fn initialized() -> Value {
+    json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities(),
+        "serverInfo": { "name": "hostile", "version": "1" } })
+}
+
+/// The handshake of a server, and `answer` for the rest.
+fn with_handshake(
+    revision: Revision,
+    mut answer: impl FnMut(&str, &Value) -> Act + Send + 'static,
+) -> impl FnMut(&str, &Value) -> Act + Send + 'static {
+    move |method, message| match method {
+        "server/discover" if revision == Revision::V2026_07_28 => Act::Result(discovered()),
+        "server/discover" => Act::Error(-32601),
+        "initialize" => Act::Result(initialized()),
+        _ => answer(method, message),
+    }
+}
+
+async fn over_streams(
+    revision: Revision,
+    builder: ClientBuilder,
+    answer: impl FnMut(&str, &Value) -> Act + Send + 'static,
+) -> (Client, mpsc::UnboundedSender<Value>) {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let out = scripted(theirs, with_handshake(revision, answer));
+    (builder.connect(tokio::io::split(ours)).await.expect("a connection"), out)
+}
+
+type ReplyFuture = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
+
+/// A server over HTTP, which answers with a function of the HTTP method and the message; its URL.
+async fn over_http(answer: impl Fn(&Method, Value) -> ReplyFuture + Clone + Send + Sync + 'static) -> String {
+    let handler = move |method: Method, body: String| {
+        answer(&method, serde_json::from_str(&body).unwrap_or(Value::Null))
+    };
+    let address = serve_router(axum::Router::new().route("/mcp", any(handler))).await;
+    format!("http://{address}/mcp")
+}
+
+fn status(status: StatusCode) -> Response<Body> {
+    Response::builder().status(status).body(Body::empty()).unwrap()
+}
+
+fn reply(message: &Value, result: &Value) -> Response<Body> {
+    let body = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string();
+    Response::builder().header("content-type", "application/json").body(body.into()).unwrap()
+}
+
+/// What a server does that writes HTTP itself.
+enum Raw {
+    Result(Value),
+    /// An event stream of this text over and over.
+    Endless(String, Duration),
+}
+
+/// A server with replies without an end; its URL.
+async fn over_raw_http(answer: impl Fn(&Value) -> Raw + Clone + Send + 'static) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let answer = answer.clone();
+            tokio::spawn(async move {
+                let mut request = Vec::new();
+                let message: Value = loop {
+                    if stream.read_buf(&mut request).await? == 0 {
+                        return Ok(());
+                    }
+                    let text = String::from_utf8_lossy(&request);
+                    let body = text.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
+                    if let Ok(message) = serde_json::from_str(body) {
+                        break message;
+                    }
+                };
+                match answer(&message) {
+                    Raw::Result(result) => {
+                        let body = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
+                        let head =
+                            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n";
+                        stream.write_all(format!("{head}{body}").as_bytes()).await
+                    }
+                    Raw::Endless(chunk, pause) => {
+                        let head =
+                            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+                        stream.write_all(head.as_bytes()).await?;
+                        loop {
+                            stream.write_all(chunk.as_bytes()).await?;
+                            sleep(pause).await;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    url
+}
+
+fn legacy_handshake(message: &Value) -> Option<Response<Body>> {
+    Some(match message["method"].as_str() {
+        Some("server/discover") => status(StatusCode::BAD_REQUEST),
+        Some("initialize") => {
+            let mut response = reply(message, &initialized());
+            response.headers_mut().insert("mcp-session-id", "s".parse().unwrap());
+            response
+        }
+        Some("notifications/initialized") => status(StatusCode::ACCEPTED),
+        _ => return None,
+    })
+}
+
+fn silent() -> ReplyFuture {
+    Box::pin(pending())
+}
+
+fn ready(response: Response<Body>) -> ReplyFuture {
+    Box::pin(async { response })
+}
+
+/// Checks that a call was ended by the limit of this option, and that its message says so.
+#[track_caller]
+fn assert_timed_out<T: std::fmt::Debug>(result: &Result<T, Error>, expected: &str) {
+    let Err(error @ Error::Timeout { option: Some(option), .. }) = result else { panic!("{result:?}") };
+    assert_eq!(*option, expected);
+    assert!(error.to_string().ends_with(&format!("raise `{expected}`")), "{error}");
+}
+
+#[track_caller]
+fn assert_too_many<T: std::fmt::Debug>(result: &Result<T, Error>, expected: &str) {
+    let Err(error @ Error::TooMany { option, .. }) = result else { panic!("{result:?}") };
+    assert_eq!(*option, expected);
+    assert!(error.to_string().ends_with(&format!("raise `{expected}`")), "{error}");
+}
+
+#[track_caller]
+fn assert_too_large<T: std::fmt::Debug>(result: &Result<T, Error>, expected: &str) {
+    let Err(error @ Error::TooLarge { option: Some(option), .. }) = result else { panic!("{result:?}") };
+    assert_eq!(*option, expected);
+    assert!(error.to_string().ends_with(&format!("raise `{expected}`")), "{error}");
+}
+
+#[tokio::test]
+async fn connecting_ends_when_the_server_never_answers_the_initialized_notification() {
+    let url = over_http(|_, message| match legacy_handshake(&message) {
+        Some(_) if message["method"] == "notifications/initialized" => silent(),
+        Some(response) => ready(response),
+        None => silent(),
+    })
+    .await;
+    let failed = within(Client::builder().request_timeout(SHORT).connect(&url)).await;
+    assert_timed_out(&failed, "request_timeout");
+    let failed = within(Client::builder().limits(|limits| limits.connect_timeout(SHORT)).connect(&url)).await;
+    assert_timed_out(&failed, "connect_timeout");
+    let failed = within(Client::builder().timeout(SHORT).connect(&url)).await;
+    assert_timed_out(&failed, "timeout");
+}
+
+#[tokio::test]
+async fn connecting_ends_at_every_step_that_a_server_does_not_answer() {
+    for stuck in ["server/discover", "initialize"] {
+        let url = over_http(move |_, message| match legacy_handshake(&message) {
+            Some(response) if message["method"] != stuck => ready(response),
+            _ => silent(),
+        })
+        .await;
+        let builder = Client::builder().limits(|limits| limits.connect_timeout(SHORT));
+        assert_timed_out(&within(builder.connect(&url)).await, "connect_timeout");
+    }
+    // over byte streams, and with headers that arrive while the body does not
+    let (ours, _theirs) = tokio::io::duplex(1 << 10);
+    let builder = Client::builder().limits(|limits| limits.connect_timeout(SHORT));
+    assert_timed_out(&within(builder.connect(tokio::io::split(ours))).await, "connect_timeout");
+    let url = over_raw_http(|_| Raw::Endless(": still there\n\n".into(), Duration::from_millis(20))).await;
+    let builder = Client::builder().limits(|limits| limits.connect_timeout(SHORT));
+    assert_timed_out(&within(builder.connect(&url)).await, "connect_timeout");
+}
+
+#[tokio::test]
+async fn a_lost_session_whose_new_handshake_hangs_fails_the_call_and_later_calls_try_again() {
+    let handshakes = Arc::new(AtomicUsize::new(0));
+    let counted = handshakes.clone();
+    let url = over_http(move |method, message| {
+        if message["method"] == "initialize" {
+            counted.fetch_add(1, Ordering::SeqCst);
+        }
+        let handshakes = counted.load(Ordering::SeqCst);
+        match legacy_handshake(&message) {
+            // the second one hangs at its last step
+            Some(_) if message["method"] == "notifications/initialized" && handshakes == 2 => silent(),
+            Some(response) => ready(response),
+            None if method == Method::GET => ready(status(StatusCode::METHOD_NOT_ALLOWED)),
+            None if handshakes < 3 => ready(status(StatusCode::NOT_FOUND)),
+            None => ready(reply(&message, &json!({ "content": [] }))),
+        }
+    })
+    .await;
+    let builder = Client::builder().limits(|limits| limits.connect_timeout(SHORT));
+    let client = within(builder.connect(&url)).await.unwrap();
+    let call = || within(client.call("t", json!({})).into_future());
+    // two at once: the second does not wait for a handshake of its own
+    let (one, other) = tokio::join!(call(), call());
+    assert_timed_out(&one, "connect_timeout");
+    assert_timed_out(&other, "connect_timeout");
+    assert_eq!(handshakes.load(Ordering::SeqCst), 2);
+    call().await.expect("a new handshake");
+    assert_eq!(handshakes.load(Ordering::SeqCst), 3);
+}
+
+/// A list without an end; `page` makes the entries of one page.
+async fn endless_list(
+    builder: ClientBuilder,
+    delay: Duration,
+    page: impl Fn(usize) -> (Vec<Value>, Value) + Send + 'static,
+) -> (Client, Arc<AtomicUsize>) {
+    let pages = Arc::new(AtomicUsize::new(0));
+    let counted = pages.clone();
+    let (client, _out) = over_streams(Revision::V2026_07_28, builder, move |_, _| {
+        let (tools, cursor) = page(counted.fetch_add(1, Ordering::SeqCst));
+        Act::Later(delay, json!({ "resultType": "complete", "tools": tools, "nextCursor": cursor }))
+    })
+    .await;
+    (client, pages)
+}
+
+fn next(page: usize) -> Value {
+    format!("page {page}").into()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_whose_pages_trickle_ends_in_time() {
+    let (client, pages) = endless_list(Client::builder(), SECOND, |page| (Vec::new(), next(page))).await;
+    let start = Instant::now();
+    assert_timed_out(&client.tools().await, "list_timeout");
+    assert_eq!(start.elapsed().as_secs(), 300, "five minutes by default");
+    assert!(pages.load(Ordering::SeqCst) <= 301);
+
+    let start = Instant::now();
+    assert_timed_out(&client.tools().timeout(10 * SECOND).await, "timeout");
+    assert_eq!(start.elapsed().as_secs(), 10);
+    // the call's own time counts also where it is longer
+    let start = Instant::now();
+    assert_timed_out(&client.tools().timeout(400 * SECOND).await, "timeout");
+    assert_eq!(start.elapsed().as_secs(), 400);
+
+    let builder = Client::builder().limits(|limits| limits.list_timeout(5 * SECOND));
+    let (client, _) = endless_list(builder, SECOND, |page| (Vec::new(), next(page))).await;
+    let start = Instant::now();
+    assert_timed_out(&client.tools().await, "list_timeout");
+    assert_eq!(start.elapsed().as_secs(), 5);
+}
+
+#[tokio::test]
+async fn a_list_with_too_many_bytes_entries_or_pages_ends_at_its_limit() {
+    let fat = |page| {
+        let tool =
+            json!({ "name": format!("t{page}"), "description": "x".repeat(1 << 20), "inputSchema": {} });
+        (vec![tool], next(page))
+    };
+    let (client, pages) = endless_list(Client::builder(), Duration::ZERO, fat).await;
+    assert_too_large(&within(client.tools().into_future()).await, "list_bytes");
+    assert!(pages.load(Ordering::SeqCst) <= 16, "16 MiB by default");
+
+    let many = |page| (vec![json!({ "name": "t", "inputSchema": {} }); 500], next(page));
+    let builder = Client::builder().limits(|limits| limits.list_entries(2000));
+    let (client, pages) = endless_list(builder, Duration::ZERO, many).await;
+    assert_too_many(&within(client.tools().into_future()).await, "list_entries");
+    assert_eq!(pages.load(Ordering::SeqCst), 5);
+
+    let builder = Client::builder().limits(|limits| limits.list_pages(7));
+    let (client, pages) = endless_list(builder, Duration::ZERO, |page| (Vec::new(), next(page))).await;
+    assert_too_many(&within(client.tools().into_future()).await, "list_pages");
+    assert_eq!(pages.load(Ordering::SeqCst), 7);
+
+    // the last page counts too
+    let last = |_| (vec![json!({ "name": "t", "inputSchema": {} }); 11], Value::Null);
+    let builder = Client::builder().limits(|limits| limits.list_entries(10));
+    let (client, _) = endless_list(builder, Duration::ZERO, last).await;
+    assert_too_many(&within(client.tools().into_future()).await, "list_entries");
+}
+
+#[tokio::test]
+async fn a_list_that_leads_back_to_an_earlier_cursor_is_refused() {
+    for circle in [1, 2, 3] {
+        let (client, pages) =
+            endless_list(Client::builder(), Duration::ZERO, move |page| (Vec::new(), next(page % circle)))
+                .await;
+        let failed = within(client.tools().into_future()).await;
+        assert!(matches!(&failed, Err(Error::Invalid { what }) if what.contains("cursor")), "{failed:?}");
+        assert_eq!(pages.load(Ordering::SeqCst), circle + 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_waits_for_another_one_keeps_its_own_time_limit() {
+    let (client, _out) = over_streams(Revision::V2026_07_28, Client::builder(), |_, _| Act::Silence).await;
+    let start = Instant::now();
+    let (first, second) = tokio::join!(client.tools(), client.tools().timeout(2 * SECOND).into_future());
+    assert_timed_out(&second, "timeout");
+    assert_timed_out(&first, "list_timeout");
+    assert!(start.elapsed() < 301 * SECOND, "{:?}", start.elapsed());
+    let start = Instant::now();
+    let second = async {
+        let read = client.read("a://b").timeout(2 * SECOND).await;
+        (read, start.elapsed().as_secs())
+    };
+    let (first, (second, elapsed)) =
+        tokio::join!(client.read("a://b").timeout(20 * SECOND).into_future(), second);
+    assert_timed_out(&first, "timeout");
+    assert_timed_out(&second, "timeout");
+    assert_eq!(elapsed, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_request_to_a_silent_server_ends() {
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let is_ready = Arc::new(AtomicUsize::new(0));
+        let probes = is_ready.clone();
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let mut handshake = with_handshake(revision, |_, _| Act::Silence);
+        let _out = scripted(theirs, move |method, message| match method {
+            // `ping` in 2026-07-28
+            "server/discover" if probes.load(Ordering::SeqCst) == 1 => Act::Silence,
+            _ => handshake(method, message),
+        });
+        let builder = Client::builder().request_timeout(3 * SECOND).on_change(|_| ());
+        let client = builder.connect(tokio::io::split(ours)).await.unwrap();
+        is_ready.store(1, Ordering::SeqCst);
+        let start = Instant::now();
+        assert_timed_out(&client.ping().await, "request_timeout");
+        assert_timed_out(&client.read("a://b").await, "request_timeout");
+        assert_timed_out(&client.prompt("p", json!({})).await, "request_timeout");
+        assert_timed_out(&client.resources().await, "request_timeout");
+        assert_timed_out(&client.send("x/y", json!({})).await, "request_timeout");
+        assert_timed_out(&client.call_task("t", json!({})).await, "request_timeout");
+        let of = mcp_runtime::client::CompletionOf::Prompt("p");
+        assert_timed_out(&client.complete(&of, "a", "b").await, "request_timeout");
+        assert_eq!(start.elapsed().as_secs(), 21);
+        let subscribed = client.subscribe("a://b", |_| ()).await;
+        assert!(matches!(subscribed, Err(Error::Timeout { .. })), "{subscribed:?}");
+        client.close().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn notifications_to_a_server_that_does_not_read_end() {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (reader, mut writer) = tokio::io::split(theirs);
+    tokio::spawn(async move {
+        let mut lines = BufReader::new(reader).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            let message: Value = serde_json::from_str(&line).unwrap();
+            if message["method"] == "initialize" {
+                let reply = json!({ "jsonrpc": "2.0", "id": message["id"], "result": initialized() });
+                writer.write_all(format!("{reply}\n").as_bytes()).await.unwrap();
+            }
+            if message["method"] == "notifications/initialized" {
+                return pending::<()>().await;
+            }
+        }
+    });
+    let builder = Client::builder().revision(Revision::V2025_11_25).request_timeout(SECOND);
+    let client = builder.connect(tokio::io::split(ours)).await.unwrap();
+    let mut failed = Ok(());
+    for _ in 0..5000 {
+        failed = client.roots_changed().await;
+        if failed.is_err() {
+            break;
+        }
+    }
+    assert_timed_out(&failed, "request_timeout");
+}
+
+/// Answers `tools/call` with a task that never ends.
+fn endless_task(method: &str, legacy: bool) -> Act {
+    let task = json!({ "taskId": "1", "status": "working", "pollIntervalMs": 5000, "pollInterval": 5000,
+        "ttlMs": null, "ttl": null, "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z" });
+    match method {
+        "tools/call" if legacy => Act::Result(json!({ "task": task })),
+        "tools/call" => {
+            let mut task = task;
+            task["resultType"] = "task".into();
+            Act::Result(task)
+        }
+        _ => {
+            let mut task = task;
+            task["resultType"] = "complete".into();
+            Act::Result(task)
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_of_a_call_is_that_of_its_task_too_which_is_cancelled_then() {
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let cancelled = Arc::new(AtomicUsize::new(0));
+        let counted = cancelled.clone();
+        let legacy = revision == Revision::V2025_11_25;
+        let (client, _out) = over_streams(revision, Client::builder(), move |method, _| {
+            counted.fetch_add(usize::from(method == "tasks/cancel"), Ordering::SeqCst);
+            endless_task(method, legacy)
+        })
+        .await;
+        // a legacy call is a task if the tool says that it must be
+        let definition = json!({ "name": "t", "inputSchema": { "type": "object" },
+            "execution": { "taskSupport": "required" } });
+        client.add_known_tools([definition]).unwrap();
+        let start = Instant::now();
+        assert_timed_out(&client.call("t", json!({})).timeout(30 * SECOND).await, "timeout");
+        assert_eq!(start.elapsed().as_secs(), 30);
+        until(|| cancelled.load(Ordering::SeqCst) == 1).await;
+        // an hour by default
+        let start = Instant::now();
+        assert_timed_out(&client.call("t", json!({})).await, "timeout");
+        assert_eq!(start.elapsed().as_secs(), 3600);
+        until(|| cancelled.load(Ordering::SeqCst) == 2).await;
+        // a task in the hands of the program has a limit of its own
+        let task = client.call_task("t", json!({})).timeout(SECOND).await.unwrap();
+        let start = Instant::now();
+        assert_timed_out(&task.timeout(60 * SECOND).result().await, "timeout");
+        assert_eq!(start.elapsed().as_secs(), 60);
+        until(|| cancelled.load(Ordering::SeqCst) == 3).await;
+    }
+}
+
+#[tokio::test]
+async fn the_time_of_a_call_is_that_of_its_task_over_http_too() {
+    let cancelled = Arc::new(AtomicUsize::new(0));
+    let counted = cancelled.clone();
+    let url = over_http(move |_, message| {
+        let method = message["method"].as_str().unwrap_or_default();
+        counted.fetch_add(usize::from(method == "tasks/cancel"), Ordering::SeqCst);
+        match (method, endless_task(method, false)) {
+            ("server/discover", _) => ready(reply(&message, &discovered())),
+            (_, Act::Result(result)) => ready(reply(&message, &result)),
+            _ => silent(),
+        }
+    })
+    .await;
+    let client = within(Client::connect(url)).await.unwrap();
+    let call = client.call("t", json!({})).timeout(SHORT);
+    assert_timed_out(&within(call.into_future()).await, "timeout");
+    until(|| cancelled.load(Ordering::SeqCst) == 1).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_without_an_end_does_not_prolong_the_whole_call() {
+    let (sender, mut token) = mpsc::unbounded_channel();
+    let (client, out) = over_streams(Revision::V2026_07_28, Client::builder(), move |_, message| {
+        drop(sender.send(message["params"]["_meta"]["progressToken"].clone()));
+        Act::Silence
+    })
+    .await;
+    tokio::spawn(async move {
+        let token = token.recv().await.unwrap();
+        for step in 0.. {
+            sleep(SECOND).await;
+            let params = json!({ "progressToken": token, "progress": step });
+            let update = json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params });
+            if out.send(update).is_err() {
+                return;
+            }
+        }
+    });
+    let start = Instant::now();
+    let call = client.call("t", json!({})).request_timeout(3 * SECOND).timeout(60 * SECOND);
+    assert_timed_out(&call.progress_extends_timeout().await, "timeout");
+    assert_eq!(start.elapsed().as_secs(), 60);
+}
+
+#[tokio::test]
+async fn cancellations_of_dropped_calls_over_http_take_a_few_connections() {
+    static AT_ONCE: AtomicUsize = AtomicUsize::new(0);
+    static MOST: AtomicUsize = AtomicUsize::new(0);
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    struct Ended;
+    impl Drop for Ended {
+        fn drop(&mut self) {
+            AT_ONCE.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+    let url = over_http(|method, message| match legacy_handshake(&message) {
+        Some(response) => ready(response),
+        None if method == Method::GET => ready(status(StatusCode::METHOD_NOT_ALLOWED)),
+        None if message["method"] == "notifications/cancelled" => Box::pin(async {
+            let _ended = Ended;
+            MOST.fetch_max(AT_ONCE.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            pending().await
+        }),
+        None => {
+            CALLS.fetch_add(1, Ordering::SeqCst);
+            silent()
+        }
+    })
+    .await;
+    let client = within(Client::connect(&url)).await.unwrap();
+    let calls: Vec<_> = (0..300).map(|_| tokio::spawn(client.call("t", json!({})).into_future())).collect();
+    until(|| CALLS.load(Ordering::SeqCst) == 300).await;
+    calls.iter().for_each(|call| call.abort());
+    until(|| AT_ONCE.load(Ordering::SeqCst) == 8).await;
+    sleep(Duration::from_millis(100)).await;
+    assert_eq!(MOST.load(Ordering::SeqCst), 8);
+}
+
+fn form() -> Value {
+    json!({ "method": "elicitation/create", "params": { "message": "?", "requestedSchema": { "type": "object" } } })
+}
+
+fn questions(number: usize) -> Value {
+    let requests: serde_json::Map<_, _> = (0..number).map(|key| (key.to_string(), form())).collect();
+    json!({ "resultType": "input_required", "inputRequests": requests, "requestState": "s" })
+}
+
+/// A client that counts the forms that it is shown.
+fn counting() -> (ClientBuilder, Arc<AtomicUsize>) {
+    let shown = Arc::new(AtomicUsize::new(0));
+    let counted = shown.clone();
+    let builder = Client::builder().on_elicit(move |_| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        async { ElicitAnswer::Accept(json!({})) }
+    });
+    (builder, shown)
+}
+
+#[tokio::test]
+async fn a_result_with_a_hundred_thousand_questions_is_refused_before_any_is_asked() {
+    let (builder, shown) = counting();
+    let (client, _out) =
+        over_streams(Revision::V2026_07_28, builder, |_, _| Act::Result(questions(100_000))).await;
+    assert_too_many(&within(client.call("t", json!({})).into_future()).await, "input_requests");
+    assert_too_many(&within(client.read("a://b").into_future()).await, "input_requests");
+    assert_eq!(shown.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_questions_of_one_call_and_of_one_minute_are_bounded() {
+    let (builder, shown) = counting();
+    let builder = builder.limits(|limits| limits.elicitation_rate("1000/1m").input_requests_per_call(100));
+    let (client, _out) =
+        over_streams(Revision::V2026_07_28, builder, |_, _| Act::Result(questions(30))).await;
+    assert_too_many(&client.call("t", json!({})).await, "input_requests_per_call");
+    assert_eq!(shown.load(Ordering::SeqCst), 90);
+
+    let (builder, shown) = counting();
+    let (client, _out) =
+        over_streams(Revision::V2026_07_28, builder, |_, _| Act::Result(questions(10))).await;
+    assert_too_many(&client.call("t", json!({})).await, "elicitation_rate");
+    assert_eq!(shown.load(Ordering::SeqCst), 60, "60 in a minute by default");
+    sleep(60 * SECOND).await;
+    assert_too_many(&client.call("t", json!({})).await, "elicitation_rate");
+    assert_eq!(shown.load(Ordering::SeqCst), 120);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_asks_without_an_end_is_bounded() {
+    let (builder, shown) = counting();
+    let builder = builder.limits(|limits| limits.elicitation_rate("1000/1m"));
+    let (client, _out) = over_streams(Revision::V2026_07_28, builder, |method, _| {
+        let Act::Result(mut task) = endless_task(method, false) else { unreachable!() };
+        if method == "tasks/get" {
+            task["status"] = "input_required".into();
+            task["inputRequests"] = questions(10)["inputRequests"].clone();
+        }
+        Act::Result(task)
+    })
+    .await;
+    assert_too_many(&client.call("t", json!({})).await, "input_requests_per_call");
+    assert_eq!(shown.load(Ordering::SeqCst), 250);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_legacy_server_gets_so_many_samples_in_a_minute_and_refusals_after_that() {
+    let sampled = Arc::new(AtomicUsize::new(0));
+    let counted = sampled.clone();
+    let builder = Client::builder().limits(|limits| limits.sampling_rate("5/1m")).on_sample(move |_| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        async { Ok(SampleAnswer::text("m", "x")) }
+    });
+    let refused = Arc::new(AtomicUsize::new(0));
+    let refusals = refused.clone();
+    let (_client, out) = over_streams(Revision::V2025_11_25, builder, move |_, message| {
+        refusals.fetch_add(usize::from(message.get("error").is_some()), Ordering::SeqCst);
+        Act::Silence
+    })
+    .await;
+    let ask = |id: usize| {
+        let params = json!({ "messages": [], "maxTokens": 1 });
+        out.send(json!({ "jsonrpc": "2.0", "id": id, "method": "sampling/createMessage", "params": params }))
+            .unwrap();
+    };
+    (0..20).for_each(ask);
+    sleep(SECOND).await;
+    assert_eq!((sampled.load(Ordering::SeqCst), refused.load(Ordering::SeqCst)), (5, 15));
+    sleep(60 * SECOND).await;
+    (20..40).for_each(ask);
+    sleep(SECOND).await;
+    assert_eq!(sampled.load(Ordering::SeqCst), 10);
+}
+
+#[tokio::test]
+async fn requests_of_a_legacy_server_are_bounded_in_bytes() {
+    let shown = Arc::new(AtomicUsize::new(0));
+    let counted = shown.clone();
+    let builder =
+        Client::builder().limits(|limits| limits.server_request_bytes(1 << 20)).on_elicit(move |_| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            pending()
+        });
+    let refused = Arc::new(AtomicUsize::new(0));
+    let refusals = refused.clone();
+    let (_client, out) = within(over_streams(Revision::V2025_11_25, builder, move |_, message| {
+        refusals.fetch_add(usize::from(message.get("error").is_some()), Ordering::SeqCst);
+        Act::Silence
+    }))
+    .await;
+    for id in 0..10 {
+        let params = json!({ "message": "x".repeat(1 << 18), "requestedSchema": { "type": "object" } });
+        out.send(json!({ "jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params }))
+            .unwrap();
+    }
+    until(|| refused.load(Ordering::SeqCst) == 7).await;
+    assert_eq!(shown.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn an_event_stream_of_notifications_without_an_end_is_bounded_in_bytes_and_time() {
+    let log = json!({ "jsonrpc": "2.0", "method": "notifications/message",
+        "params": { "level": "info", "data": "x".repeat(1 << 16) } });
+    let chunk = format!("data: {log}\n\n");
+    let url = over_raw_http(move |message| match message["method"].as_str() {
+        Some("server/discover") => Raw::Result(discovered()),
+        Some("resources/read") => Raw::Endless(": x\n\n".into(), Duration::from_millis(20)),
+        _ => Raw::Endless(chunk.clone(), Duration::ZERO),
+    })
+    .await;
+    let builder = Client::builder().limits(|limits| limits.call_bytes(4 << 20));
+    let client = within(builder.connect(url)).await.unwrap();
+    assert_too_large(&within(client.call("t", json!({})).into_future()).await, "call_bytes");
+    assert_too_large(&within(client.tools().into_future()).await, "call_bytes");
+    let read = client.read("a://b").timeout(SHORT);
+    assert_timed_out(&within(read.into_future()).await, "timeout");
+}
+
+#[tokio::test]
+async fn a_stream_that_is_to_be_resumed_in_a_thousand_years_does_not_hold_its_call() {
+    let url = over_http(|method, message| match legacy_handshake(&message) {
+        Some(response) => ready(response),
+        None if method == Method::GET => ready(status(StatusCode::METHOD_NOT_ALLOWED)),
+        None => ready(
+            Response::builder()
+                .header("content-type", "text/event-stream")
+                .body(Body::from("id: 1\nretry: 31536000000000\ndata:\n\n"))
+                .unwrap(),
+        ),
+    })
+    .await;
+    let client = within(Client::connect(url)).await.unwrap();
+    let call = client.call("t", json!({})).timeout(SHORT);
+    assert_timed_out(&within(call.into_future()).await, "timeout");
+    let call = client.call("t", json!({})).request_timeout(SHORT);
+    assert_timed_out(&within(call.into_future()).await, "request_timeout");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_that_is_not_acknowledged_is_asked_for_again_after_a_pause() {
+    let listens = Arc::new(AtomicUsize::new(0));
+    let counted = listens.clone();
+    let (client, _out) = over_streams(Revision::V2026_07_28, Client::builder(), move |method, _| {
+        counted.fetch_add(usize::from(method == "subscriptions/listen"), Ordering::SeqCst);
+        Act::Silence
+    })
+    .await;
+    let start = Instant::now();
+    let failed = client.subscribe("a://b", |_| ()).await;
+    assert!(matches!(failed, Err(Error::Timeout { .. })), "{failed:?}");
+    assert_eq!(start.elapsed().as_secs(), 30);
+    let held = client.subscribe("a://c", |_| ());
+    let _ = tokio::time::timeout(600 * SECOND, held).await;
+    let listens = listens.load(Ordering::SeqCst);
+    assert!((2..=25).contains(&listens), "{listens}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_task_notifications_does_not_make_the_client_poll_as_often() {
+    let polls = Arc::new(AtomicUsize::new(0));
+    let counted = polls.clone();
+    let (client, out) = over_streams(Revision::V2026_07_28, Client::builder(), move |method, _| {
+        counted.fetch_add(usize::from(method == "tasks/get"), Ordering::SeqCst);
+        endless_task(method, false)
+    })
+    .await;
+    tokio::spawn(async move {
+        let changed =
+            json!({ "jsonrpc": "2.0", "method": "notifications/tasks", "params": { "taskId": "1" } });
+        while out.send(changed.clone()).is_ok() {
+            sleep(Duration::from_micros(200)).await;
+        }
+    });
+    assert_timed_out(&client.call("t", json!({})).timeout(SECOND).await, "timeout");
+    let polls = polls.load(Ordering::SeqCst);
+    assert!(polls <= 110, "{polls} polls in a second");
+}

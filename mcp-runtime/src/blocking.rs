@@ -14,7 +14,7 @@ use tokio::{sync::OwnedSemaphorePermit, task::JoinHandle};
 
 use crate::{
     admission,
-    context::{Context, has_forwarder},
+    context::Context,
     error::{Failure, ToolError},
     sync::Mutex,
 };
@@ -86,7 +86,7 @@ impl<R> Drop for BlockingTask<R> {
 pub(crate) async fn run_blocking<R: Send + 'static>(
     body: impl FnOnce() -> Result<R, Failure> + Send + 'static,
 ) -> Result<R, Failure> {
-    let context = has_forwarder().then(Context::current).flatten();
+    let context = Context::current();
     let thread = Arc::new(Thread::default());
     let release = ReleaseOnReturn(thread.clone());
     let handle = tokio::task::spawn_blocking(move || {

@@ -223,9 +223,9 @@ pub(crate) fn report_lost_reply(panic: Box<dyn Any + Send>) -> ProtocolError {
 /// How an annotated function is called.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StartOptions {
-    /// Whether `tracing` events of the function are sent to its client. The call always has a context then, so that what
-    /// a plain function logs is attributed to it.
-    pub(crate) forwards_events: bool,
+    /// Whether the call is the current one of its thread also while a plain function runs, so that the `tracing` events that
+    /// it records, and the updates that it reports, are attributed to the call. It always has a context then.
+    pub(crate) is_current: bool,
     /// After which time a plain function is reported as slow.
     pub(crate) slow_after: Duration,
 }
@@ -240,7 +240,7 @@ pub(crate) fn start<R, I: Interruption>(
 ) -> Invocation<R, I> {
     let context = OnceCell::new();
     let mut make_context = || context.get_or_init(parts.context).clone();
-    let entered = options.forwards_events.then(|| make_context().enter());
+    let entered = options.is_current.then(|| make_context().enter());
     // the process's clock, which tests cannot pause
     let started = is_timed(&function.was_timed).then(std::time::Instant::now);
     let call = || catch_panic(|| call_handler(function.handler, parts, &context));

@@ -94,6 +94,8 @@ pub struct ItemDescriptor {
     pub args: &'static [&'static dyn AnyArg],
     /// The types that are injected by reference.
     pub injects: &'static [Inject],
+    /// Whether it takes values that are made from the request.
+    pub makes_values: bool,
     /// Where the function is.
     pub location: Location,
     /// Whether it is left out of the warning about items that no builder registers.
@@ -118,6 +120,7 @@ impl ItemDescriptor {
         max_result: None,
         args: &[],
         injects: &[],
+        makes_values: false,
         unregistered: false,
         layers: &[],
     };

@@ -199,6 +199,10 @@ fn definition<O: ItemOptions + Fields>(item: &Item<O>) -> TokenStream {
         quote_spanned!(output_span=> const __OUT: __rt::#out<#output> = __rt::#convert::<#output>(););
     let new = new_item(item);
     let common = item.common.fields(item.output.as_ref(), blocking);
+    // whom a change of the resource concerns may then depend on who reads it
+    let makes_values = item.params.iter().any(|param| matches!(param.source, Source::Injected));
+    let makes_values =
+        (makes_values && kind == Kind::Resource).then(|| quote_spanned!(site=> makes_values: true,));
     let unregistered = item.options.is_unregistered().then(|| quote_spanned!(site=> unregistered: true,));
     let own = item.options.fields(item.output.as_ref(), blocking);
     let rest = (kind != Kind::Prompt).then(|| quote_spanned!(site=> ..__rt::#def::returning(&__OUT)));
@@ -213,6 +217,7 @@ fn definition<O: ItemOptions + Fields>(item: &Item<O>) -> TokenStream {
             item: __rt::ItemDescriptor {
                 #common
                 #unregistered
+                #makes_values
                 args: &[#(#arguments),*],
                 #injects
                 ..#new

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use super::{Owner, Quota};
+use super::{Full, Owner, Quota};
 use crate::sync::Mutex;
 
 /// Units, such as requests or bytes, of which all owners together hold a limited number, and each owner a share at most.
@@ -30,6 +30,18 @@ impl Shares {
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
+    fn release(&self, owner: Option<&Owner>, units: usize) {
+        self.used.fetch_sub(units, Ordering::Relaxed);
+        let Some(owner) = owner else { return };
+        let mut by_owner = self.by_owner.lock();
+        if let Some(used) = by_owner.get_mut(owner) {
+            *used -= units;
+            if *used == 0 {
+                by_owner.remove(owner);
+            }
+        }
+    }
+
     /// Units of that owner; `None` if fewer are left, in total or of its share.
     pub(crate) fn try_acquire(self: &Arc<Self>, owner: &Owner, units: usize) -> Option<Permit> {
         let mut permit = self.empty_permit(owner);
@@ -41,6 +53,13 @@ impl Shares {
     #[cfg(any(feature = "http", test))]
     pub(crate) fn try_acquire_briefly(self: &Arc<Self>, units: usize) -> Option<Permit> {
         self.try_take(units).then(|| Permit { shares: self.clone(), owner: None, units })
+    }
+
+    /// Units of that owner, though they may exceed what is left, see [`Permit::grow_last`]; `None` if its share is used.
+    #[cfg(feature = "http")]
+    pub(crate) fn acquire_last(self: &Arc<Self>, owner: &Owner, units: usize) -> Option<Permit> {
+        let mut permit = self.empty_permit(owner);
+        permit.grow_last(units).then_some(permit)
     }
 
     /// A permit without units; [`Permit::grow`] adds them.
@@ -57,6 +76,12 @@ impl Shares {
         }
         let owner = owner();
         self.by_owner.lock().get(&owner).is_none_or(|used| *used < self.quota.share_of(&owner))
+    }
+
+    /// The owner that uses most.
+    #[cfg(feature = "http")]
+    pub(crate) fn largest(&self) -> Option<Owner> {
+        self.by_owner.lock().iter().max_by_key(|(_, used)| **used).map(|(owner, _)| owner.clone())
     }
 
     #[cfg(test)]
@@ -76,23 +101,73 @@ pub(crate) struct Permit {
 impl Permit {
     /// Acquires more units; `false` without any effect if fewer are left.
     pub(crate) fn grow(&mut self, units: usize) -> bool {
+        self.try_grow(units).is_ok()
+    }
+
+    /// Acquires more units.
+    ///
+    /// # Errors
+    /// Fewer are left; nothing has changed then.
+    pub(crate) fn try_grow(&mut self, units: usize) -> Result<(), Full> {
         let Self { shares, owner, .. } = self;
         if let Some(owner) = owner {
             let mut by_owner = shares.by_owner.lock();
             let used = by_owner.get(owner).copied().unwrap_or_default();
             let fits = used.checked_add(units).is_some_and(|used| used <= shares.quota.share_of(owner));
-            if !fits || !shares.try_take(units) {
-                return false;
+            if !fits {
+                return Err(Full::Share);
+            }
+            if !shares.try_take(units) {
+                return Err(Full::Table);
             }
             match by_owner.get_mut(owner) {
                 Some(used) => *used += units,
                 None => drop(by_owner.insert(owner.clone(), units)),
             }
         } else if !shares.try_take(units) {
-            return false;
+            return Err(Full::Table);
         }
         self.units += units;
+        Ok(())
+    }
+
+    /// Acquires more units, though they may exceed what is left, as long as less than the owner's share, and less than the
+    /// limit, is used before. Something larger than a share is possible that way, one at a time.
+    #[cfg(feature = "http")]
+    pub(crate) fn grow_last(&mut self, units: usize) -> bool {
+        let Self { shares, owner, .. } = self;
+        if units == 0 {
+            return true;
+        }
+        let mut by_owner = shares.by_owner.lock();
+        if shares.used.load(Ordering::Relaxed) >= shares.quota.limit {
+            return false;
+        }
+        if let Some(owner) = owner {
+            match by_owner.get_mut(owner) {
+                Some(used) if *used >= shares.quota.share_of(owner) => return false,
+                Some(used) => *used += units,
+                None => drop(by_owner.insert(owner.clone(), units)),
+            }
+        }
+        shares.used.fetch_add(units, Ordering::Relaxed);
+        self.units += units;
         true
+    }
+
+    /// Moves some of the units, as far as there are as many, into a permit of their own.
+    #[cfg(feature = "http")]
+    pub(crate) fn split(&mut self, units: usize) -> Self {
+        let units = units.min(self.units);
+        self.units -= units;
+        Self { shares: self.shares.clone(), owner: self.owner.clone(), units }
+    }
+
+    /// Releases some of the units.
+    pub(crate) fn shrink(&mut self, units: usize) {
+        let units = units.min(self.units);
+        self.units -= units;
+        self.shares.release(self.owner.as_ref(), units);
     }
 
     /// Whether the units are charged to an owner.
@@ -132,15 +207,7 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.shares.used.fetch_sub(self.units, Ordering::Relaxed);
-        let Some(owner) = &self.owner else { return };
-        let mut by_owner = self.shares.by_owner.lock();
-        if let Some(used) = by_owner.get_mut(owner) {
-            *used -= self.units;
-            if *used == 0 {
-                by_owner.remove(owner);
-            }
-        }
+        self.shares.release(self.owner.as_ref(), self.units);
     }
 }
 
@@ -187,6 +254,22 @@ mod tests {
         assert!(!brief[2].try_charge(&ada) && brief[2].try_charge(&owner("bob")));
         assert!(shares.try_acquire_briefly(1).is_some() && shares.try_acquire_briefly(2).is_none());
         drop(brief);
+        assert!(shares.by_owner.lock().is_empty() && shares.used() == 0);
+    }
+
+    #[cfg(feature = "http")]
+    #[test]
+    fn what_is_larger_than_a_share_is_acquired_one_at_a_time() {
+        let shares = Shares::new(Quota::half(10));
+        let (ada, bob, eve) = (owner("ada"), owner("bob"), owner("eve"));
+        let mut hers = shares.acquire_last(&ada, 7).unwrap();
+        assert!(shares.acquire_last(&ada, 1).is_none() && !hers.grow_last(1));
+        let his = shares.acquire_last(&bob, 7).unwrap();
+        assert!(shares.acquire_last(&eve, 1).is_none(), "all are in use");
+        let part = hers.split(3);
+        drop(hers);
+        assert_eq!(shares.used(), 10);
+        drop((part, his));
         assert!(shares.by_owner.lock().is_empty() && shares.used() == 0);
     }
 }

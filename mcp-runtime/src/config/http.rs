@@ -112,6 +112,8 @@ pub struct HttpOptions {
     pub(crate) trusted_proxies: TrustedProxies,
     /// What is wrong with those that were given.
     proxy_errors: Vec<String>,
+    /// Whether their header was named.
+    has_forwarded_header: bool,
     /// Callers are not told apart, and scopes are granted to all of them.
     pub(crate) trusts_all: bool,
     /// Types that middleware inserts into requests.
@@ -157,6 +159,7 @@ impl Default for HttpOptions {
             client_address: None,
             trusted_proxies: TrustedProxies::default(),
             proxy_errors: Vec::new(),
+            has_forwarded_header: false,
             trusts_all: false,
             request_types: Vec::new(),
             suspects: Vec::new(),
@@ -198,6 +201,13 @@ impl HttpOptions {
         if self.client_address.is_some() && !self.trusted_proxies.is_empty() {
             problems.push(
                 "`client_address` and `trusted_proxies` both find the address of a client\nremove one of them".into(),
+            );
+        }
+        if self.has_forwarded_header && self.trusted_proxies.is_empty() {
+            problems.push(
+                "`forwarded_header` names what trusted proxies write, and there are none\n\
+                 name them: `.http(|http| http.trusted_proxies([\"10.0.0.0/8\"]))`"
+                    .into(),
             );
         }
         let health = self.health.paths.iter().flat_map(|(live, ready)| [live, ready]);
@@ -309,8 +319,13 @@ impl HttpOptions {
         self
     }
 
-    /// Sets how many bytes of notifications and requests may wait for HTTP clients to read them, of all clients; 64 MiB
-    /// by default. Notifications beyond that are dropped.
+    /// Sets how many bytes may wait for HTTP clients to read them, of all clients; 64 MiB by default, and
+    /// [half](super::Limits::max_share_percent) of them for one client: replies of more than 64 KiB, the messages of
+    /// streams, and events that are sent again.
+    ///
+    /// As long as less than its share waits, a client gets a reply of any size. Then it gets `503` instead, with
+    /// `Retry-After`, or the error `-32603` on a stream that is open already; notifications are dropped, and a stream of
+    /// HTTP+SSE ends.
     pub fn max_unread_bytes(mut self, bytes: usize) -> Self {
         self.max_unread_bytes = bytes;
         self
@@ -477,10 +492,12 @@ impl HttpOptions {
     }
 
     /// Believes the proxies with these addresses, or in these networks, when they name the address of a client in
-    /// `X-Forwarded-For` or `Forwarded`. Other peers are clients themselves, whatever they write into a header.
+    /// `X-Forwarded-For`, or in the header of [`forwarded_header`](Self::forwarded_header). Other peers are clients
+    /// themselves, whatever they write into a header.
     ///
-    /// Entries are read from the right, where proxies append them, up to the first that is not a trusted proxy. If both
-    /// headers are there and name different clients, neither is believed, since a proxy writes only one of them.
+    /// Entries are read from the right, where proxies append them, up to the first that is not a trusted proxy. An entry on
+    /// the way that is not an address is answered `400`; `unknown` stands for the clients of the proxy that wrote it. A
+    /// request without the header, such as a health check, is one of the proxy's own.
     ///
     /// One client uses [a share](super::Limits::max_share_percent) of each limit, and has its own
     /// [rate](super::Limits::rate); without this, all clients behind a proxy are one, unless [principals](Self::caller)
@@ -505,8 +522,30 @@ impl HttpOptions {
         self
     }
 
+    /// Sets the header in which [trusted proxies](Self::trusted_proxies) name a client; `X-Forwarded-For` by default.
+    ///
+    /// It must be the one that your proxy writes. Any other is what a client has written, and is ignored. `Forwarded` is
+    /// read as [RFC 7239](https://www.rfc-editor.org/rfc/rfc7239) has it, any other name as a list of addresses, so that
+    /// `X-Real-IP` and its like can be named as well.
+    ///
+    /// ```
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// let server = mcp_runtime::server!()
+    ///     .http(|http| http.trusted_proxies(["10.0.0.0/8"]).forwarded_header("Forwarded"))
+    ///     .build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// [`build`](crate::ServerBuilder::build) fails if it is not the name of a header, or if no proxy is trusted.
+    pub fn forwarded_header(mut self, name: &str) -> Self {
+        self.proxy_errors.extend(self.trusted_proxies.set_header(name).err());
+        self.has_forwarded_header = true;
+        self
+    }
+
     /// Names the address of a client that is not at the other end of the connection: behind a proxy, which is `peer`, and
-    /// writes the client's address into a header of its own; for the usual headers, use
+    /// names the client in a way of its own; for a header with addresses, use
     /// [`trusted_proxies`](Self::trusted_proxies). `None` leaves it at `peer`.
     ///
     /// One client uses [a share](super::Limits::max_share_percent) of each limit; without this, all clients behind a

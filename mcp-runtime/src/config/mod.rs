@@ -23,6 +23,8 @@
 //! # }
 //! ```
 
+#[cfg(all(test, feature = "http"))]
+mod budgets;
 #[cfg(feature = "http")]
 mod http;
 mod info;
@@ -37,6 +39,8 @@ pub(crate) use http::{HealthOptions, ReadinessCheck};
 #[cfg(feature = "http")]
 pub use http::{HttpOptions, IntoPrincipal};
 pub use info::ServerInfo;
+#[cfg(feature = "http")]
+pub(crate) use trusted_proxies::ForwardedClient;
 
 use crate::{
     admission::{Quota, Rate},
@@ -326,6 +330,17 @@ impl Limits {
     /// Sets how many resources one subscriber may subscribe to; 1024 by default.
     pub fn max_subscriptions(mut self, resources: usize) -> Self {
         self.subscriptions.uris = resources;
+        self
+    }
+
+    /// Sets how many bytes the URIs may have that all subscribers subscribe to; 32 MiB by default, and at most
+    /// [half](Self::max_share_percent) of them for one client. A URI counts with 128 bytes more than it has, and may have
+    /// 8 KiB.
+    ///
+    /// More are refused: over HTTP `subscriptions/listen` with `503`. A legacy session without an open stream loses its
+    /// subscriptions for a newer one's.
+    pub fn max_subscription_bytes(mut self, bytes: usize) -> Self {
+        self.subscriptions.bytes = bytes;
         self
     }
 

@@ -121,6 +121,11 @@ impl<'a> Access<'a> {
     /// Access to everything, for servers that do not identify callers.
     pub(crate) const TRUSTED: Self = Self { caller: None, rules: None };
 
+    /// Who has it; `None` for an anonymous caller, or if callers are not told apart.
+    pub(crate) fn caller(self) -> Option<&'a Principal> {
+        self.caller
+    }
+
     /// Whether every item is visible.
     pub(crate) fn is_full(self) -> bool {
         self.rules.is_none()

@@ -6,6 +6,7 @@ mod access;
 mod outbound;
 mod pending;
 mod principal;
+mod subscribe_error;
 
 use std::{fmt, net::IpAddr, sync::Arc, time::Duration};
 
@@ -17,10 +18,13 @@ pub(crate) use access::ImpliesFn;
 pub(crate) use access::{Access, AccessError, AccessRules, VisibleFn};
 pub use access::{ItemKind, ItemView};
 #[cfg(feature = "http")]
-pub(crate) use outbound::{Outbound, Receiver};
+pub(crate) use outbound::{Outbound, Put, Receiver};
 pub(crate) use pending::{ClientId, PendingRequests, PendingResponse};
 pub use principal::Principal;
 pub(crate) use principal::principal_digest;
+#[cfg(all(test, feature = "http"))]
+pub(crate) use subscribe_error::MAX_URI;
+pub(crate) use subscribe_error::{SubscribeError, check_uri};
 
 use crate::{
     admission::Owner,
@@ -112,8 +116,11 @@ pub(crate) trait SessionState: Send + Sync {
     /// Sets that level; `false` if the session's memory is full.
     fn set_level(&self, level: LogLevel) -> bool;
 
-    /// Subscribes to a resource; `false` if the session's memory is full.
-    fn subscribe(&self, uri: &str) -> bool;
+    /// Subscribes to a resource.
+    ///
+    /// # Errors
+    /// It exceeds a limit.
+    fn subscribe(&self, uri: &str) -> Result<(), SubscribeError>;
 
     /// Ends the subscription to a resource.
     fn unsubscribe(&self, uri: &str);

@@ -20,7 +20,7 @@ const NOTIFICATION_LIMIT: usize = 1 << 20;
 const OVERHEAD: usize = 64;
 /// Queued bytes beyond which client requests are refused.
 const REQUEST_LIMIT: usize = 8 << 20;
-/// Queued bytes beyond which [`Outbound::send`] waits.
+/// Queued bytes beyond which [`Outbound::send`] waits, and up to which messages are accepted that are not charged.
 const SEND_THRESHOLD: usize = 64 << 10;
 
 /// The messages of one stream.
@@ -38,7 +38,9 @@ pub(crate) struct Outbound {
 struct OutboundQueue {
     messages: VecDeque<Vec<u8>>,
     bytes: usize,
-    /// For `bytes` of the owner's share, but for messages that are always accepted.
+    /// Those of `bytes` that are not charged.
+    uncharged: usize,
+    /// For the others, of the owner's share.
     permit: Option<Permit>,
     /// Set while the receiver waits.
     waker: Option<Waker>,
@@ -46,6 +48,32 @@ struct OutboundQueue {
     finished: bool,
     /// The receiver was dropped.
     abandoned: bool,
+}
+
+/// Messages that were taken from a queue, and stay charged until they are dropped or passed on.
+#[derive(Debug, Default)]
+pub(crate) struct TakenMessages {
+    pub(crate) messages: VecDeque<Vec<u8>>,
+    pub(crate) permit: Option<Permit>,
+}
+
+impl TakenMessages {
+    /// The next message, with its part of the permit.
+    pub(crate) fn pop(&mut self) -> Option<(Vec<u8>, Option<Permit>)> {
+        let message = self.messages.pop_front()?;
+        let permit = self.permit.as_mut().map(|permit| permit.split(message.len() + OVERHEAD));
+        Some((message, permit))
+    }
+}
+
+/// What became of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Put {
+    Queued,
+    /// The receiver was dropped.
+    Abandoned,
+    /// Its owner leaves too many bytes unread.
+    Full,
 }
 
 impl OutboundQueue {
@@ -102,29 +130,57 @@ impl Outbound {
         }
     }
 
-    /// Sends a message once the queue is short enough; `false` if the receiver was dropped.
-    pub(crate) async fn send(&self, message: Vec<u8>) -> bool {
+    /// Sends a message once the queue is short enough; `false` if the receiver was dropped, or the owner leaves too many
+    /// bytes unread. `held` is for what the message has held so far.
+    pub(crate) async fn send(&self, message: Vec<u8>, held: Option<Permit>) -> bool {
         if message.is_empty() {
             return true;
         }
         if !self.wait_for_capacity().await {
             return false;
         }
-        self.put(message)
+        drop(held);
+        self.put(message) == Put::Queued
     }
 
-    /// Sends a message regardless of all limits, such as the result of a request; `false` if the receiver was dropped.
-    pub(crate) fn put(&self, message: Vec<u8>) -> bool {
-        let mut state = self.state.lock();
-        if state.abandoned {
-            return false;
-        }
-        let waker = state.push(message);
-        drop(state);
+    /// Sends a message that need not fit into the queue, such as the result of a request, if less than the owner's share of
+    /// all unread bytes waits; one that is short enough is sent anyway.
+    pub(crate) fn put(&self, message: Vec<u8>) -> Put {
+        let waker = {
+            let mut guard = self.state.lock();
+            let state = &mut *guard;
+            if state.abandoned {
+                return Put::Abandoned;
+            }
+            let size = message.len() + OVERHEAD;
+            let permit = state.permit.get_or_insert_with(|| self.bytes.empty_permit(&self.owner));
+            if !permit.grow_last(size) {
+                if state.uncharged + size > SEND_THRESHOLD {
+                    return Put::Full;
+                }
+                state.uncharged += size;
+            }
+            state.push(message)
+        };
         if let Some(waker) = waker {
             waker.wake();
         }
-        true
+        Put::Queued
+    }
+
+    /// Sends a short message regardless of all limits; no effect if the receiver was dropped.
+    pub(crate) fn put_short(&self, message: Vec<u8>) {
+        let waker = {
+            let mut state = self.state.lock();
+            if state.abandoned {
+                return;
+            }
+            state.uncharged += message.len() + OVERHEAD;
+            state.push(message)
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
     }
 
     /// Waits until the queue is short enough; `false` if the receiver was dropped.
@@ -180,15 +236,14 @@ impl Outbound {
     }
 
     /// Takes all messages from the queue.
-    pub(crate) fn take(&self) -> VecDeque<Vec<u8>> {
-        let messages = {
+    pub(crate) fn take(&self) -> TakenMessages {
+        let taken = {
             let mut state = self.state.lock();
-            state.bytes = 0;
-            state.permit = None;
-            std::mem::take(&mut state.messages)
+            (state.bytes, state.uncharged) = (0, 0);
+            TakenMessages { messages: std::mem::take(&mut state.messages), permit: state.permit.take() }
         };
         self.taken.notify_waiters();
-        messages
+        taken
     }
 
     /// Registers to be woken by the next message; `false` if the queue has one already.
@@ -221,7 +276,7 @@ impl Receiver {
     }
 
     /// Takes all messages from the queue; `None` at the end of the stream.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<VecDeque<Vec<u8>>>> {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<TakenMessages>> {
         {
             let mut state = self.0.state.lock();
             if state.messages.is_empty() {
@@ -270,9 +325,9 @@ mod tests {
         for _ in 0..3 {
             outbound.notify(vec![b'x'; NOTIFICATION_LIMIT / 2 - OVERHEAD]);
         }
-        assert_eq!(outbound.take().len(), 2);
+        assert_eq!(outbound.take().messages.len(), 2);
         outbound.notify(vec![b'y']);
-        assert_eq!(outbound.take().len(), 1, "the queue was emptied");
+        assert_eq!(outbound.take().messages.len(), 1, "the queue was emptied");
     }
 
     #[test]
@@ -282,11 +337,11 @@ mod tests {
         assert!(outbound.deliver(vec![b'r'; NOTIFICATION_LIMIT]).is_ok());
         outbound.notify(vec![b'z']);
         assert!(outbound.deliver(vec![b'r'; REQUEST_LIMIT]).is_err());
-        assert!(outbound.put(vec![b'r'; REQUEST_LIMIT]), "a result is always accepted");
-        assert_eq!(outbound.take().len(), 3);
+        assert_eq!(outbound.put(vec![b'r'; REQUEST_LIMIT]), Put::Queued, "a result need not fit");
+        assert_eq!(outbound.take().messages.len(), 3);
         outbound.abandon();
         assert!(
-            outbound.deliver(vec![b'r']).is_err() && !outbound.put(vec![b'r']),
+            outbound.deliver(vec![b'r']).is_err() && outbound.put(vec![b'r']) == Put::Abandoned,
             "the stream was abandoned"
         );
     }
@@ -307,22 +362,41 @@ mod tests {
         assert!(!other.is_empty());
     }
 
+    #[test]
+    fn results_are_charged_until_they_are_dropped_and_refused_while_a_share_waits() {
+        let shares = Shares::new(Quota::half(200 << 10));
+        let of = |owner: &str| Outbound::new(shares.clone(), Owner::principal(owner.into()));
+        let (one, other, his) = (of("ada"), of("ada"), of("bob"));
+        assert_eq!(one.put(vec![b'x'; 150 << 10]), Put::Queued, "one result may be larger than a share");
+        assert_eq!(other.put(vec![b'x'; 70 << 10]), Put::Full);
+        assert_eq!(other.put(vec![b'x'; 60 << 10]), Put::Queued, "a short one is not charged");
+        assert_eq!(other.put(vec![b'x'; 60 << 10]), Put::Full, "only so many of them");
+        assert_eq!(his.put(vec![b'x'; 70 << 10]), Put::Queued);
+        let mut taken = one.take();
+        assert_eq!(other.put(vec![b'x'; 70 << 10]), Put::Full, "it is not written yet");
+        let (_message, permit) = taken.pop().unwrap();
+        drop(permit);
+        assert_eq!(other.put(vec![b'x'; 70 << 10]), Put::Queued);
+        drop((Receiver::new(one), Receiver::new(other), Receiver::new(his)));
+        assert_eq!(shares.used(), 0);
+    }
+
     #[tokio::test]
     async fn a_sender_waits_for_a_slow_receiver_and_notices_that_it_was_dropped() {
         let outbound = outbound(usize::MAX);
         let mut receiver = Receiver::new(outbound.clone());
-        assert!(outbound.send(vec![b'x'; SEND_THRESHOLD]).await);
+        assert!(outbound.send(vec![b'x'; SEND_THRESHOLD], None).await);
         let later = tokio::spawn({
             let outbound = outbound.clone();
-            async move { outbound.send(vec![b'y']).await }
+            async move { outbound.send(vec![b'y'], None).await }
         });
         tokio::task::yield_now().await;
         assert!(!later.is_finished());
         let messages = std::future::poll_fn(|cx| receiver.poll(cx)).await.expect("messages");
-        assert_eq!(messages.len(), 1);
+        assert_eq!(messages.messages.len(), 1);
         assert!(later.await.expect("sent"));
         drop(receiver);
-        assert!(!outbound.send(vec![b'z']).await);
+        assert!(!outbound.send(vec![b'z'], None).await);
         outbound.abandoned().await;
     }
 }

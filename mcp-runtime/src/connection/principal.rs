@@ -180,7 +180,6 @@ impl Principal {
     }
 
     /// Whether its authentication has expired.
-    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP authenticates callers"))]
     pub(crate) fn has_expired(&self) -> bool {
         self.expires.is_some_and(|expires| expires <= SystemTime::now())
     }

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::InFlight;
 use crate::{
-    connection::{ClientId, PendingRequests, SessionState},
+    connection::{ClientId, PendingRequests, SessionState, SubscribeError},
     events::Filter,
     protocol::LogLevel,
 };
@@ -54,8 +54,8 @@ impl SessionState for ConnectionState {
         true
     }
 
-    fn subscribe(&self, uri: &str) -> bool {
-        self.filter.get().is_some_and(|filter| filter.subscribe(uri))
+    fn subscribe(&self, uri: &str) -> Result<(), SubscribeError> {
+        self.filter.get().ok_or(SubscribeError::NoSession)?.subscribe(uri)
     }
 
     fn unsubscribe(&self, uri: &str) {

@@ -117,7 +117,13 @@ impl<'a> Request<'a> {
 
     pub(super) fn start_options(&self, server: &Server) -> StartOptions {
         let slow_after = server.options().limits.slow_function;
-        StartOptions { forwards_events: self.forwards_events(server), slow_after }
+        let is_current = self.forwards_events(server) || self.reports_as_caller(server);
+        StartOptions { is_current, slow_after }
+    }
+
+    /// Whether updates that the function reports may be those of its caller.
+    fn reports_as_caller(&self, server: &Server) -> bool {
+        server.differs_by_caller() && self.context.caller.is_some()
     }
 
     /// Whether `tracing` events of the function are sent to its client, so that they must be attributed to the call.

@@ -25,7 +25,7 @@ use crate::{
     admission::CallLimits,
     arguments::{MaybeFuture, TextArgument},
     client_request::{CallBinding, InputRequired},
-    connection::AccessError,
+    connection::{AccessError, SubscribeError, check_uri},
     content::ResourceContents,
     context::{Context, Retry},
     error::{Failure, ToolError},
@@ -156,13 +156,11 @@ impl Server {
 
     pub(super) fn subscribe(&self, request: Request<'_>, registry: &Registry) -> Result<Reply, Reply> {
         let uri = request.uri()?;
+        check_uri(&uri).map_err(ProtocolError::from)?;
         self.check_scopes(&request, registry, [&*uri])?;
         self.may_subscribe(&request, registry, &uri, &mut Vec::new())?;
-        let subscribed = request.context.session().is_some_and(|session| session.subscribe(&uri));
-        if !subscribed {
-            let text = "too many subscriptions\nend one with `resources/unsubscribe`";
-            return Err(ProtocolError::internal(text).into());
-        }
+        let session = request.context.session().ok_or(SubscribeError::NoSession);
+        session.and_then(|session| session.subscribe(&uri)).map_err(ProtocolError::from)?;
         Ok(ResultBody::Empty.into())
     }
 

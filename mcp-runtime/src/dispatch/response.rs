@@ -222,7 +222,7 @@ impl Reply {
     }
 
     /// `503`: a limit of the server has been reached.
-    pub(crate) fn unavailable(text: &'static str) -> Self {
+    pub(crate) fn unavailable(text: impl Into<String>) -> Self {
         let headers = vec![("retry-after", "1".to_owned())];
         let refusal = Some(Refusal::Busy);
         Self { status: Status::Unavailable, refusal, headers, ..ProtocolError::internal(text).into() }

@@ -17,7 +17,7 @@ use super::{
     tasks::{declares_tasks, tasks_not_declared},
 };
 use crate::{
-    connection::principal_digest,
+    connection::{check_uri, principal_digest},
     events::{ListChanges, Subscriber},
     jsonrpc::{Object, ProtocolError, notification, write_array, write_string},
     protocol::{META_SERVER_INFO, META_SUBSCRIPTION_ID},
@@ -65,39 +65,43 @@ impl Server {
             prompts: changes.prompts && prompts_list_changed == Some(true),
             resources: changes.resources && resources_list_changed == Some(true),
         };
-        let filter = self.hub().filter(lists);
-        let mut uris = HashSet::new();
-        let mut contexts = Vec::new();
-        let mut accepted_uris = resource_subscriptions.unwrap_or_default();
+        let context = request.context;
+        let owner = context.owner();
+        let filter = self.hub().filter(lists, &owner);
+        let mut requested_uris = resource_subscriptions.unwrap_or_default();
         // bounds the number of checks
-        accepted_uris.truncate(self.hub().max_uris());
-        if changes.resources {
-            self.check_scopes(&request, &registry, accepted_uris.iter().map(String::as_str))?;
+        requested_uris.truncate(self.hub().max_uris());
+        for uri in &requested_uris {
+            check_uri(uri).map_err(ProtocolError::from)?;
         }
-        accepted_uris.retain(|uri| {
-            let accepted = changes.resources
-                && uris.insert(uri.clone())
-                && self.may_subscribe(&request, &registry, uri, &mut contexts).is_ok()
-                && filter.subscribe(uri);
-            if !accepted {
+        if changes.resources {
+            self.check_scopes(&request, &registry, requested_uris.iter().map(String::as_str))?;
+        }
+        let (mut uris, mut contexts, mut accepted_uris) = (HashSet::new(), Vec::new(), Vec::new());
+        for uri in &requested_uris {
+            let may_subscribe = changes.resources
+                && uris.insert(&**uri)
+                && self.may_subscribe(&request, &registry, uri, &mut contexts).is_ok();
+            if may_subscribe {
+                filter.subscribe(uri).map_err(|error| Reply::unavailable(error.to_string()))?;
+                accepted_uris.push(&**uri);
+            } else {
                 tracing::debug!(uri, "a resource subscription was not accepted");
             }
-            accepted
-        });
-        let context = request.context;
+        }
         let caller = context.caller.clone();
         let rules = context.access_rules.clone();
-        let subscriber = self.hub().subscribe(filter.clone(), caller, rules, &context.owner());
+        let subscriber = self.hub().subscribe(filter.clone(), caller, rules, &owner);
         let Some(subscriber) = subscriber else {
             tracing::warn!("a subscription was refused: too many are open\nraise `max_subscribers`");
             return Err(Reply::unavailable("too many subscriptions are open\ntry again"));
         };
         let mut task_ids = task_ids.filter(|_| offers.tasks).unwrap_or_default();
         task_ids.truncate(self.hub().max_uris());
-        let owner = principal_digest(context.caller.as_deref());
+        let caller = principal_digest(context.caller.as_deref());
         // a task that has ended no longer changes
         task_ids.retain(|id| {
-            self.tasks().running(id, owner.as_deref()).is_some_and(|task| task.subscribe(&filter))
+            self.tasks().running(id, caller.as_deref()).is_some_and(|task| task.subscribe(&filter))
         });
         let acknowledgement = notification("notifications/subscriptions/acknowledged", |params| {
             write_subscription_meta(params, request.id);

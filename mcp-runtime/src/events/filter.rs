@@ -1,9 +1,16 @@
 //! The changes that one subscriber gets. The filter of a `subscriptions/listen` stream is fixed; legacy sessions add and
-//! remove URIs.
+//! remove URIs. What is kept of a URI is charged to its owner for as long as it is kept.
 
 use std::{collections::HashMap, sync::Arc};
 
-use crate::{events::Change, protocol::normalize_uri, sync::RwLock};
+use super::hub::SubscriptionLimits;
+use crate::{
+    admission::Permit,
+    connection::{SubscribeError, check_uri},
+    events::Change,
+    protocol::normalize_uri,
+    sync::RwLock,
+};
 
 /// The lists whose changes a client subscribes to, or a server publishes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -17,46 +24,81 @@ pub(crate) struct ListChanges {
 #[derive(Debug)]
 pub(crate) struct Filter {
     lists: ListChanges,
-    /// The subscriber's spelling by normalised URI.
-    uris: RwLock<HashMap<String, Arc<str>>>,
+    uris: RwLock<SubscribedUris>,
     /// By id; the value is the task's token, whose count says that it has subscribers.
     tasks: RwLock<HashMap<Arc<str>, Arc<()>>>,
-    max_uris: usize,
+    limits: SubscriptionLimits,
+}
+
+#[derive(Debug)]
+struct SubscribedUris {
+    /// The subscriber's spelling by normalised URI: nearly always the same text, which is kept once.
+    by_key: HashMap<Arc<str>, Arc<str>>,
+    /// For the bytes of all of them.
+    permit: Permit,
+}
+
+/// Bytes that a subscription costs in addition to its URI.
+const OVERHEAD: usize = 128;
+
+fn cost(key: &Arc<str>, uri: &Arc<str>) -> usize {
+    let spelling = if Arc::ptr_eq(key, uri) { 0 } else { uri.len() };
+    key.len() + spelling + OVERHEAD
 }
 
 impl Filter {
-    /// A filter for these lists, without any resource; [`Hub::filter`](super::Hub::filter) sets the limit.
-    pub(super) fn new(lists: ListChanges, max_uris: usize) -> Self {
-        Self { lists, uris: RwLock::default(), tasks: RwLock::default(), max_uris }
+    /// A filter for these lists, without any resource; [`Hub::filter`](super::Hub::filter) sets the limits, and `permit` is
+    /// that of the bytes that its owner subscribes with.
+    pub(super) fn new(lists: ListChanges, limits: SubscriptionLimits, permit: Permit) -> Self {
+        let uris = RwLock::new(SubscribedUris { by_key: HashMap::new(), permit });
+        Self { lists, uris, tasks: RwLock::default(), limits }
     }
 
-    /// Adds a resource; `false` if the filter is full.
-    pub(crate) fn subscribe(&self, uri: &str) -> bool {
+    /// Adds a resource; no effect if it is subscribed to already.
+    ///
+    /// # Errors
+    /// It exceeds a limit.
+    pub(crate) fn subscribe(&self, uri: &str) -> Result<(), SubscribeError> {
+        check_uri(uri)?;
+        let key: Arc<str> = normalize_uri(uri).into();
         let mut uris = self.uris.write();
-        let key = normalize_uri(uri);
-        if uris.len() >= self.max_uris && !uris.contains_key(&key) {
-            return false;
+        let SubscribedUris { by_key, permit } = &mut *uris;
+        if by_key.contains_key(&key) {
+            return Ok(());
         }
-        uris.entry(key).or_insert_with(|| uri.into());
-        true
+        if by_key.len() >= self.limits.uris {
+            return Err(SubscribeError::TooMany(self.limits.uris));
+        }
+        let uri = if *key == *uri { key.clone() } else { uri.into() };
+        let bytes = self.limits.bytes;
+        permit.try_grow(cost(&key, &uri)).map_err(|full| SubscribeError::TooManyBytes(bytes, full))?;
+        by_key.insert(key, uri);
+        Ok(())
     }
 
     /// Removes a resource; no effect if it was not added.
     pub(crate) fn unsubscribe(&self, uri: &str) {
-        self.uris.write().remove(&normalize_uri(uri));
+        let mut uris = self.uris.write();
+        if let Some((key, uri)) = uris.by_key.remove_entry(&*normalize_uri(uri)) {
+            uris.permit.shrink(cost(&key, &uri));
+        }
     }
 
-    /// The number of resources, and the bytes of their URIs.
-    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP sessions limit the size"))]
-    pub(crate) fn size(&self) -> (usize, usize) {
-        let uris = self.uris.read();
-        (uris.len(), uris.iter().map(|(key, uri)| key.len() + uri.len()).sum())
+    /// Whether it is subscribed to a resource.
+    pub(super) fn contains(&self, change: &Change) -> bool {
+        match change {
+            Change::Updated(uri) => self.uris.read().by_key.contains_key(&*normalize_uri(uri)),
+            _ => true,
+        }
     }
 
     /// Adds a task, with the token by which it counts its subscribers; `false` if the filter is full.
     pub(crate) fn add_task(&self, id: Arc<str>, token: Arc<()>) -> bool {
         let mut tasks = self.tasks.write();
-        let fits = tasks.len() < self.max_uris || tasks.contains_key(&id);
+        if tasks.contains_key(&id) {
+            return true;
+        }
+        let fits = tasks.len() < self.limits.uris && self.uris.write().permit.grow(OVERHEAD);
         if fits {
             tasks.insert(id, token);
         }
@@ -65,7 +107,9 @@ impl Filter {
 
     /// Removes a task.
     pub(crate) fn remove_task(&self, id: &str) {
-        self.tasks.write().remove(id);
+        if self.tasks.write().remove(id).is_some() {
+            self.uris.write().permit.shrink(OVERHEAD);
+        }
     }
 
     /// The change as this subscriber gets it; `None` if it is not subscribed to it. URIs of published changes are
@@ -78,7 +122,7 @@ impl Filter {
             Change::Resources => select_if(self.lists.resources),
             Change::Updated(uri) => {
                 let uris = self.uris.read();
-                uris.get(&**uri).cloned().map(Change::Updated)
+                uris.by_key.get(&**uri).cloned().map(Change::Updated)
             }
             Change::Task(task) => select_if(self.tasks.read().contains_key(task.0.id())),
         }

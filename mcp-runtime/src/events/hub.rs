@@ -29,6 +29,8 @@ pub(crate) struct SubscriptionLimits {
     pub(crate) share_percent: u8,
     /// Resources that one subscriber subscribes to.
     pub(crate) uris: usize,
+    /// Bytes of what all of them subscribe to.
+    pub(crate) bytes: usize,
     /// Changes in the queue of one subscriber.
     pub(crate) pending: usize,
 }
@@ -37,7 +39,7 @@ impl Default for SubscriptionLimits {
     /// More than there can be HTTP streams, with those that wait for their clients to reconnect, so that those limits are
     /// reached first.
     fn default() -> Self {
-        Self { subscribers: 5000, share_percent: 50, uris: 1024, pending: 1024 }
+        Self { subscribers: 5000, share_percent: 50, uris: 1024, bytes: 32 << 20, pending: 1024 }
     }
 }
 
@@ -49,6 +51,8 @@ pub(crate) struct Hub(Arc<HubInner>);
 struct HubInner {
     limits: SubscriptionLimits,
     permits: Arc<Shares>,
+    /// Bytes of what subscribers subscribe to.
+    bytes: Arc<Shares>,
     subscribers: RwLock<HashMap<u64, Arc<SubscriberEntry>>>,
     next_key: AtomicU64,
     /// The open streams of principals.
@@ -112,19 +116,33 @@ impl Default for Hub {
 
 impl Hub {
     pub(crate) fn new(limits: SubscriptionLimits) -> Self {
-        let permits = Shares::new(Quota::new(limits.subscribers, limits.share_percent));
+        let shares = |limit| Shares::new(Quota::new(limit, limits.share_percent));
+        let (permits, bytes) = (shares(limits.subscribers), shares(limits.bytes));
         Self(Arc::new(HubInner {
             limits,
             permits,
+            bytes,
             subscribers: RwLock::default(),
             next_key: AtomicU64::new(0),
             streams: Mutex::default(),
         }))
     }
 
-    /// A filter for these lists, with the limit on resources.
-    pub(crate) fn filter(&self, lists: ListChanges) -> Arc<Filter> {
-        Arc::new(Filter::new(lists, self.0.limits.uris))
+    /// A filter for these lists, with the limits on resources, whose bytes are charged to that owner.
+    pub(crate) fn filter(&self, lists: ListChanges, owner: &Owner) -> Arc<Filter> {
+        Arc::new(Filter::new(lists, self.0.limits, self.0.bytes.empty_permit(owner)))
+    }
+
+    /// The owner whose subscriptions have most bytes.
+    #[cfg(feature = "http")]
+    pub(crate) fn largest_owner(&self) -> Option<Owner> {
+        self.0.bytes.largest()
+    }
+
+    /// Bytes of all subscriptions.
+    #[cfg(all(test, feature = "http"))]
+    pub(crate) fn subscribed_bytes(&self) -> usize {
+        self.0.bytes.used()
     }
 
     /// How many resources one subscriber may subscribe to.
@@ -146,7 +164,10 @@ impl Hub {
         let limit = self.0.limits.pending;
         let subscribers = self.0.subscribers.read();
         let allowed = subscribers.values().filter(|subscriber| {
-            is_allowed(Access::new(subscriber.caller.read().as_deref(), subscriber.access_rules.as_deref()))
+            let caller = subscriber.caller.read();
+            // a session may wait for its client to come back after that
+            let caller = caller.as_deref().filter(|caller| !caller.has_expired());
+            is_allowed(Access::new(caller, subscriber.access_rules.as_deref()))
         });
         let wakers: Vec<Waker> =
             allowed.filter_map(|subscriber| subscriber.enqueue(&change, limit)).collect();
@@ -239,16 +260,15 @@ impl Subscriber {
     /// The next change, oldest first.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Change> {
         let mut queue = self.entry.queue.lock();
-        match queue.pending.pop_front() {
-            Some(change) => {
-                queue.queued.remove(&change);
-                Poll::Ready(change)
-            }
-            None => {
-                queue.waker = Some(cx.waker().clone());
-                Poll::Pending
+        while let Some(change) = queue.pending.pop_front() {
+            queue.queued.remove(&change);
+            // the client may have unsubscribed meanwhile
+            if self.entry.filter.contains(&change) {
+                return Poll::Ready(change);
             }
         }
+        queue.waker = Some(cx.waker().clone());
+        Poll::Pending
     }
 
     /// Sets who gets the changes from now on.
@@ -276,6 +296,7 @@ impl Drop for Subscriber {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connection::SubscribeError;
     use crate::connection::{ItemKind, ItemView};
 
     const ALL: ListChanges = ListChanges { tools: true, prompts: true, resources: true };
@@ -296,11 +317,11 @@ mod tests {
     #[test]
     fn a_change_reaches_its_subscribers_and_is_queued_once() {
         let hub = Hub::default();
-        let filter = hub.filter(ListChanges { tools: true, ..ListChanges::default() });
-        assert!(filter.subscribe("HTTP://Host/a") && filter.subscribe("x://b"));
+        let filter = hub.filter(ListChanges { tools: true, ..ListChanges::default() }, &Owner::local());
+        assert_eq!(filter.subscribe("HTTP://Host/a").and(filter.subscribe("x://b")), Ok(()));
         filter.unsubscribe("x://b");
         let mut one = hub.subscribe(filter, None, None, &Owner::local()).unwrap();
-        let mut other = hub.subscribe(hub.filter(ALL), None, None, &Owner::local()).unwrap();
+        let mut other = hub.subscribe(hub.filter(ALL, &Owner::local()), None, None, &Owner::local()).unwrap();
         for _ in 0..3 {
             hub.publish(updated("http://host/a"));
             hub.publish(updated("http://host/A"));
@@ -320,8 +341,11 @@ mod tests {
         let caller =
             |scopes: &[&str]| Some(Arc::new(Principal::new("i", "s").with_scopes(scopes.iter().copied())));
         let rules = || Some(Arc::new(AccessRules::default()));
-        let mut admin = hub.subscribe(hub.filter(ALL), caller(&["admin"]), rules(), &Owner::local()).unwrap();
-        let mut user = hub.subscribe(hub.filter(ALL), caller(&[]), rules(), &Owner::local()).unwrap();
+        let mut admin = hub
+            .subscribe(hub.filter(ALL, &Owner::local()), caller(&["admin"]), rules(), &Owner::local())
+            .unwrap();
+        let mut user =
+            hub.subscribe(hub.filter(ALL, &Owner::local()), caller(&[]), rules(), &Owner::local()).unwrap();
         let scopes = ["admin".to_owned()];
         let view = ItemView { kind: ItemKind::Tool, name: "a", scopes: &scopes, tags: &[] };
         hub.publish_to(Change::Tools, |access| access.allows(view));
@@ -330,13 +354,22 @@ mod tests {
 
     #[test]
     fn subscribers_uris_and_pending_changes_are_bounded() {
-        let hub = Hub::new(SubscriptionLimits { subscribers: 2, uris: 3, pending: 2, share_percent: 50 });
-        let filter = hub.filter(ALL);
-        assert!(["a:1", "a:2", "a:3"].iter().all(|uri| filter.subscribe(uri)));
-        assert!(!filter.subscribe("a:4") && filter.subscribe("A:1"), "the same resource");
+        let hub = Hub::new(SubscriptionLimits {
+            subscribers: 2,
+            uris: 3,
+            pending: 2,
+            ..SubscriptionLimits::default()
+        });
+        let filter = hub.filter(ALL, &Owner::local());
+        assert!(["a:1", "a:2", "a:3"].iter().all(|uri| filter.subscribe(uri).is_ok()));
+        assert_eq!(filter.subscribe("a:4"), Err(SubscribeError::TooMany(3)));
+        assert_eq!(filter.subscribe("A:1"), Ok(()), "the same resource");
         let mut slow = hub.subscribe(filter, None, None, &Owner::local()).unwrap();
-        let second = hub.subscribe(hub.filter(ALL), None, None, &Owner::local());
-        assert!(second.is_some() && hub.subscribe(hub.filter(ALL), None, None, &Owner::local()).is_none());
+        let second = hub.subscribe(hub.filter(ALL, &Owner::local()), None, None, &Owner::local());
+        assert!(
+            second.is_some()
+                && hub.subscribe(hub.filter(ALL, &Owner::local()), None, None, &Owner::local()).is_none()
+        );
         drop(second);
         assert_eq!(hub.subscriber_count(), 1);
 
@@ -360,7 +393,8 @@ mod tests {
         let waker = Waker::from(wakes.clone());
         let mut cx = Context::from_waker(&waker);
         let hub = Hub::default();
-        let mut subscriber = hub.subscribe(hub.filter(ALL), None, None, &Owner::local()).unwrap();
+        let mut subscriber =
+            hub.subscribe(hub.filter(ALL, &Owner::local()), None, None, &Owner::local()).unwrap();
         assert!(subscriber.poll(&mut cx).is_pending());
         hub.publish(updated("a:1"));
         assert_eq!(wakes.0.load(Ordering::Relaxed), 0, "it is not subscribed to this resource");

@@ -9,8 +9,8 @@ use super::{
     ResourceSpec, UriVariables, template::Template, template_syntax::parse_variables,
 };
 use crate::{
-    arguments::{ArgumentCompletion, CompletionSource, is_always_object},
-    connection::{ItemKind, ItemView},
+    arguments::{ArgumentCompletion, CompletionSource, Inject, is_always_object},
+    connection::{ItemKind, ItemView, Principal},
     content::{Annotations, ContentWriter},
     extensions::Extensions,
     item::{BuildError, Function, ItemFunction, ItemSpec, write_texts},
@@ -26,6 +26,8 @@ pub(crate) struct ResourceEntry {
     pub(crate) function: ItemFunction<ResourceResult, ResourceCall>,
     /// Lists the instances of a template.
     pub(crate) list: Option<Arc<DynList>>,
+    /// Whether its function sees who reads it, so that what it returns may differ by caller.
+    pub(crate) sees_caller: bool,
     /// Decides who may subscribe.
     pub(crate) subscribe: Option<Arc<DynSubscribe>>,
     pub(crate) mime: Option<String>,
@@ -85,6 +87,7 @@ impl ResourceEntry {
                 return Err(build_error(&entry.item, &text));
             }
         }
+        entry.sees_caller = def.item.makes_values || def.item.injects.iter().any(Inject::is::<Principal>);
         entry.list = def.list.map(|list| list().call);
         entry.subscribe = def.subscribe.map(|check| check().call);
         entry.completions = args.iter().map(|arg| ArgumentCompletion::of(*arg)).collect();
@@ -153,6 +156,7 @@ impl ResourceEntry {
             template,
             function,
             list: None,
+            sees_caller: false,
             subscribe: None,
             mime,
             annotations,
@@ -163,6 +167,12 @@ impl ResourceEntry {
             prefix: prefix.to_owned(),
             completions: Vec::new(),
         })
+    }
+
+    /// Whether a change of it concerns not everyone who may read it, for all that is known here: its function decides by
+    /// the caller, and no check of its own decides on subscriptions.
+    pub(crate) fn differs_by_caller(&self) -> bool {
+        self.sees_caller && self.subscribe.is_none()
     }
 
     /// What decides who may read it.

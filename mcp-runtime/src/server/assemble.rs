@@ -117,6 +117,9 @@ pub(crate) fn assemble(
             AnnotatedItem::Resource(def) => {
                 ResourceEntry::annotated(name, &item.prefix, server, def, this, state).map(|mut entry| {
                     rules.apply_to_resource(item, &mut entry);
+                    // middleware puts what it knows of the caller into requests
+                    entry.sees_caller |=
+                        descriptor.injects.iter().any(|inject| item.requested.contains(&inject.target()));
                     let at = Some(descriptor.location);
                     add_resource(entry, at, skills, &mut names, &mut resources, &mut errors);
                 })

@@ -36,7 +36,7 @@ use crate::{
     prompt::Prompt,
     resource::Resource,
     skill::{SkillCatalog, SkillsDir},
-    store::{KeptResults, MemorySingleUse},
+    store::{KeptResults, MAX_CALLS, MemorySingleUse},
     sync::{Mutex, RwLock},
     task::{TaskOptions, Tasks},
     telemetry::Telemetry,
@@ -531,7 +531,7 @@ impl ServerBuilder {
         let mut settings = Settings {
             client_request_timeout: options.limits.client_request_timeout,
             single_use: options.stores.single_use.clone().unwrap_or_else(|| {
-                Arc::new(MemorySingleUse::new(options.limits.quota(10_000), SystemTime::now()))
+                Arc::new(MemorySingleUse::new(options.limits.quota(MAX_CALLS), SystemTime::now()))
             }),
             logging: options.telemetry.client_logging,
             ..Settings::default()
@@ -573,11 +573,13 @@ impl ServerBuilder {
                 caller_concurrency,
                 items: RwLock::new(items),
                 state,
+                differs_by_caller: registry.differs_by_caller(),
                 registry: RwLock::new(Arc::new(registry)),
                 tasks,
                 hub,
                 has_handle: AtomicBool::new(has_handle),
                 without_callers: AtomicBool::new(false),
+                has_warned_of_update: AtomicBool::new(false),
                 access_rules: Arc::new(options.access_rules()),
                 options,
             }

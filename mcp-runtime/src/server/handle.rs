@@ -1,7 +1,9 @@
 //! Changes a running server and notifies its clients.
 
 use std::{
+    cell::Cell,
     fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Weak, atomic::Ordering},
 };
 
@@ -12,6 +14,7 @@ use super::{
 };
 use crate::{
     connection::{Access, ItemKind, ItemView, Principal},
+    context::Context,
     events::Change,
     extensions::Extensions,
     item::{BuildError, ItemLayer},
@@ -207,8 +210,43 @@ impl ServerHandle {
     /// [`notifications/resources/updated`](https://modelcontextprotocol.io/specification/2026-07-28/server/resources#subscriptions).
     ///
     /// It is the whole URI, as clients read it. Scheme and host match ignoring case, the rest exactly.
+    ///
+    /// A server that identifies its callers tells only subscribers that may read the resource at that moment: those with
+    /// its scopes, and those that see it. If its function sees who reads it, since it takes `&Principal`, a value of
+    /// `#[mcp(inject)]` or one of middleware, then what it returns may differ by caller, and the change is that of one of
+    /// them: unless `subscribe` names a function that has admitted the subscribers, only those of the principal are told
+    /// whose call reports the change, and none outside of a call. Name the others with
+    /// [`resource_updated_for`](Self::resource_updated_for).
     pub fn resource_updated(&self, uri: &str) {
-        self.publish(|| Change::Updated(uri.into()));
+        self.publish_update(uri, None);
+    }
+
+    /// Notifies those subscribers of this URI for whose principal `concerns` returns `true`, such as those of a tenant. They
+    /// must be allowed to read the resource as well.
+    ///
+    /// It is asked for each subscriber, so it must be fast; if it panics, that subscriber is not told. Anonymous callers
+    /// are not told. A server that does not identify its callers, such as one on stdio, has one client, which is told.
+    ///
+    /// ```
+    /// use mcp_runtime::{Principal, ServerHandle, prelude::*};
+    ///
+    /// fn tenant(caller: &Principal) -> Option<&str> {
+    ///     caller.claims()?.get("tenant")?.as_str()
+    /// }
+    ///
+    /// /// The orders of the caller's tenant.
+    /// #[mcp_resource(uri = "orders://all")]
+    /// fn orders(caller: &Principal) -> String {
+    ///     format!("the orders of {}", tenant(caller).unwrap_or_default())
+    /// }
+    ///
+    /// fn order_came_in(handle: &ServerHandle, of: &str) {
+    ///     handle.resource_updated_for("orders://all", |caller| tenant(caller) == Some(of));
+    /// }
+    /// # order_came_in(&ServerHandle::for_test(), "acme");
+    /// ```
+    pub fn resource_updated_for(&self, uri: &str, concerns: impl Fn(&Principal) -> bool) {
+        self.publish_update(uri, Some(&concerns));
     }
 
     /// Ends every open `subscriptions/listen` stream with its result; clients may open another.
@@ -233,18 +271,46 @@ impl ServerHandle {
     }
 
     fn publish(&self, change: impl FnOnce() -> Change) {
+        if let Some(server) = self.0.upgrade().map(Server) {
+            server.hub().publish(change());
+        }
+    }
+
+    /// Publishes an update to subscribers that may read the resource; `concerns` says which of them are told.
+    fn publish_update(&self, uri: &str, concerns: Option<&dyn Fn(&Principal) -> bool>) {
         let Some(server) = self.0.upgrade().map(Server) else { return };
-        let change = change();
-        let registry = server.registry();
-        match &change {
-            // a subscriber may have lost the scopes with which it subscribed
-            Change::Updated(uri)
-                if registry.has_scoped_resources() || server.access_rules().visible.is_some() =>
-            {
-                let uri = uri.clone();
-                server.hub().publish_to(change, |access| registry.resource(&uri, access).is_ok());
+        let (registry, change) = (server.registry(), Change::Updated(uri.into()));
+        let by_access = registry.guards_updates() || server.access_rules().visible.is_some();
+        if !by_access && concerns.is_none() {
+            return server.hub().publish(change);
+        }
+        let current = Context::current();
+        let reporter = current.as_ref().and_then(Context::caller);
+        let is_unclear = Cell::new(false);
+        server.hub().publish_to(change, |access| {
+            if access.is_full() {
+                return true;
             }
-            _ => server.hub().publish(change),
+            // a subscriber may have lost the scopes with which it subscribed
+            let Ok((resource, _)) = registry.resource(uri, access) else { return false };
+            match concerns {
+                Some(concerns) => access.caller().is_some_and(|caller| {
+                    catch_unwind(AssertUnwindSafe(|| concerns(caller))).unwrap_or(false)
+                }),
+                None if resource.differs_by_caller() => {
+                    is_unclear.set(is_unclear.get() || reporter.is_none());
+                    reporter.zip(access.caller()).is_some_and(|(one, other)| one.is_same(other))
+                }
+                None => true,
+            }
+        });
+        if is_unclear.get() && !server.0.has_warned_of_update.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                uri,
+                "subscribers were not told of an update: what the resource returns may differ by caller\n\
+                 say whom it concerns: `handle.resource_updated_for(uri, |principal| ..)`, or decide on subscriptions \
+                 with `subscribe = path`"
+            );
         }
     }
 

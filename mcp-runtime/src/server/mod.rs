@@ -84,6 +84,10 @@ struct ServerInner {
     has_handle: AtomicBool,
     /// Whether the server is served to clients whose callers are not identified.
     without_callers: AtomicBool,
+    /// Whether what a resource returns may differ by caller, and no check decides who is told of its updates.
+    differs_by_caller: bool,
+    /// Whether the warning was logged that it is not known whom an update concerns.
+    has_warned_of_update: AtomicBool,
 }
 
 impl Drop for ServerInner {
@@ -140,6 +144,11 @@ impl Server {
     #[must_use]
     pub fn instructions(&self) -> Option<&str> {
         self.0.identity.instructions()
+    }
+
+    /// Whether updates of some resource are those of the caller that reports them.
+    pub(crate) fn differs_by_caller(&self) -> bool {
+        self.0.differs_by_caller
     }
 
     /// Records that clients without identified callers are served; returns the items with `scopes`, of which none may

@@ -93,9 +93,14 @@ impl Registry {
         Ok((resource, variables))
     }
 
-    /// Whether some resource or template has scopes, so that not every subscriber may get its updates.
-    pub(crate) fn has_scoped_resources(&self) -> bool {
-        self.resources.iter().any(|resource| !resource.item.scopes.is_empty())
+    /// Whether what some resource returns may differ by caller; none that is added at run time does.
+    pub(crate) fn differs_by_caller(&self) -> bool {
+        self.resources.iter().any(|resource| resource.differs_by_caller())
+    }
+
+    /// Whether not every subscriber may get the updates of some resource or template: it has scopes, or differs by caller.
+    pub(crate) fn guards_updates(&self) -> bool {
+        self.resources.iter().any(|resource| !resource.item.scopes.is_empty() || resource.differs_by_caller())
     }
 
     /// The items with `scopes`, for an error message.

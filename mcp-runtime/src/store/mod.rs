@@ -19,8 +19,8 @@ pub(crate) use kept_result::{KeptResults, ResultReader};
 pub use kept_result::{ResultRecord, ResultStore};
 #[cfg(feature = "http")]
 pub use revocation::RevocationStore;
-pub(crate) use single_use::MemorySingleUse;
 pub use single_use::{ConsumedCall, SingleUse};
+pub(crate) use single_use::{MAX_CALLS, MemorySingleUse};
 pub use task::{MemoryTasks, Stored, TaskRecord, TaskStore};
 
 /// What a method of a store returns: it may have to wait for a network, and is boxed so that the trait can be used as an

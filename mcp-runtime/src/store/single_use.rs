@@ -12,6 +12,9 @@ use crate::{
 };
 
 /// Entries are kept for longer than they are valid, since clocks of replicas differ.
+/// Calls that the default store remembers.
+pub(crate) const MAX_CALLS: usize = 10_000;
+
 const CLOCK_SKEW: Duration = Duration::from_secs(60);
 
 /// Records the calls that have consumed their client responses; see

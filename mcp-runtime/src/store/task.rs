@@ -123,13 +123,15 @@ pub struct MemoryTasks {
     kept: Mutex<OwnedTable<Arc<str>, TaskRecord, SystemTime>>,
 }
 
-/// The tasks and bytes of the default store.
-const DEFAULT_LIMITS: (usize, usize) = (10_000, 64 << 20);
+/// The tasks of the default store.
+const MAX_TASKS: usize = 10_000;
+/// Their bytes.
+const MAX_BYTES: usize = 64 << 20;
 
 impl Default for MemoryTasks {
     /// Up to 10 000 tasks and 64 MiB.
     fn default() -> Self {
-        Self::new(DEFAULT_LIMITS.0, DEFAULT_LIMITS.1)
+        Self::new(MAX_TASKS, MAX_BYTES)
     }
 }
 
@@ -142,8 +144,7 @@ impl MemoryTasks {
 
     /// The default store, of which one client may use that percentage.
     pub(crate) fn with_share_percent(percent: u8) -> Self {
-        let (tasks, bytes) = DEFAULT_LIMITS;
-        Self::of(Quota::new(tasks, percent), Quota::new(bytes, percent))
+        Self::of(Quota::new(MAX_TASKS, percent), Quota::new(MAX_BYTES, percent))
     }
 
     fn of(tasks: Quota, bytes: Quota) -> Self {

@@ -271,7 +271,7 @@ mod tests {
         let tasks = Tasks::new(options, None, 50, hub.clone());
         let (subscribed, other) =
             (tasks.start(None, Owner::local()).unwrap(), tasks.start(None, Owner::local()).unwrap());
-        let filter = hub.filter(ListChanges::default());
+        let filter = hub.filter(ListChanges::default(), &Owner::local());
         let mut subscriber = hub.subscribe(filter.clone(), None, None, &Owner::local()).unwrap();
         assert!(subscribed.task.subscribe(&filter));
 
@@ -309,7 +309,7 @@ mod tests {
         let options = TaskOptions { ttl: Duration::from_secs(60), ..TaskOptions::default() };
         let tasks = Tasks::new(options, None, 50, hub.clone());
         let waiting = tasks.start(None, Owner::local()).unwrap();
-        let filter = hub.filter(ListChanges::default());
+        let filter = hub.filter(ListChanges::default(), &Owner::local());
         let _subscriber = hub.subscribe(filter.clone(), None, None, &Owner::local()).unwrap();
         assert!(waiting.task.subscribe(&filter));
         let request = PendingRequest {

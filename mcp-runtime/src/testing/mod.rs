@@ -12,6 +12,7 @@ pub use changes::Changes;
 pub use reply::Reply;
 
 use crate::{
+    admission::Owner,
     client::core::{ListedKind, MemoryClient, MemoryReply, answer_input_requests, prompt_arguments},
     connection::Principal,
     events::ListChanges,
@@ -351,7 +352,7 @@ impl TestServer {
             prompts: offered.prompts && filter["promptsListChanged"] == true,
             resources: offered.resources && filter["resourcesListChanged"] == true,
         };
-        let subscriptions = self.client.connection.server.hub().filter(lists);
+        let subscriptions = self.client.connection.server.hub().filter(lists, &Owner::local());
         let mut acknowledged = json!({});
         for (key, accepted) in [
             ("toolsListChanged", lists.tools),
@@ -366,18 +367,19 @@ impl TestServer {
         let mut accepted = Vec::new();
         for uri in uris.iter().filter_map(Value::as_str) {
             let reply = self.request("resources/subscribe", json!({ "uri": uri })).await;
-            if !reply.is_error() && subscriptions.subscribe(uri) {
+            if !reply.is_error() && subscriptions.subscribe(uri).is_ok() {
                 accepted.push(uri);
             }
         }
         if !accepted.is_empty() {
             acknowledged["resourceSubscriptions"] = accepted.into();
         }
+        let context = &self.client.connection.context;
         match self.client.connection.server.hub().subscribe(
             subscriptions,
-            None,
-            None,
-            &crate::admission::Owner::local(),
+            context.caller.clone(),
+            context.access_rules.clone(),
+            &context.owner(),
         ) {
             Some(subscriber) => Changes::new(ChangeSource::Session(subscriber), acknowledged),
             None => panic!("the server has too many subscribers"),

@@ -266,7 +266,8 @@ impl StreamConnection {
             self.legacy.client = handshake.client;
             let changes = server.offers(handshake.revision).changes;
             if changes != ListChanges::default() {
-                self.filter = self.scheduler.state.set_filter(server.hub().filter(changes));
+                self.filter =
+                    self.scheduler.state.set_filter(server.hub().filter(changes, &self.legacy.owner()));
             }
         }
         reply

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::writer::{ConnectionWriter, OutputBuffer};
 use crate::{
-    admission::{Owner, Shares},
+    admission::{Owner, Permit, Shares},
     blocking::CallPermit,
     connection::RequestContext,
     dispatch::{
@@ -38,6 +38,8 @@ const CUT_OFF_TIMEOUT: Duration = Duration::from_secs(1);
 /// A limit on requests, and whose share of it a connection uses.
 pub(crate) struct SharedRequests {
     pub(crate) permits: Arc<Shares>,
+    /// Bytes of requests that wait.
+    pub(crate) bytes: Arc<Shares>,
     pub(crate) owner: Owner,
 }
 
@@ -85,6 +87,8 @@ struct QueuedMessage {
     registrations: Vec<Registration>,
     revision: Revision,
     context: RequestContext,
+    /// For its bytes, on a connection that shares the limits of others.
+    _permit: Option<Permit>,
 }
 
 impl RequestScheduler {
@@ -135,10 +139,19 @@ impl RequestScheduler {
             Admission::Now
         } else if table.queue.len() < options.limits.max_queued
             && table.queued_bytes + bytes <= options.limits.max_queued_bytes
+            && self.shared_permit(bytes).is_some()
         {
             Admission::Queue
         } else {
             Admission::Busy
+        }
+    }
+
+    /// A permit for a message that waits; `None` if the owner has used its share, empty on a connection of its own.
+    fn shared_permit(&self, bytes: usize) -> Option<Option<Permit>> {
+        match &self.requests {
+            Some(shared) => shared.bytes.try_acquire(&shared.owner, bytes).map(Some),
+            None => Some(None),
         }
     }
 
@@ -177,7 +190,7 @@ impl RequestScheduler {
         request: Request<'_>,
         registrations: &mut Vec<Registration>,
     ) -> StartedRequest {
-        let Some(SharedRequests { permits, owner }) = &self.requests else {
+        let Some(SharedRequests { permits, owner, .. }) = &self.requests else {
             return self.server.start_request(request, Some(self.open_requests()), registrations);
         };
         let Some(permit) = permits.try_acquire(owner, 1) else {
@@ -226,8 +239,9 @@ impl RequestScheduler {
         {
             let mut table = self.table();
             table.queued_bytes += text.len();
-            let context = context.clone();
-            table.queue.push_back(QueuedMessage { text: text.into(), registrations, revision, context });
+            let (context, permit) = (context.clone(), self.shared_permit(text.len()).flatten());
+            let text = text.into();
+            table.queue.push_back(QueuedMessage { text, registrations, revision, context, _permit: permit });
         }
         // a request may have ended since the decision to queue the message
         self.start_queued();
@@ -304,7 +318,7 @@ impl RequestScheduler {
     }
 
     async fn answer_queued(&self, queued: QueuedMessage, out: &mut OutputBuffer) {
-        let QueuedMessage { text, mut registrations, revision, context } = queued;
+        let QueuedMessage { text, mut registrations, revision, context, _permit } = queued;
         if let Some(members) = parse_batch(&text) {
             let (batch, open) = (Batch::parse(&members), Some(self.open_requests()));
             let started = self.server.start_batch(&batch, &context, open, &mut registrations);

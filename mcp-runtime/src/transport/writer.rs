@@ -13,6 +13,8 @@ use std::{
 
 use tokio::sync::{Notify, futures::Notified};
 
+#[cfg(feature = "http")]
+use crate::admission::Permit;
 use crate::jsonrpc::replace_line_breaks;
 use crate::sync::{Mutex, MutexGuard, wait};
 
@@ -20,6 +22,10 @@ use crate::sync::{Mutex, MutexGuard, wait};
 const MAX_BACKLOG: usize = 8 << 20;
 /// Bytes of backlog above which notifications are dropped.
 const NOTIFICATION_BACKLOG: usize = 1 << 20;
+
+/// Bytes of backlog that are not charged, on a connection that shares a budget of unread bytes.
+#[cfg(feature = "http")]
+const MAX_UNCHARGED: usize = 64 << 10;
 
 /// How bytes are written.
 #[derive(Debug)]
@@ -50,6 +56,9 @@ pub(crate) struct ConnectionWriter {
 
 #[derive(Debug, Default)]
 struct WriterState {
+    /// Of a connection that shares a budget of unread bytes: for the backlog.
+    #[cfg(feature = "http")]
+    permit: Option<Permit>,
     backlog: Vec<u8>,
     /// Bytes of the backlog and of the chunk that is being written.
     bytes: usize,
@@ -66,6 +75,18 @@ struct WriterState {
 pub(crate) struct BacklogChunk {
     pub(crate) bytes: Vec<u8>,
     replies: usize,
+    /// For its bytes, as for the backlog.
+    #[cfg(feature = "http")]
+    permit: Option<Permit>,
+}
+
+impl BacklogChunk {
+    /// The same, no longer charged, since its bytes have been passed on.
+    #[cfg(feature = "http")]
+    pub(crate) fn released(mut self) -> Self {
+        self.permit = None;
+        self
+    }
 }
 
 /// Batch for the writer: whole lines, and how many of them are replies.
@@ -104,6 +125,14 @@ impl ConnectionWriter {
         })
     }
 
+    /// A writer for an async task whose backlog is charged to the owner of this permit; beyond its share the writer closes.
+    #[cfg(feature = "http")]
+    pub(crate) fn charging(permit: Permit) -> Arc<Self> {
+        let writer = Self::new(WriteMode::Async);
+        writer.state().permit = Some(permit);
+        writer
+    }
+
     fn state(&self) -> MutexGuard<'_, WriterState> {
         self.state.lock()
     }
@@ -128,6 +157,13 @@ impl ConnectionWriter {
         };
         if rest.is_empty() {
             return;
+        }
+        #[cfg(feature = "http")]
+        if state.bytes + rest.len() > MAX_UNCHARGED
+            && let Some(permit) = &mut state.permit
+            && !permit.grow_last(rest.len())
+        {
+            return self.mark_closed(&mut state, &io::ErrorKind::OutOfMemory.into());
         }
         state.backlog.extend_from_slice(rest);
         state.bytes += rest.len();
@@ -214,6 +250,11 @@ impl ConnectionWriter {
         done.bytes.shrink_to(NOTIFICATION_BACKLOG);
         std::mem::swap(&mut done.bytes, &mut state.backlog);
         done.replies = std::mem::take(&mut state.replies);
+        #[cfg(feature = "http")]
+        {
+            let len = done.bytes.len();
+            done.permit = state.permit.as_mut().map(|permit| permit.split(len));
+        }
         Some(done)
     }
 

@@ -10,11 +10,13 @@ mod long_arguments;
 mod options;
 mod owners;
 mod permits;
+mod proxies;
 mod slow_clients;
 mod soak;
 mod stdio;
 mod subscriptions;
 mod tasks;
+mod unread;
 
 use std::{
     sync::{

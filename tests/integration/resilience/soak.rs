@@ -9,8 +9,8 @@
 
 use std::{net::IpAddr, net::SocketAddr, time::Duration, time::Instant};
 
-use mcp_runtime::{ServerBuilder, prelude::*};
-use mcp_tests::support::{EventStream, HttpConnection, HttpRequest, HttpServer, text_of};
+use mcp_runtime::{Context, ServerBuilder, prelude::*};
+use mcp_tests::support::{EventStream, HttpConnection, HttpRequest, HttpServer, events, text_of};
 use serde_json::{Value, json};
 
 use super::{modern, promptly};
@@ -323,4 +323,65 @@ async fn soak_events_of_one_client() {
     let result = last_message(&his, BOB, &undelivered, at).await.expect("the result is kept");
     println!("12 MiB of events of one client; memory {} KiB", memory());
     assert_eq!(text_of(&result), "flooded");
+}
+
+/// A resource of any name
+#[mcp_resource(uri = "note://{+text}")]
+fn note(text: String) -> String {
+    text
+}
+
+/// Reports progress, and returns a text of so many bytes
+#[mcp_tool]
+async fn large(bytes: usize, ctx: &Context) -> String {
+    ctx.progress(1).send();
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    "x".repeat(bytes)
+}
+
+/// How much memory requests of one client take that it sends on a connection each, and whose replies it does not read.
+async fn unread(requests: usize, request: &HttpRequest, at: SocketAddr) -> usize {
+    let before = memory();
+    let (mut open, mut most) = (Vec::new(), 0);
+    for _ in 0..requests {
+        let mut connection = HttpConnection::open(at).await;
+        connection.send(request).await;
+        open.push(connection);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        most = most.max(memory().saturating_sub(before) / 1024);
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    most.max(memory().saturating_sub(before) / 1024)
+}
+
+#[tokio::test]
+#[ignore = "soak"]
+async fn soak_what_one_client_subscribes_to_and_does_not_read() {
+    let builder = builder().tool::<large>().resource::<note>().http(|http| http.max_event_bytes(64 << 20));
+    let at = HttpServer::start(builder).await;
+    let at = at.address;
+    let uris: Vec<_> = (0..480).map(|n| format!("note://{n}/{}", "y".repeat(8100))).collect();
+    let params = json!({ "notifications": { "resourceSubscriptions": uris } });
+    let listen = HttpRequest::modern("s", "subscriptions/listen", params).header("x-client", ADA);
+    let arguments =
+        json!({ "name": "large", "arguments": { "bytes": 3_000_000 }, "_meta": { "progressToken": 1 } });
+    let call = HttpRequest::modern(1, "tools/call", arguments).header("x-client", ADA);
+    let session = HttpRequest::initialize("2025-11-25").header("x-client", BOB).send(at).await.session();
+    let arguments =
+        json!({ "name": "large", "arguments": { "bytes": 7_200_000 }, "_meta": { "progressToken": 1 } });
+    let sent =
+        HttpRequest::legacy(&session, 1, "tools/call", &arguments).header("x-client", BOB).send(at).await;
+    let first = events(sent.text()).into_iter().find_map(|event| event.id).expect("an id");
+    let resume =
+        HttpRequest::standalone_stream(&session).header("Last-Event-ID", &first).header("x-client", BOB);
+    for (what, requests, request, budget) in [
+        ("listens with 480 URIs of 8 KiB", 60, &listen, 16),
+        ("unread replies of 3 MB", 200, &call, 32),
+        ("replays of a stream of 7.2 MB", 150, &resume, 32),
+    ] {
+        let grown = unread(requests, request, at).await;
+        println!("{requests} {what}: {grown} MiB more");
+        // and what sockets, one reply at a time, and the allocator keep
+        assert!(grown < budget + 60, "{grown} MiB");
+    }
 }

@@ -7,4 +7,5 @@ mod end;
 mod fixture;
 mod legacy;
 mod list_changed;
+mod tenants;
 mod updated;

@@ -19,13 +19,14 @@ use super::{
     endpoint::Endpoint,
     http_error::HttpError,
     response_body::{
-        ResponseBody, copy_status_and_headers, empty_response, event_stream_response, json_response,
+        ResponseBody, charge_response, copy_status_and_headers, empty_response, event_stream_response,
+        json_response,
     },
     sse::write_event,
 };
 use crate::{
     admission::Permit,
-    connection::{Outbound, Receiver},
+    connection::{Outbound, Put, Receiver},
     dispatch::{Calls, ListenStream, Reply, Status, encode},
     protocol::Revision,
     server::Server,
@@ -180,7 +181,12 @@ pub(super) async fn drive_calls(endpoint: &Endpoint, calls: &mut Calls, outbound
     let revision = calls.revision;
     let send_replies = |calls: &mut Calls| {
         for (id, reply) in calls.take_replies() {
-            outbound.put(encode_reply(&endpoint.server, &id, revision, &reply));
+            if outbound.put(encode_reply(&endpoint.server, &id, revision, &reply)) == Put::Full {
+                let refused = Reply::unavailable(
+                    "the reply is too large as long as this client has not read its other replies\nread them, and try again",
+                );
+                outbound.put_short(encode_reply(&endpoint.server, &id, revision, &refused));
+            }
         }
     };
     let ended = poll_fn(|cx| {
@@ -221,14 +227,12 @@ pub(super) fn subscription_response(
     let outbound = connection.outbound().clone();
     let receiver = Receiver::new(outbound.clone());
     spawn(async move {
-        let _permit = permit;
         let messages = async {
             // changes that the client has not read yet are kept in the hub, each of them once
             while outbound.wait_for_capacity().await
                 && let Some(message) = poll_fn(|cx| subscription.poll_next(cx)).await
-            {
-                outbound.put(message);
-            }
+                && outbound.put(message) == Put::Queued
+            {}
         };
         tokio::select! {
             biased;
@@ -237,10 +241,10 @@ pub(super) fn subscription_response(
             () = shutdown.cancelled() => {}
             () = end => {}
         }
-        outbound.put(subscription.result());
+        outbound.put_short(subscription.result());
         outbound.finish();
     });
-    event_stream_response(ResponseBody::from_messages(receiver, false))
+    event_stream_response(ResponseBody::from_messages(receiver, false).holding(Some(permit)))
 }
 
 fn encode_reply(server: &Server, id: &str, revision: Revision, reply: &Reply) -> Vec<u8> {
@@ -265,6 +269,10 @@ pub(super) fn reply_response(
     } else {
         complete_stream_response([encoded], connection)
     };
+    response = charge_response(response, connection, Some(id));
+    if response.status() == StatusCode::SERVICE_UNAVAILABLE {
+        return response;
+    }
     copy_status_and_headers(&mut response, reply, revision.is_modern());
     response
 }
@@ -307,7 +315,7 @@ fn complete_stream_response(
     connection: &RequestConnection,
 ) -> Response<ResponseBody> {
     let mut events = Vec::new();
-    for message in connection.outbound().take().into_iter().chain(replies) {
+    for message in connection.outbound().take().messages.into_iter().chain(replies) {
         write_event(&mut events, &message);
     }
     event_stream_response(ResponseBody::complete(events))

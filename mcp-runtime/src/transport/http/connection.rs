@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::{header_params::check_header_params, headers::Accepts};
 use crate::{
-    admission::{Owner, Shares},
+    admission::{Owner, Permit, Shares},
     connection::{
         ClientConnection, HeaderParam, Outbound, PendingResponse, Principal, SessionState, find_owner,
     },
@@ -34,6 +34,8 @@ pub(super) struct RequestConnection {
 #[derive(Debug)]
 pub(super) struct RequestSender {
     pub(super) peer: Option<Peer>,
+    /// Whether the peer is the one to charge: a trusted proxy that names no client in a readable way is not.
+    pub(super) is_known: bool,
     /// Whether the server identifies callers.
     pub(super) authenticated: bool,
 }
@@ -88,6 +90,11 @@ impl RequestConnection {
     /// The media types that the client accepts.
     pub(super) fn accepts(&self) -> Accepts {
         self.accepts
+    }
+
+    /// Charges the sender for a response that it has not read yet; `None` if it leaves too many bytes unread.
+    pub(super) fn charge_unread(&self, bytes: usize) -> Option<Permit> {
+        self.unread.acquire_last(&self.owner(), bytes)
     }
 
     /// The messages to the client.

@@ -4,7 +4,10 @@
 use std::{
     any::Any,
     net::{IpAddr, SocketAddr},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 
@@ -24,7 +27,7 @@ use crate::auth::Verification;
 use crate::{
     admission::{Owner, Permit, Shares},
     blocking,
-    config::{HttpOptions, Limits},
+    config::{ForwardedClient, HttpOptions, Limits},
     connection::{AccessRules, ClientConnection, ClientData, Principal, RequestContext},
     dispatch::Calls,
     extensions::Extensions,
@@ -40,6 +43,8 @@ pub(super) struct Endpoint {
     /// Set if the server identifies callers.
     pub(super) access_rules: Option<Arc<AccessRules>>,
     no_extensions: Arc<Extensions>,
+    /// Whether the warning about the header of trusted proxies was logged.
+    has_warned: AtomicBool,
     /// Fires when the server stops.
     pub(super) shutdown: CancellationToken,
     /// Fires when calls have had the time that a shutdown leaves them.
@@ -68,6 +73,7 @@ impl Endpoint {
             budgets: Budgets::new(&options, &server.options().limits),
             access_rules: options.identifies_callers().then(|| server.access_rules().clone()),
             no_extensions: Arc::default(),
+            has_warned: AtomicBool::new(false),
             shutdown: CancellationToken::default(),
             cut_off: CutOff::new(connections.is_some()),
             options,
@@ -79,14 +85,50 @@ impl Endpoint {
         let peer = peer.or_else(|| peer_address(&parts).map(Peer::new));
         let address = peer.as_ref().map(|peer| peer.address);
         let proxies = &self.options.trusted_proxies;
-        let named = match &self.options.client_address {
-            Some(find) => find(&parts, address),
-            None if proxies.is_empty() => None,
-            None => address.map(|peer| proxies.find_client(&parts.headers, peer)),
+        let mut is_known = true;
+        let named = match (&self.options.client_address, address) {
+            (Some(find), address) => find(&parts, address),
+            (None, Some(peer)) if !proxies.is_empty() => match proxies.find_client(&parts.headers, peer) {
+                ForwardedClient::Address(address) => Some(address),
+                ForwardedClient::Peer => {
+                    self.warn_of_other_header(&parts, peer);
+                    None
+                }
+                ForwardedClient::Malformed => {
+                    is_known = false;
+                    None
+                }
+            },
+            (None, _) => None,
         };
-        let sender =
-            RequestSender { peer: named.map(Peer::new).or(peer), authenticated: self.access_rules.is_some() };
+        let authenticated = self.access_rules.is_some();
+        let sender = RequestSender { peer: named.map(Peer::new).or(peer), is_known, authenticated };
         RequestConnection::new(parts, sender, self.budgets.outbound.clone())
+    }
+
+    /// Warns once if a trusted proxy writes another header than the one that it is said to write: its clients are one.
+    fn warn_of_other_header(&self, parts: &Parts, proxy: IpAddr) {
+        if let Some((named, other)) = self.options.trusted_proxies.other_header(&parts.headers, proxy)
+            && !self.has_warned.swap(true, Ordering::Relaxed)
+        {
+            tracing::warn!(
+                %proxy,
+                "a request of a trusted proxy has `{other}` and not `{named}`, so that its clients are not told apart\n\
+                 if the proxy writes `{other}`, name it: `.http(|http| http.forwarded_header(\"{other}\"))`"
+            );
+        }
+    }
+
+    /// Checks that a trusted proxy has said who sent a request, if it has said anything.
+    ///
+    /// # Errors
+    /// `400`: its header cannot be read. To charge the proxy instead would give a client a second share of each limit.
+    pub(super) fn check_sender(&self, connection: &RequestConnection) -> Result<(), HttpError> {
+        if connection.sender().is_known {
+            return Ok(());
+        }
+        let header = self.options.trusted_proxies.header();
+        Err(HttpError::bad_request(format!("`{header}` does not say which client sent the request")))
     }
 
     /// Finds out who calls, from the head of a request: before its body is read, and before it takes any permit.

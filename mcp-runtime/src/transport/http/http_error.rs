@@ -36,11 +36,11 @@ impl HttpError {
         Self { status, code, message, retry_after, closes: false, challenges, nonce: None }
     }
 
-    fn invalid(status: StatusCode, message: &'static str) -> Self {
+    fn invalid(status: StatusCode, message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(status, INVALID_REQUEST, message)
     }
 
-    pub(super) fn bad_request(message: &'static str) -> Self {
+    pub(super) fn bad_request(message: impl Into<Cow<'static, str>>) -> Self {
         Self::invalid(StatusCode::BAD_REQUEST, message)
     }
 
@@ -119,6 +119,12 @@ impl HttpError {
 
     pub(super) fn too_many_body_bytes() -> Self {
         Self::unavailable("too many bytes of request bodies are being received\ntry again")
+    }
+
+    pub(super) fn too_many_unread_bytes() -> Self {
+        Self::unavailable(
+            "the reply is too large as long as this client has not read its other replies\nread them, and try again",
+        )
     }
 
     /// The caller is not authenticated.

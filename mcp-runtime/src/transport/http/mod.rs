@@ -15,6 +15,7 @@ mod legacy;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod open_files;
+mod replay;
 mod request_body;
 mod response_body;
 mod serve;

@@ -17,7 +17,7 @@ use super::{
     headers::ProtocolHeaders,
     http_error::HttpError,
 };
-use crate::admission::Permit;
+use crate::admission::{Owner, Permit};
 
 /// Bytes that are read of a refused body, so that its sender receives the response.
 const MAX_DISCARDED: usize = 8 << 20;
@@ -168,7 +168,7 @@ pub(super) async fn read_body(
         },
     };
     match received {
-        Ok(text) => Ok(RequestBody { text, _permit: body.permit }),
+        Ok(text) => Ok(RequestBody { text, permit: body.permit }),
         Err(error) => {
             body.rest = Vec::new();
             body.permit = None;
@@ -181,7 +181,21 @@ pub(super) async fn read_body(
 /// A complete body, and its share of the budget.
 pub(super) struct RequestBody {
     pub(super) text: Bytes,
-    _permit: Option<Permit>,
+    permit: Option<Permit>,
+}
+
+impl RequestBody {
+    /// Charges a body that has to wait to its sender, also if it arrived as a whole.
+    ///
+    /// # Errors
+    /// It exceeds what all bodies or those of its owner may hold.
+    pub(super) fn charge(&mut self, endpoint: &Endpoint, owner: &Owner) -> Result<(), HttpError> {
+        if self.permit.is_none() {
+            let permit = endpoint.budgets.bodies.try_acquire(owner, self.text.len());
+            self.permit = Some(permit.ok_or_else(HttpError::too_many_body_bytes)?);
+        }
+        Ok(())
+    }
 }
 
 struct PartialBody<'a> {

@@ -10,8 +10,14 @@ use std::{
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 
-use super::sse::{EventReader, StreamContent, StreamDeadline};
+use super::{
+    connection::RequestConnection,
+    http_error::HttpError,
+    replay::Replay,
+    sse::{EventReader, StreamContent, StreamDeadline},
+};
 use crate::{
+    admission::Permit,
     connection::Receiver,
     dispatch::{Reply, Status},
     jsonrpc::{ProtocolError, write_error_response},
@@ -20,34 +26,110 @@ use crate::{
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 
+/// Bytes of a complete body that are not charged to the client that they wait for.
+const MAX_UNCHARGED: usize = 64 << 10;
+
 /// The body of a response: complete, or an event stream.
-pub struct ResponseBody(BodySource);
+pub struct ResponseBody {
+    source: BodySource,
+    /// The permit of a stream that was opened with GET or `subscriptions/listen`.
+    _stream: Option<Permit>,
+}
 
 enum BodySource {
     /// Empty once it has been sent.
     Complete(Bytes),
+    /// The same, charged to its reader.
+    Charged(Bytes),
     EventStream(Box<EventReader>),
+    Replay(Box<Replay>),
+}
+
+/// Bytes that stay charged to their reader until the last part of them is written.
+struct ChargedBytes {
+    bytes: Vec<u8>,
+    _permit: Permit,
+}
+
+impl AsRef<[u8]> for ChargedBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// Bytes that are charged as long as the HTTP server holds them.
+pub(super) fn charged(bytes: Vec<u8>, permit: Option<Permit>) -> Bytes {
+    match permit {
+        Some(permit) => Bytes::from_owner(ChargedBytes { bytes, _permit: permit }),
+        None => bytes.into(),
+    }
 }
 
 impl ResponseBody {
     pub(super) fn complete(bytes: impl Into<Bytes>) -> Self {
-        Self(BodySource::Complete(bytes.into()))
+        BodySource::Complete(bytes.into()).into()
     }
 
     /// An event stream of the messages of a channel; it begins with a comment if `opening_comment` is set.
     pub(super) fn from_messages(receiver: Receiver, opening_comment: bool) -> Self {
-        Self::event_stream(receiver, StreamContent::Messages, opening_comment)
+        let events = EventReader::new(receiver, StreamContent::Messages, opening_comment);
+        BodySource::EventStream(Box::new(events)).into()
     }
 
     /// An event stream of the events of a channel, which are sent unchanged.
     /// It breaks off when `end` completes.
     pub(super) fn from_events(receiver: Receiver, end: Option<StreamDeadline>) -> Self {
         let events = EventReader::new(receiver, StreamContent::Events, false).until(end);
-        Self(BodySource::EventStream(Box::new(events)))
+        BodySource::EventStream(Box::new(events)).into()
     }
 
-    fn event_stream(receiver: Receiver, content: StreamContent, opening_comment: bool) -> Self {
-        Self(BodySource::EventStream(Box::new(EventReader::new(receiver, content, opening_comment))))
+    pub(super) fn from_replay(replay: Replay) -> Self {
+        BodySource::Replay(Box::new(replay)).into()
+    }
+
+    /// Holds the permit of a stream until the body is dropped.
+    pub(super) fn holding(self, stream: Option<Permit>) -> Self {
+        Self { _stream: stream, ..self }
+    }
+
+    /// Charges a large body that is complete to the client that it waits for.
+    ///
+    /// # Errors
+    /// `503`: the client leaves too many bytes unread.
+    pub(super) fn charge(self, connection: &RequestConnection) -> Result<Self, HttpError> {
+        let Self { source: BodySource::Complete(bytes), _stream } = self else { return Ok(self) };
+        if bytes.len() <= MAX_UNCHARGED {
+            return Ok(Self { source: BodySource::Complete(bytes), _stream });
+        }
+        let permit = connection.charge_unread(bytes.len()).ok_or_else(HttpError::too_many_unread_bytes)?;
+        let bytes = Bytes::from_owner(ChargedBytes { bytes: bytes.into(), _permit: permit });
+        Ok(Self { source: BodySource::Charged(bytes), _stream })
+    }
+}
+
+impl From<BodySource> for ResponseBody {
+    fn from(source: BodySource) -> Self {
+        Self { source, _stream: None }
+    }
+}
+
+/// Charges the body of a response, if it is large, or answers `503` to the request with this id.
+pub(super) fn charge_response(
+    response: Response<ResponseBody>,
+    connection: &RequestConnection,
+    id: Option<&str>,
+) -> Response<ResponseBody> {
+    let is_small = match &response.body().source {
+        BodySource::Complete(bytes) => bytes.len() <= MAX_UNCHARGED,
+        _ => true,
+    };
+    if is_small {
+        return response;
+    }
+    let (parts, body) = response.into_parts();
+    match body.charge(connection) {
+        Ok(body) => Response::from_parts(parts, body),
+        Err(error) => error.into_response(id),
     }
 }
 
@@ -59,35 +141,41 @@ impl Body for ResponseBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match &mut self.0 {
-            BodySource::Complete(bytes) if bytes.is_empty() => Poll::Ready(None),
-            BodySource::Complete(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+        match &mut self.source {
+            BodySource::Complete(bytes) | BodySource::Charged(bytes) if bytes.is_empty() => Poll::Ready(None),
+            BodySource::Complete(bytes) | BodySource::Charged(bytes) => {
+                Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes)))))
+            }
             BodySource::EventStream(events) => {
                 events.poll(cx).map(|events| events.map(|e| Ok(Frame::data(e))))
             }
+            BodySource::Replay(replay) => replay.poll(cx).map(|events| events.map(|e| Ok(Frame::data(e)))),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.0 {
-            BodySource::Complete(bytes) => bytes.is_empty(),
+        match &self.source {
+            BodySource::Complete(bytes) | BodySource::Charged(bytes) => bytes.is_empty(),
             BodySource::EventStream(events) => events.is_finished(),
+            BodySource::Replay(replay) => replay.is_finished(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
-            BodySource::Complete(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            BodySource::EventStream(_) => SizeHint::default(),
+        match &self.source {
+            BodySource::Complete(bytes) | BodySource::Charged(bytes) => {
+                SizeHint::with_exact(bytes.len() as u64)
+            }
+            BodySource::EventStream(_) | BodySource::Replay(_) => SizeHint::default(),
         }
     }
 }
 
 impl fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match &self.0 {
-            BodySource::Complete(_) => "ResponseBody::Complete",
-            BodySource::EventStream(_) => "ResponseBody::EventStream",
+        f.write_str(match &self.source {
+            BodySource::Complete(_) | BodySource::Charged(_) => "ResponseBody::Complete",
+            BodySource::EventStream(_) | BodySource::Replay(_) => "ResponseBody::EventStream",
         })
     }
 }

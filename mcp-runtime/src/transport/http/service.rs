@@ -28,7 +28,7 @@ use super::{
     http_error::{HttpError, method_not_allowed},
     legacy::Legacy,
     request_body::{IncomingBody, discard_refused, read_body},
-    response_body::{DispatchReply, ResponseBody, empty_response, error_response},
+    response_body::{DispatchReply, ResponseBody, charge_response, empty_response, error_response},
 };
 use crate::{
     blocking,
@@ -172,14 +172,15 @@ impl HttpHandler {
             _ => {}
         }
         let headers = ProtocolHeaders::read(&parts.headers);
-        if let Err(error) = self.guard.check(parts, &headers) {
+        let checked = endpoint.check_sender(connection).and_then(|()| self.guard.check(parts, &headers));
+        if let Err(error) = checked {
             let response = error.into();
             self.record(connection, &response);
             return response;
         }
         #[cfg(feature = "metrics")]
         if matches!(route, Route::Metrics) {
-            return metrics_response(&endpoint.server, &parts.method);
+            return charge_response(metrics_response(&endpoint.server, &parts.method), connection, None);
         }
         let allow = || match route {
             Route::Mcp if headers.is_modern() => "POST",
@@ -220,6 +221,7 @@ impl HttpHandler {
             }
             _ => method_not_allowed(allow()),
         };
+        response = charge_response(response, connection, None);
         // 400 is the reply to what is not a request, or to a caller whose token is not where it must be
         if refuses_caller || response.status().as_u16() > 400 {
             self.record(connection, &response);

@@ -10,6 +10,7 @@ use std::{
 use hyper::body::Bytes;
 use tokio::time::{Instant, Sleep, sleep};
 
+use super::response_body::charged;
 use crate::{connection::Receiver, jsonrpc::replace_line_breaks};
 
 /// After this much silence a comment is sent.
@@ -64,15 +65,19 @@ impl EventReader {
             self.end = None;
             self.receiver.abandon();
         }
-        let mut out = Vec::new();
+        let (mut out, mut permit) = (Vec::new(), None);
         if std::mem::take(&mut self.opening_comment) {
             out.extend_from_slice(COMMENT);
         }
         match self.receiver.poll(cx) {
-            Poll::Ready(Some(items)) => match self.content {
-                StreamContent::Messages => items.iter().for_each(|message| write_event(&mut out, message)),
-                StreamContent::Events => items.iter().for_each(|event| out.extend_from_slice(event)),
-            },
+            Poll::Ready(Some(taken)) => {
+                let items = taken.messages.iter();
+                match self.content {
+                    StreamContent::Messages => items.for_each(|message| write_event(&mut out, message)),
+                    StreamContent::Events => items.for_each(|event| out.extend_from_slice(event)),
+                }
+                permit = taken.permit;
+            }
             Poll::Ready(None) if out.is_empty() => return Poll::Ready(None),
             Poll::Ready(None) => {}
             Poll::Pending if out.is_empty() => {
@@ -82,14 +87,19 @@ impl EventReader {
             Poll::Pending => {}
         }
         self.silence.as_mut().reset(Instant::now() + KEEP_ALIVE);
-        Poll::Ready(Some(out.into()))
+        Poll::Ready(Some(charged(out, permit)))
     }
+}
+
+/// Appends what precedes the message of an event.
+pub(super) fn write_event_start(out: &mut Vec<u8>) {
+    out.extend_from_slice(b"event: message\ndata: ");
 }
 
 /// Appends an event that holds a message. Some clients ignore events that do not name their type.
 pub(super) fn write_event(out: &mut Vec<u8>, message: &[u8]) {
     out.reserve(message.len() + 24);
-    out.extend_from_slice(b"event: message\ndata: ");
+    write_event_start(out);
     let start = out.len();
     out.extend_from_slice(message);
     replace_line_breaks(out.get_mut(start..).unwrap_or_default());

@@ -137,7 +137,7 @@ impl MemoryConnection {
             self.handshake = Some(handshake.revision);
             self.context.client = handshake.client;
             // stores resource subscriptions; notifications go to `listen` and to the hub's subscribers
-            self.state.set_filter(self.server.hub().filter(ListChanges::default()));
+            self.state.set_filter(self.server.hub().filter(ListChanges::default(), &self.context.owner()));
         }
         let id = message.id().unwrap_or_default();
         (self.encode_reply(&reply, id, Revision::LATEST_LEGACY), self.handshake)

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{resumable::ResumableStream, session_id::Session, sessions::Sessions};
 use crate::{
-    connection::{ClientConnection, NOT_INITIALIZED, PendingResponse, SessionState},
+    connection::{ClientConnection, NOT_INITIALIZED, PendingResponse, SessionState, SubscribeError},
     protocol::{LogLevel, Revision},
     transport::http::connection::RequestConnection,
 };
@@ -150,7 +150,7 @@ impl SessionState for SessionConnection {
         self.sessions.table.set_level(&self.session.uid, &self.request.owner(), level)
     }
 
-    fn subscribe(&self, uri: &str) -> bool {
+    fn subscribe(&self, uri: &str) -> Result<(), SubscribeError> {
         self.sessions.table.subscribe(&self.session.uid, &self.request.owner(), uri)
     }
 

@@ -54,11 +54,6 @@ impl<'a> EventId<'a> {
     }
 }
 
-/// Appends the `id` field of an event.
-pub(super) fn write_event_id(out: &mut Vec<u8>, stream: &str, number: u64) {
-    out.extend_from_slice(format!("id: {stream}.{number}\n").as_bytes());
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,21 +12,18 @@ use crate::{
 #[derive(Clone)]
 pub(super) struct EventSender(Arc<EventChannel>);
 
-struct EventChannel {
-    outbound: Arc<Outbound>,
-    /// The permit of a stream that was opened with GET.
-    _permit: Option<Permit>,
-}
+struct EventChannel(Arc<Outbound>);
 
 impl Drop for EventChannel {
     fn drop(&mut self) {
-        self.outbound.finish();
+        self.0.finish();
     }
 }
 
 impl EventSender {
     /// A sender, and the body of its response; `unread`: bytes that clients have not read yet; the response
-    /// breaks off when `end` completes.
+    /// breaks off when `end` completes. `permit` is that of a stream that was opened with GET: the body holds it, since
+    /// the client may read for long after the last event was sent.
     pub(super) fn new(
         unread: &Arc<Shares>,
         owner: Owner,
@@ -36,24 +33,30 @@ impl EventSender {
         let outbound = Outbound::new(unread.clone(), owner);
         let receiver = Receiver::new(outbound.clone());
         (
-            Self(Arc::new(EventChannel { outbound, _permit: permit })),
-            ResponseBody::from_events(receiver, Some(end)),
+            Self(Arc::new(EventChannel(outbound))),
+            ResponseBody::from_events(receiver, Some(end)).holding(permit),
         )
     }
 
-    /// Sends events as soon as the client keeps up; `false` if it has disconnected.
-    pub(super) async fn send(&self, events: Vec<u8>) -> bool {
-        self.0.outbound.send(events).await
+    /// Sends events as soon as the client keeps up; `false` if it has disconnected, or leaves too much unread. `held` is for
+    /// what they have held so far.
+    pub(super) async fn send(&self, events: Vec<u8>, held: Option<Permit>) -> bool {
+        self.0.0.send(events, held).await
     }
 
-    /// Sends events whether or not the client keeps up.
-    pub(super) fn send_now(&self, events: Vec<u8>) {
-        self.0.outbound.put(events);
+    /// Waits until the client keeps up; `false` if it has disconnected.
+    pub(super) async fn wait_for_capacity(&self) -> bool {
+        self.0.0.wait_for_capacity().await
+    }
+
+    /// Sends a short event whether or not the client keeps up.
+    pub(super) fn send_now(&self, event: Vec<u8>) {
+        self.0.0.put_short(event);
     }
 
     /// Waits until the client has disconnected.
     pub(super) async fn wait_until_disconnected(&self) {
-        self.0.outbound.abandoned().await;
+        self.0.0.abandoned().await;
     }
 
     /// Whether both are clones of one sender.

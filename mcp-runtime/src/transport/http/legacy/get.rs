@@ -9,7 +9,7 @@ use http::Response;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
-    event_id::{EventId, StreamKind, write_event_id},
+    event_id::{EventId, StreamKind},
     event_sender::EventSender,
     resumable::{ResumableStream, store_key},
     session_id::Session,
@@ -20,11 +20,13 @@ use crate::{
     admission::{Owner, Permit},
     connection::Principal,
     spawn::spawn,
+    store::StoredEvent,
     transport::http::{
         connection::RequestConnection,
         endpoint::Endpoint,
         headers::{HeaderField, ProtocolHeaders},
         http_error::{HttpError, method_not_allowed},
+        replay::{Replay, replay_cost, write_event_id},
         response_body::{ResponseBody, event_stream_response},
         sse::write_event,
     },
@@ -37,7 +39,7 @@ const REPLICA_RETRY: Duration = Duration::from_secs(1);
 
 /// The stored events that a client has missed of a stream that does not run in this process.
 struct MissedEvents {
-    events: Vec<u8>,
+    events: Vec<StoredEvent>,
     /// Whether the stream has ended; otherwise it runs on another replica.
     ended: bool,
 }
@@ -65,7 +67,7 @@ impl Sessions {
             return Err(HttpError::unknown_session());
         }
         let end = endpoint.stream_end(caller.as_ref(), endpoint.options.max_stream_age);
-        let mut replayed = Vec::new();
+        let mut replayed = None;
         if let HeaderField::One(id) = headers.last_event {
             let event_id =
                 id.to_str().ok().and_then(EventId::parse).ok_or_else(HttpError::unknown_event_id)?;
@@ -74,30 +76,41 @@ impl Sessions {
                 if event_id.kind == StreamKind::Standalone {
                     guard.data.standalone.set_caller(caller);
                 }
-                let (sender, body) =
-                    EventSender::new(&endpoint.budgets.outbound, owner.clone(), Some(permit), end);
+                let unread = endpoint.budgets.outbound.clone();
+                let received = event_id.number;
+                let missed = stream.read_missed(&unread, &owner, received).await;
+                let missed = missed.ok_or_else(HttpError::too_many_unread_bytes)?;
+                let (sender, body) = EventSender::new(&unread, owner.clone(), Some(permit), end);
                 spawn(async move {
-                    stream.resume(&sender, event_id.number).await;
+                    stream.resume(&sender, missed, received, (&unread, &owner)).await;
                 });
                 return Ok(event_stream_response(body));
             }
             let missed = self.read_missed(&session, &event_id).await;
+            let charge = |events: &[StoredEvent]| {
+                let permit = endpoint.budgets.outbound.acquire_last(&owner, replay_cost(events));
+                permit.ok_or_else(HttpError::too_many_unread_bytes)
+            };
             match (event_id.kind, missed) {
                 (StreamKind::Call, None) => return Err(HttpError::unknown_event_id()),
                 // nothing to send: after an empty stream the client would reconnect once more
                 (StreamKind::Call, Some(MissedEvents { ended: true, events })) if events.is_empty() => {
                     return Ok(method_not_allowed("POST, DELETE"));
                 }
-                (StreamKind::Call, Some(MissedEvents { ended, mut events })) => {
-                    if !ended {
-                        let retry = format!("retry: {}\n\n", REPLICA_RETRY.as_millis());
-                        events.extend_from_slice(retry.as_bytes());
-                    }
-                    return Ok(event_stream_response(ResponseBody::complete(events)));
+                (StreamKind::Call, Some(MissedEvents { ended, events })) => {
+                    let retry = format!("retry: {}\n\n", REPLICA_RETRY.as_millis());
+                    let tail = if ended { String::new() } else { retry };
+                    let unread = charge(&events)?;
+                    let replay = Replay::new(event_id.stream, events, tail, unread, end);
+                    return Ok(event_stream_response(
+                        ResponseBody::from_replay(replay).holding(Some(permit)),
+                    ));
                 }
                 // evicted events are lost, but more may follow
                 (StreamKind::Standalone, missed) => {
-                    replayed = missed.map(|missed| missed.events).unwrap_or_default();
+                    let events = missed.map(|missed| missed.events).unwrap_or_default();
+                    let unread = charge(&events)?;
+                    replayed = Some((event_id.stream.into(), events, unread));
                 }
             }
         }
@@ -114,14 +127,13 @@ impl Sessions {
         let store = self.event_store.as_ref()?;
         let stored = store.read(&store_key(&session.uid), event_id.stream, event_id.number).await?;
         let ended = stored.last().is_some_and(|event| event.last);
-        let mut events = Vec::new();
-        for event in stored.iter().filter(|event| !event.message.is_empty()) {
-            write_event_id(&mut events, event_id.stream, event.number);
-            write_event(&mut events, event.message.as_bytes());
-        }
+        let events = stored.into_iter().filter(|event| !event.message.is_empty()).collect();
         Some(MissedEvents { events, ended })
     }
 }
+
+/// The events that a client has missed of an earlier standalone stream of that name, which are sent first.
+type ReplayedEvents = (Box<str>, Vec<StoredEvent>, Permit);
 
 /// Who opens a standalone stream.
 struct StreamClaim {
@@ -164,11 +176,22 @@ impl StandaloneStream {
     }
 
     /// Sends changes until the session ends, the server stops, or the client does not reconnect.
-    async fn run(self, sender: EventSender, replayed: Vec<u8>, expires: u64) {
+    async fn run(self, sender: EventSender, replayed: Option<ReplayedEvents>, expires: u64) {
         let stream = &self.stream;
         let _registration = stream.register();
-        sender.send(replayed).await;
-        sender.send(stream.priming_event()).await;
+        if let Some((name, events, mut permit)) = replayed {
+            for event in events {
+                let held = permit.split(replay_cost(std::slice::from_ref(&event)));
+                if !sender.wait_for_capacity().await {
+                    break;
+                }
+                let mut out = Vec::new();
+                write_event_id(&mut out, &name, event.number);
+                write_event(&mut out, event.message.as_bytes());
+                sender.send(out, Some(held)).await;
+            }
+        }
+        sender.send(stream.priming_event(), None).await;
         stream.attach(&sender, 0);
         drop(sender);
         let data = stream.session();
@@ -206,7 +229,7 @@ impl StandaloneStream {
                     Some(change) => tokio::select! {
                         biased;
                         () = &mut end => return,
-                        () = stream.send(change.notification(|_| {}), false) => {}
+                        () = stream.send(change.notification(|_| {}), None, false) => {}
                     },
                     None => return,
                 },

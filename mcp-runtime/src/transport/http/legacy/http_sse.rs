@@ -30,7 +30,7 @@ use crate::{
             sse::write_event,
         },
         scheduler::SharedRequests,
-        writer::{BacklogChunk, ConnectionWriter, OutputBuffer, WriteMode},
+        writer::{BacklogChunk, ConnectionWriter, OutputBuffer},
     },
 };
 
@@ -102,10 +102,14 @@ impl SseStreams {
         let (sender, body) = EventSender::new(&budgets.outbound, owner.clone(), Some(permit), end);
         let parts = ConnectionParts {
             server: endpoint.server.clone(),
-            writer: ConnectionWriter::new(WriteMode::Async),
+            writer: ConnectionWriter::charging(budgets.outbound.empty_permit(&owner)),
             runtime: Handle::current(),
             context: endpoint.context(request, request.clone(), caller, ClientData::NONE),
-            requests: Some(SharedRequests { permits: budgets.requests.clone(), owner }),
+            requests: Some(SharedRequests {
+                permits: budgets.requests.clone(),
+                bytes: budgets.bodies.clone(),
+                owner,
+            }),
         };
         let path = original_path(request.parts()).into();
         spawn(serve(endpoint.clone(), registration, path, parts, receiver, sender));
@@ -134,7 +138,8 @@ impl SseStreams {
             return Err(HttpError::unsupported_media_type());
         }
         let mut permit = endpoint.budgets.admit(request)?;
-        let message = read_body(body, endpoint, request, headers.expects_continue, &mut permit).await?;
+        let mut message = read_body(body, endpoint, request, headers.expects_continue, &mut permit).await?;
+        message.charge(endpoint, &request.owner())?;
         if stream.messages.capacity() == 0 {
             // it may take long
             permit.charge(&request.owner())?;
@@ -166,7 +171,7 @@ async fn serve(
     sender: EventSender,
 ) {
     let first = format!("event: endpoint\ndata: {path}?{NAME_PARAMETER}{}\n\n", registration.name);
-    if !sender.send(first.into_bytes()).await {
+    if !sender.send(first.into_bytes(), None).await {
         return;
     }
     let writer = parts.writer.clone();
@@ -198,10 +203,14 @@ async fn serve(
             for line in next.bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
                 write_event(&mut events, line);
             }
-            if !sender.send(events).await {
+            // until then the text is charged as that of the connection
+            if !sender.wait_for_capacity().await {
                 return;
             }
-            chunk = next;
+            chunk = next.released();
+            if !sender.send(events, None).await {
+                return;
+            }
         }
     };
     let shutdown_timeout = endpoint.server.options().limits.shutdown_timeout.unwrap_or(SHUTDOWN_TIMEOUT);

@@ -124,6 +124,6 @@ impl Legacy {
     pub(super) fn subscribe(&self, id: &str, uri: &str) -> bool {
         let sessions = self.sessions.as_ref().expect("sessions");
         let session = sessions.ids.open(id.as_bytes(), None, sessions::unix_time()).expect("a session");
-        sessions.table.subscribe(&session.uid, &Owner::local(), uri)
+        sessions.table.subscribe(&session.uid, &Owner::local(), uri).is_ok()
     }
 }

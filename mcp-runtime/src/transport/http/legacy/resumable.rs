@@ -8,14 +8,14 @@ use http::Response;
 use tokio::sync::Notify;
 
 use super::{
-    event_id::{StreamKind, write_event_id},
+    event_id::StreamKind,
     event_sender::EventSender,
     session_id::SessionUid,
     session_table::{SessionData, SessionGuard},
 };
 use crate::sync::{Mutex, MutexGuard};
 use crate::{
-    admission::Owner,
+    admission::{Owner, Permit, Shares},
     connection::{Outbound, Receiver},
     dispatch::Calls,
     protocol::Revision,
@@ -25,6 +25,7 @@ use crate::{
         call_response::drive_calls,
         connection::RequestConnection,
         endpoint::Endpoint,
+        replay::{replay_cost, write_event_id},
         response_body::{ResponseBody, event_stream_response},
         sse::write_event,
     },
@@ -138,8 +139,8 @@ impl ResumableStream {
         write_event(out, message.as_bytes());
     }
 
-    /// Stores a message, and sends it as soon as the client keeps up.
-    pub(super) async fn send(&self, message: Vec<u8>, last: bool) {
+    /// Stores a message, and sends it as soon as the client keeps up; `held` is for what it has held so far.
+    pub(super) async fn send(&self, message: Vec<u8>, held: Option<Permit>, last: bool) {
         let Ok(message) = String::from_utf8(message) else { return };
         let number = self.state().last + 1;
         let mut event = Vec::with_capacity(message.len() + 64);
@@ -155,7 +156,7 @@ impl ResumableStream {
             state.sender.clone()
         };
         if let Some(sender) = sender
-            && !sender.send(event).await
+            && !sender.send(event, held).await
         {
             self.detach(&sender);
         }
@@ -252,29 +253,65 @@ impl ResumableStream {
         state.sender = None;
     }
 
-    /// Sends the events that a client has missed, and attaches its sender unless the stream has ended.
-    pub(super) async fn resume(&self, sender: &EventSender, mut received: u64) {
+    /// The events after number `received`, charged to their reader, and the number of the last one there is; `None` if the
+    /// reader leaves too many bytes unread.
+    pub(super) async fn read_missed(
+        &self,
+        unread: &Arc<Shares>,
+        owner: &Owner,
+        received: u64,
+    ) -> Option<MissedEvents> {
+        let last = self.state().last;
+        let events = match &self.store {
+            Some(store) => store.read(&self.session_key, &self.name, received).await.unwrap_or_default(),
+            None => Vec::new(),
+        };
+        let permit = unread.acquire_last(owner, replay_cost(&events))?;
+        Some(MissedEvents { events, last, permit })
+    }
+
+    /// Sends the events that a client has missed, one after the other, and attaches its sender unless the stream has ended.
+    pub(super) async fn resume(
+        &self,
+        sender: &EventSender,
+        mut missed: MissedEvents,
+        mut received: u64,
+        (unread, owner): (&Arc<Shares>, &Owner),
+    ) {
         loop {
-            let last = self.state().last;
-            let missed = match &self.store {
-                Some(store) => store.read(&self.session_key, &self.name, received).await.unwrap_or_default(),
-                None => Vec::new(),
-            };
-            let mut out = Vec::new();
-            for event in missed {
-                self.write(&mut out, event.number, &event.message);
+            let MissedEvents { events, last, mut permit } = missed;
+            for event in events {
                 received = received.max(event.number);
-            }
-            if !sender.send(out).await {
-                return;
+                let held = permit.split(replay_cost(std::slice::from_ref(&event)));
+                if !sender.wait_for_capacity().await {
+                    return;
+                }
+                let mut out = Vec::new();
+                self.write(&mut out, event.number, &event.message);
+                if !sender.send(out, Some(held)).await {
+                    return;
+                }
             }
             // events that the store has evicted cannot be sent any more
             received = received.max(last);
             if self.attach(sender, received) != AttachOutcome::Behind {
                 return;
             }
+            // without room the response ends here, and the client comes back for the rest
+            missed = match self.read_missed(unread, owner, received).await {
+                Some(missed) => missed,
+                None => return,
+            };
         }
     }
+}
+
+/// Events that a client has missed.
+pub(super) struct MissedEvents {
+    events: Vec<StoredEvent>,
+    /// The number of the stream's last event.
+    last: u64,
+    permit: Permit,
 }
 
 /// Drives the calls of a stream, whether or not a client reads it.
@@ -320,19 +357,18 @@ async fn store_messages(
     let session_ended = stream.session().ended.clone();
     let mut is_last = false;
     let messages = async {
-        while let Some(messages) = poll_fn(|cx| receiver.poll(cx)).await {
-            let count = messages.len();
-            for (n, message) in messages.into_iter().enumerate() {
-                is_last = n + 1 == count && receiver.is_finished();
-                stream.send(message, is_last).await;
+        while let Some(mut taken) = poll_fn(|cx| receiver.poll(cx)).await {
+            while let Some((message, held)) = taken.pop() {
+                is_last = taken.messages.is_empty() && receiver.is_finished();
+                stream.send(message, held, is_last).await;
             }
         }
         if !is_last {
             // cancelled: a client that resumes must learn that the stream has ended
             if let Some(sender) = stream.sender() {
-                sender.send(stream.empty_event(None)).await;
+                sender.send(stream.empty_event(None), None).await;
             }
-            stream.send(Vec::new(), true).await;
+            stream.send(Vec::new(), None, true).await;
         }
     };
     tokio::select! {

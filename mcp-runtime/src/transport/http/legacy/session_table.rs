@@ -10,18 +10,12 @@ use std::{
 use super::{session_id::SessionUid, standalone::StandaloneStreams};
 use crate::sync::{Mutex, MutexGuard};
 use crate::{
-    admission::{Owner, Quota, Usage},
+    admission::{Full, Owner, Quota, Usage},
+    connection::{SubscribeError, check_uri},
     events::{Filter, Hub, ListChanges},
     protocol::LogLevel,
 };
 use tokio_util::sync::CancellationToken;
-
-/// Bytes of the URIs that all sessions subscribe to.
-pub(crate) const MAX_BYTES: usize = 32 << 20;
-/// Bytes of one subscribed URI.
-const MAX_URI: usize = 8 << 10;
-/// Bytes that a subscription costs in addition to its URI.
-const OVERHEAD: usize = 128;
 
 /// The data of one session, which its streams share.
 #[derive(Debug)]
@@ -48,8 +42,6 @@ struct TableState<S> {
     idle: BTreeMap<(Owner, u64), SessionUid>,
     clock: u64,
     count: Usage,
-    /// Bytes of all subscriptions.
-    bytes: Usage,
     ended: bool,
 }
 
@@ -62,8 +54,6 @@ struct SessionEntry<S> {
     open_streams: usize,
     /// Its key in `idle`, if no stream is open.
     idle_since: u64,
-    /// Bytes of its subscriptions.
-    bytes: usize,
 }
 
 impl<S> TableState<S> {
@@ -83,7 +73,7 @@ impl<S> TableState<S> {
             self.clock += 1;
             let all_lists = ListChanges { tools: true, prompts: true, resources: true };
             let data = Arc::new(SessionData {
-                filter: hub.filter(all_lists),
+                filter: hub.filter(all_lists, owner),
                 ended: CancellationToken::default(),
                 standalone: StandaloneStreams::default(),
                 streams: Mutex::default(),
@@ -91,7 +81,7 @@ impl<S> TableState<S> {
             self.idle.insert((owner.clone(), self.clock), *uid);
             self.count.add(owner, 1);
             let (owner, idle_since) = (owner.clone(), self.clock);
-            let entry = SessionEntry { owner, data, level: None, open_streams: 0, idle_since, bytes: 0 };
+            let entry = SessionEntry { owner, data, level: None, open_streams: 0, idle_since };
             self.sessions.insert(*uid, entry);
         }
         self.sessions.get_mut(uid)
@@ -118,7 +108,6 @@ impl<S> TableState<S> {
         let entry = self.sessions.remove(uid)?;
         self.idle.remove(&(entry.owner.clone(), entry.idle_since));
         self.count.remove(&entry.owner, 1);
-        self.bytes.remove(&entry.owner, entry.bytes);
         Some(entry)
     }
 
@@ -134,14 +123,13 @@ impl<S> TableState<S> {
 }
 
 impl<S> SessionTable<S> {
-    /// A table of so many sessions, and so many bytes of what they subscribe to.
-    pub(crate) fn new(sessions: Quota, bytes: Quota, hub: Hub) -> Arc<Self> {
+    /// A table of so many sessions.
+    pub(crate) fn new(sessions: Quota, hub: Hub) -> Arc<Self> {
         let state = TableState {
             sessions: HashMap::new(),
             idle: BTreeMap::new(),
             clock: 0,
             count: Usage::new(sessions),
-            bytes: Usage::new(bytes),
             ended: false,
         };
         Arc::new(Self { hub, state: Mutex::new(state) })
@@ -180,34 +168,29 @@ impl<S> SessionTable<S> {
         true
     }
 
-    /// Subscribes a session to a resource; `false` if the table is full.
-    pub(crate) fn subscribe(&self, uid: &SessionUid, owner: &Owner, uri: &str) -> bool {
-        if uri.len() > MAX_URI {
-            return false;
-        }
+    /// Subscribes a session to a resource. Sessions without open streams lose their subscriptions for it: of its owner if
+    /// that has used its share, else of the owner that uses most.
+    ///
+    /// # Errors
+    /// It exceeds a limit.
+    pub(crate) fn subscribe(&self, uid: &SessionUid, owner: &Owner, uri: &str) -> Result<(), SubscribeError> {
+        check_uri(uri)?;
         let mut state = self.lock();
-        let Some(entry) = state.entry(uid, owner, &self.hub) else { return false };
+        let entry = state.entry(uid, owner, &self.hub).ok_or(SubscribeError::NoSession)?;
         let (filter, owner) = (entry.data.filter.clone(), entry.owner.clone());
-        if !filter.subscribe(uri) {
-            return false;
-        }
-        state.update_bytes(uid, &filter);
-        loop {
-            let largest = if !state.bytes.fits_share(&owner, 0) {
-                Some(owner.clone())
-            } else if !state.bytes.fits(0) {
-                state.bytes.largest().cloned()
-            } else {
-                break;
+        while let Err(error) = filter.subscribe(uri) {
+            let evicted = match error {
+                SubscribeError::TooManyBytes(_, Full::Share) => state.evict_of(&owner, Some(uid)),
+                SubscribeError::TooManyBytes(_, Full::Table) => {
+                    let largest = self.hub.largest_owner();
+                    largest.and_then(|largest| state.evict_of(&largest, Some(uid)))
+                }
+                _ => None,
             };
-            if largest.and_then(|largest| state.evict_of(&largest, Some(uid))).is_none() {
-                filter.unsubscribe(uri);
-                state.update_bytes(uid, &filter);
-                return false;
-            }
+            evicted.ok_or(error)?;
         }
         state.touch(uid);
-        true
+        Ok(())
     }
 
     /// Ends that subscription.
@@ -215,7 +198,6 @@ impl<S> SessionTable<S> {
         let mut state = self.lock();
         if let Some(filter) = state.sessions.get(uid).map(|entry| entry.data.filter.clone()) {
             filter.unsubscribe(uri);
-            state.update_bytes(uid, &filter);
             state.touch(uid);
         }
     }
@@ -238,18 +220,6 @@ impl<S> SessionTable<S> {
         let state = self.lock();
         assert!(state.idle.len() <= state.sessions.len() && state.count.total() == state.sessions.len());
         state.sessions.len()
-    }
-}
-
-impl<S> TableState<S> {
-    /// Updates the bytes that the subscriptions of a session cost.
-    fn update_bytes(&mut self, uid: &SessionUid, filter: &Filter) {
-        let Some(entry) = self.sessions.get_mut(uid) else { return };
-        let (uris, bytes) = filter.size();
-        let bytes = bytes + uris * OVERHEAD;
-        self.bytes.remove(&entry.owner, entry.bytes);
-        self.bytes.add(&entry.owner, bytes);
-        entry.bytes = bytes;
     }
 }
 
@@ -313,6 +283,7 @@ impl<S> Drop for SessionGuard<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{connection::MAX_URI, events::SubscriptionLimits};
 
     impl<S> SessionTable<S> {
         fn contains(&self, uid: &SessionUid) -> bool {
@@ -325,7 +296,7 @@ mod tests {
     }
 
     fn table(limit: usize) -> Arc<SessionTable<()>> {
-        SessionTable::new(Quota::half(limit), Quota::half(MAX_BYTES), Hub::default())
+        SessionTable::new(Quota::half(limit), Hub::default())
     }
 
     #[test]
@@ -333,9 +304,9 @@ mod tests {
         let table = table(2);
         assert!(!table.contains(&[1; 16]) && table.level(&[1; 16]).is_none() && table.len() == 0);
         assert!(table.set_level(&[1; 16], &owner(), LogLevel::Error));
-        assert!(table.subscribe(&[2; 16], &owner(), "x://y"));
+        table.subscribe(&[2; 16], &owner(), "x://y").unwrap();
         assert!(table.set_level(&[1; 16], &owner(), LogLevel::Warning), "used last");
-        assert!(table.subscribe(&[3; 16], &owner(), "x://y"));
+        table.subscribe(&[3; 16], &owner(), "x://y").unwrap();
         assert_eq!(table.level(&[1; 16]), Some(LogLevel::Warning));
         assert!(!table.contains(&[2; 16]) && table.len() == 2);
     }
@@ -350,7 +321,7 @@ mod tests {
             table.open_stream([3; 16], &owner()).is_none()
                 && !table.set_level(&[3; 16], &owner(), LogLevel::Info)
         );
-        assert!(!table.subscribe(&[3; 16], &owner(), "x://y"));
+        assert_eq!(table.subscribe(&[3; 16], &owner(), "x://y"), Err(SubscribeError::NoSession));
         drop(one);
         assert!(table.open_stream([3; 16], &owner()).is_none(), "one of its streams is still open");
         drop(again);
@@ -376,31 +347,52 @@ mod tests {
 
     #[test]
     fn the_subscriptions_of_all_sessions_are_bounded_in_bytes() {
-        let table = table(10_000);
-        assert!(!table.subscribe(&[0; 16], &owner(), &"x".repeat(MAX_URI + 1)));
+        let (table, limit) = (table(10_000), SubscriptionLimits::default().bytes);
+        let too_long = "x".repeat(MAX_URI + 1);
+        let refused = table.subscribe(&[0; 16], &owner(), &too_long);
+        assert_eq!(refused, Err(SubscribeError::TooLong(MAX_URI + 1)));
         let long = |n: u32| format!("x://{n}/{}", "y".repeat(MAX_URI - 20));
         for n in 0..10_000_u32 {
             let mut uid = [0; 16];
             uid[..4].copy_from_slice(&n.to_le_bytes());
-            assert!(table.subscribe(&uid, &owner(), &long(n)));
+            assert_eq!(table.subscribe(&uid, &owner(), &long(n)), Ok(()));
         }
-        let state = table.lock();
-        assert!(state.bytes.total() <= MAX_BYTES && state.sessions.len() < MAX_BYTES / MAX_URI + 1);
-        drop(state);
-        let uid = [9; 16];
+        assert!(table.hub.subscribed_bytes() <= limit && table.len() < limit / MAX_URI + 1);
+        let (uid, before) = ([9; 16], table.hub.subscribed_bytes());
         for n in 0..100 {
-            assert!(table.subscribe(&uid, &owner(), &long(n)));
+            assert_eq!(table.subscribe(&uid, &owner(), &long(n)), Ok(()));
             table.unsubscribe(&uid, &long(n));
         }
-        assert_eq!(table.lock().sessions[&uid].bytes, 0);
+        assert!(table.hub.subscribed_bytes() <= before);
+        table.lock().sessions.clear();
+        assert_eq!(table.hub.subscribed_bytes(), 0);
     }
+
+    #[test]
+    fn a_client_with_open_streams_is_refused_at_its_share_and_another_is_not() {
+        let table = table(10);
+        let [ada, bob] = ["ada", "bob"].map(|name| Owner::principal(name.into()));
+        let _stream = table.open_stream([1; 16], &ada).unwrap();
+        let long = |n: usize| format!("X://{n}/{}", "y".repeat(MAX_URI - 20));
+        let kept = (0..).find(|n| table.subscribe(&[1; 16], &ada, &long(*n)).is_err()).unwrap();
+        let limit = SubscriptionLimits::default();
+        let expected = limit.bytes / 2 / (2 * MAX_URI);
+        assert!(
+            (expected - 10..=expected + 1).contains(&kept) && kept < limit.uris,
+            "both spellings count: {kept}"
+        );
+        let refused = table.subscribe(&[2; 16], &ada, &long(0));
+        assert_eq!(refused, Err(SubscribeError::TooManyBytes(limit.bytes, Full::Share)));
+        assert_eq!(table.subscribe(&[3; 16], &bob, &long(0)), Ok(()));
+    }
+
     #[test]
     fn one_owner_evicts_its_own_sessions_first() {
         let table = table(10);
         let [ada, bob] = ["ada", "bob"].map(|name| Owner::principal(name.into()));
         assert!(table.set_level(&[0; 16], &bob, LogLevel::Error));
         for uid in 1..=100 {
-            assert!(table.subscribe(&[uid; 16], &ada, "x://y"));
+            table.subscribe(&[uid; 16], &ada, "x://y").unwrap();
         }
         assert!(table.contains(&[0; 16]) && table.contains(&[100; 16]) && table.len() == 6);
         let open: Vec<_> = (0..5).map(|n| table.open_stream([n + 200; 16], &ada).unwrap()).collect();

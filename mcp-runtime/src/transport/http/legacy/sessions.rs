@@ -13,7 +13,7 @@ use super::{
     resumable::{ResumableStream, store_key},
     session_id::{Session, SessionIds, SessionUid, uid_of},
     session_records::{EndedSession, SessionRecords},
-    session_table::{MAX_BYTES, SessionTable},
+    session_table::SessionTable,
 };
 use crate::{
     admission::Owner,
@@ -70,11 +70,7 @@ impl Sessions {
             ),
             in_flight: InFlight::default(),
             pending: PendingRequests::default(),
-            table: SessionTable::new(
-                limits.quota(options.max_sessions),
-                limits.quota(MAX_BYTES),
-                server.hub().clone(),
-            ),
+            table: SessionTable::new(limits.quota(options.max_sessions), server.hub().clone()),
             revocations: server.options().stores.revocations.clone(),
             event_store: options.resumable.then(event_store),
         })

@@ -118,7 +118,7 @@ mod tests {
         let hub = Hub::default();
         let subscribe = || {
             hub.subscribe(
-                hub.filter(ListChanges { tools: true, ..ListChanges::default() }),
+                hub.filter(ListChanges { tools: true, ..ListChanges::default() }, &Owner::local()),
                 None,
                 None,
                 &Owner::local(),

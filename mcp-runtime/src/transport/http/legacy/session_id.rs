@@ -63,12 +63,33 @@ const RANDOM_OFFSET: usize = 8;
 /// Ids in the cache.
 const MAX_CACHED: usize = 1024;
 
-/// Opened ids, by a random part of each.
+/// Opened ids, by a random part of each. Once half of the cache is recent, the other half is dropped, so that a session in
+/// use stays however many others are opened.
 #[derive(Debug, Default)]
 struct SessionCache {
-    sessions: HashMap<[u8; RANDOM], CachedSession>,
+    /// Opened or used since the last time that half of the cache was dropped.
+    recent: HashMap<[u8; RANDOM], CachedSession>,
+    older: HashMap<[u8; RANDOM], CachedSession>,
     /// That of the keys which opened them.
     generation: u64,
+}
+
+impl SessionCache {
+    fn get(&mut self, key: &[u8; RANDOM]) -> Option<&CachedSession> {
+        if !self.older.is_empty()
+            && let Some(used) = self.older.remove(key)
+        {
+            self.insert(*key, used);
+        }
+        self.recent.get(key)
+    }
+
+    fn insert(&mut self, key: [u8; RANDOM], session: CachedSession) {
+        if self.recent.len() >= MAX_CACHED / 2 {
+            self.older = std::mem::take(&mut self.recent);
+        }
+        self.recent.insert(key, session);
+    }
 }
 
 /// An id in the cache.
@@ -137,7 +158,7 @@ impl SessionIds {
             // a key that was removed opens nothing any more
             *opened = SessionCache { generation, ..SessionCache::default() };
         }
-        if let Some(cached) = opened.sessions.get(&key).filter(|cached| cached.matches(id, caller)) {
+        if let Some(cached) = opened.get(&key).filter(|cached| cached.matches(id, caller)) {
             let valid = is_valid_at(cached.issued, cached.session.expires, now);
             return valid.then(|| cached.session.clone());
         }
@@ -153,11 +174,7 @@ impl SessionIds {
             // it was opened with keys that have been replaced meanwhile
             return Some(session);
         }
-        if opened.sessions.len() >= MAX_CACHED {
-            opened.sessions.clear();
-        }
-        let cached = CachedSession { id: id.into(), caller, issued, session: session.clone() };
-        opened.sessions.insert(key, cached);
+        opened.insert(key, CachedSession { id: id.into(), caller, issued, session: session.clone() });
         Some(session)
     }
 
@@ -270,6 +287,27 @@ mod tests {
         assert!(ids.open(id.as_bytes(), None, 1100).is_none());
         assert!(ids.open(id.as_bytes(), None, 900).is_none(), "issued in the future");
         assert!(ids.open(b"", None, 1000).is_none());
+    }
+
+    #[test]
+    fn a_session_in_use_stays_in_the_cache_however_many_others_are_opened() {
+        let ids = session_ids();
+        let issue = || {
+            let client = ClientData::default();
+            ids.issue(random_bytes().unwrap(), false, Revision::LATEST_LEGACY, &client, None, 0).unwrap()
+        };
+        let open = |id: &str| ids.open(id.as_bytes(), None, 1).unwrap();
+        let (used, unused) = (issue(), issue());
+        let (first, dropped) = (open(&used), open(&unused));
+        for n in 0..3 * MAX_CACHED {
+            open(&issue());
+            if n % 100 == 0 {
+                assert!(Arc::ptr_eq(&first, &open(&used)), "after {n} others");
+            }
+            let cached = ids.opened.lock();
+            assert!(cached.recent.len() + cached.older.len() <= MAX_CACHED);
+        }
+        assert!(!Arc::ptr_eq(&dropped, &open(&unused)));
     }
 
     #[test]

@@ -6,59 +6,54 @@ use std::cmp::Reverse;
 ///
 /// Case is ignored; a transposition counts as one edit, and about one edit in three letters is allowed.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let letters = fold(name);
+    let name = Folded::new(name);
     // names come from clients: a very long one must not cost quadratic time
-    if letters.is_empty() || letters.len() > 128 {
+    if name.length == 0 || name.length > 128 {
         return None;
     }
-    let limit = (letters.len() / 3).max(1);
-    let mut best: Option<(usize, Reverse<usize>, &str)> = None;
+    let mut best: Option<(Rank, &str)> = None;
     for candidate in known {
-        let other = fold(candidate);
-        if other.is_empty() || other.len().abs_diff(letters.len()) > limit {
-            continue;
-        }
-        let distance = distance(&letters, &other);
-        // a name of one or two letters is one edit away from any other
-        let is_similar = distance < letters.len().max(other.len());
-        if distance > limit || !is_similar {
-            continue;
-        }
-        // typing errors are rare at the start of a word, so of two equal distances the longer common prefix wins
-        let prefix = Reverse(letters.iter().zip(&other).take_while(|(a, b)| a == b).count());
-        if best
-            .is_none_or(|(best_distance, best_prefix, _)| (distance, prefix) < (best_distance, best_prefix))
+        if let Some(rank) = name.rank(candidate)
+            && best.is_none_or(|(best, _)| rank < best)
         {
-            best = Some((distance, prefix, candidate));
+            best = Some((rank, candidate));
         }
     }
-    best.map(|(_, _, candidate)| candidate)
+    best.map(|(_, candidate)| candidate)
 }
 
-fn fold(name: &str) -> Vec<char> {
-    name.chars().flat_map(char::to_lowercase).collect()
+/// The number of edits, and the length of the common prefix: typing errors are rare at the start of a word, so of two equal
+/// distances the longer prefix wins.
+type Rank = (usize, Reverse<usize>);
+
+/// A name in lower case, and the number of its characters.
+struct Folded {
+    text: String,
+    length: usize,
 }
 
-/// The number of insertions, deletions, substitutions and transpositions of neighbours that turn `a` into `b`.
-fn distance(a: &[char], b: &[char]) -> usize {
-    let mut before_last: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut row = Vec::with_capacity(b.len() + 1);
-        row.push(i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let at = |row: &[usize], index: usize| row.get(index).copied().unwrap_or(usize::MAX - 1);
-            let mut cost =
-                (at(&last, j) + usize::from(x != y)).min(at(&last, j + 1) + 1).min(at(&row, j) + 1);
-            let swapped = i > 0 && j > 0 && a.get(i - 1) == Some(y) && b.get(j - 1) == Some(x);
-            if swapped && x != y {
-                cost = cost.min(at(&before_last, j - 1) + 1);
-            }
-            row.push(cost);
-        }
-        before_last = std::mem::replace(&mut last, row);
+impl Folded {
+    fn new(name: &str) -> Self {
+        let text: String = name.chars().flat_map(char::to_lowercase).collect();
+        Self { length: text.chars().count(), text }
     }
-    last.last().copied().unwrap_or(usize::MAX)
+
+    /// How similar a known name is, if it is similar enough.
+    fn rank(&self, known: &str) -> Option<Rank> {
+        let limit = (self.length / 3).max(1);
+        let known = Self::new(known);
+        if known.length == 0 || known.length.abs_diff(self.length) > limit {
+            return None;
+        }
+        let distance = strsim::osa_distance(&self.text, &known.text);
+        // a name of one or two letters is one edit away from any other
+        if distance > limit || distance >= self.length.max(known.length) {
+            return None;
+        }
+        let prefix =
+            self.text.chars().zip(known.text.chars()).take_while(|(one, other)| one == other).count();
+        Some((distance, Reverse(prefix)))
+    }
 }
 
 #[cfg(test)]

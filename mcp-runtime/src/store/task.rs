@@ -116,8 +116,8 @@ pub trait TaskStore: Send + Sync {
     fn remove<'a>(&'a self, id: &'a str) -> Stored<'a, ()>;
 }
 
-/// Tasks in this process's memory, so many and so many bytes of them, and of one client half of that. When its share is
-/// full, no task of it can begin before another expires.
+/// Tasks in this process's memory: at most a number of tasks and a number of bytes in total, of which one client may use half.
+/// A client whose share is full cannot start a task before another of its tasks expires.
 #[derive(Debug)]
 pub struct MemoryTasks {
     kept: Mutex<OwnedTable<Arc<str>, TaskRecord, SystemTime>>,

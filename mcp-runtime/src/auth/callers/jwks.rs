@@ -229,7 +229,7 @@ impl KeySource {
         }
     }
 
-    /// Fetches the keys, unless that was tried a moment ago. Who comes meanwhile waits for the same fetch.
+    /// Fetches the keys, unless that was tried a moment ago. Concurrent callers wait for the fetch in progress.
     async fn refresh(&self) {
         let _fetching = self.fetching.lock().await;
         let now = Instant::now();

@@ -1,5 +1,5 @@
-//! Gets tokens, renews them and gets others when the server asks for more. One flight: calls that need a token at the
-//! same time wait for the same one, also across processes that share a store.
+//! Gets tokens, renews them and gets others when the server asks for more. Concurrent calls wait for the token in
+//! progress, also across processes that share a store.
 
 use std::{
     fmt, io,
@@ -127,7 +127,7 @@ pub(in crate::client) struct Authorizer {
     oauth: OAuth,
     server: Url,
     tls: Arc<ClientConfig>,
-    /// One flight.
+    /// At most one request for a token runs at a time.
     kept: Arc<Mutex<KeptTokens>>,
     /// The key of `kept`, with its text.
     proof_key: crate::sync::Mutex<Option<(String, Arc<ProofKey>)>>,

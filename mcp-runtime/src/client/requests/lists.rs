@@ -28,7 +28,7 @@ const MAX_LOGGED: usize = 10;
 /// The lists that are kept.
 #[derive(Default)]
 pub(in crate::client) struct ListCaches {
-    /// By caller, since a server may show each its own; the last used is the last. One flight for each list.
+    /// By caller, since a server may show each its own; the last used is the last. At most one fetch of each list runs at a time.
     slots: [tokio::sync::Mutex<Vec<KeptList>>; 5],
     /// Count the changes that the server has reported.
     epochs: [AtomicU64; 5],

@@ -18,14 +18,25 @@ pub(crate) struct Shares {
     used: AtomicUsize,
     /// Only units that are charged to an owner.
     by_owner: Mutex<HashMap<Owner, usize>>,
+    /// How often units have been taken.
+    #[cfg(test)]
+    taken: AtomicUsize,
 }
 
 impl Shares {
     pub(crate) fn new(quota: Quota) -> Arc<Self> {
-        Arc::new(Self { quota, used: AtomicUsize::new(0), by_owner: Mutex::default() })
+        Arc::new(Self {
+            quota,
+            used: AtomicUsize::new(0),
+            by_owner: Mutex::default(),
+            #[cfg(test)]
+            taken: AtomicUsize::new(0),
+        })
     }
 
     fn try_take(&self, units: usize) -> bool {
+        #[cfg(test)]
+        self.taken.fetch_add(1, Ordering::Relaxed);
         let take = |used: usize| used.checked_add(units).filter(|used| *used <= self.quota.limit);
         self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
@@ -82,6 +93,12 @@ impl Shares {
     #[cfg(feature = "http")]
     pub(crate) fn largest(&self) -> Option<Owner> {
         self.by_owner.lock().iter().max_by_key(|(_, used)| **used).map(|(owner, _)| owner.clone())
+    }
+
+    /// How often units have been taken.
+    #[cfg(test)]
+    pub(crate) fn taken(&self) -> usize {
+        self.taken.load(Ordering::Relaxed)
     }
 
     #[cfg(test)]

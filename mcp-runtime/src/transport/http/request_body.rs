@@ -22,6 +22,15 @@ use crate::admission::{Owner, Permit};
 /// Bytes that are read of a refused body, so that its sender receives the response.
 const MAX_DISCARDED: usize = 8 << 20;
 
+/// Pieces with fewer bytes than this are small: each takes as long as hundreds of bytes.
+const SMALL_PIECE: usize = 64;
+
+/// The most small pieces of a body.
+const MAX_SMALL_PIECES: usize = 4_096;
+
+/// The most bytes that are charged before they arrive, unless their sender announces more.
+const CHARGE_STEP: usize = 64 << 10;
+
 /// Bytes that are read of the body of a request that is refused for its head.
 const MAX_REFUSED: usize = 64 << 10;
 
@@ -134,6 +143,7 @@ pub(super) async fn read_body(
         connection,
         permit: None,
         charged: 0,
+        pieces: 0,
     };
     let declared = usize::try_from(body.body.size_hint().lower()).unwrap_or(usize::MAX);
     if declared > limit {
@@ -210,6 +220,8 @@ struct PartialBody<'a> {
     permit: Option<Permit>,
     /// The number of these bytes.
     charged: usize,
+    /// In how many pieces it has arrived so far.
+    pieces: usize,
 }
 
 impl PartialBody<'_> {
@@ -226,6 +238,10 @@ impl PartialBody<'_> {
             if self.first.len().max(self.rest.len()) + data.len() > self.limit {
                 return Poll::Ready(Err(HttpError::body_too_large()));
             }
+            self.pieces += 1;
+            if self.pieces > MAX_SMALL_PIECES + self.first.len().max(self.rest.len()) / SMALL_PIECE {
+                return Poll::Ready(Err(HttpError::bad_request("the body arrives in too many small pieces")));
+            }
             let more = usize::try_from(self.body.size_hint().lower()).unwrap_or(0).min(self.limit);
             if self.first.is_empty() {
                 self.first = data;
@@ -241,15 +257,26 @@ impl PartialBody<'_> {
             }
             // announced bytes are charged before they arrive, since memory is reserved for them
             let bytes = self.first.len().max(self.rest.len()) + more;
-            if bytes > self.charged {
-                let (bodies, connection) = (&self.endpoint.budgets.bodies, self.connection);
-                let permit = self.permit.get_or_insert_with(|| bodies.empty_permit(&connection.owner()));
-                if !permit.grow(bytes - self.charged) {
-                    return Poll::Ready(Err(HttpError::too_many_body_bytes()));
-                }
-                self.charged = bytes;
+            if bytes > self.charged
+                && let Err(error) = self.charge(bytes)
+            {
+                return Poll::Ready(Err(error));
             }
         }
+    }
+
+    /// Charges at least this many bytes, in steps that grow up to [`CHARGE_STEP`]: a body may arrive byte by byte.
+    fn charge(&mut self, bytes: usize) -> Result<(), HttpError> {
+        let (bodies, connection) = (&self.endpoint.budgets.bodies, self.connection);
+        let permit = self.permit.get_or_insert_with(|| bodies.empty_permit(&connection.owner()));
+        let step = bytes.max(self.charged + self.charged.min(CHARGE_STEP)).min(self.limit.max(bytes));
+        for charged in [step, bytes] {
+            if permit.grow(charged - self.charged) {
+                self.charged = charged;
+                return Ok(());
+            }
+        }
+        Err(HttpError::too_many_body_bytes())
     }
 
     fn take(&mut self) -> Bytes {
@@ -277,11 +304,13 @@ pub(super) async fn discard_refused(mut body: IncomingBody, headers: &ProtocolHe
 
 /// Reads and discards data for some time: closing a connection with unread data resets it, and the response is lost.
 async fn discard(body: &mut IncomingBody, mut remaining: usize, time: Duration) {
+    // a piece takes as long as hundreds of bytes: at most 2,048 are discarded
+    let least = remaining / 2_048;
     let read = poll_fn(|cx| {
         loop {
             match ready!(Pin::new(&mut *body).poll_frame(cx)) {
                 Some(Ok(frame)) => {
-                    let size = frame.into_data().unwrap_or_default().len();
+                    let size = frame.into_data().unwrap_or_default().len().max(least);
                     remaining = remaining.saturating_sub(size);
                     if remaining == 0 || body.is_end_stream() {
                         return Poll::Ready(());

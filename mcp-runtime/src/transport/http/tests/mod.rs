@@ -4,6 +4,7 @@ mod client_requests;
 mod session_end;
 mod session_flood;
 mod session_streams;
+mod small_pieces;
 mod unlimited;
 
 use std::{pin::Pin, sync::Arc, time::Duration};

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     admission::{CallLimits, Rate},
-    arguments::{AnyArg, BoxFuture, Call, HandlerResult, Inject},
+    arguments::{AnyArg, BoxFuture, Call, HandlerResult, Inject, TextLimit},
     blocking::run_blocking,
     content::{ContentWriter, Icon},
     context::ClientFeature,
@@ -262,6 +262,8 @@ pub(crate) struct Function<R: 'static> {
     pub(crate) handler: Handler<R>,
     pub(crate) args: &'static [&'static dyn AnyArg],
     pub(crate) this: Option<Arc<dyn Any + Send + Sync>>,
+    /// What it takes at most to decode arguments that are JSON in a text.
+    pub(crate) text_limit: TextLimit,
     /// Whether the warning that it holds up its client was logged.
     slow_logged: AtomicBool,
     /// Whether a call of it was timed.
@@ -274,7 +276,14 @@ impl<R> Function<R> {
         args: &'static [&'static dyn AnyArg],
         this: Option<Arc<dyn Any + Send + Sync>>,
     ) -> Self {
-        Self { handler, args, this, slow_logged: AtomicBool::new(false), was_timed: AtomicBool::new(false) }
+        Self {
+            handler,
+            args,
+            this,
+            text_limit: TextLimit::default(),
+            slow_logged: AtomicBool::new(false),
+            was_timed: AtomicBool::new(false),
+        }
     }
 
     /// Whether the warning is still to be logged; `true` once.
@@ -299,6 +308,13 @@ pub(crate) enum ItemFunction<R: 'static, C> {
 }
 
 impl<R, C> ItemFunction<R, C> {
+    /// Sets how many values may be read to decode the arguments of an annotated function.
+    pub(crate) fn set_max_alternatives(&mut self, values: usize) {
+        if let Self::Annotated(function) = self {
+            function.text_limit.max_attempts = values;
+        }
+    }
+
     /// The parameters of an annotated function.
     pub(crate) fn args(&self) -> &'static [&'static dyn AnyArg] {
         match self {

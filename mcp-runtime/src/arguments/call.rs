@@ -95,13 +95,12 @@ pub(crate) fn call_handler<R>(
     };
     let (object, checked) = parts.read(values);
     let arguments = RawArguments { values, object, strict: parts.strict };
-    if checked.is_ok()
-        && let Some(outcome) = try_handler(handler, &Call { parts, context, arguments })
-    {
+    let was_tried = checked.is_ok();
+    if was_tried && let Some(outcome) = try_handler(handler, &Call { parts, context, arguments }) {
         return outcome;
     }
     let has_duplicates = checked.is_err_and(|error| error.has_duplicates);
-    repair_and_call(handler, parts, context, arguments, has_duplicates)
+    repair_and_call(handler, parts, context, arguments, was_tried, has_duplicates)
 }
 
 /// What a handler returns; `None` if it refuses an argument.
@@ -124,13 +123,17 @@ fn repair_and_call<R>(
     parts: &CallParts<'_>,
     context: &OnceCell<Context>,
     refused: RawArguments<'_>,
+    was_tried: bool,
     has_duplicates: bool,
 ) -> Result<MaybeFuture<R>, Failure> {
     let repair = parts.repair(refused, has_duplicates)?;
     let mut values = vec![None; parts.args.len()];
     let is_filled = parts.fill(&repair.text, &mut values).is_ok();
     let arguments = RawArguments { values: &values, object: &repair.text, strict: parts.strict };
+    // what the handler refused, it refuses again
+    let is_new = !was_tried || matches!(repair.text, Cow::Owned(_));
     if is_filled
+        && is_new
         && repair.is_accepted(parts.strict)
         && let Some(outcome) = try_handler(handler, &Call { parts, context, arguments })
     {
@@ -240,12 +243,19 @@ impl<'a> CallParts<'a> {
             return Err(Failure::Arguments("invalid arguments".into()));
         };
         let duplicates = if has_duplicates { duplicate_keys(text) } else { Vec::new() };
-        let (repaired, violations, unreadable) = if has_more_values(text, MAX_REPAIRED) {
+        // where each value may have several forms, to find the intended one takes longer than to decode it
+        let most = if tool.attempts.is_some() { MAX_REPAIRED / 10 } else { MAX_REPAIRED };
+        let (repaired, violations, unreadable) = if has_more_values(text, most) {
             let first = self.validator.map(|validator| validator.first_errors(text));
             (Cow::Borrowed(text), first.unwrap_or_default(), None)
         } else {
             match report::repair(tool, text, self.strict) {
-                Ok((repaired, violations)) => (Cow::Owned(repaired), violations, None),
+                Ok((None, violations)) => (Cow::Borrowed(text), violations, None),
+                Ok((Some(repaired), violations)) => {
+                    // what was a text may be values now
+                    tool.check_attempts(&repaired)?;
+                    (Cow::Owned(repaired), violations, None)
+                }
                 Err(error) => (Cow::Borrowed(text), Vec::new(), Some(error)),
             }
         };

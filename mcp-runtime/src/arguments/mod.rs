@@ -13,6 +13,7 @@ mod inject;
 mod report;
 mod rules;
 mod text;
+mod text_limit;
 
 pub use arg::{
     AnyArg, ArgDescriptor, HeaderArg, flatten, from_text, json, json_of, object, provided, shared, text,
@@ -31,5 +32,6 @@ pub(crate) use inject::StateValue;
 pub use inject::{FromContext, FromContextFn, Inject, Probe, ProbeDyn, from_context_fn};
 pub(crate) use report::{ToolInput, normalize_integers, repair_untyped};
 pub use rules::{NoBound, Pattern, Rules};
+pub(crate) use text_limit::TextLimit;
 
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;

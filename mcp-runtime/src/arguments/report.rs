@@ -12,10 +12,13 @@ use super::{
 use crate::{
     error::Failure,
     schema::{
-        ValidationError, Validator, coerce, consists_of_more_values, duplicate_keys, fill_defaults,
+        Attempts, ValidationError, Validator, coerce, consists_of_more_values, duplicate_keys, fill_defaults,
         has_defaults, has_more_values, member_path, nearest, rewrite, signature, truncate, without_position,
     },
 };
+
+/// The message about values that would be read too often.
+pub(super) const TOO_MANY_ATTEMPTS: &str = "too many values inside of each other, of which each may have several forms; send fewer at a time, or nest them less deeply";
 
 /// The most unknown names that one report lists; a client may send a million.
 const MAX_UNKNOWN: usize = 100;
@@ -35,6 +38,10 @@ pub(crate) struct ToolInput {
     compiled: OnceLock<Option<Validator>>,
     /// The most values that arguments may have.
     pub(crate) max_values: usize,
+    /// The alternatives of its types, if they contain each other.
+    pub(crate) attempts: Option<Attempts>,
+    /// How many values may be read to decode arguments, each as often as it is read, beside two for each byte.
+    pub(crate) max_attempts: usize,
 }
 
 impl ToolInput {
@@ -50,8 +57,17 @@ impl ToolInput {
     }
 
     fn new(name: String, schema: Value, null_is_absent: bool, adds_defaults: bool) -> Self {
-        let (published, compiled, max_values) = (None, OnceLock::new(), usize::MAX);
-        Self { name, schema, published, null_is_absent, adds_defaults, compiled, max_values }
+        Self {
+            name,
+            schema,
+            published: None,
+            null_is_absent,
+            adds_defaults,
+            compiled: OnceLock::new(),
+            max_values: usize::MAX,
+            attempts: None,
+            max_attempts: usize::MAX,
+        }
     }
 
     /// The same input, of which clients see another schema.
@@ -65,16 +81,28 @@ impl ToolInput {
         self.published.as_ref().unwrap_or(&self.schema)
     }
 
-    /// Checks that arguments do not have too many values: each costs much more than its bytes.
+    /// Checks that arguments do not have too many values, or too many to decode: each costs much more than its bytes.
     ///
     /// # Errors
     /// The report.
     pub(crate) fn check_size(&self, arguments: &str) -> Result<(), Failure> {
-        if !consists_of_more_values(arguments, self.max_values) {
-            return Ok(());
+        // a value takes more than one byte
+        if arguments.len() > self.max_values && consists_of_more_values(arguments, self.max_values) {
+            let error = format!("more than {} values in one call; send fewer at a time", self.max_values);
+            return Err(Failure::Arguments(tool_report(self, &[], &[error], &[])));
         }
-        let error = format!("more than {} values in one call; send fewer at a time", self.max_values);
-        Err(Failure::Arguments(tool_report(self, &[], &[error], &[])))
+        self.check_attempts(arguments)
+    }
+
+    /// Checks that it does not take too much to decode arguments.
+    ///
+    /// # Errors
+    /// The report.
+    pub(super) fn check_attempts(&self, arguments: &str) -> Result<(), Failure> {
+        if self.attempts.as_ref().is_some_and(|attempts| attempts.exceed(arguments, self.max_attempts)) {
+            return Err(Failure::Arguments(tool_report(self, &[], &[TOO_MANY_ATTEMPTS.to_owned()], &[])));
+        }
+        Ok(())
     }
 
     /// Adds the absent members that have a default.
@@ -106,7 +134,7 @@ impl ToolInput {
     }
 }
 
-/// The arguments with harmless mistakes repaired, and the violations that remain.
+/// The arguments with harmless mistakes repaired, unless there are none, and the violations that remain.
 ///
 /// # Errors
 /// The text holds something that no value can represent: half a surrogate pair, a number beyond all types.
@@ -114,11 +142,11 @@ pub(super) fn repair(
     tool: &ToolInput,
     text: &str,
     strict: bool,
-) -> Result<(String, Vec<ValidationError>), serde_json::Error> {
+) -> Result<(Option<String>, Vec<ValidationError>), serde_json::Error> {
     let mut value: Value = serde_json::from_str(text)?;
     let changed = coerce(&tool.schema, &tool.schema, &mut value, strict);
     let errors = tool.validator().map_or_else(Vec::new, |validator| validator.validate(&value));
-    Ok((if changed { rewrite(text, &value) } else { text.to_owned() }, errors))
+    Ok((changed.then(|| rewrite(text, &value)), errors))
 }
 
 /// The line of a report for arguments that cannot be parsed.

@@ -13,7 +13,7 @@ use schemars::Schema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::schema::{MAX_PATTERN_TEXT, truncate};
+use crate::schema::{MAX_PATTERN_TEXT, TextPattern, truncate};
 
 type RulesFn<T> = fn(Option<&T>, &mut Rules);
 
@@ -388,7 +388,7 @@ impl<C, T: OneOf<C>> OneOf<C> for Option<T> {
 #[derive(Debug)]
 pub struct Pattern {
     source: &'static str,
-    compiled: OnceLock<Result<regex_lite::Regex, regex_lite::Error>>,
+    compiled: OnceLock<Result<TextPattern, regex_lite::Error>>,
 }
 
 impl Pattern {
@@ -398,7 +398,7 @@ impl Pattern {
         Self { source, compiled: OnceLock::new() }
     }
 
-    fn compiled(&self) -> Result<&regex_lite::Regex, &regex_lite::Error> {
-        self.compiled.get_or_init(|| regex_lite::Regex::new(self.source)).as_ref()
+    fn compiled(&self) -> Result<&TextPattern, &regex_lite::Error> {
+        self.compiled.get_or_init(|| TextPattern::new(self.source)).as_ref()
     }
 }

@@ -127,6 +127,7 @@ pub struct Limits {
     pub(crate) max_queued: usize,
     pub(crate) max_queued_bytes: usize,
     pub(crate) max_argument_values: usize,
+    pub(crate) max_alternatives: usize,
     /// Unset for the transport's own default.
     pub(crate) shutdown_timeout: Option<Duration>,
     pub(crate) write_timeout: Duration,
@@ -155,6 +156,7 @@ impl Default for Limits {
             max_queued: 1024,
             max_queued_bytes: 16 << 20,
             max_argument_values: 150_000,
+            max_alternatives: 50_000,
             shutdown_timeout: None,
             write_timeout: Duration::from_secs(30),
             client_request_timeout: Duration::from_secs(5 * 60),
@@ -218,6 +220,17 @@ impl Limits {
     /// long it is.
     pub fn max_argument_values(mut self, values: usize) -> Self {
         self.max_argument_values = values;
+        self
+    }
+
+    /// Sets how many values serde may read to decode the arguments of one call, in types whose values have several forms at
+    /// several depths, such as an untagged enum that contains itself; 50,000 by default, and two more for each byte of the
+    /// arguments, up to a MiB. More are refused with a report.
+    ///
+    /// serde copies such a value for each enum around it, and tries one form after the other. What that takes is counted
+    /// before, from the schema of the type; other types are not concerned.
+    pub fn max_alternatives(mut self, values: usize) -> Self {
+        self.max_alternatives = values;
         self
     }
 

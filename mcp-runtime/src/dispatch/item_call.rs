@@ -208,6 +208,9 @@ pub(super) fn start_with_strings<R, I: Interruption>(
         this: function.this.as_ref(),
         context,
     };
+    if let Err(failure) = function.text_limit.check(function.args, values) {
+        return invoke::start_with(|| Err(failure), &context(), limit);
+    }
     invoke::start(name, function, &parts, limit, options)
 }
 

@@ -199,10 +199,9 @@ impl ItemCall for CallTool<'_> {
         context: &dyn Fn() -> Context,
     ) -> Invocation<ToolResult, I> {
         let timeout = self.entry.spec.timeout;
-        // a value takes more than one byte
-        if self.arguments.len() > self.entry.input.max_values
-            && let Err(failure) = self.entry.input.check_size(&self.arguments)
-        {
+        let input = &self.entry.input;
+        let needs_check = self.arguments.len() > input.max_values || input.attempts.is_some();
+        if needs_check && let Err(failure) = input.check_size(&self.arguments) {
             return invoke::start_with(|| Err(failure), &context(), timeout);
         }
         match &self.entry.handler {

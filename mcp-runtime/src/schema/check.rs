@@ -1,6 +1,9 @@
 //! Checks a value against a compiled schema, either up to the first error or to collect all errors.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    hash::{BuildHasherDefault, Hasher},
+};
 
 use serde_json::{Number, Value};
 
@@ -22,6 +25,34 @@ pub(super) const MAX_PATTERN_NAME: usize = 1 << 16;
 /// million of either.
 pub(super) const MAX_ERRORS: usize = 100;
 
+/// After this many arrays and objects, the result of each is kept.
+const MANY_STEPS: usize = 30_000;
+
+/// Hashes indices and addresses, which clients do not choose.
+pub(super) type AddressHasher = BuildHasherDefault<MixedAddress>;
+
+/// The state of an [`AddressHasher`].
+#[derive(Default)]
+pub(super) struct MixedAddress(u64);
+
+impl Hasher for MixedAddress {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64((*byte).into()));
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0 ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(value as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    }
+}
+
 /// The validation of one value.
 pub(super) struct Validation<'n> {
     pub(super) nodes: &'n [SchemaNode],
@@ -30,11 +61,11 @@ pub(super) struct Validation<'n> {
     pub(super) check_formats: bool,
     /// Stop at the first error, and record none.
     pub(super) fail_fast: bool,
-    /// How many calls of [`matches`](Self::matches) this is inside of.
-    trials: usize,
-    /// Results of [`matches`](Self::matches) by node and address of the value: alternatives inside of alternatives are
-    /// reached along exponentially many paths, and each must be tried once.
-    match_cache: HashMap<(NodeId, *const Value), bool>,
+    /// How many arrays and objects have been checked.
+    steps: usize,
+    /// Results by node and address of the value, once there were many steps: a value inside of alternatives, or of several
+    /// keywords that apply to it, is reached along exponentially many paths, and must be checked once.
+    results: HashMap<(NodeId, *const Value), bool, AddressHasher>,
     errors: Vec<ValidationError>,
     /// Unknown names that are similar to known ones: reported only along with other errors.
     pub(super) hints: Vec<ValidationError>,
@@ -49,8 +80,8 @@ impl<'n> Validation<'n> {
             null_is_absent,
             check_formats: false,
             fail_fast: true,
-            trials: 0,
-            match_cache: HashMap::new(),
+            steps: 0,
+            results: HashMap::default(),
             errors: Vec::new(),
             hints: Vec::new(),
             compared_names: 0,
@@ -90,20 +121,16 @@ impl<'n> Validation<'n> {
 
     /// Whether a value conforms to a node; records no errors.
     pub(super) fn matches(&mut self, id: NodeId, value: &Value, path: &ValuePath<'_>, depth: usize) -> bool {
-        let is_cached = self.trials > 0 && matches!(value, Value::Array(_) | Value::Object(_));
-        let key = (id, std::ptr::from_ref(value));
-        if is_cached && let Some(result) = self.match_cache.get(&key) {
-            return *result;
-        }
         let fail_fast = std::mem::replace(&mut self.fail_fast, true);
-        self.trials += 1;
         let result = self.check(id, value, path, depth);
-        self.trials -= 1;
         self.fail_fast = fail_fast;
-        if is_cached {
-            self.match_cache.insert(key, result);
-        }
         result
+    }
+
+    /// How many arrays and objects have been checked.
+    #[cfg(test)]
+    pub(super) fn steps(&self) -> usize {
+        self.steps
     }
 
     /// Whether no further errors are collected; a value may have a million of them.
@@ -152,6 +179,36 @@ impl<'n> Validation<'n> {
         {
             return self.fail(path, || type_mismatch(types, value));
         }
+        if !matches!(value, Value::Array(_) | Value::Object(_)) {
+            return self.check_keywords(id, node, value, path, depth);
+        }
+        self.steps += 1;
+        if self.steps < MANY_STEPS {
+            return self.check_keywords(id, node, value, path, depth);
+        }
+        let key = (id, std::ptr::from_ref(value));
+        match self.results.get(&key).copied() {
+            Some(true) => return true,
+            Some(false) if self.fail_fast => return false,
+            Some(false) => {}
+            // no error of it is collected twice
+            None if !self.fail_fast && self.matches(id, value, path, depth) => return true,
+            None => {}
+        }
+        let result = self.check_keywords(id, node, value, path, depth);
+        self.results.insert(key, result);
+        result
+    }
+
+    /// Checks a value of an allowed type against the keywords of a node.
+    fn check_keywords(
+        &mut self,
+        id: NodeId,
+        node: &'n SchemaNode,
+        value: &Value,
+        path: &ValuePath<'_>,
+        depth: usize,
+    ) -> bool {
         let matches_rules = match value {
             Value::Number(number) => {
                 node.number.as_ref().is_none_or(|rules| self.check_number(rules, number, path))

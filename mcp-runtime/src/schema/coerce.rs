@@ -1,13 +1,17 @@
 //! Coercion of values of a wrong type that models often send: `"42"` for a number, a JSON string for an object.
 
-use std::{cell::RefCell, collections::HashMap, rc::Rc};
+use std::{
+    cell::{Cell, RefCell},
+    collections::{HashMap, HashSet},
+    rc::Rc,
+};
 
-use regex_lite::Regex;
 use serde_json::{Map, Number, Value};
 
-use super::check::MAX_PATTERN_NAME;
+use super::check::{AddressHasher, MAX_PATTERN_NAME};
 use super::duplicate_keys::has_duplicate_keys;
 use super::node::TypeSet;
+use super::pattern::TextPattern;
 use super::rewrite::wide_digits;
 use super::{equality, walk};
 
@@ -26,20 +30,50 @@ pub(super) struct Coercion<'s> {
     root: &'s Value,
     strict: bool,
     /// The types of subschemas, by address.
-    types: RefCell<HashMap<*const Value, TypeSet>>,
+    types: RefCell<HashMap<*const Value, TypeSet, AddressHasher>>,
+    /// What the references of subschemas refer to, by address.
+    targets: RefCell<HashMap<*const Map<String, Value>, Option<&'s Value>, AddressHasher>>,
     /// The compiled `patternProperties` of subschemas, by address.
-    patterns: RefCell<HashMap<*const Value, Rc<CompiledPatterns<'s>>>>,
+    patterns: RefCell<HashMap<*const Value, Rc<CompiledPatterns<'s>>, AddressHasher>>,
+    visits: Visits,
 }
 
-type CompiledPatterns<'s> = Vec<(Regex, &'s Value)>;
+/// The subschemas that have been applied to arrays and objects, by address, once there were many: where several keywords
+/// apply to a value that contains its like, they are applied along exponentially many paths.
+#[derive(Default)]
+struct Visits {
+    count: Cell<usize>,
+    seen: RefCell<HashSet<(*const Value, *const Value), AddressHasher>>,
+}
+
+impl Visits {
+    /// Whether the subschema is applied to the value for the first time, as far as that is known.
+    fn is_first(&self, schema: &Value, value: &Value) -> bool {
+        const MANY: usize = 10_000;
+        if !matches!(value, Value::Array(_) | Value::Object(_)) {
+            return true;
+        }
+        self.count.set(self.count.get() + 1);
+        self.count.get() < MANY || self.seen.borrow_mut().insert((schema, value))
+    }
+}
+
+type CompiledPatterns<'s> = Vec<(TextPattern, &'s Value)>;
 
 impl<'s> Coercion<'s> {
     pub(super) fn new(root: &'s Value, strict: bool) -> Self {
-        Self { root, strict, types: RefCell::default(), patterns: RefCell::default() }
+        Self {
+            root,
+            strict,
+            types: RefCell::default(),
+            targets: RefCell::default(),
+            patterns: RefCell::default(),
+            visits: Visits::default(),
+        }
     }
 
     fn coerce(&self, schema: &'s Value, value: &mut Value, depth: usize) -> bool {
-        if depth > MAX_DEPTH {
+        if depth > MAX_DEPTH || !self.visits.is_first(schema, value) {
             return false;
         }
         let mut changed = self.convert(schema, value, depth);
@@ -105,7 +139,8 @@ impl<'s> Coercion<'s> {
         let mut compiled = self.patterns.borrow_mut();
         let compile = || {
             let patterns = patterns.as_object().into_iter().flatten();
-            let each = patterns.filter_map(|(pattern, schema)| Some((Regex::new(pattern).ok()?, schema)));
+            let each =
+                patterns.filter_map(|(pattern, schema)| Some((TextPattern::new(pattern).ok()?, schema)));
             Rc::new(each.collect())
         };
         compiled.entry(std::ptr::from_ref(patterns)).or_insert_with(compile).clone()
@@ -202,8 +237,10 @@ impl<'s> Coercion<'s> {
         types
     }
 
-    fn target(&self, map: &Map<String, Value>) -> Option<&'s Value> {
-        walk::resolve(self.root, map.get("$ref")?.as_str()?).map(|(_, schema)| schema)
+    fn target(&self, map: &'s Map<String, Value>) -> Option<&'s Value> {
+        let reference = map.get("$ref")?.as_str()?;
+        let resolve = || walk::resolve(self.root, reference).map(|(_, schema)| schema);
+        *self.targets.borrow_mut().entry(std::ptr::from_ref(map)).or_insert_with(resolve)
     }
 
     /// The only alternative whose types and constants match a value.

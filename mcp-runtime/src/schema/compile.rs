@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use regex_lite::Regex;
 use serde_json::{Map, Number, Value};
 
 use super::format::StringFormat;
@@ -11,6 +10,7 @@ use super::node::{
     Applicator, ArrayRules, Choices, Contains, NodeId, NumberRules, ObjectRules, Property, SchemaNode,
     StringRules, TypeSet,
 };
+use super::pattern::TextPattern;
 use super::{equality, walk};
 use crate::sort::sort_by;
 
@@ -166,8 +166,8 @@ impl Subschema<'_> {
         }
     }
 
-    fn regex(&self, keyword: &str, pattern: &str) -> CompileResult<Regex> {
-        Regex::new(pattern).or_else(|error| self.unsupported(keyword, format!("`{pattern}`: {error}")))
+    fn regex(&self, keyword: &str, pattern: &str) -> CompileResult<TextPattern> {
+        TextPattern::new(pattern).or_else(|error| self.unsupported(keyword, format!("`{pattern}`: {error}")))
     }
 
     fn has(&self, keywords: &[&str]) -> bool {
@@ -259,6 +259,7 @@ impl Compiler<'_> {
         node.choices = choices(subschema)?;
         node.number = number_rules(subschema)?.map(Box::new);
         node.string = string_rules(subschema)?.map(Box::new);
+        node.has_format = subschema.has(&["format"]);
         node.array = self.array_rules(subschema)?.map(Box::new);
         node.object = self.object_rules(subschema)?.map(Box::new);
         Ok(node)

@@ -12,6 +12,10 @@ const MAX_DEPTH: usize = 64;
 /// The most members that are added: a message of `{}` a million times would need much more memory than its size.
 const MAX_ADDED: usize = 10_000;
 
+/// The most subschemas that are applied: where several keywords apply to a value that contains its like, they are applied
+/// along exponentially many paths.
+const MAX_STEPS: usize = 500_000;
+
 /// Whether a schema has a `default` on a property.
 pub(crate) fn has_defaults(schema: &Value) -> bool {
     let Some(map) = schema.as_object() else { return false };
@@ -26,11 +30,19 @@ pub(crate) fn has_defaults(schema: &Value) -> bool {
 /// # Errors
 /// Too many members are absent.
 pub(crate) fn fill_defaults(root: &Value, value: &mut Value) -> Result<(), String> {
-    let mut filling =
-        Filling { coercion: Coercion::new(root, true), root, leads_to_default: HashMap::new(), added: 0 };
+    let mut filling = Filling {
+        coercion: Coercion::new(root, true),
+        root,
+        leads_to_default: HashMap::new(),
+        added: 0,
+        steps: 0,
+    };
     filling.fill(root, value, 0);
     if filling.added > MAX_ADDED {
         return Err(format!("more than {MAX_ADDED} members with a default are absent"));
+    }
+    if filling.steps > MAX_STEPS {
+        return Err("too many values inside of each other have members with a default".to_owned());
     }
     Ok(())
 }
@@ -42,12 +54,14 @@ struct Filling<'s> {
     /// to which nothing can be added.
     leads_to_default: HashMap<*const Value, bool>,
     added: usize,
+    steps: usize,
 }
 
 impl<'s> Filling<'s> {
     fn fill(&mut self, schema: &'s Value, value: &mut Value, depth: usize) {
         let Value::Object(map) = schema else { return };
-        if depth > MAX_DEPTH || self.added > MAX_ADDED {
+        self.steps += 1;
+        if depth > MAX_DEPTH || self.added > MAX_ADDED || self.steps > MAX_STEPS {
             return;
         }
         if let Some(reference) = map.get("$ref").and_then(Value::as_str)

@@ -1,6 +1,7 @@
 //! JSON Schema 2020-12: schemas of Rust types, minimized for models; validation whose errors models can act on.
 
 mod alternatives;
+mod attempts;
 mod cap_patterns;
 mod check;
 mod coerce;
@@ -20,6 +21,7 @@ mod needs_validation;
 mod node;
 mod number;
 mod object;
+mod pattern;
 mod published_values;
 mod rewrite;
 mod signature;
@@ -36,6 +38,7 @@ mod oracle;
 #[cfg(test)]
 mod published_tests;
 
+pub(crate) use attempts::Attempts;
 pub(crate) use cap_patterns::{MAX_PATTERN_TEXT, cap_patterns};
 pub(crate) use coerce::coerce;
 pub(crate) use duplicate_keys::{duplicate_keys, has_duplicate_keys, has_duplicates_beside};
@@ -47,6 +50,7 @@ pub(crate) use legacy::wrap_for_legacy;
 pub(crate) use locate::{Place, locate};
 pub(crate) use minimize::{Direction, minimize};
 pub(crate) use needs_validation::{needs_validation, without_enforced};
+pub(crate) use pattern::TextPattern;
 pub(crate) use published_values::conform_published_values;
 pub(crate) use rewrite::rewrite;
 pub(crate) use signature::signature;

@@ -1,9 +1,8 @@
 //! A compiled schema: an arena of nodes, one per subschema, with references resolved.
 
-use regex_lite::Regex;
 use serde_json::{Number, Value};
 
-use super::format::StringFormat;
+use super::{format::StringFormat, pattern::TextPattern};
 
 /// The index of a node in its arena.
 pub(super) type NodeId = usize;
@@ -17,6 +16,8 @@ pub(super) struct SchemaNode {
     pub(super) choices: Option<Choices>,
     pub(super) number: Option<Box<NumberRules>>,
     pub(super) string: Option<Box<StringRules>>,
+    /// Whether it has a `format`, known or not.
+    pub(super) has_format: bool,
     pub(super) array: Option<Box<ArrayRules>>,
     pub(super) object: Option<Box<ObjectRules>>,
     pub(super) applicators: Vec<Applicator>,
@@ -87,7 +88,7 @@ pub(super) struct NumberRules {
 pub(super) struct StringRules {
     pub(super) min: Option<u64>,
     pub(super) max: Option<u64>,
-    pub(super) pattern: Option<Regex>,
+    pub(super) pattern: Option<TextPattern>,
     /// An annotation, unless formats are checked.
     pub(super) format: Option<StringFormat>,
 }
@@ -118,7 +119,7 @@ pub(super) struct ObjectRules {
     pub(super) properties: Vec<Property>,
     /// Required names that are not properties of this node.
     pub(super) required: Vec<String>,
-    pub(super) pattern_properties: Vec<(Regex, NodeId)>,
+    pub(super) pattern_properties: Vec<(TextPattern, NodeId)>,
     pub(super) additional_properties: Option<NodeId>,
     pub(super) unevaluated_properties: Option<NodeId>,
     pub(super) property_names: Option<NodeId>,

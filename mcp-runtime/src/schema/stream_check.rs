@@ -10,7 +10,7 @@ use serde::de::{
 };
 use serde_json::{Number, Value};
 
-use super::check::{Validation, count_mismatch, duplicate_mismatch};
+use super::check::{MAX_PATTERN_NAME, Validation, count_mismatch, duplicate_mismatch};
 use super::equality;
 use super::error::{ValidationError, ValuePath};
 use super::locate::locate_value;
@@ -28,7 +28,9 @@ pub(super) fn streamed(nodes: &[SchemaNode]) -> Vec<bool> {
         });
         let array = node.array.as_ref().is_none_or(|rules| rules.contains.is_none());
         let object = node.object.as_ref().is_none_or(|rules| {
-            let by_name = rules.pattern_properties.is_empty()
+            // one pattern and no properties: each key has one subschema, or is refused
+            let by_name = (rules.pattern_properties.is_empty()
+                || (rules.pattern_properties.len() == 1 && rules.properties.is_empty()))
                 && rules.property_names.is_none()
                 && rules.dependent_required.is_empty();
             // a duplicate key is one property of a value, so keys cannot be counted
@@ -314,7 +316,17 @@ impl<'de> Visitor<'de> for StreamCheck<'_> {
         };
         let mut present: u64 = 0;
         let mut sum_of_members: u64 = 0;
-        while let Some((position, key)) = map.next_key_seed(PropertyKey(self, rules))? {
+        while let Some((name, key)) = map.next_key_seed(PropertyKey(self, rules))? {
+            let position = match name {
+                PropertyName::Known(position) => Some(position),
+                PropertyName::Other => None,
+                PropertyName::Matching(schema) => {
+                    let value = map.next_value_seed(self.at(schema))?;
+                    let member = self.hash(|hasher| hasher.member(key, value));
+                    sum_of_members = sum_of_members.wrapping_add(member);
+                    continue;
+                }
+            };
             let property = position.and_then(|at| rules.properties.get(at).map(|property| (at, property)));
             let value = match (property, rules.additional_properties) {
                 (Some((at, property)), _) => {
@@ -355,11 +367,21 @@ impl<'de> DeserializeSeed<'de> for AnyValue<'_> {
     }
 }
 
-/// Reads a key as the position of the property that it names, and its hash.
+/// What a key says about its value.
+#[derive(Clone, Copy)]
+enum PropertyName {
+    /// The position of the property that it names.
+    Known(usize),
+    /// The subschema of the pattern that it matches.
+    Matching(NodeId),
+    Other,
+}
+
+/// Reads a key, and its hash.
 struct PropertyKey<'n>(StreamCheck<'n>, &'n ObjectRules);
 
 impl<'de> DeserializeSeed<'de> for PropertyKey<'_> {
-    type Value = (Option<usize>, u64);
+    type Value = (PropertyName, u64);
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_str(self)
@@ -367,7 +389,7 @@ impl<'de> DeserializeSeed<'de> for PropertyKey<'_> {
 }
 
 impl Visitor<'_> for PropertyKey<'_> {
-    type Value = (Option<usize>, u64);
+    type Value = (PropertyName, u64);
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("a key")
@@ -375,6 +397,12 @@ impl Visitor<'_> for PropertyKey<'_> {
 
     fn visit_str<E: Error>(self, name: &str) -> Result<Self::Value, E> {
         let Self(check, rules) = self;
-        Ok((rules.property(name).map(|(at, _)| at), check.hash(|hasher| hasher.string(name))))
+        let found = match (rules.pattern_properties.as_slice(), rules.property(name)) {
+            (_, Some((at, _))) => PropertyName::Known(at),
+            ([_, ..], None) if name.len() > MAX_PATTERN_NAME => return Err(check.refuse()),
+            ([(pattern, schema), ..], None) if pattern.is_match(name) => PropertyName::Matching(*schema),
+            _ => PropertyName::Other,
+        };
+        Ok((found, check.hash(|hasher| hasher.string(name))))
     }
 }

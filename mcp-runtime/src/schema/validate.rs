@@ -348,6 +348,45 @@ mod tests {
     }
 
     #[test]
+    fn a_value_to_which_several_keywords_apply_is_checked_once_by_each() {
+        let part = json!({"type": "object", "properties": {"a": {"$ref": "#"}, "b": {"type": "integer"}}});
+        let schemas = [
+            json!({"allOf": [part, part]}),
+            json!({"type": "object", "properties": {"a": {"$ref": "#"}, "b": {"type": "integer"}},
+                "patternProperties": {"^a": {"$ref": "#"}, "a$": {"$ref": "#"}}}),
+        ];
+        let nest = |innermost: Value| {
+            (0..100).fold(innermost, |inner, _| {
+                let mut outer = json!({});
+                outer["a"] = inner;
+                outer
+            })
+        };
+        for schema in schemas {
+            let validator = Validator::compile(&schema).unwrap_or_else(|error| panic!("{error}"));
+            let (good, bad) = (nest(json!({"b": 1})), nest(json!({"b": "1"})));
+            for (value, is_valid) in [(&good, true), (&bad, false)] {
+                // without the results that are kept, these were 2^100
+                let mut validation = validator.validation();
+                assert_eq!(validation.is_valid(value), is_valid);
+                assert!(validation.steps() < 50_000, "{}", validation.steps());
+                assert_eq!(validator.errors(value).is_empty(), is_valid);
+            }
+            let mut repaired = bad;
+            crate::schema::coerce(&schema, &schema, &mut repaired, false);
+            let depth = |value: &Value| value.to_string().matches("\"a\"").count();
+            assert_eq!(depth(&repaired), 100);
+            let mut with_default = schema.clone();
+            with_default["$defs"] = json!({"D": {"properties": {"c": {"default": 1}}}});
+            with_default["properties"]["d"] = json!({"$ref": "#/$defs/D"});
+            let filled = crate::schema::fill_defaults(&with_default, &mut repaired);
+            // these follow the properties of all parts, and no patterns
+            let is_refused = schema.get("allOf").is_some();
+            assert_eq!(filled.is_err_and(|error| error.contains("too many values")), is_refused);
+        }
+    }
+
+    #[test]
     fn the_number_of_reported_errors_is_bounded() {
         let schema =
             json!({"properties": {"list": {"items": {"type": "string"}}, "name": {}}, "required": ["name"]});

@@ -176,6 +176,7 @@ impl ItemRules<'_> {
         let limits = &self.options.limits;
         entry.spec.item.layers = item.layers.clone();
         entry.input.max_values = limits.max_argument_values;
+        entry.input.max_attempts = limits.max_alternatives;
         if let Some(permits) = entry.permits.take() {
             entry.permits = Some(item.permits.get_or_init(|| permits).clone());
         }
@@ -193,11 +194,13 @@ impl ItemRules<'_> {
         entry.item.timeout = self.options.limits.timeout;
         entry.item.max_result = entry.item.max_result.or(self.options.limits.max_result);
         entry.item.call_limits = self.call_limits(item, &entry.item);
+        entry.function.set_max_alternatives(self.options.limits.max_alternatives);
     }
 
     fn apply_to_prompt(&self, item: &RegisteredItem, mut entry: PromptEntry) -> PromptEntry {
         entry.item.layers = item.layers.clone();
         entry.item.max_result = entry.item.max_result.or(self.options.limits.max_result);
+        entry.function.set_max_alternatives(self.options.limits.max_alternatives);
         entry.item.timeout = self.options.limits.timeout;
         entry.item.call_limits = self.call_limits(item, &entry.item);
         entry

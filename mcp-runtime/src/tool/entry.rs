@@ -17,7 +17,7 @@ use crate::{
     item::{BuildError, Function, ItemFunction},
     jsonrpc::Object,
     protocol::Revision,
-    schema::{Validator, flat_root, nearest, needs_validation, without_enforced},
+    schema::{Attempts, Validator, flat_root, nearest, needs_validation, without_enforced},
 };
 
 /// A tool as the server offers it.
@@ -109,6 +109,8 @@ impl ToolEntry {
         let output = output_schema(def).map_err(error)?;
         let flat = if has_flatten(args) { flat_root(&schema) } else { None };
         let mut input = ToolInput::from_parameters(spec.item.name.clone(), schema);
+        // a schema that cannot be compiled has no alternatives, or is an error of the validator
+        input.attempts = Attempts::compile(&unenforced).unwrap_or_default();
         if let Some(flat) = flat {
             input = input.published_as(flat);
         }

@@ -1,6 +1,7 @@
 //! Resilience against clients that attack a server, stop reading, or time out as the official ones do. This file has
 //! the shared helpers.
 
+mod alternatives;
 mod bounds;
 mod callers;
 mod expiry;

@@ -8,6 +8,8 @@ use mcp_runtime::{
 };
 use serde_json::{Value, json};
 
+use super::{keys, nested, texts};
+
 #[mcp_tool]
 fn echo(text: String) -> String {
     text
@@ -70,8 +72,9 @@ enum Amount {
 }
 
 #[mcp_type]
+#[derive(PartialEq, Eq, Hash)]
 #[serde(rename_all = "kebab-case")]
-enum Country {
+pub(crate) enum Country {
     Argentina,
     Australia,
     Austria,
@@ -198,7 +201,12 @@ pub(crate) fn server() -> mcp_runtime::Server {
         .resource::<file>()
         .prompt::<greet>()
         .prompt::<count>()
+        .tool::<keys::index>()
+        .tool::<nested::nest>()
+        .tool::<texts::parse>()
         .add(dynamic())
+        .add(keys::named())
+        .add(nested::branching())
         .with_handle(drop)
         .build()
         .expect("a server")

@@ -1,11 +1,10 @@
 //! The only place that runs users' functions: handlers of tools, resources and prompts, and the functions that their
-//! attributes name. It catches panics, polls a future for the first time in place, applies time limits and detects
-//! interruptions; the outcome is a value.
+//! attributes name. It catches panics, polls a future for the first time in place, applies time limits and notices when
+//! a function cannot continue in its request; the outcome is a value.
 
 use std::{
     any::Any,
     cell::{Cell, OnceCell},
-    convert::Infallible,
     fmt,
     future::{Future, poll_fn},
     panic::{AssertUnwindSafe, catch_unwind},
@@ -20,9 +19,9 @@ use tokio::time::{Instant, sleep};
 use crate::{
     arguments::{BoxFuture, CallParts, MaybeFuture, call_handler},
     blocking::{CallPermit, CallThreads, WithPermits},
-    client_request::{InputRequired, require_visits},
+    client_request::require_visits,
     content::Content,
-    context::{ClientFeature, Context},
+    context::{Context, Suspension},
     error::{Failure, ToolError, ToolErrorRepr},
     item::Function,
     jsonrpc::ProtocolError,
@@ -32,60 +31,17 @@ use crate::{
     },
 };
 
-/// A function that has been called: it is done, or its future is pending.
-pub(crate) enum Invocation<R, I> {
-    Done(InvokeOutcome<R, I>),
+/// A function that has been called.
+pub(crate) enum Invocation<R> {
+    Ended(Ended<R>),
     Running(Running<R>),
 }
 
-/// How a function ended.
-pub(crate) enum InvokeOutcome<R, I> {
+/// How a function ended its request.
+pub(crate) enum Ended<R> {
     Returned(Result<R, Failure>),
-    /// It cannot continue in this request, for this reason.
-    Interrupted(I, Running<R>),
-}
-
-/// Why a pending function cannot continue in the request that called it. Each kind of function has its own reasons.
-pub(crate) trait Interruption: Sized + Send + 'static {
-    /// The reason that the function's last poll recorded in its context.
-    fn detect(context: &Context) -> Option<Self>;
-}
-
-/// Completions, lists and subscription checks are never interrupted.
-impl Interruption for Infallible {
-    fn detect(_: &Context) -> Option<Self> {
-        None
-    }
-}
-
-impl Interruption for InputRequired {
-    fn detect(context: &Context) -> Option<Self> {
-        context.client_requests().take_input_required()
-    }
-}
-
-/// Why a tool's function cannot continue in its request.
-pub(crate) enum ToolInterruption {
-    Input(InputRequired),
-    /// It continues as a task.
-    Task,
-}
-
-impl Interruption for ToolInterruption {
-    fn detect(context: &Context) -> Option<Self> {
-        InputRequired::detect(context)
-            .map(Self::Input)
-            .or_else(|| context.take_task_request().then_some(Self::Task))
-    }
-}
-
-/// A task needs a feature that its client does not declare.
-pub(crate) struct MissingFeatures(pub(crate) Vec<ClientFeature>);
-
-impl Interruption for MissingFeatures {
-    fn detect(context: &Context) -> Option<Self> {
-        context.client_requests().take_missing().map(Self)
-    }
+    /// It cannot continue in its request, which the suspension answers.
+    Suspended(Box<dyn Suspension>, Running<R>),
 }
 
 /// What an error message or log entry is about.
@@ -231,13 +187,13 @@ pub(crate) struct StartOptions {
 }
 
 /// Calls the function of an item.
-pub(crate) fn start<R, I: Interruption>(
+pub(crate) fn start<R>(
     name: &str,
     function: &Function<R>,
     parts: &CallParts<'_>,
     limit: Option<Duration>,
     options: StartOptions,
-) -> Invocation<R, I> {
+) -> Invocation<R> {
     let context = OnceCell::new();
     let mut make_context = || context.get_or_init(parts.context).clone();
     let entered = options.is_current.then(|| make_context().enter());
@@ -279,27 +235,27 @@ fn warn_of_slow_function(name: &str, elapsed: Duration) {
 }
 
 /// Calls a function that already has its context.
-pub(crate) fn start_with<R, I: Interruption>(
+pub(crate) fn start_with<R>(
     function: impl FnOnce() -> Result<MaybeFuture<R>, Failure>,
     context: &Context,
     limit: Option<Duration>,
-) -> Invocation<R, I> {
+) -> Invocation<R> {
     let (outcome, threads) = CallThreads::collect(|| catch_panic(function));
     poll_in_place(outcome, threads, Some(context.clone()), limit, &mut || context.clone())
 }
 
 /// Polls a pending function for the first time, unless its handler has; `threads` are those that the handler started,
 /// and `make_context` is for a function that has not made a context itself.
-fn poll_in_place<R, I: Interruption>(
+fn poll_in_place<R>(
     outcome: Result<MaybeFuture<R>, Failure>,
     threads: CallThreads,
     context: Option<Context>,
     limit: Option<Duration>,
     make_context: &mut dyn FnMut() -> Context,
-) -> Invocation<R, I> {
+) -> Invocation<R> {
     let (future, is_polled) = match outcome {
         // the fast path: no task, no timer, no context
-        Ok(MaybeFuture::Ready(value)) => return Invocation::Done(InvokeOutcome::Returned(Ok(value))),
+        Ok(MaybeFuture::Ready(value)) => return Invocation::Ended(Ended::Returned(Ok(value))),
         Ok(MaybeFuture::Polled(result)) => return resolve_ready(result, make_context),
         Err(failure) => return resolve_ready(Err(failure), make_context),
         Ok(MaybeFuture::Waiting(future)) => (future, true),
@@ -314,23 +270,20 @@ fn poll_in_place<R, I: Interruption>(
     let context = make_context();
     future.get_mut().context = Some(context.clone());
     let running = Running { future, context, limit };
-    match I::detect(&running.context) {
-        Some(interruption) => Invocation::Done(InvokeOutcome::Interrupted(interruption, running)),
+    match running.context.take_suspension() {
+        Some(suspension) => Invocation::Ended(Ended::Suspended(suspension, running)),
         None => Invocation::Running(running),
     }
 }
 
 /// The invocation of a function whose first poll returned `result`.
-fn resolve_ready<R, I: Interruption>(
-    result: Result<R, Failure>,
-    make_context: &mut dyn FnMut() -> Context,
-) -> Invocation<R, I> {
+fn resolve_ready<R>(result: Result<R, Failure>, make_context: &mut dyn FnMut() -> Context) -> Invocation<R> {
     if !result.as_ref().is_err_and(requires_url_elicitation) {
-        return Invocation::Done(InvokeOutcome::Returned(result));
+        return Invocation::Ended(Ended::Returned(result));
     }
     let future = WithPermits::new(CatchPanic { future: None, context: None }, Vec::new());
     let running = Running { future, context: make_context(), limit: None };
-    Invocation::Done(running.into_outcome(result))
+    Invocation::Ended(running.into_ended(result))
 }
 
 fn requires_url_elicitation(failure: &Failure) -> bool {
@@ -403,15 +356,15 @@ impl<R> Running<R> {
 
     /// Runs the function to its end, at most for its time limit, which does not include the time that the client takes
     /// to answer. If a thread outlives the limit, its cancellation token fires.
-    pub(crate) async fn finish<I: Interruption>(mut self) -> InvokeOutcome<R, I> {
+    pub(crate) async fn finish(mut self) -> Ended<R> {
         let mut timer = pin!(self.limit.map(sleep));
         let mut waiting_since = None;
         let ended = poll_fn(|cx| {
             if let Poll::Ready(result) = Pin::new(&mut self.future).poll(cx) {
                 return Poll::Ready(Ok(result));
             }
-            if let Some(interruption) = I::detect(&self.context) {
-                return Poll::Ready(Err(interruption));
+            if let Some(suspension) = self.context.take_suspension() {
+                return Poll::Ready(Err(suspension));
             }
             let Some(mut timer) = timer.as_mut().as_pin_mut() else { return Poll::Pending };
             if self.context.client_requests().is_waiting() {
@@ -428,22 +381,22 @@ impl<R> Running<R> {
             })
         });
         match ended.await {
-            Ok(result) => self.into_outcome(result),
-            Err(interruption) => InvokeOutcome::Interrupted(interruption, self),
+            Ok(result) => self.into_ended(result),
+            Err(suspension) => Ended::Suspended(suspension, self),
         }
     }
 
-    /// The outcome of a function that returned `result`. URLs that the user must visit first reach the client in the
-    /// way that its revision defines, which may interrupt the call.
-    fn into_outcome<I: Interruption>(self, result: Result<R, Failure>) -> InvokeOutcome<R, I> {
+    /// The end of a function that returned `result`. URLs that the user must visit first reach the client in the way
+    /// that its revision defines, which may suspend the call.
+    fn into_ended(self, result: Result<R, Failure>) -> Ended<R> {
         let result = match result {
             Err(failure) if requires_url_elicitation(&failure) => {
                 let failure = match failure.protocol() {
                     Some(error) => require_visits(error.clone(), &self.context),
                     None => failure,
                 };
-                match I::detect(&self.context) {
-                    Some(interruption) => return InvokeOutcome::Interrupted(interruption, self),
+                match self.context.take_suspension() {
+                    Some(suspension) => return Ended::Suspended(suspension, self),
                     None => Err(failure),
                 }
             }
@@ -451,7 +404,7 @@ impl<R> Running<R> {
         };
         // after its result, nothing more is sent for the call
         self.context.inner().cancel.complete();
-        InvokeOutcome::Returned(result)
+        Ended::Returned(result)
     }
 }
 

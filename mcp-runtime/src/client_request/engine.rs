@@ -20,6 +20,7 @@ use crate::{
         ClientFeature, ClientRequestError, ClientRequestState, ClientRequests, Context, Delivery,
         InputRequest, InputResponse, PendingRequest, RawJson, RequestState, TaskHandle,
     },
+    dispatch::AwaitInput,
     jsonrpc::{Object, notification},
     protocol::Revision,
 };
@@ -31,7 +32,7 @@ const MAX_ATTEMPTS: u8 = 3;
 pub(super) type ResponseFuture<'c, T> =
     Pin<Box<dyn Future<Output = Result<T, ClientRequestError>> + Send + 'c>>;
 
-/// Why a pending function cannot continue in the request that called it.
+/// What a call needs from its client before its function can continue.
 pub(crate) enum InputRequired {
     /// The client does not declare these.
     Missing(Vec<ClientFeature>),
@@ -100,16 +101,14 @@ impl ClientRequestState {
 }
 
 impl ClientRequests {
-    /// What the call must end with, if its pending function awaits responses that only a retry can bring.
-    pub(crate) fn take_input_required(&self) -> Option<InputRequired> {
+    /// What the call must end with: its function awaits responses that only a retry can bring, or that no client gives
+    /// which does not declare more.
+    pub(crate) fn take_input_required(&self) -> InputRequired {
         let mut state = self.lock();
         if !state.missing.is_empty() {
             let mut missing = std::mem::take(&mut state.missing);
             missing.sort_unstable();
-            return Some(InputRequired::Missing(missing));
-        }
-        if state.pending.is_empty() {
-            return None;
+            return InputRequired::Missing(missing);
         }
         let mut next = state.retry.as_ref().map(|retry| retry.carry_over()).unwrap_or_default();
         next.round_trips = next.round_trips.saturating_add(1);
@@ -122,13 +121,7 @@ impl ClientRequests {
             next.requests.insert(request.key.to_string(), sent);
             requests.push(request);
         }
-        Some(InputRequired::Requests(requests, Box::new(next)))
-    }
-
-    /// What the client of a task would have to declare for the task to continue.
-    pub(crate) fn take_missing(&self) -> Option<Vec<ClientFeature>> {
-        let mut state = self.lock();
-        (!state.missing.is_empty()).then(|| std::mem::take(&mut state.missing))
+        InputRequired::Requests(requests, Box::new(next))
     }
 
     fn register(
@@ -191,7 +184,10 @@ impl Context {
             return Err(ClientRequestError::Detached { key: request.key });
         }
         match self.register(&request)? {
-            Disposition::Suspend => pending().await,
+            Disposition::Suspend => {
+                self.suspend(AwaitInput);
+                pending().await
+            }
             Disposition::Returned(raw, attempts) => match decode(raw.get()) {
                 Ok(value) => {
                     let response = InputResponse { digest: request.digest(), value: raw };
@@ -201,6 +197,7 @@ impl Context {
                 Err(reason) => {
                     let attempts = next_attempt(&request, attempts, reason)?;
                     self.client_requests().lock().suspend(&request, attempts);
+                    self.suspend(AwaitInput);
                     pending().await
                 }
             },
@@ -237,7 +234,11 @@ impl Context {
         decode: impl FnOnce(&str) -> Result<Option<ClientRequestError>, String>,
     ) -> Result<(), ClientRequestError> {
         let attempts = match self.register(request)? {
-            Disposition::Suspend | Disposition::Send => return Ok(()),
+            Disposition::Suspend => {
+                self.suspend(AwaitInput);
+                return Ok(());
+            }
+            Disposition::Send => return Ok(()),
             Disposition::AddToTask(_) => {
                 return Err(ClientRequestError::Unavailable { why: "the call has become a task" });
             }
@@ -248,6 +249,7 @@ impl Context {
             },
         };
         self.client_requests().lock().suspend(request, attempts);
+        self.suspend(AwaitInput);
         Ok(())
     }
 }

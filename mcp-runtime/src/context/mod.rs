@@ -8,6 +8,7 @@ mod current_call;
 mod log;
 mod progress;
 mod start_task;
+mod suspension;
 mod trace_context;
 #[cfg_attr(
     not(any(feature = "cli", feature = "tracing")),
@@ -42,6 +43,7 @@ use progress::Amount;
 pub use progress::Progress;
 pub(crate) use progress::ProgressToken;
 pub(crate) use start_task::TaskStart;
+pub(crate) use suspension::Suspension;
 pub(crate) use trace_context::is_traceparent;
 #[cfg(feature = "tracing")]
 pub use tracing_events::client_layer;
@@ -56,6 +58,7 @@ use crate::{
     jsonrpc::Object,
     protocol::Revision,
     store::{MemorySingleUse, SingleUse},
+    sync::Mutex,
 };
 
 /// The request that a function handles.
@@ -78,6 +81,8 @@ pub(crate) struct ContextInner {
     pub(crate) cancel: CallCancellation,
     pub(crate) client_requests: ClientRequests,
     pub(crate) task_start: TaskStart,
+    /// Why the function cannot continue in its request.
+    pub(crate) suspension: Mutex<Option<Box<dyn Suspension>>>,
     pub(crate) settings: Arc<Settings>,
     /// The call whose function runs in this context, if layers may run it several times.
     pub(crate) parent: Option<Context>,
@@ -140,6 +145,7 @@ impl Context {
             cancel: CallCancellation::default(),
             client_requests: ClientRequests::new(Delivery::Unavailable(UNIT_TEST), None),
             task_start: TaskStart::default(),
+            suspension: Mutex::default(),
             settings: Arc::default(),
             parent: None,
         })
@@ -160,6 +166,7 @@ impl Context {
             cancel: call.cancel.child(),
             client_requests: ClientRequests::new(Delivery::Unavailable("they are the call's"), None),
             task_start: TaskStart::default(),
+            suspension: Mutex::default(),
             settings: call.settings.clone(),
             parent: Some(self.clone()),
         })

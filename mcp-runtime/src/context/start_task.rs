@@ -2,23 +2,20 @@
 
 use std::{
     future::poll_fn,
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, OnceLock},
     task::Poll,
 };
 
 use tokio::sync::Semaphore;
 
 use super::{Context, ContextInner};
+use crate::dispatch::ContinueAsTask;
 
-/// Whether a call may become a task, and whether its function has requested it.
+/// Whether a call may become a task.
 #[derive(Debug, Default)]
 pub(crate) struct TaskStart {
     /// Set if it may: the semaphore that limits concurrent runs of its function.
     semaphore: OnceLock<Option<Arc<Semaphore>>>,
-    is_requested: AtomicBool,
 }
 
 impl Context {
@@ -55,8 +52,8 @@ impl Context {
             if task_start.semaphore.get().is_none() || !self.is_current() {
                 return Poll::Ready(false);
             }
-            // the poller checks this after each poll, and polls again once the task exists
-            task_start.is_requested.store(true, Ordering::Relaxed);
+            // the task polls again, once it exists
+            self.suspend(ContinueAsTask);
             cx.waker().wake_by_ref();
             Poll::Pending
         })
@@ -72,10 +69,5 @@ impl Context {
     /// The semaphore that the task acquires a permit of before its function starts.
     pub(crate) fn task_semaphore(&self) -> Option<Arc<Semaphore>> {
         self.call().task_start.semaphore.get().cloned().flatten()
-    }
-
-    /// Whether the function has requested to become a task since the last call of this.
-    pub(crate) fn take_task_request(&self) -> bool {
-        self.call().task_start.is_requested.swap(false, Ordering::Relaxed)
     }
 }

@@ -1,6 +1,6 @@
 //! `completion/complete`.
 
-use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde::Deserialize;
 
@@ -11,11 +11,12 @@ use super::{
 };
 use crate::{
     arguments::{Completion, CompletionSource, DynComplete, MaybeFuture, choices_with_prefix},
+    client_request::CallBinding,
     connection::AccessError,
     context::Context,
     error::Failure,
     extensions::Extensions,
-    invoke::{self, ErrorContext, Interruption, Invocation, Running, StartOptions},
+    invoke::{self, ErrorContext, Invocation, StartOptions},
     jsonrpc::ProtocolError,
     protocol::Revision,
     server::{Registry, Server},
@@ -124,7 +125,6 @@ fn completion_reply(mut values: Vec<String>) -> Reply {
 
 impl ItemCall for CompleteArgument {
     type Output = Vec<String>;
-    type Interruption = Infallible;
     type Owned = Self;
 
     fn into_owned(self) -> Self {
@@ -135,11 +135,11 @@ impl ItemCall for CompleteArgument {
         &self.state
     }
 
-    fn start<I: Interruption>(
-        &self,
-        _: StartOptions,
-        context: &dyn Fn() -> Context,
-    ) -> Invocation<Vec<String>, I> {
+    fn binding(&self) -> CallBinding<'_> {
+        CallBinding::new("completion/complete", &self.name, "{}")
+    }
+
+    fn start(&self, _: StartOptions, context: &dyn Fn() -> Context) -> Invocation<Vec<String>> {
         let context = context();
         let complete = || Ok(MaybeFuture::Pending((self.function)(self.completion.clone(), context.clone())));
         invoke::start_with(complete, &context, self.timeout)
@@ -153,15 +153,5 @@ impl ItemCall for CompleteArgument {
         let detailed = server.options().detailed_errors;
         let subject = ErrorContext { kind: "completion of", name: &self.name, detailed };
         Reply::from(into_protocol_error(failure.into_client_error(subject, revision))).into()
-    }
-
-    fn interrupt(
-        self,
-        _: &Server,
-        _: Revision,
-        interruption: Infallible,
-        _: Running<Vec<String>>,
-    ) -> Response {
-        match interruption {}
     }
 }

@@ -9,12 +9,13 @@ use serde_json::{Value, json};
 
 use super::{
     Request,
-    response::{Refusal, Reply, ResultBody},
+    item_call::SuspendedCall,
+    response::{Refusal, Reply, Response, ResultBody},
 };
 use crate::{
     client_request::{CallBinding, InputRequired, StateSealer, now},
     connection::Principal,
-    context::{ClientFeature, Context, RawJson, Retry},
+    context::{ClientFeature, RawJson, Retry, Suspension},
     jsonrpc::{Params, ProtocolError, decode_string},
     protocol::MISSING_CLIENT_CAPABILITY,
     server::Server,
@@ -67,30 +68,40 @@ impl Request<'_> {
     }
 }
 
+/// The function of a call awaits responses that only a retry of the call can bring.
+pub(crate) struct AwaitInput;
+
+impl Suspension for AwaitInput {
+    fn ends_run(&self) -> bool {
+        true
+    }
+
+    fn respond(self: Box<Self>, call: Box<dyn SuspendedCall>) -> Response {
+        call.server().map_or_else(Reply::server_dropped, |server| server.input_required(&*call)).into()
+    }
+}
+
 impl Server {
     fn state_sealer<'a>(&'a self, caller: Option<&'a Principal>) -> StateSealer<'a> {
         StateSealer { seal: self.states(), server: self.name(), caller, now: now() }
     }
 
     /// The reply to a call that waits for input: the client requests, or what the client would have to declare.
-    pub(super) fn input_required(
-        &self,
-        call: &CallBinding<'_>,
-        context: &Context,
-        input: InputRequired,
-    ) -> Reply {
+    fn input_required(&self, call: &dyn SuspendedCall) -> Reply {
+        let context = call.context();
         // nothing more is sent for the call from here on
         context.inner().cancel.complete();
-        let (requests, state) = match input {
+        let (requests, state) = match context.client_requests().take_input_required() {
             InputRequired::Missing(features) => {
                 return Reply::bad_request(missing_features(&features, &context.client_capabilities()));
             }
             InputRequired::Requests(requests, state) => (requests, state),
         };
-        match self.state_sealer(context.caller()).seal(*state, call) {
+        let binding = call.binding();
+        match self.state_sealer(context.caller()).seal(*state, &binding) {
             Ok(state) => ResultBody::InputRequired { requests, state }.into(),
             Err(error) => {
-                tracing::error!(method = call.method, name = call.name, %error, "call failed");
+                tracing::error!(method = binding.method, name = binding.name, %error, "call failed");
                 error.into()
             }
         }

@@ -1,5 +1,6 @@
 //! One call of a user's function, from the item that was looked up to the reply. The order is the same for every kind
-//! of item: the permit of `max_concurrency`, then the function. What has layers is a call of the outermost one.
+//! of item: the limits on its caller, the permit of `max_concurrency`, then the function. An item with layers starts with
+//! the outermost layer.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,17 +14,16 @@ use super::{
 use crate::{
     admission::{CallLimits, Owner},
     arguments::{BoxFuture, CallParts, Input, TextArgument},
-    blocking::{CallPermit, WithPermits},
+    blocking::{CallPermit, CallThreads, WithPermits},
+    client_request::CallBinding,
     context::Context,
     error::Failure,
     extensions::Extensions,
-    invoke::{
-        self, ClientError, Interruption, Invocation, InvokeOutcome, Running, StartOptions, with_timeout,
-    },
+    invoke::{self, ClientError, Ended, Invocation, Running, StartOptions, with_timeout},
     item::Function,
     jsonrpc::ProtocolError,
     protocol::Revision,
-    server::Server,
+    server::{Server, WeakServer},
 };
 
 /// A call that has been admitted and whose item has been found: how to start the function, and how to answer when it
@@ -31,15 +31,16 @@ use crate::{
 pub(super) trait ItemCall: Send + Sync + Sized {
     /// What the function returns.
     type Output: Send + 'static;
-    /// Why the function may have to leave its request.
-    type Interruption: Interruption;
     /// The same call without borrows from the request's text.
-    type Owned: ItemCall<Output = Self::Output, Interruption = Self::Interruption> + 'static;
+    type Owned: ItemCall<Output = Self::Output> + 'static;
 
     fn into_owned(self) -> Self::Owned;
 
     /// The state of the item's builder.
     fn state(&self) -> &Arc<Extensions>;
+
+    /// What identifies the call: a client's retry of it is bound to this.
+    fn binding(&self) -> CallBinding<'_>;
 
     /// Whether the function may send requests to its client.
     fn client_request_policy(&self) -> ClientRequestPolicy {
@@ -64,25 +65,96 @@ pub(super) trait ItemCall: Send + Sync + Sized {
         None
     }
 
-    /// Starts the function, which may leave its request for the reason `I`.
-    fn start<I: Interruption>(
-        &self,
-        options: StartOptions,
-        context: &dyn Fn() -> Context,
-    ) -> Invocation<Self::Output, I>;
+    /// Starts the function.
+    fn start(&self, options: StartOptions, context: &dyn Fn() -> Context) -> Invocation<Self::Output>;
 
     /// The response for what the function has returned; one that has to be stored first is pending.
     fn respond(&self, server: &Server, revision: Revision, result: Result<Self::Output, Failure>)
     -> Response;
+}
 
-    /// Answers the request of a function that is interrupted.
-    fn interrupt(
-        self,
-        server: &Server,
-        revision: Revision,
-        interruption: Self::Interruption,
-        running: Running<Self::Output>,
-    ) -> Response;
+/// A call whose function cannot continue in its request, for the [`Suspension`](crate::context::Suspension) that
+/// answers the request.
+pub(crate) trait SuspendedCall: Send {
+    fn context(&self) -> &Context;
+
+    /// What a client's retry of the call is bound to.
+    fn binding(&self) -> CallBinding<'_>;
+
+    /// `None` once the server has been dropped, which a call that has left its request does not prevent.
+    fn server(&self) -> Option<Server>;
+
+    /// Lets the server be dropped while the function goes on.
+    fn leave_request(&mut self);
+
+    /// The threads that run the function.
+    fn threads(&self) -> CallThreads;
+
+    /// Holds a permit as long as the function runs, on a thread or not.
+    fn hold_permit(&mut self, permit: CallPermit);
+
+    /// Runs the function to its end; the reply is the one that its request would have got.
+    fn finish(self: Box<Self>) -> BoxFuture<Reply>;
+}
+
+/// A call whose function has been started and is pending.
+pub(super) struct RunningCall<C: ItemCall> {
+    call: C,
+    server: WeakServer,
+    /// The same, as long as the call is in its request.
+    kept_alive: Option<Server>,
+    revision: Revision,
+    running: Running<C::Output>,
+}
+
+impl<C: ItemCall + 'static> RunningCall<C> {
+    pub(super) fn new(server: &Server, revision: Revision, call: C, running: Running<C::Output>) -> Self {
+        Self { call, server: server.downgrade(), kept_alive: Some(server.clone()), revision, running }
+    }
+
+    async fn reply(self) -> Reply {
+        let Self { call, server, kept_alive, revision, running } = self;
+        match running.finish().await {
+            Ended::Returned(result) => match server.upgrade() {
+                Some(server) => call.respond(&server, revision, result).reply().await,
+                None => Reply::server_dropped(),
+            },
+            Ended::Suspended(suspension, running) => {
+                let call = Self { call, server, kept_alive, revision, running };
+                suspension.respond(Box::new(call)).reply().await
+            }
+        }
+    }
+}
+
+impl<C: ItemCall + 'static> SuspendedCall for RunningCall<C> {
+    fn context(&self) -> &Context {
+        self.running.context()
+    }
+
+    fn binding(&self) -> CallBinding<'_> {
+        self.call.binding()
+    }
+
+    fn server(&self) -> Option<Server> {
+        self.server.upgrade()
+    }
+
+    fn leave_request(&mut self) {
+        self.kept_alive = None;
+    }
+
+    fn threads(&self) -> CallThreads {
+        self.running.threads()
+    }
+
+    fn hold_permit(&mut self, permit: CallPermit) {
+        self.running.hold_permits([permit]);
+    }
+
+    fn finish(self: Box<Self>) -> BoxFuture<Reply> {
+        Box::pin(self.reply())
+    }
 }
 
 impl Server {
@@ -98,24 +170,8 @@ impl Server {
                 Err(_) => return self.call_item_later(request, call, permits),
             }
         }
-        let (revision, options) = (request.revision, request.start_options(self));
-        match call.start::<C::Interruption>(options, &|| make_context(self, request, &call)) {
-            Invocation::Done(InvokeOutcome::Returned(result)) => call.respond(self, revision, result),
-            Invocation::Done(InvokeOutcome::Interrupted(interruption, mut running)) => {
-                running.hold_permits(permits);
-                call.interrupt(self, revision, interruption, running)
-            }
-            Invocation::Running(mut running) => {
-                running.hold_permits(permits);
-                let context = running.context().clone();
-                let (server, call) = (self.clone(), call.into_owned());
-                // if the function runs on a blocking thread, that has been started by now
-                let threads = running.threads();
-                let reply: BoxFuture<Reply> =
-                    Box::pin(async move { finish_call(&server, revision, call, running).await });
-                Response::Pending(PendingReply::new(&context, WithPermits::with_threads(reply, threads)))
-            }
-        }
+        let options = request.start_options(self);
+        self.run_item(request.revision, options, call, permits, &|call| make_context(self, request, call))
     }
 
     /// Calls an item that must wait for a permit.
@@ -127,9 +183,8 @@ impl Server {
     ) -> Response {
         let (revision, options) = (request.revision, request.start_options(self));
         let context = make_context(self, request, &call);
-        let (server, call) = (self.clone(), call.into_owned());
-        let call_context = context.clone();
-        let reply = async move {
+        let (server, call, call_context) = (self.clone(), call.into_owned(), context.clone());
+        let reply: BoxFuture<Reply> = Box::pin(async move {
             if let Some(semaphore) = call.semaphore() {
                 match with_timeout(call.time_limit(), semaphore.clone().acquire_owned()).await {
                     // the semaphore is never closed
@@ -137,23 +192,40 @@ impl Server {
                     Err(failure) => return call.respond(&server, revision, Err(failure)).reply().await,
                 }
             }
-            match call.start::<C::Interruption>(options, &|| call_context.clone()) {
-                Invocation::Done(InvokeOutcome::Returned(result)) => {
-                    call.respond(&server, revision, result).reply().await
-                }
-                Invocation::Done(InvokeOutcome::Interrupted(interruption, mut running)) => {
-                    running.hold_permits(permits);
-                    call.interrupt(&server, revision, interruption, running).reply().await
-                }
-                Invocation::Running(mut running) => {
-                    running.hold_permits(permits);
-                    finish_call(&server, revision, call, running).await
-                }
-            }
-        };
-        let reply: BoxFuture<Reply> = Box::pin(reply);
+            server.run_item(revision, options, call, permits, &|_| call_context.clone()).reply().await
+        });
         Response::Pending(PendingReply::new(&context, WithPermits::new(reply, Vec::new())))
     }
+
+    /// Runs the function of an item, which holds these permits.
+    fn run_item<C: ItemCall>(
+        &self,
+        revision: Revision,
+        options: StartOptions,
+        call: C,
+        permits: Vec<CallPermit>,
+        make_context: &dyn Fn(&C) -> Context,
+    ) -> Response {
+        let (suspension, mut running) = match call.start(options, &|| make_context(&call)) {
+            Invocation::Ended(Ended::Returned(result)) => return call.respond(self, revision, result),
+            Invocation::Ended(Ended::Suspended(suspension, running)) => (Some(suspension), running),
+            Invocation::Running(running) => (None, running),
+        };
+        running.hold_permits(permits);
+        let running = Box::new(RunningCall::new(self, revision, call.into_owned(), running));
+        match suspension {
+            Some(suspension) => suspension.respond(running),
+            None => Response::Pending(finish_later(running)),
+        }
+    }
+}
+
+/// The reply of a call whose function is pending.
+fn finish_later(call: Box<dyn SuspendedCall>) -> PendingReply {
+    let context = call.context().clone();
+    // if the function runs on a blocking thread, that has been started by now
+    let threads = call.threads();
+    PendingReply::new(&context, WithPermits::with_threads(call.finish(), threads))
 }
 
 /// The permits of a call within the limits on its caller.
@@ -175,30 +247,15 @@ fn make_context<C: ItemCall>(server: &Server, request: Request<'_>, call: &C) ->
     context
 }
 
-/// Runs a pending function to its end; returns the reply.
-async fn finish_call<C: ItemCall>(
-    server: &Server,
-    revision: Revision,
-    call: C,
-    running: Running<C::Output>,
-) -> Reply {
-    match running.finish::<C::Interruption>().await {
-        InvokeOutcome::Returned(result) => call.respond(server, revision, result).reply().await,
-        InvokeOutcome::Interrupted(interruption, running) => {
-            call.interrupt(server, revision, interruption, running).reply().await
-        }
-    }
-}
-
 /// Starts a function whose arguments are strings: that of a prompt or a resource.
-pub(super) fn start_with_strings<R, I: Interruption>(
+pub(super) fn start_with_strings<R>(
     name: &str,
     function: &Function<R>,
     values: &[(String, TextArgument)],
     limit: Option<Duration>,
     options: StartOptions,
     context: &dyn Fn() -> Context,
-) -> Invocation<R, I> {
+) -> Invocation<R> {
     let parts = CallParts {
         input: Input::Text(values),
         args: function.args,

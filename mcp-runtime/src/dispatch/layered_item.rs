@@ -5,20 +5,18 @@ use std::{collections::HashSet, sync::Arc};
 
 use super::{
     Request,
-    item_call::{ItemCall, admit},
+    item_call::{ItemCall, RunningCall, admit},
     request::ClientRequestPolicy,
     response::{Reply, Response, ResultBody},
 };
 use crate::{
     arguments::{BoxFuture, MaybeFuture},
     blocking::CallPermit,
-    client_request::{CallBinding, InputRequired},
+    client_request::CallBinding,
     context::Context,
     error::{Failure, ToolError},
     extensions::Extensions,
-    invoke::{
-        self, Interruption, Invocation, InvokeOutcome, Running, StartOptions, ToolInterruption, with_timeout,
-    },
+    invoke::{self, Ended, Invocation, StartOptions, with_timeout},
     item::ItemLayer,
     layer::{
         CallOutput, ItemKind, LayeredCall, LayeredCallParts, LayeredFunction, Next, Outcome, PendingInput,
@@ -48,9 +46,6 @@ pub(super) trait LayeredItemCall: ItemCall<Output: Into<CallOutput>> {
         "{}"
     }
 
-    /// What a client's retry of the call is bound to.
-    fn binding(&self) -> CallBinding<'_>;
-
     /// The same call with other arguments: raw JSON of an object.
     ///
     /// # Errors
@@ -65,7 +60,7 @@ impl Server {
     /// Calls an item, through its layers.
     pub(super) fn call_through_layers<C>(&self, request: Request<'_>, call: C) -> Response
     where
-        C: LayeredItemCall<Owned: LayeredItemCall<Output = C::Output>>,
+        C: LayeredItemCall<Owned: LayeredItemCall<Output = C::Output, Owned = C::Owned> + Clone>,
     {
         if call.layers().is_empty() {
             return self.call_item(request, call);
@@ -103,7 +98,6 @@ struct LayeredItem {
 
 impl ItemCall for LayeredItem {
     type Output = CallOutput;
-    type Interruption = ToolInterruption;
     type Owned = Self;
 
     fn into_owned(self) -> Self {
@@ -122,11 +116,11 @@ impl ItemCall for LayeredItem {
         self.function.prepare_context(context);
     }
 
-    fn start<I: Interruption>(
-        &self,
-        _: StartOptions,
-        context: &dyn Fn() -> Context,
-    ) -> Invocation<CallOutput, I> {
+    fn binding(&self) -> CallBinding<'_> {
+        self.function.binding()
+    }
+
+    fn start(&self, _: StartOptions, context: &dyn Fn() -> Context) -> Invocation<CallOutput> {
         let context = context();
         let function = &self.function;
         let call = LayeredCall::new(LayeredCallParts {
@@ -145,26 +139,6 @@ impl ItemCall for LayeredItem {
     fn respond(&self, server: &Server, _: Revision, result: Result<CallOutput, Failure>) -> Response {
         self.function.respond(server, result)
     }
-
-    fn interrupt(
-        self,
-        server: &Server,
-        revision: Revision,
-        interruption: ToolInterruption,
-        running: Running<CallOutput>,
-    ) -> Response {
-        match interruption {
-            // a layer has asked for it; what the function asks for is an output
-            ToolInterruption::Input(input) => {
-                server.input_required(&self.function.binding(), running.context(), input).into()
-            }
-            ToolInterruption::Task => {
-                let function = self.function.clone();
-                let tool = function.item_name();
-                Response::Pending(server.continue_as_task(self, tool, revision, running))
-            }
-        }
-    }
 }
 
 /// An item's function, and what a run of it needs.
@@ -179,13 +153,13 @@ struct FunctionOfItem<C> {
     keys: Mutex<Option<HashSet<Box<str>>>>,
 }
 
-impl<C: LayeredItemCall + 'static> LayeredFunction for FunctionOfItem<C> {
+impl<C: LayeredItemCall<Owned = C> + Clone + 'static> LayeredFunction for FunctionOfItem<C> {
     fn run(self: Arc<Self>, call: LayeredCall) -> BoxFuture<Outcome> {
         Box::pin(async move { self.run_once(&call).await.map_err(Failure::into_tool_error) })
     }
 }
 
-impl<C: LayeredItemCall + 'static> FunctionOfItem<C> {
+impl<C: LayeredItemCall<Owned = C> + Clone + 'static> FunctionOfItem<C> {
     async fn run_once(&self, layered: &LayeredCall) -> Result<CallOutput, Failure> {
         match layered.replaced_arguments() {
             None => self.run_call(layered.context(), &self.call).await,
@@ -193,10 +167,7 @@ impl<C: LayeredItemCall + 'static> FunctionOfItem<C> {
         }
     }
 
-    async fn run_call<D>(&self, context: &Context, call: &D) -> Result<CallOutput, Failure>
-    where
-        D: ItemCall<Output: Into<CallOutput>>,
-    {
+    async fn run_call(&self, context: &Context, call: &C) -> Result<CallOutput, Failure> {
         let context = context.for_run();
         self.release_keys(&context);
         let mut permits = admit(call, || context.inner().request.owner())?;
@@ -205,21 +176,23 @@ impl<C: LayeredItemCall + 'static> FunctionOfItem<C> {
             // the semaphore is never closed
             permits.extend(acquired.ok().map(CallPermit::Concurrency));
         }
-        let outcome = match call.start::<InputRequired>(self.options, &|| context.clone()) {
-            Invocation::Done(outcome) => outcome,
+        let ended = match call.start(self.options, &|| context.clone()) {
+            Invocation::Ended(ended) => ended,
             Invocation::Running(mut running) => {
                 running.hold_permits(permits);
-                running.finish::<InputRequired>().await
+                running.finish().await
             }
         };
-        let (input, running) = match outcome {
-            InvokeOutcome::Returned(result) => return result.map(Into::into),
-            InvokeOutcome::Interrupted(input, running) => (input, running),
+        let (suspension, running) = match ended {
+            Ended::Returned(result) => return result.map(Into::into),
+            Ended::Suspended(suspension, running) => (suspension, running),
         };
         let Some(server) = self.server.upgrade() else {
             return Err(Failure::Body(ToolError::private("the server has been dropped")));
         };
-        match server.input_required(&self.call.binding(), running.context(), input).outcome {
+        // a retry repeats the arguments that the client has sent
+        let call = RunningCall::new(&server, self.revision, self.call.clone(), running);
+        match suspension.respond(Box::new(call)).reply().await.outcome {
             Ok(ResultBody::InputRequired { requests, state }) => {
                 Ok(CallOutput::InputRequired(PendingInput { requests, state }))
             }
@@ -238,7 +211,7 @@ impl<C: LayeredItemCall + 'static> FunctionOfItem<C> {
     }
 }
 
-impl<C: LayeredItemCall + 'static> InnerFunction for FunctionOfItem<C> {
+impl<C: LayeredItemCall<Owned = C> + Clone + 'static> InnerFunction for FunctionOfItem<C> {
     fn kind(&self) -> ItemKind {
         C::KIND
     }

@@ -28,10 +28,13 @@ pub(crate) use inbound::{
 };
 #[cfg(feature = "http")]
 pub(crate) use inbound::{declared_version, unsupported_version};
+pub(crate) use input_required::AwaitInput;
+pub(crate) use item_call::SuspendedCall;
 #[cfg(feature = "http")]
 pub(crate) use lifecycle::Handshake;
 pub(crate) use request::Request;
 #[cfg(feature = "http")]
 pub(crate) use response::Status;
-pub(crate) use response::{Reply, encode};
+pub(crate) use response::{Reply, Response, encode};
 pub(crate) use subscriptions::ListenStream;
+pub(crate) use tasks::ContinueAsTask;

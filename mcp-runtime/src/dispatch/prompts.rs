@@ -14,12 +14,12 @@ use super::{
 use crate::{
     admission::CallLimits,
     arguments::{MaybeFuture, TextArgument},
-    client_request::{CallBinding, InputRequired},
+    client_request::CallBinding,
     connection::AccessError,
     context::{Context, Retry},
     error::Failure,
     extensions::Extensions,
-    invoke::{self, ClientError, ErrorContext, Interruption, Invocation, Running, StartOptions},
+    invoke::{self, ClientError, ErrorContext, Invocation, StartOptions},
     item::{ItemFunction, ItemLayer},
     jsonrpc::ProtocolError,
     layer::{CallOutput, ItemKind},
@@ -30,6 +30,7 @@ use crate::{
 };
 
 /// One `prompts/get`.
+#[derive(Clone)]
 struct GetPrompt<'a> {
     entry: Arc<PromptEntry>,
     values: Vec<(String, TextArgument)>,
@@ -75,7 +76,6 @@ impl Server {
 
 impl ItemCall for GetPrompt<'_> {
     type Output = PromptResult;
-    type Interruption = InputRequired;
     type Owned = GetPrompt<'static>;
 
     fn into_owned(self) -> GetPrompt<'static> {
@@ -91,6 +91,10 @@ impl ItemCall for GetPrompt<'_> {
         self.entry.item.call_limits.as_ref()
     }
 
+    fn binding(&self) -> CallBinding<'_> {
+        CallBinding::new("prompts/get", &self.entry.item.name, &self.arguments)
+    }
+
     fn client_request_policy(&self) -> ClientRequestPolicy {
         ClientRequestPolicy::Allowed(self.retry.clone())
     }
@@ -99,11 +103,7 @@ impl ItemCall for GetPrompt<'_> {
         self.entry.item.timeout
     }
 
-    fn start<I: Interruption>(
-        &self,
-        options: StartOptions,
-        context: &dyn Fn() -> Context,
-    ) -> Invocation<PromptResult, I> {
+    fn start(&self, options: StartOptions, context: &dyn Fn() -> Context) -> Invocation<PromptResult> {
         match &self.entry.function {
             ItemFunction::Annotated(function) => {
                 let (name, limit) = (&self.entry.item.name, self.time_limit());
@@ -152,16 +152,6 @@ impl ItemCall for GetPrompt<'_> {
         })
         .into()
     }
-
-    fn interrupt(
-        self,
-        server: &Server,
-        _: Revision,
-        input: InputRequired,
-        running: Running<PromptResult>,
-    ) -> Response {
-        server.input_required(&self.binding(), running.context(), input).into()
-    }
 }
 
 impl LayeredItemCall for GetPrompt<'_> {
@@ -177,10 +167,6 @@ impl LayeredItemCall for GetPrompt<'_> {
 
     fn arguments(&self) -> &str {
         &self.arguments
-    }
-
-    fn binding(&self) -> CallBinding<'_> {
-        CallBinding::new("prompts/get", &self.entry.item.name, &self.arguments)
     }
 
     fn with_arguments(&self, json: &str) -> Result<GetPrompt<'static>, Failure> {

@@ -16,6 +16,7 @@ use crate::{
     protocol::{self, LogLevel, META_LOG_LEVEL, Revision},
     server::Server,
     store::ResultReader,
+    sync::Mutex,
 };
 
 /// A request on its way through dispatch.
@@ -102,6 +103,7 @@ impl<'a> Request<'a> {
             cancel: crate::context::CallCancellation::default(),
             client_requests: ClientRequests::new(delivery, retry),
             task_start: TaskStart::default(),
+            suspension: Mutex::default(),
             settings: server.settings().clone(),
             parent: None,
         })

@@ -3,7 +3,6 @@
 use std::{
     borrow::Cow,
     collections::BTreeMap,
-    convert::Infallible,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -24,13 +23,13 @@ use super::{
 use crate::{
     admission::CallLimits,
     arguments::{MaybeFuture, TextArgument},
-    client_request::{CallBinding, InputRequired},
+    client_request::CallBinding,
     connection::{AccessError, SubscribeError, check_uri},
     content::ResourceContents,
     context::{Context, Retry},
     error::{Failure, ToolError},
     extensions::Extensions,
-    invoke::{self, ClientError, ErrorContext, Interruption, Invocation, Running, StartOptions, catch_panic},
+    invoke::{self, ClientError, ErrorContext, Invocation, StartOptions, catch_panic},
     item::{ItemFunction, ItemLayer},
     jsonrpc::ProtocolError,
     layer::{CallOutput, ItemKind},
@@ -246,6 +245,7 @@ impl Server {
 }
 
 /// One `resources/read`.
+#[derive(Clone)]
 struct ReadResource<'a> {
     entry: Arc<ResourceEntry>,
     variables: UriVariables,
@@ -255,7 +255,6 @@ struct ReadResource<'a> {
 
 impl ItemCall for ReadResource<'_> {
     type Output = ResourceResult;
-    type Interruption = InputRequired;
     type Owned = ReadResource<'static>;
 
     fn into_owned(self) -> ReadResource<'static> {
@@ -271,6 +270,10 @@ impl ItemCall for ReadResource<'_> {
         self.entry.item.call_limits.as_ref()
     }
 
+    fn binding(&self) -> CallBinding<'_> {
+        CallBinding::new("resources/read", &self.uri, "{}")
+    }
+
     fn client_request_policy(&self) -> ClientRequestPolicy {
         ClientRequestPolicy::Allowed(self.retry.clone())
     }
@@ -279,11 +282,7 @@ impl ItemCall for ReadResource<'_> {
         self.entry.item.timeout
     }
 
-    fn start<I: Interruption>(
-        &self,
-        options: StartOptions,
-        context: &dyn Fn() -> Context,
-    ) -> Invocation<ResourceResult, I> {
+    fn start(&self, options: StartOptions, context: &dyn Fn() -> Context) -> Invocation<ResourceResult> {
         match &self.entry.function {
             ItemFunction::Annotated(function) => {
                 let (name, limit) = (&self.entry.item.name, self.time_limit());
@@ -342,16 +341,6 @@ impl ItemCall for ReadResource<'_> {
         })
         .into()
     }
-
-    fn interrupt(
-        self,
-        server: &Server,
-        _: Revision,
-        input: InputRequired,
-        running: Running<ResourceResult>,
-    ) -> Response {
-        server.input_required(&self.binding(), running.context(), input).into()
-    }
 }
 
 impl LayeredItemCall for ReadResource<'_> {
@@ -367,10 +356,6 @@ impl LayeredItemCall for ReadResource<'_> {
 
     fn uri(&self) -> Option<&str> {
         Some(&self.uri)
-    }
-
-    fn binding(&self) -> CallBinding<'_> {
-        CallBinding::new("resources/read", &self.uri, "{}")
     }
 
     /// A resource has no arguments.
@@ -519,7 +504,6 @@ fn check_next_cursor(cursor: &str, last: Option<&str>) -> Result<(), Failure> {
 
 impl ItemCall for ListInstances {
     type Output = InstancesPage;
-    type Interruption = Infallible;
     type Owned = Self;
 
     fn into_owned(self) -> Self {
@@ -530,11 +514,11 @@ impl ItemCall for ListInstances {
         &self.state
     }
 
-    fn start<I: Interruption>(
-        &self,
-        _: StartOptions,
-        context: &dyn Fn() -> Context,
-    ) -> Invocation<InstancesPage, I> {
+    fn binding(&self) -> CallBinding<'_> {
+        CallBinding::new("resources/list", "", "{}")
+    }
+
+    fn start(&self, _: StartOptions, context: &dyn Fn() -> Context) -> Invocation<InstancesPage> {
         let page = list_page(self.templates.clone(), self.first.clone(), self.room, self.running.clone());
         invoke::start_with(|| Ok(MaybeFuture::Pending(Box::pin(page))), &context(), self.timeout)
     }
@@ -574,16 +558,6 @@ impl ItemCall for ListInstances {
             error => into_protocol_error(error),
         })
         .into()
-    }
-
-    fn interrupt(
-        self,
-        _: &Server,
-        _: Revision,
-        interruption: Infallible,
-        _: Running<InstancesPage>,
-    ) -> Response {
-        match interruption {}
     }
 }
 

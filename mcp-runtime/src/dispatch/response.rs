@@ -228,6 +228,11 @@ impl Reply {
         Self { status: Status::Unavailable, refusal, headers, ..ProtocolError::internal(text).into() }
     }
 
+    /// The server was dropped while a function of it was running.
+    pub(super) fn server_dropped() -> Self {
+        ProtocolError::internal("the server has been dropped").into()
+    }
+
     /// The caller has reached a limit of the server.
     pub(super) fn limited(reached: &LimitReached) -> Self {
         Self::from(ProtocolError::internal(reached.of_requests())).refused(Refusal::Busy)

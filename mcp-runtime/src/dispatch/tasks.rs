@@ -2,15 +2,14 @@
 //!
 //! See the [Tasks extension](https://github.com/modelcontextprotocol/ext-tasks).
 
-use std::{borrow::Cow, collections::HashMap, pin::pin, sync::Arc};
+use std::{borrow::Cow, collections::HashMap, future::poll_fn, pin::pin, sync::Arc};
 
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
 use super::{
     Request,
-    input_required::missing_features,
-    item_call::ItemCall,
+    item_call::SuspendedCall,
     request::required_text,
     response::{PendingReply, Reply, Response, ResultBody, encode_result},
 };
@@ -18,8 +17,8 @@ use crate::{
     arguments::BoxFuture,
     blocking::{CallPermit, WithPermits},
     connection::principal_digest,
-    context::Context,
-    invoke::{InvokeOutcome, MissingFeatures, Running, for_current_call},
+    context::{Context, Suspension},
+    invoke::for_current_call,
     jsonrpc::{Meta, ProtocolError},
     protocol::{MISSING_CLIENT_CAPABILITY, Revision, TASKS_EXTENSION},
     server::{Identity, Server, WeakServer},
@@ -70,41 +69,39 @@ impl FinalReply for TaskOutcome {
     }
 }
 
-impl Server {
-    /// Continues a tool's function as a task; the reply names the task.
-    pub(super) fn continue_as_task<C>(
-        &self,
-        call: C,
-        tool: &str,
-        revision: Revision,
-        running: Running<C::Output>,
-    ) -> PendingReply
-    where
-        C: ItemCall + 'static,
-    {
-        let (server, context) = (self.clone(), running.context().clone());
-        let cancel = context.clone();
-        let (threads, tool) = (running.threads(), Box::from(tool));
-        let reply: BoxFuture<Reply> = Box::pin(async move {
-            match server.create_task(&context).await {
-                Ok(permit) => {
-                    let created = ResultBody::TaskCreated(permit.task.clone());
-                    // weak: dropping the server ends its tasks
-                    let observation = server.observe_task(&context, tool, &permit);
-                    let task: BoxFuture<()> =
-                        Box::pin(run_task(server.downgrade(), permit, call, revision, running));
-                    spawn(for_current_call(match observation {
-                        None => task,
-                        Some(observation) => observation.watch(task),
-                    }));
-                    created.into()
-                }
-                Err(error) => error.into(),
-            }
-        });
-        PendingReply::new(&cancel, WithPermits::with_threads(reply, threads))
+/// The function of a tool continues as a task; its request is answered with the task.
+pub(crate) struct ContinueAsTask;
+
+impl Suspension for ContinueAsTask {
+    fn ends_run(&self) -> bool {
+        false
     }
 
+    fn respond(self: Box<Self>, mut call: Box<dyn SuspendedCall>) -> Response {
+        let Some(server) = call.server() else { return Reply::server_dropped().into() };
+        // dropping the server ends its tasks
+        call.leave_request();
+        let (context, threads) = (call.context().clone(), call.threads());
+        let call_context = context.clone();
+        let reply: BoxFuture<Reply> = Box::pin(async move {
+            let permit = match server.create_task(&context).await {
+                Ok(permit) => permit,
+                Err(error) => return error.into(),
+            };
+            let created = ResultBody::TaskCreated(permit.task.clone());
+            let observation = server.observe_task(&context, call.binding().name.into(), &permit);
+            let task: BoxFuture<()> = Box::pin(run_task(server.downgrade(), permit, call));
+            spawn(for_current_call(match observation {
+                None => task,
+                Some(observation) => observation.watch(task),
+            }));
+            created.into()
+        });
+        Response::Pending(PendingReply::new(&call_context, WithPermits::with_threads(reply, threads)))
+    }
+}
+
+impl Server {
     /// Creates a task, which clients can find from now on.
     async fn create_task(&self, context: &Context) -> Result<Arc<TaskPermit>, ProtocolError> {
         let permit =
@@ -116,47 +113,35 @@ impl Server {
 }
 
 /// Runs a task's function to its end.
-async fn run_task<C>(
-    server: WeakServer,
-    permit: Arc<TaskPermit>,
-    call: C,
-    revision: Revision,
-    mut running: Running<C::Output>,
-) where
-    C: ItemCall + 'static,
-{
+async fn run_task(server: WeakServer, permit: Arc<TaskPermit>, mut call: Box<dyn SuspendedCall>) {
     let task = permit.task.clone();
-    let context = running.context().clone();
+    let context = call.context().clone();
     // a blocking thread of the function holds the permit until it ends
-    running.hold_permits([CallPermit::Task(permit.clone())]);
+    call.hold_permit(CallPermit::Task(permit.clone()));
     let function = async {
-        let invoked = {
-            let mut body = pin!(async move {
-                if let Some(semaphore) = running.context().task_semaphore() {
+        let finished = {
+            let mut body = pin!(async {
+                if let Some(semaphore) = context.task_semaphore()
                     // the semaphore is never closed
-                    running.hold_permits(semaphore.acquire_owned().await.ok().map(CallPermit::Concurrency));
+                    && let Ok(permit) = semaphore.acquire_owned().await
+                {
+                    call.hold_permit(CallPermit::Concurrency(permit));
                 }
-                running.finish::<MissingFeatures>().await
+                call.finish().await
             });
-            let polled = std::future::poll_fn(|cx| {
+            let polled = poll_fn(|cx| {
                 let polled = body.as_mut().poll(cx);
                 task.drop_closed_requests();
                 polled
             });
             tokio::select! {
-                invoked = polled => Some(invoked),
+                reply = polled => Some(reply),
                 () = task.wait_for_stop() => None,
             }
         };
-        let end = match (invoked, server.upgrade()) {
-            (Some(invoked), Some(server)) => {
-                let reply = match invoked {
-                    InvokeOutcome::Returned(result) => call.respond(&server, revision, result).reply().await,
-                    InvokeOutcome::Interrupted(MissingFeatures(features), _) => {
-                        missing_features(&features, &context.client_capabilities()).into()
-                    }
-                };
-                let identity = server.identity().clone();
+        let end = match (finished, server.upgrade()) {
+            (Some(reply), Some(server)) => {
+                let (revision, identity) = (context.revision(), server.identity().clone());
                 TaskEnd::Replied(Arc::new(TaskOutcome { reply, revision, identity }))
             }
             _ => {

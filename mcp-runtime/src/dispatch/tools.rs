@@ -25,9 +25,7 @@ use crate::{
     context::{Context, Retry},
     error::{Failure, ToolError},
     extensions::Extensions,
-    invoke::{
-        self, ClientError, ErrorContext, Interruption, Invocation, Running, StartOptions, ToolInterruption,
-    },
+    invoke::{self, ClientError, ErrorContext, Invocation, StartOptions},
     item::{DynHandler, ItemLayer},
     jsonrpc::{ProtocolError, decode_string},
     layer::{CallOutput, ItemKind},
@@ -39,6 +37,7 @@ use crate::{
 };
 
 /// One `tools/call`.
+#[derive(Clone)]
 struct CallTool<'a> {
     entry: Arc<ToolEntry>,
     /// Raw JSON of an object.
@@ -157,7 +156,6 @@ impl Server {
 
 impl ItemCall for CallTool<'_> {
     type Output = ToolResult;
-    type Interruption = ToolInterruption;
     type Owned = CallTool<'static>;
 
     fn into_owned(self) -> CallTool<'static> {
@@ -167,6 +165,10 @@ impl ItemCall for CallTool<'_> {
 
     fn state(&self) -> &Arc<Extensions> {
         &self.entry.state
+    }
+
+    fn binding(&self) -> CallBinding<'_> {
+        CallBinding::new("tools/call", self.entry.name(), &self.arguments)
     }
 
     fn client_request_policy(&self) -> ClientRequestPolicy {
@@ -193,11 +195,7 @@ impl ItemCall for CallTool<'_> {
         self.entry.spec.timeout
     }
 
-    fn start<I: Interruption>(
-        &self,
-        options: StartOptions,
-        context: &dyn Fn() -> Context,
-    ) -> Invocation<ToolResult, I> {
+    fn start(&self, options: StartOptions, context: &dyn Fn() -> Context) -> Invocation<ToolResult> {
         let timeout = self.entry.spec.timeout;
         let input = &self.entry.input;
         let needs_check = self.arguments.len() > input.max_values || input.attempts.is_some();
@@ -248,24 +246,6 @@ impl ItemCall for CallTool<'_> {
             _ => self.entry.reply(result).into(),
         }
     }
-
-    fn interrupt(
-        self,
-        server: &Server,
-        revision: Revision,
-        interruption: ToolInterruption,
-        running: Running<ToolResult>,
-    ) -> Response {
-        match interruption {
-            ToolInterruption::Input(input) => {
-                server.input_required(&self.binding(), running.context(), input).into()
-            }
-            ToolInterruption::Task => {
-                let entry = self.entry.clone();
-                Response::Pending(server.continue_as_task(self.into_owned(), entry.name(), revision, running))
-            }
-        }
-    }
 }
 
 impl LayeredItemCall for CallTool<'_> {
@@ -281,10 +261,6 @@ impl LayeredItemCall for CallTool<'_> {
 
     fn arguments(&self) -> &str {
         &self.arguments
-    }
-
-    fn binding(&self) -> CallBinding<'_> {
-        CallBinding::new("tools/call", self.entry.name(), &self.arguments)
     }
 
     fn with_arguments(&self, json: &str) -> Result<CallTool<'static>, Failure> {

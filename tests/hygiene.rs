@@ -356,13 +356,17 @@ fn module_order(krate: &str) -> Vec<String> {
 }
 
 /// Imports of a module that is below: each needs a reason.
-const IMPORTS_FROM_BELOW: [(&str, &str, &str); 2] = [
+const IMPORTS_FROM_BELOW: [(&str, &str, &str); 6] = [
     (
         "context",
         "dispatch",
         "what suspends a call, which its context keeps, answers the request with a response",
     ),
     ("client_request", "dispatch", "a request to the client may suspend the call"),
+    ("tool", "server", "a tool opens the capabilities that it names on its server"),
+    ("server", "dispatch", "the capabilities that a server has open answer requests with responses"),
+    ("store", "capability", "the public path of the store of tasks"),
+    ("config", "capability", "the public path of the options of tasks"),
 ];
 
 #[test]

@@ -2,8 +2,8 @@
 //! call until it returns, even if the call was cancelled. A function that still waits for a thread is aborted.
 
 use std::{
-    any::Any,
     cell::RefCell,
+    fmt,
     future::Future,
     pin::Pin,
     sync::Arc,
@@ -28,8 +28,8 @@ pub(crate) enum CallPermit {
     Caller(#[allow(dead_code, reason = "held for its drop")] admission::Permit),
     /// Of a budget.
     Budget(#[allow(dead_code, reason = "held for its drop")] admission::Permit),
-    /// Of the limit on running tasks.
-    Task(#[allow(dead_code, reason = "held for its drop")] Arc<dyn Any + Send + Sync>),
+    /// Of what a call has become that has left its request.
+    Outside(#[allow(dead_code, reason = "held for its drop")] Arc<dyn fmt::Debug + Send + Sync>),
 }
 
 thread_local! {

@@ -7,6 +7,7 @@ mod arguments;
 pub mod audit;
 pub mod auth;
 mod blocking;
+mod capability;
 #[cfg(feature = "cli")]
 mod cli;
 #[cfg(feature = "client")]
@@ -47,7 +48,6 @@ mod sort;
 mod spawn;
 pub mod store;
 mod sync;
-mod task;
 mod telemetry;
 #[cfg(any(feature = "testing", test))]
 pub mod testing;

@@ -17,9 +17,10 @@ pub use serde;
 pub use crate::{
     arguments::{
         AnyArg, ArgDescriptor, Call, FromContextFn, HandlerResult, HeaderArg, Inject, NoBound, Pattern,
-        Probe, ProbeDyn, Rules, blocking, blocking_task, complete, complete_blocking, flatten,
-        from_context_fn, from_text, json, json_of, object, pending, provided, ready, shared, text, text_of,
+        Probe, ProbeDyn, Rules, blocking, complete, complete_blocking, flatten, from_context_fn, from_text,
+        json, json_of, object, pending, provided, ready, shared, text, text_of,
     },
+    capability::tasks::{blocking_task, start_task, task},
     client_request::ClientFeature,
     content::{Theme, icon::icon},
     error::{ErrorVisibility, Failure, PublicError},
@@ -45,11 +46,6 @@ pub use crate::{
         spec::{OutputType, ToolDescriptor},
     },
 };
-
-/// Turns the call into a task, if it may become one.
-pub async fn start_task(context: &crate::Context) {
-    context.start_task().await;
-}
 
 /// Runs an async `main`.
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {

@@ -554,9 +554,9 @@ impl Fields for ToolOptions {
             fields.extend(quote!(visibility: &[#(#visibility),*],));
         }
         let mode = self.task.map(|(_, mode)| match mode {
-            TaskMode::Capable => quote!(__rt::TaskMode::Capable),
-            TaskMode::Required => quote!(__rt::TaskMode::Required),
-            TaskMode::Manual => quote!(__rt::TaskMode::Manual),
+            TaskMode::Capable => quote!(__rt::task(__rt::TaskMode::Capable)),
+            TaskMode::Required => quote!(__rt::task(__rt::TaskMode::Required)),
+            TaskMode::Manual => quote!(__rt::task(__rt::TaskMode::Manual)),
         });
         push_option(&mut fields, "task", mode);
         if let Some(declared) = &self.output {

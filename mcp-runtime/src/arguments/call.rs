@@ -644,17 +644,3 @@ pub fn blocking<R: Send + 'static>(
 ) -> HandlerResult<R> {
     pending(Box::new(run_blocking(body)))
 }
-
-/// Runs a plain function on the blocking pool, as a task if the call may become one.
-///
-/// # Errors
-/// Never fails; the type is that of handlers.
-pub fn blocking_task<R: Send + 'static>(
-    context: Context,
-    body: impl FnOnce() -> Result<R, Failure> + Send + 'static,
-) -> HandlerResult<R> {
-    pending(Box::new(async move {
-        context.start_task().await;
-        run_blocking(body).await
-    }))
-}

@@ -20,7 +20,7 @@ pub use arg::{
     text_of,
 };
 pub(crate) use arg::{has_flatten, is_always_object};
-pub use call::{Call, HandlerResult, blocking, blocking_task, pending, ready};
+pub use call::{Call, HandlerResult, blocking, pending, ready};
 pub(crate) use call::{
     CallParts, Input, MaybeFuture, TextArgument, call_handler, decode_member, parse_text_argument, poll_now,
 };

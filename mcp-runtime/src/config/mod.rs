@@ -47,15 +47,16 @@ use crate::{
     connection::{AccessRules, Principal, VisibleFn},
     crypto::{GENERATE, Key, KeyRing},
     events::SubscriptionLimits,
-    store::{ResultStore, SingleUse, TaskStore},
+    extensions::Extensions,
+    store::{ResultStore, SingleUse},
 };
 pub use crate::{
+    capability::tasks::TaskOptions,
     connection::{ItemKind, ItemView},
-    task::TaskOptions,
 };
 
 /// The longest time of any option, a year: its end can be computed on every platform.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+pub(crate) const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// Every option of one server.
 #[derive(Debug, Clone, Default)]
@@ -64,7 +65,8 @@ pub(crate) struct Options {
     pub(crate) lists: ListOptions,
     pub(crate) stdio: StdioOptions,
     pub(crate) stores: Stores,
-    pub(crate) tasks: TaskOptions,
+    /// Those of capabilities, by type.
+    pub(crate) of_capabilities: Extensions,
     pub(crate) telemetry: TelemetryOptions,
     /// Whether failures show their cause to the client.
     pub(crate) detailed_errors: bool,
@@ -484,8 +486,8 @@ pub struct Stores {
     keys: Option<Result<KeyRing, String>>,
     /// Where the keys are, if they are in a file.
     key_file: Option<PathBuf>,
-    /// Unset for one in memory.
-    pub(crate) tasks: Option<Arc<dyn TaskStore>>,
+    /// The stores of capabilities, by type.
+    pub(crate) of_capabilities: Extensions,
     /// Unset for one in memory with the bounds of the limits.
     pub(crate) results: Option<Arc<dyn ResultStore>>,
 }
@@ -565,13 +567,6 @@ impl Stores {
         self
     }
 
-    /// Sets where tasks and their results are kept; by default in a [`MemoryTasks`](crate::store::MemoryTasks) of
-    /// 10 000 tasks and 64 MiB.
-    pub fn tasks(mut self, store: impl TaskStore + 'static) -> Self {
-        self.tasks = Some(Arc::new(store));
-        self
-    }
-
     /// Sets where [results are kept](Limits::keep_results) that are too large to be sent; by default in memory.
     ///
     /// With a store that replicas share, and the same [keys](Self::keys), a link of one can be read on all.
@@ -593,31 +588,6 @@ impl Stores {
     #[cfg(feature = "http")]
     pub fn events(mut self, store: impl crate::store::EventStore + 'static) -> Self {
         self.events = Some(Arc::new(store));
-        self
-    }
-}
-
-impl TaskOptions {
-    /// Sets how long a task is kept: 10 minutes by default, a year at most.
-    ///
-    /// The time restarts whenever the client gets the task or responds to its requests, when the function reports
-    /// progress or sends a request, and when it ends. After it the task is removed; a function that is still running is
-    /// dropped. The wire's `ttlMs` counts from the task's creation, so it grows.
-    pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.ttl = ttl.clamp(Duration::from_millis(1), LONGEST);
-        self
-    }
-
-    /// Sets how often clients should poll a task: the wire's `pollIntervalMs`; 1 second by default.
-    pub fn poll_interval(mut self, interval: Duration) -> Self {
-        self.poll_interval = interval.clamp(Duration::from_millis(1), LONGEST);
-        self
-    }
-
-    /// Sets how many tasks may run at once; 1024 by default, and at most
-    /// [half](Limits::max_share_percent) of them for one client. More are refused.
-    pub fn max_running(mut self, tasks: usize) -> Self {
-        self.max_running = tasks;
         self
     }
 }

@@ -7,7 +7,6 @@ mod client_requests;
 mod current_call;
 mod log;
 mod progress;
-mod start_task;
 mod suspension;
 mod trace_context;
 #[cfg_attr(
@@ -19,7 +18,7 @@ mod tracing_events;
 use std::{
     any::{Any, TypeId},
     fmt,
-    sync::{Arc, atomic::AtomicBool},
+    sync::{Arc, OnceLock, atomic::AtomicBool},
     time::{Duration, SystemTime},
 };
 
@@ -42,8 +41,7 @@ use cancellation::Cancelled;
 use progress::Amount;
 pub use progress::Progress;
 pub(crate) use progress::ProgressToken;
-pub(crate) use start_task::TaskStart;
-pub(crate) use suspension::Suspension;
+pub(crate) use suspension::{Continuation, Suspension};
 pub(crate) use trace_context::is_traceparent;
 #[cfg(feature = "tracing")]
 pub use tracing_events::client_layer;
@@ -80,7 +78,8 @@ pub(crate) struct ContextInner {
     pub(crate) log_level: Option<LogLevel>,
     pub(crate) cancel: CallCancellation,
     pub(crate) client_requests: ClientRequests,
-    pub(crate) task_start: TaskStart,
+    /// Set if the call may continue outside of its request.
+    pub(crate) continuation: OnceLock<Arc<dyn Continuation>>,
     /// Why the function cannot continue in its request.
     pub(crate) suspension: Mutex<Option<Box<dyn Suspension>>>,
     pub(crate) settings: Arc<Settings>,
@@ -144,7 +143,7 @@ impl Context {
             log_level: None,
             cancel: CallCancellation::default(),
             client_requests: ClientRequests::new(Delivery::Unavailable(UNIT_TEST), None),
-            task_start: TaskStart::default(),
+            continuation: OnceLock::new(),
             suspension: Mutex::default(),
             settings: Arc::default(),
             parent: None,
@@ -165,7 +164,7 @@ impl Context {
             log_level: call.log_level,
             cancel: call.cancel.child(),
             client_requests: ClientRequests::new(Delivery::Unavailable("they are the call's"), None),
-            task_start: TaskStart::default(),
+            continuation: OnceLock::new(),
             suspension: Mutex::default(),
             settings: call.settings.clone(),
             parent: Some(self.clone()),

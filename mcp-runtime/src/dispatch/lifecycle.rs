@@ -22,7 +22,8 @@ pub(crate) struct Handshake {
 impl Server {
     /// `can_notify`: whether the transport can send this client notifications of changes.
     fn write_capabilities(&self, object: &mut Object<'_>, revision: Revision, can_notify: bool) {
-        let offers = self.offers(revision);
+        let registry = self.registry();
+        let offers = self.offers_of(&registry, revision);
         object.object("capabilities", |c| {
             if offers.completions && revision >= Revision::V2025_03_26 {
                 c.raw("completions", "{}");
@@ -46,15 +47,17 @@ impl Server {
                     });
                 }
             }
-            let tasks = offers.tasks && revision.is_modern();
-            let extensions = [
-                (protocol::SKILLS_EXTENSION, protocol::SKILLS_SETTINGS, offers.skills),
-                (protocol::TASKS_EXTENSION, "{}", tasks),
-                (protocol::UI_EXTENSION, protocol::UI_SETTINGS, offers.pages),
-            ];
-            if extensions.iter().any(|(_, _, offered)| *offered) {
+            let skills = offers.skills.then_some((protocol::SKILLS_EXTENSION, protocol::SKILLS_SETTINGS));
+            let pages = offers.pages.then_some((protocol::UI_EXTENSION, protocol::UI_SETTINGS));
+            let capabilities = registry.capabilities.iter().filter(|_| revision.is_modern());
+            let extensions: Vec<_> = skills
+                .into_iter()
+                .chain(capabilities.map(|capability| capability.extension()))
+                .chain(pages)
+                .collect();
+            if !extensions.is_empty() {
                 c.object("extensions", |e| {
-                    for (key, settings, _) in extensions.iter().filter(|(_, _, offered)| *offered) {
+                    for (key, settings) in extensions {
                         e.raw(key, settings);
                     }
                 });

@@ -18,7 +18,6 @@ mod response;
 mod router;
 mod skills;
 mod subscriptions;
-mod tasks;
 mod tools;
 
 pub(crate) use connection_state::{ConnectionState, THE_CLIENT};
@@ -32,9 +31,10 @@ pub(crate) use input_required::AwaitInput;
 pub(crate) use item_call::SuspendedCall;
 #[cfg(feature = "http")]
 pub(crate) use lifecycle::Handshake;
-pub(crate) use request::Request;
+pub(crate) use observation::{milliseconds, trace_of, write_caller};
+pub(crate) use request::{Request, required_text};
 #[cfg(feature = "http")]
 pub(crate) use response::Status;
-pub(crate) use response::{Reply, Response, encode};
+pub(crate) use response::{PendingReply, Reply, Response, ResultBody, WriteResult, encode, encode_result};
+pub(crate) use router::wants_spans;
 pub(crate) use subscriptions::ListenStream;
-pub(crate) use tasks::ContinueAsTask;

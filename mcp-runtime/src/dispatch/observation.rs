@@ -5,7 +5,7 @@
 use std::{borrow::Cow, net::IpAddr, sync::Arc, time::Instant};
 
 use serde_json::{Map, Value, value::RawValue};
-use tracing::{Instrument as _, Span, field::Empty};
+use tracing::{Span, field::Empty};
 
 use super::{
     Request,
@@ -15,17 +15,15 @@ use super::{
     subscriptions::ListenStream,
 };
 use crate::{
-    arguments::BoxFuture,
     audit::AuditLog,
-    connection::{Access, Principal, RequestContext},
-    context::{Context, is_traceparent},
+    connection::{Access, Principal},
+    context::is_traceparent,
     jsonrpc::{Object, decode_string, write_array, write_string},
     prompt::PromptEntry,
     protocol::Revision,
     resource::ResourceEntry,
     schema::truncate,
-    server::{Registry, Server, WeakServer},
-    task::{TaskPermit, TaskSummary},
+    server::{Registry, Server},
     telemetry::{OTHER, RequestEnd},
     tool::ToolEntry,
 };
@@ -307,17 +305,15 @@ impl Observation {
         self.ended = true;
         let code = reply.outcome.as_ref().err().map(|error| error.code);
         let (outcome, error) = match &reply.outcome {
-            Ok(ResultBody::Tool { result, .. }) if result.is_error() => {
-                ("tool_error", Some("tool_error".into()))
-            }
+            Ok(body) if body.is_tool_error() => ("tool_error", Some("tool_error".into())),
             Ok(ResultBody::InputRequired { .. }) => ("input_required", None),
-            Ok(ResultBody::TaskCreated(_)) => ("task", None),
+            Ok(ResultBody::Other(result)) if result.started_task().is_some() => ("task", None),
             Ok(_) => ("ok", None),
             Err(error) if reply.refusal.is_some() => ("refused", Some(Cow::Owned(error.code.to_string()))),
             Err(error) => ("error", Some(Cow::Owned(error.code.to_string()))),
         };
         let task = match &reply.outcome {
-            Ok(ResultBody::TaskCreated(task)) => Some(task.id_for_logs()),
+            Ok(ResultBody::Other(result)) => result.started_task(),
             _ => None,
         };
         self.record(outcome, error.as_deref(), code, reply.refusal, task);
@@ -381,112 +377,8 @@ impl Drop for Observation {
     }
 }
 
-/// A call that continues as a task, from then on to its end.
-pub(super) struct TaskObservation {
-    span: Span,
-    server: WeakServer,
-    /// Held until the end is recorded: a server that stops waits for it.
-    permit: Arc<TaskPermit>,
-    started: Instant,
-    tool: Box<str>,
-    caller: Option<Arc<Principal>>,
-    address: Option<IpAddr>,
-    trace: Option<String>,
-}
-
-impl Server {
-    /// Watches a task that has been created, if requests are watched.
-    pub(super) fn observe_task(
-        &self,
-        context: &Context,
-        tool: Box<str>,
-        permit: &Arc<TaskPermit>,
-    ) -> Option<TaskObservation> {
-        if self.audit().is_none() && !wants_spans() {
-            return None;
-        }
-        let traceparent = context.traceparent();
-        let span = make_task_span(&tool, permit.task.id_for_logs(), traceparent.as_deref());
-        let RequestContext { caller, address, .. } = &context.inner().request;
-        Some(TaskObservation {
-            trace: trace_of(&span, traceparent.as_deref()),
-            span,
-            server: self.downgrade(),
-            permit: permit.clone(),
-            started: Instant::now(),
-            tool,
-            caller: caller.clone(),
-            address: *address,
-        })
-    }
-}
-
-/// The span of a task. It outlives the request's, so that it is a child of it only for exporters: subscribers keep a span
-/// open for as long as its children.
-fn make_task_span(tool: &str, task: &str, traceparent: Option<&str>) -> Span {
-    if !wants_spans() {
-        return Span::none();
-    }
-    let request = Span::current();
-    let span = tracing::info_span!(
-        target: "mcp_runtime::request",
-        parent: None,
-        "mcp.server.task",
-        "otel.kind" = "internal",
-        "otel.name" = &*format!("task {tool}"),
-        "otel.status_code" = Empty,
-        "mcp.task.id" = task,
-        "mcp.task.outcome" = Empty,
-        "gen_ai.operation.name" = "execute_tool",
-        "gen_ai.tool.name" = tool,
-        "rpc.response.status_code" = Empty,
-        "error.type" = Empty,
-        "trace_id" = traceparent.and_then(|trace| trace.split('-').nth(1)),
-    );
-    #[cfg(feature = "otel")]
-    crate::telemetry::set_parent(&span, &request);
-    span.follows_from(request.id());
-    span
-}
-
-impl TaskObservation {
-    /// Runs the task in its span, and records how it ends.
-    pub(super) fn watch(self, task: BoxFuture<()>) -> BoxFuture<()> {
-        Box::pin(async move {
-            task.instrument(self.span.clone()).await;
-            self.end();
-        })
-    }
-
-    fn end(&self) {
-        let Self { span, permit, .. } = self;
-        let TaskSummary { outcome, code } = permit.task.summary();
-        span.record("mcp.task.outcome", outcome);
-        let code_text = code.map(|code| code.to_string());
-        if let Some(code) = code_text.as_deref() {
-            span.record("rpc.response.status_code", code);
-        }
-        if outcome != "completed" {
-            span.record("error.type", code_text.as_deref().unwrap_or(outcome))
-                .record("otel.status_code", "ERROR");
-        }
-        let Some(server) = self.server.upgrade() else { return };
-        let Some(log) = server.audit() else { return };
-        log.write("task", |line| {
-            line.str("kind", "tool").str("item", &self.tool).str("task", permit.task.id_for_logs());
-            line.str("outcome", outcome);
-            if let Some(code) = code {
-                line.value("code", &code);
-            }
-            write_caller(line, self.caller.as_deref(), self.address);
-            line.opt_str("trace", self.trace.as_deref());
-            line.value("ms", &milliseconds(self.started.elapsed()));
-        });
-    }
-}
-
 /// The trace that a span is part of: as it is exported, or else as the client has named it.
-fn trace_of(span: &Span, traceparent: Option<&str>) -> Option<String> {
+pub(crate) fn trace_of(span: &Span, traceparent: Option<&str>) -> Option<String> {
     #[cfg(feature = "otel")]
     let exported = crate::telemetry::trace_id(span);
     #[cfg(not(feature = "otel"))]
@@ -498,12 +390,12 @@ fn trace_of(span: &Span, traceparent: Option<&str>) -> Option<String> {
 }
 
 /// With microseconds as decimals.
-fn milliseconds(duration: std::time::Duration) -> f64 {
+pub(crate) fn milliseconds(duration: std::time::Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3
 }
 
 /// Writes who has sent a request, as far as it is known.
-fn write_caller(line: &mut Object<'_>, caller: Option<&Principal>, address: Option<IpAddr>) {
+pub(crate) fn write_caller(line: &mut Object<'_>, caller: Option<&Principal>, address: Option<IpAddr>) {
     if let Some(caller) = caller {
         line.str("issuer", caller.issuer()).str("subject", caller.subject());
     }

@@ -1,7 +1,10 @@
 //! One request: its parameters, the context that a function gets for it, and the checks that every request passes,
 //! whatever its method.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::Cow,
+    sync::{Arc, OnceLock},
+};
 
 use serde_json::value::RawValue;
 
@@ -9,7 +12,7 @@ use super::response::{Refusal, Reply};
 use crate::{
     client_request::CallBinding,
     connection::{Access, ClientData, RequestContext, principal_digest},
-    context::{ClientRequests, Context, ContextInner, Delivery, Retry, TaskStart, has_forwarder},
+    context::{ClientRequests, Context, ContextInner, Delivery, Retry, has_forwarder},
     extensions::Extensions,
     invoke::StartOptions,
     jsonrpc::{JsonRpcMessage, Meta, Params, ProtocolError, decode_string, is_valid_id},
@@ -102,7 +105,7 @@ impl<'a> Request<'a> {
             log_level: self.log_level().unwrap_or_default(),
             cancel: crate::context::CallCancellation::default(),
             client_requests: ClientRequests::new(delivery, retry),
-            task_start: TaskStart::default(),
+            continuation: OnceLock::new(),
             suspension: Mutex::default(),
             settings: server.settings().clone(),
             parent: None,
@@ -187,7 +190,7 @@ impl<'a> Request<'a> {
 }
 
 /// The text of a parameter that the method requires.
-pub(super) fn required_text<'a>(raw: Option<&'a RawValue>, key: &str) -> Result<Cow<'a, str>, ProtocolError> {
+pub(crate) fn required_text<'a>(raw: Option<&'a RawValue>, key: &str) -> Result<Cow<'a, str>, ProtocolError> {
     let raw = raw.ok_or_else(|| ProtocolError::invalid_params(format!("`{key}` is missing")))?;
     decode_string(raw).ok_or_else(|| ProtocolError::invalid_params(format!("`{key}` is not a string")))
 }

@@ -27,8 +27,6 @@ use crate::{
     protocol::{META_SERVER_INFO, METHOD_NOT_FOUND, Revision, is_bad_request},
     resource::{ResourceEntry, ResourceResult, write_resource_result},
     server::{EncodedPage, Identity, Server},
-    store::TaskRecord,
-    task::RunningTask,
     tool::{ToolResult, write_tool_result},
 };
 
@@ -134,11 +132,22 @@ pub(crate) enum ResultBody {
         requests: Vec<PendingRequest>,
         state: String,
     },
-    /// The call continues as this task.
-    TaskCreated(Arc<RunningTask>),
-    Task(Arc<RunningTask>),
-    /// A task that has ended, or runs in another process.
-    StoredTask(Box<TaskRecord>),
+    /// Of a capability.
+    Other(Box<dyn WriteResult>),
+}
+
+/// A result that only the capability knows whose method it is of.
+pub(crate) trait WriteResult: fmt::Debug + Send + Sync {
+    /// The wire's `resultType`.
+    fn result_type(&self) -> &'static str;
+
+    /// Writes its own members.
+    fn write_members(&self, object: &mut Object<'_>, revision: Revision);
+
+    /// The id of the task that the call has become, as logs have it.
+    fn started_task(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// Where the contents of a resource come from.
@@ -229,7 +238,7 @@ impl Reply {
     }
 
     /// The server was dropped while a function of it was running.
-    pub(super) fn server_dropped() -> Self {
+    pub(crate) fn server_dropped() -> Self {
         ProtocolError::internal("the server has been dropped").into()
     }
 
@@ -281,12 +290,12 @@ impl PendingReply {
     }
 
     /// The reply of the call with that context.
-    pub(super) fn new(context: &Context, reply: WithPermits<BoxFuture<Reply>>) -> Self {
+    pub(crate) fn new(context: &Context, reply: WithPermits<BoxFuture<Reply>>) -> Self {
         Self { reply, context: Some(context.clone()), observation: None }
     }
 
     /// A reply that takes no call of a user's function.
-    pub(super) fn without_call(reply: impl Future<Output = Reply> + Send + 'static) -> Self {
+    pub(crate) fn without_call(reply: impl Future<Output = Reply> + Send + 'static) -> Self {
         let reply: BoxFuture<Reply> = Box::pin(reply);
         Self { reply: WithPermits::new(reply, Vec::new()), context: None, observation: None }
     }
@@ -352,11 +361,11 @@ pub(crate) fn encode(out: &mut Vec<u8>, reply: &Reply, id: &str, revision: Revis
 }
 
 /// Appends a result without its JSON-RPC envelope: its own members, and those that every result of the revision has.
-pub(super) fn encode_result(out: &mut Vec<u8>, body: &ResultBody, revision: Revision, identity: &Identity) {
+pub(crate) fn encode_result(out: &mut Vec<u8>, body: &ResultBody, revision: Revision, identity: &Identity) {
     let mut object = Object::new(out);
     let modern = revision.is_modern();
     if modern {
-        object.raw_members(body.result_type());
+        body.write_result_type(&mut object);
     }
     body.write_members(&mut object, revision);
     match body.meta() {
@@ -380,13 +389,19 @@ pub(super) fn encode_result(out: &mut Vec<u8>, body: &ResultBody, revision: Revi
 }
 
 impl ResultBody {
-    /// The member `resultType`, encoded.
-    fn result_type(&self) -> &'static [u8] {
+    fn write_result_type(&self, object: &mut Object<'_>) {
         match self {
-            Self::InputRequired { .. } => br#""resultType":"input_required""#,
-            Self::TaskCreated(_) => br#""resultType":"task""#,
-            _ => br#""resultType":"complete""#,
+            Self::InputRequired { .. } => object.raw_members(br#""resultType":"input_required""#),
+            Self::Other(result) => {
+                object.str("resultType", result.result_type());
+            }
+            _ => object.raw_members(br#""resultType":"complete""#),
         }
+    }
+
+    /// Whether it is the result of a tool that says that the tool has failed.
+    pub(crate) fn is_tool_error(&self) -> bool {
+        matches!(self, Self::Tool { result, .. } if result.is_error())
     }
 
     /// The `_meta` that the function has given the result.
@@ -438,15 +453,7 @@ impl ResultBody {
                 });
                 object.str("requestState", state);
             }
-            Self::TaskCreated(task) => task.write_summary(object),
-            Self::Task(task) => task.write_full(object),
-            Self::StoredTask(record) => object.raw_members(object_members(record.json())),
+            Self::Other(result) => result.write_members(object, revision),
         }
     }
-}
-
-/// The members of an object, both as raw JSON.
-fn object_members(object: &str) -> &[u8] {
-    let inner = object.trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
-    inner.map(str::trim).unwrap_or_default().as_bytes()
 }

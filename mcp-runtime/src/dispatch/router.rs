@@ -10,7 +10,7 @@ use super::{
 use crate::server::{ListKind, Registry, Server};
 
 /// Whether the program's subscriber wants the spans of requests.
-pub(super) fn wants_spans() -> bool {
+pub(crate) fn wants_spans() -> bool {
     tracing::span_enabled!(target: "mcp_runtime::request", tracing::Level::INFO, "otel.kind")
 }
 
@@ -68,16 +68,19 @@ impl Server {
             "skills/get" if offers.skills => self.get_skill(request, registry)?.into(),
             "prompts/get" if offers.prompts => self.get_prompt(request, registry)?,
             "prompts/list" if offers.prompts => self.list(request, registry, ListKind::Prompts)?,
-            "tasks/get" if offers.tasks && modern => self.get_task(request)?,
-            "tasks/update" if offers.tasks && modern => self.update_task(request)?,
-            "tasks/cancel" if offers.tasks && modern => self.cancel_task(request)?,
             "resources/subscribe" if subscribes() => self.subscribe(request, registry)?.into(),
             "resources/unsubscribe" if subscribes() => self.unsubscribe(request)?.into(),
             "completion/complete" if offers.completions => self.complete(request, registry)?,
             "server/discover" if modern => self.discover(request).into(),
             "logging/setLevel" if !modern && self.settings().logging => self.set_level(request)?.into(),
             "ping" if !modern => Reply::from(ResultBody::Empty).into(),
-            method => Reply::unknown_method(method).into(),
+            method => {
+                let mut capabilities = registry.capabilities.iter().filter(|_| modern);
+                match capabilities.find_map(|capability| capability.clone().answer(request)) {
+                    Some(answer) => answer?,
+                    None => Reply::unknown_method(method).into(),
+                }
+            }
         })
     }
 }

@@ -11,11 +11,7 @@ use std::{
 
 use serde::Deserialize;
 
-use super::{
-    Request,
-    response::Reply,
-    tasks::{declares_tasks, tasks_not_declared},
-};
+use super::{Request, response::Reply};
 use crate::{
     connection::{check_uri, principal_digest},
     events::{ListChanges, Subscriber},
@@ -56,8 +52,8 @@ impl Server {
             task_ids,
         } = parse_notifications(&request)?;
         let offers = self.offers_of(&registry, request.revision);
-        if offers.tasks && task_ids.is_some() && !declares_tasks(&request.params.meta) {
-            return Err(tasks_not_declared());
+        if task_ids.is_some() {
+            registry.capabilities.iter().try_for_each(|capability| capability.check_subscriber(&request))?;
         }
         let changes = offers.changes;
         let lists = ListChanges {
@@ -96,12 +92,12 @@ impl Server {
             tracing::warn!("a subscription was refused: too many are open\nraise `max_subscribers`");
             return Err(Reply::unavailable("too many subscriptions are open\ntry again"));
         };
-        let mut task_ids = task_ids.filter(|_| offers.tasks).unwrap_or_default();
+        let mut task_ids = task_ids.unwrap_or_default();
         task_ids.truncate(self.hub().max_uris());
         let caller = principal_digest(context.caller.as_deref());
-        // a task that has ended no longer changes
         task_ids.retain(|id| {
-            self.tasks().running(id, caller.as_deref()).is_some_and(|task| task.subscribe(&filter))
+            let mut capabilities = registry.capabilities.iter();
+            capabilities.any(|capability| capability.subscribe(id, caller.as_deref(), &filter))
         });
         let acknowledgement = notification("notifications/subscriptions/acknowledged", |params| {
             write_subscription_meta(params, request.id);

@@ -14,7 +14,6 @@ use super::{
     layered_item::LayeredItemCall,
     request::ClientRequestPolicy,
     response::{PendingReply, Reply, Response, ResultBody},
-    tasks::{declares_tasks, tasks_not_declared},
 };
 use crate::{
     admission::CallLimits,
@@ -22,7 +21,7 @@ use crate::{
     client_request::{CallBinding, StateSealer},
     connection::AccessError,
     content::ResourceLink,
-    context::{Context, Retry},
+    context::{Context, Continuation, Retry},
     error::{Failure, ToolError},
     extensions::Extensions,
     invoke::{self, ClientError, ErrorContext, Invocation, StartOptions},
@@ -33,7 +32,7 @@ use crate::{
     schema::{duplicate_keys, has_duplicates_beside},
     server::{Registry, Server},
     store::ResultReader,
-    tool::{TaskMode, ToolCall, ToolEntry, ToolHandler, ToolResult},
+    tool::{ToolCall, ToolEntry, ToolHandler, ToolResult},
 };
 
 /// One `tools/call`.
@@ -43,8 +42,8 @@ struct CallTool<'a> {
     /// Raw JSON of an object.
     arguments: Cow<'a, str>,
     retry: Option<Arc<Retry>>,
-    /// How the call may continue as a task.
-    task: Option<TaskMode>,
+    /// How the call may continue outside of its request.
+    continuation: Option<Arc<dyn Continuation>>,
     /// Who may read its result later, if that is kept.
     reader: Option<ResultReader>,
     /// What the cursor of the next page is bound to, of a tool that takes cursors.
@@ -96,13 +95,20 @@ impl Server {
                 }
             }
         };
-        let task = task_mode(entry, &request)?;
+        let mut continuation = None;
+        if let Some(possible) = &entry.continuation
+            && possible.admit(&request.params.meta, request.revision)?
+        {
+            continuation = Some(possible.clone());
+        }
         let retry = request.retry(self, || CallBinding::new("tools/call", &name, &arguments))?;
         let keeps = entry.spec.item.max_result.is_some() && self.kept_results().is_some();
         let reader = keeps.then(|| request.result_reader());
         let entry = entry.clone();
-        Ok(self
-            .call_through_layers(request, CallTool { entry, arguments, retry, task, reader, page_binding }))
+        Ok(self.call_through_layers(
+            request,
+            CallTool { entry, arguments, retry, continuation, reader, page_binding },
+        ))
     }
 }
 
@@ -159,8 +165,9 @@ impl ItemCall for CallTool<'_> {
     type Owned = CallTool<'static>;
 
     fn into_owned(self) -> CallTool<'static> {
-        let Self { entry, arguments, retry, task, reader, page_binding } = self;
-        CallTool { entry, arguments: Cow::Owned(arguments.into_owned()), retry, task, reader, page_binding }
+        let Self { entry, arguments, retry, continuation, reader, page_binding } = self;
+        let arguments = Cow::Owned(arguments.into_owned());
+        CallTool { entry, arguments, retry, continuation, reader, page_binding }
     }
 
     fn state(&self) -> &Arc<Extensions> {
@@ -176,10 +183,8 @@ impl ItemCall for CallTool<'_> {
     }
 
     fn prepare_context(&self, context: &Context) {
-        if self.task.is_some() {
-            // a call that starts as a task waits for its permit there, after its client has been answered
-            let permit = if self.starts_as_task() { self.entry.permits.clone() } else { None };
-            context.allow_task_start(permit);
+        if let Some(continuation) = &self.continuation {
+            context.allow_continuation(continuation.clone());
         }
     }
 
@@ -188,7 +193,7 @@ impl ItemCall for CallTool<'_> {
     }
 
     fn semaphore(&self) -> Option<&Arc<Semaphore>> {
-        self.entry.permits.as_ref().filter(|_| !self.starts_as_task())
+        self.entry.permits.as_ref().filter(|_| !self.starts_outside())
     }
 
     fn time_limit(&self) -> Option<Duration> {
@@ -266,8 +271,8 @@ impl LayeredItemCall for CallTool<'_> {
     fn with_arguments(&self, json: &str) -> Result<CallTool<'static>, Failure> {
         let arguments = Cow::Owned(json.to_owned());
         let (entry, retry, reader) = (self.entry.clone(), self.retry.clone(), self.reader.clone());
-        let page_binding = self.page_binding.clone();
-        Ok(CallTool { entry, arguments, retry, task: self.task, reader, page_binding })
+        let (continuation, page_binding) = (self.continuation.clone(), self.page_binding.clone());
+        Ok(CallTool { entry, arguments, retry, continuation, reader, page_binding })
     }
 
     fn output(output: CallOutput) -> Option<ToolResult> {
@@ -279,9 +284,9 @@ impl LayeredItemCall for CallTool<'_> {
 }
 
 impl CallTool<'_> {
-    /// Whether the call becomes a task before its function starts.
-    fn starts_as_task(&self) -> bool {
-        matches!(self.task, Some(TaskMode::Capable | TaskMode::Required))
+    /// Whether the call leaves its request before its function starts.
+    fn starts_outside(&self) -> bool {
+        self.continuation.as_ref().is_some_and(|continuation| continuation.starts_at_once())
     }
 
     /// Calls the handler of a run-time tool with arguments that match the tool's schema.
@@ -302,15 +307,14 @@ impl CallTool<'_> {
         }
         entry.input.add_defaults(&mut arguments)?;
         let body = handler(ToolCall { arguments, context: context.clone() });
-        Ok(MaybeFuture::Pending(match entry.spec.task {
-            None | Some(TaskMode::Manual) => body,
-            Some(TaskMode::Capable | TaskMode::Required) => {
-                let context = context.clone();
-                Box::pin(async move {
-                    context.start_task().await;
-                    body.await
-                })
-            }
+        Ok(MaybeFuture::Pending(if self.starts_outside() {
+            let context = context.clone();
+            Box::pin(async move {
+                context.leave_request().await;
+                body.await
+            })
+        } else {
+            body
         }))
     }
 
@@ -397,17 +401,5 @@ impl ToolEntry {
             None => result.cut(limit, &hint),
         }
         .with(link)
-    }
-}
-
-/// How a call may continue as a task, if at all.
-///
-/// # Errors
-/// The tool always runs as a task, and the client does not declare the extension.
-fn task_mode(entry: &ToolEntry, request: &Request<'_>) -> Result<Option<TaskMode>, Reply> {
-    match entry.spec.task.filter(|_| request.revision.is_modern()) {
-        Some(mode) if declares_tasks(&request.params.meta) => Ok(Some(mode)),
-        Some(TaskMode::Required) => Err(tasks_not_declared()),
-        _ => Ok(None),
     }
 }

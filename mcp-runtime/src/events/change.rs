@@ -1,4 +1,4 @@
-//! A change of a list, a resource or a task, and its notification.
+//! A change of a list, a resource or another subject, and its notification.
 
 use std::{
     fmt,
@@ -19,41 +19,44 @@ pub(crate) enum Change {
     Resources,
     /// The contents of the resource at this URI.
     Updated(Arc<str>),
-    /// This task.
-    Task(TaskChange),
+    /// What a subscriber names by its id.
+    Subject(SubjectChange),
 }
 
-/// A task, as its subscribers see it.
-pub(crate) trait TaskView: Send + Sync {
+/// Something with an id whose changes clients subscribe to.
+pub(crate) trait Subject: Send + Sync {
     fn id(&self) -> &str;
 
+    /// The method of its notifications.
+    fn method(&self) -> &'static str;
+
     /// Writes its current state.
-    fn write(&self, task: &mut Object<'_>);
+    fn write(&self, params: &mut Object<'_>);
 }
 
-/// A task that has changed; equal to every other change of that task, since the notification contains its state at the
+/// A subject that has changed; equal to every other change of that subject, since the notification contains its state at the
 /// time of writing.
 #[derive(Clone)]
-pub(crate) struct TaskChange(pub(crate) Arc<dyn TaskView>);
+pub(crate) struct SubjectChange(pub(crate) Arc<dyn Subject>);
 
-impl PartialEq for TaskChange {
+impl PartialEq for SubjectChange {
     fn eq(&self, other: &Self) -> bool {
         self.0.id() == other.0.id()
     }
 }
 
-impl Eq for TaskChange {}
+impl Eq for SubjectChange {}
 
-impl Hash for TaskChange {
+impl Hash for SubjectChange {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.id().hash(state);
     }
 }
 
-impl fmt::Debug for TaskChange {
-    // the id is a secret
+impl fmt::Debug for SubjectChange {
+    // the id may be a secret
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TaskChange")
+        f.write_str("SubjectChange")
     }
 }
 
@@ -65,7 +68,7 @@ impl Change {
             Self::Prompts => "notifications/prompts/list_changed",
             Self::Resources => "notifications/resources/list_changed",
             Self::Updated(_) => "notifications/resources/updated",
-            Self::Task(_) => "notifications/tasks",
+            Self::Subject(SubjectChange(subject)) => subject.method(),
         };
         notification(method, |params| {
             meta(params);
@@ -74,7 +77,7 @@ impl Change {
                 Self::Updated(uri) => {
                     params.str("uri", uri);
                 }
-                Self::Task(TaskChange(task)) => task.write(params),
+                Self::Subject(SubjectChange(subject)) => subject.write(params),
             }
         })
     }

@@ -25,8 +25,8 @@ pub(crate) struct ListChanges {
 pub(crate) struct Filter {
     lists: ListChanges,
     uris: RwLock<SubscribedUris>,
-    /// By id; the value is the task's token, whose count says that it has subscribers.
-    tasks: RwLock<HashMap<Arc<str>, Arc<()>>>,
+    /// By id; the value is the subject's token, whose count says that it has subscribers.
+    subjects: RwLock<HashMap<Arc<str>, Arc<()>>>,
     limits: SubscriptionLimits,
 }
 
@@ -51,7 +51,7 @@ impl Filter {
     /// that of the bytes that its owner subscribes with.
     pub(super) fn new(lists: ListChanges, limits: SubscriptionLimits, permit: Permit) -> Self {
         let uris = RwLock::new(SubscribedUris { by_key: HashMap::new(), permit });
-        Self { lists, uris, tasks: RwLock::default(), limits }
+        Self { lists, uris, subjects: RwLock::default(), limits }
     }
 
     /// Adds a resource; no effect if it is subscribed to already.
@@ -92,22 +92,22 @@ impl Filter {
         }
     }
 
-    /// Adds a task, with the token by which it counts its subscribers; `false` if the filter is full.
-    pub(crate) fn add_task(&self, id: Arc<str>, token: Arc<()>) -> bool {
-        let mut tasks = self.tasks.write();
-        if tasks.contains_key(&id) {
+    /// Adds a subject, with the token by which it counts its subscribers; `false` if the filter is full.
+    pub(crate) fn add_subject(&self, id: Arc<str>, token: Arc<()>) -> bool {
+        let mut subjects = self.subjects.write();
+        if subjects.contains_key(&id) {
             return true;
         }
-        let fits = tasks.len() < self.limits.uris && self.uris.write().permit.grow(OVERHEAD);
+        let fits = subjects.len() < self.limits.uris && self.uris.write().permit.grow(OVERHEAD);
         if fits {
-            tasks.insert(id, token);
+            subjects.insert(id, token);
         }
         fits
     }
 
-    /// Removes a task.
-    pub(crate) fn remove_task(&self, id: &str) {
-        if self.tasks.write().remove(id).is_some() {
+    /// Removes a subject.
+    pub(crate) fn remove_subject(&self, id: &str) {
+        if self.subjects.write().remove(id).is_some() {
             self.uris.write().permit.shrink(OVERHEAD);
         }
     }
@@ -124,7 +124,7 @@ impl Filter {
                 let uris = self.uris.read();
                 uris.by_key.get(&**uri).cloned().map(Change::Updated)
             }
-            Change::Task(task) => select_if(self.tasks.read().contains_key(task.0.id())),
+            Change::Subject(subject) => select_if(self.subjects.read().contains_key(subject.0.id())),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::{any::TypeId, collections::HashMap, sync::Arc};
 
 use super::{
-    AnnotatedItem, Registry,
+    AnnotatedItem, Capabilities, Opening, Registry,
     item::{ItemSource, RegisteredItem, RuntimeItem, comparable_uri},
     ui::Pages,
 };
@@ -12,6 +12,7 @@ use crate::{
     arguments::Inject,
     config::Options,
     connection::Access,
+    events::Hub,
     item::{BuildError, ItemSpec, Location},
     prompt::PromptEntry,
     resource::ResourceEntry,
@@ -25,9 +26,11 @@ pub(crate) struct ItemRules<'a> {
     pub(crate) options: &'a Options,
     /// How many calls one caller may run at once.
     pub(crate) caller_concurrency: &'a Option<Arc<CallerConcurrency>>,
+    /// Where capabilities publish changes.
+    pub(crate) hub: &'a Hub,
 }
 
-/// Builds the registry of these items; the server itself provides `server_types`.
+/// Builds the registry of these items; the server itself provides `server_types`, and has capabilities that are `open`.
 ///
 /// # Errors
 /// Every error, with its item and location.
@@ -37,7 +40,9 @@ pub(crate) fn assemble(
     skills: &Arc<SkillCatalog>,
     server_types: &[TypeId],
     rules: ItemRules<'_>,
+    open: Capabilities,
 ) -> Result<Registry, Vec<BuildError>> {
+    let mut opening = Opening { options: rules.options, hub: rules.hub, capabilities: open };
     let require_descriptions = rules.options.lists.require_descriptions;
     let (mut tools, mut resources, mut prompts) = (Vec::new(), Vec::new(), Vec::new());
     let mut errors = Vec::new();
@@ -58,8 +63,10 @@ pub(crate) fn assemble(
                 let added = match &**made {
                     RuntimeItem::Tool(tool) => {
                         names.insert("tool", &name, &name, None, &mut errors);
-                        ToolEntry::runtime(name, tool, state)
-                            .map(|entry| tools.push((rules.apply_to_tool(item, entry), &item.prefix)))
+                        ToolEntry::runtime(name, tool, state).map(|entry| {
+                            let entry = rules.apply_to_tool(item, entry, &mut opening);
+                            tools.push((entry, &item.prefix));
+                        })
                     }
                     RuntimeItem::Resource(resource) => ResourceEntry::runtime(&item.prefix, resource, state)
                         .map(|mut entry| {
@@ -112,7 +119,7 @@ pub(crate) fn assemble(
             AnnotatedItem::Tool(def) => {
                 names.insert("tool", &name, &name, Some(descriptor.location), &mut errors);
                 ToolEntry::annotated(name, def, this, state)
-                    .map(|entry| tools.push((rules.apply_to_tool(item, entry), &item.prefix)))
+                    .map(|entry| tools.push((rules.apply_to_tool(item, entry, &mut opening), &item.prefix)))
             }
             AnnotatedItem::Resource(def) => {
                 ResourceEntry::annotated(name, &item.prefix, server, def, this, state).map(|mut entry| {
@@ -146,7 +153,7 @@ pub(crate) fn assemble(
         return Err(errors);
     }
     let tools = tools.into_iter().map(|(tool, _)| Arc::new(tool)).collect();
-    Ok(Registry::new(tools, resources, prompts, skills.clone()))
+    Ok(Registry::new(tools, resources, prompts, skills.clone(), opening.capabilities))
 }
 
 /// Adds a resource, or reports that its URI is in use.
@@ -172,7 +179,12 @@ fn add_resource(
 /// Sets in an entry the layers of its item, what the options of the server say, and the permits and limits that its item
 /// had in registries before.
 impl ItemRules<'_> {
-    fn apply_to_tool(&self, item: &RegisteredItem, mut entry: ToolEntry) -> ToolEntry {
+    fn apply_to_tool(
+        &self,
+        item: &RegisteredItem,
+        mut entry: ToolEntry,
+        opening: &mut Opening<'_>,
+    ) -> ToolEntry {
         let limits = &self.options.limits;
         entry.spec.item.layers = item.layers.clone();
         entry.input.max_values = limits.max_argument_values;
@@ -180,8 +192,10 @@ impl ItemRules<'_> {
         if let Some(permits) = entry.permits.take() {
             entry.permits = Some(item.permits.get_or_init(|| permits).clone());
         }
-        // what continues as a task is meant to take long
-        if entry.spec.task.is_none() {
+        let permits = entry.permits.clone();
+        entry.continuation = entry.spec.task.map(|task| (task.open)(opening, task.mode, permits));
+        // what continues outside of its request is meant to take long
+        if entry.continuation.is_none() {
             entry.spec.timeout = entry.spec.timeout.or(limits.timeout);
         }
         entry.spec.item.max_result = entry.spec.item.max_result.or(limits.max_result);

@@ -13,7 +13,7 @@ use std::{
 };
 
 use super::{
-    Error, Identity, Result, Server, ServerHandle, ServerInner,
+    Capabilities, Error, Identity, Result, Server, ServerHandle, ServerInner,
     assemble::{ItemRules, assemble},
     item::{Addition, AnnotatedItem, BuilderItem, IntoAddition, ItemSource},
     service_block::{ServiceBlock, find_service},
@@ -38,7 +38,6 @@ use crate::{
     skill::{SkillCatalog, SkillsDir},
     store::{KeptResults, MAX_CALLS, MemorySingleUse},
     sync::{Mutex, RwLock},
-    task::{TaskOptions, Tasks},
     telemetry::Telemetry,
     tool::Tool,
 };
@@ -373,12 +372,6 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets options of calls that become tasks.
-    pub fn tasks(mut self, set: impl FnOnce(TaskOptions) -> TaskOptions) -> Self {
-        self.options.tasks = set(self.options.tasks);
-        self
-    }
-
     /// Sets what replicas of the server share: its keys and its stores.
     pub fn stores(mut self, set: impl FnOnce(Stores) -> Stores) -> Self {
         self.options.stores = set(self.options.stores);
@@ -515,8 +508,10 @@ impl ServerBuilder {
         let telemetry =
             Telemetry::new(&options.telemetry).map_err(|error| errors.push(BuildError::new(error)));
         let skills = Arc::new(SkillCatalog::read(&self.skills_dirs, &mut errors));
-        let rules = ItemRules { options: &options, caller_concurrency: &caller_concurrency };
-        let assembled = assemble(&self.info.name, &items, &skills, &server_types(), rules);
+        let hub = Hub::new(options.limits.subscriptions);
+        let rules = ItemRules { options: &options, caller_concurrency: &caller_concurrency, hub: &hub };
+        let assembled =
+            assemble(&self.info.name, &items, &skills, &server_types(), rules, Capabilities::default());
         let registry = match assembled {
             Ok(registry) if errors.is_empty() => registry,
             Ok(_) => return Err(report(&errors)),
@@ -536,13 +531,6 @@ impl ServerBuilder {
             logging: options.telemetry.client_logging,
             ..Settings::default()
         };
-        let hub = Hub::new(options.limits.subscriptions);
-        let tasks = Tasks::new(
-            options.tasks.clone(),
-            options.stores.tasks.clone(),
-            options.limits.share_percent,
-            hub.clone(),
-        );
         let server = Server(Arc::new_cyclic(|this: &Weak<ServerInner>| {
             if has_handle {
                 // the handle is weak, so the server does not keep itself alive
@@ -575,7 +563,6 @@ impl ServerBuilder {
                 state,
                 differs_by_caller: registry.differs_by_caller(),
                 registry: RwLock::new(Arc::new(registry)),
-                tasks,
                 hub,
                 has_handle: AtomicBool::new(has_handle),
                 without_callers: AtomicBool::new(false),

@@ -155,10 +155,17 @@ impl ServerHandle {
             return Ok(());
         }
         // skills are read once, by `build`
-        let skills = shared.registry.read().skills.clone();
+        let (skills, open) = {
+            let registry = shared.registry.read();
+            (registry.skills.clone(), registry.capabilities.clone())
+        };
         let own = &super::builder::server_types();
-        let rules = ItemRules { options: &shared.options, caller_concurrency: &shared.caller_concurrency };
-        let registry = assemble(shared.identity.name(), &edited, &skills, own, rules)
+        let rules = ItemRules {
+            options: &shared.options,
+            caller_concurrency: &shared.caller_concurrency,
+            hub: &shared.hub,
+        };
+        let registry = assemble(shared.identity.name(), &edited, &skills, own, rules, open)
             .map_err(|errors| update_error(&errors))?;
         let scoped = registry.scoped();
         if shared.without_callers.load(Ordering::Relaxed) && !scoped.is_empty() {

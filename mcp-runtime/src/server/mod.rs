@@ -2,11 +2,13 @@
 
 mod assemble;
 mod builder;
+
 mod error;
 mod handle;
 mod identity;
 mod item;
 mod list_cache;
+mod open_capabilities;
 mod registry;
 mod service_block;
 mod ui;
@@ -26,6 +28,7 @@ pub(crate) use identity::Identity;
 pub use item::AnnotatedItem;
 use item::RegisteredItem;
 pub(crate) use list_cache::{EncodedPage, ListCache, ListKind, page_of};
+pub(crate) use open_capabilities::{Capabilities, Capability, Opening};
 pub(crate) use registry::Registry;
 pub use service_block::ServiceBlock;
 
@@ -42,7 +45,6 @@ use crate::{
     protocol::Revision,
     store::KeptResults,
     sync::RwLock,
-    task::Tasks,
     telemetry::Telemetry,
 };
 
@@ -79,7 +81,6 @@ struct ServerInner {
     state: Arc<Extensions>,
     registry: RwLock<Arc<Registry>>,
     hub: Hub,
-    tasks: Arc<Tasks>,
     /// Whether a handle exists, so that items may be added and changes published.
     has_handle: AtomicBool,
     /// Whether the server is served to clients whose callers are not identified.
@@ -93,7 +94,7 @@ struct ServerInner {
 impl Drop for ServerInner {
     fn drop(&mut self) {
         // no client can get them any more
-        self.tasks.stop();
+        self.registry.read().capabilities.iter().for_each(|capability| capability.stop());
     }
 }
 
@@ -118,8 +119,6 @@ pub(crate) struct Offers {
     /// The lists whose changes clients are notified of.
     pub(crate) changes: ListChanges,
     pub(crate) skills: bool,
-    /// The Tasks extension: some calls may become tasks.
-    pub(crate) tasks: bool,
 }
 
 impl Server {
@@ -222,10 +221,6 @@ impl Server {
         &self.0.states
     }
 
-    pub(crate) fn tasks(&self) -> &Arc<Tasks> {
-        &self.0.tasks
-    }
-
     pub(crate) fn downgrade(&self) -> WeakServer {
         WeakServer(Arc::downgrade(&self.0))
     }
@@ -278,7 +273,6 @@ impl Server {
             pages: registry.has_pages,
             changes: ListChanges { tools: has_handle, prompts: has_handle, resources: has_handle },
             skills,
-            tasks: registry.has_tasks,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::ListCache;
+use super::{Capabilities, ListCache};
 use crate::{
     connection::{Access, AccessError},
     prompt::{PromptCatalog, PromptEntry},
@@ -34,8 +34,8 @@ pub(crate) struct Registry {
     pub(crate) completes: bool,
     /// Whether a resource is a page (the Apps extension).
     pub(crate) has_pages: bool,
-    /// Whether calls of a tool may become tasks.
-    pub(crate) has_tasks: bool,
+    /// What else the server answers.
+    pub(crate) capabilities: Capabilities,
 }
 
 impl Registry {
@@ -44,6 +44,7 @@ impl Registry {
         resources: Vec<Arc<ResourceEntry>>,
         prompts: Vec<Arc<PromptEntry>>,
         skills: Arc<SkillCatalog>,
+        capabilities: Capabilities,
     ) -> Self {
         let is_exact = |(_, resource): &(usize, &Arc<ResourceEntry>)| resource.template.is_exact();
         let exact = resources.iter().enumerate().filter(is_exact);
@@ -60,7 +61,6 @@ impl Registry {
             has_skills: !skills.is_empty(),
             completes: prompts.iter().any(|p| p.completes()) || resources.iter().any(|r| r.completes()),
             has_pages: resources.iter().any(|r| protocol::is_ui_uri(&r.uri)),
-            has_tasks: tools.iter().any(|tool| tool.spec.task.is_some()),
             tools: ToolCatalog::new(tools),
             resources,
             exact,
@@ -68,6 +68,7 @@ impl Registry {
             prompts: PromptCatalog::new(prompts),
             skills,
             lists: ListCache::default(),
+            capabilities,
         }
     }
 

@@ -7,10 +7,10 @@ mod kept_result;
 #[cfg(feature = "http")]
 mod revocation;
 mod single_use;
-mod task;
 
 use std::pin::Pin;
 
+pub use crate::capability::tasks::{MemoryTasks, TaskRecord, TaskStore};
 #[cfg(feature = "http")]
 pub(crate) use event::{EventBounds, MemoryEvents};
 #[cfg(feature = "http")]
@@ -21,7 +21,9 @@ pub use kept_result::{ResultRecord, ResultStore};
 pub use revocation::RevocationStore;
 pub use single_use::{ConsumedCall, SingleUse};
 pub(crate) use single_use::{MAX_CALLS, MemorySingleUse};
-pub use task::{MemoryTasks, Stored, TaskRecord, TaskStore};
+
+/// What a [`TaskStore`] or a [`ResultStore`] gives: it may have to wait for a network.
+pub type Stored<'a, T> = StoreFuture<'a, Result<T, Box<dyn std::error::Error + Send + Sync>>>;
 
 /// What a method of a store returns: it may have to wait for a network, and is boxed so that the trait can be used as an
 /// object.

@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Hints, IntoToolResult, TaskMode, ToolResult, ToolSpec, schema::HandWrittenSchema};
+use super::{Hints, IntoToolResult, ToolResult, ToolSpec, schema::HandWrittenSchema};
 use crate::{
     arguments::decode_member,
     context::Context,
@@ -81,6 +81,10 @@ impl_item_setters!(ToolBuilder, "tool");
 impl ToolBuilder {
     pub(crate) fn item_mut(&mut self) -> &mut ItemSpec {
         &mut self.0.item
+    }
+
+    pub(crate) fn spec_mut(&mut self) -> &mut ToolSpec {
+        &mut self.0
     }
 
     /// Sets the wire's `inputSchema`, in the dialect 2020-12. It must use keywords that are enforced, and its defaults
@@ -185,12 +189,6 @@ impl ToolBuilder {
     /// See [MCP Apps](https://github.com/modelcontextprotocol/ext-apps).
     pub fn ui(mut self, resource: impl Into<String>) -> Self {
         self.0.ui = Some(resource.into());
-        self
-    }
-
-    /// Sets how its calls become tasks; by default they do not.
-    pub fn task(mut self, mode: TaskMode) -> Self {
-        self.0.task = Some(mode);
         self
     }
 

@@ -13,6 +13,7 @@ use super::{
 use crate::{
     arguments::{AnyArg, ToolInput, has_flatten},
     connection::{Access, AccessError, HeaderParam, ItemKind, ItemView},
+    context::Continuation,
     extensions::Extensions,
     item::{BuildError, Function, ItemFunction},
     jsonrpc::Object,
@@ -32,6 +33,8 @@ pub(crate) struct ToolEntry {
     pub(crate) output: Option<OutputSchema>,
     /// Permits of `max_concurrency`.
     pub(crate) permits: Option<Arc<Semaphore>>,
+    /// How its calls continue outside of their requests; set when the server's options are known.
+    pub(crate) continuation: Option<Arc<dyn Continuation>>,
     /// The arguments that the server has sealed.
     pub(crate) cursors: Vec<String>,
     /// Headers that mirror arguments.
@@ -172,6 +175,7 @@ impl ToolEntry {
             input_validator,
             output,
             permits,
+            continuation: None,
             cursors,
             header_params,
             page: None,

@@ -21,6 +21,7 @@ pub use page::Page;
 pub(crate) use schema::input_schema;
 pub(crate) use spec::ToolDescriptor;
 pub(crate) use spec::ToolSpec;
+pub(crate) use spec::ToolTask;
 pub use spec::{Hints, TaskMode};
 
 pub use crate::arguments::Cursor;

@@ -1,12 +1,16 @@
 //! What describes a tool: the descriptor that an attribute expands to, and the form that builders share with it.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
+
+use tokio::sync::Semaphore;
 
 use super::schema::HandWrittenSchema;
 use crate::{
     arguments::{Call, HandlerResult},
+    context::Continuation,
     error::{Failure, ToolError},
     item::{BuildError, Handler, ItemDescriptor, ItemSpec},
+    server::Opening,
     tool::{AnyToolOutput, Structured, ToolResult},
 };
 use schemars::{Schema, SchemaGenerator};
@@ -41,6 +45,16 @@ pub enum TaskMode {
     Manual,
 }
 
+/// How calls of a tool become tasks, and the capability that this needs.
+#[derive(Debug, Clone, Copy)]
+pub struct ToolTask {
+    pub(crate) mode: TaskMode,
+    pub(crate) open: OpenTasks,
+}
+
+/// Opens the capability for a tool whose `max_concurrency` has these permits.
+pub(crate) type OpenTasks = fn(&mut Opening<'_>, TaskMode, Option<Arc<Semaphore>>) -> Arc<dyn Continuation>;
+
 /// One annotated tool.
 #[derive(Clone, Copy)]
 pub struct ToolDescriptor {
@@ -67,7 +81,7 @@ pub struct ToolDescriptor {
     /// Who may call it: `model`, `app` or both; empty for the default.
     pub visibility: &'static [&'static str],
     /// How calls become tasks.
-    pub task: Option<TaskMode>,
+    pub task: Option<ToolTask>,
     /// How the return type is converted.
     pub output: Option<&'static dyn AnyToolOutput>,
     /// The type of `structuredContent`.
@@ -132,7 +146,7 @@ pub(crate) struct ToolSpec {
     /// Who may call it: `model`, `app` or both; empty for the default.
     pub(crate) visibility: &'static [&'static str],
     pub(crate) tags: &'static [&'static str],
-    pub(crate) task: Option<TaskMode>,
+    pub(crate) task: Option<ToolTask>,
 }
 
 impl ToolSpec {

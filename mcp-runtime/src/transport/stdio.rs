@@ -84,10 +84,10 @@ impl Server {
         };
         let shutdown_timeout = self.options().limits.shutdown_timeout.unwrap_or(STDIO_SHUTDOWN_TIMEOUT);
         tokio::select! {
-            () = scheduler.supervise(stopping.cancelled(), self.tasks().wait_until_idle(), shutdown_timeout) => {}
+            () = scheduler.supervise(stopping.cancelled(), self.wait_until_idle(), shutdown_timeout) => {}
             () = ended => {}
         }
-        self.tasks().stop();
+        self.stop_background();
         Ok(())
     }
 }

@@ -1,4 +1,5 @@
-//! The program is built with no more features than its own by `cargo test -p mcp-feature-stdio`.
+//! The program is built with no more features than its own by `cargo test -p mcp-feature-stdio`. What it does not use is
+//! not in it, with whatever features it is built.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -6,6 +7,28 @@ use std::{
 };
 
 use serde_json::{Value, json};
+
+/// The capabilities that are linked only if a program names something of them, by the folder that they are in.
+#[cfg(unix)]
+const ON_USE: [&str; 1] = ["capability::tasks"];
+
+#[cfg(unix)]
+#[test]
+fn a_program_with_one_tool_contains_no_capability_that_it_does_not_use() {
+    let listed = Command::new("nm").arg(env!("CARGO_BIN_EXE_mcp-feature-stdio")).output();
+    let listed = listed.expect("`nm`, which the package `binutils` has");
+    let symbols = String::from_utf8_lossy(&listed.stdout);
+    // in a mangled name, an identifier stands after its length
+    let of_module = |module: &str| {
+        let path: String = module.split("::").map(|name| format!("{}{name}", name.len())).collect();
+        let in_crate = format!("11mcp_runtime{path}");
+        symbols.lines().filter(|line| line.contains(&in_crate)).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert!(!of_module("dispatch::tools").is_empty(), "the symbols cannot be read: {}", listed.status);
+    for module in ON_USE {
+        assert_eq!(of_module(module), [""; 0], "`{module}` is linked");
+    }
+}
 
 #[test]
 fn a_server_with_only_stdio_replies_and_ends_with_its_input() {

@@ -34,6 +34,27 @@ async fn only_a_server_with_task_tools_declares_tasks_and_only_to_modern_clients
 }
 
 #[tokio::test]
+async fn the_first_task_tool_may_be_added_to_a_server_that_runs() {
+    let server = mcp_runtime::server!().tool::<plain>().build().unwrap();
+    let mut client = connect_to(&server).await;
+    let unknown = client.reply("tasks/get", json!({ "taskId": "x" })).await;
+    assert_eq!(error_code(&unknown), -32601);
+
+    let late = |reply: &'static str| {
+        ToolDef::builder("late").task(TaskMode::Capable).handler(move |_| async move { reply })
+    };
+    let handle = server.handle();
+    handle.add(late("first")).unwrap();
+    assert_eq!(client.memory().capabilities().await["extensions"], json!({ TASKS: {} }));
+    let id = client.start_task("late", json!({})).await;
+    // what has begun is brought to its end, whatever the items are by then
+    handle.add(late("second")).unwrap();
+    assert!(handle.remove_tool("late").unwrap());
+    let ended = client.until_status(&id, "completed").await;
+    assert_eq!(ended["result"]["content"][0]["text"], "first", "{ended}");
+}
+
+#[tokio::test]
 async fn legacy_clients_get_results_inline() {
     for revision in [Revision::V2025_11_25, Revision::V2025_03_26] {
         let probe = Probe::new();

@@ -1,6 +1,6 @@
 //! Client requests of tasks: until the task starts they belong to the call, afterwards to the task.
 
-use mcp_runtime::testing::TestServer;
+use mcp_runtime::{prelude::*, testing::TestServer};
 use serde_json::{Value, json};
 
 use super::{Probe, assert_failure, builder, call, code, connect, names};
@@ -9,6 +9,29 @@ fn keys(task: &Value) -> Vec<&str> {
     task["inputRequests"]
         .as_object()
         .map_or_else(Vec::new, |asked| asked.keys().map(String::as_str).collect())
+}
+
+/// Asks and becomes a task at the same time
+#[mcp_tool(task = manual)]
+async fn both(ctx: &Context) -> Result<String, ToolError> {
+    let (name, is_task) = tokio::join!(ctx.elicit::<String>("user", "Who?"), ctx.start_task());
+    Ok(format!("{}, {is_task}", name?))
+}
+
+#[tokio::test]
+async fn a_function_that_asks_and_becomes_a_task_at_once_is_asked_for_in_its_request() {
+    let mut client = connect(mcp_runtime::server!().tool::<both>()).await;
+    let reply = call(&mut client, "both", json!({})).await;
+    assert_eq!(reply["resultType"], "input_required", "{reply}");
+    let answer = json!({ "user": { "action": "accept", "content": { "value": "Ada" } } });
+    let params = json!({
+        "name": "both", "arguments": {}, "requestState": reply["requestState"], "inputResponses": answer,
+    });
+    let reply = client.reply("tools/call", params).await;
+    assert_eq!(reply["resultType"], "task", "{reply}");
+    let id = reply["taskId"].as_str().expect("an id").to_owned();
+    let ended = client.until_status(&id, "completed").await;
+    assert_eq!(ended["result"]["content"][0]["text"], "Ada, true", "{ended}");
 }
 
 #[tokio::test]

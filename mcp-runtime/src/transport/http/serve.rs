@@ -445,10 +445,9 @@ async fn accept(
         }
     }
     endpoint.cut_off.fire();
-    let tasks = endpoint.server.tasks();
-    if timeout_at(deadline, tasks.wait_until_idle()).await.is_err() {
+    if timeout_at(deadline, endpoint.server.wait_until_idle()).await.is_err() {
         tracing::warn!("tasks were still running after the shutdown timeout and were cancelled");
-        tasks.stop();
+        endpoint.server.stop_background();
     }
 }
 

@@ -1,51 +1,34 @@
 //! Calls that continue as tasks: the tasks that run in this process, their owners, limits and expiry.
 //!
-//! A function runs in one process; the state of its task is in the [`TaskStore`] as well.
+//! A function runs in one process; the state of its task is in the [`TaskStore`] as well. A tool names the capability with
+//! [`task`].
 //!
 //! See the [Tasks extension](https://github.com/modelcontextprotocol/ext-tasks).
 
+mod continuation;
+mod methods;
+mod options;
 mod running_task;
+mod store;
+mod task_observation;
 
-use std::{collections::HashMap, fmt, pin::pin, sync::Arc, time::Duration};
+use std::{collections::HashMap, fmt, pin::pin, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use tokio::sync::Notify;
 
-use running_task::TaskOwners;
-pub(crate) use running_task::{FinalReply, RunningTask, StoreUpdate, TaskEnd, TaskSummary};
+pub use continuation::{blocking_task, start_task, task};
+pub use options::TaskOptions;
+use running_task::{FinalReply, RunningTask, StoreUpdate, TaskEnd, TaskOwners, TaskSummary};
+pub use store::{MemoryTasks, TaskRecord, TaskStore};
 
 use crate::{
     admission::{Owner, Permit, Quota, Shares},
     crypto::random_bytes,
     events::Hub,
     jsonrpc::ProtocolError,
-    store::{MemoryTasks, TaskRecord, TaskStore},
     sync::Mutex,
 };
-
-/// Options of calls that become tasks.
-#[derive(Clone)]
-#[must_use]
-pub struct TaskOptions {
-    /// How long a task is kept after a client has requested it, or it has ended.
-    pub(crate) ttl: Duration,
-    /// The wire's `pollIntervalMs`.
-    pub(crate) poll_interval: Duration,
-    /// How many may run at once.
-    pub(crate) max_running: usize,
-}
-
-impl Default for TaskOptions {
-    fn default() -> Self {
-        Self { ttl: Duration::from_secs(10 * 60), poll_interval: Duration::from_secs(1), max_running: 1024 }
-    }
-}
-
-impl fmt::Debug for TaskOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TaskOptions").field("ttl", &self.ttl).finish_non_exhaustive()
-    }
-}
 
 /// A server's tasks.
 pub(crate) struct Tasks {
@@ -151,11 +134,7 @@ impl Tasks {
     }
 
     /// Waits until no task runs.
-    #[cfg_attr(
-        not(any(feature = "stdio", feature = "http")),
-        expect(dead_code, reason = "only stdio and HTTP wait for tasks at shutdown")
-    )]
-    pub(crate) async fn wait_until_idle(&self) {
+    async fn wait_until_idle(&self) {
         loop {
             let mut idle = pin!(self.idle.notified());
             idle.as_mut().enable();
@@ -232,7 +211,10 @@ impl Drop for TaskPermit {
 
 #[cfg(test)]
 mod tests {
-    use std::task::{Context, Poll, Waker};
+    use std::{
+        task::{Context, Poll, Waker},
+        time::Duration,
+    };
 
     use serde_json::Value;
 

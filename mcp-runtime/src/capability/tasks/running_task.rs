@@ -15,12 +15,12 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
+use super::TaskRecord;
 use crate::{
     admission::Owner,
     context::{PendingRequest, TaskHandle},
-    events::{Change, Filter, Hub, TaskChange, TaskView},
+    events::{Change, Filter, Hub, Subject, SubjectChange},
     jsonrpc::{Object, ProtocolError},
-    store::TaskRecord,
     sync::Mutex,
 };
 
@@ -245,7 +245,7 @@ impl RunningTask {
         self.changed.notify_one();
         // the notification is written later, when a subscriber takes the change
         if let Some(task) = self.weak_self.upgrade().filter(|_| self.has_subscribers()) {
-            self.hub.publish(Change::Task(TaskChange(task)));
+            self.hub.publish(Change::Subject(SubjectChange(task)));
         }
     }
 
@@ -261,9 +261,9 @@ impl RunningTask {
     /// Adds the task to a filter; `false` if the filter is full, or the task has ended and no longer changes.
     pub(crate) fn subscribe(&self, filter: &Filter) -> bool {
         // in this order, so that no change is lost between the two
-        let added = filter.add_task(self.id.clone(), self.subscribed.clone());
+        let added = filter.add_subject(self.id.clone(), self.subscribed.clone());
         if added && self.state.lock().end.is_some() {
-            filter.remove_task(&self.id);
+            filter.remove_subject(&self.id);
             return false;
         }
         added
@@ -420,9 +420,13 @@ impl RunningTask {
     }
 }
 
-impl TaskView for RunningTask {
+impl Subject for RunningTask {
     fn id(&self) -> &str {
         &self.id
+    }
+
+    fn method(&self) -> &'static str {
+        "notifications/tasks"
     }
 
     fn write(&self, task: &mut Object<'_>) {

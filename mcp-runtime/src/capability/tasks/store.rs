@@ -2,14 +2,11 @@
 
 use std::{fmt, sync::Arc, time::SystemTime};
 
-use super::StoreFuture;
 use crate::{
     admission::{Full, OwnedEntry, OwnedTable, Owner, Quota},
+    store::Stored,
     sync::{Mutex, MutexGuard},
 };
-
-/// What a [`TaskStore`] gives: it may have to wait for a network.
-pub type Stored<'a, T> = StoreFuture<'a, Result<T, Box<dyn std::error::Error + Send + Sync>>>;
 
 /// One task as it is kept.
 #[derive(Clone, PartialEq, Eq)]

@@ -39,9 +39,11 @@ async fn main() -> Outcome {
 fn authorization(scenario: &str, context: &Value) -> Result<OAuth, Box<dyn Error>> {
     let text = |key: &str| context[key].as_str().unwrap_or_default().to_owned();
     Ok(match scenario {
-        "client-credentials-basic" => OAuth::client_credentials(text("client_id"), text("client_secret")),
+        "client-credentials-basic" => {
+            OAuth::client_credentials(text("client_id"), text("client_secret")).any_issuer()
+        }
         "client-credentials-jwt" => {
-            OAuth::client_credentials_with_key(text("client_id"), &text("private_key_pem"))?
+            OAuth::client_credentials_with_key(text("client_id"), &text("private_key_pem"))?.any_issuer()
         }
         "wif-jwt-bearer" => {
             let token = text("valid_jwt");
@@ -49,11 +51,12 @@ fn authorization(scenario: &str, context: &Value) -> Result<OAuth, Box<dyn Error
                 let token = token.clone();
                 async { Ok(token) }
             })
+            .any_issuer()
         }
         "enterprise-managed-authorization" => {
             let idp =
                 OAuth::enterprise(text("idp_token_endpoint"), text("idp_client_id"), text("idp_id_token"));
-            idp.client(text("client_id"), Some(&text("client_secret")))
+            idp.client(text("client_id"), Some(&text("client_secret"))).any_issuer()
         }
         _ => {
             let oauth = OAuth::headless("http://localhost:3000/callback")

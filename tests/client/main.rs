@@ -1,6 +1,7 @@
 //! The client: the same calls over every transport and in every revision, and what it does when servers misbehave.
 
 mod agent;
+mod authorizations;
 mod examples;
 mod exchanges;
 mod foreign;

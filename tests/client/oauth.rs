@@ -225,7 +225,8 @@ async fn replies_of_the_token_endpoint_are_read_up_to_1_mib() {
     let (issuer, url) = serve().await;
     issuer.reply_size.store((1 << 20) + 1, Ordering::SeqCst);
     let error = connect(&url, folder.tokens()).await.expect_err("too large");
-    assert!(matches!(error, Error::TooLarge { limit, .. } if limit == 1 << 20), "{error}");
+    let Error::Authorization { cause } = &error else { panic!("{error:?}") };
+    assert!(matches!(**cause, Error::TooLarge { limit, .. } if limit == 1 << 20), "{error}");
     assert_eq!(folder.tokens().load(&url).unwrap().filter(|kept| kept.get("access_token").is_some()), None);
     issuer.reply_size.store(1 << 20, Ordering::SeqCst);
     drop(connect(&url, folder.tokens()).await.unwrap());
@@ -303,15 +304,18 @@ async fn the_token_of_a_workload_is_read_from_its_file_each_time() {
     let (issuer, url) = serve().await;
     let file = folder.0.join("token");
     std::fs::write(&file, "platform-token-1\n").unwrap();
-    let connect =
-        || within(Client::builder().oauth(OAuth::workload_identity_file("me", &file)).connect(&url));
+    let connect = || {
+        let oauth = OAuth::workload_identity_file("me", &file).issuer(url.trim_end_matches("/mcp"));
+        within(Client::builder().oauth(oauth).connect(&url))
+    };
     connect().await.unwrap();
     std::fs::write(&file, "platform-token-2").unwrap();
     connect().await.unwrap();
     assert_eq!(*issuer.assertions.lock().unwrap(), ["platform-token-1", "platform-token-2"]);
     std::fs::remove_file(&file).unwrap();
     let error = connect().await.unwrap_err();
-    assert!(matches!(&error, Error::Handler { .. }) && !error.to_string().contains("token-"), "{error}");
+    let Error::Authorization { cause } = &error else { panic!("{error:?}") };
+    assert!(matches!(**cause, Error::Handler { .. }) && !error.to_string().contains("token-"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

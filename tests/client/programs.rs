@@ -48,6 +48,14 @@ async fn what_the_environment_asks_for_is_done() {
             let result = client.call("echo", json!({})).await.unwrap();
             eprintln!("called {}.", result.text());
         }
+        // with a user who would log in
+        Ok("login") => {
+            let oauth = OAuth::authorization_code("http://localhost:1/callback", |_| async {
+                panic!("the user is asked")
+            });
+            let refused = Client::builder().oauth(oauth).connect(variable("MCP_TESTS_URL")).await;
+            eprintln!("refused: {}", refused.unwrap_err());
+        }
         // with the tokens of a file that other processes use
         Ok("tokens") => {
             let oauth = OAuth::headless("http://localhost:1/callback");

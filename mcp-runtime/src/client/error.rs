@@ -35,6 +35,12 @@ pub enum Error {
         /// The value of `WWW-Authenticate`.
         challenge: Option<String>,
     },
+    /// The client could not authorize itself (feature `client-oauth`): the user did not, or the authorization server
+    /// refused it, cannot be reached, or is not one that may be used. It is not tried again before the next call.
+    Authorization {
+        /// What happened.
+        cause: Box<Error>,
+    },
     /// HTTP 403: the credentials do not suffice.
     Forbidden {
         /// The scopes that the server asks for; empty if it names none.
@@ -133,6 +139,14 @@ impl Error {
         Self::Unsupported { what: what.into() }
     }
 
+    #[cfg(feature = "client-oauth")]
+    pub(super) fn authorization(cause: Self) -> Self {
+        match cause {
+            Self::Authorization { .. } => cause,
+            cause => Self::Authorization { cause: Box::new(cause) },
+        }
+    }
+
     /// The kind of error, for telemetry: the code of a JSON-RPC error, a status of HTTP, or a word.
     pub(super) fn kind(&self) -> String {
         let word = match self {
@@ -142,6 +156,7 @@ impl Error {
             Self::Unsupported { .. } => "unsupported",
             Self::NotFound { .. } => "not_found",
             Self::Unauthorized { .. } => "401",
+            Self::Authorization { .. } => "authorization",
             Self::Forbidden { .. } => "403",
             Self::Tool { .. } => "tool_error",
             Self::Timeout { .. } => "timeout",
@@ -192,6 +207,7 @@ impl fmt::Display for Error {
             Self::Unsupported { what } => write!(f, "the server does not support {what}"),
             Self::NotFound { uri } => write!(f, "no resource `{uri}`"),
             Self::Unauthorized { .. } => f.write_str("the server requires authorization (HTTP 401)"),
+            Self::Authorization { cause } => write!(f, "the client could not authorize itself: {cause}"),
             Self::Forbidden { scopes } if scopes.is_empty() => {
                 f.write_str("the server refuses access (HTTP 403)")
             }
@@ -245,4 +261,11 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Authorization { cause } => cause.source(),
+            _ => None,
+        }
+    }
+}

@@ -189,7 +189,7 @@ impl Operation {
     }
 
     /// Stops the clock until the guard is dropped, for what a person does outside of the program.
-    #[cfg_attr(not(test), expect(dead_code, reason = "logins are not yet apart from their requests"))]
+    #[cfg(any(test, feature = "client-oauth"))]
     pub(in crate::client) fn pause(&self) -> impl Drop + use<> {
         struct Paused(Operation);
         impl Drop for Paused {

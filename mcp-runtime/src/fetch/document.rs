@@ -209,3 +209,54 @@ fn parsed<T: DeserializeOwned>(document: &FetchedDocument) -> Result<T, FetchErr
 fn shortened(text: &str) -> String {
     text.chars().take(200).collect()
 }
+
+#[cfg(all(test, feature = "auth"))]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpListener,
+    };
+
+    use super::*;
+
+    /// Sends this, and then a byte again and again.
+    async fn serve(head: &'static str) -> Url {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/jwks", listener.local_addr().unwrap()).parse().unwrap();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let _received = stream.read(&mut [0; 1024]).await;
+                let mut sent = stream.write_all(head.as_bytes()).await;
+                while sent.is_ok() {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                    sent = stream.write_all(b" ").await;
+                }
+            }
+        });
+        url
+    }
+
+    #[tokio::test]
+    async fn a_document_that_comes_byte_by_byte_has_a_time_limit() {
+        for head in [
+            "",
+            "HTTP/1.1 200 OK\r\nx: ",
+            "HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n[",
+            "HTTP/1.1 200 OK\r\n\r\n[",
+        ] {
+            let url = serve(head).await;
+            let fetcher = Fetcher { limit: Duration::from_millis(200), ..Fetcher::new(Reach::Loopback) };
+            let sent = fetcher.send(Method::GET, url, HeaderMap::new(), "").await;
+            let Err(FetchError::Failed(why)) = sent else { panic!("{head:?}: {:?}", sent.err()) };
+            // the server that begins with a blank does not speak HTTP
+            assert!(why.contains("no document within") || head.is_empty(), "{head:?}: {why}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_document_that_is_said_to_be_too_large_is_not_read() {
+        let url = serve("HTTP/1.1 200 OK\r\ncontent-length: 1048577\r\n\r\n").await;
+        let sent = Fetcher::new(Reach::Loopback).send(Method::GET, url, HeaderMap::new(), "").await;
+        assert!(matches!(sent, Err(FetchError::TooLarge)), "{:?}", sent.err());
+    }
+}

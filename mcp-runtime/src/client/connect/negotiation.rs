@@ -157,10 +157,15 @@ async fn negotiate_any(
 /// Sends `server/discover`, again if the server asks for another version.
 async fn probe(shared: &SharedClient, link: &ServerLink, options: &CallOptions) -> Result<Discovery, Error> {
     let mut is_retry = false;
+    let attempts = link.authorization_attempts();
     loop {
         let error = match send(shared, link, Revision::LATEST, "server/discover", json!({}), options).await {
             Ok(Ok(json)) => return discovered(&json),
             Ok(Err(error)) => error,
+            // the time went by with an authorization, which `initialize` would begin once more
+            Err(error @ Error::Timeout { .. }) if link.authorization_attempts() != attempts => {
+                return Err(error);
+            }
             Err(Error::Timeout { .. } | Error::Http { .. } | Error::Invalid { .. }) => {
                 return Ok(Discovery::Unknown);
             }

@@ -244,7 +244,7 @@ impl SharedClient {
     ) -> Result<Connection, Error> {
         let key = self.source_key();
         let remembered = key.as_deref().and_then(negotiation::remembered);
-        let mut link = self.open_link(streams).await?;
+        let mut link = self.open_link(streams, options.operation.as_ref()).await?;
         let agreed = match self.negotiate(&link, remembered, options).await {
             // servers that end when the first request is not `initialize`
             Err(Error::Closed { .. })
@@ -253,7 +253,7 @@ impl SharedClient {
                     && remembered.is_none() =>
             {
                 link.close().await;
-                link = self.open_link(None).await?;
+                link = self.open_link(None, options.operation.as_ref()).await?;
                 negotiation::initialize(self, &link, Revision::LATEST_LEGACY, options).await
             }
             agreed => agreed,
@@ -306,7 +306,11 @@ impl SharedClient {
         }
     }
 
-    async fn open_link(&self, streams: Option<(BoxReader, BoxWriter)>) -> Result<ServerLink, Error> {
+    async fn open_link(
+        &self,
+        streams: Option<(BoxReader, BoxWriter)>,
+        operation: Option<&Operation>,
+    ) -> Result<ServerLink, Error> {
         let token = self.token.child_token();
         let (inbox, limit) = (self.inbox.clone(), self.options.max_message);
         Ok(match &self.source {
@@ -318,7 +322,7 @@ impl SharedClient {
             LinkSource::Url(url) => ServerLink::Http(HttpLink::new(url, &self.options, inbox, token)?),
             LinkSource::Events(url) => {
                 let http = HttpLink::new(url, &self.options, inbox.clone(), token.clone())?;
-                ServerLink::Stream(event_link::open(http, inbox, token, limit).await?)
+                ServerLink::Stream(event_link::open(http, inbox, token, limit, operation).await?)
             }
             LinkSource::Server(server) => {
                 let (ours, theirs) = tokio::io::duplex(IN_PROCESS_BUFFER);

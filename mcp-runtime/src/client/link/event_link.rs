@@ -15,7 +15,11 @@ use super::{
     stream_link::{Received, StreamLink},
 };
 use crate::{
-    client::{Error, receive::inbox::Inbox},
+    client::{
+        Error,
+        operation::{Operation, TimeLimit},
+        receive::inbox::Inbox,
+    },
     fetch::HttpResponse,
     jsonrpc::parse,
 };
@@ -34,10 +38,11 @@ pub(in crate::client) async fn open(
     inbox: Arc<Inbox>,
     token: CancellationToken,
     max_message: usize,
+    operation: Option<&Operation>,
 ) -> Result<StreamLink, Error> {
     let opened = async {
         let mut events = Events {
-            response: http.open_events().await?,
+            response: http.open_events(operation).await?,
             parser: EventStreamParser::new(max_message),
             waiting: VecDeque::new(),
         };
@@ -45,7 +50,9 @@ pub(in crate::client) async fn open(
         let first = first.ok_or_else(|| Error::invalid("the event stream names no address for messages"))?;
         Ok::<_, Error>((events, first.data))
     };
-    let (mut events, address) = timeout(ENDPOINT_TIMEOUT, opened)
+    // the time of a login does not count
+    let limit = TimeLimit::new(ENDPOINT_TIMEOUT, "connect_timeout");
+    let (mut events, address) = Operation::watch(operation, limit, opened)
         .await
         .map_err(|_| Error::Timeout { after: ENDPOINT_TIMEOUT, option: None })??;
     // credentials go where the program said, and nowhere else

@@ -22,7 +22,7 @@ use super::{
     stream_link::parse_error,
 };
 #[cfg(feature = "client-oauth")]
-use crate::client::oauth::Authorizer;
+use crate::client::oauth::{Authorizer, NewToken};
 use crate::{
     client::{
         Error,
@@ -53,9 +53,9 @@ const RECONNECT_DELAY: Duration = Duration::from_secs(1);
 /// Attempts to resume a stream without any new event.
 const MAX_RESUMPTIONS: u32 = 5;
 const MAX_REDIRECTS: usize = 5;
-/// How often one request may lead to another token.
+/// How often one request is sent again with another token or proof.
 #[cfg(feature = "client-oauth")]
-const MAX_AUTHORIZATIONS: u32 = 2;
+const MAX_AUTHORIZATIONS: u32 = 4;
 /// How much of the body of an error is kept.
 const ERROR_BODY: usize = 2000;
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -68,6 +68,15 @@ const MAX_ERROR: usize = 1 << 20;
 
 /// Changes the headers of every HTTP request.
 pub(in crate::client) type HeaderHook = Arc<dyn Fn(&mut HeaderMap) + Send + Sync>;
+
+/// Whether a request is worth a user's time.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::client) enum Login<'a> {
+    /// The program waits for it: the clock of its operation stops while the user logs in.
+    Allowed(Option<&'a Operation>),
+    /// It happens in the background: the user is not asked a second time for it.
+    Background,
+}
 
 /// A connection over HTTP.
 #[derive(Clone)]
@@ -103,6 +112,15 @@ impl HttpLink {
         #[cfg(feature = "client-oauth")]
         if let Some(authorizer) = &self.0.authorizer {
             return authorizer.authorizations();
+        }
+        0
+    }
+
+    /// How often authorization was begun; a request during which that happened says nothing of the server.
+    pub(in crate::client) fn authorization_attempts(&self) -> u64 {
+        #[cfg(feature = "client-oauth")]
+        if let Some(authorizer) = &self.0.authorizer {
+            return authorizer.attempts();
         }
         0
     }
@@ -170,15 +188,15 @@ impl HttpLink {
 
     /// Posts a message that gets no reply of its own.
     pub(super) async fn post_to(&self, url: &Url, text: Vec<u8>) -> Result<(), Error> {
-        self.0.post_message(url, text).await
+        self.0.post_message(url, text, Login::Allowed(None)).await
     }
 
     /// Opens the event stream at the URL.
     ///
     /// # Errors
     /// The server refuses, or has something else there.
-    pub(super) async fn open_events(&self) -> Result<HttpResponse, Error> {
-        let response = self.0.get(None).await?;
+    pub(super) async fn open_events(&self, operation: Option<&Operation>) -> Result<HttpResponse, Error> {
+        let response = self.0.get(None, Login::Allowed(operation)).await?;
         if !response.status().is_success() {
             return Err(self.0.failure(response).await.0);
         }
@@ -221,7 +239,7 @@ impl HttpLink {
         if shared.session.read().is_some() {
             let request = HttpRequest::new(Method::DELETE, shared.url.clone(), shared.headers(), "");
             // a server may refuse it, and the session ends later
-            let _refused = timeout(CLOSE_TIMEOUT, shared.send(request)).await;
+            let _refused = timeout(CLOSE_TIMEOUT, shared.send(request, Login::Background)).await;
         }
     }
 }
@@ -244,7 +262,7 @@ impl Drop for CancelLegacy<'_> {
 impl Responder for HttpShared {
     async fn deliver(self: Arc<Self>, message: Vec<u8>) {
         tokio::select! {
-            sent = timeout(self.request_timeout, self.post_message(&self.url, message)) => match sent {
+            sent = timeout(self.request_timeout, self.post_message(&self.url, message, Login::Background)) => match sent {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => tracing::debug!(%error, "a message was not accepted by the server"),
                 Err(_) => tracing::debug!("a message was not accepted by the server in time"),
@@ -295,18 +313,29 @@ impl HttpShared {
         Ok(headers)
     }
 
-    async fn post(&self, url: &Url, body: Vec<u8>, mut headers: HeaderMap) -> Result<HttpResponse, Error> {
+    async fn post(
+        &self,
+        url: &Url,
+        body: Vec<u8>,
+        mut headers: HeaderMap,
+        login: Login<'_>,
+    ) -> Result<HttpResponse, Error> {
         headers.entry(header::CONTENT_TYPE).or_insert(JSON);
         headers.entry(header::ACCEPT).or_insert(BOTH_TYPES);
-        self.send(HttpRequest::new(Method::POST, url.clone(), headers, body)).await
+        self.send(HttpRequest::new(Method::POST, url.clone(), headers, body), login).await
     }
 
     /// Sends a request, with an access token if the client gets them itself.
-    async fn send(&self, request: HttpRequest) -> Result<HttpResponse, Error> {
+    async fn send(&self, request: HttpRequest, login: Login<'_>) -> Result<HttpResponse, Error> {
         #[cfg(feature = "client-oauth")]
         if let Some(authorizer) = &self.authorizer {
-            return self.send_authorized(authorizer, request).await;
+            // boxed, and of a type with a name: the futures of calls contain this one many levels down
+            let sent: std::pin::Pin<Box<dyn Future<Output = Result<HttpResponse, Error>> + Send + '_>> =
+                Box::pin(self.send_authorized(authorizer, request, login));
+            return sent.await;
         }
+        #[cfg(not(feature = "client-oauth"))]
+        let _without_logins = login;
         self.follow(request).await
     }
 
@@ -333,11 +362,17 @@ impl HttpShared {
         &self,
         authorizer: &Arc<Authorizer>,
         request: HttpRequest,
+        login: Login<'_>,
     ) -> Result<HttpResponse, Error> {
-        let mut attempts = 0;
+        let (mut attempts, mut is_new, mut has_more_scopes) = (0, false, false);
         loop {
             let mut again = request.clone();
-            let token = authorizer.token().await?;
+            let operation = match login {
+                Login::Allowed(operation) => operation,
+                Login::Background => None,
+            };
+            let token = authorizer.stop_clock(operation, authorizer.token()).await;
+            let token = token.map_err(Error::authorization)?;
             let url = again.url.clone();
             let proof_key = token.as_ref().and_then(|token| token.proof_key.as_ref());
             let nonce = proof_key.and_then(|key| key.nonce(&url));
@@ -349,23 +384,33 @@ impl HttpShared {
                 proof_key.is_some_and(|key| key.keep_nonce(&url, response.headers(), nonce.as_deref()));
             let challenge = Challenge::of(response.headers());
             let needs_scopes = challenge.error.as_deref() == Some("insufficient_scope");
-            let is_challenged = response.status() == StatusCode::UNAUTHORIZED
-                || (response.status() == StatusCode::FORBIDDEN && needs_scopes);
-            if !is_challenged || attempts == MAX_AUTHORIZATIONS {
+            let is_challenged = match response.status() {
+                // another login would lead to another token that is refused
+                StatusCode::UNAUTHORIZED => !is_new,
+                StatusCode::FORBIDDEN => needs_scopes && !has_more_scopes,
+                _ => false,
+            };
+            let lacks_nonce = has_new_nonce && challenge.error.as_deref() == Some("use_dpop_nonce");
+            if !(is_challenged || lacks_nonce) || attempts == MAX_AUTHORIZATIONS {
                 return Ok(response);
             }
             attempts += 1;
-            if has_new_nonce && challenge.error.as_deref() == Some("use_dpop_nonce") {
+            if lacks_nonce {
                 continue;
             }
             let refused = token.as_ref().map(|token| token.text.as_str());
-            authorizer.challenged(refused, &challenge, response.peer()).await?;
+            let obtained = authorizer.challenged(refused, &challenge, response.peer(), login);
+            let obtained = authorizer.stop_clock(operation, obtained).await;
+            if obtained.map_err(Error::authorization)? == NewToken::Authorized {
+                is_new = true;
+                has_more_scopes |= needs_scopes;
+            }
         }
     }
 
     /// Posts a notification or a response.
-    async fn post_message(&self, url: &Url, text: Vec<u8>) -> Result<(), Error> {
-        let response = self.post(url, text, self.headers()).await?;
+    async fn post_message(&self, url: &Url, text: Vec<u8>, login: Login<'_>) -> Result<(), Error> {
+        let response = self.post(url, text, self.headers(), login).await?;
         if response.status().is_success() { Ok(()) } else { Err(self.failure(response).await.0) }
     }
 
@@ -375,9 +420,11 @@ impl HttpShared {
         headers: HeaderMap,
     ) -> Result<RawReply, LinkError> {
         let sent_session = headers.contains_key(SESSION_ID);
+        let is_background = request.method == "subscriptions/listen";
+        let login = if is_background { Login::Background } else { Login::Allowed(request.operation) };
         let mut attempt = 1;
         let response = loop {
-            let response = self.post(&self.url, request.body.clone(), headers.clone()).await?;
+            let response = self.post(&self.url, request.body.clone(), headers.clone(), login).await?;
             match retry_after(&response).filter(|_| attempt < MAX_ATTEMPTS) {
                 Some(pause) => sleep(pause).await,
                 None => break response,
@@ -442,7 +489,7 @@ impl HttpShared {
                     return Err(Error::not_connected("the event stream broke, and could not be resumed"));
                 }
                 sleep(parser.retry.unwrap_or(RECONNECT_DELAY).max(SHORTEST_PAUSE)).await;
-                match self.get(Some(&last_id)).await {
+                match self.get(Some(&last_id), Login::Allowed(request.operation)).await {
                     Ok(response) if response.status().is_success() => break response,
                     Ok(response) if response.status().is_client_error() => {
                         return Err(self.failure(response).await.0);
@@ -481,13 +528,13 @@ impl HttpShared {
         Ok(None)
     }
 
-    async fn get(&self, last_event_id: Option<&str>) -> Result<HttpResponse, Error> {
+    async fn get(&self, last_event_id: Option<&str>, login: Login<'_>) -> Result<HttpResponse, Error> {
         let mut headers = self.headers();
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
         if let Some(id) = last_event_id.and_then(|id| HeaderValue::from_str(id).ok()) {
             headers.insert(LAST_EVENT_ID, id);
         }
-        self.send(HttpRequest::new(Method::GET, self.url.clone(), headers, "")).await
+        self.send(HttpRequest::new(Method::GET, self.url.clone(), headers, ""), login).await
     }
 
     /// The stream on which a legacy server sends what belongs to no request.
@@ -500,7 +547,7 @@ impl HttpShared {
         let session = self.session.read().clone();
         // a new session has a stream of its own
         while *self.session.read() == session {
-            let response = self.get(parser.last_id.as_deref()).await;
+            let response = self.get(parser.last_id.as_deref(), Login::Background).await;
             // those who wait are notified by its end
             drop(answered.take());
             match response {

@@ -59,6 +59,14 @@ impl ServerLink {
         }
     }
 
+    /// How often authorization was begun.
+    pub(super) fn authorization_attempts(&self) -> u64 {
+        match self {
+            Self::Stream(_) => 0,
+            Self::Http(link) => link.authorization_attempts(),
+        }
+    }
+
     pub(super) fn is_http(&self) -> bool {
         matches!(self, Self::Http(_))
     }

@@ -2,8 +2,11 @@
 //! progress, also across processes that share a store.
 
 use std::{
-    fmt, io,
+    fmt,
+    future::Future,
+    io,
     net::IpAddr,
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -20,26 +23,35 @@ use rustls::ClientConfig;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::{
+    sync::{Mutex, OwnedMutexGuard, watch},
+    time::timeout,
+};
 use url::Url;
 
 use super::{
-    ClientSecret, EnterpriseIdp, FrontEnd, Grant, OAuth, TokenStore,
+    ClientSecret, EnterpriseIdp, FrontEnd, Grant, OAuth, TokenStore, TrustedIssuer,
     jwt::now,
     metadata::{
         ResourceMetadata, ServerMetadata, fetch_error, own_server_metadata, resource_metadata,
-        server_metadata,
+        server_metadata, shortened,
     },
     proof_key::{DPOP, ProofKey},
 };
 use crate::{
-    client::{Error, link::bearer_challenge::Challenge},
+    client::{
+        Error,
+        link::{bearer_challenge::Challenge, http_link::Login},
+        operation::Operation,
+    },
     crypto::random_id,
     fetch::{Fetcher, HttpRequest, Reach},
 };
 
 /// How long before its end a token is renewed.
 const LEEWAY: u64 = 30;
+/// The length of all scopes together, which are a part of URLs.
+const MAX_SCOPES: usize = 8 << 10;
 
 /// What is kept for a server.
 #[derive(Clone, Default, Serialize, Deserialize)]
@@ -133,6 +145,22 @@ pub(in crate::client) struct Authorizer {
     proof_key: crate::sync::Mutex<Option<(String, Arc<ProofKey>)>>,
     /// Counts authorizations, after each of which the user may be another one.
     authorizations: AtomicU64,
+    /// Counts authorizations that were begun.
+    attempts: AtomicU64,
+    /// Counts those that failed, for the calls that waited for them.
+    failures: AtomicU64,
+    last_failure: crate::sync::Mutex<Option<Error>>,
+    /// Whether a user is about to log in.
+    user_acts: watch::Sender<bool>,
+}
+
+/// What a refused token led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::client) enum NewToken {
+    /// A renewed one, or that of another call.
+    Renewed,
+    /// The client was authorized anew.
+    Authorized,
 }
 
 impl fmt::Debug for Authorizer {
@@ -143,6 +171,7 @@ impl fmt::Debug for Authorizer {
 
 impl Authorizer {
     pub(in crate::client) fn new(oauth: OAuth, server: &str, tls: Arc<ClientConfig>) -> Result<Self, Error> {
+        oauth.check_issuer()?;
         let server: Url = server.parse().map_err(|_| Error::invalid(format!("`{server}` is not a URL")))?;
         Ok(Self {
             oauth,
@@ -151,13 +180,20 @@ impl Authorizer {
             kept: Arc::default(),
             proof_key: crate::sync::Mutex::default(),
             authorizations: AtomicU64::new(0),
+            attempts: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+            last_failure: crate::sync::Mutex::default(),
+            user_acts: watch::Sender::new(false),
         })
     }
 
     /// The token to send; one that is about to end is renewed first. `None`: the server has not been asked yet.
     pub(in crate::client) async fn token(self: &Arc<Self>) -> Result<Option<AccessToken>, Error> {
-        let mut kept = self.kept().await?;
+        let (mut kept, failure) = self.kept().await?;
         let mut token = kept.valid_token().map(str::to_owned);
+        if let Some(failure) = failure.filter(|_| token.is_none()) {
+            return Err(failure);
+        }
         if token.is_none() && kept.refresh_token.is_some() {
             kept = self.refresh(kept).await?;
             // one that ends at once is worth an attempt
@@ -186,32 +222,107 @@ impl Authorizer {
         refused: Option<&str>,
         challenge: &Challenge,
         peer: Option<IpAddr>,
-    ) -> Result<(), Error> {
-        let mut kept = self.kept().await?;
+        login: Login<'_>,
+    ) -> Result<NewToken, Error> {
+        let (kept, failure) = self.kept().await?;
         let needs_scopes = challenge.error.as_deref() == Some("insufficient_scope");
         if !needs_scopes && kept.valid_token().is_some_and(|token| Some(token) != refused) {
             // another call has got one meanwhile
-            return Ok(());
+            return Ok(NewToken::Renewed);
         }
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        self.attempts.fetch_add(1, Ordering::SeqCst);
+        let (kept, obtained) = self.obtain(kept, challenge, peer, login).await;
+        if let Err(error) = &obtained {
+            *self.last_failure.lock() = Some(error.clone());
+            self.failures.fetch_add(1, Ordering::SeqCst);
+        }
+        // only now, so that who waits finds the failure
+        drop(kept);
+        obtained
+    }
+
+    /// Gets a token for a challenge.
+    async fn obtain(
+        self: &Arc<Self>,
+        mut kept: OwnedMutexGuard<KeptTokens>,
+        challenge: &Challenge,
+        peer: Option<IpAddr>,
+        login: Login<'_>,
+    ) -> (Option<OwnedMutexGuard<KeptTokens>>, Result<NewToken, Error>) {
+        let needs_scopes = challenge.error.as_deref() == Some("insufficient_scope");
         let reach = self.reach(peer);
         let fetcher = self.fetcher(reach);
-        let resource =
-            resource_metadata(&fetcher, &self.server, challenge.resource_metadata.as_deref()).await?;
-        let server = self.authorization_server(&fetcher, resource.as_ref()).await?;
+        let named = challenge.resource_metadata.as_deref();
+        let found = async {
+            let resource = resource_metadata(&fetcher, &self.server, named).await?;
+            let server = self.authorization_server(&fetcher, resource.as_ref()).await?;
+            Ok((resource, server))
+        };
+        let (resource, server) = match found.await {
+            Ok(found) => found,
+            Err(error) => return (Some(kept), Err(error)),
+        };
         if server.issuer != kept.issuer {
             // nothing of one issuer is shown to another
             *kept = KeptTokens { is_loaded: true, ..KeptTokens::default() };
         }
         kept.reach = reach;
-        kept.access_token = None;
-        if !needs_scopes && kept.refresh_token.is_some() {
-            kept = self.refresh(kept).await?;
-            if kept.access_token.is_some() {
-                return Ok(());
+        if !needs_scopes {
+            kept.access_token = None;
+            if kept.refresh_token.is_some() {
+                kept = match self.refresh(kept).await {
+                    Ok(kept) => kept,
+                    Err(error) => return (None, Err(error)),
+                };
+                if kept.access_token.is_some() {
+                    return (Some(kept), Ok(NewToken::Renewed));
+                }
             }
         }
+        if matches!(login, Login::Background) && self.asks_user() && self.has_asked() {
+            return (Some(kept), Err(Error::Unauthorized { challenge: None }));
+        }
         self.authorizations.fetch_add(1, Ordering::SeqCst);
-        self.authorize(&mut kept, &fetcher, challenge, resource.as_ref(), &server).await
+        let authorized = self.authorize(&mut kept, &fetcher, challenge, resource.as_ref(), &server).await;
+        (Some(kept), authorized.map(|()| NewToken::Authorized))
+    }
+
+    /// The output of `future`; the clock of the operation that waits for it stands still while the user logs in, for
+    /// whichever call that is.
+    pub(in crate::client) async fn stop_clock<T>(
+        &self,
+        operation: Option<&Operation>,
+        future: impl Future<Output = T>,
+    ) -> T {
+        let Some(operation) = operation else { return future.await };
+        let mut user_acts = self.user_acts.subscribe();
+        let mut future = pin!(future);
+        loop {
+            let acts = *user_acts.borrow_and_update();
+            let _paused = acts.then(|| operation.pause());
+            tokio::select! {
+                biased;
+                output = &mut future => return output,
+                Ok(()) = user_acts.changed() => {}
+            }
+        }
+    }
+
+    /// Whether a token takes a user's time.
+    fn asks_user(&self) -> bool {
+        matches!(self.oauth.grant, Grant::AuthorizationCode(FrontEnd::User(_) | FrontEnd::Loopback(_)))
+    }
+
+    fn has_asked(&self) -> bool {
+        self.authorizations() > 0 || self.failures.load(Ordering::SeqCst) > 0
+    }
+
+    /// How many authorizations were begun.
+    pub(in crate::client) fn attempts(&self) -> u64 {
+        self.attempts.load(Ordering::SeqCst)
     }
 
     /// What the MCP server may refer to, which is at that address.
@@ -223,14 +334,23 @@ impl Authorizer {
         Fetcher::of_client(reach, self.tls.clone())
     }
 
-    /// What is kept, for one call at a time; loaded from the store at first.
-    async fn kept(&self) -> Result<OwnedMutexGuard<KeptTokens>, Error> {
+    /// What is kept, for one call at a time; loaded from the store at first. The error is that of an authorization that
+    /// failed while this one waited.
+    async fn kept(&self) -> Result<(OwnedMutexGuard<KeptTokens>, Option<Error>), Error> {
+        let failures = self.failures.load(Ordering::SeqCst);
         let mut kept = self.kept.clone().lock_owned().await;
         if !kept.is_loaded {
-            *kept = self.load().await?.unwrap_or_default();
+            *kept = self.load().await?.filter(|kept| self.trusts(&kept.issuer)).unwrap_or_default();
             kept.is_loaded = true;
         }
-        Ok(kept)
+        let has_failed = self.failures.load(Ordering::SeqCst) != failures;
+        let failure = if has_failed { self.last_failure.lock().clone() } else { None };
+        Ok((kept, failure))
+    }
+
+    /// Whether an authorization server may be used.
+    fn trusts(&self, issuer: &str) -> bool {
+        !matches!(&self.oauth.issuer, TrustedIssuer::Only(only) if only != issuer)
     }
 
     async fn load(&self) -> Result<Option<KeptTokens>, Error> {
@@ -257,17 +377,20 @@ impl Authorizer {
         fetcher: &Fetcher,
         resource: Option<&ResourceMetadata>,
     ) -> Result<ServerMetadata, Error> {
-        let Some(resource) = resource else { return own_server_metadata(fetcher, &self.server).await };
-        let servers = &resource.authorization_servers;
-        let registered = self.oauth.registered.as_ref().and_then(|client| client.issuer.as_ref());
-        let issuer = match registered {
-            Some(issuer) => servers.iter().find(|server| *server == issuer).ok_or_else(|| {
-                Error::invalid(format!(
-                    "the client is registered with `{issuer}`, which the server does not name"
-                ))
-            })?,
-            None => {
-                servers.first().ok_or_else(|| Error::invalid("the server names no authorization server"))?
+        let issuer = match (&self.oauth.issuer, resource) {
+            (TrustedIssuer::Only(issuer), resource) => {
+                let is_named = |resource: &ResourceMetadata| resource.authorization_servers.contains(issuer);
+                if !resource.is_none_or(is_named) {
+                    return Err(Error::invalid(format!(
+                        "the client uses the authorization server `{issuer}`, which the MCP server does not name"
+                    )));
+                }
+                issuer
+            }
+            (_, None) => return own_server_metadata(fetcher, &self.server).await,
+            (_, Some(resource)) => {
+                let first = resource.authorization_servers.first();
+                first.ok_or_else(|| Error::invalid("the server names no authorization server"))?
             }
         };
         server_metadata(fetcher, issuer).await
@@ -332,8 +455,11 @@ impl Authorizer {
         server: &ServerMetadata,
     ) -> Result<(), Error> {
         let resource_id = resource.map_or_else(|| self.server.as_str().to_owned(), |r| r.resource.clone());
-        let scopes = self.scopes(kept, challenge, resource, server);
+        let scopes = self.scopes(kept, challenge, resource, server)?;
         let client = self.client(kept, fetcher, server).await?;
+        // a registration outlives a login that fails; in this process, since the next one may have another redirect
+        kept.issuer.clone_from(&server.issuer);
+        kept.client = Some(client.clone());
         let mut form = vec![("resource", resource_id.clone())];
         if !scopes.is_empty() {
             form.push(("scope", scopes.join(" ")));
@@ -376,10 +502,8 @@ impl Authorizer {
         let endpoint = &server.token_endpoint;
         let reply =
             self.post_token(fetcher, endpoint, form, &client, &server.issuer, proof_key.as_deref()).await?;
-        kept.issuer.clone_from(&server.issuer);
         kept.resource = resource_id;
         kept.token_endpoint.clone_from(&server.token_endpoint);
-        kept.client = Some(client);
         kept.scopes = scopes;
         accept(kept, reply);
         self.keep(kept).await
@@ -397,11 +521,13 @@ impl Authorizer {
         challenge: &Challenge,
         resource: Option<&ResourceMetadata>,
         server: &ServerMetadata,
-    ) -> Vec<String> {
+    ) -> Result<Vec<String>, Error> {
         let mut scopes = kept.scopes.clone();
+        let mut length = 0;
         let mut add = |more: &[String]| {
             for scope in more {
-                if !scopes.contains(scope) {
+                if length <= MAX_SCOPES && !scopes.contains(scope) {
+                    length = scopes.iter().map(|scope| scope.len() + 1).sum::<usize>() + scope.len();
                     scopes.push(scope.clone());
                 }
             }
@@ -417,7 +543,12 @@ impl Authorizer {
         if matches!(self.oauth.grant, Grant::AuthorizationCode(_)) && offers.contains(&offline) {
             add(&[offline]);
         }
-        scopes
+        if length > MAX_SCOPES {
+            return Err(Error::invalid(format!(
+                "the server asks for scopes of more than {MAX_SCOPES} bytes\nname those that you need with `.scopes(..)`"
+            )));
+        }
+        Ok(scopes)
     }
 
     /// The client as this authorization server knows it.
@@ -527,9 +658,9 @@ impl Authorizer {
             }
         }
         let answer = match front_end {
-            FrontEnd::User(visit) => visit(url.into()).await,
+            FrontEnd::User(visit) => self.wait_for_user(visit(url.into())).await,
             FrontEnd::None => fetch_redirect(fetcher, url).await,
-            FrontEnd::Loopback(listener) => listener.visit(&url, &state).await,
+            FrontEnd::Loopback(listener) => self.wait_for_user(listener.visit(&url, &state)).await,
         };
         let answer =
             answer.map_err(|message| Error::Handler { method: "authorization".to_owned(), message })?;
@@ -548,11 +679,28 @@ impl Authorizer {
             _ => return Err(Error::invalid("the answer is not of the authorization server that was asked")),
         }
         if let Some(error) = parameter("error") {
-            return Err(Error::invalid(format!("the authorization server refused: {error}")));
+            return Err(Error::invalid(format!("the authorization server refused: {}", shortened(&error))));
         }
         let code =
             parameter("code").ok_or_else(|| Error::invalid("the authorization server sent no code"))?;
         Ok(AuthorizationCode { code, verifier })
+    }
+
+    /// Gives the user the time for a login.
+    async fn wait_for_user(
+        &self,
+        login: impl Future<Output = Result<String, String>>,
+    ) -> Result<String, String> {
+        struct UserActs<'a>(&'a watch::Sender<bool>);
+        impl Drop for UserActs<'_> {
+            fn drop(&mut self) {
+                self.0.send_replace(false);
+            }
+        }
+        self.user_acts.send_replace(true);
+        let _acts = UserActs(&self.user_acts);
+        let late = |_| Err("the user did not answer in time".to_owned());
+        timeout(self.oauth.login_timeout, login).await.unwrap_or_else(late)
     }
 
     /// Exchanges the user's id token for a grant of the enterprise.
@@ -681,7 +829,8 @@ fn accept(kept: &mut KeptTokens, reply: TokenReply) {
         kept.refresh_token = reply.refresh_token;
     }
     if let Some(scope) = reply.scope {
-        for scope in scope.split_whitespace() {
+        // scopes that are too long were not asked for
+        for scope in scope.split_whitespace().filter(|_| scope.len() <= MAX_SCOPES) {
             if !kept.scopes.iter().any(|known| known == scope) {
                 kept.scopes.push(scope.to_owned());
             }
@@ -704,7 +853,7 @@ fn secret_method(server: &ServerMetadata) -> &'static str {
 fn refusal(what: &str, body: &str) -> Error {
     let body: Map<String, Value> = serde_json::from_str(body).unwrap_or_default();
     let error = body.get("error").and_then(Value::as_str).unwrap_or("no reason given");
-    Error::invalid(format!("{what}: {error}"))
+    Error::invalid(format!("{what}: {}", shortened(error)))
 }
 
 /// As forms are encoded: unreserved characters stay as they are.

@@ -93,10 +93,15 @@ pub(super) async fn resource_metadata(
     Ok(None)
 }
 
+/// The beginning of what a server has sent, for an error.
+pub(super) fn shortened(text: &str) -> String {
+    text.chars().take(200).collect()
+}
+
 /// The resource must be the server, or contain it.
 fn check_resource(server: &Url, resource: &str) -> Result<(), Error> {
-    let refused =
-        || Error::invalid(format!("the metadata of the server is of another resource, `{resource}`"));
+    let named = shortened(resource);
+    let refused = || Error::invalid(format!("the metadata of the server is of another resource, `{named}`"));
     let resource: Url = resource.parse().map_err(|_| refused())?;
     let base = resource.path().trim_end_matches('/');
     let contains =
@@ -111,7 +116,7 @@ pub(super) async fn server_metadata(fetcher: &Fetcher, issuer: &str) -> Result<S
         if metadata.issuer != issuer {
             return Err(Error::invalid(format!(
                 "the metadata of the authorization server `{issuer}` names another issuer, `{}`",
-                metadata.issuer
+                shortened(&metadata.issuer)
             )));
         }
         return Ok(metadata);
@@ -137,6 +142,14 @@ pub(super) async fn own_server_metadata(fetcher: &Fetcher, url: &Url) -> Result<
     let origin = url.origin().ascii_serialization();
     let place = format!("{origin}/.well-known/oauth-authorization-server");
     if let Some(metadata) = fetch::<ServerMetadata>(fetcher, &place).await? {
+        // what another issuer has given to this client is not for this one
+        let issuer: Option<Url> = metadata.issuer.parse().ok();
+        if issuer.is_none_or(|issuer| issuer.origin() != url.origin()) {
+            return Err(Error::invalid(format!(
+                "the metadata at `{place}` names another issuer, `{}`",
+                shortened(&metadata.issuer)
+            )));
+        }
         return Ok(metadata);
     }
     Ok(ServerMetadata {

@@ -15,9 +15,9 @@ mod metadata;
 mod proof_key;
 mod token_store;
 
-use std::{fmt, future::Future, path::PathBuf, sync::Arc};
+use std::{fmt, future::Future, path::PathBuf, sync::Arc, time::Duration};
 
-pub(super) use authorizer::Authorizer;
+pub(super) use authorizer::{Authorizer, NewToken};
 #[cfg(feature = "client-keyring")]
 pub use keyring_tokens::KeyringTokens;
 use loopback_listener::LoopbackListener;
@@ -25,18 +25,23 @@ pub use token_store::{FileTokens, MemoryTokens, TokenStore};
 
 use super::receive::handlers::{AsyncHandler, async_handler};
 
+/// How long a user has for a login.
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(5 * 60);
+
 /// How a client authorizes itself.
 #[derive(Clone)]
 #[must_use = "give it to `ClientBuilder::oauth`"]
 pub struct OAuth {
     grant: Grant,
     registered: Option<RegisteredClient>,
+    issuer: TrustedIssuer,
     metadata_url: Option<String>,
     name: String,
     redirect_uri: String,
     scopes: Vec<String>,
     /// Whether tokens are bound to a key wherever the authorization server does that.
     binds_tokens: bool,
+    login_timeout: Duration,
     /// Whether authorization servers may be anywhere.
     any_address: bool,
     store: Arc<dyn TokenStore>,
@@ -75,9 +80,19 @@ struct EnterpriseIdp {
 /// A client that an authorization server knows already.
 #[derive(Clone)]
 struct RegisteredClient {
-    issuer: Option<String>,
     id: String,
     secret: ClientSecret,
+}
+
+/// Which authorization servers get what the client proves itself with.
+#[derive(Clone, Default, PartialEq, Eq)]
+enum TrustedIssuer {
+    /// Any that the MCP server names, as long as the client has nothing that another one could use.
+    #[default]
+    Named,
+    Only(String),
+    /// Any that the MCP server names.
+    Any,
 }
 
 #[derive(Clone)]
@@ -99,11 +114,13 @@ impl OAuth {
         Self {
             grant,
             registered: None,
+            issuer: TrustedIssuer::default(),
             metadata_url: None,
             name: env!("CARGO_PKG_NAME").to_owned(),
             redirect_uri: "http://127.0.0.1/callback".to_owned(),
             scopes: Vec::new(),
             binds_tokens: false,
+            login_timeout: LOGIN_TIMEOUT,
             any_address: false,
             store: Arc::new(MemoryTokens::default()),
         }
@@ -120,7 +137,8 @@ impl OAuth {
     }
 
     /// The user authorizes the client in a browser on this machine: `show` gets the URL, to open or to print it, and the
-    /// redirect comes to a listener on 127.0.0.1, which this holds for as long as it lives. The user has five minutes.
+    /// redirect comes to a listener on 127.0.0.1, which this holds for as long as it lives. The user has five minutes, or
+    /// what [`login_timeout`](Self::login_timeout) says.
     ///
     /// Port 0 is any free port, which suits authorization servers that ignore the port of loopback addresses
     /// ([RFC 8252](https://www.rfc-editor.org/rfc/rfc8252#section-7.3)) and clients that register themselves; others need
@@ -150,30 +168,38 @@ impl OAuth {
         Self { redirect_uri: redirect_uri.into(), ..Self::of(Grant::AuthorizationCode(FrontEnd::None)) }
     }
 
-    /// The client acts for itself, with a secret.
+    /// The client acts for itself, with a secret, which only one authorization server gets: name it with
+    /// [`issuer`](Self::issuer).
+    ///
+    /// ```
+    /// use mcp_runtime::client::OAuth;
+    ///
+    /// let oauth = OAuth::client_credentials("my-service", "its secret").issuer("https://id.example.com");
+    /// ```
     pub fn client_credentials(id: impl Into<String>, secret: impl Into<String>) -> Self {
-        let registered =
-            RegisteredClient { issuer: None, id: id.into(), secret: ClientSecret::Secret(secret.into()) };
+        let registered = RegisteredClient { id: id.into(), secret: ClientSecret::Secret(secret.into()) };
         Self { registered: Some(registered), ..Self::of(Grant::ClientCredentials) }
     }
 
-    /// The client acts for itself, with a private key: PKCS#8 in PEM, for ES256.
+    /// The client acts for itself, with a private key: PKCS#8 in PEM, for ES256. Name the authorization server with
+    /// [`issuer`](Self::issuer).
     ///
     /// # Errors
     /// It is not such a key.
     pub fn client_credentials_with_key(id: impl Into<String>, pem: &str) -> Result<Self, super::Error> {
         let key = ClientSecret::Key(Arc::new(jwt::SigningKey::parse(pem)?));
-        let registered = RegisteredClient { issuer: None, id: id.into(), secret: key };
+        let registered = RegisteredClient { id: id.into(), secret: key };
         Ok(Self { registered: Some(registered), ..Self::of(Grant::ClientCredentials) })
     }
 
-    /// The client exchanges a token that its platform issues: `token` returns it, fresh, each time.
+    /// The client exchanges a token that its platform issues: `token` returns it, fresh, each time. Name the authorization
+    /// server that gets it with [`issuer`](Self::issuer).
     pub fn workload_identity<F, Fut>(id: impl Into<String>, token: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<String, String>> + Send + 'static,
     {
-        let registered = RegisteredClient { issuer: None, id: id.into(), secret: ClientSecret::None };
+        let registered = RegisteredClient { id: id.into(), secret: ClientSecret::None };
         Self { registered: Some(registered), ..Self::of(Grant::JwtBearer(async_handler(move |()| token()))) }
     }
 
@@ -207,15 +233,38 @@ impl OAuth {
 
     /// The client is registered with this authorization server already. Its credentials are not used with another one.
     pub fn registered(mut self, issuer: &str, id: impl Into<String>, secret: Option<&str>) -> Self {
-        let secret = secret.map_or(ClientSecret::None, |secret| ClientSecret::Secret(secret.to_owned()));
-        self.registered = Some(RegisteredClient { issuer: Some(issuer.to_owned()), id: id.into(), secret });
+        self.issuer = TrustedIssuer::Only(issuer.to_owned());
+        self.client(id, secret)
+    }
+
+    /// Uses this authorization server and no other: what the client proves itself with goes there alone. An MCP server that
+    /// names others is refused.
+    ///
+    /// Required for clients with a secret, a private key or a token of their platform, unless
+    /// [`any_issuer`](Self::any_issuer) is set.
+    pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
+        self.issuer = TrustedIssuer::Only(issuer.into());
         self
     }
 
-    /// The client is registered with whatever authorization server the MCP server names, by other means.
+    /// Uses whatever authorization server the MCP server names, also for the client's secret or its platform's token: an
+    /// MCP server can get them by naming one of its own. For tests, and for servers that are trusted with them.
+    pub fn any_issuer(mut self) -> Self {
+        self.issuer = TrustedIssuer::Any;
+        self
+    }
+
+    /// The client is registered by other means. With a secret, name the authorization server with
+    /// [`issuer`](Self::issuer).
     pub fn client(mut self, id: impl Into<String>, secret: Option<&str>) -> Self {
-        let secret = secret.map_or(ClientSecret::None, |secret| ClientSecret::Secret(secret.to_owned()));
-        self.registered = Some(RegisteredClient { issuer: None, id: id.into(), secret });
+        let kept = self.registered.take().map(|client| client.secret);
+        let secret = match (secret, kept) {
+            (Some(secret), _) => ClientSecret::Secret(secret.to_owned()),
+            // of `client_credentials_with_key`
+            (None, Some(key @ ClientSecret::Key(_))) => key,
+            (None, _) => ClientSecret::None,
+        };
+        self.registered = Some(RegisteredClient { id: id.into(), secret });
         self
     }
 
@@ -246,6 +295,12 @@ impl OAuth {
         self
     }
 
+    /// Sets how long the user has for a login; five minutes by default. The time limits of calls do not run meanwhile.
+    pub fn login_timeout(mut self, limit: Duration) -> Self {
+        self.login_timeout = limit;
+        self
+    }
+
     /// Connects to authorization servers wherever they are, also on this machine, in private networks and by `http:`; for
     /// tests, and for networks that no one else can write to.
     ///
@@ -261,5 +316,21 @@ impl OAuth {
     pub fn store(mut self, store: impl TokenStore + 'static) -> Self {
         self.store = Arc::new(store);
         self
+    }
+
+    /// Checks that nothing secret goes to an authorization server that only the MCP server names.
+    fn check_issuer(&self) -> Result<(), super::Error> {
+        let has_secret =
+            self.registered.as_ref().is_some_and(|client| !matches!(client.secret, ClientSecret::None));
+        let what = match self.grant {
+            _ if self.issuer != TrustedIssuer::Named => return Ok(()),
+            Grant::JwtBearer(_) => "the platform's token",
+            _ if has_secret => "the client's secret",
+            _ => return Ok(()),
+        };
+        Err(super::Error::invalid(format!(
+            "{what} would go to whatever authorization server the MCP server names\n\
+             name yours with `.issuer(\"https://id.example.com\")`, or trust each with `.any_issuer()`"
+        )))
     }
 }

@@ -1,0 +1,500 @@
+//! Authorization that fails, or that a hostile server leads astray: reported once, and kept to where it belongs.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    body::Body,
+    http::{HeaderMap, Response, Uri},
+};
+use mcp_runtime::client::{Client, Error, OAuth};
+use mcp_tests::support::serve_router;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use super::within;
+
+/// A request as a site saw it.
+#[derive(Debug, Clone)]
+struct Seen {
+    path: String,
+    headers: HeaderMap,
+    body: String,
+}
+
+impl Seen {
+    fn host(&self) -> String {
+        format!("http://{}", self.headers["host"].to_str().unwrap())
+    }
+
+    fn message(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_default()
+    }
+
+    fn is_authorized(&self) -> bool {
+        self.headers.get("authorization").is_some_and(|value| value == "Bearer good")
+    }
+}
+
+fn reply(status: u16, headers: &[(&str, &str)], body: &Value) -> Response<Body> {
+    let mut response = Response::builder().status(status).header("content-type", "application/json");
+    for (name, value) in headers {
+        response = response.header(*name, *value);
+    }
+    response.body(Body::from(body.to_string())).unwrap()
+}
+
+/// The metadata of an authorization server, with other members in place of its own.
+fn metadata(seen: &Seen, other: &Value) -> Value {
+    let host = seen.host();
+    let mut metadata = json!({
+        "issuer": host,
+        "authorization_endpoint": format!("{host}/authorize"),
+        "token_endpoint": format!("{host}/token"),
+        "registration_endpoint": format!("{host}/register"),
+        "code_challenge_methods_supported": ["S256"],
+    });
+    for (name, value) in other.as_object().unwrap() {
+        metadata[name] = value.clone();
+    }
+    metadata
+}
+
+/// An MCP server that is its own authorization server, as it should be.
+fn honest(seen: &Seen) -> Response<Body> {
+    let host = seen.host();
+    match seen.path.as_str() {
+        "/mcp" if !seen.is_authorized() => {
+            reply(401, &[("www-authenticate", "Bearer scope=\"read\"")], &json!({}))
+        }
+        "/mcp" => {
+            let message = seen.message();
+            let result = match message["method"].as_str() {
+                Some("server/discover") => json!({ "resultType": "complete",
+                    "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} } }),
+                _ => json!({ "resultType": "complete", "content": [] }),
+            };
+            reply(200, &[], &json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }))
+        }
+        "/.well-known/oauth-protected-resource/mcp" => {
+            reply(200, &[], &json!({ "resource": format!("{host}/mcp"), "authorization_servers": [host] }))
+        }
+        "/.well-known/oauth-authorization-server" => reply(200, &[], &metadata(seen, &json!({}))),
+        "/register" => reply(201, &[], &json!({ "client_id": "me" })),
+        "/token" => reply(200, &[], &json!({ "access_token": "good", "token_type": "Bearer" })),
+        _ => reply(404, &[], &json!({})),
+    }
+}
+
+/// A server and what it has seen.
+struct Site {
+    url: String,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+impl Site {
+    /// Answers as [`honest`] does, except for what `answer` returns.
+    async fn start(answer: impl Fn(&Seen) -> Option<Response<Body>> + Clone + Send + Sync + 'static) -> Self {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let log = seen.clone();
+        let handler = move |uri: Uri, headers: HeaderMap, body: String| {
+            let seen = Seen { path: uri.path().to_owned(), headers, body };
+            log.lock().unwrap().push(seen.clone());
+            let response = answer(&seen).unwrap_or_else(|| honest(&seen));
+            async move { response }
+        };
+        let address = serve_router(Router::new().fallback(handler)).await;
+        Self { url: format!("http://{address}/mcp"), seen }
+    }
+
+    fn host(&self) -> &str {
+        self.url.trim_end_matches("/mcp")
+    }
+
+    fn to(&self, path: &str) -> Vec<Seen> {
+        self.seen.lock().unwrap().iter().filter(|seen| seen.path == path).cloned().collect()
+    }
+
+    fn methods(&self) -> Vec<String> {
+        let messages = self.to("/mcp");
+        messages.iter().filter_map(|seen| seen.message()["method"].as_str().map(str::to_owned)).collect()
+    }
+}
+
+/// A user whose every login is counted, and ends as `login` says.
+fn user(login: impl Fn(&str) -> Result<String, String> + Send + Sync + 'static) -> (OAuth, Arc<AtomicUsize>) {
+    let visits = Arc::new(AtomicUsize::new(0));
+    let counted = visits.clone();
+    let oauth = OAuth::authorization_code("http://localhost:1/callback", move |url| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        let answer = login(&url);
+        async move { answer }
+    });
+    (oauth, visits)
+}
+
+/// What a user who agrees is redirected to.
+#[expect(clippy::unnecessary_wraps, reason = "it is what a login returns")]
+fn agree(url: &str) -> Result<String, String> {
+    let state = url.split('&').find_map(|part| part.strip_prefix("state=")).unwrap().to_owned();
+    Ok(format!("http://localhost:1/callback?code=c&state={state}"))
+}
+
+fn decline(_url: &str) -> Result<String, String> {
+    Err("the user closed the window".to_owned())
+}
+
+async fn connect(oauth: OAuth, url: &str) -> Result<Client, Error> {
+    within(Client::builder().oauth(oauth).connect(url)).await
+}
+
+#[tokio::test]
+async fn a_login_that_fails_is_reported_once_as_such() {
+    let refuse = |url: &str| agree(url).map(|url| url.replace("code=c", "error=access_denied"));
+    let answer_another = |_: &str| Ok("http://localhost:1/callback?code=c&state=other".to_owned());
+    for (login, why) in [
+        (decline as fn(&str) -> Result<String, String>, "closed the window"),
+        (refuse, "access_denied"),
+        (answer_another, "another request"),
+    ] {
+        let site = Site::start(|_| None).await;
+        let (oauth, visits) = user(login);
+        let error = connect(oauth, &site.url).await.unwrap_err();
+        assert!(matches!(error, Error::Authorization { .. }), "{error:?}");
+        assert!(error.to_string().contains(why), "{error}");
+        assert_eq!((visits.load(Ordering::SeqCst), site.to("/register").len()), (1, 1), "{why}");
+        assert_eq!(site.methods(), ["server/discover"], "no other handshake is tried");
+    }
+}
+
+#[tokio::test]
+async fn an_authorization_server_that_fails_is_reported_once_as_such() {
+    for (path, status) in [("/register", 400), ("/token", 400), ("/token", 503)] {
+        let site = Site::start(move |seen| (seen.path == path).then(|| reply(status, &[], &json!({})))).await;
+        let (oauth, visits) = user(agree);
+        let error = connect(oauth, &site.url).await.unwrap_err();
+        assert!(matches!(error, Error::Authorization { .. }), "{path}: {error:?}");
+        assert!(visits.load(Ordering::SeqCst) <= 1, "{path}");
+        assert_eq!((site.to("/register").len(), site.to(path).len()), (1, 1), "{path}");
+        assert_eq!(site.methods(), ["server/discover"], "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_is_refused_at_once_leads_to_no_second_login() {
+    let site = Site::start(|seen| {
+        (seen.path == "/mcp").then(|| reply(401, &[("www-authenticate", "Bearer")], &json!({})))
+    })
+    .await;
+    let (oauth, visits) = user(agree);
+    let error = connect(oauth, &site.url).await.unwrap_err();
+    assert!(matches!(error, Error::Unauthorized { .. }), "{error:?}");
+    assert_eq!((visits.load(Ordering::SeqCst), site.methods().len()), (1, 2));
+}
+
+#[tokio::test]
+async fn scopes_that_are_missing_again_after_a_login_lead_to_no_other_login() {
+    let site = Site::start(|seen| {
+        let challenge = [("www-authenticate", "Bearer error=\"insufficient_scope\", scope=\"write\"")];
+        let is_call = seen.message()["method"] == "tools/call";
+        (is_call && seen.is_authorized()).then(|| reply(403, &challenge, &json!({})))
+    })
+    .await;
+    let (oauth, visits) = user(agree);
+    let client = connect(oauth, &site.url).await.unwrap();
+    let error = client.call("t", json!({})).await.unwrap_err();
+    assert!(matches!(&error, Error::Forbidden { scopes } if scopes == &["write"]), "{error:?}");
+    assert_eq!(visits.load(Ordering::SeqCst), 2, "one to connect, one for more scopes");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_wait_for_a_login_that_fails_fail_with_it_and_a_registration_outlives_it() {
+    let ends = Arc::new(AtomicUsize::new(0));
+    let token = ends.clone();
+    let site = Site::start(move |seen| {
+        let ended = token.load(Ordering::SeqCst) == 1 && seen.path == "/mcp";
+        ended.then(|| reply(401, &[("www-authenticate", "Bearer")], &json!({})))
+    })
+    .await;
+    let visits = Arc::new(AtomicUsize::new(0));
+    let counted = visits.clone();
+    let oauth = OAuth::authorization_code("http://localhost:1/callback", move |url| {
+        let visit = counted.fetch_add(1, Ordering::SeqCst);
+        async move {
+            if visit == 1 {
+                tokio::time::sleep(Duration::from_millis(300)).await;
+                return decline(&url);
+            }
+            agree(&url)
+        }
+    });
+    let client = connect(oauth, &site.url).await.unwrap();
+    ends.store(1, Ordering::SeqCst);
+    let calls: Vec<_> = (0..10).map(|_| tokio::spawn(client.call("t", json!({})).into_future())).collect();
+    for call in calls {
+        let error = within(call).await.unwrap().unwrap_err();
+        assert!(matches!(error, Error::Authorization { .. }), "{error:?}");
+    }
+    assert_eq!(visits.load(Ordering::SeqCst), 2, "one to connect, one for all of the calls");
+    // the next call of the program is worth another
+    ends.store(0, Ordering::SeqCst);
+    within(client.call("t", json!({})).into_future()).await.unwrap();
+    assert_eq!((visits.load(Ordering::SeqCst), site.to("/register").len()), (3, 1));
+}
+
+#[tokio::test]
+async fn a_user_has_a_time_of_their_own_for_a_login() {
+    let site = Site::start(|_| None).await;
+    let slow = |url: String| async move {
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        agree(&url)
+    };
+    let oauth = OAuth::authorization_code("http://localhost:1/callback", slow);
+    let builder = Client::builder().oauth(oauth).timeout(Duration::from_millis(1000));
+    let client = within(builder.connect(&site.url)).await.unwrap();
+    within(client.call("t", json!({})).into_future()).await.unwrap();
+
+    let visits = Arc::new(AtomicUsize::new(0));
+    let counted = visits.clone();
+    let oauth = OAuth::authorization_code("http://localhost:1/callback", move |_| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        std::future::pending()
+    });
+    let error = connect(oauth.login_timeout(Duration::from_millis(50)), &site.url).await.unwrap_err();
+    assert!(matches!(error, Error::Authorization { .. }), "{error:?}");
+    assert!(error.to_string().contains("did not answer in time"), "{error}");
+    assert_eq!(visits.load(Ordering::SeqCst), 1);
+}
+
+/// Addresses that a server on this machine's loopback must not name, and what refuses them.
+const FOREIGN: [(&str, &str); 12] = [
+    ("https://169.254.169.254/latest", "may name"),
+    ("http://169.254.169.254/latest", "https"),
+    ("https://10.0.0.1/token", "may name"),
+    ("https://10.1/token", "may name"),
+    ("https://0xa000001/token", "may name"),
+    ("https://167772161/token", "may name"),
+    ("https://192.168.0.1./token", "may name"),
+    ("https://[::ffff:10.0.0.1]/token", "may name"),
+    ("https://[fd00::1]/token", "may name"),
+    ("http://id.example.com/token", "https"),
+    ("https://ada:secret@id.example.com/token", "credentials"),
+    ("file:///etc/passwd", "https"),
+];
+
+#[tokio::test]
+async fn addresses_in_metadata_are_of_the_servers_kind_of_network_or_public() {
+    for member in ["token_endpoint", "registration_endpoint", "authorization_endpoint", "issuer", "resource"]
+    {
+        for (url, why) in FOREIGN {
+            let site = Site::start(move |seen| match (member, seen.path.as_str()) {
+                // where the metadata is said to be
+                ("resource", "/mcp") => {
+                    let challenge = format!("Bearer resource_metadata=\"{url}\"");
+                    Some(reply(401, &[("www-authenticate", &challenge)], &json!({})))
+                }
+                ("issuer", "/.well-known/oauth-protected-resource/mcp") => {
+                    let resource = format!("{}/mcp", seen.host());
+                    Some(reply(200, &[], &json!({ "resource": resource, "authorization_servers": [url] })))
+                }
+                (member, "/.well-known/oauth-authorization-server") if member.ends_with("endpoint") => {
+                    Some(reply(200, &[], &metadata(seen, &json!({ member: url }))))
+                }
+                _ => None,
+            })
+            .await;
+            let (oauth, visits) = user(agree);
+            let error = connect(oauth, &site.url).await.unwrap_err();
+            assert!(matches!(error, Error::Authorization { .. }), "{member} {url}: {error:?}");
+            assert!(error.to_string().contains(why), "{member} {url}: {error}");
+            let visited = usize::from(member == "token_endpoint");
+            assert_eq!(visits.load(Ordering::SeqCst), visited, "{member} {url}");
+        }
+    }
+}
+
+/// A listener on this machine that counts connections.
+async fn trap() -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counted = connections.clone();
+    tokio::spawn(async move {
+        while listener.accept().await.is_ok() {
+            counted.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    (format!("http://{address}"), connections)
+}
+
+#[tokio::test]
+async fn redirects_of_documents_and_token_endpoints_are_not_followed() {
+    let (trap, connections) = trap().await;
+    for path in
+        ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-authorization-server", "/token"]
+    {
+        for status in [302, 307] {
+            let location = format!("{trap}/stolen");
+            let site = Site::start(move |seen| {
+                (seen.path == path).then(|| reply(status, &[("location", &location)], &json!({})))
+            })
+            .await;
+            let (oauth, _) = user(agree);
+            // without the metadata of the resource, the server is its own authorization server
+            let connected = connect(oauth, &site.url).await;
+            assert_eq!(connected.is_ok(), path.contains("protected"), "{path}: {connected:?}");
+        }
+    }
+    assert_eq!(connections.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn documents_and_scopes_that_are_too_large_are_refused() {
+    let long = "x".repeat(2 << 20);
+    let scopes: Vec<String> = (0..2000).map(|number| format!("scope{number}")).collect();
+    for (path, member, value) in [
+        ("/.well-known/oauth-protected-resource/mcp", "padding", json!(long)),
+        ("/.well-known/oauth-protected-resource/mcp", "scopes_supported", json!(scopes)),
+        ("/.well-known/oauth-authorization-server", "padding", json!(long)),
+        ("/register", "padding", json!(long)),
+        ("/token", "padding", json!(long)),
+    ] {
+        let site = Site::start(move |seen| {
+            let mut seen = seen.clone();
+            if member == "scopes_supported" && seen.path == "/mcp" {
+                return Some(reply(401, &[("www-authenticate", "Bearer")], &json!({})));
+            }
+            if seen.path != path {
+                return None;
+            }
+            let host = seen.host();
+            seen.body.clear();
+            let mut document = match path {
+                "/.well-known/oauth-authorization-server" => metadata(&seen, &json!({})),
+                "/token" => json!({ "access_token": "good" }),
+                "/register" => json!({ "client_id": "me" }),
+                _ => json!({ "resource": format!("{host}/mcp"), "authorization_servers": [host] }),
+            };
+            document[member] = value.clone();
+            Some(reply(200, &[], &document))
+        })
+        .await;
+        let (oauth, visits) = user(agree);
+        let error = connect(oauth, &site.url).await.unwrap_err();
+        let Error::Authorization { cause } = &error else { panic!("{path}: {error:?}") };
+        match member {
+            "padding" => assert!(matches!(**cause, Error::TooLarge { .. }), "{path}: {error:?}"),
+            _ => assert!(error.to_string().contains("scopes of more than"), "{error}"),
+        }
+        assert!(error.to_string().len() < 1000);
+        assert_eq!(visits.load(Ordering::SeqCst), usize::from(path == "/token"), "{path} {member}");
+    }
+    // in a challenge
+    let scopes = scopes.join(" ");
+    let site = Site::start(move |seen| {
+        let challenge = format!("Bearer scope=\"{scopes}\"");
+        (seen.path == "/mcp").then(|| reply(401, &[("www-authenticate", &challenge)], &json!({})))
+    })
+    .await;
+    let (oauth, visits) = user(agree);
+    let error = connect(oauth, &site.url).await.unwrap_err();
+    assert!(error.to_string().contains("scopes of more than"), "{error}");
+    assert_eq!(visits.load(Ordering::SeqCst), 0);
+}
+
+#[tokio::test]
+async fn a_secret_goes_to_the_authorization_server_that_the_program_names() {
+    let has_secret = |site: &Site| {
+        site.seen.lock().unwrap().iter().any(|seen| {
+            let sent = format!("{:?} {}", seen.headers, seen.body);
+            // `me:top-secret`, and the assertion of a platform
+            sent.contains("top-secret") || sent.contains("bWU6dG9wLXNlY3JldA")
+        })
+    };
+    let secrets = || {
+        [
+            OAuth::client_credentials("me", "top-secret"),
+            OAuth::headless("http://localhost:1/callback").client("me", Some("top-secret")),
+            OAuth::workload_identity("me", || async { Ok("top-secret".to_owned()) }),
+        ]
+    };
+    // a server that names itself
+    let evil = Site::start(|_| None).await;
+    for oauth in secrets() {
+        let error = connect(oauth, &evil.url).await.unwrap_err();
+        assert!(matches!(error, Error::Invalid { .. }), "{error:?}");
+        assert!(error.to_string().contains(".issuer("), "{error}");
+    }
+    assert_eq!(evil.seen.lock().unwrap().len(), 0, "refused before anything is sent");
+    let own = Site::start(|_| None).await;
+    for oauth in secrets() {
+        let error = connect(oauth.issuer(own.host()), &evil.url).await.unwrap_err();
+        assert!(matches!(error, Error::Authorization { .. }), "{error:?}");
+    }
+    assert!(!has_secret(&evil));
+
+    // a server that says nothing of authorization servers, and whose own metadata claims to be of the right one
+    let claimed = own.host().to_owned();
+    let liar = Site::start(move |seen| match seen.path.as_str() {
+        "/.well-known/oauth-protected-resource/mcp" => Some(reply(404, &[], &json!({}))),
+        "/.well-known/oauth-authorization-server" => {
+            Some(reply(200, &[], &metadata(seen, &json!({ "issuer": claimed }))))
+        }
+        _ => None,
+    })
+    .await;
+    connect(OAuth::client_credentials("me", "top-secret").issuer(own.host()), &liar.url).await.unwrap();
+    assert!(has_secret(&own) && !has_secret(&liar));
+    let (oauth, visits) = user(agree);
+    let error = connect(oauth, &liar.url).await.unwrap_err();
+    assert!(error.to_string().contains("names another issuer"), "{error}");
+    assert_eq!(visits.load(Ordering::SeqCst), 0);
+
+    // the right one, and any
+    for oauth in [
+        OAuth::client_credentials("me", "top-secret").issuer(evil.host()),
+        OAuth::client_credentials("me", "other").registered(evil.host(), "me", Some("top-secret")),
+        OAuth::client_credentials("me", "top-secret").any_issuer(),
+    ] {
+        evil.seen.lock().unwrap().clear();
+        connect(oauth, &evil.url).await.unwrap();
+        assert!(has_secret(&evil));
+    }
+}
+
+/// A server that a proxy reaches is not known to be on this machine, so it cannot name what is.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_not_on_this_machine_names_no_address_of_it() {
+    let (trap, connections) = trap().await;
+    let ports = [
+        trap.clone(),
+        trap.replace("http:", "https:"),
+        trap.replace("http://127.0.0.1", "https://localhost"),
+    ];
+    for named in ports {
+        let document = format!("{named}/metadata");
+        let proxy = Site::start(move |seen| {
+            let challenge = format!("Bearer resource_metadata=\"{document}\"");
+            (seen.path == "/mcp").then(|| reply(401, &[("www-authenticate", &challenge)], &json!({})))
+        })
+        .await;
+        let mut command = super::programs::program("login");
+        command.env("MCP_TESTS_URL", "http://shop.invalid/mcp");
+        for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"] {
+            command.env(name, proxy.host());
+        }
+        command.env_remove("NO_PROXY").env_remove("no_proxy");
+        let limit = Duration::from_secs(60);
+        let run = move || mcp_tests::external::child::run(&mut command, "", limit).unwrap();
+        let finished = tokio::task::spawn_blocking(run).await.unwrap();
+        assert!(finished.stderr.contains("refused: "), "{named}: {}\n{}", finished.stdout, finished.stderr);
+        assert_eq!(proxy.seen.lock().unwrap().len(), 1, "{named}");
+    }
+    assert_eq!(connections.load(Ordering::SeqCst), 0);
+}

@@ -137,6 +137,19 @@ impl RateLimiter {
     /// # Errors
     /// The owner has used up its rate, and has to wait for so long. Nothing was counted.
     pub(crate) fn take(&self, owner: &Owner) -> Result<(), Duration> {
+        self.look(owner, true)
+    }
+
+    /// Checks whether an owner may do it once more, and counts nothing.
+    ///
+    /// # Errors
+    /// The owner has used up its rate, and has to wait for so long.
+    #[cfg(feature = "auth")]
+    pub(crate) fn check(&self, owner: &Owner) -> Result<(), Duration> {
+        self.look(owner, false)
+    }
+
+    fn look(&self, owner: &Owner, counts: bool) -> Result<(), Duration> {
         let hash = self.hasher.hash_one(owner);
         let now = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX / 2);
         // the parts of the hash that choose the shard and the bucket overlap little
@@ -144,11 +157,17 @@ impl RateLimiter {
         let buckets = slots.len() / BUCKET;
         let bucket = usize::try_from((hash & 0xFFFF_FFFF) % buckets as u64).unwrap_or(0) * BUCKET;
         let owner = hash.max(1);
-        let slot = find_slot(&mut slots[bucket..bucket + BUCKET], owner);
+        let bucket = &mut slots[bucket..bucket + BUCKET];
+        if !counts && bucket.iter().all(|slot| slot.owner != owner) {
+            return Ok(());
+        }
+        let slot = find_slot(bucket, owner);
         let restored = slot.restored.max(now) + self.interval;
         match (restored - now).checked_sub(self.window) {
             None | Some(0) => {
-                *slot = Slot { owner, restored };
+                if counts {
+                    *slot = Slot { owner, restored };
+                }
                 Ok(())
             }
             Some(wait) => Err(Duration::from_nanos(wait)),

@@ -17,6 +17,6 @@ mod callers;
 #[cfg(feature = "auth")]
 pub use callers::{ApiKeys, Authentication, Denied, Oauth, SigningAlgorithm, Verifier};
 #[cfg(feature = "auth")]
-pub(crate) use callers::{Authenticator, RefusedCaller, Verification};
+pub(crate) use callers::{Authenticator, FailureRate, RefusedCaller, Verification};
 
 pub use crate::arguments::Claims;

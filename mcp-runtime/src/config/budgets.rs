@@ -61,6 +61,7 @@ const fn budget(
     Budget { what, default, option, shared, beyond, file }
 }
 
+const GUESSES: &str = "auth/callers/guesses.rs";
 const HTTP: &str = "transport/http/endpoint.rs";
 const OUTBOUND: &str = "connection/outbound.rs";
 const WRITER: &str = "transport/writer.rs";
@@ -84,6 +85,10 @@ const BUDGETS: &[Budget] = &[
     budget("values in the arguments of a call", Count(|o| o.limits.max_argument_values), "limits.max_argument_values", Request, "a failure", "arguments/call.rs"),
     budget("calls of one caller at once", Unlimited, "limits.max_concurrency_per_caller", Client, "a failure", "admission/call_limits.rs"),
     budget("callers that a rate remembers", Count(|o| o.limits.max_rate_callers), "limits.max_rate_callers", All, "the least used are forgotten", "admission/rate.rs"),
+    budget("new tokens of an address that are verified at once", FixedCount("MAX_VERIFYING"), "", Client, "wait", GUESSES),
+    budget("new tokens that wait for that", FixedCount("MAX_WAITING"), "", All, "`429` with `Retry-After`", GUESSES),
+    budget("tokens that are known at their addresses, and as many that were told to come again", FixedCount("MAX_MARKS"), "", All, "the oldest are forgotten", GUESSES),
+    budget("refusals of tokens that are kept", FixedCount("MAX_REFUSED"), "", All, "are forgotten", GUESSES),
     // what waits to be read
     budget("bytes that HTTP clients have not read: replies of more than 64 KiB, streams, replays, and what waits for an HTTP+SSE stream", Bytes(|o| o.http.max_unread_bytes), "http.max_unread_bytes", All, "replies and replays are `503` with `Retry-After`, or on an open stream `-32603`; notifications are dropped; an HTTP+SSE stream ends", HTTP),
     budget("a complete reply that is not charged to them", FixedBytes("MAX_UNCHARGED"), "", Connection, "it is charged", "transport/http/response_body.rs"),

@@ -252,6 +252,12 @@ impl HttpOptions {
 
 impl HttpOptions {
     /// Whether something says that clients reach the server through a proxy.
+    /// Whether the address of a client may be that of a proxy, which all clients share.
+    #[cfg(feature = "auth")]
+    pub(crate) fn hides_addresses(&self) -> bool {
+        self.behind_proxy && self.client_address.is_none() && self.trusted_proxies.is_empty()
+    }
+
     pub(crate) fn is_behind_proxy(&self) -> bool {
         self.behind_proxy || self.client_address.is_some() || !self.trusted_proxies.is_empty()
     }

@@ -139,6 +139,9 @@ pub struct Limits {
     pub(crate) subscriptions: SubscriptionLimits,
     /// How often one caller may send a request, or what is wrong with that.
     pub(crate) rate: Option<Result<Rate, String>>,
+    /// Invalid tokens of one address.
+    #[cfg(feature = "auth")]
+    pub(crate) invalid_tokens: Result<Rate, String>,
     /// Callers that each rate remembers.
     pub(crate) max_rate_callers: usize,
     /// For functions without a time limit of their own.
@@ -166,6 +169,8 @@ impl Default for Limits {
             slow_function: Duration::from_millis(500),
             subscriptions: SubscriptionLimits::default(),
             rate: None,
+            #[cfg(feature = "auth")]
+            invalid_tokens: Ok(Rate::new(60, Duration::from_secs(60))),
             max_rate_callers: 65_536,
             timeout: None,
             max_concurrency_per_caller: None,
@@ -188,6 +193,22 @@ impl Limits {
     /// [`build`](crate::ServerBuilder::build) fails if it is not a rate.
     pub fn rate(mut self, rate: &str) -> Self {
         self.rate = Some(Rate::parse(rate));
+        self
+    }
+
+    /// Sets how many invalid tokens may come from one address, with which callers authenticate over HTTP: `"60/1m"` by
+    /// default.
+    ///
+    /// What is guessed beyond that is refused with `429` and `Retry-After`, without being looked at. Tokens that were
+    /// accepted from the address before are verified as always; one that is new there is verified when it comes again
+    /// after the time that it was told. A token that comes again counts once, and one that the authorization server has
+    /// issued, an expired one for example, does not count. See
+    /// [guesses](crate::guide::authorization#guesses).
+    ///
+    /// [`build`](crate::ServerBuilder::build) fails if it is not a rate.
+    #[cfg(feature = "auth")]
+    pub fn invalid_token_rate(mut self, rate: &str) -> Self {
+        self.invalid_tokens = Rate::parse(rate);
         self
     }
 

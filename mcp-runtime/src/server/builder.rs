@@ -19,7 +19,7 @@ use super::{
     service_block::{ServiceBlock, find_service},
 };
 #[cfg(feature = "auth")]
-use crate::auth::{Authentication, Authenticator};
+use crate::auth::{Authentication, Authenticator, FailureRate};
 #[cfg(feature = "http")]
 use crate::config::HttpOptions;
 use crate::{
@@ -606,7 +606,15 @@ fn set_up_authentication(
     let used = options.stores.single_use.clone().unwrap_or_else(|| {
         Arc::new(MemorySingleUse::new(options.limits.quota(MAX_PROOFS), SystemTime::now()))
     });
-    match Authenticator::new(authentications, &used, keys) {
+    let rate = match &options.limits.invalid_tokens {
+        Ok(rate) => *rate,
+        Err(problem) => {
+            problems.push(problem.clone());
+            return problems;
+        }
+    };
+    let failed = FailureRate { rate, addresses: options.limits.max_rate_callers };
+    match Authenticator::new(authentications, &used, keys, failed) {
         Ok(authenticator) => http.authenticator = Some(Arc::new(authenticator)),
         Err(found) => problems.extend(found),
     }

@@ -2,6 +2,7 @@
 
 mod api_keys;
 mod dpop;
+mod guesses;
 mod introspection;
 mod keys;
 mod owners;

@@ -11,6 +11,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::Poll,
+    time::Duration,
 };
 
 use http::{HeaderMap, StatusCode, header, request::Parts};
@@ -19,10 +20,16 @@ use serde_json::{Map, Value, json};
 use super::{
     api_keys::ApiKeys,
     compact_jwt::SigningAlgorithm,
+    guesses::{Attempt, Entrance, Guesses},
     oauth::{Dpop, Oauth, parse_resource},
     verifier::{CustomVerifier, Denied, DeniedReason, Method, PresentedToken, Verdict, Verifier},
 };
-use crate::{connection::Principal, crypto::KeyRing, store::SingleUse};
+use crate::{
+    admission::{Owner, Rate},
+    connection::Principal,
+    crypto::KeyRing,
+    store::SingleUse,
+};
 
 /// The longest token that is looked at.
 const MAX_TOKEN: usize = 16 << 10;
@@ -65,6 +72,13 @@ impl fmt::Debug for Authentication {
     }
 }
 
+/// How many invalid tokens an address may send, and how many addresses are remembered.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FailureRate {
+    pub(crate) rate: Rate,
+    pub(crate) addresses: usize,
+}
+
 /// How a token is presented: the scheme of the header `Authorization`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scheme {
@@ -82,6 +96,7 @@ pub(crate) struct Authenticator {
     /// The scopes that every caller needs.
     required_scopes: Vec<String>,
     dpop: Dpop,
+    guesses: Guesses,
 }
 
 /// The metadata of the protected resource, and where it is served.
@@ -101,6 +116,8 @@ pub(crate) struct RefusedCaller {
     pub(crate) challenges: Vec<String>,
     /// What its next proof of possession has to contain: the value of `DPoP-Nonce`.
     pub(crate) nonce: Option<String>,
+    /// When it may try again.
+    pub(crate) retry_after: Option<Duration>,
 }
 
 type VerifiedCaller = Result<Arc<Principal>, RefusedCaller>;
@@ -124,6 +141,7 @@ impl Authenticator {
         authentications: Vec<Authentication>,
         single_use: &Arc<dyn SingleUse>,
         keys: &KeyRing,
+        failed: FailureRate,
     ) -> Result<Self, Vec<String>> {
         let mut problems = Vec::new();
         let mut servers: Vec<Oauth> = Vec::new();
@@ -152,9 +170,16 @@ impl Authenticator {
                     .into(),
             );
         }
-        if !problems.is_empty() {
-            return Err(problems);
-        }
+        let kept = methods.iter().map(|method| method.keeps_refusals()).min().unwrap_or_default();
+        let guesses = Guesses::new(failed.rate, failed.addresses, kept);
+        let guesses = match guesses {
+            Ok(guesses) if problems.is_empty() => guesses,
+            Ok(_) => return Err(problems),
+            Err(problem) => {
+                problems.push(problem);
+                return Err(problems);
+            }
+        };
         let union = |scopes: fn(&Oauth) -> &Vec<String>| {
             let mut all: Vec<String> = servers.iter().flat_map(|server| scopes(server).clone()).collect();
             let mut seen = std::collections::HashSet::new();
@@ -169,6 +194,7 @@ impl Authenticator {
             required_scopes: union(|server| &server.required_scopes),
             scopes,
             dpop,
+            guesses,
         })
     }
 
@@ -182,42 +208,80 @@ impl Authenticator {
         self.metadata.as_ref()
     }
 
-    /// Begins to find out who sent a request, from its head.
-    pub(crate) fn start<'a>(&'a self, request: &'a Parts) -> Verification<'a> {
+    /// Begins to find out who sent a request, from its head; `address` is that of its client, where that is known.
+    pub(crate) fn start<'a>(&'a self, request: &'a Parts, address: Option<&Owner>) -> Verification<'a> {
         let token = match find_token(request) {
             Ok(token) => token,
             Err(missing) => return Verification::Ready(Err(self.refuse_without_token(missing))),
         };
-        match &*self.methods {
-            [method] => {
-                match contained(|| method.verify(token, request)) {
-                    Verdict::Ready(verdict) => Verification::Ready(self.conclude(verdict)),
-                    Verdict::Pending(verdict) => Verification::Pending(Box::pin(async move {
-                        self.conclude(poll_contained(verdict).await)
-                    })),
-                }
+        let kept = self.methods.iter().find_map(|method| contained_option(|| method.kept(token, request)));
+        match kept {
+            Some(Verdict::Ready(verdict)) => return Verification::Ready(self.conclude(verdict)),
+            Some(Verdict::Pending(verdict)) => {
+                return Verification::Pending(Box::pin(async move {
+                    self.conclude(poll_contained(verdict).await)
+                }));
             }
-            methods => Verification::Pending(Box::pin(async move {
-                let mut refused: Option<Denied> = None;
-                for method in methods {
-                    let verdict = match contained(|| method.verify(token, request)) {
-                        Verdict::Ready(verdict) => verdict,
-                        Verdict::Pending(verdict) => poll_contained(verdict).await,
-                    };
-                    match verdict {
-                        // the token is known to this method only
-                        Err(denied) if matches!(denied.reason, DeniedReason::InvalidToken) => {
-                            refused.get_or_insert(denied);
-                        }
-                        // the others may be able to decide
-                        Err(denied) if denied.is_unavailable() => refused = Some(denied),
-                        decided => return self.conclude(decided),
-                    }
-                }
-                let unknown = || Denied::invalid_token("the token is unknown");
-                self.conclude(Err(refused.unwrap_or_else(unknown)))
-            })),
+            None => {}
         }
+        let attempt = match address.map(|address| self.guesses.enter(address, token.text)) {
+            None => None,
+            Some(Entrance::Verify(attempt)) => Some(attempt),
+            Some(Entrance::Refused(denied)) => return Verification::Ready(Err(self.refuse(denied))),
+            Some(Entrance::Limited(wait)) => return Verification::Ready(Err(refuse_guess(wait))),
+            Some(Entrance::Wait(attempt, turns)) => {
+                return Verification::Pending(Box::pin(async move {
+                    let attempt = self.guesses.wait(attempt, turns).await.map_err(refuse_guess)?;
+                    let verdict = self.verify(token, request).await;
+                    self.end(Some(&attempt), verdict)
+                }));
+            }
+        };
+        if let [method] = &*self.methods {
+            match contained(|| method.verify(token, request)) {
+                Verdict::Ready(verdict) => Verification::Ready(self.end(attempt.as_ref(), verdict)),
+                Verdict::Pending(verdict) => Verification::Pending(Box::pin(async move {
+                    self.end(attempt.as_ref(), poll_contained(verdict).await)
+                })),
+            }
+        } else {
+            Verification::Pending(Box::pin(async move {
+                self.end(attempt.as_ref(), self.verify(token, request).await)
+            }))
+        }
+    }
+
+    /// Asks each method until one knows the caller.
+    async fn verify(&self, token: PresentedToken<'_>, request: &Parts) -> Result<Arc<Principal>, Denied> {
+        let mut refused: Option<Denied> = None;
+        for method in &self.methods {
+            let verdict = match contained(|| method.verify(token, request)) {
+                Verdict::Ready(verdict) => verdict,
+                Verdict::Pending(verdict) => poll_contained(verdict).await,
+            };
+            match verdict {
+                // the token is known to this method only
+                Err(denied) if matches!(denied.reason, DeniedReason::InvalidToken) => match &mut refused {
+                    None => refused = Some(denied),
+                    Some(first) => {
+                        first.is_genuine |= denied.is_genuine;
+                        first.is_lasting &= denied.is_lasting;
+                    }
+                },
+                // the others may be able to decide
+                Err(denied) if denied.is_unavailable() => refused = Some(denied),
+                decided => return decided,
+            }
+        }
+        Err(refused.unwrap_or_else(|| Denied::invalid_token("the token is unknown")))
+    }
+
+    /// Records what has become of a token, and makes the answer of it.
+    fn end(&self, attempt: Option<&Attempt>, verdict: Result<Arc<Principal>, Denied>) -> VerifiedCaller {
+        if let Some(attempt) = attempt {
+            self.guesses.conclude(attempt, verdict.as_deref());
+        }
+        self.conclude(verdict)
     }
 
     fn conclude(&self, verdict: Result<Arc<Principal>, Denied>) -> VerifiedCaller {
@@ -232,7 +296,7 @@ impl Authenticator {
 
     #[cold]
     fn refuse(&self, denied: Denied) -> RefusedCaller {
-        let Denied { reason, description } = denied;
+        let Denied { reason, description, .. } = denied;
         let mut nonce = None;
         let error = |code: &'static str| Some((code, &*description));
         let (status, challenges) = match &reason {
@@ -257,7 +321,7 @@ impl Authenticator {
             }
         };
         tracing::debug!(%status, ?reason, "refused a caller");
-        RefusedCaller { status, message: description, challenges, nonce }
+        RefusedCaller { status, message: description, challenges, nonce, retry_after: None }
     }
 
     #[cold]
@@ -270,12 +334,14 @@ impl Authenticator {
                 message: "an access token is required".into(),
                 challenges: self.challenges(None, &scopes),
                 nonce: None,
+                retry_after: None,
             },
             MissingToken::Ambiguous(description) => RefusedCaller {
                 status: StatusCode::BAD_REQUEST,
                 message: description.into(),
                 challenges: self.challenges(Some(("invalid_request", description)), ""),
                 nonce: None,
+                retry_after: None,
             },
             MissingToken::Malformed(description) => self.refuse(Denied::invalid_token(description)),
         }
@@ -347,12 +413,25 @@ impl Authenticator {
         for method in &self.methods {
             gone.extend(method.reload()?);
         }
+        self.guesses.clear();
         Ok(gone)
     }
 
     /// Forgets what was kept of a principal's tokens, so that they are verified again.
     pub(crate) fn forget(&self, principal: &Principal) {
         self.methods.iter().for_each(|method| method.forget(principal));
+    }
+}
+
+/// What a client is told whose address has presented too many invalid tokens.
+#[cold]
+fn refuse_guess(wait: Duration) -> RefusedCaller {
+    RefusedCaller {
+        status: StatusCode::TOO_MANY_REQUESTS,
+        message: "too many invalid tokens were sent from this address\ntry again later".into(),
+        challenges: Vec::new(),
+        nonce: None,
+        retry_after: Some(wait),
     }
 }
 
@@ -439,6 +518,11 @@ fn contained<'a>(verify: impl FnOnce() -> Verdict<'a>) -> Verdict<'a> {
     catch_unwind(AssertUnwindSafe(verify)).unwrap_or_else(|_| Verdict::Ready(Err(panicked())))
 }
 
+/// The same for what is kept; nothing is, if that panics.
+fn contained_option<'a>(find: impl FnOnce() -> Option<Verdict<'a>>) -> Option<Verdict<'a>> {
+    catch_unwind(AssertUnwindSafe(find)).unwrap_or_else(|_| Some(Verdict::Ready(Err(panicked()))))
+}
+
 async fn poll_contained(mut verdict: super::verifier::VerdictFuture<'_>) -> Result<Arc<Principal>, Denied> {
     poll_fn(|cx| {
         let polled = catch_unwind(AssertUnwindSafe(|| verdict.as_mut().poll(cx)));
@@ -484,7 +568,8 @@ mod tests {
     fn authenticator(authentications: Vec<Authentication>) -> Result<Authenticator, Vec<String>> {
         let used = MemorySingleUse::new(Quota::half(10), std::time::SystemTime::now());
         let used: Arc<dyn SingleUse> = Arc::new(used);
-        Authenticator::new(authentications, &used, &KeyRing::random().unwrap())
+        let failed = FailureRate { rate: Rate::new(60, Duration::from_secs(60)), addresses: 1000 };
+        Authenticator::new(authentications, &used, &KeyRing::random().unwrap(), failed)
     }
 
     fn oauth() -> Oauth {
@@ -546,7 +631,7 @@ mod tests {
             let keys = ApiKeys::new([("0123456789abcdef", Principal::new("i", "ada"))]);
             let auth = authenticator(vec![keys.into()]).unwrap();
             let request = parts(uri, headers);
-            let Verification::Ready(verified) = auth.start(&request) else {
+            let Verification::Ready(verified) = auth.start(&request, None) else {
                 panic!("keys are known at once")
             };
             verified.map_or_else(|refused| refused.status.as_u16(), |_| 200)
@@ -584,7 +669,7 @@ mod tests {
     async fn a_verifier_that_panics_admits_no_one() {
         let auth = authenticator(vec![Panics.into()]).unwrap();
         let request = parts("/", &[("authorization", "Bearer a")]);
-        let Verification::Pending(verified) = auth.start(&request) else { panic!("it is a future") };
+        let Verification::Pending(verified) = auth.start(&request, None) else { panic!("it is a future") };
         assert_eq!(verified.await.unwrap_err().status, StatusCode::SERVICE_UNAVAILABLE);
     }
 
@@ -601,7 +686,9 @@ mod tests {
             [("0123456789abcdef", Ok("ada")), ("fedcba9876543210", Ok("bob")), ("x", Err(503))]
         {
             let request = parts("/", &[("authorization", &format!("Bearer {token}"))]);
-            let Verification::Pending(verified) = auth.start(&request) else { panic!("it is a future") };
+            let Verification::Pending(verified) = auth.start(&request, None) else {
+                panic!("it is a future")
+            };
             let verified = verified.await;
             let found = verified.as_ref().map(|p| p.subject()).map_err(|refused| refused.status.as_u16());
             assert_eq!(found, subject);

@@ -222,7 +222,7 @@ impl KeySource {
         self.refresh().await;
         match self.look_up(kid, algorithm, Instant::now()) {
             Lookup::Found { key, .. } => Ok(key),
-            Lookup::Unknown => Err(Denied::invalid_token("the key of the token is not known")),
+            Lookup::Unknown => Err(Denied::invalid_token("the key of the token is not known").for_now()),
             Lookup::NoKeys => {
                 Err(Denied::unavailable("the keys of the authorization server cannot be fetched"))
             }

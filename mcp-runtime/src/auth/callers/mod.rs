@@ -4,6 +4,7 @@ mod api_keys;
 mod authenticator;
 mod compact_jwt;
 mod dpop;
+mod guesses;
 mod introspection;
 mod jwks;
 mod oauth;
@@ -13,7 +14,7 @@ mod verifier;
 
 pub use api_keys::ApiKeys;
 pub use authenticator::Authentication;
-pub(crate) use authenticator::{Authenticator, RefusedCaller, Verification};
+pub(crate) use authenticator::{Authenticator, FailureRate, RefusedCaller, Verification};
 pub use compact_jwt::SigningAlgorithm;
 pub use oauth::Oauth;
 pub use verifier::{Denied, Verifier};

@@ -432,9 +432,9 @@ impl OauthMethod {
     fn check_claims(&self, claims: TokenClaims, is_answer: bool) -> Result<Principal, Denied> {
         if claims.binding() == Binding::Other {
             let text = "the token is bound to something that this server cannot check";
-            return Err(Denied::invalid_token(text));
+            return Err(Denied::invalid_token(text).of_genuine_token());
         }
-        claims.into_principal(&self.expected, SystemTime::now(), is_answer)
+        claims.into_principal(&self.expected, SystemTime::now(), is_answer).map_err(Denied::of_genuine_token)
     }
 
     /// Keeps the verdict on a token.
@@ -487,6 +487,8 @@ impl OauthMethod {
         token: PresentedToken<'_>,
         request: &Parts,
     ) -> Result<Option<super::dpop::CheckedProof>, Denied> {
+        // the same token may be sent with the other scheme
+        let genuine = |text: &'static str| Err(Denied::invalid_token(text).of_genuine_token().for_now());
         match (principal.confirmation_key(), token.scheme, self.dpop) {
             // a verifier of the user's checks what it binds
             (Some(_), Scheme::Bearer, Dpop::Refused) if matches!(self.tokens, TokenKind::Custom(_)) => {
@@ -495,16 +497,16 @@ impl OauthMethod {
             (Some(_), Scheme::Dpop, Dpop::Accepted | Dpop::Required) => {
                 self.proofs.check(token.text, principal, request, SystemTime::now()).map(Some)
             }
-            (Some(_), Scheme::Bearer, Dpop::Accepted | Dpop::Required) => Err(Denied::invalid_token(
-                "the token is bound to a key\nsend it with the scheme DPoP and a proof",
-            )),
+            (Some(_), Scheme::Bearer, Dpop::Accepted | Dpop::Required) => {
+                genuine("the token is bound to a key\nsend it with the scheme DPoP and a proof")
+            }
             (Some(_), _, Dpop::Refused) => {
-                Err(Denied::invalid_token("the token is bound to a key, which this server does not check"))
+                genuine("the token is bound to a key, which this server does not check")
             }
             (None, Scheme::Bearer, Dpop::Refused | Dpop::Accepted) => Ok(None),
-            (None, Scheme::Dpop, _) => Err(Denied::invalid_token("the token is not bound to a key")),
+            (None, Scheme::Dpop, _) => genuine("the token is not bound to a key"),
             (None, Scheme::Bearer, Dpop::Required) => {
-                Err(Denied::invalid_token("the token is not bound to a key, which this server requires"))
+                genuine("the token is not bound to a key, which this server requires")
             }
         }
     }
@@ -524,6 +526,24 @@ impl OauthMethod {
 }
 
 impl Method for OauthMethod {
+    fn kept<'a>(&'a self, token: PresentedToken<'a>, request: &'a Parts) -> Option<Verdict<'a>> {
+        let generation = match &self.tokens {
+            TokenKind::Custom(_) => return None,
+            TokenKind::Opaque { .. } => 0,
+            TokenKind::Jwt { keys, .. } => keys.generation()?,
+        };
+        let digest = self.cache.digest(token.text);
+        let principal = self.cache.get(&digest, generation, SystemTime::now())?;
+        Some(self.admit(principal, token, request))
+    }
+
+    fn keeps_refusals(&self) -> Duration {
+        match &self.tokens {
+            TokenKind::Opaque { cached, .. } => *cached,
+            TokenKind::Jwt { .. } | TokenKind::Custom(_) => Duration::MAX,
+        }
+    }
+
     fn verify<'a>(&'a self, token: PresentedToken<'a>, request: &'a Parts) -> Verdict<'a> {
         let denied = |text: &'static str| Verdict::Ready(Err(Denied::invalid_token(text)));
         match &self.tokens {
@@ -538,9 +558,6 @@ impl Method for OauthMethod {
             }
             TokenKind::Opaque { introspector, cached } => {
                 let digest = self.cache.digest(token.text);
-                if let Some(principal) = self.cache.get(&digest, 0, SystemTime::now()) {
-                    return self.admit(principal, token, request);
-                }
                 Verdict::Pending(Box::pin(async move {
                     let claims = introspector.ask(token.text).await?;
                     let principal = self.check_claims(claims, true)?;
@@ -550,11 +567,6 @@ impl Method for OauthMethod {
             }
             TokenKind::Jwt { keys, algorithms, types } => {
                 let (digest, generation) = (self.cache.digest(token.text), keys.generation());
-                if let Some(generation) = generation
-                    && let Some(principal) = self.cache.get(&digest, generation, SystemTime::now())
-                {
-                    return self.admit(principal, token, request);
-                }
                 let jwt = match CompactJwt::parse(token.text, algorithms) {
                     Ok(jwt) if jwt.is_of_type(types) => jwt,
                     Ok(_) => return denied("the token is not an access token"),

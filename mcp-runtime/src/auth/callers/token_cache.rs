@@ -21,12 +21,12 @@ pub(super) type TokenDigest = [u64; 2];
 /// Makes digests with random keys. It runs for each request, so it is not SHA-256, which takes longer than all the rest
 /// of a call. A keyed hash suffices: digests are not sent to clients, so that a token with the digest of another is found
 /// only by guessing 128 bits.
-struct TokenHasher([(RandomState, [u8; 32]); 2]);
+pub(super) struct TokenHasher([(RandomState, [u8; 32]); 2]);
 
 impl TokenHasher {
     /// # Errors
     /// The operating system provides no randomness.
-    fn new() -> Result<Self, String> {
+    pub(super) fn new() -> Result<Self, String> {
         let random =
             || random_bytes().map_err(|e| format!("the operating system provides no randomness: {e}"));
         // the keys of two states of one thread differ in one bit or two: the secrets make them independent
@@ -34,10 +34,24 @@ impl TokenHasher {
     }
 
     fn digest(&self, token: &str) -> TokenDigest {
+        self.digest_of(&[], token)
+    }
+
+    /// A digest of a token of that owner.
+    pub(super) fn digest_for(&self, owner: &Owner, token: &str) -> TokenDigest {
+        self.digest_of(owner.as_str().as_bytes(), token)
+    }
+
+    fn digest_of(&self, owner: &[u8], token: &str) -> TokenDigest {
         let Self([first, second]) = self;
         [first, second].map(|(state, secret)| {
             let mut hasher = state.build_hasher();
             hasher.write(secret);
+            if !owner.is_empty() {
+                // no byte of an owner's text, so that it is clear where the token begins
+                hasher.write(owner);
+                hasher.write(&[0xFF]);
+            }
             hasher.write(token.as_bytes());
             hasher.finish()
         })

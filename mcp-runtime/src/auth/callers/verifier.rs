@@ -1,6 +1,6 @@
 //! What verifies a token: a trait that users implement, and why a token is refused.
 
-use std::{borrow::Cow, fmt, pin::Pin, sync::Arc};
+use std::{borrow::Cow, fmt, pin::Pin, sync::Arc, time::Duration};
 
 use http::request::Parts;
 
@@ -53,6 +53,10 @@ pub struct Denied {
     pub(super) reason: DeniedReason,
     /// What the client is told: the wire's `error_description`.
     pub(super) description: Cow<'static, str>,
+    /// The token is one that the authorization server has issued: no one has guessed it.
+    pub(super) is_genuine: bool,
+    /// The same would be said a moment later.
+    pub(super) is_lasting: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +77,7 @@ pub(super) enum DeniedReason {
 
 impl Denied {
     pub(super) fn new(reason: DeniedReason, description: impl Into<Cow<'static, str>>) -> Self {
-        Self { reason, description: description.into() }
+        Self { reason, description: description.into(), is_genuine: false, is_lasting: true }
     }
 
     /// `401` with the error `invalid_token`: the token is malformed, unknown, expired, revoked or meant for another
@@ -107,6 +111,16 @@ impl Denied {
         Self::new(reason, "callers cannot be authenticated at the moment")
     }
 
+    /// The same about a token that the authorization server has issued.
+    pub(super) fn of_genuine_token(self) -> Self {
+        Self { is_genuine: true, ..self }
+    }
+
+    /// The same for this moment only.
+    pub(super) fn for_now(self) -> Self {
+        Self { is_lasting: false, ..self }
+    }
+
     pub(super) fn is_unavailable(&self) -> bool {
         matches!(self.reason, DeniedReason::Unavailable(_))
     }
@@ -138,6 +152,16 @@ pub(super) enum Verdict<'a> {
 
 /// A way to authenticate callers: a [`Verifier`] as an object.
 pub(super) trait Method: Send + Sync {
+    /// The verdict on a token that was accepted before, if it is kept.
+    fn kept<'a>(&'a self, _token: PresentedToken<'a>, _request: &'a Parts) -> Option<Verdict<'a>> {
+        None
+    }
+
+    /// How long a refusal may be kept.
+    fn keeps_refusals(&self) -> Duration {
+        Duration::MAX
+    }
+
     fn verify<'a>(&'a self, token: PresentedToken<'a>, request: &'a Parts) -> Verdict<'a>;
 
     /// Reads again what it has read from the environment, forgets what it has kept, and returns those who are not

@@ -138,7 +138,9 @@ impl Endpoint {
     pub(super) async fn identify(&self, connection: &RequestConnection) -> Result<(), HttpError> {
         #[cfg(feature = "auth")]
         if let Some(authenticator) = &self.options.authenticator {
-            let verified = match authenticator.start(connection.parts()) {
+            let peer = connection.sender().peer.as_ref().filter(|_| !self.options.hides_addresses());
+            let address = peer.map(|peer| &peer.owner);
+            let verified = match authenticator.start(connection.parts(), address) {
                 Verification::Ready(verified) => verified,
                 Verification::Pending(verified) => verified.await,
             };

@@ -130,9 +130,12 @@ impl HttpError {
     /// The caller is not authenticated.
     #[cfg(feature = "auth")]
     pub(super) fn refused(refused: RefusedCaller) -> Self {
-        let RefusedCaller { status, message, challenges, nonce } = refused;
-        let code = if status.is_server_error() { INTERNAL_ERROR } else { INVALID_REQUEST };
-        Self { challenges, nonce, ..Self::new(status, code, message) }
+        let RefusedCaller { status, message, challenges, nonce, retry_after } = refused;
+        let is_fault = status.is_client_error() && retry_after.is_none();
+        let code = if is_fault { INVALID_REQUEST } else { INTERNAL_ERROR };
+        let error = Self::new(status, code, message);
+        let retry_after = retry_after.map(whole_seconds).or(error.retry_after);
+        Self { challenges, nonce, retry_after, ..error }
     }
 
     fn unavailable(message: &'static str) -> Self {

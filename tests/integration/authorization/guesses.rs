@@ -1,0 +1,214 @@
+//! Guesses: an address may present so many invalid tokens; those behind it whose tokens are valid go on.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use axum::http::request::Parts;
+use mcp_runtime::{
+    Principal, ServerBuilder,
+    auth::{ApiKeys, Denied, Verifier},
+};
+use mcp_tests::support::{HttpConnection, HttpRequest, HttpServer, Issuer, text_of, within};
+use serde_json::json;
+use tokio::time::{Duration, sleep};
+
+use super::{Entered, RESOURCE, bearing, call, items, oauth};
+
+const GUESSES: usize = 2000;
+const RATE: usize = 60;
+/// Verified at once, so that as many may be looked at beyond the rate.
+const AT_ONCE: usize = 32;
+
+/// Sends requests over one connection, and counts the responses by status.
+async fn statuses(at: std::net::SocketAddr, requests: impl Iterator<Item = HttpRequest>) -> [usize; 3] {
+    let mut connection = HttpConnection::open(at).await;
+    let mut counts = [0; 3];
+    for request in requests {
+        connection.send(&request).await;
+        let response = connection.response().await;
+        let index = [200, 401, 429].iter().position(|status| *status == response.status);
+        counts[index.unwrap_or_else(|| panic!("{}: {}", response.status, response.text()))] += 1;
+        if response.status == 429 {
+            let wait: u64 = response.header("retry-after").expect("a time").parse().expect("seconds");
+            assert!((1..=120).contains(&wait) && response.header("www-authenticate").is_none(), "{wait}");
+            assert!(
+                response.json()["error"]["message"].as_str().is_some_and(|m| m.contains("invalid tokens"))
+            );
+        }
+    }
+    counts
+}
+
+fn guess(n: usize) -> HttpRequest {
+    bearing(call("whoami"), &format!("guess-{n:060}"))
+}
+
+async fn served(builder: ServerBuilder) -> HttpServer {
+    HttpServer::start(builder.state(Arc::new(Entered::default()))).await
+}
+
+/// Two API keys.
+fn keys() -> ServerBuilder {
+    let of = |name: &str| (format!("the-secret-key-of-{name}"), Principal::new("https://example.com", name));
+    items().auth(ApiKeys::new([of("ada"), of("bob")]))
+}
+
+#[tokio::test]
+async fn an_address_that_guesses_keys_is_not_looked_at_while_another_client_of_it_goes_on() {
+    within(async {
+        let server = served(keys()).await;
+        let ada = bearing(call("whoami"), "the-secret-key-of-ada");
+        assert_eq!(ada.send(server.address).await.status, 200);
+        let clients = (0..4).map(|client| {
+            let guesses = (0..GUESSES / 4).map(move |n| guess(client * GUESSES + n));
+            tokio::spawn(statuses(server.address, guesses))
+        });
+        let clients: Vec<_> = clients.collect();
+        // all the time
+        assert_eq!(statuses(server.address, (0..200).map(|_| ada.clone())).await, [200, 0, 0]);
+        let mut seen = [0; 3];
+        for client in clients {
+            for (seen, more) in seen.iter_mut().zip(client.await.expect("no panic")) {
+                *seen += more;
+            }
+        }
+        // some come back while the test runs
+        assert!(seen[1] < 4 * RATE && seen[2] > GUESSES / 2, "{seen:?}");
+        // the right one is not found by guessing on
+        assert_eq!(
+            statuses(server.address, [bearing(call("whoami"), "the-secret-key-of-bob")].into_iter()).await,
+            [0, 0, 1]
+        );
+        assert_eq!(ada.send(server.address).await.status, 200);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_new_token_of_an_address_that_guesses_is_accepted_after_the_time_that_it_was_told() {
+    within(async {
+        let server = served(keys().limits(|limits| limits.invalid_token_rate("20/10s"))).await;
+        let bob = bearing(call("whoami"), "the-secret-key-of-bob");
+        assert_eq!(statuses(server.address, (0..40).map(guess)).await[0], 0);
+        let refused = bob.send(server.address).await;
+        assert_eq!(refused.status, 429, "{}", refused.text());
+        let wait: u64 = refused.header("retry-after").expect("a time").parse().expect("seconds");
+        let guessing = tokio::spawn({
+            let address = server.address;
+            async move {
+                for n in 1000.. {
+                    guess(n).send(address).await;
+                }
+            }
+        });
+        sleep(Duration::from_secs(wait)).await;
+        let reply = bob.send(server.address).await;
+        assert_eq!(text_of(&reply.json()), "bob of no client");
+        for _ in 0..20 {
+            assert_eq!(bob.send(server.address).await.status, 200);
+        }
+        guessing.abort();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn opaque_tokens_that_are_guessed_are_few_questions_to_the_authorization_server() {
+    within(async {
+        let issuer = Issuer::start().await;
+        let server = served(items().auth(oauth(&issuer).introspection("mcp", "s&cret"))).await;
+        let mut claims = issuer.claims("ada", RESOURCE, "notes:read");
+        claims["active"] = json!(true);
+        issuer.set_token("adas-token", claims);
+        let ada = bearing(call("whoami"), "adas-token");
+        assert_eq!(ada.send(server.address).await.status, 200);
+        let clients: Vec<_> = (0..50)
+            .map(|client| {
+                let guesses = (0..20).map(move |n| guess(client * 20 + n));
+                tokio::spawn(statuses(server.address, guesses))
+            })
+            .collect();
+        assert_eq!(statuses(server.address, (0..50).map(|_| ada.clone())).await, [50, 0, 0]);
+        for client in clients {
+            assert_eq!(client.await.expect("no panic")[0], 0);
+        }
+        let asked = issuer.introspections();
+        assert!(asked <= 1 + 2 * RATE + AT_ONCE, "{asked}");
+        // the same token again is no question
+        assert_eq!(statuses(server.address, (0..50).map(|_| ada.clone())).await, [50, 0, 0]);
+        assert!(issuer.introspections() <= asked + 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_token_that_is_refused_again_and_again_is_asked_about_once_and_counts_once() {
+    within(async {
+        let issuer = Issuer::start().await;
+        let server = served(items().auth(oauth(&issuer).introspection("mcp", "s&cret"))).await;
+        let bad = || (0..50).map(|_| bearing(call("whoami"), "bad"));
+        assert_eq!(statuses(server.address, bad()).await, [0, 50, 0]);
+        assert_eq!(issuer.introspections(), 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn tokens_of_the_authorization_server_that_are_not_valid_any_more_are_no_guesses() {
+    within(async {
+        let issuer = Issuer::start().await;
+        let server = served(items().auth(oauth(&issuer))).await;
+        let expired = (0..2 * RATE).map(|n| {
+            let mut claims = issuer.claims("ada", RESOURCE, "notes:read");
+            (claims["exp"], claims["jti"]) = (json!(1000), json!(n));
+            bearing(call("whoami"), &issuer.key().sign(&claims))
+        });
+        assert_eq!(statuses(server.address, expired).await, [0, 2 * RATE, 0]);
+        let forged = (0..2 * RATE).map(|n| {
+            let token = issuer.token(&format!("ada {n}"), RESOURCE, "");
+            let (signed, _) = token.rsplit_once('.').expect("a signature");
+            bearing(call("whoami"), &format!("{signed}.{}", "A".repeat(86)))
+        });
+        let [_, looked_at, refused] = statuses(server.address, forged).await;
+        assert!(looked_at < 2 * RATE && refused > 0, "{looked_at} and {refused}");
+    })
+    .await;
+}
+
+/// Counts what it is asked, and accepts one token.
+struct Counting(Arc<AtomicUsize>);
+
+impl Verifier for Counting {
+    async fn verify(&self, token: &str, _: &Parts) -> Result<Principal, Denied> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        tokio::task::yield_now().await;
+        if token == "adas-token" {
+            Ok(Principal::new("i", "ada"))
+        } else {
+            Err(Denied::invalid_token("unknown"))
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_verifier_of_the_user_is_asked_about_few_guesses() {
+    within(async {
+        let asked = Arc::<AtomicUsize>::default();
+        let server = served(items().auth(Counting(asked.clone()))).await;
+        let ada = bearing(call("whoami"), "adas-token");
+        assert_eq!(ada.send(server.address).await.status, 200);
+        let [_, looked_at, refused] = statuses(server.address, (0..GUESSES).map(guess)).await;
+        assert!(looked_at + 1 >= asked.load(Ordering::SeqCst) && looked_at + refused == GUESSES);
+        assert!(looked_at <= 4 * RATE, "{looked_at}");
+        assert_eq!(ada.send(server.address).await.status, 200);
+    })
+    .await;
+}
+
+#[test]
+fn a_rate_of_invalid_tokens_that_is_none_is_an_error_of_build() {
+    let error = keys().limits(|limits| limits.invalid_token_rate("often")).build().unwrap_err();
+    assert!(error.to_string().contains("`often` is not a rate"), "{error}");
+}

@@ -79,7 +79,7 @@ fn scripted(
                 Act::Error(code) => {
                     drop(out.send(
                         json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": "no" } }),
-                    ))
+                    ));
                 }
             }
         }

@@ -3,6 +3,7 @@
 //! finds bounds that the list leaves out.
 
 use super::Options;
+use crate::capability::tasks::TaskOptions;
 
 /// A bound on what clients make a server keep, run or wait for.
 struct Budget {
@@ -114,9 +115,9 @@ const BUDGETS: &[Budget] = &[
     budget("events for clients that resume", Bytes(|o| o.http.event_bounds.bytes), "http.max_event_bytes", All, "the oldest go", EVENTS),
     budget("streams with such events", Count(|o| o.http.event_bounds.streams), "http.max_event_streams", All, "the oldest go", EVENTS),
     budget("events of one stream", Count(|o| o.http.event_bounds.events), "http.max_events_per_stream", Stream, "the oldest go", EVENTS),
-    budget("tasks that run", Count(|o| o.tasks.max_running), "tasks.max_running", All, "an error", "task/mod.rs"),
-    budget("tasks in memory", FixedCount("MAX_TASKS"), "", All, "an error", "store/task.rs"),
-    budget("bytes of them", FixedBytes("MAX_BYTES"), "", All, "an error", "store/task.rs"),
+    budget("tasks that run", Count(|_| TaskOptions::default().max_running), "tasks.max_running", All, "an error", "capability/tasks/mod.rs"),
+    budget("tasks in memory", FixedCount("MAX_TASKS"), "", All, "an error", "capability/tasks/store.rs"),
+    budget("bytes of them", FixedBytes("MAX_BYTES"), "", All, "an error", "capability/tasks/store.rs"),
     budget("one result", Unlimited, "limits.max_result", Request, "is cut or kept", "tool/result_limit.rs"),
     budget("bytes of kept results", Bytes(|o| o.limits.max_kept_bytes), "limits.max_kept_bytes", All, "results are cut", "store/kept_result.rs"),
     budget("kept results", FixedCount("MAX_RESULTS"), "", All, "results are cut", "store/kept_result.rs"),
@@ -214,7 +215,7 @@ mod tests {
             ("http", "config/http.rs", ""),
             ("limits", "config/mod.rs", "impl Limits"),
             ("stdio", "config/mod.rs", "impl StdioOptions"),
-            ("tasks", "config/mod.rs", "impl TaskOptions"),
+            ("tasks", "capability/tasks/options.rs", "impl TaskOptions"),
         ] {
             let source = source(file);
             let part = source.split(name).nth(1).filter(|_| !name.is_empty()).unwrap_or(&source);
@@ -252,7 +253,7 @@ mod tests {
             let elsewhere =
                 COUNTERS.iter().any(|counter| file.starts_with(counter)) || file == "config/budgets.rs";
             assert!(!counts || in_list || elsewhere, "{file} limits what clients share: add it to the list");
-            let waits = ["transport/", "connection/", "events/", "store/", "task/"];
+            let waits = ["transport/", "connection/", "events/", "store/", "capability/"];
             if !waits.iter().any(|folder| file.starts_with(folder)) {
                 continue;
             }

@@ -18,7 +18,7 @@ pub struct TaskOptions {
     /// The wire's `pollIntervalMs`.
     pub(super) poll_interval: Duration,
     /// How many may run at once.
-    pub(super) max_running: usize,
+    pub(crate) max_running: usize,
 }
 
 impl Default for TaskOptions {

@@ -326,7 +326,7 @@ impl CallTool<'_> {
             repair_untyped(&entry.input, text, &mut arguments, entry.spec.strict)?;
         }
         entry.input.add_defaults(&mut arguments)?;
-        let body = handler(ToolCall { arguments, context: context.clone() });
+        let body = handler(ToolCall { arguments, context: context.clone(), tool: self.entry.clone() });
         Ok(MaybeFuture::Pending(match entry.spec.task {
             None | Some(TaskMode::Manual) => body,
             Some(TaskMode::Capable | TaskMode::Required) => {

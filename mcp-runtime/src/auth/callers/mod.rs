@@ -13,7 +13,7 @@ mod verifier;
 
 pub use api_keys::ApiKeys;
 pub use authenticator::Authentication;
-pub(crate) use authenticator::{Authenticator, RefusedCaller, Verification};
+pub(crate) use authenticator::{Authenticator, IntoAuthentication, RefusedCaller, Verification};
 pub use compact_jwt::SigningAlgorithm;
 pub use oauth::Oauth;
 pub use verifier::{Denied, Verifier};

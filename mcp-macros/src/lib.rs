@@ -16,7 +16,7 @@ mod tests;
 
 use proc_macro::TokenStream;
 
-use crate::attribute::{error_, item, main_, panicked::expand_or_keep, service, type_};
+use crate::attribute::{error_, item, main_, misplaced, panicked::expand_or_keep, service, type_};
 use crate::model::{prompt::PromptOptions, resource::ResourceOptions, tool::ToolOptions};
 
 /// Makes a function a tool of the server.
@@ -101,6 +101,13 @@ pub fn mcp_type(options: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_derive(TypeAttributes, attributes(serde, schemars, validate, garde))]
 pub fn type_attributes(_: TokenStream) -> TokenStream {
     TokenStream::new()
+}
+
+/// Says what to write instead: a tool is a function.
+#[doc(hidden)]
+#[proc_macro_derive(Tool)]
+pub fn tool(_: TokenStream) -> TokenStream {
+    misplaced::report_derived_tool().into()
 }
 
 /// Marks variants of an error enum whose message the model may read; those of the others stay private.

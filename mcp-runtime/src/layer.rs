@@ -298,7 +298,8 @@ impl fmt::Debug for Next {
     message = "`{Self}` is not a layer",
     label = "not a layer",
     note = "write `async fn(LayeredCall, Next) -> Outcome`, or implement `mcp_runtime::layer::Layer`",
-    note = "the parameters of a closure need their types: `|call: LayeredCall, next: Next| async move {{ .. }}`"
+    note = "the parameters of a closure need their types: `|call: LayeredCall, next: Next| async move {{ .. }}`",
+    note = "a closure runs for many calls: what it captures, it clones for each: `move |call: LayeredCall, next: Next| {{ let name = name.clone(); async move {{ .. }} }}`"
 )]
 pub trait Layer: Send + Sync + 'static {
     /// The outcome of a call; its function runs when `next` does.
@@ -329,7 +330,8 @@ impl<L: Layer> DynLayer for L {
 }
 
 /// The layer as items have it.
-pub fn item_layer(layer: impl Layer) -> ItemLayer {
+// rustc shows the next line where it counts the parameters of a function
+pub fn item_layer(layer: impl Layer /* async fn(LayeredCall, Next) -> Outcome */) -> ItemLayer {
     let layer: Arc<dyn DynLayer> = Arc::new(layer);
     ItemLayer(Arc::new(layer))
 }

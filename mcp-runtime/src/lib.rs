@@ -12,9 +12,10 @@ mod capability;
 mod cli;
 #[cfg(feature = "client")]
 pub mod client;
-// the command line and the test kit use its core
-#[cfg(all(not(feature = "client"), any(feature = "cli", feature = "testing", test)))]
-mod client;
+// public without the feature too, though nothing in it is: rustc then names the feature where a program uses an item of it
+#[cfg(not(feature = "client"))]
+#[doc(hidden)]
+pub mod client;
 pub mod client_request;
 pub mod config;
 mod connection;
@@ -33,6 +34,7 @@ mod invoke;
 mod item;
 mod jsonrpc;
 pub mod layer;
+mod misplaced;
 pub mod prelude;
 pub mod prompt;
 mod protocol;
@@ -42,8 +44,9 @@ mod server;
 #[cfg(feature = "skills")]
 pub mod skill;
 #[cfg(not(feature = "skills"))]
-#[expect(dead_code, unreachable_pub, reason = "only the feature reads any")]
-mod skill;
+#[doc(hidden)]
+#[expect(dead_code, reason = "only the feature reads any")]
+pub mod skill;
 mod sort;
 mod spawn;
 pub mod store;

@@ -18,7 +18,8 @@ pub use crate::{
     arguments::{
         AnyArg, ArgDescriptor, Call, FromContextFn, HandlerResult, HeaderArg, Inject, NoBound, Pattern,
         Probe, ProbeDyn, Rules, blocking, complete, complete_blocking, flatten, from_context_fn, from_text,
-        json, json_of, object, pending, provided, ready, shared, text, text_of,
+        injected, json, json_of, object, on_thread, pending, provided, provided_option, ready, shared, text,
+        text_of,
     },
     capability::tasks::{blocking_task, start_task, task},
     client_request::ClientFeature,

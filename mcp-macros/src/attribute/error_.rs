@@ -38,10 +38,9 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
             (Item::Enum(item), registration)
         }
         Item::Struct(mut item) => {
-            let count = errors.count();
             report_on_type(&mut item.attrs, &errors);
             report_on_fields(&mut item.fields, &errors);
-            if !options.is_public && errors.count() == count {
+            if !options.is_public && errors.is_empty() {
                 let name = &item.ident;
                 errors.at(name, format_args!("nothing of `{name}` is public\nwrite `#[mcp_error(public)]`"));
             }
@@ -81,7 +80,6 @@ impl ErrorOptions {
 
 /// An expression that is true if `self`, a reference to a value of the enum, is public.
 fn public_values(item: &mut ItemEnum, all: bool, errors: &Errors) -> TokenStream {
-    let count = errors.count();
     report_on_type(&mut item.attrs, errors);
     let name = &item.ident;
     let mut arms = TokenStream::new();
@@ -97,7 +95,7 @@ fn public_values(item: &mut ItemEnum, all: bool, errors: &Errors) -> TokenStream
         let cfgs = variant.attrs.iter().filter(|attr| attr.path().is_ident("cfg"));
         arms.extend(quote_spanned!(Span::mixed_site()=> #(#cfgs)* #name::#ident { .. } => true,));
     }
-    if found == 0 && !all && errors.count() == count {
+    if found == 0 && !all && errors.is_empty() {
         errors.at(
             name,
             format_args!(

@@ -63,6 +63,16 @@ pub(super) fn strip_item(item: TokenStream) -> TokenStream {
     }
 }
 
+/// What a struct with `#[derive(Tool)]` gets.
+pub(crate) fn report_derived_tool() -> TokenStream {
+    syn::Error::new(
+        Span::call_site(),
+        "a tool is a function, and its arguments are parameters\n\
+         put `#[mcp_tool]` on the function, and `#[mcp_type]` on types that are arguments or results",
+    )
+    .to_compile_error()
+}
+
 /// The keyword of an item, such as `struct`.
 pub(crate) fn find_keyword(item: &TokenStream) -> Option<Ident> {
     const KINDS: [&str; 12] = [

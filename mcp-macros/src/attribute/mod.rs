@@ -3,7 +3,7 @@
 pub(crate) mod error_;
 pub(crate) mod item;
 pub(crate) mod main_;
-mod misplaced;
+pub(crate) mod misplaced;
 pub(crate) mod panicked;
 pub(crate) mod service;
 pub(crate) mod type_;

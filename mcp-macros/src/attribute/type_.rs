@@ -10,7 +10,7 @@ use syn::{Attribute, Item, Path, Token, Visibility};
 use crate::attribute::{misplaced, type_attributes, wire_names};
 use crate::diagnostics::Errors;
 use crate::expand::definition::private_scope;
-use crate::expand::derived::{attributes_derive, derive_on_copy, derives};
+use crate::expand::derived::{attributes_derive, derive_on_copy, derives, undescribed};
 use crate::options::entry;
 
 const DERIVES: [&str; 3] = ["Serialize", "Deserialize", "JsonSchema"];
@@ -27,7 +27,9 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
                 "`#[mcp_type]` belongs to a `struct` or an `enum`\nmove it there",
             );
             let errors = errors.finish();
-            return quote!(#item #errors);
+            // so that an argument of this type is not another error
+            let impls = union_name(item).map(|name| undescribed(&name, krate.as_ref()));
+            return quote!(#item #impls #errors);
         }
     };
     if report_attributes_above(&head.attrs, &errors) {
@@ -55,6 +57,14 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
         #on_copy
         #header
         #errors
+    }
+}
+
+/// The name of a union.
+fn union_name(item: &TokenStream) -> Option<Ident> {
+    match syn::parse2(item.clone()) {
+        Ok(Item::Union(item)) if item.generics.params.is_empty() => Some(item.ident),
+        _ => None,
     }
 }
 

@@ -278,6 +278,8 @@ fn describe_argument(
     let constructor = match (argument.flatten, &look) {
         (Some(_), _) => "flatten",
         (None, ArgumentLook::Provided) => "provided",
+        (None, ArgumentLook::ProvidedOption(_)) => "provided_option",
+        (None, ArgumentLook::Injected) => "injected",
         (None, ArgumentLook::Shared(_)) => "shared",
         (None, ArgumentLook::Object) => "object",
         (None, ArgumentLook::Data) if is_text => {
@@ -303,11 +305,14 @@ fn describe_argument(
             let inner = if is_str { ty } else { inner };
             quote!(#ty, #inner)
         }
+        ArgumentLook::ProvidedOption(inner) if constructor == "provided_option" => quote!(#ty, #inner),
         _ if constructor == "flatten" || constructor.ends_with("_of") => quote!(#ty, #leaf),
         _ => ty.to_token_stream(),
     };
     let sent = match constructor {
-        "provided" | "shared" | "object" => quote_spanned!(span=> #sent, #is_text),
+        "provided" | "provided_option" | "injected" | "shared" | "object" => {
+            quote_spanned!(span=> #sent, #is_text)
+        }
         _ => sent.to_token_stream(),
     };
     let constructor = Ident::new(constructor, span);
@@ -320,6 +325,10 @@ enum ArgumentLook<'a> {
     Data,
     /// Has the name of a type that the server provides.
     Provided,
+    /// Is an `Option` of one.
+    ProvidedOption(&'a Type),
+    /// Has the name of a type that is made for each call.
+    Injected,
     /// Has the name of a pointer or wrapper around state of this type.
     Shared(&'a Type),
     /// Has a trait object or a function pointer.
@@ -336,18 +345,20 @@ fn argument_look(ty: &Type) -> ArgumentLook<'_> {
     if is_object(ty) {
         return ArgumentLook::Object;
     }
-    match peel(ty) {
-        Type::Path(path) => {
-            let last = path.path.segments.last().filter(|last| last.arguments.is_none());
-            let provided = ["Context", "Principal", "ServerHandle"];
-            if last.is_some_and(|last| provided.iter().any(|name| last.ident == name)) {
-                ArgumentLook::Provided
-            } else {
-                ArgumentLook::Data
-            }
-        }
+    match option_inner(ty) {
+        _ if is_named_like_provided(ty) => ArgumentLook::Provided,
+        Some(inner) if is_named_like_provided(inner) => ArgumentLook::ProvidedOption(inner),
+        _ if generic_argument(ty).is_some_and(|(name, _)| name == "Claims") => ArgumentLook::Injected,
         _ => ArgumentLook::Data,
     }
+}
+
+/// Whether a type has the name of one that the server provides.
+fn is_named_like_provided(ty: &Type) -> bool {
+    let Type::Path(path) = peel(ty) else { return false };
+    let last = path.path.segments.last().filter(|last| last.arguments.is_none());
+    let provided = ["Context", "Principal", "ServerHandle"];
+    last.is_some_and(|last| provided.iter().any(|name| last.ident == name))
 }
 
 fn argument_calls(argument: &Argument, ty: &Type, blocking: bool) -> TokenStream {

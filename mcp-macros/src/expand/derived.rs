@@ -10,7 +10,7 @@ use syn::spanned::Spanned;
 use syn::{Attribute, Field, Fields, Generics, Item, LitStr, Meta, Path, Token, Type, Visibility};
 
 use crate::expand::definition::private_scope;
-use crate::expand::idents::{hygienic_at, private_module};
+use crate::expand::idents::{hygienic_at, private_module, runtime};
 use crate::syntax::types::{leaf, replace_self};
 
 /// The attributes that the derives read, or that change what the copy consists of.
@@ -70,12 +70,26 @@ pub(crate) fn derive_on_copy(item: &Item, krate: Option<&Path>, is_valid: bool) 
     let impls = impls(name, &copy_name);
     let copy = if is_valid { derived_copy(copy, name, krate, &checks) } else { empty_copy(&copy_name) };
     let inner = quote_spanned! {Span::mixed_site()=>
+        // the derives call `.into()`, also where nothing is in scope
+        #[allow(unused_imports)]
+        use __rt::{Into as _, NotDerived as _, SchemaNotDerived as _};
+        #copy
+        #impls
+    };
+    Some(private_scope(krate, &cfgs(attrs), &inner))
+}
+
+/// Impls that are there only to be named, for a type that cannot be described.
+pub(crate) fn undescribed(name: &Ident, krate: Option<&Path>) -> TokenStream {
+    let copy_name = format_ident!("__Mcp{}", name.unraw(), span = name.span());
+    let (copy, impls) = (empty_copy(&copy_name), impls(name, &copy_name));
+    let inner = quote_spanned! {Span::mixed_site()=>
         #[allow(unused_imports)]
         use __rt::{NotDerived as _, SchemaNotDerived as _};
         #copy
         #impls
     };
-    Some(private_scope(krate, &cfgs(attrs), &inner))
+    private_scope(krate, &[], &inner)
 }
 
 /// The derives of a type that is emitted below them.
@@ -84,7 +98,10 @@ pub(crate) fn derives(krate: Option<&Path>, without: &[&str]) -> TokenStream {
     // that both must be resolved at the same place
     let private = match krate {
         Some(_) => private_module(krate),
-        None => quote!(::mcp_runtime::__private),
+        None => {
+            let name = runtime(Span::call_site());
+            quote!(::#name::__private)
+        }
     };
     let text = private.to_string().replace(' ', "");
     let (serde, schemars) = (format!("{text}::serde"), format!("{text}::schemars"));

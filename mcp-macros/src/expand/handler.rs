@@ -28,14 +28,28 @@ pub(crate) fn function<O: ItemOptions>(item: &Item<O>) -> TokenStream {
     let context =
         (starts_task || !injected.is_empty()).then(|| quote_spanned!(site=> let __ctx = __call.context();));
     let lets = injected.iter().map(|param| inject(param));
-    let is_future = item.is_async || item.params.iter().any(|param| matches!(param.source, Source::Injected));
+    let is_made = |param: &&Param| matches!(param.source, Source::Injected);
+    let makes = item.params.iter().any(|param| is_made(&param));
+    let is_future = item.is_async || makes;
     let call = call(item);
     let await_ = item.is_async.then(|| quote_spanned!(site=> .await));
     let start = (starts_task && !blocking).then(|| quote_spanned!(site=> __rt::start_task(&__ctx).await;));
     let body = quote_spanned!(site=> #(#lets)* #start __OUT.reply(#call #await_));
     // A future that is not `Send` is then one error, at the name of the function.
     let span = hygienic_at(item.ident.span());
-    let run = if blocking && starts_task {
+    let run = if blocking && makes {
+        // a value that has to be awaited is there before the thread starts
+        let made = injected.iter().copied().filter(is_made).map(inject);
+        let found = injected.iter().copied().filter(|param| !is_made(param)).map(inject);
+        let start = starts_task.then(|| quote_spanned!(site=> __rt::start_task(&__ctx).await;));
+        quote_spanned! {span=>
+            __rt::pending(__rt::Box::new(async move {
+                #(#made)*
+                #start
+                __rt::on_thread(move || { #(#found)* __OUT.reply(#call) }).await
+            }))
+        }
+    } else if blocking && starts_task {
         quote_spanned!(span=> __rt::blocking_task(__rt::Clone::clone(&__ctx), move || { #body }))
     } else if blocking {
         quote_spanned!(span=> __rt::blocking(move || { #body }))

@@ -4,6 +4,7 @@ use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote_spanned};
 use syn::Path;
 
+use crate::expand::dependency;
 use crate::model::params::Param;
 
 /// Resolves names where the macro is defined, and reports errors at `span`.
@@ -11,11 +12,24 @@ pub(crate) fn hygienic_at(span: Span) -> Span {
     Span::mixed_site().located_at(span)
 }
 
+/// The name of the runtime's crate in the program.
+pub(crate) fn runtime(span: Span) -> Ident {
+    let renamed = dependency::renamed();
+    // a name that is not an identifier was not one of a dependency
+    let renamed = renamed.and_then(|name| syn::parse_str::<Ident>(&name).ok());
+    let mut name = renamed.unwrap_or_else(|| Ident::new("mcp_runtime", span));
+    name.set_span(span);
+    name
+}
+
 /// The path of the runtime's private module, which generated code imports as `__rt`.
 pub(crate) fn private_module(krate: Option<&Path>) -> TokenStream {
     match krate {
         Some(path) => quote_spanned!(Span::mixed_site()=> #path::__private),
-        None => quote_spanned!(Span::mixed_site()=> ::mcp_runtime::__private),
+        None => {
+            let name = runtime(Span::mixed_site());
+            quote_spanned!(Span::mixed_site()=> ::#name::__private)
+        }
     }
 }
 

@@ -8,14 +8,15 @@ use crate::diagnostics::Errors;
 use crate::model::icon::{self, Icon};
 use crate::model::kind::{self, Kind};
 use crate::model::marker::Marker;
-use crate::model::params::{self, Param, Source};
+use crate::model::params::{self, Param};
 use crate::options::entry::{self, Entry};
 use crate::options::known;
 use crate::options::meta::{self, MetaObject};
 use crate::syntax::docs;
 use crate::syntax::function::{Function, last_segment};
 use crate::syntax::types::{
-    BorrowSyntax, contains_lifetime, find_borrow, make_static, peel, replace_self, uses_lifetime,
+    BorrowSyntax, boxed_future_output, contains_lifetime, find_borrow, make_static, mentions_self, peel,
+    replace_self, type_to_string, uses_lifetime,
 };
 
 /// The options that only one kind of item has.
@@ -88,16 +89,11 @@ impl CommonOptions {
         true
     }
 
-    /// A thread of the pool runs a plain function, with parameters that are there before it starts.
-    fn check_blocking(&self, function: &Function, params: &[Param], errors: &Errors) {
+    /// A thread of the pool runs a plain function.
+    fn check_blocking(&self, function: &Function, errors: &Errors) {
         let Some(blocking) = &self.blocking else { return };
         if function.is_async() {
             errors.at(blocking, "`blocking` is for a plain `fn`\nremove it, or the `async`");
-        } else if params.iter().any(|param| matches!(param.source, Source::Injected)) {
-            errors.at(
-                blocking,
-                "`blocking` cannot await a parameter with `inject`\nmake it an `async fn`, or take `&T`",
-            );
         }
     }
 
@@ -162,11 +158,16 @@ impl<O: ItemOptions> Item<O> {
         remove_stray_attributes(function, kind, errors);
         check_signature(function, kind, errors);
         let params = params::read(function, kind, self_ty, errors);
-        common.check_blocking(function, &params, errors);
+        common.check_blocking(function, errors);
         own.check(&common, function, &params, errors);
         let name = check_name(kind, common.name.as_ref(), function, errors);
         if self_ty.is_none() {
             common.marker = std::mem::take(&mut common.marker).resolve(function);
+        }
+        if let (ReturnType::Type(_, output), None) = (&function.sig.output, self_ty)
+            && mentions_self(output.to_token_stream())
+        {
+            errors.leave_to_rustc();
         }
         let output = match (&function.sig.output, self_ty) {
             (ReturnType::Default, _) => None,
@@ -314,6 +315,16 @@ fn check_output(function: &mut Function, noun: &str, errors: &Errors) {
     let ReturnType::Type(_, output) = &mut function.sig.output else { return };
     if let Type::Never(never) = peel(output) {
         errors.at(never, format_args!("a {noun} must return\nremove the `-> !`"));
+        return;
+    }
+    if let Some(inner) = boxed_future_output(output) {
+        let inner = type_to_string(inner);
+        errors.at(
+            &**output,
+            format_args!(
+                "a {noun} that is asynchronous is an `async fn`, and does not return a future\nwrite `async fn .. -> {inner}`"
+            ),
+        );
         return;
     }
     match find_borrow(output.to_token_stream()) {

@@ -16,8 +16,8 @@ use crate::options::known;
 use crate::syntax::docs;
 use crate::syntax::function::Function;
 use crate::syntax::types::{
-    BorrowSyntax, find_borrow, generic_argument, has_placeholder, option_inner, peel, replace_self,
-    type_to_string, uses_lifetime,
+    BorrowSyntax, find_borrow, generic_argument, has_placeholder, mentions_self, option_inner, peel,
+    replace_self, type_to_string, uses_lifetime,
 };
 
 pub(crate) struct Param {
@@ -95,7 +95,8 @@ fn read_param(
         Some(self_ty) => Type::Verbatim(replace_self(ty.to_token_stream(), self_ty)),
         None => ty.clone(),
     };
-    if is_rejected_by_rustc(&param.ty) {
+    let has_no_self = self_ty.is_none() && mentions_self(param.ty.to_token_stream());
+    if has_no_self || is_rejected_by_rustc(&param.ty) {
         errors.leave_to_rustc();
         return None;
     }
@@ -175,11 +176,29 @@ fn read_param(
                     "`{name}` cannot be combined with `flatten`\nput it on the fields of the struct"
                 ),
             );
+        } else if matches!(name, "optional" | "required") {
+            report_presence(option, &param.ty, errors);
         } else if !argument.read_option(option, kind, errors) {
             option.report_unknown("`#[mcp(..)]`", known::PARAMETER, errors);
         }
     }
     Some(Param { index, cfg, ty, source: Source::Argument(Box::new(argument)) })
+}
+
+/// Reports `optional` or `required`, which the type says.
+fn report_presence(option: &Entry, ty: &Type, errors: &Errors) {
+    let name = option.name.as_str();
+    let fix = match (name, option_inner(ty)) {
+        ("optional", None) => format!("take `Option<{}>`", type_to_string(ty)),
+        ("required", Some(inner)) => format!("take `{}`", type_to_string(inner)),
+        _ => format!("remove it: `{}` is {name} already", type_to_string(ty)),
+    };
+    errors.at(
+        &option.key,
+        format_args!(
+            "whether an argument is {name} depends on its type, and not on an option `{name}`\n{fix}"
+        ),
+    );
 }
 
 /// What to write instead of an extractor of another framework, such as `State(db): State<Db>`. The names decide about

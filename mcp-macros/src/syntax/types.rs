@@ -2,7 +2,7 @@
 
 use proc_macro2::{Delimiter, Group, Ident, Spacing, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{GenericArgument, PathArguments, Type};
+use syn::{GenericArgument, PathArguments, Type, TypeParamBound};
 
 /// Looks through parentheses and the invisible groups of `macro_rules!`.
 pub(crate) fn peel(ty: &Type) -> &Type {
@@ -115,6 +115,31 @@ pub(crate) fn has_placeholder(tokens: TokenStream) -> bool {
             TokenTree::Ident(word) => word == "_" && !is_lifetime,
             _ => false,
         }
+    })
+}
+
+/// Whether a type has a `Self`.
+pub(crate) fn mentions_self(tokens: TokenStream) -> bool {
+    tokens.into_iter().any(|token| match token {
+        TokenTree::Group(group) => mentions_self(group.stream()),
+        TokenTree::Ident(word) => word == "Self",
+        _ => false,
+    })
+}
+
+/// The `T` of a `Pin<Box<dyn Future<Output = T> ..>>`.
+pub(crate) fn boxed_future_output(ty: &Type) -> Option<&Type> {
+    let (_, boxed) = generic_argument(ty).filter(|(name, _)| *name == "Pin")?;
+    let (_, object) = generic_argument(boxed).filter(|(name, _)| *name == "Box")?;
+    let Type::TraitObject(object) = peel(object) else { return None };
+    object.bounds.iter().find_map(|bound| {
+        let TypeParamBound::Trait(bound) = bound else { return None };
+        let last = bound.path.segments.last().filter(|last| last.ident == "Future")?;
+        let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
+        arguments.args.iter().find_map(|argument| match argument {
+            GenericArgument::AssocType(output) if output.ident == "Output" => Some(&output.ty),
+            _ => None,
+        })
     })
 }
 

@@ -26,7 +26,7 @@ use crate::schema::generator;
     label = "not an argument type",
     note = "if `{Leaf}` is your type, put `#[mcp_type]` on it, or derive `serde::Deserialize` and `schemars::JsonSchema` (1.x)",
     note = "if it is another crate's, enable the feature `serde` of that crate and the feature of `schemars` for it, such as `uuid1`; if there is none, take a `String`, or a type of yours that converts it",
-    note = "if the server provides it, write `&{Self}`"
+    note = "if the server provides it, write `&{Self}`, or put `#[mcp(inject)]` before it if it implements `FromContext`"
 )]
 pub trait Arg<Leaf: ?Sized = Self>: DeserializeOwned + JsonSchema + Send + 'static {}
 #[diagnostic::do_not_recommend]
@@ -41,6 +41,26 @@ impl<T: DeserializeOwned + JsonSchema + Send + 'static, Leaf: ?Sized> Arg<Leaf> 
 pub trait ProvidedArg: DeserializeOwned + JsonSchema + Send + 'static {}
 #[diagnostic::do_not_recommend]
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> ProvidedArg for T {}
+
+/// [`Arg`] for an `Option` of such a type, the `Leaf`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an argument",
+    label = "clients do not send it",
+    note = "the server provides it: write `Option<&{Leaf}>`"
+)]
+pub trait ProvidedOptionArg<Leaf>: DeserializeOwned + JsonSchema + Send + 'static {}
+#[diagnostic::do_not_recommend]
+impl<T: DeserializeOwned + JsonSchema + Send + 'static, Leaf> ProvidedOptionArg<Leaf> for T {}
+
+/// [`Arg`] for types that are named like one that is made for each call. The name decides about the message only.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an argument",
+    label = "clients do not send it",
+    note = "it is made for each call: put `#[mcp(inject)]` before the parameter"
+)]
+pub trait InjectedArg: DeserializeOwned + JsonSchema + Send + 'static {}
+#[diagnostic::do_not_recommend]
+impl<T: DeserializeOwned + JsonSchema + Send + 'static> InjectedArg for T {}
 
 /// [`Arg`] for types that are named like pointers and wrappers of state. The name decides about the message only.
 #[diagnostic::on_unimplemented(
@@ -359,6 +379,21 @@ pub const fn text_of<T: Arg<Leaf>, Leaf: ?Sized>(name: &'static str) -> ArgDescr
 /// [`json`] or [`text`] for a type that is named like one that the server provides.
 #[must_use]
 pub const fn provided<T: ProvidedArg>(name: &'static str, is_text: bool) -> ArgDescriptor<T> {
+    if is_text { ArgDescriptor::text(name) } else { ArgDescriptor::json(name) }
+}
+
+/// [`json`] or [`text`] for an `Option` of such a type.
+#[must_use]
+pub const fn provided_option<T: ProvidedOptionArg<Leaf>, Leaf>(
+    name: &'static str,
+    is_text: bool,
+) -> ArgDescriptor<T> {
+    if is_text { ArgDescriptor::text(name) } else { ArgDescriptor::json(name) }
+}
+
+/// [`json`] or [`text`] for a type that is named like one that is made for each call.
+#[must_use]
+pub const fn injected<T: InjectedArg>(name: &'static str, is_text: bool) -> ArgDescriptor<T> {
     if is_text { ArgDescriptor::text(name) } else { ArgDescriptor::json(name) }
 }
 

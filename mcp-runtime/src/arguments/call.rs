@@ -644,3 +644,13 @@ pub fn blocking<R: Send + 'static>(
 ) -> HandlerResult<R> {
     pending(Box::new(run_blocking(body)))
 }
+
+/// Runs a plain function on the blocking pool, once what it takes has been awaited.
+///
+/// # Errors
+/// Those of `body`.
+pub async fn on_thread<R: Send + 'static>(
+    body: impl FnOnce() -> Result<R, Failure> + Send + 'static,
+) -> Result<R, Failure> {
+    run_blocking(body).await
+}

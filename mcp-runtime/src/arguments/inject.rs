@@ -8,6 +8,7 @@ use std::{
     sync::Arc,
 };
 
+use super::Claims;
 use crate::{
     connection::Principal,
     context::Context,
@@ -88,6 +89,9 @@ impl Inject {
             }
             _ => {}
         }
+        if is_claims((self.type_name)()) {
+            return format!("claims are made for each call: write `#[mcp(inject)] claims: {ty}`");
+        }
         if ty.starts_with("dyn ") {
             return format!(
                 "register it as `Arc<{ty}>`: `let value: Arc<{ty}> = Arc::new(..);`, then `.state(value)`"
@@ -118,6 +122,12 @@ impl Inject {
             || requested.contains(&target)
             || state.contains_any(&(self.keys)())
     }
+}
+
+/// Whether a type's full name is that of some [`Claims`].
+fn is_claims(name: &str) -> bool {
+    let claims = type_name::<Claims<()>>();
+    claims.split('<').next().zip(name.split('<').next()).is_some_and(|(claims, own)| claims == own)
 }
 
 /// Finds the value for `&T`; a sized type may be the context itself.

@@ -16,11 +16,11 @@ mod text;
 mod text_limit;
 
 pub use arg::{
-    AnyArg, ArgDescriptor, HeaderArg, flatten, from_text, json, json_of, object, provided, shared, text,
-    text_of,
+    AnyArg, ArgDescriptor, HeaderArg, flatten, from_text, injected, json, json_of, object, provided,
+    provided_option, shared, text, text_of,
 };
 pub(crate) use arg::{has_flatten, is_always_object};
-pub use call::{Call, HandlerResult, blocking, pending, ready};
+pub use call::{Call, HandlerResult, blocking, on_thread, pending, ready};
 pub(crate) use call::{
     CallParts, Input, MaybeFuture, TextArgument, call_handler, decode_member, parse_text_argument, poll_now,
 };

@@ -2,7 +2,7 @@
 //!
 #![cfg_attr(
     feature = "auth",
-    doc = "[`ServerBuilder::auth`](crate::ServerBuilder::auth) takes access tokens of an OAuth authorization server \
+    doc = "[`ServerBuilder::auth`](super::ServerBuilder::auth) takes access tokens of an OAuth authorization server \
            ([`Oauth`]), [API keys](ApiKeys), or a [verifier](Verifier) of your own."
 )]
 //!
@@ -17,6 +17,6 @@ mod callers;
 #[cfg(feature = "auth")]
 pub use callers::{ApiKeys, Authentication, Denied, Oauth, SigningAlgorithm, Verifier};
 #[cfg(feature = "auth")]
-pub(crate) use callers::{Authenticator, FailureRate, RefusedCaller, Verification};
+pub(crate) use callers::{Authenticator, FailureRate, IntoAuthentication, RefusedCaller, Verification};
 
 pub use crate::arguments::Claims;

@@ -36,6 +36,7 @@ impl ServerBuilder {
     /// # Errors
     /// The server cannot be built or served, the program's arguments are not a command, or what a command called
     /// failed; the [kind](crate::Error::kind) of the error says which.
+    #[doc(alias("serve", "start", "listen"))]
     pub fn run(self) -> Result<()> {
         stderr_subscriber::install(self.options.telemetry.forward_events);
         let command = parse(std::env::args_os().skip(1))?;

@@ -25,6 +25,8 @@ pub mod agent;
 mod cleanup;
 #[cfg(feature = "client")]
 mod connect;
+// the command line and the test kit use it without the feature
+#[cfg(any(feature = "client", feature = "cli", feature = "testing", test))]
 pub(crate) mod core;
 #[cfg(feature = "client")]
 mod error;

@@ -101,6 +101,33 @@ impl Options {
         rules
     }
 
+    /// What is wrong with the scopes that something needs: no caller can have one of them.
+    pub(crate) fn check_scopes(&self, scopes: &[String]) -> Option<String> {
+        #[cfg(feature = "auth")]
+        {
+            let listed = self.http.authenticator.as_ref()?.all_scopes()?;
+            let implies = &self.http.implies;
+            let is_granted = |scope: &&String| {
+                listed.iter().any(|listed| {
+                    listed == *scope || implies.as_ref().is_some_and(|implies| implies(listed, scope))
+                })
+            };
+            let missing = scopes.iter().find(|scope| !is_granted(scope))?;
+            let fix = match crate::schema::nearest(missing, listed.iter().map(String::as_str)) {
+                Some(listed) => format!("did you mean `{listed}`?"),
+                None => "add it there if the authorization server grants it to those who ask, or to `.unlisted_scopes([..])` if not".to_owned(),
+            };
+            Some(format!(
+                "needs the scope `{missing}`, which `.scopes([..])` of `Oauth` does not have, so that callers cannot ask for it\n{fix}"
+            ))
+        }
+        #[cfg(not(feature = "auth"))]
+        {
+            let _ = scopes;
+            None
+        }
+    }
+
     /// The value of `WWW-Authenticate` for a caller that needs these scopes, separated by spaces.
     pub(crate) fn scope_challenge(&self, scopes: &str) -> Option<String> {
         #[cfg(feature = "auth")]

@@ -22,6 +22,11 @@ impl ProgressToken {
 /// Numbers for progress: floats and integers of every size.
 ///
 /// The wire has doubles only, so integers beyond 2⁵³ are rounded.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an amount of progress",
+    label = "not a number",
+    note = "progress is a number of any unit: `ctx.progress(50).total(100).message(\"halfway\")`"
+)]
 pub trait Amount: sealed::ToF64 {}
 
 mod sealed {

@@ -306,7 +306,7 @@ impl CallTool<'_> {
             repair_untyped(&entry.input, text, &mut arguments, entry.spec.strict)?;
         }
         entry.input.add_defaults(&mut arguments)?;
-        let body = handler(ToolCall { arguments, context: context.clone() });
+        let body = handler(ToolCall { arguments, context: context.clone(), tool: self.entry.clone() });
         Ok(MaybeFuture::Pending(if self.starts_outside() {
             let context = context.clone();
             Box::pin(async move {

@@ -57,6 +57,9 @@ pub(crate) fn assemble(
                     let text = format!("{} has no description\nset one with `.description(..)`", made.key());
                     errors.push(BuildError::new(text));
                 }
+                if let Some(text) = rules.options.check_scopes(&made.spec().scopes) {
+                    errors.push(BuildError::new(format!("{} {text}", made.key())));
+                }
                 if let Some(Err(text)) = &made.spec().rate {
                     errors.push(BuildError::new(format!("{}: {text}", made.key())));
                 }
@@ -114,6 +117,11 @@ pub(crate) fn assemble(
         if require_descriptions && descriptor.description.is_none() {
             let text = format!("{} `{name}` has no description\nwrite a doc comment on it", linked.kind());
             errors.push(BuildError::at(descriptor.location, text));
+        }
+        let scopes: Vec<String> = descriptor.scopes.iter().map(|&scope| scope.to_owned()).collect();
+        if let Some(text) = rules.options.check_scopes(&scopes) {
+            let kind = linked.kind();
+            errors.push(BuildError::at(descriptor.location, format!("{kind} `{name}` {text}")));
         }
         let added = match linked {
             AnnotatedItem::Tool(def) => {

@@ -19,7 +19,7 @@ use super::{
     service_block::{ServiceBlock, find_service},
 };
 #[cfg(feature = "auth")]
-use crate::auth::{Authentication, Authenticator, FailureRate};
+use crate::auth::{Authentication, Authenticator, FailureRate, IntoAuthentication};
 #[cfg(feature = "http")]
 use crate::config::HttpOptions;
 use crate::{
@@ -35,7 +35,7 @@ use crate::{
     layer::{Layer, item_layer},
     prompt::Prompt,
     resource::Resource,
-    skill::{SkillCatalog, SkillsDir},
+    skill::{SkillCatalog, skills_dir::SkillsDir},
     store::{KeptResults, MAX_CALLS, MemorySingleUse},
     sync::{Mutex, RwLock},
     telemetry::Telemetry,
@@ -114,6 +114,7 @@ impl ServerBuilder {
     }
 
     /// Offers every annotated function of the crate that called `server!()`.
+    #[doc(alias("discover_all"))]
     pub fn discover(self) -> Self {
         let module = self.module;
         let own = module.split("::").next().unwrap_or(module);
@@ -176,19 +177,25 @@ impl ServerBuilder {
     }
 
     /// Offers one annotated tool.
-    pub fn tool<T: Tool>(mut self) -> Self {
+    #[doc(alias("add_tool", "with_tool", "register_tool", "register"))]
+    // rustc shows the next line to those who pass the function as a value
+    pub fn tool<T: Tool>(mut self /* write `.tool::<name>()` */) -> Self {
         self.push_named(AnnotatedItem::Tool(T::DESCRIPTOR));
         self
     }
 
     /// Offers one annotated resource or template.
-    pub fn resource<T: Resource>(mut self) -> Self {
+    #[doc(alias("add_resource", "with_resource", "register_resource"))]
+    // rustc shows the next line to those who pass the function as a value
+    pub fn resource<T: Resource>(mut self /* write `.resource::<name>()` */) -> Self {
         self.push_named(AnnotatedItem::Resource(T::DESCRIPTOR));
         self
     }
 
     /// Offers one annotated prompt.
-    pub fn prompt<T: Prompt>(mut self) -> Self {
+    #[doc(alias("add_prompt", "with_prompt", "register_prompt"))]
+    // rustc shows the next line to those who pass the function as a value
+    pub fn prompt<T: Prompt>(mut self /* write `.prompt::<name>()` */) -> Self {
         self.push_named(AnnotatedItem::Prompt(T::DESCRIPTOR));
         self
     }
@@ -241,7 +248,8 @@ impl ServerBuilder {
     ///
     /// [`ServerHandle::add`] adds a tool, resource or prompt while the server runs.
     #[expect(clippy::should_implement_trait, reason = "a server is not a sum")]
-    pub fn add(mut self, addition: impl IntoAddition) -> Self {
+    #[doc(alias("tool_def", "skills"))]
+    pub fn add<A: IntoAddition>(mut self, addition: A) -> Self {
         match addition.into_addition() {
             Addition::Item(item) => self.push(ItemSource::Runtime(item)),
             #[cfg(feature = "skills")]
@@ -299,6 +307,7 @@ impl ServerBuilder {
     ///
     /// There is one value for each type: a second one is an error of [`build`](Self::build).
     #[track_caller]
+    #[doc(alias("with_state", "app_data", "data", "extension", "manage"))]
     pub fn state<T: StateValue>(mut self, value: T) -> Self {
         if self.state.provides_like::<T>() {
             self.errors.push(BuildError::new(format!(
@@ -317,18 +326,21 @@ impl ServerBuilder {
     /// ```
     /// let server = mcp_runtime::server!().info(|info| info.title("Shop").icon("https://example.com/icon.png"));
     /// ```
+    #[doc(alias("name", "version", "instructions"))]
     pub fn info(mut self, set: impl FnOnce(ServerInfo) -> ServerInfo) -> Self {
         self.info = set(self.info);
         self
     }
 
     /// Sets limits that hold for all transports.
+    #[doc(alias("rate_limit", "request_timeout", "concurrency"))]
     pub fn limits(mut self, set: impl FnOnce(Limits) -> Limits) -> Self {
         self.options.limits = set(self.options.limits);
         self
     }
 
     /// Sets options of the lists of tools, resources, prompts and skills.
+    #[doc(alias("pagination"))]
     pub fn lists(mut self, set: impl FnOnce(ListOptions) -> ListOptions) -> Self {
         self.options.lists = set(self.options.lists);
         self
@@ -342,6 +354,7 @@ impl ServerBuilder {
 
     /// Sets options of the HTTP transport.
     #[cfg(feature = "http")]
+    #[doc(alias("bind", "cors", "sessions"))]
     pub fn http(mut self, set: impl FnOnce(HttpOptions) -> HttpOptions) -> Self {
         self.options.http = set(self.options.http);
         self
@@ -367,8 +380,9 @@ impl ServerBuilder {
     ///
     /// See [authorization](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization).
     #[cfg(feature = "auth")]
-    pub fn auth(mut self, authentication: impl Into<Authentication>) -> Self {
-        self.authentications.push(authentication.into());
+    #[doc(alias("oauth", "api_keys", "authentication", "bearer", "verifier"))]
+    pub fn auth(mut self, authentication: impl IntoAuthentication) -> Self {
+        self.authentications.push(authentication.into_authentication());
         self
     }
 
@@ -399,6 +413,7 @@ impl ServerBuilder {
     /// # Ok(())
     /// # }
     /// ```
+    #[doc(alias("handle", "on_start"))]
     pub fn with_handle(mut self, take: impl FnOnce(ServerHandle) + Send + 'static) -> Self {
         self.handle_receivers.push(Box::new(take));
         self
@@ -429,6 +444,7 @@ impl ServerBuilder {
     ///
     /// let server = mcp_runtime::server!().discover().layer(timing);
     /// ```
+    #[doc(alias("middleware", "wrap"))]
     pub fn layer(mut self, layer: impl Layer) -> Self {
         self.layers.push(item_layer(layer));
         self
@@ -439,6 +455,7 @@ impl ServerBuilder {
     /// ```
     /// let server = mcp_runtime::server!().discover().telemetry(|telemetry| telemetry.arguments());
     /// ```
+    #[doc(alias("tracing", "otel"))]
     pub fn telemetry(mut self, set: impl FnOnce(TelemetryOptions) -> TelemetryOptions) -> Self {
         self.options.telemetry = set(self.options.telemetry);
         self
@@ -486,6 +503,10 @@ impl ServerBuilder {
         if !self.authentications.is_empty() {
             let found = set_up_authentication(self.authentications, &mut options, &keys);
             errors.extend(found.into_iter().map(BuildError::new));
+            let required = options.http.authenticator.as_ref().map(|auth| auth.required_scopes());
+            if let Some(text) = options.check_scopes(required.unwrap_or_default()) {
+                errors.push(BuildError::new(format!("the server {text}")));
+            }
         }
         #[cfg(feature = "metrics")]
         if let Some(path) = &options.telemetry.metrics_path {
@@ -507,6 +528,12 @@ impl ServerBuilder {
         });
         let telemetry =
             Telemetry::new(&options.telemetry).map_err(|error| errors.push(BuildError::new(error)));
+        for directory in &self.skills_dirs {
+            if let Some(text) = options.check_scopes(&directory.scopes) {
+                let path = directory.path.display();
+                errors.push(BuildError::new(format!("the directory of skills `{path}` {text}")));
+            }
+        }
         let skills = Arc::new(SkillCatalog::read(&self.skills_dirs, &mut errors));
         let hub = Hub::new(options.limits.subscriptions);
         let rules = ItemRules { options: &options, caller_concurrency: &caller_concurrency, hub: &hub };

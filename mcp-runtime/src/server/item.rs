@@ -16,11 +16,11 @@ use crate::{
     arguments::Inject,
     extensions::Extensions,
     item::{ItemDescriptor, ItemLayer, ItemSpec},
-    prompt::{PromptDef, PromptDescriptor},
+    prompt::{PromptBuilder, PromptDef, PromptDescriptor},
     protocol::normalize_uri,
-    resource::{ResourceDef, ResourceDescriptor, uri_with_prefix},
+    resource::{ResourceBuilder, ResourceDef, ResourceDescriptor, uri_with_prefix},
     sort::sort_by,
-    tool::{ToolDef, ToolDescriptor},
+    tool::{ToolBuilder, ToolDef, ToolDescriptor},
 };
 
 /// An item, without or with the state of the builder that it was registered with.
@@ -185,7 +185,7 @@ pub(super) fn comparable_uri(uri: &str) -> String {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be added to a server that runs",
     label = "not a tool, resource or prompt made at run time",
-    note = "build one with `ToolDef::builder`, `ResourceDef::builder` or `PromptDef::builder`",
+    note = "build one with `ToolDef::builder(..)`, `ResourceDef::builder(..)` or `PromptDef::builder(..)`, and `.handler(..)` at the end",
     note = "annotated functions and directories of skills are registered with the builder of the server"
 )]
 pub trait IntoRuntimeItem {
@@ -225,7 +225,7 @@ pub enum Addition {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be added to a server",
     label = "not a tool, resource or prompt made at run time, nor a `SkillsDir`",
-    note = "build one with `ToolDef::builder`, `ResourceDef::builder` or `PromptDef::builder`",
+    note = "build one with `ToolDef::builder(..)`, `ResourceDef::builder(..)` or `PromptDef::builder(..)`, and `.handler(..)` at the end",
     note = "for an annotated function, write `.tool::<name>()`, `.resource::<name>()` or `.prompt::<name>()`",
     note = "for a directory of skills, write `SkillsDir::new(path)` (feature `skills`)"
 )]
@@ -239,6 +239,32 @@ impl IntoAddition for ToolDef {
         Addition::Item(Arc::new(self.into_runtime_item()))
     }
 }
+
+/// A builder is one of these, until it has a handler.
+#[diagnostic::on_unimplemented(
+    message = "a tool, resource or prompt without a handler cannot be added to a server",
+    label = "`.handler(..)` is missing",
+    note = "`.handler(|call| async move {{ .. }})` or `.blocking_handler(|call| ..)` is the last step of a builder"
+)]
+pub trait HasHandler {}
+
+/// Has a lifetime, so that the bound is checked where the impl is used.
+#[derive(Debug)]
+pub struct Unfinished<'a>(std::marker::PhantomData<&'a ()>);
+
+macro_rules! refuse_builders {
+    ($($builder:ident)*) => {$(
+        impl IntoAddition for $builder
+        where
+            for<'a> Unfinished<'a>: HasHandler,
+        {
+            fn into_addition(self) -> Addition {
+                unreachable!("a builder has no handler")
+            }
+        }
+    )*};
+}
+refuse_builders!(ToolBuilder ResourceBuilder PromptBuilder);
 
 impl IntoAddition for ResourceDef {
     fn into_addition(self) -> Addition {

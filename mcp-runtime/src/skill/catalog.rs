@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::{MANIFEST, Skill, SkillFile, SkillNode, SkillsDir, read_skills};
+use super::{MANIFEST, Skill, SkillFile, SkillNode, read_skills, skills_dir::SkillsDir};
 use crate::{
     connection::{Access, AccessError},
     item::BuildError,

@@ -7,6 +7,8 @@ mod directory;
 mod file;
 #[cfg(feature = "skills")]
 mod frontmatter;
+#[cfg_attr(not(feature = "skills"), expect(unreachable_pub, reason = "only the feature exports it"))]
+pub(crate) mod skills_dir;
 
 use std::{collections::BTreeMap, fmt::Write as _, path::PathBuf, sync::Arc};
 
@@ -16,6 +18,8 @@ use directory::read_skills;
 #[cfg(all(feature = "skills", feature = "client"))]
 pub(crate) use frontmatter::parse_frontmatter;
 use serde_json::{Map, Value};
+#[cfg(feature = "skills")]
+pub use skills_dir::SkillsDir;
 
 use crate::{
     connection::{ItemKind, ItemView},
@@ -24,43 +28,6 @@ use crate::{
 
 /// The file that makes a directory a skill.
 pub(crate) const MANIFEST: &str = "SKILL.md";
-
-/// A directory of skills: each directory in it that holds a `SKILL.md`, and the files of each.
-///
-/// The files are read once, by [`build`](crate::ServerBuilder::build), which refuses what the
-/// [extension](https://github.com/modelcontextprotocol/ext-skills) does not allow; what changes later is not seen. Clients
-/// of 2026-07-28 find the skills with `skills/list`, and read `skill://<name>/<path>`.
-///
-/// ```
-/// use mcp_runtime::skill::SkillsDir;
-///
-/// # fn main() {
-/// let builder = mcp_runtime::server!()
-///     .add(SkillsDir::new("skills"))
-///     .add(SkillsDir::new("internal-skills").scopes(["staff"]));
-/// # }
-/// ```
-#[derive(Debug, Clone)]
-#[must_use]
-pub struct SkillsDir {
-    pub(crate) path: PathBuf,
-    /// The prefix of its mount; may be empty.
-    pub(crate) prefix: String,
-    pub(crate) scopes: Arc<[String]>,
-}
-
-impl SkillsDir {
-    /// A directory; a relative path starts at the working directory.
-    pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), prefix: String::new(), scopes: Arc::from([]) }
-    }
-
-    /// Hides the skills and their files from callers without all of these scopes, as `scopes(..)` of a tool does.
-    pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
-        self.scopes = scopes.into_iter().map(Into::into).collect();
-        self
-    }
-}
 
 /// One skill: what its directory held when the server was built.
 #[derive(Debug)]
@@ -141,4 +108,4 @@ impl Skill {
 
 /// Without the feature, no directory is ever added.
 #[cfg(not(feature = "skills"))]
-fn read_skills(_: &SkillsDir, _: &mut Vec<Skill>, _: &mut Vec<String>) {}
+fn read_skills(_: &skills_dir::SkillsDir, _: &mut Vec<Skill>, _: &mut Vec<String>) {}

@@ -1,11 +1,11 @@
 //! Tools made at run time: a name, a schema and a closure.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Hints, IntoToolResult, ToolResult, ToolSpec, schema::HandWrittenSchema};
+use super::{Hints, IntoToolResult, ToolEntry, ToolResult, ToolSpec, schema::HandWrittenSchema};
 use crate::{
     arguments::decode_member,
     context::Context,
@@ -14,22 +14,40 @@ use crate::{
 };
 
 /// One call of a tool made at run time.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct ToolCall {
     /// The arguments, which are valid under the tool's schema. Absent ones have the `default` of their schema.
     pub arguments: Value,
     /// The context of the request.
     pub context: Context,
+    pub(crate) tool: Arc<ToolEntry>,
 }
 
 impl ToolCall {
     /// The argument `name` as a `T`; an absent argument is deserialized from `null`.
     ///
     /// # Errors
-    /// It is not a `T`; the message names it and is shown to the model.
+    /// It is not a `T`; the message names it and is shown to the model. For a name that the input schema does not have,
+    /// the failure is private.
     pub fn arg<T: DeserializeOwned>(&self, name: &str) -> Result<T, ToolError> {
-        decode_member(name, self.arguments.get(name).unwrap_or(&Value::Null)).map_err(ToolError::new)
+        let value = self.arguments.get(name);
+        decode_member(name, value.unwrap_or(&Value::Null)).map_err(|error| match value {
+            Some(_) => ToolError::new(error),
+            None if self.tool.is_unknown_argument(name) => ToolError::private(format!(
+                "the handler reads the argument `{name}`, and the input schema has no `{name}`\nadd it there, or name one that it has"
+            )),
+            None => ToolError::new(format!("`{name}` is missing")),
+        })
+    }
+}
+
+impl fmt::Debug for ToolCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolCall")
+            .field("arguments", &self.arguments)
+            .field("context", &self.context)
+            .finish_non_exhaustive()
     }
 }
 
@@ -193,21 +211,34 @@ impl ToolBuilder {
     }
 
     /// Sets the handler and builds the tool.
-    pub fn handler<F, Fut>(self, handler: F) -> ToolDef
+    pub fn handler<F, Fut>(mut self, handler: F) -> ToolDef
     where
-        F: Fn(ToolCall) -> Fut + Send + Sync + 'static,
+        F: Fn(ToolCall) -> Fut + Send + Sync + 'static, // `move |call| { let x = x.clone(); async move { .. } }`
         Fut: AsyncReply + Send + 'static,
         Fut::Reply: IntoToolResult,
     {
+        self.0.returns_page = Fut::Reply::IS_PAGE;
         ToolDef { spec: self.0, handler: async_handler(handler, Fut::Reply::into_tool_result) }
     }
 
     /// Sets a plain handler, which runs on the blocking pool, and builds the tool.
-    pub fn blocking_handler<F, R>(self, handler: F) -> ToolDef
+    pub fn blocking_handler<F, R>(mut self, handler: F) -> ToolDef
     where
         F: Fn(ToolCall) -> R + Send + Sync + 'static,
-        R: IntoToolResult + 'static,
+        R: PlainReply + 'static,
     {
+        self.0.returns_page = R::IS_PAGE;
         ToolDef { spec: self.0, handler: blocking_handler(handler, R::into_tool_result) }
     }
 }
+
+/// What a plain handler returns: [`IntoToolResult`] by another name, since its message has to speak of futures.
+#[diagnostic::on_unimplemented(
+    message = "a plain handler cannot return `{Self}`",
+    label = "cannot be converted into a tool result",
+    note = "a handler that is async goes to `.handler(|call| async move {{ .. }})`",
+    note = "a plain one returns what a tool may: text, a number, `Json<T>`, content blocks, `ToolResult`, or a `Result` of these"
+)]
+pub trait PlainReply: IntoToolResult {}
+#[diagnostic::do_not_recommend]
+impl<R: IntoToolResult> PlainReply for R {}

@@ -166,7 +166,16 @@ impl ToolEntry {
         let permits = |calls: usize| Arc::new(Semaphore::new(calls.clamp(1, Semaphore::MAX_PERMITS)));
         let permits = spec.max_concurrency.map(permits);
         let parameters = handler.args().iter().filter(|arg| arg.is_cursor()).map(|arg| arg.name().to_owned());
-        let cursors = parameters.chain(spec.cursors.iter().cloned()).collect();
+        let cursors: Vec<String> = parameters.chain(spec.cursors.iter().cloned()).collect();
+        if spec.returns_page && cursors.is_empty() {
+            let fix = match &handler {
+                ItemFunction::Annotated(_) => "add a parameter `cursor: Option<Cursor>`",
+                ItemFunction::Runtime(_) => "add a string to the input schema and name it with `.cursor(..)`",
+            };
+            return Err(spec.build_error(format!(
+                "it returns a `Page`, and takes no cursor, with which a client asks for the next page\n{fix}, or return `Json<Vec<T>>`"
+            )));
+        }
         Ok(Self {
             spec,
             handler,
@@ -184,6 +193,16 @@ impl ToolEntry {
 
     pub(crate) fn name(&self) -> &str {
         &self.spec.item.name
+    }
+
+    /// Whether clients cannot know an argument: the input schema lists its properties, and this is none of them.
+    pub(crate) fn is_unknown_argument(&self, name: &str) -> bool {
+        let schema = &self.input.schema;
+        let open = ["allOf", "anyOf", "oneOf", "$ref", "patternProperties", "additionalProperties"];
+        schema.get("properties").is_some_and(|properties| properties.get(name).is_none())
+            && !open
+                .iter()
+                .any(|keyword| schema.get(*keyword).is_some_and(|value| *value != Value::Bool(false)))
     }
 
     /// What decides who may call it.

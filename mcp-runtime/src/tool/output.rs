@@ -186,6 +186,10 @@ pub trait IntoToolResult {
     /// Why the call fails instead.
     fn into_tool_result(self) -> Result<ToolResult, ToolError>;
 
+    /// Whether it is a page, which may have a next one.
+    #[doc(hidden)]
+    const IS_PAGE: bool = false;
+
     /// The result of a `None` of this type.
     #[doc(hidden)]
     fn none() -> ToolResult
@@ -239,6 +243,8 @@ impl IntoToolResult for ToolResult {
 }
 
 impl<T: IntoToolResult> IntoToolResult for Option<T> {
+    const IS_PAGE: bool = T::IS_PAGE;
+
     fn into_tool_result(self) -> Result<ToolResult, ToolError> {
         self.map_or_else(|| Ok(T::none()), T::into_tool_result)
     }
@@ -249,6 +255,8 @@ impl<T: IntoToolResult> IntoToolResult for Option<T> {
 }
 
 impl<T: IntoToolResult, E: IntoFailure> IntoToolResult for Result<T, E> {
+    const IS_PAGE: bool = T::IS_PAGE;
+
     fn into_tool_result(self) -> Result<ToolResult, ToolError> {
         self.map_err(E::into_failure)?.into_tool_result()
     }
@@ -338,6 +346,7 @@ impl_for_tuples!((A)(A B)(A B C)(A B C D)(A B C D E)(A B C D E F)(A B C D E F G)
 pub struct ToolOutput<R: 'static> {
     convert: fn(R) -> Result<ToolResult, ToolError>,
     schema: fn(&mut SchemaGenerator) -> Option<Schema>,
+    is_page: bool,
 }
 
 impl<R: 'static> ToolOutput<R> {
@@ -361,17 +370,23 @@ impl<R: 'static> ToolOutput<R> {
 /// The conversion of `R`. A function, so that rustc underlines the whole type if it does not implement the trait.
 #[must_use]
 pub const fn tool_output<R: IntoToolResult>() -> ToolOutput<R> {
-    ToolOutput { convert: R::into_tool_result, schema: R::output_schema }
+    ToolOutput { convert: R::into_tool_result, schema: R::output_schema, is_page: R::IS_PAGE }
 }
 
 /// A [`ToolOutput`] without its type.
 pub trait AnyToolOutput: Sync {
     #[doc(hidden)]
     fn schema(&self, generator: &mut SchemaGenerator) -> Option<Schema>;
+    #[doc(hidden)]
+    fn is_page(&self) -> bool;
 }
 
 impl<R> AnyToolOutput for ToolOutput<R> {
     fn schema(&self, generator: &mut SchemaGenerator) -> Option<Schema> {
         (self.schema)(generator)
+    }
+
+    fn is_page(&self) -> bool {
+        self.is_page
     }
 }

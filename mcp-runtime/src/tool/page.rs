@@ -99,6 +99,8 @@ impl<T: JsonSchema> JsonSchema for PageSchema<T> {
 }
 
 impl<T: Structured> IntoToolResult for Page<T> {
+    const IS_PAGE: bool = true;
+
     fn into_tool_result(self) -> Result<ToolResult, ToolError> {
         let next = self.next.transpose().map_err(ToolError::private)?;
         let result = structured_result(&PageContent { items: &self.items })?;

@@ -138,6 +138,8 @@ pub(crate) struct ToolSpec {
     pub(crate) hints: Hints,
     /// The arguments that are cursors, of a tool made at run time; an annotated tool's are known by their types.
     pub(super) cursors: Vec<String>,
+    /// Whether its function returns a [`Page`](super::Page).
+    pub(super) returns_page: bool,
     pub(crate) timeout: Option<Duration>,
     pub(crate) max_concurrency: Option<usize>,
     pub(crate) strict: bool,
@@ -156,6 +158,7 @@ impl ToolSpec {
             input_schema: None,
             output_schema: None,
             cursors: Vec::new(),
+            returns_page: def.output.is_some_and(|output| output.is_page()),
             hints: Hints {
                 read_only: def.read_only,
                 destructive: def.destructive,

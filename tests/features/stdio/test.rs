@@ -2,6 +2,7 @@
 //! not in it, with whatever features it is built.
 
 use std::{
+    fs,
     io::{BufRead as _, BufReader, Write as _},
     process::{Command, Stdio},
 };
@@ -52,4 +53,23 @@ fn a_server_with_only_stdio_replies_and_ends_with_its_input() {
     assert_eq!(reply["result"]["content"][0]["text"], "3", "{reply}");
     drop(stdin);
     assert!(server.wait().expect("its status").success());
+}
+
+#[test]
+fn a_program_that_uses_what_needs_another_feature_gets_one_error_that_names_the_feature() {
+    // with no more features than this package has, which are not those of the whole workspace
+    trybuild::TestCases::new().compile_fail("fail/*.rs");
+    for entry in fs::read_dir("fail").expect("the folder of programs") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_some_and(|extension| extension == "stderr") {
+            let golden = fs::read_to_string(&path).expect("a golden");
+            let errors = golden.lines().filter(|line| line.starts_with("error")).count();
+            assert_eq!(errors, 1, "{}", path.display());
+            assert!(
+                golden.contains("the feature `") || golden.contains("feature = \""),
+                "{}",
+                path.display()
+            );
+        }
+    }
 }

@@ -68,7 +68,10 @@ fn summarize() -> &'static str {
 const RESOURCE: &str = "https://mcp.example.com/mcp";
 
 fn oauth(issuer: &Issuer) -> Oauth {
-    Oauth::issuer(&issuer.url).resource(RESOURCE).scopes(["notes:read", "notes:write"])
+    Oauth::issuer(&issuer.url)
+        .resource(RESOURCE)
+        .scopes(["notes:read", "notes:write"])
+        .unlisted_scopes(["admin"])
 }
 
 fn items() -> ServerBuilder {

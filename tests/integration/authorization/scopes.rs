@@ -1,8 +1,15 @@
 //! Items whose scopes can be acquired are listed, and a call without them says which to ask for.
 
-use mcp_runtime::ServerBuilder;
+use mcp_runtime::{
+    Principal, ServerBuilder,
+    auth::{ApiKeys, Oauth},
+    prelude::*,
+    tool::{ToolCall, ToolDef},
+};
 use mcp_tests::support::{EventStream, HttpRequest, HttpServer, HttpSse, Issuer, request, text_of, within};
 use serde_json::{Value, json};
+
+use crate::common::build_error;
 
 use super::{RESOURCE, bearing, call, challenge, items, names, oauth, serve};
 
@@ -164,4 +171,51 @@ async fn a_scope_includes_what_the_rule_of_the_server_says() {
         }
     })
     .await;
+}
+
+/// Searches
+#[mcp_tool(scopes("notes:wriet"))]
+fn search() -> &'static str {
+    "found"
+}
+
+/// Archives
+#[mcp_resource(uri = "note://archive", scopes("archive"))]
+fn archive() -> &'static str {
+    "old"
+}
+
+fn with_scopes() -> Oauth {
+    Oauth::issuer("https://id.example.com").resource(RESOURCE).scopes(["notes:read", "notes:write"])
+}
+
+#[test]
+fn a_scope_that_no_token_has_is_an_error_that_names_the_nearest() {
+    let error = build_error(mcp_runtime::server!().tool::<search>().auth(with_scopes()));
+    assert!(error.contains("tool `search` needs the scope `notes:wriet`"), "{error}");
+    assert!(error.contains("did you mean `notes:write`?") && error.contains("scopes.rs"), "{error}");
+    let error = build_error(mcp_runtime::server!().resource::<archive>().auth(with_scopes()));
+    assert!(error.contains("`archive`") && error.contains("`.unlisted_scopes([..])`"), "{error}");
+    let made = ToolDef::builder("made").scopes(["notes:raed"]).handler(|_: ToolCall| async { "" });
+    let error = build_error(mcp_runtime::server!().add(made).auth(with_scopes()));
+    assert!(error.contains("`made`") && error.contains("did you mean `notes:read`?"), "{error}");
+    let error = build_error(mcp_runtime::server!().auth(with_scopes().required_scopes(["note:read"])));
+    assert!(error.contains("the server needs the scope `note:read`"), "{error}");
+}
+
+#[test]
+fn scopes_that_tokens_may_have_build() {
+    let ada = Principal::new("https://example.com", "ada").with_scopes(["notes:wriet"]);
+    for builder in [
+        mcp_runtime::server!().auth(with_scopes().unlisted_scopes(["archive", "notes:wriet"])),
+        mcp_runtime::server!()
+            .auth(with_scopes().scopes(["all"]))
+            .http(|http| http.implied_scopes(|granted, _| granted == "all")),
+        // others may come from keys, and from a server whose scopes are not listed
+        mcp_runtime::server!().auth(with_scopes()).auth(ApiKeys::new([("0123456789abcdef", ada)])),
+        mcp_runtime::server!().auth(with_scopes().scopes([""; 0])),
+        mcp_runtime::server!(),
+    ] {
+        builder.tool::<search>().resource::<archive>().build().expect("a server");
+    }
 }

@@ -146,15 +146,6 @@ async fn a_page_publishes_its_schema() {
     assert_eq!(input["required"], json!(["from", "to"]));
 }
 
-#[tokio::test]
-async fn a_page_with_a_next_needs_a_parameter_for_its_cursor() {
-    let tool = ToolDef::builder("made").handler(|_: ToolCall| async { Page::new(vec![1]).next(&2) });
-    let last = ToolDef::builder("last").handler(|_: ToolCall| async { Page::new(vec![1]) });
-    let server = serve(mcp_runtime::server!().add(tool).add(last));
-    assert_eq!(failure(&server.call("made", json!({})).await), "tool 'made' failed");
-    server.call("last", json!({})).await.expect_ok();
-}
-
 #[test]
 fn functions_can_be_called_directly() {
     let page = find(1, 8, Some(Cursor::new(&7).expect("JSON"))).expect("a page");
@@ -187,4 +178,20 @@ async fn tools_made_at_run_time_have_pages() {
     assert!(text.contains("is not a cursor"), "{text}");
     let error = build_error(mcp_runtime::server!().add(numbered(schema(json!({ "from": number() })))));
     assert!(error.contains("the cursor `cursor` is not a property of the input schema"), "{error}");
+}
+
+/// Cannot be continued
+#[mcp_tool]
+fn endless() -> Result<Option<Page<u32>>, ToolError> {
+    Ok(Some(Page::new(vec![1])))
+}
+
+#[test]
+fn a_page_without_a_cursor_that_continues_it_is_an_error_that_says_what_to_add() {
+    let error = build_error(mcp_runtime::server!().tool::<endless>());
+    assert!(error.contains("tool `endless`: it returns a `Page`"), "{error}");
+    assert!(error.contains("add a parameter `cursor: Option<Cursor>`"), "{error}");
+    let made = || ToolDef::builder("made").blocking_handler(|_: ToolCall| Page::new(vec![1]));
+    let error = build_error(mcp_runtime::server!().add(made()));
+    assert!(error.contains("name it with `.cursor(..)`"), "{error}");
 }

@@ -1,8 +1,11 @@
 //! Parameters that the server provides: never in the schema, and never set by the client.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    thread::{self, ThreadId},
 };
 
 use mcp_runtime::{FromContext, Revision, prelude::*};
@@ -174,4 +177,86 @@ fn two_values_of_one_type_of_state_are_a_build_error() {
     }
     let other = mcp_runtime::server!().state(Db(1));
     assert!(mcp_runtime::server!().state(Db(2)).state(7_u8).mount("other", other).build().is_ok());
+}
+
+/// Where a value was made, which a blocking function must not run on.
+struct MadeOn(ThreadId);
+
+impl FromContext for MadeOn {
+    type Error = ToolError;
+
+    async fn from_context(ctx: &Context) -> Result<Self, ToolError> {
+        tokio::task::yield_now().await;
+        if ctx.meta("org.example/refuse").is_some() {
+            return Err("refused before the thread starts".into());
+        }
+        Ok(Self(thread::current().id()))
+    }
+}
+
+#[mcp_tool(blocking, task)]
+fn blocking_tool(n: u32, #[mcp(inject)] made: MadeOn, counter: &Counter, ctx: &Context) -> String {
+    counter.0.fetch_add(n, Ordering::Relaxed);
+    format!("another thread: {}, {}", thread::current().id() != made.0, ctx.is_cancelled())
+}
+
+#[mcp_resource(uri = "thread://{n}", blocking)]
+fn blocking_resource(n: u32, #[mcp(inject)] made: MadeOn) -> String {
+    format!("{n}: another thread: {}", thread::current().id() != made.0)
+}
+
+#[mcp_prompt(blocking)]
+fn blocking_prompt(#[mcp(inject)] made: MadeOn, counter: Option<&Counter>) -> String {
+    format!("another thread: {}, {}", thread::current().id() != made.0, counter.is_some())
+}
+
+struct Desk(&'static str);
+
+#[mcp_service]
+impl Desk {
+    #[mcp_tool(blocking)]
+    fn at(&self, #[mcp(inject)] made: MadeOn) -> String {
+        format!("{}: another thread: {}", self.0, thread::current().id() != made.0)
+    }
+}
+
+#[tokio::test]
+async fn a_blocking_function_takes_values_that_are_awaited_before_its_thread_starts() {
+    let builder = mcp_runtime::server!()
+        .tool::<blocking_tool>()
+        .resource::<blocking_resource>()
+        .prompt::<blocking_prompt>()
+        .service(Desk("desk"))
+        .state(Counter::default());
+    let server = serve(builder);
+    server.call("blocking_tool", json!({ "n": 1 })).await.expect_text("another thread: true, false");
+    let read = server.read("thread://7").await;
+    assert_eq!(read.value()["contents"][0]["text"], "7: another thread: true");
+    let prompt = server.prompt("blocking_prompt", json!({})).await;
+    assert_eq!(prompt.value()["messages"][0]["content"]["text"], "another thread: true, true");
+    server.call("at", json!({})).await.expect_text("desk: another thread: true");
+    let params =
+        json!({ "name": "blocking_tool", "arguments": { "n": 1 }, "_meta": { "org.example/refuse": true } });
+    let reply = server.request("tools/call", params).await;
+    reply.expect_failure("refused before the thread starts");
+    let task = server.call_task("blocking_tool", json!({ "n": 1 })).await;
+    task.expect_text("another thread: true, false");
+}
+
+#[test]
+fn claims_that_are_taken_by_reference_are_an_error_that_says_how_they_are_taken() {
+    #[derive(serde::Deserialize)]
+    #[allow(dead_code)]
+    struct Plan {
+        plan: String,
+    }
+
+    #[mcp_tool]
+    fn plan_of(claims: &mcp_runtime::auth::Claims<Plan>) -> String {
+        claims.0.plan.clone()
+    }
+
+    let error = build_error(mcp_runtime::server!().tool::<plan_of>());
+    assert!(error.contains("`#[mcp(inject)] claims: mcp_runtime::auth::Claims<Plan>`"), "{error}");
+    assert!(!error.contains("by value"), "{error}");
 }

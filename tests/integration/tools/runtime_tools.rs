@@ -331,3 +331,29 @@ async fn errors_of_an_argument_name_its_path_and_value() {
         failure(&server.call("ids", json!({ "ids": ["67e55044-10b1-426f-9247-bb680e5fe0c8", "x"] })).await);
     assert!(text.starts_with("ids[1]: \"x\" is not accepted: "), "{text}");
 }
+
+#[tokio::test]
+async fn an_argument_that_the_schema_does_not_have_is_a_private_failure_that_names_it() {
+    let schema = |extra: Value| {
+        let mut schema = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
+        schema.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        schema
+    };
+    let read = |name: &'static str, schema: Value| {
+        ToolDef::builder("read")
+            .input_schema(schema)
+            .handler(move |call: ToolCall| async move { call.arg::<String>(name) })
+    };
+    let unknown = serve(mcp_runtime::server!().add(read("b", schema(json!({})))));
+    let reply = unknown.call("read", json!({ "a": "x" })).await;
+    reply.expect_failure("tool 'read' failed");
+    let detailed = mcp_runtime::server!().add(read("b", schema(json!({})))).detailed_errors();
+    let cause = failure(&serve(detailed).call("read", json!({ "a": "x" })).await);
+    assert!(cause.contains("the input schema has no `b`"), "{cause}");
+    // what the client can send is its mistake
+    let open = serve(mcp_runtime::server!().add(read("b", schema(json!({ "additionalProperties": true })))));
+    open.call("read", json!({})).await.expect_failure("`b` is missing");
+    let optional = serve(mcp_runtime::server!().add(read("a", schema(json!({})))));
+    optional.call("read", json!({})).await.expect_failure("`a` is missing");
+    optional.call("read", json!({ "a": "x" })).await.expect_text("x");
+}

@@ -62,6 +62,24 @@ impl<V: Verifier> From<V> for Authentication {
     }
 }
 
+/// Types that [`ServerBuilder::auth`](crate::ServerBuilder::auth) takes.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not authenticate callers",
+    label = "not `Oauth`, `ApiKeys` or a `Verifier`",
+    note = "give `Oauth` or `ApiKeys`, or implement `mcp_runtime::auth::Verifier` for a type of yours and give a value of it"
+)]
+pub trait IntoAuthentication {
+    #[doc(hidden)]
+    fn into_authentication(self) -> Authentication;
+}
+
+#[diagnostic::do_not_recommend]
+impl<A: Into<Authentication>> IntoAuthentication for A {
+    fn into_authentication(self) -> Authentication {
+        self.into()
+    }
+}
+
 impl fmt::Debug for Authentication {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
@@ -93,6 +111,9 @@ pub(crate) struct Authenticator {
     metadata: Option<ResourceDocument>,
     /// The scopes that callers can acquire.
     scopes: Vec<String>,
+    /// These and those that clients are not told of, if callers can have no others: if all tokens come from authorization
+    /// servers whose scopes are known.
+    all_scopes: Option<Vec<String>>,
     /// The scopes that every caller needs.
     required_scopes: Vec<String>,
     dpop: Dpop,
@@ -187,15 +208,29 @@ impl Authenticator {
             all
         };
         let scopes = union(|server| &server.scopes);
+        let are_all_known = methods.len() == servers.len() && servers.iter().all(Oauth::names_all_scopes);
+        let all_scopes =
+            are_all_known.then(|| [scopes.clone(), union(|server| &server.unlisted_scopes)].concat());
         let dpop = servers.first().map_or(Dpop::Refused, |server| server.dpop);
         Ok(Self {
             methods,
             metadata: ResourceDocument::of(&servers, &scopes, dpop),
             required_scopes: union(|server| &server.required_scopes),
             scopes,
+            all_scopes,
             dpop,
             guesses,
         })
+    }
+
+    /// The scopes that callers can have, if they can have no others.
+    pub(crate) fn all_scopes(&self) -> Option<&[String]> {
+        self.all_scopes.as_deref()
+    }
+
+    /// The scopes that every caller needs.
+    pub(crate) fn required_scopes(&self) -> &[String] {
+        &self.required_scopes
     }
 
     /// The scopes that callers can acquire.

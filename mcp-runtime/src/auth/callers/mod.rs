@@ -14,7 +14,7 @@ mod verifier;
 
 pub use api_keys::ApiKeys;
 pub use authenticator::Authentication;
-pub(crate) use authenticator::{Authenticator, FailureRate, RefusedCaller, Verification};
+pub(crate) use authenticator::{Authenticator, FailureRate, IntoAuthentication, RefusedCaller, Verification};
 pub use compact_jwt::SigningAlgorithm;
 pub use oauth::Oauth;
 pub use verifier::{Denied, Verifier};

@@ -64,6 +64,8 @@ pub struct Oauth {
     pub(super) resource: Option<String>,
     audiences: Vec<String>,
     pub(super) scopes: Vec<String>,
+    /// Those that clients are not told of.
+    pub(super) unlisted_scopes: Vec<String>,
     pub(super) required_scopes: Vec<String>,
     algorithms: Vec<SigningAlgorithm>,
     jwks_uri: Option<String>,
@@ -112,6 +114,7 @@ impl Oauth {
             resource: None,
             audiences: Vec::new(),
             scopes: Vec::new(),
+            unlisted_scopes: Vec::new(),
             required_scopes: Vec::new(),
             algorithms: SigningAlgorithm::ALL.to_vec(),
             jwks_uri: None,
@@ -144,11 +147,23 @@ impl Oauth {
     /// Sets the scopes that the authorization server can grant: the wire's `scopes_supported`.
     ///
     /// An item that requires one of them is listed for everyone, and a call without it is `403` with the error
-    /// `insufficient_scope`, so that the client can ask for it. An item that requires another scope is hidden from those
-    /// who do not have it.
+    /// `insufficient_scope`, so that the client can ask for it. An item that requires another scope is an error of
+    /// [`build`](crate::ServerBuilder::build), unless it is one of the [`unlisted_scopes`](Self::unlisted_scopes).
     pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.scopes = scopes.into_iter().map(Into::into).collect();
         self
+    }
+
+    /// Sets scopes that tokens may have besides, and that clients are not told of, such as those of administrators: an item
+    /// that requires one is hidden from those who do not have it.
+    pub fn unlisted_scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.unlisted_scopes = scopes.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Whether tokens have no other scopes than those that are set.
+    pub(super) fn names_all_scopes(&self) -> bool {
+        self.verifier.is_none() && !self.scopes.is_empty()
     }
 
     /// Sets scopes without which nothing is served. Clients without a token are told to ask for them first; otherwise they

@@ -1,6 +1,6 @@
 //! Options of a client, each with its default.
 
-use std::{fmt, future::Future, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
@@ -11,12 +11,13 @@ use super::{
     target::{IntoTarget, Target},
 };
 use crate::{
+    arguments::BoxFuture,
     client::{
         Client, Error,
         link::http_link::HeaderHook,
         receive::handlers::{
-            ChangeEvent, ElicitAnswer, FormRequest, Handlers, LogMessage, ProgressUpdate, SampleAnswer,
-            SampleRequest, UrlRequest, async_handler,
+            AsyncAnswer, ChangeEvent, ElicitAnswer, FormRequest, Handlers, LogMessage, ProgressUpdate,
+            SampleAnswer, SampleRequest, UrlRequest, async_handler,
         },
         requests::read_cache::ReadCacheBounds,
     },
@@ -218,7 +219,7 @@ impl ClientBuilder {
     pub fn on_elicit<F, Fut>(mut self, f: F) -> Self
     where
         F: Fn(FormRequest) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = ElicitAnswer> + Send + 'static,
+        Fut: AsyncAnswer<Answer = ElicitAnswer> + Send + 'static,
     {
         self.handlers.elicit = Some(async_handler(f));
         self
@@ -228,7 +229,7 @@ impl ClientBuilder {
     pub fn on_elicit_url<F, Fut>(mut self, f: F) -> Self
     where
         F: Fn(UrlRequest) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = ElicitAnswer> + Send + 'static,
+        Fut: AsyncAnswer<Answer = ElicitAnswer> + Send + 'static,
     {
         self.handlers.elicit_url = Some(async_handler(f));
         self
@@ -238,7 +239,7 @@ impl ClientBuilder {
     pub fn on_sample<F, Fut>(mut self, f: F) -> Self
     where
         F: Fn(SampleRequest) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<SampleAnswer, String>> + Send + 'static,
+        Fut: AsyncAnswer<Answer = Result<SampleAnswer, String>> + Send + 'static,
     {
         self.handlers.sample = Some(async_handler(f));
         self
@@ -254,7 +255,7 @@ impl ClientBuilder {
     pub fn on_roots<F, Fut>(mut self, f: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Vec<Root>> + Send + 'static,
+        Fut: AsyncAnswer<Answer = Vec<Root>> + Send + 'static,
     {
         self.handlers.roots = Some(async_handler(move |()| f()));
         self
@@ -282,7 +283,12 @@ impl ClientBuilder {
     ///
     /// # Errors
     /// The server cannot be reached or started, or has no revision that this client has.
-    pub async fn connect(mut self, target: impl IntoTarget) -> Result<Client, Error> {
+    pub fn connect(self, target: impl IntoTarget) -> BoxFuture<Result<Client, Error>> {
+        // an `async fn` that is generic repeats an error in the type of its argument at the call and at its `.await`
+        Box::pin(self.connect_to(target.into_target()))
+    }
+
+    async fn connect_to(mut self, Target(target): Target) -> Result<Client, Error> {
         if let Some(invalid) = self.invalid {
             return Err(invalid);
         }
@@ -300,7 +306,6 @@ impl ClientBuilder {
                 }
             }));
         }
-        let Target(target) = target.into_target();
         SharedClient::connect(self.options, self.handlers, target).await.map(Client::new)
     }
 }

@@ -36,7 +36,9 @@ impl fmt::Debug for Target {
 /// Types that name a server.
 #[diagnostic::on_unimplemented(
     message = "a client cannot connect to `{Self}`",
-    note = "connect to a command line or a URL (text), a `Command`, `(reader, writer)`, or `&Server`"
+    label = "not a server to connect to",
+    note = "connect to a command line or a URL (text), a `Command`, `(reader, writer)`, or `&Server`",
+    note = "a server of this program is built first: `let server = builder.build()?;`, then `Client::connect(&server)`"
 )]
 pub trait IntoTarget {
     /// The server.

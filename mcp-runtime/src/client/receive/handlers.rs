@@ -21,13 +21,39 @@ pub(in crate::client) type AnswerFuture<T> = Pin<Box<dyn Future<Output = T> + Se
 pub(in crate::client) type AsyncHandler<A, R> = Arc<dyn Fn(A) -> AnswerFuture<R> + Send + Sync>;
 pub(in crate::client) type Listener<A> = Arc<dyn Fn(A) + Send + Sync>;
 
+/// What a function that answers the server returns: a future.
+#[diagnostic::on_unimplemented(
+    message = "a function that answers the server returns a future, and this one returns `{Self}`",
+    label = "does not return a future",
+    note = "write `|request| async move {{ .. }}`"
+)]
+pub trait AsyncAnswer {
+    /// What the future returns.
+    type Answer;
+    #[doc(hidden)]
+    fn answer(self) -> AnswerFuture<Self::Answer>
+    where
+        Self: Send + 'static;
+}
+#[diagnostic::do_not_recommend]
+impl<F: Future> AsyncAnswer for F {
+    type Answer = F::Output;
+
+    fn answer(self) -> AnswerFuture<F::Output>
+    where
+        F: Send + 'static,
+    {
+        Box::pin(self)
+    }
+}
+
 /// Boxes an async function.
 pub(in crate::client) fn async_handler<A, R, F, Fut>(f: F) -> AsyncHandler<A, R>
 where
     F: Fn(A) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = R> + Send + 'static,
+    Fut: AsyncAnswer<Answer = R> + Send + 'static,
 {
-    Arc::new(move |argument| Box::pin(f(argument)))
+    Arc::new(move |argument| f(argument).answer())
 }
 
 /// A form that the server asks the user to fill in: `elicitation/create`.

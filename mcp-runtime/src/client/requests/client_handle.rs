@@ -14,6 +14,7 @@ use super::{
     typed_item::TypedItem,
 };
 use crate::{
+    arguments::BoxFuture,
     client::{
         Error,
         connect::{
@@ -68,8 +69,8 @@ impl Client {
     ///
     /// # Errors
     /// The server cannot be reached or started, or has no revision that this client has.
-    pub async fn connect(target: impl IntoTarget) -> Result<Self, Error> {
-        ClientBuilder::new().connect(target).await
+    pub fn connect(target: impl IntoTarget) -> BoxFuture<Result<Self, Error>> {
+        ClientBuilder::new().connect(target)
     }
 
     /// Options, and functions that answer the server's requests.
@@ -94,6 +95,7 @@ impl Client {
     }
 
     /// Ends the connection for all clones. A child process has ended when this returns, after four seconds at most.
+    #[doc(alias("shutdown", "disconnect", "cancel"))]
     pub async fn close(&self) {
         self.shared().close().await;
     }
@@ -160,21 +162,25 @@ impl Client {
     }
 
     /// The server's tools, of all pages. Over HTTP those are left out that clients must not call.
+    #[doc(alias("list_tools"))]
     pub fn tools(&self) -> PendingCall<Vec<ToolInfo>> {
         self.list(ListedKind::Tools, ToolInfo::new)
     }
 
     /// The server's resources, of all pages.
+    #[doc(alias("list_resources"))]
     pub fn resources(&self) -> PendingCall<Vec<ResourceInfo>> {
         self.list(ListedKind::Resources, ResourceInfo::new)
     }
 
     /// The server's templates of resources, of all pages.
+    #[doc(alias("list_resource_templates", "resource_templates"))]
     pub fn templates(&self) -> PendingCall<Vec<TemplateInfo>> {
         self.list(ListedKind::Templates, TemplateInfo::new)
     }
 
     /// The server's prompts, of all pages.
+    #[doc(alias("list_prompts"))]
     pub fn prompts(&self) -> PendingCall<Vec<PromptInfo>> {
         self.list(ListedKind::Prompts, PromptInfo::new)
     }
@@ -192,6 +198,7 @@ impl Client {
 
     /// Calls a tool with these arguments, an object, or null for none. A call that the server goes on with as a task is
     /// driven to its end; dropping the future, or the end of its [time](PendingCall::timeout), cancels the task.
+    #[doc(alias("call_tool", "invoke", "execute"))]
     pub fn call(&self, tool: impl Into<String>, arguments: Value) -> PendingCall<CallResult> {
         let tool = tool.into();
         self.request(move |shared, options, _| async move {
@@ -224,7 +231,8 @@ impl Client {
     ///     Ok(())
     /// }
     /// ```
-    pub fn typed<T>(&self) -> TypedItem<T> {
+    // rustc shows the next line to those who pass the function as a value
+    pub fn typed<T>(&self /* write `.typed::<name>()` */) -> TypedItem<T> {
         TypedItem::new(self.clone())
     }
 
@@ -243,6 +251,7 @@ impl Client {
     }
 
     /// Reads a resource, which may be kept for as long as the server allows.
+    #[doc(alias("read_resource"))]
     pub fn read(&self, uri: impl Into<String>) -> PendingCall<ReadResult> {
         let uri = uri.into();
         self.request(move |shared, options, refresh| async move {
@@ -257,6 +266,7 @@ impl Client {
     }
 
     /// Fills in a prompt. Arguments are text; other values become their JSON.
+    #[doc(alias("get_prompt"))]
     pub fn prompt(&self, name: impl Into<String>, arguments: Value) -> PendingCall<RenderedPrompt> {
         let name = name.into();
         self.request(move |shared, options, _| async move {

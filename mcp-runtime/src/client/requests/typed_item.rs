@@ -89,14 +89,44 @@ impl<T> TypedItem<T> {
     }
 }
 
-impl<T: Tool> TypedItem<T> {
+/// Markers of tools: [`Tool`] by another name, whose message is that of a typed call.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tool",
+    label = "not a tool",
+    note = "a prompt is filled in with `.prompt((..))`, a resource is read with `.read((..))`"
+)]
+pub trait TypedTool: Tool {}
+#[diagnostic::do_not_recommend]
+impl<T: Tool> TypedTool for T {}
+
+/// As [`TypedTool`], of resources.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a resource",
+    label = "not a resource",
+    note = "a tool is called with `.call((..))`, a prompt is filled in with `.prompt((..))`"
+)]
+pub trait TypedResource: Resource {}
+#[diagnostic::do_not_recommend]
+impl<T: Resource> TypedResource for T {}
+
+/// As [`TypedTool`], of prompts.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a prompt",
+    label = "not a prompt",
+    note = "a tool is called with `.call((..))`, a resource is read with `.read((..))`"
+)]
+pub trait TypedPrompt: Prompt {}
+#[diagnostic::do_not_recommend]
+impl<T: Prompt> TypedPrompt for T {}
+
+impl<T> TypedItem<T> {
     /// Calls a tool. The result is what the function returns: of `Json<T>` the `T`, of `Result<T, E>` the `T`.
     pub fn call<S: TypedSignature>(
         &self,
         arguments: S::Arguments,
     ) -> PendingCall<<S::Output as TypedOutput>::Value>
     where
-        T: Signature<S>,
+        T: TypedTool + Signature<S>,
         S::Output: TypedOutput,
     {
         let prepared = self.prepare_call::<S>(arguments);
@@ -108,7 +138,7 @@ impl<T: Tool> TypedItem<T> {
     /// Calls a tool whose result cannot be read back as a value.
     pub fn call_for_result<S: TypedSignature>(&self, arguments: S::Arguments) -> PendingCall<CallResult>
     where
-        T: Signature<S>,
+        T: TypedTool + Signature<S>,
     {
         let prepared = self.prepare_call::<S>(arguments);
         self.request(prepared, |client, (name, arguments), options, _| async move {
@@ -116,7 +146,10 @@ impl<T: Tool> TypedItem<T> {
         })
     }
 
-    fn prepare_call<S: TypedSignature>(&self, arguments: S::Arguments) -> Result<(String, Value), Error> {
+    fn prepare_call<S: TypedSignature>(&self, arguments: S::Arguments) -> Result<(String, Value), Error>
+    where
+        T: TypedTool,
+    {
         let item = &T::DESCRIPTOR.item;
         let name = self.name_or(item.name);
         let (arguments, schema) = check(&name, item, S::write(arguments, item.args)?)?;
@@ -126,7 +159,7 @@ impl<T: Tool> TypedItem<T> {
     }
 }
 
-impl<T: Resource> TypedItem<T> {
+impl<T> TypedItem<T> {
     /// Reads a resource, with values for the variables of its template. The result is what the function returns: of
     /// `Json<T>` the `T`, and of an `Option` `None` for a resource that does not exist.
     pub fn read<S: TypedSignature>(
@@ -134,7 +167,7 @@ impl<T: Resource> TypedItem<T> {
         variables: S::Arguments,
     ) -> PendingCall<<S::Output as TypedContents>::Value>
     where
-        T: Signature<S>,
+        T: TypedResource + Signature<S>,
         S::Output: TypedContents,
     {
         self.request(self.uri(variables), |client, uri, options, refresh| async move {
@@ -145,7 +178,7 @@ impl<T: Resource> TypedItem<T> {
     /// Reads a resource whose contents cannot be read back as a value.
     pub fn read_for_result<S: TypedSignature>(&self, variables: S::Arguments) -> PendingCall<ReadResult>
     where
-        T: Signature<S>,
+        T: TypedResource + Signature<S>,
     {
         self.request(self.uri(variables), |client, uri, options, refresh| async move {
             client.read(uri).refresh(refresh).with_options(options).await
@@ -158,7 +191,7 @@ impl<T: Resource> TypedItem<T> {
     /// [`Error::Invalid`]: a value breaks the function's rules, or does not fit into the template.
     pub fn uri<S: TypedSignature>(&self, variables: S::Arguments) -> Result<String, Error>
     where
-        T: Signature<S>,
+        T: TypedResource + Signature<S>,
     {
         let descriptor = T::DESCRIPTOR;
         let template = self.name_or(descriptor.uri.unwrap_or_default());
@@ -168,11 +201,11 @@ impl<T: Resource> TypedItem<T> {
     }
 }
 
-impl<T: Prompt> TypedItem<T> {
+impl<T> TypedItem<T> {
     /// Fills in a prompt.
     pub fn prompt<S: TypedSignature>(&self, arguments: S::Arguments) -> PendingCall<RenderedPrompt>
     where
-        T: Signature<S>,
+        T: TypedPrompt + Signature<S>,
     {
         let item = &T::DESCRIPTOR.item;
         let name = self.name_or(item.name);

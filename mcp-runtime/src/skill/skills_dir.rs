@@ -1,0 +1,40 @@
+//! A directory of skills, as a builder takes it.
+
+use std::{path::PathBuf, sync::Arc};
+
+/// A directory of skills: each directory in it that holds a `SKILL.md`, and the files of each.
+///
+/// The files are read once, by [`build`](crate::ServerBuilder::build), which refuses what the
+/// [extension](https://github.com/modelcontextprotocol/ext-skills) does not allow; what changes later is not seen. Clients
+/// of 2026-07-28 find the skills with `skills/list`, and read `skill://<name>/<path>`.
+///
+/// ```
+/// use mcp_runtime::skill::SkillsDir;
+///
+/// # fn main() {
+/// let builder = mcp_runtime::server!()
+///     .add(SkillsDir::new("skills"))
+///     .add(SkillsDir::new("internal-skills").scopes(["staff"]));
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct SkillsDir {
+    pub(crate) path: PathBuf,
+    /// The prefix of its mount; may be empty.
+    pub(crate) prefix: String,
+    pub(crate) scopes: Arc<[String]>,
+}
+
+impl SkillsDir {
+    /// A directory; a relative path starts at the working directory.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), prefix: String::new(), scopes: Arc::from([]) }
+    }
+
+    /// Hides the skills and their files from callers without all of these scopes, as `scopes(..)` of a tool does.
+    pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.scopes = scopes.into_iter().map(Into::into).collect();
+        self
+    }
+}

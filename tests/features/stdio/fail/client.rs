@@ -1,0 +1,5 @@
+use mcp_runtime::client::Client;
+
+fn main() {
+    let _ = Client::connect("server");
+}

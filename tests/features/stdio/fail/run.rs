@@ -1,0 +1,3 @@
+fn main() -> mcp_runtime::Result<()> {
+    mcp_runtime::server!().run()
+}

@@ -1,0 +1,5 @@
+use mcp_runtime::testing::TestServer;
+
+fn main() {
+    let _ = TestServer::new(mcp_runtime::server!());
+}

@@ -1,0 +1,10 @@
+use mcp_runtime::prelude::*;
+
+#[mcp_tool]
+fn search(q: String) -> String {
+    q
+}
+
+fn main() -> mcp_runtime::Result<()> {
+    mcp_runtime::server!().discover().max_in_flight(8).run()
+}

@@ -1,0 +1,8 @@
+use mcp_runtime::prelude::*;
+
+#[mcp_tool]
+fn search(&self, q: String) -> String { q }
+
+fn main() -> mcp_runtime::Result<()> {
+    mcp_runtime::server!().discover().run()
+}

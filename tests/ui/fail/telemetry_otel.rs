@@ -1,0 +1,10 @@
+use mcp_runtime::prelude::*;
+
+#[mcp_tool]
+fn search(q: String) -> String {
+    q
+}
+
+fn main() -> mcp_runtime::Result<()> {
+    mcp_runtime::server!().discover().telemetry(|t| t.otel("http://localhost:4317")).run()
+}

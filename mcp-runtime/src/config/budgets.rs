@@ -9,7 +9,7 @@ use crate::capability::tasks::TaskOptions;
 struct Budget {
     /// What it limits.
     what: &'static str,
-    default: Amount,
+    default: BudgetDefault,
     /// The option that sets it; none if it is fixed.
     option: Option<&'static str>,
     shared: Shared,
@@ -20,7 +20,7 @@ struct Budget {
 }
 
 /// The default of a budget.
-enum Amount {
+enum BudgetDefault {
     /// A number that an option sets.
     Count(fn(&Options) -> usize),
     /// Bytes that an option sets.
@@ -48,11 +48,11 @@ enum Shared {
     Request,
 }
 
-use self::{Amount::*, Shared::*};
+use self::{BudgetDefault::*, Shared::*};
 
 const fn budget(
     what: &'static str,
-    default: Amount,
+    default: BudgetDefault,
     option: &'static str,
     shared: Shared,
     beyond: &'static str,

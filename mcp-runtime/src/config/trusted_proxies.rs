@@ -1,7 +1,7 @@
 //! The proxies whose word is taken for the address of a client, and the one header in which they write it. What a client
 //! writes there itself is never believed: entries are read from the right, where proxies append them, up to the first that
 //! no proxy has written. Other headers are ignored. A request has one sender: what the header says, or the peer if it is not
-//! there; a header that cannot be read names nobody, and the request is refused.
+//! there; a header that cannot be read names no client, and the request is refused.
 
 use std::net::IpAddr;
 
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_of_any_length_is_read_in_a_bounded_time_and_names_nobody() {
+    fn a_chain_of_any_length_is_read_in_a_bounded_time_and_names_no_client() {
         let proxies = proxies(&["10.0.0.0/8"]);
         let chain = |hops| format!("203.0.113.5,{}", vec!["10.0.0.2"; hops].join(","));
         let find = |hops: usize| {

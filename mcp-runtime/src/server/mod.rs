@@ -85,7 +85,7 @@ struct ServerInner {
     has_handle: AtomicBool,
     /// Whether the server is served to clients whose callers are not identified.
     without_callers: AtomicBool,
-    /// Whether what a resource returns may differ by caller, and no check decides who is told of its updates.
+    /// Whether what a resource returns may differ by caller, and no check decides who is notified of its updates.
     differs_by_caller: bool,
     /// Whether the warning was logged that it is not known whom an update concerns.
     has_warned_of_update: AtomicBool,

@@ -77,7 +77,7 @@ async fn a_client_that_contradicts_the_header_of_the_proxy_is_one_owner() {
 }
 
 #[tokio::test]
-async fn a_header_of_the_proxy_that_cannot_be_read_is_refused_and_charged_to_nobody() {
+async fn a_header_of_the_proxy_that_cannot_be_read_is_refused_and_charged_to_no_client() {
     within(async {
         let server = HttpServer::start(proxied().limits(|limits| limits.rate("1/1h"))).await;
         let from = |line: &str| modern("here").header("X-Forwarded-For", line);
@@ -92,7 +92,11 @@ async fn a_header_of_the_proxy_that_cannot_be_read_is_refused_and_charged_to_nob
             assert_eq!(session.header("X-Forwarded-For", "nonsense").send(server.address).await.status, 400);
         }
         let probe = HttpRequest::new("GET").path("/readyz").header("X-Forwarded-For", "nonsense");
-        assert_eq!(probe.send(server.address).await.status, 200, "probes are answered whoever sends them");
+        assert_eq!(
+            probe.send(server.address).await.status,
+            200,
+            "probes are answered without a known sender"
+        );
         for line in
             ["192.0.2.1", "nonsense, 192.0.2.2", "::ffff:192.0.2.3", "[2001:db8:1::5]:80", "192.0.2.4:80"]
         {

@@ -1,4 +1,4 @@
-//! Who is told of a change, where tenants subscribe to the same URI: those whom it concerns, in both eras.
+//! Who is notified of a change, where tenants subscribe to the same URI: those whom it concerns, in both eras.
 
 use std::time::{Duration, SystemTime};
 
@@ -157,7 +157,7 @@ async fn tenants_learn_of_changes_that_concern_them_only() {
         let handle = server.handle();
         handle.resource_updated("notes://mine");
         handle.resource_updated("orders://1");
-        assert_eq!(told(&mut changes), [""; 0], "outside of a call nobody knows whom it concerns");
+        assert_eq!(told(&mut changes), [""; 0], "outside of a call it is not known whom it concerns");
         handle.resource_updated("news://all");
         assert_eq!(told(&mut changes), NAMES);
         handle.resource_updated_for("ORDERS://1", |caller| caller.subject() == "bob");
@@ -171,7 +171,7 @@ async fn tenants_learn_of_changes_that_concern_them_only() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_trusted_is_told_of_everything() {
+async fn a_client_that_is_trusted_is_notified_of_everything() {
     for revision in [Revision::LATEST, Revision::V2025_11_25] {
         let server = builder().build().expect("a server");
         let client = TestServer::of(&server);
@@ -198,7 +198,7 @@ async fn whom_a_change_concerns_must_be_allowed_to_read_it_as_well() {
 }
 
 #[tokio::test]
-async fn a_principal_that_has_expired_is_told_of_nothing_that_concerns_it() {
+async fn a_principal_that_has_expired_is_notified_of_nothing_that_concerns_it() {
     let server = builder().build().expect("a server");
     let expiring = principal("ada").with_expiry(SystemTime::now() + Duration::from_millis(300));
     let client = TestServer::of(&server).caller(expiring);

@@ -260,26 +260,26 @@ impl ResumableStream {
         unread: &Arc<Shares>,
         owner: &Owner,
         received: u64,
-    ) -> Option<MissedEvents> {
+    ) -> Option<ChargedEvents> {
         let last = self.state().last;
         let events = match &self.store {
             Some(store) => store.read(&self.session_key, &self.name, received).await.unwrap_or_default(),
             None => Vec::new(),
         };
         let permit = unread.acquire_last(owner, replay_cost(&events))?;
-        Some(MissedEvents { events, last, permit })
+        Some(ChargedEvents { events, last, permit })
     }
 
     /// Sends the events that a client has missed, one after the other, and attaches its sender unless the stream has ended.
     pub(super) async fn resume(
         &self,
         sender: &EventSender,
-        mut missed: MissedEvents,
+        mut missed: ChargedEvents,
         mut received: u64,
         (unread, owner): (&Arc<Shares>, &Owner),
     ) {
         loop {
-            let MissedEvents { events, last, mut permit } = missed;
+            let ChargedEvents { events, last, mut permit } = missed;
             for event in events {
                 received = received.max(event.number);
                 let held = permit.split(replay_cost(std::slice::from_ref(&event)));
@@ -307,7 +307,7 @@ impl ResumableStream {
 }
 
 /// Events that a client has missed.
-pub(super) struct MissedEvents {
+pub(super) struct ChargedEvents {
     events: Vec<StoredEvent>,
     /// The number of the stream's last event.
     last: u64,

@@ -136,7 +136,7 @@ async fn opaque_tokens_that_are_guessed_are_few_questions_to_the_authorization_s
         }
         let asked = issuer.introspections();
         assert!(asked <= 1 + 2 * RATE + AT_ONCE, "{asked}");
-        // the same token again is no question
+        // the same token again asks nothing
         assert_eq!(statuses(server.address, (0..50).map(|_| ada.clone())).await, [50, 0, 0]);
         assert!(issuer.introspections() <= asked + 1);
     })
@@ -156,7 +156,7 @@ async fn a_token_that_is_refused_again_and_again_is_asked_about_once_and_counts_
 }
 
 #[tokio::test]
-async fn tokens_of_the_authorization_server_that_are_not_valid_any_more_are_no_guesses() {
+async fn tokens_of_the_authorization_server_that_are_not_valid_any_more_do_not_count_as_guesses() {
     within(async {
         let issuer = Issuer::start().await;
         let server = served(items().auth(oauth(&issuer))).await;

@@ -52,14 +52,14 @@ pub(super) struct Guesses {
     hasher: TokenHasher,
     known: Marks,
     waiting: Marks,
-    refused: Mutex<Vec<Option<Refusal>>>,
+    refused: Mutex<Vec<Option<RefusedToken>>>,
     refused_for: Duration,
     turns: Mutex<Turns>,
     queue: Arc<Shares>,
 }
 
 /// A refusal that holds for a token until then.
-struct Refusal {
+struct RefusedToken {
     token: TokenDigest,
     until: Instant,
     denied: Denied,
@@ -212,7 +212,11 @@ impl Guesses {
             refused.resize_with(MAX_REFUSED, || None);
         }
         if let Some(slot) = refused.get_mut(Self::slot(&token)) {
-            *slot = Some(Refusal { token, until: Instant::now() + self.refused_for, denied: denied.clone() });
+            *slot = Some(RefusedToken {
+                token,
+                until: Instant::now() + self.refused_for,
+                denied: denied.clone(),
+            });
         }
     }
 

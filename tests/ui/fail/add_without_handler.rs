@@ -1,5 +1,4 @@
-use mcp_runtime::prelude::*;
-use mcp_runtime::tool::{ToolCall, ToolDef};
+use mcp_runtime::tool::ToolDef;
 
 fn main() -> mcp_runtime::Result<()> {
     mcp_runtime::server!().add(ToolDef::builder("x")).run()

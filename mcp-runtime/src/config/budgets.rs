@@ -130,6 +130,7 @@ const BUDGETS: &[Budget] = &[
 const OTHERS: &[(&str, &[&str])] = &[
     ("transport/http/request_body.rs", &["MAX_DISCARDED", "MAX_REFUSED"]),
     ("transport/http/replay.rs", &["MAX_COPIED"]),
+    ("transport/http/serve.rs", &["MAX_DISCARDED"]),
     ("transport/http/metrics.rs", &["MAX_CONNECTIONS"]),
     ("transport/http/legacy/session_id.rs", &["MAX_INFO"]),
     ("transport/lines.rs", &["MAX_KEPT"]),

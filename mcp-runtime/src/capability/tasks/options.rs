@@ -51,7 +51,7 @@ impl TaskOptions {
     }
 
     /// Sets how many tasks may run at once; 1024 by default, and at most
-    /// [half](Limits::max_share_percent) of them for one client. More are refused.
+    /// [half](crate::config::Limits::max_share_percent) of them for one client. More are refused.
     pub fn max_running(mut self, tasks: usize) -> Self {
         self.max_running = tasks;
         self

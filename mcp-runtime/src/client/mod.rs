@@ -16,7 +16,7 @@
 //! # }
 //! ```
 //!
-//! Clones of a [`Client`] share one connection, which ends with the last of them; with it ends the server's process, and
+//! Clones of a `Client` share one connection, which ends with the last of them; with it ends the server's process, and
 //! what that has started.
 
 #[cfg(feature = "client")]

@@ -291,6 +291,30 @@ fn source_files_open_with_a_module_doc() {
     assert!(checked > 50, "only {checked} files were found");
 }
 
+/// A package can hold only files of its own folder, and a checkout on Windows may hold a link as a text file: so these
+/// are copies.
+#[test]
+fn files_that_both_crates_compile_are_equal() {
+    let mut copies: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
+    for (name, text) in texts().filter(|(name, _)| name.ends_with(".rs") && name.contains("/src/")) {
+        if text.lines().any(|line| line.starts_with("//! Both crates compile this file")) {
+            let file = name.rsplit('/').next().unwrap_or_default().to_owned();
+            copies.entry(file).or_default().push((name, text));
+        }
+    }
+    assert!(copies.len() >= 2, "only {} of these files were found", copies.len());
+    let mut wrong = Vec::new();
+    for (file, places) in &copies {
+        let names: Vec<_> = places.iter().map(|(name, _)| name.as_str()).collect();
+        if names.len() != 2 {
+            wrong.push(format!("{file} is in {}, not in both crates", names.join(", ")));
+        } else if places[0].1 != places[1].1 {
+            wrong.push(format!("{} differ", names.join(" and ")));
+        }
+    }
+    report(&wrong);
+}
+
 /// The source of a crate's files without comments and unit tests, by path below `src`.
 fn sources(krate: &str) -> Vec<(String, String)> {
     let prefix = format!("{krate}/src/");

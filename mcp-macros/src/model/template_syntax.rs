@@ -1,7 +1,8 @@
 //! URIs and URI templates of resources, in the subset of RFC 6570 that the runtime can match: variables are unique
 //! and separated from each other, and queries are at the end.
 //!
-//! Both crates compile this file, the runtime for resources that a program makes: it uses nothing of either.
+//! Both crates compile this file, the runtime for resources that a program makes: it uses nothing of either. A test holds the
+//! two copies equal.
 
 const FORMS: &str = "the supported forms are `{x}`, `{+x}`, `{x*}`, `{/x}`, `{/x*}`, `{?a,b}` and `{&a}`";
 

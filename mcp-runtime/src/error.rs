@@ -25,7 +25,8 @@ pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 /// # assert!(order(0, "1").is_err());
 /// ```
 ///
-/// `#[mcp_error]` makes variants of an error enum public. `.map_err(|e| e.to_string())?` makes any error text, and so
+/// `#[mcp_error]` makes variants of an error enum public, and [`public_context`](ResultExt::public_context) says something
+/// public about a private error. `.map_err(|e| e.to_string())?` makes any error text, and so
 /// public.
 pub struct ToolError(pub(crate) ToolErrorRepr);
 
@@ -33,6 +34,8 @@ pub(crate) enum ToolErrorRepr {
     Public {
         message: Cow<'static, str>,
         content: Vec<Content>,
+        /// For the log.
+        cause: Option<BoxError>,
     },
     Private(BoxError),
     Protocol(ProtocolError),
@@ -90,7 +93,7 @@ impl ErrorText for Box<str> {
 impl ToolError {
     /// A failure whose message is shown to the model.
     pub fn new<M: ErrorText>(message: M) -> Self {
-        Self(ToolErrorRepr::Public { message: message.into_message(), content: Vec::new() })
+        Self(ToolErrorRepr::Public { message: message.into_message(), content: Vec::new(), cause: None })
     }
 
     /// A failure whose cause, an error or text, is hidden from the client.
@@ -129,7 +132,8 @@ impl ToolError {
         }
     }
 
-    /// The error that is hidden from the client, if the failure is private.
+    /// The error that is hidden from the client: of a private failure, and of one with a
+    /// [public context](ResultExt::public_context).
     ///
     /// ```
     /// use mcp_runtime::ToolError;
@@ -142,6 +146,7 @@ impl ToolError {
     pub fn cause(&self) -> Option<&(dyn Error + 'static)> {
         match &self.0 {
             ToolErrorRepr::Private(cause) => Some(&**cause),
+            ToolErrorRepr::Public { cause, .. } => cause.as_deref().map(|cause| cause as _),
             _ => None,
         }
     }
@@ -285,11 +290,36 @@ pub trait ResultExt<T> {
     /// # Errors
     /// The error of `self`, as a public [`ToolError`].
     fn public(self) -> Result<T, ToolError>;
+
+    /// The same result, whose error is hidden from the client: the model reads `context`, and the log has the error, as
+    /// `{:#}` writes it.
+    ///
+    /// ```
+    /// use mcp_runtime::{ResultExt, ToolError};
+    ///
+    /// fn order(id: &str) -> Result<u64, ToolError> {
+    ///     id.parse::<u64>().public_context("an order id is a number, such as 17")
+    /// }
+    /// let error = order("x").expect_err("not a number");
+    /// assert_eq!(error.message(), Some("an order id is a number, such as 17"));
+    /// assert!(error.cause().is_some());
+    /// ```
+    ///
+    /// # Errors
+    /// The error of `self`, as a [`ToolError`] with this message.
+    fn public_context<M: ErrorText>(self, context: M) -> Result<T, ToolError>;
 }
 
 impl<T, E: fmt::Display> ResultExt<T> for Result<T, E> {
     fn public(self) -> Result<T, ToolError> {
         self.map_err(|e| ToolError::new(e.to_string()))
+    }
+
+    fn public_context<M: ErrorText>(self, context: M) -> Result<T, ToolError> {
+        self.map_err(|e| {
+            let cause = Some(format!("{e:#}").into());
+            ToolError(ToolErrorRepr::Public { message: context.into_message(), content: Vec::new(), cause })
+        })
     }
 }
 

@@ -5,6 +5,7 @@
 use std::{
     any::Any,
     cell::{Cell, OnceCell},
+    collections::BTreeSet,
     fmt,
     future::{Future, poll_fn},
     panic::{AssertUnwindSafe, catch_unwind},
@@ -29,7 +30,11 @@ use crate::{
         INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, Revision, URL_ELICITATION_REQUIRED,
         is_defined_error, is_reserved_code,
     },
+    sync::Mutex,
 };
+
+/// What the cause of a failure starts with whose function panicked.
+const PANICKED: &str = "panicked: ";
 
 /// A function that has been called.
 pub(crate) enum Invocation<R> {
@@ -85,8 +90,18 @@ impl Failure {
                 ClientError::Protocol(map_error_code(error, context, revision))
             }
             Self::Body(ToolError(ToolErrorRepr::NotFound)) => ClientError::NotFound,
-            Self::Body(ToolError(ToolErrorRepr::Public { message, content })) => {
-                ClientError::Message(message.into_owned(), content)
+            Self::Body(ToolError(ToolErrorRepr::Public { message, content, cause })) => {
+                let mut message = message.into_owned();
+                if let Some(cause) = cause {
+                    let chain = error_chain(&*cause);
+                    tracing::error!(kind, name, error = %chain, "call failed");
+                    #[cfg(any(feature = "testing", test))]
+                    private_causes::record(&chain);
+                    if detailed {
+                        message = format!("{message}: {chain}");
+                    }
+                }
+                ClientError::Message(message, content)
             }
             Self::Body(ToolError(ToolErrorRepr::Private(cause))) => {
                 // the user's `Display` may panic
@@ -107,10 +122,27 @@ impl Failure {
                 #[cfg(any(feature = "testing", test))]
                 private_causes::record(&chain);
                 let text = format!("{kind} '{name}' failed");
+                if !detailed && !chain.starts_with(PANICKED) && is_first_private_failure(kind, name) {
+                    tracing::warn!(
+                        kind,
+                        name,
+                        "the client was told only `{text}`: errors are private unless the function writes them for the model\n\
+                         if the model should read why, return `ToolError::new(\"..\")`, or write `.public()?` or `.public_context(\"..\")?`\n\
+                         this warning is logged once for each item"
+                    );
+                }
                 ClientError::Message(if detailed { format!("{text}: {chain}") } else { text }, Vec::new())
             }
         }
     }
+}
+
+/// Whether no private failure of this item was reported before. Of more items than are remembered, none is the first.
+fn is_first_private_failure(kind: &'static str, name: &str) -> bool {
+    const MAX_ITEMS: usize = 1024;
+    static REPORTED: Mutex<BTreeSet<(&str, String)>> = Mutex::new(BTreeSet::new());
+    let mut reported = REPORTED.lock();
+    reported.len() < MAX_ITEMS && reported.insert((kind, name.to_owned()))
 }
 
 /// Replaces the code that 2026-07-28 has removed, so that functions need not know the revision of their client, and the
@@ -163,7 +195,7 @@ pub(crate) fn discard<T>(value: T) {
 /// Runs a user's code; a panic becomes a private failure.
 pub(crate) fn catch_panic<T>(body: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
-        let error = ToolError::private(format!("panicked: {}", panic_message(&*panic)));
+        let error = ToolError::private(format!("{PANICKED}{}", panic_message(&*panic)));
         discard(panic);
         Err(Failure::Body(error))
     })

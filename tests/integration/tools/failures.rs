@@ -530,3 +530,52 @@ async fn a_panic_during_serialization_fails_only_its_call() {
 fn plain_text() -> &'static str {
     "well"
 }
+
+#[tokio::test]
+async fn a_public_context_is_what_the_model_reads_and_the_log_has_the_error_with_its_causes() {
+    fn read() -> anyhow::Result<u8> {
+        anyhow::Context::context("x".parse::<u8>(), "the file is damaged")
+    }
+    #[mcp_tool]
+    fn with_context() -> Result<u8, ToolError> {
+        read().public_context("not known at the moment")
+    }
+    let log = ThreadLog::capture();
+    let server = serve(mcp_runtime::server!().tool::<with_context>());
+    assert_eq!(failure(&server.call("with_context", json!({})).await), "not known at the moment");
+    let logged = log.with("call failed");
+    assert!(logged.len() == 1 && logged[0].contains("the file is damaged: invalid digit"), "{logged:?}");
+    assert!(log.with("the client was told only").is_empty());
+    let detailed = serve(mcp_runtime::server!().tool::<with_context>().detailed_errors());
+    let shown = failure(&detailed.call("with_context", json!({})).await);
+    assert!(shown.starts_with("not known at the moment: the file is damaged"), "{shown}");
+}
+
+#[tokio::test]
+async fn the_first_private_failure_of_an_item_says_once_in_the_log_how_the_model_gets_to_read_why() {
+    #[mcp_tool]
+    fn bails_at_first() -> anyhow::Result<u8> {
+        anyhow::bail!("secret");
+    }
+    #[mcp_tool]
+    fn bails_in_detail() -> anyhow::Result<u8> {
+        anyhow::bail!("shown");
+    }
+    #[mcp_tool]
+    fn panics_at_first() -> u8 {
+        panic!("a bug")
+    }
+    let log = ThreadLog::capture();
+    let server = serve(mcp_runtime::server!().tool::<bails_at_first>().tool::<panics_at_first>());
+    for _ in 0..3 {
+        assert_eq!(failure(&server.call("bails_at_first", json!({})).await), "tool 'bails_at_first' failed");
+    }
+    server.call("panics_at_first", json!({})).await.expect_failure("tool 'panics_at_first' failed");
+    let detailed = serve(mcp_runtime::server!().tool::<bails_in_detail>().detailed_errors());
+    detailed.call("bails_in_detail", json!({})).await.expect_failure("tool 'bails_in_detail' failed: shown");
+    let hints = log.with("the client was told only");
+    assert_eq!(hints.len(), 1, "{hints:?}");
+    assert!(hints[0].starts_with("WARN") && hints[0].contains("bails_at_first"), "{hints:?}");
+    assert!(hints[0].contains("`.public_context(") && !hints[0].contains("secret"), "{hints:?}");
+    assert_eq!(log.with("call failed").len(), 5);
+}

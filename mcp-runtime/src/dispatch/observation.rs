@@ -20,37 +20,13 @@ use crate::{
     context::is_traceparent,
     jsonrpc::{Object, decode_string, write_array, write_string},
     prompt::PromptEntry,
-    protocol::Revision,
+    protocol::{Method, Revision},
     resource::ResourceEntry,
     schema::truncate,
     server::{Registry, Server},
     telemetry::{OTHER, RequestEnd},
     tool::ToolEntry,
 };
-
-/// The methods of requests that the protocol defines, in all revisions.
-const METHODS: [&str; 20] = [
-    "tools/call",
-    "tools/list",
-    "resources/read",
-    "resources/list",
-    "resources/templates/list",
-    "resources/directory/read",
-    "resources/subscribe",
-    "resources/unsubscribe",
-    "skills/list",
-    "skills/get",
-    "prompts/get",
-    "prompts/list",
-    "tasks/get",
-    "tasks/update",
-    "tasks/cancel",
-    "completion/complete",
-    "server/discover",
-    "logging/setLevel",
-    "ping",
-    "subscriptions/listen",
-];
 
 /// Names of arguments in one line of the audit log, at most.
 const MAX_NAMES: usize = 64;
@@ -181,7 +157,7 @@ impl Server {
 
 impl Observation {
     fn start(server: &Server, request: Request<'_>) -> Self {
-        let method = METHODS.iter().find(|method| **method == request.method).copied().unwrap_or(OTHER);
+        let method = Method::of_name(request.method).map_or(OTHER, |method| method.name);
         let item = ObservedItem::find(&server.registry(), &request);
         let transport = request.context.connection.as_ref().and_then(|connection| connection.transport());
         server.telemetry().begin();

@@ -7,7 +7,10 @@ use super::{
     response::{Reply, Response, ResultBody},
     subscriptions::ListenStream,
 };
-use crate::server::{ListKind, Registry, Server};
+use crate::{
+    protocol::Method,
+    server::{ListKind, Registry, Server},
+};
 
 /// Whether the program's subscriber wants the spans of requests.
 pub(crate) fn wants_spans() -> bool {
@@ -52,9 +55,12 @@ impl Server {
         request.check()?;
         let registry: &Arc<Registry> = &self.registry();
         let revision = request.revision;
-        let modern = revision.is_modern();
+        // a method of other revisions is as unknown as one that nobody defines
+        if !Method::of_name(request.method).is_some_and(|method| method.is_in(revision)) {
+            return Ok(Reply::unknown_method(request.method).into());
+        }
         let offers = self.offers_of(registry, revision);
-        let subscribes = || !modern && offers.changes.resources && request.context.session().is_some();
+        let subscribes = || offers.changes.resources && request.context.session().is_some();
         Ok(match request.method {
             "tools/call" if offers.tools => self.call_tool(request, registry)?,
             "tools/list" if offers.tools => self.list(request, registry, ListKind::Tools)?,
@@ -71,11 +77,11 @@ impl Server {
             "resources/subscribe" if subscribes() => self.subscribe(request, registry)?.into(),
             "resources/unsubscribe" if subscribes() => self.unsubscribe(request)?.into(),
             "completion/complete" if offers.completions => self.complete(request, registry)?,
-            "server/discover" if modern => self.discover(request).into(),
-            "logging/setLevel" if !modern && self.settings().logging => self.set_level(request)?.into(),
-            "ping" if !modern => Reply::from(ResultBody::Empty).into(),
+            "server/discover" => self.discover(request).into(),
+            "logging/setLevel" if self.settings().logging => self.set_level(request)?.into(),
+            "ping" => Reply::from(ResultBody::Empty).into(),
             method => {
-                let mut capabilities = registry.capabilities.iter().filter(|_| modern);
+                let mut capabilities = registry.capabilities.iter();
                 match capabilities.find_map(|capability| capability.clone().answer(request)) {
                     Some(answer) => answer?,
                     None => Reply::unknown_method(method).into(),

@@ -57,6 +57,19 @@ pub(crate) struct Params<'a> {
     pub(crate) task_id: Option<&'a RawValue>,
 }
 
+impl<'a> Params<'a> {
+    /// The member by which a [method](crate::protocol::Method) names what its request is about.
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only a header repeats it"))]
+    pub(crate) fn named_by(&self, member: &str) -> Option<&'a RawValue> {
+        match member {
+            "name" => self.name,
+            "uri" => self.uri,
+            "taskId" => self.task_id,
+            _ => None,
+        }
+    }
+}
+
 /// Accepts objects only: a derived struct would also accept an array, by position.
 pub(super) fn deserialize_params<'de: 'a, 'a, D: Deserializer<'de>>(d: D) -> Result<Params<'a>, D::Error> {
     struct ParamsVisitor;

@@ -4,6 +4,7 @@ mod error_code;
 mod extension;
 mod log_level;
 mod meta;
+mod method;
 mod parse_name;
 mod revision;
 mod uri;
@@ -15,6 +16,7 @@ pub(crate) use extension::{
 };
 pub use log_level::LogLevel;
 pub(crate) use meta::*;
+pub(crate) use method::Method;
 pub use parse_name::ParseNameError;
 pub use revision::Revision;
 pub(crate) use uri::normalize_uri;

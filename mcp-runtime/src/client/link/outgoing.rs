@@ -7,7 +7,7 @@ use crate::{
     jsonrpc::{Object, ProtocolError},
     protocol::{
         LogLevel, META_CLIENT_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL, META_PROGRESS_TOKEN,
-        META_PROTOCOL_VERSION, Revision,
+        META_PROTOCOL_VERSION, Method, Revision,
     },
 };
 
@@ -55,13 +55,8 @@ impl<'a> OutgoingRequest<'a> {
         meta: &RequestMeta<'_>,
         revision: Revision,
     ) -> Self {
-        let name_key = match method {
-            "tools/call" | "prompts/get" => "name",
-            "resources/read" => "uri",
-            "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
-            _ => "",
-        };
-        let name = params.members.get(name_key).and_then(Value::as_str);
+        let named_by = Method::of_name(method).and_then(|method| method.named_by);
+        let name = named_by.and_then(|member| params.members.get(member)).and_then(Value::as_str);
         let mut body = Vec::with_capacity(512);
         let mut message = Object::new(&mut body);
         message.raw("jsonrpc", "\"2.0\"").value("id", &id).str("method", method);

@@ -10,7 +10,7 @@ use super::http_error::HttpError;
 use crate::{
     dispatch::unsupported_version,
     jsonrpc::{JsonRpcMessage, ProtocolError, decode_string},
-    protocol::{HEADER_MISMATCH, INVALID_REQUEST, Revision},
+    protocol::{HEADER_MISMATCH, INVALID_REQUEST, Method, Revision},
 };
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -253,13 +253,8 @@ fn check_method_and_name(
         Some(sent) if sent.as_bytes() == method.as_bytes() => {}
         Some(_) => return Err(header_mismatch("`Mcp-Method` is not the body's `method`")),
     }
-    let params = message.params();
-    let (value, member) = match method {
-        "tools/call" | "prompts/get" => (params.name, "name"),
-        "resources/read" => (params.uri, "uri"),
-        "tasks/get" | "tasks/update" | "tasks/cancel" => (params.task_id, "taskId"),
-        _ => return Ok(()),
-    };
+    let Some(member) = Method::of_name(method).and_then(|method| method.named_by) else { return Ok(()) };
+    let value = message.params().named_by(member);
     match (value.and_then(decode_string), headers.name) {
         // dispatch reports what the body lacks
         (None, HeaderField::Absent) => Ok(()),

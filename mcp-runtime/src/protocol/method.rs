@@ -1,0 +1,93 @@
+//! The methods of requests from clients, as data: their revisions, and the parameter that the header `Mcp-Name` repeats.
+//! What answers them is elsewhere, so that who reads a name here does not link the answer.
+
+use super::Revision;
+
+/// A method that a client may request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Method {
+    pub(crate) name: &'static str,
+    /// The first revision that has it.
+    since: Revision,
+    /// The last one.
+    until: Revision,
+    /// The member of `params` that names what the request is about, which the header `Mcp-Name` repeats.
+    pub(crate) named_by: Option<&'static str>,
+}
+
+/// Every method, the most frequent first.
+const METHODS: [Method; 21] = {
+    use Revision as R;
+    const fn method(name: &'static str, since: R, until: R) -> Method {
+        Method { name, since, until, named_by: None }
+    }
+    const fn all(name: &'static str) -> Method {
+        method(name, R::V2024_11_05, R::LATEST)
+    }
+    const fn legacy(name: &'static str) -> Method {
+        method(name, R::V2024_11_05, R::LATEST_LEGACY)
+    }
+    const fn modern(name: &'static str) -> Method {
+        method(name, R::V2026_07_28, R::LATEST)
+    }
+    const fn named(method: Method, member: &'static str) -> Method {
+        Method { named_by: Some(member), ..method }
+    }
+    [
+        named(all("tools/call"), "name"),
+        all("tools/list"),
+        named(all("resources/read"), "uri"),
+        all("resources/list"),
+        all("resources/templates/list"),
+        modern("resources/directory/read"),
+        legacy("resources/subscribe"),
+        legacy("resources/unsubscribe"),
+        modern("skills/list"),
+        modern("skills/get"),
+        named(all("prompts/get"), "name"),
+        all("prompts/list"),
+        named(modern("tasks/get"), "taskId"),
+        named(modern("tasks/update"), "taskId"),
+        named(modern("tasks/cancel"), "taskId"),
+        all("completion/complete"),
+        modern("server/discover"),
+        modern("subscriptions/listen"),
+        legacy("logging/setLevel"),
+        legacy("ping"),
+        legacy("initialize"),
+    ]
+};
+
+impl Method {
+    /// The method of that name, in any revision.
+    pub(crate) fn of_name(name: &str) -> Option<&'static Self> {
+        const { &METHODS }.iter().find(|method| method.name == name)
+    }
+
+    /// Whether a revision has it.
+    pub(crate) fn is_in(&self, revision: Revision) -> bool {
+        (self.since..=self.until).contains(&revision)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_in_the_table_once_and_its_first_revision_is_not_after_its_last() {
+        for (n, method) in METHODS.iter().enumerate() {
+            assert!(METHODS.iter().skip(n + 1).all(|other| other.name != method.name), "{}", method.name);
+            assert!(method.since <= method.until, "{}", method.name);
+        }
+    }
+
+    #[test]
+    fn a_method_is_known_by_its_name_in_its_revisions() {
+        let ping = Method::of_name("ping").unwrap();
+        assert!(ping.is_in(Revision::V2025_11_25) && !ping.is_in(Revision::V2026_07_28));
+        let call = Method::of_name("tools/call").unwrap();
+        assert!(Revision::ALL.iter().all(|revision| call.is_in(*revision)));
+        assert_eq!(Method::of_name("tools/Call"), None);
+    }
+}

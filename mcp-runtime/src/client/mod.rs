@@ -68,7 +68,7 @@ pub use self::{
     requests::{
         client_handle::{Client, CompletionOf},
         listed_items::{PromptInfo, ResourceInfo, TemplateInfo, ToolInfo},
-        pending_request::{PendingCall, Refresh},
+        pending_request::{CallFuture, PendingCall, Refresh},
         result_types::{CallResult, ReadResult, RenderedPrompt, Suggestions},
         task_handle::{RunningToolTask, TaskProgress},
         typed_item::{TypedContents, TypedItem, TypedOutput, TypedSignature},

@@ -9,7 +9,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
-    task::Poll,
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -59,6 +59,9 @@ impl TimeLimit {
     }
 }
 
+/// Ends when the time of an operation is over.
+pub(in crate::client) type OperationTimer = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// The limits of one operation; clones share them.
 #[derive(Debug, Clone)]
 pub(in crate::client) struct Operation(Arc<OperationState>);
@@ -72,6 +75,7 @@ struct OperationState {
     max_questions: usize,
     /// Whether a link ends the present wait in time, so that no timer is needed here.
     is_watched: AtomicBool,
+    has_paused: AtomicBool,
     pauses: Mutex<Pauses>,
 }
 
@@ -96,11 +100,12 @@ impl Operation {
             OperationKind::List => (limits.list_timeout, "list_timeout"),
             OperationKind::Call => (options.timeout, "timeout"),
         };
-        let limit = match timeout {
-            Some(timeout) => TimeLimit::new(timeout, "timeout"),
-            None => TimeLimit::first(TimeLimit::new(options.timeout, "timeout"), TimeLimit::new(own, option)),
+        let (after, option) = match timeout {
+            Some(timeout) => (timeout, "timeout"),
+            None if own < options.timeout => (own, option),
+            None => (options.timeout, "timeout"),
         };
-        Self::with(limit, options)
+        Self::with(TimeLimit::new(after, option), options)
     }
 
     /// A handshake in the middle of another operation, which ends with that at the latest.
@@ -117,6 +122,7 @@ impl Operation {
             questions: AtomicUsize::new(0),
             max_questions: options.limits.input_requests_per_call,
             is_watched: AtomicBool::new(false),
+            has_paused: AtomicBool::new(false),
             pauses: Mutex::default(),
         }))
     }
@@ -133,20 +139,32 @@ impl Operation {
     where
         F: Future<Output = Result<T, Error>>,
     {
-        let Some(limit) = self.0.limit else { return future.await };
-        let mut future = pin!(future);
-        let mut timer: Option<Pin<Box<dyn Future<Output = ()> + Send + '_>>> = None;
-        poll_fn(|cx| {
-            if let Poll::Ready(output) = future.as_mut().poll(cx) {
-                return Poll::Ready(output);
-            }
-            if timer.is_none() && self.0.is_watched.load(Ordering::Relaxed) {
-                return Poll::Pending;
-            }
-            let timer = timer.get_or_insert_with(|| Box::pin(self.expire(limit, Duration::ZERO)));
-            timer.as_mut().poll(cx).map(|()| Err(limit.error()))
-        })
-        .await
+        let (mut future, mut timer) = (pin!(future), None);
+        poll_fn(|cx| self.poll_in_time(future.as_mut(), &mut timer, cx)).await
+    }
+
+    /// Polls a future of this operation. The timer is made for the first wait that no link ends in time.
+    pub(in crate::client) fn poll_in_time<T, F>(
+        &self,
+        future: Pin<&mut F>,
+        timer: &mut Option<OperationTimer>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<T, Error>>
+    where
+        F: Future<Output = Result<T, Error>> + ?Sized,
+    {
+        if let Poll::Ready(output) = future.poll(cx) {
+            return Poll::Ready(output);
+        }
+        let Some(limit) = self.0.limit else { return Poll::Pending };
+        if timer.is_none() && self.0.is_watched.load(Ordering::Relaxed) {
+            return Poll::Pending;
+        }
+        let timer = timer.get_or_insert_with(|| {
+            let operation = self.clone();
+            Box::pin(async move { operation.expire(limit, Duration::ZERO).await })
+        });
+        timer.as_mut().poll(cx).map(|()| Err(limit.error()))
     }
 
     /// The output of `future`, a request of this operation, unless `limit` ends before.
@@ -203,6 +221,7 @@ impl Operation {
                 }
             }
         }
+        self.0.has_paused.store(true, Ordering::SeqCst);
         let mut pauses = self.0.pauses.lock();
         pauses.running += 1;
         pauses.since.get_or_insert_with(Instant::now);
@@ -212,6 +231,9 @@ impl Operation {
 
     /// How long the operation has been paused.
     fn paused(&self) -> Duration {
+        if !self.0.has_paused.load(Ordering::SeqCst) {
+            return Duration::ZERO;
+        }
         let pauses = self.0.pauses.lock();
         pauses.total + pauses.since.map_or(Duration::ZERO, |since| since.elapsed())
     }
@@ -273,6 +295,7 @@ mod tests {
             questions: AtomicUsize::new(0),
             max_questions: 3,
             is_watched: AtomicBool::new(false),
+            has_paused: AtomicBool::new(false),
             pauses: Mutex::default(),
         }))
     }

@@ -1,7 +1,13 @@
 //! A server at the other end of two streams, such as the lines of a process: its requests in flight, each answered once,
 //! or failed when the streams end. Dropping a request notifies the server that it is cancelled.
 
-use std::{collections::HashMap, future::pending, io, sync::Arc};
+use std::{
+    collections::HashMap,
+    future::pending,
+    hash::{BuildHasherDefault, Hasher},
+    io,
+    sync::Arc,
+};
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
@@ -55,12 +61,33 @@ struct StreamShared {
 
 #[derive(Debug, Default)]
 struct RequestTable {
-    waiting: HashMap<u64, TimedRequest>,
+    waiting: HashMap<u64, TimedRequest, BuildHasherDefault<IdHasher>>,
     /// When the first of them may be over; not later, but it may be earlier. One timer for all, since most requests are
     /// answered long before.
     next_deadline: Option<Instant>,
     /// Why there will be no more responses.
     closed: Option<Error>,
+}
+
+/// Hashes ids, which this client counts up: a server can ask for any of them and cannot add one.
+#[derive(Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write_u64(&mut self, id: u64) {
+        // the table uses the highest bits and the lowest ones
+        self.0 = id.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32);
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(self.0 ^ u64::from(*byte));
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -158,6 +185,7 @@ impl StreamLink {
         let mut guard = CancelOnDrop {
             shared: &self.shared,
             id: request.id,
+            is_waiting: true,
             // a request that was not written needs no notification
             notify: false,
         };
@@ -174,6 +202,8 @@ impl StreamLink {
         }
         guard.notify = can_be_cancelled;
         let reply = response.await.unwrap_or_else(|_| Err(closed()));
+        // whatever sent the reply has removed the request
+        guard.is_waiting = false;
         // one whose time is over is cancelled
         guard.notify = can_be_cancelled && matches!(reply, Err(Error::Timeout { .. }));
         if let (Some(operation), Ok(Ok(json))) = (request.operation, &reply) {
@@ -206,12 +236,15 @@ fn closed() -> Error {
 struct CancelOnDrop<'a> {
     shared: &'a Arc<StreamShared>,
     id: u64,
+    is_waiting: bool,
     notify: bool,
 }
 
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
-        self.shared.requests.lock().waiting.remove(&self.id);
+        if self.is_waiting {
+            self.shared.requests.lock().waiting.remove(&self.id);
+        }
         if self.notify {
             self.shared.clone().respond(cancelled_text(self.id));
         }

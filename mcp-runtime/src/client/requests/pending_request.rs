@@ -1,13 +1,20 @@
 //! A request with its options, which is sent when it is awaited and cancelled when it is dropped.
 
-use std::{fmt, future::IntoFuture, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    future::{Future, IntoFuture},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use serde_json::Value;
 
 use crate::client::{
     Error,
     connect::shared_client::{CallOptions, SharedClient},
-    operation::{Operation, OperationKind},
+    operation::{Operation, OperationKind, OperationTimer},
     receive::handlers::{AnswerFuture, ProgressUpdate},
 };
 
@@ -19,6 +26,7 @@ type SendFn<T> =
 #[must_use = "nothing is sent before `.await`"]
 pub struct PendingCall<T> {
     shared: Arc<SharedClient>,
+    kind: OperationKind,
     options: CallOptions,
     refresh: bool,
     send: SendFn<T>,
@@ -45,18 +53,8 @@ impl<T> PendingCall<T> {
         F: FnOnce(Arc<SharedClient>, CallOptions, bool) -> Fut + Send + 'static,
         Fut: Future<Output = Result<T, Error>> + Send + 'static,
     {
-        let send: SendFn<T> = Box::new(move |shared, mut options, refresh| {
-            Box::pin(async move {
-                if options.operation.is_some() {
-                    // a part of another call
-                    return send(shared, options, refresh).await;
-                }
-                let operation = Operation::new(kind, options.timeout, &shared.options);
-                options.operation = Some(operation.clone());
-                operation.run(send(shared, options, refresh)).await
-            })
-        });
-        Self { shared: shared.clone(), options: CallOptions::default(), refresh: false, send }
+        let send: SendFn<T> = Box::new(|shared, options, refresh| Box::pin(send(shared, options, refresh)));
+        Self { shared: shared.clone(), kind, options: CallOptions::default(), refresh: false, send }
     }
 
     /// The same request with the options of another one.
@@ -108,9 +106,45 @@ impl<T> PendingCall<T> {
 
 impl<T: 'static> IntoFuture for PendingCall<T> {
     type Output = Result<T, Error>;
-    type IntoFuture = AnswerFuture<Result<T, Error>>;
+    type IntoFuture = CallFuture<T>;
 
     fn into_future(self) -> Self::IntoFuture {
-        (self.send)(self.shared, self.options, self.refresh)
+        let Self { shared, kind, mut options, refresh, send } = self;
+        // a part of another call is limited by that
+        let operation = match &options.operation {
+            Some(_) => None,
+            None => {
+                let operation = Operation::new(kind, options.timeout, &shared.options);
+                options.operation = Some(operation.clone());
+                Some(operation)
+            }
+        };
+        CallFuture { operation, sent: send(shared, options, refresh), timer: None }
+    }
+}
+
+/// The future of a [`PendingCall`], whose time has begun; dropping it cancels the request, in the way of its transport.
+#[must_use = "nothing is sent before `.await`"]
+pub struct CallFuture<T> {
+    operation: Option<Operation>,
+    sent: AnswerFuture<Result<T, Error>>,
+    timer: Option<OperationTimer>,
+}
+
+impl<T> fmt::Debug for CallFuture<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallFuture").finish_non_exhaustive()
+    }
+}
+
+impl<T> Future for CallFuture<T> {
+    type Output = Result<T, Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Self { operation, sent, timer } = self.get_mut();
+        match operation {
+            Some(operation) => operation.poll_in_time(sent.as_mut(), timer, cx),
+            None => sent.as_mut().poll(cx),
+        }
     }
 }

@@ -351,22 +351,26 @@ impl SharedClient {
         options: &CallOptions,
     ) -> Result<Arc<Connection>, Error> {
         let connection = self.connection()?;
+        if self.must_reopen(&connection) {
+            return Box::pin(self.reconnect(&connection, options)).await;
+        }
+        Ok(connection)
+    }
+
+    /// Whether the connection is dead, and another one is wanted.
+    fn must_reopen(&self, connection: &Connection) -> bool {
         let is_dead = match &*connection.link {
             ServerLink::Stream(link) => link.is_closed(),
             // a handshake that failed left no session
             ServerLink::Http(_) => self.is_without_session.load(Ordering::Relaxed),
         };
-        let reopens = match &self.source {
-            LinkSource::Command(_) => self.options.respawn,
-            // a session over HTTP that is lost is replaced
-            LinkSource::Events(_) | LinkSource::Url(_) => true,
-            LinkSource::Server(_) | LinkSource::Once => false,
-        };
-        if is_dead && reopens {
-            // boxed: every request would have room for a handshake otherwise
-            return Box::pin(self.reconnect(&connection, options)).await;
-        }
-        Ok(connection)
+        is_dead
+            && match &self.source {
+                LinkSource::Command(_) => self.options.respawn,
+                // a session over HTTP that is lost is replaced
+                LinkSource::Events(_) | LinkSource::Url(_) => true,
+                LinkSource::Server(_) | LinkSource::Once => false,
+            }
     }
 
     /// A new handshake in place of this connection's, unless another request has made one already, or has just failed.
@@ -503,12 +507,16 @@ impl SharedClient {
     ) -> Result<String, Error> {
         let mut has_retried = false;
         loop {
-            let connection = self.live_connection(options).await?;
+            let mut connection = self.connection()?;
+            if self.must_reopen(&connection) {
+                // boxed: every request would have room for a handshake otherwise
+                connection = Box::pin(self.reconnect(&connection, options)).await?;
+            }
             let sent = self.exchange(&connection.link, connection.revision, method, params, options).await;
-            let retry = match sent {
+            match sent {
                 Ok(Ok(json)) => return Ok(json),
-                Ok(Err(error)) if error.code == UNSUPPORTED_PROTOCOL_VERSION && !has_retried => true,
-                Err(LinkError::SessionLost) if !has_retried => true,
+                Ok(Err(error)) if error.code == UNSUPPORTED_PROTOCOL_VERSION && !has_retried => {}
+                Err(LinkError::SessionLost) if !has_retried => {}
                 Ok(Err(error)) => return Err(error.into()),
                 Err(LinkError::SessionLost) => {
                     return Err(Error::not_connected(
@@ -516,8 +524,8 @@ impl SharedClient {
                     ));
                 }
                 Err(LinkError::Failed(error)) => return Err(error),
-            };
-            has_retried |= retry;
+            }
+            has_retried = true;
             Box::pin(self.reconnect(&connection, options)).await?;
         }
     }
@@ -532,15 +540,15 @@ impl SharedClient {
     }
 
     /// One request and its response, within the time limit.
-    pub(in crate::client) async fn exchange(
+    pub(in crate::client) fn exchange(
         &self,
         link: &ServerLink,
         revision: Revision,
         method: &str,
         params: &RequestParams,
         options: &CallOptions,
-    ) -> Result<RawReply, LinkError> {
-        self.exchange_as(self.next_id(), link, revision, method, params, options).await
+    ) -> impl Future<Output = Result<RawReply, LinkError>> + Send {
+        self.exchange_as(self.next_id(), link, revision, method, params, options)
     }
 
     /// The same with this id.
@@ -567,6 +575,17 @@ impl SharedClient {
             let limit = if method == "subscriptions/listen" { None } else { self.request_limit(options) };
             return link.request(request, limit).await;
         }
+        Box::pin(self.exchange_with_progress(id, link, request, options)).await
+    }
+
+    /// Sends a request whose progress is received.
+    async fn exchange_with_progress(
+        &self,
+        id: u64,
+        link: &ServerLink,
+        request: OutgoingRequest<'_>,
+        options: &CallOptions,
+    ) -> Result<RawReply, LinkError> {
         let activity = Arc::new(Notify::new());
         let _registered = self.inbox.expect_progress(id, options.on_progress.clone(), activity.clone());
         if !options.progress_extends {

@@ -194,10 +194,16 @@ impl StreamLink {
         if let Err(TrySendError::Full(body) | TrySendError::Closed(body)) =
             self.shared.outgoing.try_send(request.body)
         {
-            tokio::select! {
-                sent = self.shared.outgoing.send(body) => sent.map_err(|_| closed())?,
-                // over while the queue is full
-                early = &mut response => return early.unwrap_or_else(|_| Err(closed())),
+            // boxed: every request would have room for it otherwise
+            let sent = Box::pin(async {
+                tokio::select! {
+                    sent = self.shared.outgoing.send(body) => sent.map_err(|_| Err(closed())),
+                    // over while the queue is full
+                    early = &mut response => Err(early.unwrap_or_else(|_| Err(closed()))),
+                }
+            });
+            if let Err(over) = sent.await {
+                return over;
             }
         }
         guard.notify = can_be_cancelled;

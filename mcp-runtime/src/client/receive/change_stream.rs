@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::handlers::{ChangeEvent, Listener};
 use crate::client::{
     Error,
-    connect::shared_client::{CallOptions, Connection, SharedClient, params},
+    connect::shared_client::{CallOptions, SharedClient, params},
     link::LinkError,
 };
 
@@ -101,7 +101,7 @@ impl SharedClient {
         let subscription =
             ResourceSubscription { shared: self.clone(), watch: self.inbox.watch(uri, listener) };
         if connection.revision.is_modern() {
-            self.wait_for_acknowledgement(&connection, uri).await?;
+            self.wait_for_acknowledgement(uri).await?;
         } else {
             let members = params(json!({ "uri": uri }));
             let subscribed = self.request("resources/subscribe", &members, options).await;
@@ -110,11 +110,7 @@ impl SharedClient {
         Ok(subscription)
     }
 
-    async fn wait_for_acknowledgement(
-        self: &Arc<Self>,
-        connection: &Connection,
-        uri: &str,
-    ) -> Result<(), Error> {
+    async fn wait_for_acknowledgement(self: &Arc<Self>, uri: &str) -> Result<(), Error> {
         let mut acknowledged = self.subscriptions.acknowledged.subscribe();
         self.drive_subscriptions();
         self.subscriptions.changed.notify_one();
@@ -130,7 +126,6 @@ impl SharedClient {
             Ok(Err(_)) => Some(Err(Error::not_connected("the client was closed"))),
             Err(_) => Some(Err(Error::Timeout { after: ACKNOWLEDGE_TIMEOUT, option: None })),
         };
-        debug_assert!(connection.revision.is_modern());
         match answer {
             Some(Ok(filter)) if includes(&filter) => Ok(()),
             Some(Err(error)) => Err(error),

@@ -6,7 +6,8 @@ use std::sync::{
 };
 
 use mcp_runtime::{
-    Server, ServerBuilder,
+    Principal, Server, ServerBuilder,
+    prelude::*,
     tool::{ToolCall, ToolDef},
 };
 use mcp_tests::support::{LineConnection, call, cancelled, legacy_call, notification, ping, text_of};
@@ -72,6 +73,60 @@ async fn calls_that_run_after_the_shutdown_timeout_get_an_error_in_both_eras() {
         }
         assert_eq!(client.next().await, None);
         client.served().await;
+    }
+}
+
+#[tokio::test]
+async fn the_client_of_a_byte_stream_is_the_caller_that_the_program_names_until_that_expires() {
+    #[mcp_tool(scopes("notes:read"))]
+    fn of_a_tenant(caller: &Principal) -> String {
+        caller.subject().to_owned()
+    }
+    #[mcp_tool(scopes("admin"))]
+    fn of_administrators() {}
+    #[mcp_tool]
+    fn of_anyone(caller: Option<&Principal>) -> String {
+        caller.map_or("anonymous", Principal::subject).to_owned()
+    }
+    let builder = || {
+        Server::builder("streamed", "1.0.0")
+            .tool::<of_a_tenant>()
+            .tool::<of_administrators>()
+            .tool::<of_anyone>()
+    };
+    let ada = || Principal::new("urn:example:tests", "ada").with_scopes(["notes:read"]);
+    let expired = ada().with_expiry(std::time::SystemTime::UNIX_EPOCH);
+    let list = json!({ "jsonrpc": "2.0", "id": 9, "method": "tools/list" });
+    for legacy in [false, true] {
+        for (caller, subject, seen) in [
+            (Some(ada()), "ada", &["of_a_tenant", "of_anyone"][..]),
+            (Some(expired.clone()), "anonymous", &["of_anyone"]),
+            // the host that no one describes is not told apart
+            (None, "anonymous", &["of_a_tenant", "of_administrators", "of_anyone"]),
+        ] {
+            let mut builder = builder();
+            if let Some(caller) = caller {
+                builder = builder.stdio(|stdio| stdio.caller(caller));
+            }
+            let mut client = connect(builder, 1 << 20);
+            let (called, listed) = if legacy {
+                client.shake_hands("2025-11-25").await;
+                (legacy_call(1, "of_anyone", &json!({})), list.clone())
+            } else {
+                let mut listed = call(9, "", &json!({}));
+                listed["method"] = "tools/list".into();
+                (call(1, "of_anyone", &json!({})), listed)
+            };
+            client.send(&called).await;
+            assert_eq!(text_of(&client.message().await), subject);
+            client.send(&listed).await;
+            let reply = client.message().await;
+            let tools = reply["result"]["tools"].as_array().expect("tools").iter();
+            let names: Vec<_> = tools.map(|tool| tool["name"].as_str().expect("a name")).collect();
+            assert_eq!(names, seen, "{reply}");
+            client.close_input().await;
+            client.served().await;
+        }
     }
 }
 

@@ -62,6 +62,41 @@ fn help_and_version_name_the_server() {
 }
 
 #[test]
+fn a_call_from_a_shell_says_who_calls_and_with_which_scopes_and_claims() {
+    let ada = ["call", "whoami", "--as", "ada", "--scope", "notes:read", "--claim", "tenant=acme"];
+    assert_eq!(stdout(&ada), "ada of \"acme\" with notes:read\n");
+    // without a caller, the function cannot be called, and the log says what to write
+    let output = run(&["call", "whoami"]);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && stderr.contains("--as SUBJECT"), "{stderr}");
+    let as_host = || {
+        let mut program = fixture();
+        program.env("FIXTURE_SCOPED", "1").stdin(Stdio::null());
+        program
+    };
+    let list = |arguments: &[&str]| {
+        let output = as_host().arg("list").args(arguments).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(list(&[]).contains("purge"), "the host sees everything");
+    assert!(!list(&["--as", "ada"]).contains("purge"), "a caller sees what its scopes allow");
+    assert!(list(&["--as", "ada", "--scope", "admin"]).contains("purge"));
+    let (code, message) = failure(&["call", "whoami", "--scope", "notes:read"]);
+    assert!(code == Some(1) && message.contains("`--as SUBJECT` is missing"), "{message}");
+}
+
+#[test]
+fn the_caller_on_stdio_is_the_one_of_the_command_line_unless_another_is_named() {
+    let whoami = |arguments: &[&str]| {
+        let mut program = fixture();
+        program.env("FIXTURE_CALLER", "bob").stdin(Stdio::null()).args(["call", "whoami"]).args(arguments);
+        String::from_utf8(program.output().unwrap().stdout).unwrap()
+    };
+    assert_eq!(whoami(&[]), "bob of null with \n");
+    assert_eq!(whoami(&["--as", "ada"]), "ada of null with \n");
+}
+
+#[test]
 fn failures_are_reported_on_stderr_with_an_exit_code() {
     let (code, message) = failure(&["call", "echo", "{}"]);
     assert_eq!(code, Some(1));
@@ -143,7 +178,7 @@ fn a_program_can_read_options_of_its_own_first() {
     assert!(!stdout(&["--help"]).contains("SHOUTING"));
     assert_eq!(stdout(&["--shout", "call", "echo", r#"{"message":"hi"}"#]), "hi\n");
     let (code, message) = failure(&["call", "--shout"]);
-    assert!(code == Some(1) && message.contains("unknown tool `--shout`"), "{message}");
+    assert!(code == Some(1) && message.contains("unknown option `--shout`"), "{message}");
 }
 
 #[test]

@@ -146,7 +146,8 @@ impl<T: ?Sized> Probe<T> {
 fn missing_value<T: ?Sized + 'static>() -> Failure {
     if TypeId::of::<T>() == TypeId::of::<Principal>() {
         return Failure::Body(ToolError::private(
-            "the request has no authenticated caller\ntake `Option<&Principal>` to serve such requests"
+            "the request has no authenticated caller\n\
+             take `Option<&Principal>` to serve such requests; on stdio `.stdio(|stdio| stdio.caller(..))` says who calls, and in a shell `--as SUBJECT`"
                 .to_owned(),
         ));
     }

@@ -1,13 +1,15 @@
 //! Parses the program's arguments, without a crate: a command has two arguments at most.
 
-use std::ffi::OsString;
+use std::{ffi::OsString, sync::Arc};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::schema::nearest;
+use crate::{connection::Principal, schema::nearest};
 
 /// The default address of HTTP.
 const DEFAULT_ADDRESS: &str = "127.0.0.1:8080";
+/// The issuer of a caller without a claim `iss`.
+const ISSUER: &str = "urn:mcp-runtime:command-line";
 
 #[derive(Debug, PartialEq)]
 pub(super) enum Command {
@@ -15,7 +17,8 @@ pub(super) enum Command {
     Default,
     Stdio,
     Http(String),
-    Action(Action),
+    /// What to do, and as whom: as the host without a caller.
+    Action(Action, Option<Arc<Principal>>),
     Help,
     Version,
 }
@@ -48,24 +51,29 @@ impl Command {
         let mut arguments = arguments
             .into_iter()
             .map(|text| text.into_string().map_err(|text| format!("{} is not UTF-8", text.display())))
-            .collect::<Result<Vec<_>, _>>()?
-            .into_iter();
+            .collect::<Result<Vec<_>, _>>()?;
+        let calls_server = arguments.first().is_some_and(|word| ACTIONS.contains(&word.as_str()));
+        let caller = if calls_server { take_caller(&mut arguments)? } else { None };
+        let mut arguments = arguments.into_iter();
         let Some(word) = arguments.next() else { return Ok(Self::Default) };
         let command = match &*word {
             "stdio" => Self::Stdio,
             "--http" => Self::Http(parse_address(arguments.next().as_deref())?),
-            "list" => Self::Action(Action::List { json: parse_flag(&mut arguments, "--json")? }),
+            "list" => Self::Action(Action::List { json: parse_flag(&mut arguments, "--json")? }, caller),
             "call" => {
                 let (name, arguments) = parse_call(&mut arguments, "call NAME [JSON]")?;
-                Self::Action(Action::Call { name, arguments })
+                Self::Action(Action::Call { name, arguments }, caller)
             }
-            "read" => Self::Action(Action::Read(arguments.next().ok_or("`read` needs a URI: `read URI`")?)),
+            "read" => {
+                let uri = arguments.next().ok_or("`read` needs a URI: `read URI`")?;
+                Self::Action(Action::Read(uri), caller)
+            }
             "prompt" => {
                 let (name, arguments) = parse_call(&mut arguments, "prompt NAME [JSON]")?;
                 let arguments = serde_json::from_str(&arguments).map_err(|error| error.to_string())?;
-                Self::Action(Action::Prompt { name, arguments })
+                Self::Action(Action::Prompt { name, arguments }, caller)
             }
-            "schema" => Self::Action(Action::Schema),
+            "schema" => Self::Action(Action::Schema, caller),
             "--help" | "-h" | "help" => Self::Help,
             "--version" | "-V" => Self::Version,
             other => match other.strip_prefix("--http=") {
@@ -79,9 +87,84 @@ impl Command {
         };
         match arguments.next() {
             None => Ok(command),
-            Some(extra) => Err(format!("unexpected argument `{extra}`")),
+            Some(extra) if is_caller_option(&extra) => Err(format!(
+                "`{extra}` is for the commands that call the server: {}\n\
+                 the caller on stdio is set in the program, with `.stdio(|stdio| stdio.caller(..))`",
+                ACTIONS.join(", ")
+            )),
+            Some(extra) => {
+                let near = nearest(&extra, CALLER_OPTIONS);
+                let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+                Err(format!("unexpected argument `{extra}`{near}"))
+            }
         }
     }
+}
+
+/// The commands that call the server, and so may say who calls.
+const ACTIONS: [&str; 5] = ["list", "call", "read", "prompt", "schema"];
+
+const CALLER_OPTIONS: [&str; 3] = ["--as", "--scope", "--claim"];
+
+fn is_caller_option(text: &str) -> bool {
+    CALLER_OPTIONS.contains(&text.split_once('=').map_or(text, |(option, _)| option))
+}
+
+/// Removes the options that say who calls, wherever they are: `--as SUBJECT`, `--scope SCOPE` and `--claim NAME=VALUE`.
+fn take_caller(arguments: &mut Vec<String>) -> Result<Option<Arc<Principal>>, String> {
+    let (mut subject, mut scopes, mut claims) = (None, Vec::new(), Map::new());
+    let mut others = Vec::new();
+    let mut given = std::mem::take(arguments).into_iter();
+    while let Some(text) = given.next() {
+        if !is_caller_option(&text) {
+            others.push(text);
+            continue;
+        }
+        let (option, value) = match text.split_once('=') {
+            Some((option, value)) => (option, Some(value.to_owned())),
+            None => (&*text, given.next()),
+        };
+        let value = value.filter(|value| !value.is_empty());
+        match option {
+            "--as" => {
+                let value = value.ok_or("`--as` needs a subject: `--as ada`")?;
+                if subject.replace(value).is_some() {
+                    return Err("`--as` is given twice: a call has one caller".into());
+                }
+            }
+            "--scope" => {
+                let value = value.ok_or("`--scope` needs a scope: `--scope notes:read`")?;
+                scopes.extend(value.split_whitespace().map(str::to_owned));
+            }
+            _ => {
+                let usage = "`--claim` needs a name and a value: `--claim tenant=acme`";
+                let value = value.ok_or(usage)?;
+                let (name, value) =
+                    value.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or(usage)?;
+                // what is not JSON is a text
+                let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+                if claims.insert(name.to_owned(), value).is_some() {
+                    return Err(format!("the claim `{name}` is given twice"));
+                }
+            }
+        }
+    }
+    *arguments = others;
+    let Some(subject) = subject else {
+        if scopes.is_empty() && claims.is_empty() {
+            return Ok(None);
+        }
+        return Err(
+            "`--scope` and `--claim` say what is known of a caller, and `--as SUBJECT` is missing".into()
+        );
+    };
+    let issuer = claims.get("iss").and_then(Value::as_str).unwrap_or(ISSUER).to_owned();
+    let client = claims.get("client_id").and_then(Value::as_str).map(str::to_owned);
+    let mut caller = Principal::new(issuer, subject).with_scopes(scopes);
+    if let Some(client) = client {
+        caller = caller.with_client_id(client);
+    }
+    Ok(Some(Arc::new(if claims.is_empty() { caller } else { caller.with_claims(claims) })))
 }
 
 /// Parses an address; `8080` and `:8080` are ports of the loopback interface.
@@ -108,6 +191,11 @@ fn parse_flag(arguments: &mut impl Iterator<Item = String>, name: &str) -> Resul
 /// The name, and the JSON text of an object.
 fn parse_call(arguments: &mut impl Iterator<Item = String>, usage: &str) -> Result<(String, String), String> {
     let name = arguments.next().ok_or_else(|| format!("a name is missing: `{usage}`"))?;
+    if name.starts_with("--") {
+        let near =
+            nearest(&name, CALLER_OPTIONS).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+        return Err(format!("unknown option `{name}`{near}"));
+    }
     let Some(text) = arguments.next() else { return Ok((name, "{}".to_owned())) };
     match serde_json::from_str(&text) {
         Ok(Value::Object(_)) => Ok((name, text)),
@@ -134,16 +222,48 @@ mod tests {
         assert_eq!(parse("--http"), Ok(Command::Http("127.0.0.1:8080".into())));
         assert_eq!(parse("--http 9000"), Ok(Command::Http("127.0.0.1:9000".into())));
         assert_eq!(parse("--http=[::1]:80"), Ok(Command::Http("[::1]:80".into())));
-        assert_eq!(parse("list --json"), Ok(Command::Action(Action::List { json: true })));
+        assert_eq!(parse("list --json"), Ok(Command::Action(Action::List { json: true }, None)));
         let text = r#"{"a":340282366920938463463374607431768211455}"#;
         assert_eq!(
             parse(&format!("call x {text}")),
-            Ok(Command::Action(Action::Call { name: "x".into(), arguments: text.into() }))
+            Ok(Command::Action(Action::Call { name: "x".into(), arguments: text.into() }, None))
         );
         assert_eq!(
             parse(r#"prompt x {"a":1}"#),
-            Ok(Command::Action(Action::Prompt { name: "x".into(), arguments: json!({ "a": 1 }) }))
+            Ok(Command::Action(Action::Prompt { name: "x".into(), arguments: json!({ "a": 1 }) }, None))
         );
+    }
+
+    #[test]
+    fn a_call_says_who_calls_wherever_the_options_are() {
+        let claims = json!({ "tenant": "acme", "level": 3 });
+        let ada = Principal::new(ISSUER, "ada")
+            .with_scopes(["read", "write"])
+            .with_claims(claims.as_object().cloned().unwrap_or_default());
+        let call = || Action::Call { name: "x".into(), arguments: "{}".into() };
+        for line in [
+            "call --as ada --scope read --scope write --claim tenant=acme --claim level=3 x",
+            "call x --as=ada --scope read --claim tenant=acme --scope=write --claim=level=3",
+            r#"call x {} --claim tenant="acme" --claim level=3 --as ada --scope read --scope write"#,
+        ] {
+            assert_eq!(parse(line), Ok(Command::Action(call(), Some(Arc::new(ada.clone())))), "{line}");
+        }
+        let there = Principal::new("https://id.example.com", "ada");
+        let there = there.with_claims(Map::from_iter([("iss".to_owned(), json!("https://id.example.com"))]));
+        let line = "list --json --as ada --claim iss=https://id.example.com";
+        assert_eq!(parse(line), Ok(Command::Action(Action::List { json: true }, Some(Arc::new(there)))));
+        for (line, error) in [
+            ("call x --as", "`--as` needs a subject"),
+            ("call x --as a --as b", "given twice"),
+            ("call x --as a --claim tenant", "needs a name and a value"),
+            ("call x --as a --claim =1", "needs a name and a value"),
+            ("call x --as a --claim b=1 --claim b=2", "the claim `b` is given twice"),
+            ("call x --scope read", "`--as SUBJECT` is missing"),
+            ("call --scopes read x", "did you mean `--scope`?"),
+            ("stdio --as ada", "`.stdio(|stdio| stdio.caller(..))`"),
+        ] {
+            assert!(parse(line).is_err_and(|found| found.contains(error)), "{line}: {:?}", parse(line));
+        }
     }
 
     #[test]

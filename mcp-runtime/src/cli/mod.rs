@@ -24,7 +24,8 @@ impl ServerBuilder {
     /// Builds the server and runs the command in the program's arguments; without any, it serves stdio.
     ///
     /// `--help` lists the commands: `stdio`, `--http [ADDR]`, and some to try the server from a shell (`list`,
-    /// `call NAME JSON`, `read URI`, `prompt NAME JSON`, `schema`; in a terminal you answer what a function asks). If the
+    /// `call NAME JSON`, `read URI`, `prompt NAME JSON`, `schema`; in a terminal you answer what a function asks; `--as
+    /// SUBJECT`, `--scope SCOPE` and `--claim NAME=VALUE` say as whom). If the
     /// program has no `tracing` subscriber, one is installed that writes to stderr what `MCP_LOG` or `RUST_LOG` allow (one level name; `warn` by default).
     ///
     /// It blocks and starts the async runtime that suits the command. Inside a multi-thread runtime, as under
@@ -88,9 +89,9 @@ fn run_command(server: Server, command: Command) -> Result<()> {
         }
         Command::Default | Command::Stdio => serve_stdio(&server),
         Command::Http(address) => serve_http(&server, &address),
-        Command::Action(action) => {
+        Command::Action(action, caller) => {
             let runtime = || Builder::new_current_thread();
-            block_on(runtime, print::run_action(server, &action))
+            block_on(runtime, print::run_action(server, &action, caller))
         }
     }
 }

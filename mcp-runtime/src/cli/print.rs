@@ -1,6 +1,9 @@
 //! Runs the commands that call the server, and prints: results to stdout, everything else to stderr.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    sync::Arc,
+};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Map, Value, json};
@@ -8,6 +11,7 @@ use serde_json::{Map, Value, json};
 use super::{command::Action, terminal};
 use crate::{
     client::core::{ListedKind, MemoryClient, MemoryReply, prompt_arguments},
+    connection::Principal,
     schema::signature,
     server::{Error, Result, Server},
 };
@@ -25,6 +29,9 @@ trying it out
   read URI               read a resource
   prompt NAME [JSON]     get a prompt with these arguments
   schema                 print every descriptor that clients see, as JSON
+
+  --as SUBJECT           do it as this caller, who may have --scope SCOPE
+                         and --claim NAME=VALUE, each any number of times
 
   --help, --version
 
@@ -75,12 +82,19 @@ pub(super) fn print_welcome(server: &Server) {
     ));
 }
 
-/// Runs a command and prints its result.
+/// Runs a command, as that caller, and prints its result.
 ///
 /// # Errors
 /// The server answered with a failure, or stdout cannot be written.
-pub(super) async fn run_action(server: Server, action: &Action) -> Result<()> {
-    let client = terminal::answer_in_terminal(MemoryClient::modern(server));
+pub(super) async fn run_action(
+    server: Server,
+    action: &Action,
+    caller: Option<Arc<Principal>>,
+) -> Result<()> {
+    let mut client = terminal::answer_in_terminal(MemoryClient::modern(server));
+    if caller.is_some() {
+        client.connection.set_caller(caller);
+    }
     match action {
         Action::List { json: true } => {
             let lists = fetch_lists(&client).await?;

@@ -78,10 +78,17 @@ impl Options {
     /// Whether results may differ between callers, so that no shared cache may keep them: functions and scopes see who
     /// calls, or what middleware has put into the request.
     pub(crate) fn tells_callers_apart(&self) -> bool {
-        #[cfg(feature = "http")]
-        return self.http.identifies_callers() || !self.http.request_types.is_empty();
-        #[cfg(not(feature = "http"))]
-        false
+        let by_http = {
+            #[cfg(feature = "http")]
+            {
+                self.http.identifies_callers() || !self.http.request_types.is_empty()
+            }
+            #[cfg(not(feature = "http"))]
+            {
+                false
+            }
+        };
+        by_http || self.stdio.caller.is_some()
     }
 }
 
@@ -425,16 +432,18 @@ pub struct ListOptions {
     pub(crate) page_size: usize,
     pub(crate) ttl: Duration,
     pub(crate) require_descriptions: bool,
+    pub(crate) strict: bool,
     pub(crate) visible: Option<VisibleFn>,
 }
 
 impl fmt::Debug for ListOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { page_size, ttl, require_descriptions, visible } = self;
+        let Self { page_size, ttl, require_descriptions, strict, visible } = self;
         f.debug_struct("ListOptions")
             .field("page_size", page_size)
             .field("ttl", ttl)
             .field("require_descriptions", require_descriptions)
+            .field("strict", strict)
             .field("visible", &visible.is_some())
             .finish()
     }
@@ -442,7 +451,13 @@ impl fmt::Debug for ListOptions {
 
 impl Default for ListOptions {
     fn default() -> Self {
-        Self { page_size: 1000, ttl: Duration::ZERO, require_descriptions: false, visible: None }
+        Self {
+            page_size: 1000,
+            ttl: Duration::ZERO,
+            require_descriptions: false,
+            strict: false,
+            visible: None,
+        }
     }
 }
 
@@ -464,7 +479,7 @@ impl ListOptions {
     ///
     /// It is asked for each item of a list and for each call, so it must be fast; a rule that panics hides the item. It
     /// is asked over HTTP, where the caller is `None` if it is anonymous, and not for the host on stdio, who has started
-    /// the server. Like `scopes`, it needs a server that identifies its callers. If what it says changes for a caller,
+    /// the server, unless that is a [caller](StdioOptions::caller). Like `scopes`, it needs a server that identifies its callers. If what it says changes for a caller,
     /// publish that with [`tools_changed`](crate::ServerHandle::tools_changed) and its siblings.
     ///
     /// ```
@@ -494,6 +509,14 @@ impl ListOptions {
         self.require_descriptions = true;
         self
     }
+
+    /// Makes every tool `strict`, also those of [mounted](crate::ServerBuilder::mount) builders and those that are made at
+    /// run time: unknown arguments and strings for other types are refused, and lists say so. Published by hand, an input
+    /// schema says itself which arguments are unknown.
+    pub fn strict(mut self) -> Self {
+        self.strict = true;
+        self
+    }
 }
 
 /// Options of stdio and of byte streams.
@@ -501,11 +524,13 @@ impl ListOptions {
 #[must_use]
 pub struct StdioOptions {
     pub(crate) max_line: usize,
+    /// Who the client is.
+    pub(crate) caller: Option<Arc<Principal>>,
 }
 
 impl Default for StdioOptions {
     fn default() -> Self {
-        Self { max_line: 4 << 20 }
+        Self { max_line: 4 << 20, caller: None }
     }
 }
 
@@ -513,6 +538,30 @@ impl StdioOptions {
     /// Sets how many bytes a line may have; 4 MiB by default.
     pub fn max_line(mut self, bytes: usize) -> Self {
         self.max_line = bytes;
+        self
+    }
+
+    /// Sets who the client is: the host on stdio, and the peers of byte streams. Functions take it as `&Principal`, and
+    /// scopes and [`visible`](ListOptions::visible) hold for it as for a caller over HTTP.
+    ///
+    /// Without it the client has no principal, and may call everything: who has started the server can do what the
+    /// server can do. So this gives a function its tenant, and shows what a caller sees; it does not confine a host that can
+    /// start the program differently. In memory it holds as well, and a command line may name
+    /// [another caller](crate::ServerBuilder::run). When the principal [expires](Principal::with_expiry), the client is an
+    /// anonymous caller.
+    ///
+    /// ```
+    /// use mcp_runtime::Principal;
+    ///
+    /// # fn main() -> mcp_runtime::Result<()> {
+    /// let user = std::env::var("USER").unwrap_or("local".into());
+    /// let caller = Principal::new("urn:example:local", user).with_scopes(["notes:read"]);
+    /// let server = mcp_runtime::server!().stdio(|stdio| stdio.caller(caller)).build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn caller(mut self, caller: Principal) -> Self {
+        self.caller = Some(Arc::new(caller));
         self
     }
 }

@@ -66,7 +66,7 @@ pub(crate) fn assemble(
                 let added = match &**made {
                     RuntimeItem::Tool(tool) => {
                         names.insert("tool", &name, &name, None, &mut errors);
-                        ToolEntry::runtime(name, tool, state).map(|entry| {
+                        ToolEntry::runtime(name, tool, state, rules.options.lists.strict).map(|entry| {
                             let entry = rules.apply_to_tool(item, entry, &mut opening);
                             tools.push((entry, &item.prefix));
                         })
@@ -126,7 +126,7 @@ pub(crate) fn assemble(
         let added = match linked {
             AnnotatedItem::Tool(def) => {
                 names.insert("tool", &name, &name, Some(descriptor.location), &mut errors);
-                ToolEntry::annotated(name, def, this, state)
+                ToolEntry::annotated(name, def, this, state, rules.options.lists.strict)
                     .map(|entry| tools.push((rules.apply_to_tool(item, entry, &mut opening), &item.prefix)))
             }
             AnnotatedItem::Resource(def) => {

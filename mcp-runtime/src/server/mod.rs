@@ -36,7 +36,7 @@ use crate::{
     admission::{CallerConcurrency, LimitReached, Owner, RateLimiter},
     audit::AuditLog,
     config::Options,
-    connection::AccessRules,
+    connection::{AccessRules, RequestContext},
     context::Settings,
     crypto::{KeyRing, Seal},
     events::{Hub, ListChanges},
@@ -251,6 +251,13 @@ impl Server {
     /// How a transport that identifies callers decides what they may do.
     pub(crate) fn access_rules(&self) -> &Arc<AccessRules> {
         &self.0.access_rules
+    }
+
+    /// The context of requests of the client that started the program, or that the program itself connected.
+    pub(crate) fn host_context(&self) -> RequestContext {
+        let caller = self.options().stdio.caller.clone();
+        let access_rules = caller.is_some().then(|| self.access_rules().clone());
+        RequestContext { caller, access_rules, ..RequestContext::default() }
     }
 
     pub(crate) fn offers(&self, revision: Revision) -> Offers {

@@ -1,6 +1,8 @@
 //! Tests of servers in memory: messages are encoded as on the wire, without a process or a socket.
 
 mod changes;
+#[cfg(feature = "auth")]
+mod issuer;
 mod reply;
 
 use std::{any::Any, fmt, sync::Arc, time::Duration};
@@ -9,8 +11,12 @@ use serde_json::{Value, json};
 
 use changes::ChangeSource;
 pub use changes::Changes;
+#[cfg(feature = "auth")]
+pub use issuer::TestIssuer;
 pub use reply::Reply;
 
+#[cfg(feature = "auth")]
+use crate::auth::Verification;
 use crate::{
     admission::Owner,
     client::core::{ListedKind, MemoryClient, MemoryReply, answer_input_requests, prompt_arguments},
@@ -139,11 +145,37 @@ impl TestServer {
     /// ```
     #[must_use]
     pub fn caller(mut self, caller: impl Into<Option<Principal>>) -> Self {
-        let rules = self.client.connection.server.access_rules().clone();
-        let context = &mut self.client.connection.context;
-        context.caller = caller.into().map(Arc::new);
-        context.access_rules = Some(rules);
+        self.client.connection.set_caller(caller.into().map(Arc::new));
         self
+    }
+
+    /// Sends the next requests as the caller of this access token, or with this API key, if one of the ways given to
+    /// [`auth`](ServerBuilder::auth) accepts it. A [`TestIssuer`] makes tokens.
+    ///
+    /// # Errors
+    /// The token is refused: the status over HTTP and its message, such as `401: the token has expired`.
+    ///
+    /// # Panics
+    /// The server has no [`auth`](ServerBuilder::auth).
+    #[cfg(feature = "auth")]
+    pub async fn token(mut self, token: &str) -> Result<Self, String> {
+        let server = &self.client.connection.server;
+        let Some(authenticator) = server.options().http.authenticator.clone() else {
+            panic!("the server does not authenticate its callers\nadd `.auth(..)` to it");
+        };
+        let mut request = http::Request::new(());
+        *request.method_mut() = http::Method::POST;
+        let header = format!("Bearer {token}").parse().map_err(|_| "400: not the value of a header")?;
+        request.headers_mut().insert(http::header::AUTHORIZATION, header);
+        let (request, ()) = request.into_parts();
+        let verified = match authenticator.start(&request, None) {
+            Verification::Ready(verified) => verified,
+            Verification::Pending(verified) => verified.await,
+        };
+        let caller =
+            verified.map_err(|refused| format!("{}: {}", refused.status.as_u16(), refused.message))?;
+        self.client.connection.set_caller(Some(caller));
+        Ok(self)
     }
 
     /// Sends the next requests with this value, as if middleware had put it into them; functions take it as `&T`.

@@ -81,14 +81,16 @@ impl ToolCatalog {
 }
 
 impl ToolEntry {
-    /// The entry of an annotated tool.
+    /// The entry of an annotated tool, on a server all of whose tools may be `strict`.
     pub(crate) fn annotated(
         name: String,
         def: &'static ToolDescriptor,
         this: Option<Arc<dyn Any + Send + Sync>>,
         state: Arc<Extensions>,
+        strict: bool,
     ) -> Result<Self, BuildError> {
-        let spec = ToolSpec::new(name, def);
+        let mut spec = ToolSpec::new(name, def);
+        spec.strict |= strict;
         let args = def.item.args;
         let error = |text: String| spec.build_error(text);
         check_flatten(args).map_err(error)?;
@@ -122,9 +124,15 @@ impl ToolEntry {
     }
 
     /// The entry of a tool made at run time.
-    pub(crate) fn runtime(name: String, tool: &ToolDef, state: Arc<Extensions>) -> Result<Self, BuildError> {
+    pub(crate) fn runtime(
+        name: String,
+        tool: &ToolDef,
+        state: Arc<Extensions>,
+        strict: bool,
+    ) -> Result<Self, BuildError> {
         let mut spec = tool.spec.clone();
         spec.item.name = name;
+        spec.strict |= strict;
         let error = |text: String| spec.build_error(text);
         if let Some(text) = spec.item.icons.iter().find_map(|icon| icon.validate().err()) {
             return Err(error(text));

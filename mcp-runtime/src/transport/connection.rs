@@ -182,6 +182,13 @@ impl StreamConnection {
 
     /// Serves one message.
     pub(crate) fn serve_text(&mut self, text: &[u8], out: &mut OutputBuffer) {
+        if self.modern.caller.as_ref().is_some_and(|caller| caller.has_expired()) {
+            tracing::warn!(
+                "the caller's authentication has expired: the client is an anonymous caller from now on"
+            );
+            self.modern.caller = None;
+            self.legacy.caller = None;
+        }
         match parse(text) {
             Ok(message) => self.receive_message(&message, text, out),
             Err(malformed) => self.receive_malformed(text, &malformed, out),

@@ -16,12 +16,9 @@ use super::{
     signal::{StopSignals, second_signal},
     writer::{ConnectionWriter, OutputBuffer, WriteMode},
 };
+use crate::server::{Result, Server, ServerBuilder};
 #[cfg(unix)]
 use crate::sync::Mutex;
-use crate::{
-    connection::RequestContext,
-    server::{Result, Server, ServerBuilder},
-};
 use tokio_util::sync::CancellationToken;
 
 /// How long calls may run after the end of stdin, unless `drain` is set: the official clients send SIGTERM after this
@@ -59,7 +56,7 @@ impl Server {
             server: self.clone(),
             writer: writer.clone(),
             runtime: runtime.clone(),
-            context: RequestContext::default(),
+            context: self.host_context(),
             requests: None,
         });
         // before the client can know that the process serves

@@ -19,10 +19,7 @@ use super::{
     connection::{ConnectionParts, FLUSH_SIZE, SHUTDOWN_TIMEOUT, StreamConnection},
     writer::{BacklogChunk, ConnectionWriter, OutputBuffer, WriteMode},
 };
-use crate::{
-    connection::RequestContext,
-    server::{Result, Server},
-};
+use crate::server::{Result, Server};
 
 impl Server {
     /// Serves one connection, one message per line, until `reader` ends.
@@ -66,7 +63,7 @@ async fn serve_until_end(
         server: server.clone(),
         writer: writer.clone(),
         runtime: Handle::current(),
-        context: RequestContext::default(),
+        context: server.host_context(),
         requests: None,
     });
     let options = server.options();

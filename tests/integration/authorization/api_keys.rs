@@ -3,6 +3,7 @@
 use mcp_runtime::{
     Principal,
     auth::{ApiKeys, Denied, Oauth, Verifier},
+    prelude::*,
 };
 use mcp_tests::support::{EventStream, HttpRequest, HttpServer, Issuer, text_of, within};
 use serde_json::json;
@@ -73,6 +74,39 @@ async fn keys_are_read_again_on_demand_and_the_streams_of_those_who_are_gone_end
         }
         server.handle().tools_changed();
         assert_eq!(bob.message().await["method"], "notifications/tools/list_changed");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn keys_carry_claims_and_a_reload_that_changes_them_ends_the_streams_of_their_caller() {
+    #[mcp_tool]
+    fn tenant_of_key(caller: &Principal) -> String {
+        format!("{} {:?}", caller.scopes().join(" "), caller.claims().and_then(|claims| claims.get("tenant")))
+    }
+    within(async {
+        let file = KeyFile(std::env::temp_dir().join(format!("mcp-api-keys-claims-{}", std::process::id())));
+        let write = |text: &str| std::fs::write(&file.0, text).unwrap();
+        write("ada 0123456789abcdef notes:read tenant = \"north sea\" notes:write");
+        let builder = mcp_runtime::server!().tool::<tenant_of_key>().with_handle(drop);
+        let server = builder.auth(ApiKeys::from_file(&file.0)).build().unwrap();
+        let served = HttpServer::of(&server).await;
+        let tenant = async || {
+            let reply = bearing(call("tenant_of_key"), "0123456789abcdef").send(served.address).await;
+            text_of(&reply.json()).to_owned()
+        };
+        assert_eq!(tenant().await, "notes:read notes:write Some(String(\"north sea\"))");
+        let filter = json!({ "notifications": { "toolsListChanged": true } });
+        let listen = bearing(HttpRequest::modern("s", "subscriptions/listen", filter), "0123456789abcdef");
+        let mut stream = EventStream::open(&listen, served.address).await.expect("a stream");
+        stream.message().await;
+        write("ada 0123456789abcdef notes:read tenant=\"unclosed");
+        let error = server.handle().reload_auth().unwrap_err().to_string();
+        assert!(error.contains("entry 1") && !error.contains("0123"), "{error}");
+        write("ada 0123456789abcdef notes:read notes:write tenant=7");
+        server.handle().reload_auth().unwrap();
+        assert_eq!(stream.message().await["result"]["resultType"], "complete");
+        assert_eq!(tenant().await, "notes:read notes:write Some(Number(7))");
     })
     .await;
 }

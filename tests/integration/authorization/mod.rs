@@ -8,6 +8,7 @@ mod keys;
 mod owners;
 mod principal;
 mod scopes;
+mod test_kit;
 mod tokens;
 mod visible;
 

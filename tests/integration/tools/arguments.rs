@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use mcp_runtime::prelude::*;
+use mcp_runtime::{
+    prelude::*,
+    tool::{ToolCall, ToolDef},
+};
 use serde_json::{Value, json};
 
 use crate::common::{failure, only_tool, property, refusal, serve};
@@ -400,4 +403,27 @@ async fn a_flattened_recursive_struct_publishes_its_fields() {
     assert!(text.contains("unknown argument `leaf`"), "{text}");
     let text = failure(&server.call("plant", json!({ "name": "r", "children": [{ "name": 1 }] })).await);
     assert!(text.contains("- children[0].name: 1 is not a string"), "{text}");
+}
+
+#[tokio::test]
+async fn every_tool_of_a_strict_server_is_strict() {
+    let made = ToolDef::builder("made")
+        .input_schema(json!({ "type": "object", "properties": { "n": { "type": "integer" } } }))
+        .handler(|call: ToolCall| async move { call.arg::<i64>("n") });
+    let mounted = mcp_runtime::server!().tool::<lenient>();
+    let builder = mcp_runtime::server!().tool::<lenient>().add(made).mount("inner", mounted);
+    let server = serve(builder.lists(|lists| lists.strict()));
+    for name in ["lenient", "inner_lenient"] {
+        let text = failure(&server.call(name, json!({ "query": "q", "limit": "4", "surplus": 1 })).await);
+        assert!(text.contains("limit") && text.contains("surplus"), "{text}");
+        server.call(name, json!({ "query": "q", "limit": 4 })).await.expect_text("q 4");
+    }
+    let tools = server.list_tools().await;
+    let lenient = tools.iter().find(|tool| tool["name"] == "lenient").expect("it is listed");
+    assert_eq!(lenient["inputSchema"]["additionalProperties"], false);
+    failure(&server.call("made", json!({ "n": "1" })).await);
+    server.call("made", json!({ "n": 1 })).await.expect_text("1");
+    // without it, both are accepted
+    let server = serve(mcp_runtime::server!().tool::<lenient>());
+    server.call("lenient", json!({ "query": "q", "limit": "4", "surplus": 1 })).await.expect_text("q 4");
 }

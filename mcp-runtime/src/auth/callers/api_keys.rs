@@ -9,6 +9,7 @@ use std::{
 
 use http::request::Parts;
 use ring::digest::{SHA256, digest as hash};
+use serde_json::{Map, Value};
 
 use super::verifier::{Denied, Method, PresentedToken, Verdict};
 use crate::{connection::Principal, crypto::GENERATE, sync::RwLock};
@@ -24,8 +25,11 @@ const MIN_KEY: usize = 16;
 /// separated by line ends or `;`, and a line that begins with `#` is a comment. A key has at least 16 characters. Instead
 /// of a key, its SHA-256 can be given, as `sha256:` and 64 hexadecimal digits, so that the list is not secret.
 ///
+/// A word with `=` is a [claim](Principal::claims) of the caller, such as its tenant: JSON without spaces, a text in quotes,
+/// or any other word, which is a text.
+///
 /// ```text
-/// ada  4wVd0yKbUZJtq2Qn    notes:read notes:write
+/// ada  4wVd0yKbUZJtq2Qn    notes:read notes:write  tenant=acme level=3 team="north sea"
 /// ci   sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824    notes:read
 /// ```
 ///
@@ -81,12 +85,11 @@ fn read_file(path: &Path) -> Result<String, String> {
 /// Reads the entries of a list. Errors do not contain keys.
 fn parse(text: &str) -> Result<KnownKeys, String> {
     let mut known = KnownKeys::new();
-    let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
-    let entries = lines.flat_map(|line| line.split(';')).map(str::trim).filter(|entry| !entry.is_empty());
-    for (index, entry) in entries.enumerate() {
+    let entries = text.lines().filter(|line| !line.trim_start().starts_with('#')).flat_map(split_entries);
+    for (index, entry) in entries.filter(|entry| !entry.is_empty()).enumerate() {
         let number = index + 1;
-        let mut words = entry.split_whitespace();
-        let (Some(name), Some(key)) = (words.next(), words.next()) else {
+        let mut words = entry.splitn(3, char::is_whitespace);
+        let (Some(name), Some(key)) = (words.next(), words.next().filter(|key| !key.is_empty())) else {
             return Err(format!("entry {number} is not a name and a key"));
         };
         let digest = match key.strip_prefix("sha256:") {
@@ -99,12 +102,110 @@ fn parse(text: &str) -> Result<KnownKeys, String> {
             }
             None => digest(key),
         };
-        let principal = Principal::new(ISSUER, name).with_scopes(words);
+        let granted = parse_grants(words.next().unwrap_or_default());
+        let Grants { scopes, claims } = granted.map_err(|error| format!("entry {number}: {error}"))?;
+        let mut principal = Principal::new(ISSUER, name).with_scopes(scopes);
+        if !claims.is_empty() {
+            principal = principal.with_claims(claims);
+        }
         if known.insert(digest, Arc::new(principal)).is_some() {
             return Err(format!("the key of entry {number} is that of an earlier entry"));
         }
     }
     if known.is_empty() { Err("the list contains no API key".into()) } else { Ok(known) }
+}
+
+/// The entries of a line, which `;` separates outside of quotes; each has single spaces between its first three words.
+/// Quotes are those around the value of a claim: those in a name or a key are characters like others.
+fn split_entries(line: &str) -> Vec<String> {
+    let mut entries = vec![String::new()];
+    let (mut words, mut quoted, mut escaped, mut before) = (0, false, false, ' ');
+    for c in line.chars() {
+        let Some(entry) = entries.last_mut() else { continue };
+        if quoted {
+            quoted = escaped || c != '"';
+            escaped = c == '\\' && !escaped;
+            entry.push(c);
+        } else if c == ';' {
+            entries.push(String::new());
+            (words, before) = (0, ' ');
+            continue;
+        } else if c.is_whitespace() {
+            if !before.is_whitespace() {
+                entry.push(' ');
+            }
+        } else {
+            words += usize::from(before.is_whitespace());
+            quoted = c == '"' && words > 2 && entry.trim_end().ends_with('=');
+            entry.push(c);
+        }
+        before = c;
+    }
+    entries.into_iter().map(|entry| entry.trim().to_owned()).collect()
+}
+
+/// What an entry grants to its caller.
+#[derive(Default)]
+struct Grants<'a> {
+    scopes: Vec<&'a str>,
+    claims: Map<String, Value>,
+}
+
+/// Reads scopes, and claims such as `tenant=acme` or `tenant = "acme"`. A value that is not JSON is a text.
+fn parse_grants(mut text: &str) -> Result<Grants<'_>, String> {
+    let mut grants = Grants::default();
+    loop {
+        text = text.trim_start();
+        if text.is_empty() {
+            return Ok(grants);
+        }
+        let end = text.find(|c: char| c.is_whitespace() || c == '=').unwrap_or(text.len());
+        let (word, rest) = text.split_at(end);
+        let Some(value) = rest.trim_start().strip_prefix('=') else {
+            if word.contains(['"', '\\']) {
+                return Err(
+                    "a scope cannot contain a quote\nwrite the JSON of a claim without spaces, or in quotes"
+                        .into(),
+                );
+            }
+            grants.scopes.push(word);
+            text = rest;
+            continue;
+        };
+        let value = value.trim_start();
+        let length = if value.starts_with('"') { quoted_length(value)? } else { word_length(value) };
+        let (value, rest) = value.split_at(length);
+        if word.is_empty() || value.is_empty() {
+            return Err("a claim needs a name and a value: `tenant=acme`".into());
+        }
+        let value = match serde_json::from_str(value) {
+            Ok(value) => value,
+            Err(_) if value.starts_with('"') => return Err("a claim in quotes is not a JSON string".into()),
+            Err(_) => value.into(),
+        };
+        if grants.claims.insert(word.to_owned(), value).is_some() {
+            return Err(
+                "a claim is given twice\nwrite several values as an array: `teams=[\"a\",\"b\"]`".into()
+            );
+        }
+        text = rest;
+    }
+}
+
+fn word_length(text: &str) -> usize {
+    text.find(char::is_whitespace).unwrap_or(text.len())
+}
+
+/// The length of the text with both quotes.
+fn quoted_length(text: &str) -> Result<usize, String> {
+    let mut escaped = false;
+    for (at, c) in text.char_indices().skip(1) {
+        match c {
+            '"' if !escaped => return Ok(at + 1),
+            _ => escaped = c == '\\' && !escaped,
+        }
+    }
+    Err("a quote of a claim is not closed".into())
 }
 
 fn parse_digest(hex: &str) -> Option<KeyDigest> {
@@ -210,6 +311,22 @@ mod tests {
     }
 
     #[test]
+    fn words_with_an_equals_sign_are_claims() {
+        let list = "ada 0123456789abcdef read tenant=acme level=3 team=\"north; \\\"sea\\\"\" write;\
+                    bob fedcba98765432==;eve quoted\"in=\"the-key tenant = \"b c\" teams=[\"a\",\"b\"] x";
+        let known = parse(list).unwrap();
+        let claims = |key: &str| known[&digest(key)].claims().cloned().map(Value::Object);
+        let ada = serde_json::json!({ "tenant": "acme", "level": 3, "team": "north; \"sea\"" });
+        assert_eq!(claims("0123456789abcdef"), Some(ada));
+        assert_eq!(known[&digest("0123456789abcdef")].scopes(), ["read", "write"]);
+        assert_eq!(claims("fedcba98765432=="), None);
+        let eve = serde_json::json!({ "tenant": "b c", "teams": ["a", "b"] });
+        assert_eq!(claims("quoted\"in=\"the-key"), Some(eve));
+        assert_eq!(known[&digest("quoted\"in=\"the-key")].scopes(), ["x"]);
+        assert_eq!(known.len(), 3);
+    }
+
+    #[test]
     fn what_is_wrong_with_a_list_is_said_without_its_keys() {
         for (list, reason) in [
             ("", "no API key"),
@@ -218,6 +335,11 @@ mod tests {
             ("ada short-key", "shorter"),
             ("ada sha256:12", "64 hexadecimal digits"),
             ("ada 0123456789abcdef\nbob 0123456789abcdef", "earlier entry"),
+            ("ada fedcba9876543210 tenant=", "a name and a value"),
+            ("ada fedcba9876543210 =acme", "a name and a value"),
+            ("ada fedcba9876543210 tenant=\"a; b", "not closed"),
+            ("ada fedcba9876543210 tenant=a tenant=b", "given twice"),
+            ("ada fedcba9876543210 teams=[\"a\", \"b\"]", "without spaces"),
         ] {
             let error = parse(list).unwrap_err();
             assert!(

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::sync::Mutex;
 use crate::{
-    connection::{ClientConnection, ClientData, PendingResponse, RequestContext, SessionState},
+    connection::{ClientConnection, ClientData, PendingResponse, Principal, RequestContext, SessionState},
     dispatch::{
         ConnectionState, OpenRequests, Reply, Request, RequestRevision, RunningRequest, StartedRequest,
         THE_CLIENT, encode, resolve_revision,
@@ -93,14 +93,20 @@ pub(crate) fn parse_message(text: &[u8]) -> Value {
 impl MemoryConnection {
     pub(crate) fn new(server: Server, answers: Option<AnswerClientRequest>) -> Self {
         Self {
+            context: server.host_context(),
             server,
             state: Arc::default(),
             handshake: None,
-            context: RequestContext::default(),
             headers: Headers::default(),
             answers,
             next_id: AtomicU64::new(1),
         }
+    }
+
+    /// Makes the requests from now on those of a caller, or of an anonymous one.
+    pub(crate) fn set_caller(&mut self, caller: Option<Arc<Principal>>) {
+        self.context.caller = caller;
+        self.context.access_rules = Some(self.server.access_rules().clone());
     }
 
     /// A new connection of the same caller, with the same headers.

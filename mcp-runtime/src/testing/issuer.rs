@@ -1,0 +1,222 @@
+//! An authorization server for tests: it publishes its metadata and its keys on the loopback interface, and signs whatever
+//! tokens a test asks for. It ends when it is dropped.
+
+use std::{
+    fmt,
+    net::Ipv4Addr,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use http::{Request, Response, StatusCode, header::CONTENT_TYPE};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use ring::{
+    rand::SystemRandom,
+    signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _},
+};
+use serde_json::{Map, Value, json};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    task::AbortHandle,
+};
+
+use crate::{
+    connection::Principal,
+    server::{Error, Result},
+    sync::Mutex,
+};
+
+/// How long a token is valid whose principal does not expire.
+const LIFETIME: Duration = Duration::from_secs(10 * 60);
+
+/// An authorization server for tests, on the loopback interface: [`Oauth::issuer`](crate::auth::Oauth::issuer) takes its
+/// [`url`](Self::url), and accepts its tokens.
+///
+/// ```
+/// use mcp_runtime::{Principal, auth::Oauth, prelude::*, testing::{TestIssuer, TestServer}};
+/// use serde_json::json;
+///
+/// /// Who is calling?
+/// #[mcp_tool(scopes("notes:read"))]
+/// fn whoami(caller: &Principal) -> String {
+///     caller.subject().to_owned()
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> mcp_runtime::Result<()> {
+/// const RESOURCE: &str = "https://mcp.example.com/mcp";
+/// let issuer = TestIssuer::start().await?;
+/// let oauth = Oauth::issuer(issuer.url()).resource(RESOURCE).scopes(["notes:read"]);
+/// let server = TestServer::new(mcp_runtime::server!().tool::<whoami>().auth(oauth))?;
+///
+/// let ada = Principal::new(issuer.url(), "ada").with_scopes(["notes:read"]);
+/// let server = server.token(&issuer.token(&ada, RESOURCE)).await.expect("a good token");
+/// server.call("whoami", json!({})).await.expect_text("ada");
+///
+/// let refused = server.token(&issuer.token(&ada, "https://elsewhere.example.com/mcp")).await;
+/// assert!(refused.expect_err("another audience").contains("is not for this resource"));
+/// # Ok(())
+/// # }
+/// ```
+pub struct TestIssuer {
+    url: String,
+    key: Arc<Mutex<IssuerKey>>,
+    task: AbortHandle,
+}
+
+/// A key for ES256.
+struct IssuerKey {
+    /// Its number, which is its `kid`.
+    number: usize,
+    pair: EcdsaKeyPair,
+}
+
+impl IssuerKey {
+    fn generate(number: usize) -> Result<Self> {
+        let (algorithm, random) = (&ECDSA_P256_SHA256_FIXED_SIGNING, SystemRandom::new());
+        let failed = || Error::serve("a key cannot be generated: the system provides no randomness");
+        let document = EcdsaKeyPair::generate_pkcs8(algorithm, &random).map_err(|_| failed())?;
+        let pair = EcdsaKeyPair::from_pkcs8(algorithm, document.as_ref(), &random).map_err(|_| failed())?;
+        Ok(Self { number, pair })
+    }
+
+    fn kid(&self) -> String {
+        format!("key-{}", self.number)
+    }
+
+    /// The public key: a byte that says how it is encoded, and two coordinates of 32 bytes.
+    fn jwk(&self) -> Value {
+        let point = self.pair.public_key().as_ref();
+        let coordinate = |from: usize| URL_SAFE_NO_PAD.encode(point.get(from..from + 32).unwrap_or_default());
+        json!({
+            "kty": "EC", "crv": "P-256", "x": coordinate(1), "y": coordinate(33),
+            "kid": self.kid(), "use": "sig", "alg": "ES256",
+        })
+    }
+
+    fn sign(&self, claims: &Value) -> String {
+        let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        let header = json!({ "alg": "ES256", "typ": "at+jwt", "kid": self.kid() });
+        let text = format!("{}.{}", part(&header), part(claims));
+        match self.pair.sign(&SystemRandom::new(), text.as_bytes()) {
+            Ok(signature) => format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature)),
+            Err(_) => panic!("a token cannot be signed: the system provides no randomness"),
+        }
+    }
+}
+
+impl TestIssuer {
+    /// Starts one on a free port.
+    ///
+    /// # Errors
+    /// No port is free, or no key can be generated.
+    pub async fn start() -> Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let url = format!("http://{}", listener.local_addr()?);
+        let key = Arc::new(Mutex::new(IssuerKey::generate(1)?));
+        let task = tokio::spawn(serve(listener, url.clone(), key.clone())).abort_handle();
+        Ok(Self { url, key, task })
+    }
+
+    /// Its URL, which is the `iss` of its tokens.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// A token of this principal for the server at `resource`: the claims of the principal, and those that its other
+    /// members are. It expires when the principal does, else in ten minutes.
+    ///
+    /// A principal of another issuer gets a token that names the other issuer, and servers refuse it.
+    #[must_use]
+    pub fn token(&self, principal: &Principal, resource: &str) -> String {
+        let seconds = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let now = SystemTime::now();
+        let expires = seconds(principal.expires().unwrap_or(now + LIFETIME));
+        let mut claims = principal.claims().cloned().unwrap_or_default();
+        let mut set = |name: &str, value: Value| {
+            claims.insert(name.to_owned(), value);
+        };
+        set("iss", principal.issuer().into());
+        set("sub", principal.subject().into());
+        set("aud", resource.into());
+        // of a token that has expired, too, it is before the end
+        set("iat", seconds(now).min(expires).into());
+        set("exp", expires.into());
+        if !principal.scopes().is_empty() {
+            set("scope", principal.scopes().join(" ").into());
+        }
+        if let Some(client) = principal.client_id() {
+            set("client_id", client.into());
+        }
+        if let Some(actor) = principal.actor() {
+            set("act", actor.clone());
+        }
+        if let Some(key) = principal.confirmation_key() {
+            set("cnf", json!({ "jkt": key }));
+        }
+        self.sign(claims)
+    }
+
+    /// A token with exactly these claims.
+    #[must_use]
+    pub fn sign(&self, claims: Map<String, Value>) -> String {
+        self.key.lock().sign(&Value::Object(claims))
+    }
+
+    /// Signs with another key from now on, and publishes that alone.
+    ///
+    /// # Errors
+    /// No key can be generated.
+    pub fn rotate_keys(&self) -> Result<()> {
+        let mut key = self.key.lock();
+        *key = IssuerKey::generate(key.number + 1)?;
+        Ok(())
+    }
+}
+
+impl Drop for TestIssuer {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl fmt::Debug for TestIssuer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TestIssuer").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+async fn serve(listener: TcpListener, url: String, key: Arc<Mutex<IssuerKey>>) {
+    // its tasks end with it
+    let mut connections = tokio::task::JoinSet::new();
+    while let Ok((stream, _)) = listener.accept().await {
+        connections.spawn(serve_connection(stream, url.clone(), key.clone()));
+        while connections.try_join_next().is_some() {}
+    }
+}
+
+async fn serve_connection(stream: TcpStream, url: String, key: Arc<Mutex<IssuerKey>>) {
+    let service = service_fn(|request: Request<Incoming>| {
+        let reply = answer(request.uri().path(), &url, &key);
+        async move { Ok::<_, std::convert::Infallible>(reply) }
+    });
+    // a client that goes away ends its connection
+    let _ended = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+}
+
+fn answer(path: &str, url: &str, key: &Mutex<IssuerKey>) -> Response<String> {
+    let (status, body) = match path {
+        "/.well-known/oauth-authorization-server" | "/.well-known/openid-configuration" => {
+            (StatusCode::OK, json!({ "issuer": url, "jwks_uri": format!("{url}/keys") }))
+        }
+        "/keys" => (StatusCode::OK, json!({ "keys": [key.lock().jwk()] })),
+        _ => (StatusCode::NOT_FOUND, json!({})),
+    };
+    let mut response = Response::new(body.to_string());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+    response
+}

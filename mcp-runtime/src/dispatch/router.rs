@@ -55,7 +55,7 @@ impl Server {
         request.check()?;
         let registry: &Arc<Registry> = &self.registry();
         let revision = request.revision;
-        // a method of other revisions is as unknown as one that nobody defines
+        // a method of another revision is an unknown method
         if !Method::of_name(request.method).is_some_and(|method| method.is_in(revision)) {
             return Ok(Reply::unknown_method(request.method).into());
         }

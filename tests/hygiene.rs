@@ -230,6 +230,14 @@ fn the_program_of_rmcp_on_its_page_is_the_one_that_the_benchmarks_compile() {
 }
 
 #[test]
+fn the_example_hello_is_the_program_of_the_readme() {
+    let readme = fs::read_to_string(root().join("README.md")).expect("the README");
+    let (_, block) = readme.split_once("```rust,no_run\n").expect("a block");
+    let program = block.split_once("```").expect("its end").0;
+    assert_eq!(fs::read_to_string(root().join("examples/hello/main.rs")).expect("the example"), program);
+}
+
+#[test]
 fn no_file_contains_a_path_of_the_machine() {
     // written in two parts, since this file is checked too
     let folders = [("/wo", "rk/"), ("/tm", "p/"), ("/ho", "me/"), ("/ro", "ot/"), ("/Us", "ers/")];

@@ -5,7 +5,6 @@ mod axum;
 mod content;
 mod everything;
 mod gateway;
-mod hello;
 mod notes;
 mod program;
 mod protected;

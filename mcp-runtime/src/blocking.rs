@@ -12,12 +12,7 @@ use std::{
 
 use tokio::{sync::OwnedSemaphorePermit, task::JoinHandle};
 
-use crate::{
-    admission,
-    context::Context,
-    error::{Failure, ToolError},
-    sync::Mutex,
-};
+use crate::{admission, context::Context, error::Failure, sync::Mutex};
 
 /// A permit that a call holds while it runs.
 #[derive(Debug)]
@@ -102,7 +97,7 @@ pub(crate) async fn run_blocking<R: Send + 'static>(
         Err(error) => match error.try_into_panic() {
             // caught by `invoke`, like every panic
             Ok(panic) => std::panic::resume_unwind(panic),
-            Err(error) => Err(Failure::Body(ToolError::private(error))),
+            Err(error) => Err(Failure::private(error)),
         },
     }
 }

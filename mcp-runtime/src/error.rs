@@ -28,23 +28,31 @@ pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 /// `#[mcp_error]` makes variants of an error enum public, and [`public_context`](ResultExt::public_context) says something
 /// public about a private error. `.map_err(|e| e.to_string())?` makes any error text, and so
 /// public.
-pub struct ToolError(pub(crate) ToolErrorRepr);
+pub struct ToolError(pub(crate) Failure);
 
-pub(crate) enum ToolErrorRepr {
+/// The ways in which a call fails: what a [`ToolError`] is inside.
+#[derive(Debug)]
+pub enum Failure {
+    /// A message for the model.
     Public {
+        /// The text.
         message: Cow<'static, str>,
+        /// Blocks after it.
         content: Vec<Content>,
         /// For the log.
-        cause: Option<BoxError>,
+        cause: Option<Box<dyn Error + Send + Sync>>,
     },
-    Private(BoxError),
+    /// An error that the client does not see.
+    Private(Box<dyn Error + Send + Sync>),
+    /// A JSON-RPC error.
     Protocol(ProtocolError),
+    /// The resource does not exist.
     NotFound,
-    /// The report of invalid arguments.
+    /// The arguments are invalid; the text is the report.
     Arguments(String),
     /// The function took longer than its limit.
     TimedOut(Duration),
-    /// The caller has reached a limit; the text follows the item's name.
+    /// The caller has reached a limit; the text says which, and follows the item's name.
     Limited(String),
 }
 
@@ -93,12 +101,12 @@ impl ErrorText for Box<str> {
 impl ToolError {
     /// A failure whose message is shown to the model.
     pub fn new<M: ErrorText>(message: M) -> Self {
-        Self(ToolErrorRepr::Public { message: message.into_message(), content: Vec::new(), cause: None })
+        Self(Failure::Public { message: message.into_message(), content: Vec::new(), cause: None })
     }
 
     /// A failure whose cause, an error or text, is hidden from the client.
     pub fn private(cause: impl Into<BoxError>) -> Self {
-        Self(ToolErrorRepr::Private(cause.into()))
+        Self(Failure::private(cause))
     }
 
     /// The failure of a resource that does not exist, as if the function had returned `None`: `-32602`, or `-32002` before
@@ -107,27 +115,27 @@ impl ToolError {
     /// A tool or a prompt reports that it found nothing.
     #[must_use]
     pub fn not_found() -> Self {
-        Self(ToolErrorRepr::NotFound)
+        Self(Failure::NotFound)
     }
 
     /// The failure of a function that propagates `error`.
     pub(crate) fn propagate(error: BoxError) -> Self {
         let error = match error.downcast::<ProtocolError>() {
-            Ok(error) => return Self(ToolErrorRepr::Protocol(*error)),
+            Ok(error) => return Self(Failure::Protocol(*error)),
             Err(error) => error,
         };
         // the client already knows how it answered the elicitation
         let is_public = error.downcast_ref::<ClientRequestError>().is_some_and(ClientRequestError::is_public)
             || inventory::iter::<ErrorVisibility>().any(|visibility| (visibility.is_public)(&*error));
-        if is_public { Self::new(error.to_string()) } else { Self(ToolErrorRepr::Private(error)) }
+        if is_public { Self::new(error.to_string()) } else { Self(Failure::Private(error)) }
     }
 
     /// The text that the client sees, if the failure is public or its arguments are invalid.
     #[must_use]
     pub fn message(&self) -> Option<&str> {
         match &self.0 {
-            ToolErrorRepr::Public { message, .. } => Some(message),
-            ToolErrorRepr::Arguments(report) => Some(report),
+            Failure::Public { message, .. } => Some(message),
+            Failure::Arguments(report) => Some(report),
             _ => None,
         }
     }
@@ -145,8 +153,8 @@ impl ToolError {
     #[must_use]
     pub fn cause(&self) -> Option<&(dyn Error + 'static)> {
         match &self.0 {
-            ToolErrorRepr::Private(cause) => Some(&**cause),
-            ToolErrorRepr::Public { cause, .. } => cause.as_deref().map(|cause| cause as _),
+            Failure::Private(cause) => Some(&**cause),
+            Failure::Public { cause, .. } => cause.as_deref().map(|cause| cause as _),
             _ => None,
         }
     }
@@ -155,7 +163,7 @@ impl ToolError {
     #[must_use]
     pub fn protocol_error(&self) -> Option<&ProtocolError> {
         match &self.0 {
-            ToolErrorRepr::Protocol(error) => Some(error),
+            Failure::Protocol(error) => Some(error),
             _ => None,
         }
     }
@@ -163,25 +171,25 @@ impl ToolError {
     /// Whether the arguments are invalid: the function has not run.
     #[must_use]
     pub fn is_invalid_arguments(&self) -> bool {
-        matches!(self.0, ToolErrorRepr::Arguments(_))
+        matches!(self.0, Failure::Arguments(_))
     }
 
     /// Whether the function took longer than its limit.
     #[must_use]
     pub fn is_timeout(&self) -> bool {
-        matches!(self.0, ToolErrorRepr::TimedOut(_))
+        matches!(self.0, Failure::TimedOut(_))
     }
 
     /// Whether the caller has reached a [limit](crate::guide::limits) on its calls, so that the function did not run.
     #[must_use]
     pub fn is_limit_of_caller(&self) -> bool {
-        matches!(self.0, ToolErrorRepr::Limited(_))
+        matches!(self.0, Failure::Limited(_))
     }
 
     /// Whether the resource does not exist.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
-        matches!(self.0, ToolErrorRepr::NotFound)
+        matches!(self.0, Failure::NotFound)
     }
 
     /// Adds a block after the message.
@@ -189,7 +197,7 @@ impl ToolError {
     /// Only public failures carry blocks; on any other this does nothing.
     #[must_use]
     pub fn with(mut self, block: impl Into<Content>) -> Self {
-        if let ToolErrorRepr::Public { content, .. } = &mut self.0 {
+        if let Failure::Public { content, .. } = &mut self.0 {
             content.push(block.into());
         }
         self
@@ -214,13 +222,13 @@ fn is_text<E>() -> bool {
 impl fmt::Debug for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            ToolErrorRepr::Public { message, .. } => f.debug_tuple("Public").field(message).finish(),
-            ToolErrorRepr::Private(cause) => f.debug_tuple("Private").field(cause).finish(),
-            ToolErrorRepr::Protocol(error) => f.debug_tuple("Protocol").field(error).finish(),
-            ToolErrorRepr::NotFound => f.write_str("NotFound"),
-            ToolErrorRepr::Arguments(report) => f.debug_tuple("Arguments").field(report).finish(),
-            ToolErrorRepr::TimedOut(limit) => f.debug_tuple("TimedOut").field(limit).finish(),
-            ToolErrorRepr::Limited(limit) => f.debug_tuple("Limited").field(limit).finish(),
+            Failure::Public { message, .. } => f.debug_tuple("Public").field(message).finish(),
+            Failure::Private(cause) => f.debug_tuple("Private").field(cause).finish(),
+            Failure::Protocol(error) => f.debug_tuple("Protocol").field(error).finish(),
+            Failure::NotFound => f.write_str("NotFound"),
+            Failure::Arguments(report) => f.debug_tuple("Arguments").field(report).finish(),
+            Failure::TimedOut(limit) => f.debug_tuple("TimedOut").field(limit).finish(),
+            Failure::Limited(limit) => f.debug_tuple("Limited").field(limit).finish(),
         }
     }
 }
@@ -228,13 +236,13 @@ impl fmt::Debug for ToolError {
 impl fmt::Display for ToolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            ToolErrorRepr::Public { message, .. } => f.write_str(message),
-            ToolErrorRepr::Private(cause) => cause.fmt(f),
-            ToolErrorRepr::Protocol(error) => error.fmt(f),
-            ToolErrorRepr::NotFound => f.write_str("not found"),
-            ToolErrorRepr::Arguments(report) => f.write_str(report),
-            ToolErrorRepr::TimedOut(limit) => write!(f, "took longer than its limit of {limit:?}"),
-            ToolErrorRepr::Limited(limit) => f.write_str(limit),
+            Failure::Public { message, .. } => f.write_str(message),
+            Failure::Private(cause) => cause.fmt(f),
+            Failure::Protocol(error) => error.fmt(f),
+            Failure::NotFound => f.write_str("not found"),
+            Failure::Arguments(report) => f.write_str(report),
+            Failure::TimedOut(limit) => write!(f, "took longer than its limit of {limit:?}"),
+            Failure::Limited(limit) => f.write_str(limit),
         }
     }
 }
@@ -318,7 +326,7 @@ impl<T, E: fmt::Display> ResultExt<T> for Result<T, E> {
     fn public_context<M: ErrorText>(self, context: M) -> Result<T, ToolError> {
         self.map_err(|e| {
             let cause = Some(format!("{e:#}").into());
-            ToolError(ToolErrorRepr::Public { message: context.into_message(), content: Vec::new(), cause })
+            ToolError(Failure::Public { message: context.into_message(), content: Vec::new(), cause })
         })
     }
 }
@@ -343,37 +351,16 @@ impl<E: Into<ToolError>> IntoFailure for E {
     }
 }
 
-/// Why a call has no result.
-#[derive(Debug)]
-pub enum Failure {
-    /// The user's function failed.
-    Body(ToolError),
-    /// The arguments are invalid; the text is the report.
-    Arguments(String),
-    /// A JSON-RPC error.
-    Protocol(ProtocolError),
-    /// The function took longer than its limit.
-    TimedOut(Duration),
-    /// The caller has reached a limit; the text says which, and follows the item's name.
-    Limited(String),
-}
-
 impl Failure {
-    /// The failure as layers see it.
-    pub(crate) fn into_tool_error(self) -> ToolError {
-        ToolError(match self {
-            Self::Body(error) => return error,
-            Self::Arguments(report) => ToolErrorRepr::Arguments(report),
-            Self::Protocol(error) => ToolErrorRepr::Protocol(error),
-            Self::TimedOut(limit) => ToolErrorRepr::TimedOut(limit),
-            Self::Limited(limit) => ToolErrorRepr::Limited(limit),
-        })
+    /// A failure whose cause, an error or text, is hidden from the client.
+    pub(crate) fn private(cause: impl Into<BoxError>) -> Self {
+        Self::Private(cause.into())
     }
 
     /// The JSON-RPC error that the function chose.
     pub(crate) fn protocol(&self) -> Option<&ProtocolError> {
         match self {
-            Self::Protocol(error) | Self::Body(ToolError(ToolErrorRepr::Protocol(error))) => Some(error),
+            Self::Protocol(error) => Some(error),
             _ => None,
         }
     }
@@ -381,6 +368,6 @@ impl Failure {
 
 impl From<ToolError> for Failure {
     fn from(error: ToolError) -> Self {
-        Self::Body(error)
+        error.0
     }
 }

@@ -23,7 +23,7 @@ use crate::{
     client_request::require_visits,
     content::Content,
     context::{Context, Suspension},
-    error::{Failure, ToolError, ToolErrorRepr},
+    error::Failure,
     item::Function,
     jsonrpc::ProtocolError,
     protocol::{
@@ -76,21 +76,19 @@ impl Failure {
     pub(crate) fn into_client_error(self, context: ErrorContext<'_>, revision: Revision) -> ClientError {
         let ErrorContext { kind, name, detailed } = context;
         match self {
-            Self::Arguments(report) | Self::Body(ToolError(ToolErrorRepr::Arguments(report))) => {
-                ClientError::Arguments(report)
-            }
-            Self::TimedOut(limit) | Self::Body(ToolError(ToolErrorRepr::TimedOut(limit))) => {
+            Self::Arguments(report) => ClientError::Arguments(report),
+            Self::TimedOut(limit) => {
                 let text = format!("{kind} '{name}' took longer than its limit of {limit:?}");
                 ClientError::Message(text, Vec::new())
             }
-            Self::Limited(limit) | Self::Body(ToolError(ToolErrorRepr::Limited(limit))) => {
+            Self::Limited(limit) => {
                 ClientError::Message(format!("{kind} '{name}' {limit}"), Vec::new())
             }
-            Self::Protocol(error) | Self::Body(ToolError(ToolErrorRepr::Protocol(error))) => {
+            Self::Protocol(error) => {
                 ClientError::Protocol(map_error_code(error, context, revision))
             }
-            Self::Body(ToolError(ToolErrorRepr::NotFound)) => ClientError::NotFound,
-            Self::Body(ToolError(ToolErrorRepr::Public { message, content, cause })) => {
+            Self::NotFound => ClientError::NotFound,
+            Self::Public { message, content, cause } => {
                 let mut message = message.into_owned();
                 if let Some(cause) = cause {
                     let chain = error_chain(&*cause);
@@ -103,7 +101,7 @@ impl Failure {
                 }
                 ClientError::Message(message, content)
             }
-            Self::Body(ToolError(ToolErrorRepr::Private(cause))) => {
+            Self::Private(cause) => {
                 // the user's `Display` may panic
                 let chain = catch_unwind(AssertUnwindSafe(|| error_chain(&*cause)));
                 discard(cause);
@@ -195,9 +193,9 @@ pub(crate) fn discard<T>(value: T) {
 /// Runs a user's code; a panic becomes a private failure.
 pub(crate) fn catch_panic<T>(body: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
-        let error = ToolError::private(format!("{PANICKED}{}", panic_message(&*panic)));
+        let error = Failure::private(format!("{PANICKED}{}", panic_message(&*panic)));
         discard(panic);
-        Err(Failure::Body(error))
+        Err(error)
     })
 }
 

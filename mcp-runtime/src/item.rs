@@ -371,7 +371,7 @@ where
     Arc::new(move |call| {
         let handler = handler.clone();
         // called in the first poll, where panics are caught
-        Box::pin(async move { convert(handler(call).reply().await).map_err(Failure::Body) })
+        Box::pin(async move { convert(handler(call).reply().await).map_err(Failure::from) })
     })
 }
 
@@ -389,7 +389,7 @@ where
     let handler = Arc::new(handler);
     Arc::new(move |call| {
         let handler = handler.clone();
-        Box::pin(run_blocking(move || convert(handler(call)).map_err(Failure::Body)))
+        Box::pin(run_blocking(move || convert(handler(call)).map_err(Failure::from)))
     })
 }
 

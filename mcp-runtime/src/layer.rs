@@ -259,7 +259,7 @@ impl Next {
         let next =
             Self { layers: self.layers.clone(), index: self.index + 1, function: self.function.clone() };
         let outcome = Arc::clone(layer).call(call.clone(), next);
-        contain(outcome, call.context()).await.map_err(Failure::into_tool_error)
+        contain(outcome, call.context()).await.map_err(ToolError)
     }
 }
 
@@ -325,7 +325,7 @@ trait DynLayer: Send + Sync {
 impl<L: Layer> DynLayer for L {
     fn call(self: Arc<Self>, call: LayeredCall, next: Next) -> BoxFuture<Result<CallOutput, Failure>> {
         // the layer is called in the first poll, where panics are caught
-        Box::pin(async move { Layer::call(&*self, call, next).await.map_err(Failure::Body) })
+        Box::pin(async move { Layer::call(&*self, call, next).await.map_err(Failure::from) })
     }
 }
 

@@ -211,6 +211,6 @@ pub struct Fallible<N>(N);
 
 impl<T, N, R: IntoOutput<T, N>, E: IntoFailure> IntoOutput<T, Fallible<N>> for Result<R, E> {
     fn into_output(self) -> Result<T, Failure> {
-        self.map_err(|error| Failure::Body(error.into_failure()))?.into_output()
+        self.map_err(|error| Failure::from(error.into_failure()))?.into_output()
     }
 }

@@ -69,7 +69,7 @@ impl Call<'_> {
     /// The item was registered without its instance.
     pub fn this<T: 'static>(&self) -> Result<Arc<T>, Failure> {
         let this = self.parts.this.and_then(|this| this.downcast_ref::<Arc<T>>());
-        this.cloned().ok_or_else(|| Failure::Body(ToolError::private("the service instance is missing")))
+        this.cloned().ok_or_else(|| Failure::private("the service instance is missing"))
     }
 }
 
@@ -628,9 +628,9 @@ pub(crate) fn poll_now<T: 'static, R: 'static>(
 ) -> HandlerResult<R> {
     let mut future = Box::into_pin(future);
     Ok(match future.as_mut().poll(&mut TaskContext::from_waker(Waker::noop())) {
-        Poll::Ready(value) => MaybeFuture::Polled(convert(value).map_err(Failure::Body)),
+        Poll::Ready(value) => MaybeFuture::Polled(convert(value).map_err(Failure::from)),
         Poll::Pending => {
-            MaybeFuture::Waiting(Box::pin(async move { convert(future.await).map_err(Failure::Body) }))
+            MaybeFuture::Waiting(Box::pin(async move { convert(future.await).map_err(Failure::from) }))
         }
     })
 }

@@ -12,7 +12,7 @@ use super::Claims;
 use crate::{
     connection::Principal,
     context::Context,
-    error::{Failure, IntoFailure, ToolError},
+    error::{Failure, IntoFailure},
     extensions::Extensions,
 };
 
@@ -145,16 +145,16 @@ impl<T: ?Sized> Probe<T> {
 
 fn missing_value<T: ?Sized + 'static>() -> Failure {
     if TypeId::of::<T>() == TypeId::of::<Principal>() {
-        return Failure::Body(ToolError::private(
+        return Failure::private(
             "the request has no authenticated caller\n\
              take `Option<&Principal>` to serve such requests; on stdio `.stdio(|stdio| stdio.caller(..))` says who calls, and in a shell `--as SUBJECT`"
                 .to_owned(),
-        ));
+        );
     }
-    Failure::Body(ToolError::private(format!(
+    Failure::private(format!(
         "no value of type `{}` exists for this request\nregister it with `.state(..)`, or have middleware put it into the request's extensions",
         type_name::<T>()
-    )))
+    ))
 }
 
 impl<T: 'static> Probe<T> {
@@ -237,7 +237,7 @@ type MakeFuture<'c, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send 
 pub const fn from_context_fn<T: FromContext>() -> FromContextFn<T> {
     FromContextFn(|context| {
         Box::pin(async move {
-            T::from_context(context).await.map_err(|error| Failure::Body(error.into_failure()))
+            T::from_context(context).await.map_err(|error| Failure::from(error.into_failure()))
         })
     })
 }

@@ -132,7 +132,7 @@ impl ItemCall for LayeredItem {
             context: context.clone(),
         });
         let outermost = Next::new(self.layers.clone(), function.clone().as_layered());
-        let outcome = Box::pin(async move { outermost.run(&call).await.map_err(Failure::Body) });
+        let outcome = Box::pin(async move { outermost.run(&call).await.map_err(Failure::from) });
         invoke::start_with(|| Ok(MaybeFuture::Pending(outcome)), &context, None)
     }
 
@@ -155,7 +155,7 @@ struct FunctionOfItem<C> {
 
 impl<C: LayeredItemCall<Owned = C> + Clone + 'static> LayeredFunction for FunctionOfItem<C> {
     fn run(self: Arc<Self>, call: LayeredCall) -> BoxFuture<Outcome> {
-        Box::pin(async move { self.run_once(&call).await.map_err(Failure::into_tool_error) })
+        Box::pin(async move { self.run_once(&call).await.map_err(ToolError) })
     }
 }
 
@@ -188,7 +188,7 @@ impl<C: LayeredItemCall<Owned = C> + Clone + 'static> FunctionOfItem<C> {
             Ended::Suspended(suspension, running) => (suspension, running),
         };
         let Some(server) = self.server.upgrade() else {
-            return Err(Failure::Body(ToolError::private("the server has been dropped")));
+            return Err(Failure::private("the server has been dropped"));
         };
         // a retry repeats the arguments that the client has sent
         let call = RunningCall::new(&server, self.revision, self.call.clone(), running);
@@ -196,7 +196,7 @@ impl<C: LayeredItemCall<Owned = C> + Clone + 'static> FunctionOfItem<C> {
             Ok(ResultBody::InputRequired { requests, state }) => {
                 Ok(CallOutput::InputRequired(PendingInput { requests, state }))
             }
-            Ok(_) => Err(Failure::Body(ToolError::private("the client's input cannot be requested"))),
+            Ok(_) => Err(Failure::private("the client's input cannot be requested")),
             Err(error) => Err(Failure::Protocol(error)),
         }
     }
@@ -251,7 +251,7 @@ impl<C: LayeredItemCall<Owned = C> + Clone + 'static> InnerFunction for Function
             }
             Ok(output) => C::output(output).ok_or_else(|| {
                 let text = "a layer has returned the result of another kind of item";
-                Failure::Body(ToolError::private(text))
+                Failure::private(text)
             }),
             Err(failure) => Err(failure),
         };

@@ -27,7 +27,7 @@ use crate::{
     connection::{AccessError, SubscribeError, check_uri},
     content::ResourceContents,
     context::{Context, Retry},
-    error::{Failure, ToolError},
+    error::Failure,
     extensions::Extensions,
     invoke::{self, ClientError, ErrorContext, Invocation, StartOptions, catch_panic},
     item::{ItemFunction, ItemLayer},
@@ -499,7 +499,7 @@ fn check_next_cursor(cursor: &str, last: Option<&str>) -> Result<(), Failure> {
     } else {
         return Ok(());
     };
-    Err(Failure::Body(ToolError::private(text)))
+    Err(Failure::private(text))
 }
 
 impl ItemCall for ListInstances {

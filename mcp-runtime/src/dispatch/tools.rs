@@ -22,7 +22,7 @@ use crate::{
     connection::AccessError,
     content::ResourceLink,
     context::{Context, Continuation, Retry},
-    error::{Failure, ToolError},
+    error::Failure,
     extensions::Extensions,
     invoke::{self, ClientError, ErrorContext, Invocation, StartOptions},
     item::{DynHandler, ItemLayer},
@@ -323,10 +323,10 @@ impl CallTool<'_> {
         let Some(position) = result.next_page.take() else { return Ok(result) };
         let Some(binding) = &self.page_binding else {
             let text = "the result has a next page, but the tool takes no cursor\nadd a parameter `cursor: Option<Cursor>`, or `.cursor(..)` to one that is made at run time";
-            return Err(Failure::Body(ToolError::private(text)));
+            return Err(Failure::private(text));
         };
         let sealed = server.pages().seal(position.as_bytes(), binding);
-        let sealed = sealed.map_err(|_| Failure::Body(ToolError::private("a cursor cannot be sealed")))?;
+        let sealed = sealed.map_err(|_| Failure::private("a cursor cannot be sealed"))?;
         result.add_cursor(&sealed);
         Ok(result)
     }
@@ -361,7 +361,7 @@ impl CallTool<'_> {
             },
         };
         let text = format!("the result does not fit the output schema: {mismatch}");
-        Err(Failure::Body(ToolError::private(text)))
+        Err(Failure::private(text))
     }
 }
 

@@ -169,7 +169,7 @@ impl<R: 'static> PromptOutput<R> {
     /// # Errors
     /// The function failed.
     pub fn reply(&self, value: R) -> Result<PromptResult, Failure> {
-        (self.convert)(value).map_err(Failure::Body)
+        (self.convert)(value).map_err(Failure::from)
     }
 
     /// The outcome of an async function.

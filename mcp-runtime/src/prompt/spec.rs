@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{
     arguments::{Call, HandlerResult},
-    error::{Failure, ToolError},
+    error::Failure,
     item::{Handler, ItemDescriptor},
     prompt::PromptResult,
 };
@@ -19,7 +19,7 @@ pub struct PromptDescriptor {
 }
 
 fn missing_handler(_: &Call<'_>) -> HandlerResult<PromptResult> {
-    Err(Failure::Body(ToolError::private("the prompt has no handler")).into())
+    Err(Failure::private("the prompt has no handler").into())
 }
 
 impl PromptDescriptor {

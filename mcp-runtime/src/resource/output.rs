@@ -197,7 +197,7 @@ impl<R: 'static> ResourceOutput<R> {
     /// # Errors
     /// The function failed, or the resource does not exist.
     pub fn reply(&self, value: R) -> Result<ResourceResult, Failure> {
-        (self.convert)(value).map_err(Failure::Body)
+        (self.convert)(value).map_err(Failure::from)
     }
 
     /// The outcome of an async function.

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::{
     arguments::{Call, HandlerResult},
     content::{Annotations, Role},
-    error::{Failure, ToolError},
+    error::Failure,
     item::{Handler, ItemDescriptor, ItemSpec},
     protocol,
     resource::{AnyResourceOutput, ListFn, ResourceResult, SubscribeFn},
@@ -41,7 +41,7 @@ pub struct ResourceDescriptor {
 }
 
 fn missing_handler(_: &Call<'_>) -> HandlerResult<ResourceResult> {
-    Err(Failure::Body(ToolError::private("the resource has no handler")).into())
+    Err(Failure::private("the resource has no handler").into())
 }
 
 /// What the entry of a resource says, whether an attribute or a builder describes it.

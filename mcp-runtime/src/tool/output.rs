@@ -355,7 +355,7 @@ impl<R: 'static> ToolOutput<R> {
     /// # Errors
     /// The function failed, or its value has no JSON form.
     pub fn reply(&self, value: R) -> Result<ToolResult, Failure> {
-        (self.convert)(value).map_err(Failure::Body)
+        (self.convert)(value).map_err(Failure::from)
     }
 
     /// The outcome of an async function.

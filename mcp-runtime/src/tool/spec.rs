@@ -8,7 +8,7 @@ use super::schema::HandWrittenSchema;
 use crate::{
     arguments::{Call, HandlerResult},
     context::Continuation,
-    error::{Failure, ToolError},
+    error::Failure,
     item::{BuildError, Handler, ItemDescriptor, ItemSpec},
     server::Opening,
     tool::{AnyToolOutput, Structured, ToolResult},
@@ -91,7 +91,7 @@ pub struct ToolDescriptor {
 }
 
 fn missing_handler(_: &Call<'_>) -> HandlerResult<ToolResult> {
-    Err(Failure::Body(ToolError::private("the tool has no handler")).into())
+    Err(Failure::private("the tool has no handler").into())
 }
 
 impl ToolDescriptor {

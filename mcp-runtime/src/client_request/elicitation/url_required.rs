@@ -82,12 +82,12 @@ impl ProtocolError {
 pub(crate) fn require_visits(error: ProtocolError, context: &Context) -> Failure {
     let Some(elicitations) = error.elicitations() else {
         let text = "-32042 without URLs\nmake it with `ProtocolError::url_elicitation_required`";
-        return Failure::Body(ToolError::private(text));
+        return Failure::private(text);
     };
     match elicitations.iter().try_for_each(|one| one.require_visit(context)) {
         Ok(()) => Failure::Protocol(error),
-        Err(why) if why.is_public() => Failure::Body(ToolError::new(format!("{}\n{why}", error.message))),
-        Err(why) => Failure::Body(ToolError::private(why)),
+        Err(why) if why.is_public() => ToolError::new(format!("{}\n{why}", error.message)).into(),
+        Err(why) => Failure::private(why),
     }
 }
 
